@@ -1,0 +1,196 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Limits of what a record may hold.
+const (
+	MaxGraphemes = 256       // of an id, a key, a value and a name, as in AUDITOR
+	MaxID        = 1024      // bytes of a record id
+	MaxSize      = 256 << 10 // bytes of a record in its canonical encoding
+)
+
+// FieldError says which field of a record is not valid and why. Field is a path
+// such as components[1].scores[0].value.
+type FieldError struct {
+	ID      string // the record's id, as far as it is known
+	Field   string
+	Problem string
+}
+
+// Error names the field and what is wrong with it.
+func (e *FieldError) Error() string {
+	if e.ID == "" {
+		return e.Field + ": " + e.Problem
+	}
+	return fmt.Sprintf("record %q: %s: %s", e.ID, e.Field, e.Problem)
+}
+
+// Validate returns a *[FieldError] for the first rule of AUDITOR or of bursar
+// that r breaks: names that are blank, no UTF-8 or longer than [MaxGraphemes],
+// an id over [MaxID], amounts and scores below zero or not finite, meta that is
+// not sorted or has a key twice, times outside [MinTime, MaxTime], a record over
+// [MaxSize]. A stop before the start is valid.
+func (r *Record) Validate() error {
+	v := validator{id: r.ID}
+	v.recordID(r.ID)
+	v.meta(r.Meta)
+	for i := range r.Components {
+		v.component(i, &r.Components[i])
+	}
+	v.times(r)
+	if v.err == nil && r.size() > MaxSize {
+		v.fail("record", "is larger than %d bytes", MaxSize)
+	}
+	if v.err == nil {
+		return nil
+	}
+	return v.err
+}
+
+// ValidateID returns a *[FieldError] when id is no record id.
+func ValidateID(id string) error {
+	v := validator{}
+	v.recordID(id)
+	if v.err == nil {
+		return nil
+	}
+	return v.err
+}
+
+// ValidateName returns what is wrong with s as a key, a value or a name: the
+// rule of AUDITOR's ValidName. It returns "" when nothing is.
+func ValidateName(s string) string {
+	if plain(s) {
+		return ""
+	}
+	if !utf8.ValidString(s) {
+		return "is not valid UTF-8"
+	}
+	if strings.TrimSpace(s) == "" {
+		return "is blank"
+	}
+	if len(s) > MaxGraphemes && uniseg.GraphemeClusterCount(s) > MaxGraphemes {
+		return fmt.Sprintf("is longer than %d characters", MaxGraphemes)
+	}
+	return ""
+}
+
+// plain is the quick answer for nearly every name: short, printable ASCII with
+// something beside blanks.
+func plain(s string) bool {
+	if len(s) == 0 || len(s) > MaxGraphemes {
+		return false
+	}
+	solid := false
+	for i := range len(s) {
+		c := s[i]
+		if c < 0x20 || c > 0x7e {
+			return false
+		}
+		solid = solid || c != ' '
+	}
+	return solid
+}
+
+// validator keeps the first failure.
+type validator struct {
+	id  string
+	err *FieldError
+}
+
+func (v *validator) fail(field, format string, args ...any) {
+	if v.err == nil {
+		v.err = &FieldError{ID: strings.ToValidUTF8(v.id, "\uFFFD"), Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+}
+
+// name checks s; the field's path is only put together when it fails.
+func (v *validator) name(s string, field func() string) {
+	if plain(s) {
+		return
+	}
+	if problem := ValidateName(s); problem != "" {
+		v.fail(field(), "%s", problem)
+	}
+}
+
+func (v *validator) recordID(id string) {
+	v.name(id, func() string { return "record_id" })
+	if len(id) > MaxID {
+		v.fail("record_id", "is longer than %d bytes", MaxID)
+	}
+}
+
+func (v *validator) meta(m Meta) {
+	for i := range m {
+		e := &m[i]
+		v.name(e.Key, func() string { return fmt.Sprintf("meta[%q]", e.Key) })
+		if i > 0 && m[i-1].Key >= e.Key {
+			v.fail(fmt.Sprintf("meta[%q]", e.Key), "is there twice, or the keys are not sorted")
+		}
+		for j, value := range e.Values {
+			v.name(value, func() string { return fmt.Sprintf("meta[%q][%d]", e.Key, j) })
+		}
+	}
+}
+
+func (v *validator) component(i int, c *Component) {
+	at := func(part string) string { return fmt.Sprintf("components[%d].%s", i, part) }
+	v.name(c.Name, func() string { return at("name") })
+	if c.Amount < 0 {
+		v.fail(at("amount"), "%d is below zero", c.Amount)
+	}
+	if c.Kind > Total {
+		v.fail(at("kind"), "%d is no kind", c.Kind)
+	}
+	for j, s := range c.Scores {
+		v.name(s.Name, func() string { return at(fmt.Sprintf("scores[%d].name", j)) })
+		if !(s.Value >= 0) || math.IsInf(s.Value, 0) {
+			v.fail(at(fmt.Sprintf("scores[%d].value", j)), "%v is not a finite number of zero or more", s.Value)
+		}
+	}
+}
+
+func (v *validator) times(r *Record) {
+	if r.Start == None {
+		v.fail("start_time", "is missing")
+	}
+	v.instant("start_time", r.Start)
+	v.instant("stop_time", r.Stop)
+	v.instant("submit_time", r.Submit)
+	if r.State != "" {
+		v.name(r.State, func() string { return "state" })
+	}
+}
+
+func (v *validator) instant(field string, t Time) {
+	if t != None && (t < MinTime || t > MaxTime) {
+		v.fail(field, "is outside the years 0 to 9999")
+	}
+}
+
+// size is an upper bound of the record's encoded size in bytes.
+func (r *Record) size() int {
+	const each = 12 // tags, lengths and numbers
+	n := len(r.ID) + len(r.State) + 8*each
+	for i := range r.Meta {
+		n += len(r.Meta[i].Key) + each
+		for _, value := range r.Meta[i].Values {
+			n += len(value) + each
+		}
+	}
+	for i := range r.Components {
+		n += len(r.Components[i].Name) + 3*each
+		for _, s := range r.Components[i].Scores {
+			n += len(s.Name) + 2*each
+		}
+	}
+	return n
+}
