@@ -1,0 +1,47 @@
+// Package cluster replicates opaque commands with Raft and applies them, each
+// exactly once and in one order, to a State on every node.
+//
+// It knows nothing of records. A command is at most MaxEntry bytes that only
+// the State understands; the State says what became of it as a value, and says
+// with an error that this node must stop.
+//
+// # The exported surface
+//
+//	type State interface {                         // the store
+//		Apply(index, term uint64, data []byte) (result any, err error)
+//		Applied() (index, term uint64)
+//		Flush() error
+//	}
+//	type Images interface {                        // the store, to send it to another node
+//		Checkpoint(dir string) error
+//		Restore(dir string) error
+//	}
+//
+//	func Identity(dataDir string) (string, error)  // this node's id, made when there is none
+//	func Open(Config) (*Node, error)               // checks everything on disk, starts raft
+//
+//	func (*Node) OnLeader(func(ctx context.Context) error) // before Run
+//	func (*Node) Run(ctx context.Context) error    // until ctx ends (nil) or the node must stop (why)
+//	func (*Node) Shutdown(ctx context.Context) error
+//
+//	func (*Node) Propose(ctx, data) (Result, error)    // wait for commit and apply
+//	func (*Node) Submit(ctx, data) (*Proposal, error)  // pipelined, in the order of the calls
+//	func (*Proposal) Wait(ctx) (Result, error)
+//	func (*Node) Barrier(ctx) error
+//	func (*Node) ReadIndex(ctx) (uint64, error)        // leader: confirmed and applied here
+//	func (*Node) Linearizable(ctx) error               // the same, index not wanted
+//	func (*Node) WaitApplied(ctx, index) error         // any node
+//
+//	func (*Node) ID() string
+//	func (*Node) IsLeader() bool
+//	func (*Node) Leader() Leader                       // id and address, empty when unknown
+//	func (*Node) LeaderChanges() <-chan Leader         // newest value; closed at the end
+//	func (*Node) TransferLeadership(ctx) error
+//	func (*Node) Stats() Stats
+//	func (*Node) Snapshot(ctx) error                   // flush the State and shorten the log now
+//
+// Errors: ErrNotLeader and ErrTooLarge say that nothing was proposed, and so
+// does a bare context error; ErrUnknownOutcome says that the command may or may
+// not have been applied, or may be applied later; ErrStopped says that the node
+// has ended. All are matched with errors.Is.
+package cluster

@@ -1,0 +1,36 @@
+package cluster
+
+import "errors"
+
+// Errors of Propose, Submit, Barrier, ReadIndex and TransferLeadership.
+var (
+	// ErrNotLeader: this node does not lead, and nothing was proposed.
+	ErrNotLeader = errors.New("cluster: not the leader")
+	// ErrUnknownOutcome: leadership was lost, time ran out or the node stopped
+	// after the command had been handed to raft. It may have been applied, and
+	// may still be applied later. It wraps the cause.
+	ErrUnknownOutcome = errors.New("cluster: outcome unknown")
+	// ErrTooLarge: the command is longer than MaxEntry; nothing was proposed.
+	ErrTooLarge = errors.New("cluster: command too large")
+	// ErrStopped: the node has been shut down or has stopped itself; nothing
+	// was proposed.
+	ErrStopped = errors.New("cluster: node stopped")
+	// ErrNoPeer: there is no other voter to hand the leadership to.
+	ErrNoPeer = errors.New("cluster: no peer to lead")
+)
+
+// Errors of Open and Run that need an operator. The message names the file and
+// the remedy.
+var (
+	// ErrForgotten: this node was a member, but its raft.db is missing or empty.
+	// It has forgotten its votes and must not take part under its old id.
+	ErrForgotten = errors.New("cluster: the raft log of this node is gone")
+	// ErrStateAhead: the State has applied more than the raft log holds, or
+	// another history. The two directories are not of the same moment.
+	ErrStateAhead = errors.New("cluster: state and raft log do not belong together")
+	// ErrCorrupt: a checksum does not match what is on disk.
+	ErrCorrupt = errors.New("cluster: damaged data")
+	// ErrFormat: a file or entry has a format version that this program does
+	// not know; a newer program wrote it.
+	ErrFormat = errors.New("cluster: unknown format version")
+)
