@@ -1,0 +1,162 @@
+#!/bin/bash
+# Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
+# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, and a Python
+# environment with the clients that bursar must keep working.
+#
+#   e2e/setup.sh                 everything
+#   e2e/setup.sh host chroot     only these parts (host, chroot, python)
+#   e2e/setup.sh -where          print the cache directory and stop
+#
+# Run as root. It can be run again at any time and is quick when all is there. No
+# service is started or enabled. What is not a Debian package of the host goes to
+#   ${BURSAR_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bursar-e2e}
+# The chroot comes from the mirror that apt is configured for; BURSAR_E2E_MIRROR
+# names another.
+set -euo pipefail
+
+cache=${BURSAR_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bursar-e2e}
+
+host_packages=(
+  slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server
+  debootstrap iproute2 openssl postgresql-15 procps python3-venv
+)
+chroot_suite=trixie
+chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
+python_packages=(python-auditor==0.11.0 tzlocal)
+
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+
+say() { printf '%s\n' "e2e/setup: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+# --- services stay down ---------------------------------------------------------
+
+# deny_services DIR: packages installed below DIR start nothing, until allow_services.
+deny_services() {
+  local policy=$1/usr/sbin/policy-rc.d
+  if [ -e "$policy" ]; then mv "$policy" "$policy.bursar-e2e"; fi
+  printf '#!/bin/sh\nexit 101\n' > "$policy"
+  chmod 755 "$policy"
+}
+
+allow_services() {
+  local policy=$1/usr/sbin/policy-rc.d
+  rm -f "$policy"
+  if [ -e "$policy.bursar-e2e" ]; then mv "$policy.bursar-e2e" "$policy"; fi
+}
+
+# disable_services: what was just installed does not come up at the next boot either.
+disable_services() {
+  command -v systemctl > /dev/null || return 0
+  systemctl disable slurmctld slurmd slurmdbd munge mariadb > /dev/null 2>&1 || true
+}
+
+# --- host -----------------------------------------------------------------------
+
+missing() {
+  local p
+  for p in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2> /dev/null)" = installed ] || printf '%s\n' "$p"
+  done
+}
+
+apt() { apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" < /dev/null >&2; }
+
+host() {
+  local want
+  mapfile -t want < <(missing "${host_packages[@]}")
+  [ ${#want[@]} -gt 0 ] || { say "host: all packages are there"; return; }
+  say "host: installing ${want[*]}"
+  deny_services ""
+  trap 'allow_services ""' EXIT
+  apt update
+  apt install --no-install-recommends "${want[@]}"
+  allow_services ""
+  trap - EXIT
+  disable_services
+}
+
+# --- chroot ---------------------------------------------------------------------
+
+# mirror: where apt gets Debian itself from, and the keyring it checks it with.
+mirror() {
+  if [ -n "${BURSAR_E2E_MIRROR:-}" ]; then printf '%s|\n' "$BURSAR_E2E_MIRROR"; return; fi
+  apt-get indextargets --format '$(REPO_URI)|$(SIGNED_BY)' \
+    'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | awk 'NR == 1'
+}
+
+# apt's own proxy setting holds for debootstrap and for the chroot too.
+use_apt_proxy() {
+  local proxy
+  proxy=$(apt-config dump Acquire::http::Proxy | sed -n 's/.*"\(.*\)";/\1/p')
+  if [ -n "$proxy" ]; then export http_proxy=$proxy; fi
+}
+
+# build_chroot DIR, to be run in a mount namespace of its own: the mounts go with it.
+build_chroot() {
+  local dir=$1 uri keyring
+  IFS='|' read -r uri keyring < <(mirror)
+  [ -n "$uri" ] || { apt update; IFS='|' read -r uri keyring < <(mirror); }
+  [ -n "$uri" ] || die "no Debian mirror found in apt's sources; set BURSAR_E2E_MIRROR"
+  [ -e "${keyring:-}" ] || keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  use_apt_proxy
+  debootstrap --variant=minbase --keyring="$keyring" "$chroot_suite" "$dir" "$uri" >&2
+  deny_services "$dir"
+  if [ -e /etc/ssl/certs/ca-certificates.crt ]; then
+    mkdir -p "$dir/etc/ssl/certs"
+    cp -L /etc/ssl/certs/ca-certificates.crt "$dir/etc/ssl/certs/"
+  fi
+  cp -L /etc/resolv.conf /etc/hosts "$dir/etc/" 2> /dev/null || true
+  mount -t proc proc "$dir/proc"
+  mount --rbind /sys "$dir/sys"
+  mount --rbind /dev "$dir/dev"
+  chroot "$dir" apt-get -q -y --no-install-recommends install "${chroot_packages[@]}" < /dev/null >&2
+  chroot "$dir" apt-get clean
+  rm -rf "$dir"/var/lib/apt/lists/*
+}
+
+chroot_part() {
+  local dir=$cache/$chroot_suite
+  local mark="1 $chroot_suite ${chroot_packages[*]}"
+  if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "chroot: $dir is there"; return; fi
+  say "chroot: making $dir"
+  rm -rf --one-file-system "$dir" "$dir.new"
+  unshare --mount --propagation private "$0" -build-chroot "$dir.new"
+  printf '%s\n' "$mark" > "$dir.new/.bursar-e2e"
+  mv "$dir.new" "$dir"
+}
+
+# --- Python ---------------------------------------------------------------------
+
+python_part() {
+  local dir=$cache/python
+  local mark="1 ${python_packages[*]}"
+  if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "python: $dir is there"; return; fi
+  say "python: making $dir"
+  rm -rf "$dir"
+  /usr/bin/python3 -m venv "$dir"
+  "$dir/bin/pip" install -q --disable-pip-version-check "${python_packages[@]}" >&2
+  "$dir/bin/python" -c 'import pyauditor, tzlocal'
+  printf '%s\n' "$mark" > "$dir/.bursar-e2e"
+}
+
+# --- main -----------------------------------------------------------------------
+
+case ${1:-} in
+  -where) printf '%s\n' "$cache"; exit ;;
+  -build-chroot) build_chroot "$2"; exit ;;
+esac
+[ "$(id -u)" = 0 ] || die "must run as root"
+mkdir -p "$cache"
+exec 9> "$cache/.lock"
+flock 9
+[ $# -gt 0 ] || set -- host chroot python
+for part in "$@"; do
+  case $part in
+    host) host 9>&- ;;
+    chroot) chroot_part 9>&- ;;
+    python) python_part 9>&- ;;
+    *) die "unknown part $part: host, chroot or python" ;;
+  esac
+done
+say "done"
