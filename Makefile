@@ -1,0 +1,90 @@
+# bursar: `make run` shows it at work, `make test` runs all that needs only Go,
+# `make help` lists the rest.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+export CGO_ENABLED ?= 0
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GOBUILD := go build -trimpath -ldflags '$(LDFLAGS)'
+SOURCES := $(notdir $(wildcard plugins/source/*))
+BIN     := bin
+
+# Tools, pinned. They are built into bin/tools from the Go module proxy.
+TOOLS           := $(CURDIR)/$(BIN)/tools
+GOLANGCI_LINT   := $(TOOLS)/golangci-lint-v2.15.0
+GOVULNCHECK     := $(TOOLS)/govulncheck-v1.9.0
+BUF             := $(TOOLS)/buf-v1.71.0
+PROTOC_GEN_GO   := $(TOOLS)/protoc-gen-go-v1.36.12
+PROTOC_GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
+
+# The race detector needs a C compiler.
+RACE := $(shell command -v cc >/dev/null 2>&1 && [ "$$(go env GOOS)/$$(go env GOARCH)" = linux/amd64 ] && echo -race)
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+.PHONY: build
+build: ## Build the daemons into bin/ and the plugins into bin/plugins/.
+	@mkdir -p $(BIN)/plugins
+	$(GOBUILD) -o $(BIN)/bursar ./aggregator
+	$(GOBUILD) -o $(BIN)/bursar-agent ./agent
+	@for s in $(SOURCES); do \
+		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s"; \
+		$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s || exit 1; \
+	done
+
+.PHONY: run
+run: build ## Build everything, start `bursar dev`, print the address of the pages.
+	$(BIN)/bursar dev
+
+.PHONY: test
+test: ## Run all tests that need only Go (with the race detector where a C compiler is present).
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 20m ./...
+
+.PHONY: e2e
+e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
+	e2e/setup.sh
+	go test -tags e2e -timeout 40m -count 1 ./e2e/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.
+	@.ci/fuzz $(or $(FUZZTIME),10s)
+
+.PHONY: bench
+bench: build ## Measure what DESIGN.md promises; prints each line with its spread.
+	go run ./aggregator/internal/bench $(BENCHARGS)
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) $(GOVULNCHECK) ## gofmt, go vet, golangci-lint, tidy and generated code.
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go mod tidy -diff
+	go vet ./...
+	go vet -tags e2e ./e2e/...
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: generate
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_GRPC) ## Generate Go from the .proto files.
+	ln -sf $(PROTOC_GEN_GO) $(TOOLS)/protoc-gen-go
+	ln -sf $(PROTOC_GEN_GRPC) $(TOOLS)/protoc-gen-go-grpc
+	cd proto && $(BUF) generate
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(BIN)
+
+$(TOOLS)/golangci-lint-%: ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$*)
+$(TOOLS)/govulncheck-%: ; $(call install,golang.org/x/vuln/cmd/govulncheck,$*)
+$(TOOLS)/buf-%: ; $(call install,github.com/bufbuild/buf/cmd/buf,$*)
+$(TOOLS)/protoc-gen-go-grpc-%: ; $(call install,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$*)
+$(TOOLS)/protoc-gen-go-%: ; $(call install,google.golang.org/protobuf/cmd/protoc-gen-go,$*)
+
+# install builds a tool of a version under its own name: $(call install,package,version)
+define install
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS)/tmp-$(notdir $(1)) CGO_ENABLED=0 go install $(1)@$(2)
+	mv $(TOOLS)/tmp-$(notdir $(1))/$(notdir $(1)) $@
+	rmdir $(TOOLS)/tmp-$(notdir $(1))
+endef
