@@ -1,0 +1,72 @@
+//go:build e2e
+
+package rig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// dirPrefix starts the name of every directory that a rig makes; the process id of
+// the test follows, so that a later test can tell which are abandoned.
+const dirPrefix = "bursar-rig-"
+
+// tempDir makes a directory that every user may enter and that is removed at the
+// end of the test. Directories of tests that were killed are removed first.
+func tempDir(t testing.TB, what string) string {
+	t.Helper()
+	sweep(os.TempDir())
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", dirPrefix, os.Getpid(), what))
+	if err != nil {
+		t.Fatalf("rig: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatalf("rig: %v", err)
+	}
+	return dir
+}
+
+// sweep removes the directories below parent whose test process is gone.
+func sweep(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
+	for _, dir := range dirs {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
+		pid, err := strconv.Atoi(owner)
+		if err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			os.RemoveAll(dir)
+		}
+	}
+}
+
+// Cache is the directory where e2e/setup.sh put what is no package of the machine.
+func Cache() string {
+	if dir := os.Getenv("BURSAR_E2E_CACHE"); dir != "" {
+		return dir
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = "/root/.cache"
+	}
+	return filepath.Join(base, "bursar-e2e")
+}
+
+// Python is the interpreter of the environment that has pyauditor and tzlocal.
+func Python(t testing.TB) string {
+	t.Helper()
+	return installed(t, filepath.Join(Cache(), "python/bin/python"))
+}
+
+// installed fails the test when path is not there.
+func installed(t testing.TB, path string) string {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("rig: %s is missing; run e2e/setup.sh as root: %v", path, err)
+	}
+	return path
+}
