@@ -311,9 +311,12 @@ func (*AckResponse) Descriptor() ([]byte, []int) {
 type ResumeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Epoch         []byte                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"` // the agent's, from PullResponse
-	Checkpoints   []*SourceCheckpoint    `protobuf:"bytes,3,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	Observed      int64                  `protobuf:"zigzag64,4,opt,name=observed,proto3" json:"observed,omitempty"` // the highest that the cluster has committed from this agent
+	Epoch         []byte                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`                             // the agent's, from PullResponse
+	KnownEpoch    []byte                 `protobuf:"bytes,5,opt,name=known_epoch,json=knownEpoch,proto3" json:"known_epoch,omitempty"` // the position that the cluster has committed; empty when it has none
+	KnownAfter    uint64                 `protobuf:"varint,6,opt,name=known_after,json=knownAfter,proto3" json:"known_after,omitempty"`
+	KnownDigest   []byte                 `protobuf:"bytes,7,opt,name=known_digest,json=knownDigest,proto3" json:"known_digest,omitempty"`
+	Checkpoints   []*SourceCheckpoint    `protobuf:"bytes,3,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"` // as committed with that position
+	Observed      int64                  `protobuf:"zigzag64,4,opt,name=observed,proto3" json:"observed,omitempty"`    // the highest that the cluster has committed from this agent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +361,27 @@ func (x *ResumeRequest) GetCluster() string {
 func (x *ResumeRequest) GetEpoch() []byte {
 	if x != nil {
 		return x.Epoch
+	}
+	return nil
+}
+
+func (x *ResumeRequest) GetKnownEpoch() []byte {
+	if x != nil {
+		return x.KnownEpoch
+	}
+	return nil
+}
+
+func (x *ResumeRequest) GetKnownAfter() uint64 {
+	if x != nil {
+		return x.KnownAfter
+	}
+	return 0
+}
+
+func (x *ResumeRequest) GetKnownDigest() []byte {
+	if x != nil {
+		return x.KnownDigest
 	}
 	return nil
 }
@@ -1194,10 +1218,15 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\fR\x05epoch\x12\x18\n" +
 	"\athrough\x18\x03 \x01(\x04R\athrough\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\"\r\n" +
-	"\vAckResponse\"\x9a\x01\n" +
+	"\vAckResponse\"\xff\x01\n" +
 	"\rResumeRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\fR\x05epoch\x12=\n" +
+	"\x05epoch\x18\x02 \x01(\fR\x05epoch\x12\x1f\n" +
+	"\vknown_epoch\x18\x05 \x01(\fR\n" +
+	"knownEpoch\x12\x1f\n" +
+	"\vknown_after\x18\x06 \x01(\x04R\n" +
+	"knownAfter\x12!\n" +
+	"\fknown_digest\x18\a \x01(\fR\vknownDigest\x12=\n" +
 	"\vcheckpoints\x18\x03 \x03(\v2\x1b.bursar.v1.SourceCheckpointR\vcheckpoints\x12\x1a\n" +
 	"\bobserved\x18\x04 \x01(\x12R\bobserved\"l\n" +
 	"\x10SourceCheckpoint\x12\x1f\n" +

@@ -1,0 +1,157 @@
+package buffer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Ack is how far a cluster has committed, and when it said so last.
+type Ack struct {
+	Epoch   Epoch
+	Through uint64
+	At      time.Time
+}
+
+// Ack notes that the cluster has committed all frames through p. Acknowledging
+// twice, or less than before, changes nothing but the time. The errors are those
+// of [Buffer.Read]; an acknowledgement of frames that are no longer kept is fine.
+func (b *Buffer) Ack(cluster string, p Position) error {
+	return b.update(func(tx *bbolt.Tx, s *state) error {
+		if p.Epoch == s.epoch && p.Seq+1 < s.first {
+			p.Seq = s.first - 1
+		} else if err := check(tx, s, p); err != nil {
+			return fmt.Errorf("acknowledgement of cluster %s: %w", cluster, err)
+		}
+		return b.putAck(tx, cluster, p)
+	})
+}
+
+func (b *Buffer) putAck(tx *bbolt.Tx, cluster string, p Position) error {
+	bucket := tx.Bucket(bucketClusters)
+	if old, ok := parseAck(bucket.Get([]byte(cluster))); ok && old.Epoch == p.Epoch {
+		p.Seq = max(p.Seq, old.Through)
+	}
+	v := append([]byte(nil), p.Epoch[:]...)
+	v = binary.BigEndian.AppendUint64(v, p.Seq)
+	v = binary.BigEndian.AppendUint64(v, uint64(b.opt.Now().UnixMicro()))
+	return bucket.Put([]byte(cluster), v)
+}
+
+func parseAck(v []byte) (Ack, bool) {
+	var a Ack
+	if len(v) != len(a.Epoch)+16 {
+		return a, false
+	}
+	copy(a.Epoch[:], v)
+	a.Through = binary.BigEndian.Uint64(v[16:])
+	a.At = time.UnixMicro(int64(binary.BigEndian.Uint64(v[24:]))).UTC()
+	return a, true
+}
+
+func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {
+	acks := map[string]Ack{}
+	err := tx.Bucket(bucketClusters).ForEach(func(k, v []byte) error {
+		a, ok := parseAck(v)
+		if !ok {
+			return fmt.Errorf("acknowledgement of cluster %q: %w", k, ErrFormat)
+		}
+		acks[string(k)] = a
+		return nil
+	})
+	return acks, err
+}
+
+// acknowledged returns the frame through which every known cluster has
+// committed. A cluster that has said nothing for the time of retention is not
+// known any more; where no cluster is known, nothing is acknowledged.
+func (b *Buffer) acknowledged(tx *bbolt.Tx, s *state) (uint64, error) {
+	acks, err := readAcks(tx)
+	if err != nil {
+		return 0, err
+	}
+	through, known := s.last, false
+	for _, a := range acks {
+		if b.opt.Now().Sub(a.At) > b.opt.Retain {
+			continue
+		}
+		known = true
+		if a.Epoch != s.epoch {
+			return 0, nil
+		}
+		through = min(through, a.Through)
+	}
+	if !known {
+		return 0, nil
+	}
+	return through, nil
+}
+
+// Trim drops chunks that every known cluster has acknowledged and that are older
+// than the retention, and returns the number of frames dropped.
+func (b *Buffer) Trim() (int, error) {
+	before := b.opt.Now().Add(-b.opt.Retain).UnixMicro()
+	return b.drop(func(written int64, _ int64) bool { return written < before })
+}
+
+// shrink drops the oldest acknowledged chunks, whatever their age, until need
+// bytes are free or nothing may go.
+func (b *Buffer) shrink(need int64) error {
+	_, err := b.drop(func(_ int64, freed int64) bool { return freed < need })
+	return err
+}
+
+// chunksPerDrop bounds one transaction of drop.
+const chunksPerDrop = 1000
+
+// drop removes acknowledged chunks from the old end for as long as may says so
+// of a chunk's time and of the bytes freed so far.
+func (b *Buffer) drop(may func(written, freed int64) bool) (frames int, err error) {
+	freed := int64(0)
+	for {
+		n, count := 0, 0
+		err := b.update(func(tx *bbolt.Tx, s *state) error {
+			var size int64
+			n, count, size, err = b.dropSome(tx, s, func(written, more int64) bool { return may(written, freed+more) })
+			freed += size
+			return err
+		})
+		frames += count
+		if err != nil || n < chunksPerDrop {
+			return frames, err
+		}
+	}
+}
+
+func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64) bool) (chunks, frames int, size int64, err error) {
+	through, err := b.acknowledged(tx, s)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	c := tx.Bucket(bucketChunks).Cursor()
+	for k, v := c.First(); k != nil && chunks < chunksPerDrop; k, v = c.First() {
+		_, header, err := behind(v, Position{Seq: binary.BigEndian.Uint64(k) - 1})
+		if err != nil {
+			return chunks, frames, size, err
+		}
+		if header.Last() > through || !may(int64(binary.BigEndian.Uint64(v)), size) {
+			break
+		}
+		chunks, frames, size = chunks+1, frames+int(header.Count), size+int64(len(v)-8)
+		s.first = header.Last() + 1
+		if err := c.Delete(); err != nil {
+			return chunks, frames, size, err
+		}
+	}
+	s.bytes -= size
+	return chunks, frames, size, nil
+}
+
+// Forget makes the cluster unknown, so that it no longer holds frames back.
+func (b *Buffer) Forget(cluster string) error {
+	return b.update(func(tx *bbolt.Tx, _ *state) error {
+		return tx.Bucket(bucketClusters).Delete([]byte(cluster))
+	})
+}

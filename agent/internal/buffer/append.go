@@ -1,0 +1,154 @@
+package buffer
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/bursar-accounting/bursar/proto/frame"
+)
+
+// Append is what [Buffer.Append] writes in one transaction.
+type Append struct {
+	Source Source
+	// Generation of the [Start] that the source works from.
+	Generation uint64
+	// Frames in their order, each an encoded bursar.v1 Frame.
+	Frames [][]byte
+	// Checkpoint of the source, which covers these frames; nil leaves the old
+	// one. It travels behind the frames as a frame of its own, which the caller
+	// puts last into Frames.
+	Checkpoint []byte
+	// Rewound says that the source has stepped back as [Start.Rewind] asked.
+	Rewound bool
+	// Opened and Closed are the running jobs whose notes are kept or dropped.
+	Opened []OpenRun
+	Closed []string
+}
+
+// OpenRun is a note on a job that was sent as running.
+type OpenRun struct {
+	Run    string // the source's name of the run
+	Record string // the record id that it was sent under
+	Digest uint64 // of what was sent
+}
+
+// Append writes a durably and returns the sequence number of its last frame.
+// The error is [ErrFull] when there is no room and [ErrSuperseded] when the source
+// was sent back meanwhile; then, and on any other error, nothing was written.
+func (b *Buffer) Append(a Append) (uint64, error) {
+	if err := b.room(a); err != nil {
+		return 0, err
+	}
+	err := b.update(func(tx *bbolt.Tx, s *state) error {
+		if a.Checkpoint != nil && a.Generation != s.generation {
+			return ErrSuperseded
+		}
+		if err := b.putFrames(tx, s, a.Frames); err != nil {
+			return err
+		}
+		return putSource(tx, a)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("append to the buffer: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notify()
+	return b.state.last, nil
+}
+
+// room makes room for a, if need be by dropping acknowledged chunks early.
+func (b *Buffer) room(a Append) error {
+	need := int64(0)
+	for _, f := range a.Frames {
+		need += int64(len(f)) + 16
+	}
+	s, _ := b.head()
+	if s.bytes+need <= b.opt.MaxSize {
+		return nil
+	}
+	if err := b.shrink(s.bytes + need - b.opt.MaxSize*9/10); err != nil {
+		return err
+	}
+	if s, _ = b.head(); s.bytes+need > b.opt.MaxSize {
+		return ErrFull
+	}
+	return nil
+}
+
+// putFrames cuts frames into chunks behind the last one.
+func (b *Buffer) putFrames(tx *bbolt.Tx, s *state, frames [][]byte) error {
+	chunks := tx.Bucket(bucketChunks)
+	chunks.FillPercent = 1 // keys only grow
+	stamp := binary.BigEndian.AppendUint64(nil, uint64(b.opt.Now().UnixMicro()))
+	builder := frame.NewBuilder(s.last+1, s.digest)
+	for i, f := range frames {
+		if err := builder.Append(f); err != nil {
+			return err
+		}
+		if i+1 < len(frames) && builder.Fits(len(frames[i+1])) {
+			continue
+		}
+		s.last, s.digest = builder.Last(), builder.After()
+		key, chunk := sequence(s.last-uint64(builder.Len())+1), builder.Finish()
+		if err := chunks.Put(key, append(stamp[:8:8], chunk...)); err != nil {
+			return err
+		}
+		s.bytes += int64(len(chunk))
+	}
+	return nil
+}
+
+func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// putSource writes the checkpoint and the notes of a.
+func putSource(tx *bbolt.Tx, a Append) error {
+	key := a.Source.key()
+	if a.Checkpoint != nil {
+		if err := tx.Bucket(bucketSources).Put(key, a.Checkpoint); err != nil {
+			return err
+		}
+	}
+	if a.Rewound {
+		if err := tx.Bucket(bucketRewind).Delete(key); err != nil {
+			return err
+		}
+	}
+	open := tx.Bucket(bucketOpen)
+	for _, run := range a.Closed {
+		if err := open.Delete(openKey(a.Source, run)); err != nil {
+			return err
+		}
+	}
+	for _, o := range a.Opened {
+		value := append(binary.BigEndian.AppendUint64(nil, o.Digest), o.Record...)
+		if err := open.Put(openKey(a.Source, o.Run), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openKey(s Source, run string) []byte { return append(append(s.key(), 0), run...) }
+
+// Wait returns when the buffer holds a frame behind after, when it is closed or
+// when ctx ends.
+func (b *Buffer) Wait(ctx context.Context, after uint64) {
+	for {
+		s, changed := b.head()
+		if s.last > after {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			if s2, _ := b.head(); s2.last == s.last {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package buffer
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/bursar-accounting/bursar/proto/frame"
+)
+
+// Epoch names one buffer on one machine.
+type Epoch [16]byte
+
+// Source names a source of the agent. The zero Source is for frames of no
+// source: what was pushed to the agent.
+type Source struct {
+	Type  string
+	Label string
+}
+
+// key is the source's key in the file.
+func (s Source) key() []byte { return []byte(s.Type + "\x00" + s.Label) }
+
+// String returns type/label.
+func (s Source) String() string { return s.Type + "/" + s.Label }
+
+// Options of [Open]. The zero value of a field means its default.
+type Options struct {
+	// MaxSize bounds the bytes of the chunks that are kept; default 8 GiB.
+	MaxSize int64
+	// Retain is for how long acknowledged frames are kept, so that a lost
+	// aggregator can be refilled; default 30 days.
+	Retain time.Duration
+	// Machine identifies the machine; default: /etc/machine-id and the file's
+	// inode. A file that was written under another name gets a new epoch.
+	Machine string
+	// Now is the wall clock; default time.Now.
+	Now func() time.Time
+	// NoSync leaves out the fsync. It is for benchmarks of the rest and breaks
+	// every promise of this package.
+	NoSync bool
+}
+
+func (o *Options) fill() {
+	if o.MaxSize == 0 {
+		o.MaxSize = 8 << 30
+	}
+	if o.Retain == 0 {
+		o.Retain = 30 * 24 * time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Buffer is safe for use by many goroutines.
+type Buffer struct {
+	db    *bbolt.DB
+	opt   Options
+	clock *Clock
+
+	mu      sync.Mutex
+	state   state         // as committed
+	changed chan struct{} // closed and replaced at every append
+}
+
+// state is the file's head: what is not in the chunks.
+type state struct {
+	epoch  Epoch
+	first  uint64 // sequence number of the oldest frame; last+1 when there is none
+	last   uint64 // of the newest frame
+	digest frame.Digest
+	bytes  int64 // of all chunks
+
+	generation uint64 // counts the times that sources were sent back; not in the file
+}
+
+// The buckets of the file.
+var (
+	bucketMeta     = []byte("meta")
+	bucketChunks   = []byte("chunks")   // first sequence number → time of the append, chunk
+	bucketSources  = []byte("sources")  // source → checkpoint
+	bucketRewind   = []byte("rewind")   // source → microseconds to step back
+	bucketClusters = []byte("clusters") // cluster → acknowledged position, time
+	bucketOpen     = []byte("open")     // source, run → note on a running job
+)
+
+const fileFormat = 1
+
+// The keys of the bucket meta.
+var (
+	keyFormat  = []byte("format")
+	keyEpoch   = []byte("epoch")
+	keyMachine = []byte("machine")
+	keyHead    = []byte("head")
+	keyClock   = []byte("clock")
+)
+
+// Open opens or makes the buffer's file. The caller closes it. It fails with
+// [ErrFormat] on a file of a later release and when another process holds it.
+func Open(path string, opt Options) (*Buffer, error) {
+	opt.fill()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("buffer: %w", err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: 5 * time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: opt.NoSync,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("buffer %s: %w (is another agent running on it?)", path, err)
+	}
+	b := &Buffer{db: db, opt: opt, changed: make(chan struct{})}
+	if opt.Machine == "" {
+		b.opt.Machine = machine(path)
+	}
+	if err := b.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("buffer %s: %w", path, err), db.Close())
+	}
+	return b, nil
+}
+
+// Close closes the file. Calls that wait return.
+func (b *Buffer) Close() error {
+	b.mu.Lock()
+	b.notify()
+	b.mu.Unlock()
+	return b.db.Close()
+}
+
+// load reads the head and makes what is missing.
+func (b *Buffer) load() error {
+	return b.db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketClusters, bucketOpen} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		if err := checkFormat(meta); err != nil {
+			return err
+		}
+		if err := b.loadHead(meta); err != nil {
+			return err
+		}
+		b.clock = &Clock{now: b.opt.Now}
+		if v := meta.Get(keyClock); len(v) == 8 {
+			b.clock.last = int64(binary.BigEndian.Uint64(v))
+		}
+		return b.loadEpoch(meta)
+	})
+}
+
+func checkFormat(meta *bbolt.Bucket) error {
+	v := meta.Get(keyFormat)
+	if v == nil {
+		return meta.Put(keyFormat, []byte{fileFormat})
+	}
+	if len(v) != 1 || v[0] != fileFormat {
+		return fmt.Errorf("%w: % x", ErrFormat, v)
+	}
+	return nil
+}
+
+func (b *Buffer) loadHead(meta *bbolt.Bucket) error {
+	v := meta.Get(keyHead)
+	if v == nil {
+		b.state = state{first: 1}
+		return nil
+	}
+	s, err := parseHead(v)
+	b.state = s
+	return err
+}
+
+// loadEpoch takes the file's epoch, or makes one when the file is new or comes
+// from another machine.
+func (b *Buffer) loadEpoch(meta *bbolt.Bucket) error {
+	if v := meta.Get(keyEpoch); len(v) == len(b.state.epoch) && string(meta.Get(keyMachine)) == b.opt.Machine {
+		copy(b.state.epoch[:], v)
+		return nil
+	}
+	return b.renew(meta, &b.state)
+}
+
+// renew gives the buffer a new epoch in s.
+func (b *Buffer) renew(meta *bbolt.Bucket, s *state) error {
+	if _, err := rand.Read(s.epoch[:]); err != nil {
+		return err
+	}
+	return errors.Join(meta.Put(keyEpoch, s.epoch[:]), meta.Put(keyMachine, []byte(b.opt.Machine)))
+}
+
+// machine names the machine and the file on it, so that a copy is told from the
+// original.
+func machine(path string) string {
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		id = nil // a machine without one is told by its file alone
+	}
+	return string(id) + inode(path)
+}
+
+// head format: first, last, bytes (8 bytes each), digest.
+func (s *state) appendHead(v []byte) []byte {
+	v = binary.BigEndian.AppendUint64(v, s.first)
+	v = binary.BigEndian.AppendUint64(v, s.last)
+	v = binary.BigEndian.AppendUint64(v, uint64(s.bytes))
+	return append(v, s.digest[:]...)
+}
+
+func parseHead(v []byte) (state, error) {
+	var s state
+	if len(v) != 24+len(s.digest) {
+		return s, fmt.Errorf("%w: a head of %d bytes", ErrFormat, len(v))
+	}
+	s.first = binary.BigEndian.Uint64(v)
+	s.last = binary.BigEndian.Uint64(v[8:])
+	s.bytes = int64(binary.BigEndian.Uint64(v[16:]))
+	copy(s.digest[:], v[24:])
+	return s, nil
+}
+
+// notify wakes all who wait for an append. b.mu is held.
+func (b *Buffer) notify() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// update runs fn on a copy of the head in one durable transaction and takes the
+// copy over when it is committed.
+func (b *Buffer) update(fn func(tx *bbolt.Tx, s *state) error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.state
+	err := b.db.Update(func(tx *bbolt.Tx) error {
+		if err := fn(tx, &s); err != nil {
+			return err
+		}
+		meta := tx.Bucket(bucketMeta)
+		return errors.Join(meta.Put(keyHead, s.appendHead(nil)), meta.Put(keyClock, b.clock.bytes()))
+	})
+	if err != nil {
+		return err
+	}
+	b.state = s
+	return nil
+}
+
+func (b *Buffer) head() (state, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state, b.changed
+}
+
+// Clock returns the buffer's clock, by which frames are stamped.
+func (b *Buffer) Clock() *Clock { return b.clock }
+
+// Epoch returns the buffer's present epoch.
+func (b *Buffer) Epoch() Epoch {
+	s, _ := b.head()
+	return s.epoch
+}
+
+// Stats says how much the buffer holds.
+type Stats struct {
+	Epoch    Epoch
+	First    uint64 // sequence number of the oldest frame; Last+1 when there is none
+	Last     uint64 // of the newest frame
+	Bytes    int64  // of the chunks
+	MaxBytes int64
+	Clusters map[string]Ack
+}
+
+// Stats returns the present counts.
+func (b *Buffer) Stats() (Stats, error) {
+	s, _ := b.head()
+	st := Stats{Epoch: s.epoch, First: s.first, Last: s.last, Bytes: s.bytes, MaxBytes: b.opt.MaxSize}
+	err := b.db.View(func(tx *bbolt.Tx) error {
+		var err error
+		st.Clusters, err = readAcks(tx)
+		return err
+	})
+	return st, err
+}
