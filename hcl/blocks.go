@@ -1,0 +1,168 @@
+package hcl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+)
+
+// TLS is the shared block tls { ca cert key }: PEM files of the authority that
+// peers are verified against, and of this program's certificate chain and key.
+// Decoding checks that the files can be read, hold what they should, and that
+// key and certificate belong together; Range points at the block for later checks.
+type TLS struct {
+	// CA holds the certificates of the authorities that are trusted.
+	CA Path `hcl:"ca"`
+	// Cert holds the certificate and its intermediates.
+	Cert Path `hcl:"cert"`
+	// Key holds the private key.
+	Key Path `hcl:"key"`
+	// Range is the header of the block.
+	Range Range `hcl:",def_range"`
+}
+
+// ValidateHCL implements Validator.
+func (t *TLS) ValidateHCL() Diagnostics {
+	var diags Diagnostics
+	ca := readPEM("ca", t.CA, &diags)
+	cert := readPEM("cert", t.Cert, &diags)
+	key := readPEM("key", t.Key, &diags)
+	if ca != nil && !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		diags.Add(Errorf(t.CA.Range, "invalid value for \"ca\"", "%s holds no PEM certificate", t.CA))
+	}
+	if cert == nil || key == nil {
+		return diags
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		diags.Add(Errorf(t.Cert.Range, "certificate and key do not fit", "%s and %s: %v", t.Cert, t.Key, err))
+	}
+	return diags
+}
+
+// readPEM reads a file of the block, or reports why it cannot be read.
+func readPEM(name string, p Path, diags *Diagnostics) []byte {
+	b, err := readFile(p.Path, maxValueFile)
+	if err != nil {
+		diags.Add(Errorf(p.Range, fmt.Sprintf("invalid value for %q", name), "%s", fileError(err)))
+		return nil
+	}
+	return b
+}
+
+// fileError says what to do about a file that cannot be read.
+func fileError(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("%v; is the path right?", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("%v; may user %d read it and enter its directory?", err, os.Geteuid())
+	}
+	return err.Error()
+}
+
+// Plugin is the shared block plugin "<type>" "<name>" { … }: where a plugin is
+// and what it gets. Everything in it is optional.
+type Plugin struct {
+	// Type is "source" or "action".
+	Type String `hcl:"type,label"`
+	// Name is the plugin's name, the first label of the blocks that use it.
+	Name String `hcl:"name,label"`
+	// Path is the program; nil means the usual plugin directory.
+	Path *Path `hcl:"path"`
+	// SHA256 is the digest that the program must have, 64 hexadecimal digits;
+	// empty means any.
+	SHA256 String `hcl:"sha256,optional"`
+	// Env is the environment of the plugin's process, beyond a minimal one.
+	Env map[string]String `hcl:"env,optional"`
+	// Range is the header of the block.
+	Range Range `hcl:",def_range"`
+}
+
+// ValidateHCL implements Validator.
+func (p *Plugin) ValidateHCL() Diagnostics {
+	diags := OneOf(p.Type, "source", "action")
+	if sum, err := hex.DecodeString(p.SHA256.Value); p.SHA256.Value != "" && (err != nil || len(sum) != 32) {
+		diags.Add(Errorf(p.SHA256.Range, "invalid value for \"sha256\"", "expected 64 hexadecimal digits, as sha256sum prints them"))
+	}
+	for name, v := range p.Env {
+		if !validEnvName(name) {
+			diags.Add(Errorf(v.Range, "invalid value for \"env\"", "%q cannot be the name of an environment variable", clip(name)))
+		}
+	}
+	return diags
+}
+
+func validEnvName(s string) bool {
+	for i, c := range s {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Log is the shared block log { level format }.
+type Log struct {
+	// Level is "debug", "info" (default), "warn" or "error".
+	Level String `hcl:"level,optional"`
+	// Format is "text" (default) or "json".
+	Format String `hcl:"format,optional"`
+	// Range is the header of the block.
+	Range Range `hcl:",def_range"`
+}
+
+// ValidateHCL implements Validator.
+func (l *Log) ValidateHCL() Diagnostics {
+	var diags Diagnostics
+	if l.Level.Value != "" {
+		diags.Extend(OneOf(l.Level, "debug", "info", "warn", "error"))
+	}
+	if l.Format.Value != "" {
+		diags.Extend(OneOf(l.Format, "text", "json"))
+	}
+	return diags
+}
+
+// SlogLevel is the level for log/slog; info when none is set.
+func (l Log) SlogLevel() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level.Value)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}
+
+// Handler writes to w in the configured format. The level may be changed while
+// the program runs when it is a *slog.LevelVar.
+func (l Log) Handler(w io.Writer, level slog.Leveler) slog.Handler {
+	options := &slog.HandlerOptions{Level: level}
+	if l.Format.Value == "json" {
+		return slog.NewJSONHandler(w, options)
+	}
+	return slog.NewTextHandler(w, options)
+}
+
+// Metrics is the shared block metrics { listen path }: where Prometheus reads.
+type Metrics struct {
+	// Listen is the address of the listener.
+	Listen Address `hcl:"listen"`
+	// Path is the path of the page; empty means /metrics.
+	Path String `hcl:"path,optional"`
+	// Range is the header of the block.
+	Range Range `hcl:",def_range"`
+}
+
+// ValidateHCL implements Validator.
+func (m *Metrics) ValidateHCL() Diagnostics {
+	if p := m.Path.Value; p != "" && p[0] != '/' {
+		return Diagnostics{Errorf(m.Path.Range, "invalid value for \"path\"", "%q does not begin with a slash", clip(m.Path.String()))}
+	}
+	return nil
+}

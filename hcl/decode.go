@@ -1,0 +1,305 @@
+package hcl
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// Validator is implemented, on the pointer, by structs of blocks that check
+// themselves. It is called once a block has been decoded without an error; its
+// diagnostics join the others.
+type Validator interface {
+	ValidateHCL() Diagnostics
+}
+
+// Decode reads the body of a loaded file into the struct that target points
+// to, by the tags that the package documentation lists, and returns all
+// problems of all blocks. What is optional and absent keeps the value that
+// target had. A nil ctx allows constants only. After errors the target holds
+// what could be read.
+func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
+	body, diags := native(file.Body)
+	d := decoder{ctx: ctx, lenient: file.broken}
+	at := body.MissingItemRange()
+	if len(file.Paths) > 0 {
+		at = Range{Filename: file.Paths[0], Start: hcl2.InitialPos, End: hcl2.InitialPos}
+	}
+	diags.Extend(d.body(body, at, structOf(target)))
+	return diags
+}
+
+// DecodeBody is Decode of a body that an earlier Decode left undecoded.
+func DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics {
+	b, diags := native(body)
+	d := decoder{ctx: ctx}
+	diags.Extend(d.body(b, b.MissingItemRange(), structOf(target)))
+	return diags
+}
+
+func structOf(target any) reflect.Value {
+	v := reflect.ValueOf(target)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("hcl: the target is %T, not a pointer to a struct", target))
+	}
+	return v.Elem()
+}
+
+// native gives the syntax behind a body; nil is an empty body.
+func native(body Body) (*hclsyntax.Body, Diagnostics) {
+	switch b := body.(type) {
+	case *hclsyntax.Body:
+		return b, nil
+	case nil:
+		return &hclsyntax.Body{}, nil
+	default:
+		return &hclsyntax.Body{}, Diagnostics{Errorf(body.MissingItemRange(), "unsupported syntax", "only HCL's native syntax can be read")}
+	}
+}
+
+// decoder walks bodies and target structs side by side.
+type decoder struct {
+	ctx *EvalContext
+	// lenient keeps quiet about what is missing, as it may be in a part of the
+	// file that could not be parsed.
+	lenient bool
+}
+
+// body decodes b into the struct target; what is missing is reported at at.
+func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+	s := specOf(target.Type())
+	rest := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.SrcRange, EndRange: b.EndRange}
+	diags := d.attributes(s, b, rest, target)
+	diags.Extend(d.missing(s, b, at))
+	diags.Extend(d.blocks(s, b, rest, at, target))
+	if s.body >= 0 {
+		target.Field(s.body).Set(reflect.ValueOf(b))
+	}
+	diags.Extend(d.leftovers(s, rest, at, target))
+	if v, ok := target.Addr().Interface().(Validator); ok && !diags.HasErrors() {
+		diags.Extend(v.ValidateHCL())
+	}
+	return diags
+}
+
+// leftovers hands what no field took to the remain field, or reports it.
+func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+	if s.remain < 0 {
+		return unknown(s, rest)
+	}
+	field := target.Field(s.remain)
+	if field.Type() == bodyType {
+		field.Set(reflect.ValueOf(rest))
+		return nil
+	}
+	return d.body(rest, at, field)
+}
+
+func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
+	var diags Diagnostics
+	for _, a := range inOrder(b.Attributes) {
+		f, ok := s.attrs[a.Name]
+		if !ok {
+			rest.Attributes[a.Name] = a
+			continue
+		}
+		s.setRange(target, "attr_range", a.Name, a.SrcRange)
+		s.setRange(target, "attr_name_range", a.Name, a.NameRange)
+		s.setRange(target, "attr_value_range", a.Name, a.Expr.Range())
+		diags.Extend(d.attribute(a, f, target.Field(f.index)))
+	}
+	return diags
+}
+
+func (s *spec) setRange(target reflect.Value, kind, name string, r Range) {
+	for _, f := range s.ranges[kind] {
+		if f.name == name {
+			target.Field(f.index).Set(reflect.ValueOf(r))
+		}
+	}
+}
+
+func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
+	if field.Type() == exprType {
+		field.Set(reflect.ValueOf(a.Expr))
+		return nil
+	}
+	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
+	return v.expression(a.Expr, field)
+}
+
+func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
+	var diags Diagnostics
+	for _, name := range s.attrNames {
+		if _, ok := b.Attributes[name]; !ok && !s.attrs[name].optional && !d.lenient {
+			diags.Add(Errorf(at, "missing attribute", "%s must be set here", name))
+		}
+	}
+	return diags
+}
+
+// unknown reports attributes and blocks that nothing asked for.
+func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
+	var diags Diagnostics
+	for _, a := range inOrder(rest.Attributes) {
+		detail := didYouMean(a.Name, s.attrNames)
+		if slices.Contains(s.typeNames, a.Name) {
+			detail = fmt.Sprintf("%s is a block here; did you mean %s { … }?", a.Name, a.Name)
+		} else if t := Suggest(a.Name, s.typeNames); t != "" && Suggest(a.Name, s.attrNames) == "" {
+			detail = fmt.Sprintf("did you mean the block %s { … }?", t)
+		}
+		diags.Add(Errorf(a.NameRange, fmt.Sprintf("unknown attribute %q", a.Name), "%s", detail))
+	}
+	for _, b := range rest.Blocks {
+		detail := didYouMean(b.Type, s.typeNames)
+		if slices.Contains(s.attrNames, b.Type) {
+			detail = fmt.Sprintf("%s is an attribute here; did you mean %s = …?", b.Type, b.Type)
+		}
+		diags.Add(Errorf(b.TypeRange, fmt.Sprintf("unknown block %q", b.Type), "%s", detail))
+	}
+	return diags
+}
+
+// blocks decodes the blocks that fields ask for and moves the others to rest.
+func (d *decoder) blocks(s *spec, b, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+	var diags Diagnostics
+	found := map[string][]*hclsyntax.Block{}
+	for _, block := range b.Blocks {
+		if _, ok := s.blocks[block.Type]; ok {
+			found[block.Type] = append(found[block.Type], block)
+		} else {
+			rest.Blocks = append(rest.Blocks, block)
+		}
+	}
+	for _, name := range s.typeNames {
+		f := s.blocks[name]
+		diags.Extend(duplicates(f, found[name]))
+		diags.Extend(d.blocksOf(name, f, found[name], at, target.Field(f.index)))
+	}
+	return diags
+}
+
+// duplicates reports blocks that may be there only once, by type or by labels.
+func duplicates(f blockField, blocks []*hclsyntax.Block) Diagnostics {
+	var diags Diagnostics
+	first := map[string]*hclsyntax.Block{}
+	for _, b := range blocks {
+		if f.repeat || f.slice && len(b.Labels) == 0 {
+			continue
+		}
+		key := header(b)
+		if !f.slice {
+			key = b.Type
+		}
+		if old, ok := first[key]; ok {
+			diags.Add(Errorf(b.DefRange(), "duplicate block", "%s is already defined at %s", key, place(old.DefRange())))
+			continue
+		}
+		first[key] = b
+	}
+	return diags
+}
+
+// header is how a block begins: source "slurm" "nemo".
+func header(b *hclsyntax.Block) string {
+	parts := []string{b.Type}
+	for _, l := range b.Labels {
+		parts = append(parts, fmt.Sprintf("%q", l))
+	}
+	return strings.Join(parts, " ")
+}
+
+func (d *decoder) blocksOf(name string, f blockField, blocks []*hclsyntax.Block, at Range, field reflect.Value) Diagnostics {
+	var diags Diagnostics
+	if len(blocks) == 0 && !f.slice && !f.pointer && !f.optional && !d.lenient {
+		diags.Add(Errorf(at, "missing block", "%s { … } must be written here", name))
+	}
+	if f.slice && len(blocks) > 0 {
+		field.Set(reflect.MakeSlice(field.Type(), 0, len(blocks)))
+	}
+	for _, b := range blocks {
+		elem := d.slot(f, field)
+		diags.Extend(d.block(b, f, elem))
+		if f.slice && f.pointer {
+			field.Set(reflect.Append(field, elem.Addr()))
+		} else if f.slice {
+			field.Set(reflect.Append(field, elem))
+		}
+	}
+	return diags
+}
+
+// slot is where a block goes: the field itself, what it points to, or a new
+// element of the slice.
+func (d *decoder) slot(f blockField, field reflect.Value) reflect.Value {
+	switch {
+	case f.slice:
+		return reflect.New(f.elem).Elem()
+	case f.pointer:
+		if field.IsNil() {
+			field.Set(reflect.New(f.elem))
+		}
+		return field.Elem()
+	}
+	return field
+}
+
+func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Diagnostics {
+	if f.elem == blockType {
+		elem.Set(reflect.ValueOf(*b.AsHCLBlock()))
+		return nil
+	}
+	diags := labels(b, f)
+	if f.elem == bodyType {
+		elem.Set(reflect.ValueOf(b.Body))
+		return diags
+	}
+	s := specOf(f.elem)
+	for i, l := range b.Labels {
+		if i < len(s.labelAt) {
+			setLabel(elem.Field(s.labelAt[i]), l, b.LabelRanges[i])
+			s.setRange(elem, "label_range", s.labels[i], b.LabelRanges[i])
+		}
+	}
+	s.setRange(elem, "def_range", "", b.DefRange())
+	s.setRange(elem, "type_range", "", b.TypeRange)
+	diags.Extend(d.body(b.Body, b.DefRange(), elem))
+	return diags
+}
+
+func setLabel(field reflect.Value, label string, r Range) {
+	if field.Type() == reflect.TypeFor[String]() {
+		field.Set(reflect.ValueOf(String{Value: label, Range: r}))
+		return
+	}
+	field.SetString(label)
+}
+
+// labels reports labels that are missing, empty or too many.
+func labels(b *hclsyntax.Block, f blockField) Diagnostics {
+	var diags Diagnostics
+	if want := len(f.labels); len(b.Labels) != want {
+		at := b.DefRange()
+		if len(b.Labels) > want {
+			at = b.LabelRanges[want]
+		}
+		diags.Add(Errorf(at, fmt.Sprintf("wrong number of labels on %q", b.Type), "expected %s", form(b.Type, f.labels)))
+	}
+	for i, l := range b.Labels {
+		if l == "" && i < len(f.labels) {
+			diags.Add(Errorf(b.LabelRanges[i], "empty label", "the %s of %s cannot be empty", f.labels[i], b.Type))
+		}
+	}
+	return diags
+}
+
+func form(name string, labels []string) string {
+	for _, l := range labels {
+		name += fmt.Sprintf(" %q", "<"+l+">")
+	}
+	return name + " { … }"
+}

@@ -1,0 +1,193 @@
+package hcl
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+)
+
+// Aliases of the types of hashicorp/hcl/v2 that a daemon's configuration uses.
+type (
+	// Body is a parsed block or file whose content is not decoded yet.
+	Body = hcl2.Body
+	// Block is a parsed block with its type, labels and body.
+	Block = hcl2.Block
+	// Range is a place in a source file.
+	Range = hcl2.Range
+	// Pos is a position in a source file: line and column from 1, byte from 0.
+	Pos = hcl2.Pos
+	// Expression is a parsed expression that is not evaluated yet.
+	Expression = hcl2.Expression
+	// EvalContext holds the variables and functions that expressions may use.
+	EvalContext = hcl2.EvalContext
+	// Diagnostic is one problem with its place.
+	Diagnostic = hcl2.Diagnostic
+)
+
+// Diagnostics are the problems found in a configuration. It is an error value
+// only through Err: a non-empty list may hold warnings alone.
+type Diagnostics []*Diagnostic
+
+// Errorf makes an error at r. The summary is a short phrase; format and args
+// make the detail, which may be empty. A zero r is a problem without a place.
+func Errorf(r Range, summary, format string, args ...any) *Diagnostic {
+	return diagnostic(hcl2.DiagError, r, summary, fmt.Sprintf(format, args...))
+}
+
+// Warnf makes a warning, otherwise like Errorf.
+func Warnf(r Range, summary, format string, args ...any) *Diagnostic {
+	return diagnostic(hcl2.DiagWarning, r, summary, fmt.Sprintf(format, args...))
+}
+
+func diagnostic(s hcl2.DiagnosticSeverity, r Range, summary, detail string) *Diagnostic {
+	d := &Diagnostic{Severity: s, Summary: summary, Detail: detail}
+	if r != (Range{}) {
+		d.Subject = &r
+	}
+	return d
+}
+
+// Extend appends more problems; it takes Diagnostics and hcl.Diagnostics alike.
+func (d *Diagnostics) Extend(more []*Diagnostic) { *d = append(*d, more...) }
+
+// Add appends problems; nil ones are left out.
+func (d *Diagnostics) Add(more ...*Diagnostic) {
+	for _, m := range more {
+		if m != nil {
+			*d = append(*d, m)
+		}
+	}
+}
+
+// HasErrors says whether any problem is an error and not only a warning.
+func (d Diagnostics) HasErrors() bool {
+	return slices.ContainsFunc(d, func(x *Diagnostic) bool { return x.Severity == hcl2.DiagError })
+}
+
+// Err returns the errors, without warnings, as one error; nil when there are none.
+func (d Diagnostics) Err() error {
+	var out Diagnostics
+	for _, x := range d {
+		if x.Severity == hcl2.DiagError {
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Warnings returns the problems that are no errors.
+func (d Diagnostics) Warnings() Diagnostics {
+	return slices.DeleteFunc(slices.Clone(d), func(x *Diagnostic) bool { return x.Severity == hcl2.DiagError })
+}
+
+// Sorted returns the problems by file and place, each once. Those without a
+// place come first.
+func (d Diagnostics) Sorted() Diagnostics {
+	out := slices.Clone(d)
+	slices.SortStableFunc(out, compare)
+	return slices.CompactFunc(out, func(a, b *Diagnostic) bool {
+		return compare(a, b) == 0 && a.Severity == b.Severity && a.Summary == b.Summary && a.Detail == b.Detail
+	})
+}
+
+func compare(a, b *Diagnostic) int {
+	ra, rb := subject(a), subject(b)
+	return cmp.Or(
+		cmp.Compare(ra.Filename, rb.Filename),
+		cmp.Compare(ra.Start.Byte, rb.Start.Byte),
+		cmp.Compare(a.Summary, b.Summary),
+		cmp.Compare(a.Detail, b.Detail),
+	)
+}
+
+func subject(d *Diagnostic) Range {
+	if d.Subject == nil {
+		return Range{}
+	}
+	return *d.Subject
+}
+
+// Error lists the problems in order of their place, one a line:
+// "file:line:column: summary; detail".
+func (d Diagnostics) Error() string {
+	lines := make([]string, 0, len(d))
+	for _, x := range d.Sorted() {
+		lines = append(lines, line(x))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func line(d *Diagnostic) string {
+	var b strings.Builder
+	if d.Subject != nil {
+		fmt.Fprintf(&b, "%s: ", place(*d.Subject))
+	}
+	if d.Severity == hcl2.DiagWarning {
+		b.WriteString("warning: ")
+	}
+	b.WriteString(oneLine(d.Summary))
+	if d.Detail != "" {
+		b.WriteString("; " + oneLine(d.Detail))
+	}
+	return b.String()
+}
+
+func place(r Range) string {
+	return fmt.Sprintf("%s:%d:%d", r.Filename, r.Start.Line, r.Start.Column)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Write prints the problems for a person, each with the lines of source that it
+// is about. Colour is used only when color is set. Sources may be nil.
+func (d Diagnostics) Write(w io.Writer, sources Sources, color bool) error {
+	p := printer{sources: sources, color: color}
+	var errs []error
+	for _, x := range d.Sorted() {
+		_, err := io.WriteString(w, p.text(x))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+type jsonDiagnostic struct {
+	Severity  string `json:"severity"`
+	Summary   string `json:"summary"`
+	Detail    string `json:"detail,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Column    int    `json:"column,omitempty"`
+	EndLine   int    `json:"end_line,omitempty"`
+	EndColumn int    `json:"end_column,omitempty"`
+}
+
+// MarshalJSON gives a list of objects with severity ("error" or "warning"),
+// summary, detail, file, line, column, end_line and end_column. No problems
+// give an empty list.
+func (d Diagnostics) MarshalJSON() ([]byte, error) {
+	out := make([]jsonDiagnostic, 0, len(d))
+	for _, x := range d.Sorted() {
+		r := subject(x)
+		out = append(out, jsonDiagnostic{
+			Severity: severity(x), Summary: x.Summary, Detail: x.Detail, File: r.Filename,
+			Line: r.Start.Line, Column: r.Start.Column, EndLine: r.End.Line, EndColumn: r.End.Column,
+		})
+	}
+	return json.Marshal(out)
+}
+
+func severity(d *Diagnostic) string {
+	if d.Severity == hcl2.DiagWarning {
+		return "warning"
+	}
+	return "error"
+}

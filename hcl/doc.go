@@ -1,0 +1,94 @@
+// Package hcl is the configuration language of the agent and the aggregator:
+// strict loading with diagnostics that name file, line and column, typed
+// values (durations, sizes, secrets), functions, shared blocks, the value tree
+// that plugins get, and checks of expressions before they run.
+//
+// # Use
+//
+//	file, diags := hcl.Load("/etc/bursar/agent.hcl") // or a directory, or several paths
+//	cfg := config.Default()
+//	diags.Extend(hcl.Decode(file, &cfg, file.Context()))
+//	if diags.HasErrors() {
+//		diags.Write(os.Stderr, file.Sources, color)
+//		return diags.Err()
+//	}
+//
+// # Exported API
+//
+// Loading:
+//
+//	Load(paths ...string) (*File, Diagnostics)             // files and directories; File is never nil
+//	Parse(name string, src []byte) (*File, Diagnostics)    // one file from memory
+//	File{Body Body, Dir string, Paths []string, Sources Sources}
+//	(*File).Context() *EvalContext                         // Functions(file.Dir), no variables
+//	Format(src []byte) []byte; FormatFile(name, src) ([]byte, Diagnostics)   // config fmt
+//
+// Decoding into structs (tags as in gohcl, see below):
+//
+//	Decode(file *File, target any, ctx *EvalContext) Diagnostics
+//	DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics
+//	DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics
+//	ValueDecoder  interface{ DecodeHCL(v cty.Value, r Range) error }   // a field type of your own
+//	Validator     interface{ ValidateHCL() Diagnostics }               // called after a block is decoded
+//
+// Diagnostics:
+//
+//	Diagnostics []*Diagnostic: Extend, Add, HasErrors, Err, Error, Write(w, sources, color), MarshalJSON
+//	Errorf(r Range, summary, format string, args...) *Diagnostic; Warnf(...)
+//	Suggest(name string, candidates []string) string; OneOf(value String, allowed ...string) Diagnostics
+//
+// Values, each with its Range: Duration{time.Duration}, Size{Bytes int64},
+// Address{Host, Port}, Secret (Reveal()), Time{time.Time}, Path (absolute, or
+// relative to the file that it is written in), String (Value, Sensitive).
+// ParseDuration, ParseSize, ParseAddress are the parsers without HCL.
+//
+// Functions:
+//
+//	Functions(dir string) map[string]function.Function     // configuration: with env() and file()
+//	ExpressionFunctions() map[string]function.Function     // per-job expressions: pure
+//	ParseBytes(string), ParseSeconds(string)               // what bytes() and seconds() do
+//
+// Shared blocks: TLS, Plugin, Log, Metrics.
+//
+// Value tree for plugins:
+//
+//	Evaluate(body Body, ctx *EvalContext) (Tree, Diagnostics)
+//	Tree{Nodes []Node, Range}; Node{Name, Labels, Block, Value, Children, Range}
+//	Value{Kind, Str, Int, Float, Bool, List []Value, Map []Entry, Sensitive, Range}
+//
+// Expressions that are evaluated later, per job:
+//
+//	Refs(expr) []Ref                        // which variables and attributes it names
+//	NewScope(dir, map[string]Object) *Scope // what may be named, and the types
+//	(*Scope).Check(expr, want cty.Type) Diagnostics
+//	(*Scope).Functions() map[string]function.Function // use these to evaluate
+//	Literal(expr) (cty.Value, bool); Attribute(expr) ([]string, bool); Template(expr) ([]Part, bool)
+//
+// Body, Range, Expression, EvalContext, Diagnostic and Block are aliases of
+// the types of hashicorp/hcl/v2, so a daemon rarely imports that package.
+//
+// # Tags
+//
+//	Name    string          `hcl:"name"`             // required attribute
+//	Every   Duration        `hcl:"every,optional"`   // keeps its old value when absent or null
+//	Listen  *string         `hcl:"listen"`           // optional: nil when absent
+//	Amount  Expression      `hcl:"amount"`           // not evaluated; nil is impossible when required
+//	When    Expression      `hcl:"when,optional"`    // nil when absent
+//	Type    string          `hcl:"type,label"`       // labels, in order
+//	TLS     *TLS            `hcl:"tls,block"`        // at most one; nil when absent; a struct that is no pointer is required
+//	Sources []Source        `hcl:"source,block"`     // any number, labels must differ
+//	Parts   []Component     `hcl:"component,block,repeat"` // any number, the same labels may repeat
+//	Limits  Limits          `hcl:"limits,block,optional"`  // a struct that keeps its defaults when absent
+//	Config  Body            `hcl:"config,block"`     // the body of an optional block, undecoded; nil when absent
+//	Rest    Body            `hcl:",remain"`          // what no other field took
+//	Range   Range           `hcl:",def_range"`       // of the block's header
+//	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute; also attr_name_range, attr_value_range, label_range
+//
+// Field types: strings, booleans, numbers, slices and maps of these, pointers
+// to these, cty.Value, everything that implements ValueDecoder or
+// encoding.TextUnmarshaler, and slices and maps of those.
+//
+// Everything else that a body holds is an error with a suggestion; all problems
+// of all blocks are reported together. Nothing in a configuration file makes
+// this package panic; a tag that is wrong in the program does.
+package hcl

@@ -1,0 +1,136 @@
+package hcl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// maxExponent bounds numbers that come from text: a little beyond float64.
+// Without a bound "1e999999999" would take minutes to print.
+const maxExponent = 1100
+
+func bounded(f *big.Float) bool {
+	e := f.MantExp(nil)
+	return !f.IsInf() && e <= maxExponent && e >= -maxExponent
+}
+
+func errUnbounded() error { return errors.New("a number is too large or too small") }
+
+// toNumberFunction is tonumber(): text or number to number.
+func toNumberFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true}},
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, err := convert.Convert(args[0], cty.Number)
+			if err != nil {
+				return cty.NilVal, fmt.Errorf("expected a number, or text that reads as one, not %s", friendly(args[0].Type()))
+			}
+			if !v.IsNull() && v.IsKnown() && !bounded(v.AsBigFloat()) {
+				return cty.NilVal, errUnbounded()
+			}
+			return v, nil
+		},
+	})
+}
+
+// jsonDecodeFunction is jsondecode(), which refuses numbers beyond any use.
+func jsonDecodeFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			return stdlib.JSONDecodeFunc.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, err := stdlib.JSONDecode(args[0])
+			if err != nil {
+				return cty.NilVal, err
+			}
+			return v, cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
+				if x.Type() == cty.Number && !x.IsNull() && !bounded(x.AsBigFloat()) {
+					return false, errUnbounded()
+				}
+				return true, nil
+			})
+		},
+	})
+}
+
+// powFunction is pow(base, exponent) in float64, which bounds the result.
+func powFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "base", Type: cty.Number}, {Name: "exponent", Type: cty.Number}},
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			a, _ := args[0].AsBigFloat().Float64()
+			b, _ := args[1].AsBigFloat().Float64()
+			p := math.Pow(a, b)
+			if math.IsNaN(p) || math.IsInf(p, 0) {
+				return cty.NilVal, errors.New("the result is not a number")
+			}
+			return cty.NumberFloatVal(p), nil
+		},
+	})
+}
+
+// sumFunction is sum(list) of numbers; that of an empty list is 0.
+func sumFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "numbers", Type: cty.List(cty.Number)}},
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			total := cty.Zero
+			for it := args[0].ElementIterator(); it.Next(); {
+				_, v := it.Element()
+				switch {
+				case !v.IsKnown():
+					return cty.UnknownVal(cty.Number), nil
+				case v.IsNull():
+					return cty.NilVal, errors.New("the list holds null")
+				}
+				total = total.Add(v)
+			}
+			return total, nil
+		},
+	})
+}
+
+// rounding is a function from a number to a whole number. Numbers too large to
+// have a fraction, and infinity, stay as they are.
+func rounding(f func(*big.Rat) *big.Int) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "number", Type: cty.Number}},
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			n := args[0].AsBigFloat()
+			if n.IsInf() || n.MantExp(nil) > int(n.Prec()) {
+				return args[0], nil
+			}
+			if n.MantExp(nil) < -maxExponent {
+				n = big.NewFloat(math.Copysign(0.25, float64(n.Sign())))
+			}
+			exact, _ := n.Rat(nil)
+			return cty.NumberVal(new(big.Float).SetInt(f(exact))), nil
+		},
+	})
+}
+
+func floor(r *big.Rat) *big.Int {
+	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	return q
+}
+
+func ceil(r *big.Rat) *big.Int {
+	q := floor(new(big.Rat).Neg(r))
+	return q.Neg(q)
+}
+
+// round is half to even, as the IEEE rounds.
+func round(r *big.Rat) *big.Int { return roundHalfEven(r) }

@@ -1,0 +1,235 @@
+package hcl
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+)
+
+// maxFileSize is the largest configuration file that is read.
+const maxFileSize = 4 << 20
+
+// Sources are the bytes of the files that were read, by name as in Range.Filename.
+type Sources map[string][]byte
+
+// File is a loaded configuration: one file, or several merged into one body.
+type File struct {
+	// Body holds the attributes and blocks of all files, in their order.
+	Body Body
+	// Dir is the directory of the first path (or the path itself when it is a
+	// directory). The function file() resolves relative names against it.
+	Dir string
+	// Paths are the files that were read, in order.
+	Paths []string
+	// Sources hold what was read, for Diagnostics.Write.
+	Sources Sources
+
+	// broken is set when a part could not be parsed, so that what seems to be
+	// missing may be in that part.
+	broken bool
+}
+
+// Context is a fresh evaluation context with Functions(f.Dir) and no variables;
+// the caller owns it and may add to it.
+func (f *File) Context() *EvalContext {
+	return &EvalContext{Variables: nil, Functions: Functions(f.Dir)}
+}
+
+// Load reads configuration from files and directories. Of a directory the
+// files *.hcl are read in lexical order, hidden ones left out. All files are
+// merged: blocks follow each other, an attribute that is set twice is an error
+// that names both places.
+//
+// The file is never nil, so a caller may decode it and report all problems at
+// once; a file that could not be read or parsed counts as what could be
+// understood of it.
+func Load(paths ...string) (*File, Diagnostics) {
+	f := &File{Sources: Sources{}}
+	var diags Diagnostics
+	if len(paths) == 0 {
+		diags.Add(Errorf(Range{}, "no configuration", "no file or directory was named"))
+	}
+	for i, p := range paths {
+		names, dir, err := expand(p)
+		if err != nil {
+			diags.Add(Errorf(Range{}, "cannot read configuration", "%v", err))
+			f.broken = true
+		}
+		if i == 0 {
+			f.Dir = dir
+		}
+		f.Paths = append(f.Paths, names...)
+	}
+	f.Paths = unique(f.Paths)
+	bodies := make([]*hclsyntax.Body, 0, len(f.Paths))
+	for _, name := range f.Paths {
+		body, more := f.read(name)
+		bodies = append(bodies, body)
+		diags.Extend(more)
+	}
+	body, more := merge(bodies)
+	f.Body = body
+	diags.Extend(more)
+	return f, diags
+}
+
+// Parse is Load of one file that is in memory. The name is used in ranges, and
+// its directory is File.Dir.
+func Parse(name string, src []byte) (*File, Diagnostics) {
+	f := &File{Sources: Sources{}, Dir: filepath.Dir(name), Paths: []string{name}}
+	body, diags := f.parse(name, src)
+	f.Body = body
+	return f, diags
+}
+
+// expand gives the files that a path stands for and the directory they are in.
+func expand(path string) (files []string, dir string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, filepath.Dir(path), err
+	}
+	if !info.IsDir() {
+		return []string{path}, filepath.Dir(path), nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, path, err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".hcl") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, path, fmt.Errorf("%s: no *.hcl files in this directory", path)
+	}
+	return files, path, nil
+}
+
+func unique(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if !slices.ContainsFunc(out, func(o string) bool { return filepath.Clean(o) == filepath.Clean(n) }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (f *File) read(name string) (*hclsyntax.Body, Diagnostics) {
+	src, err := readFile(name, maxFileSize)
+	if err != nil {
+		f.broken = true
+		return &hclsyntax.Body{}, Diagnostics{Errorf(Range{}, "cannot read configuration", "%v", err)}
+	}
+	return f.parse(name, src)
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(name string, limit int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	src, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(src)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
+	}
+	return src, err
+}
+
+func (f *File) parse(name string, src []byte) (*hclsyntax.Body, Diagnostics) {
+	f.Sources[name] = src
+	body, diags := parseSource(name, src)
+	f.broken = f.broken || diags.HasErrors()
+	return body, diags
+}
+
+func parseSource(name string, src []byte) (body *hclsyntax.Body, diags Diagnostics) {
+	body = &hclsyntax.Body{}
+	whole := Range{Filename: name, Start: hcl2.InitialPos, End: hcl2.InitialPos}
+	if d := tooDeep(name, src); d != nil {
+		return body, Diagnostics{d}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			diags = Diagnostics{Errorf(whole, "cannot parse", "the parser gave up: %v", p)}
+		}
+	}()
+	file, more := hclsyntax.ParseConfig(src, name, hcl2.InitialPos)
+	diags.Extend(more)
+	if file != nil {
+		if b, ok := file.Body.(*hclsyntax.Body); ok && b != nil {
+			body = b
+		}
+	}
+	return body, diags
+}
+
+// merge makes one body of many. The first of an attribute that is set twice wins.
+func merge(bodies []*hclsyntax.Body) (*hclsyntax.Body, Diagnostics) {
+	out := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
+	var diags Diagnostics
+	for i, b := range bodies {
+		if i == 0 {
+			out.SrcRange, out.EndRange = b.SrcRange, b.EndRange
+		}
+		for _, a := range inOrder(b.Attributes) {
+			if old, ok := out.Attributes[a.Name]; ok {
+				diags.Add(twice("attribute", a.Name, a.NameRange, old.NameRange))
+				continue
+			}
+			out.Attributes[a.Name] = a
+		}
+		out.Blocks = append(out.Blocks, b.Blocks...)
+	}
+	return out, diags
+}
+
+func twice(kind, name string, again, first Range) *Diagnostic {
+	return Errorf(again, "duplicate "+kind, "%s is already set at %s", name, place(first))
+}
+
+func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
+	out := make([]*hclsyntax.Attribute, 0, len(attrs))
+	for _, a := range attrs {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *hclsyntax.Attribute) int { return inSource(a.NameRange, b.NameRange) })
+	return out
+}
+
+// inSource orders places by file and position.
+func inSource(a, b Range) int {
+	return cmp.Or(strings.Compare(a.Filename, b.Filename), cmp.Compare(a.Start.Byte, b.Start.Byte))
+}
+
+// Format puts source into canonical layout: indentation and aligned equals
+// signs. Source that does not parse comes back laid out as well as possible;
+// FormatFile refuses it.
+func Format(src []byte) []byte { return hclwrite.Format(src) }
+
+// FormatFile is Format for source that must parse: with errors it returns the
+// source unchanged and the problems.
+func FormatFile(name string, src []byte) ([]byte, Diagnostics) {
+	if _, diags := parseSource(name, src); diags.HasErrors() {
+		return src, diags
+	}
+	return Format(src), nil
+}

@@ -1,0 +1,81 @@
+package hcl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Suggest returns the candidate that is closest to name, or "" when none is
+// close enough to be a slip of the pen. Case and the difference between "-"
+// and "_" cost nothing.
+func Suggest(name string, candidates []string) string {
+	best, bestCost := "", max(1, min(3, len(name)/3))+1
+	for _, c := range candidates {
+		if cost := distance(normal(name), normal(c)); cost < bestCost {
+			best, bestCost = c, cost
+		}
+	}
+	return best
+}
+
+func normal(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// neighbours that turn a into b. Long names are as far as can be.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	if len(x) > 100 || len(y) > 100 {
+		return 100
+	}
+	prev2, prev, cur := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		cur[0] = i
+		for j := 1; j <= len(y); j++ {
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+differ(x[i-1], y[j-1]))
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				cur[j] = min(cur[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev, cur = prev, cur, prev2
+	}
+	return prev[len(y)]
+}
+
+func differ(a, b rune) int {
+	if a == b {
+		return 0
+	}
+	return 1
+}
+
+// didYouMean is the sentence that suggests a name, or lists what is allowed.
+func didYouMean(name string, candidates []string) string {
+	if s := Suggest(name, candidates); s != "" {
+		return fmt.Sprintf("did you mean %q?", s)
+	}
+	return "expected " + listing(candidates)
+}
+
+func listing(names []string) string {
+	if len(names) == 0 {
+		return "nothing here"
+	}
+	sorted := slices.Sorted(slices.Values(names))
+	if len(sorted) == 1 {
+		return sorted[0]
+	}
+	return "one of " + strings.Join(sorted, ", ")
+}
+
+// OneOf reports a value that is not among the allowed ones, at the place where
+// it is written, with a suggestion.
+func OneOf(value String, allowed ...string) Diagnostics {
+	if slices.Contains(allowed, value.Value) {
+		return nil
+	}
+	return Diagnostics{Errorf(value.Range, "unknown value", "%q is not allowed here; %s", value.String(), didYouMean(value.Value, allowed))}
+}

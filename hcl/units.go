@@ -1,0 +1,204 @@
+package hcl
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// durationUnit is the length of a unit of ParseDuration. Days have 24 hours.
+func durationUnit(name string) (time.Duration, bool) {
+	switch name {
+	case "ns":
+		return time.Nanosecond, true
+	case "us", "µs", "μs":
+		return time.Microsecond, true
+	case "ms":
+		return time.Millisecond, true
+	case "s":
+		return time.Second, true
+	case "m":
+		return time.Minute, true
+	case "h":
+		return time.Hour, true
+	case "d":
+		return 24 * time.Hour, true
+	case "w":
+		return 7 * 24 * time.Hour, true
+	}
+	return 0, false
+}
+
+// ParseDuration reads a duration such as "90s", "1h30m", "1.5h", "30d" or
+// "1w". Units are ns, us, ms, s, m, h, d (24 h) and w (7 d). A number without
+// a unit other than 0, a sign, and more than 292 years are errors.
+func ParseDuration(s string) (time.Duration, error) {
+	total, err := sumUnits(s)
+	if err != nil {
+		return 0, err
+	}
+	nanos := roundHalfEven(total)
+	if !nanos.IsInt64() {
+		return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
+	}
+	return time.Duration(nanos.Int64()), nil
+}
+
+// sumUnits adds the pieces of a duration, exactly, in nanoseconds.
+func sumUnits(s string) (*big.Rat, error) {
+	text := strings.TrimSpace(s)
+	total := new(big.Rat)
+	switch {
+	case text == "0":
+		return total, nil
+	case text == "":
+		return nil, fmt.Errorf("a duration is empty; expected something like \"1m\", \"1h30m\" or \"30d\"")
+	case text[0] == '-' || text[0] == '+':
+		return nil, fmt.Errorf("%q has a sign; a duration cannot be negative", clip(s))
+	}
+	for rest := text; rest != ""; {
+		number, unit, tail := cutUnit(rest)
+		value, ok := decimal(number)
+		scale, known := durationUnit(unit)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%q is not a duration; expected something like \"1m\", \"1h30m\" or \"30d\"", clip(s))
+		case unit == "":
+			return nil, fmt.Errorf("%q has no unit; did you mean %q?", clip(s), clip(text)+"s")
+		case !known:
+			return nil, fmt.Errorf("%q has the unknown unit %q; expected one of ns, us, ms, s, m, h, d, w", clip(s), clip(unit))
+		}
+		total.Add(total, value.Mul(value, new(big.Rat).SetInt64(int64(scale))))
+		rest = tail
+	}
+	return total, nil
+}
+
+// cutUnit splits the first number and its unit from the rest.
+func cutUnit(s string) (number, unit, rest string) {
+	i := strings.IndexFunc(s, func(c rune) bool { return !numeric(c) })
+	if i < 0 {
+		return s, "", ""
+	}
+	j := strings.IndexFunc(s[i:], numeric)
+	if j < 0 {
+		return s[:i], s[i:], ""
+	}
+	return s[:i], s[i : i+j], s[i+j:]
+}
+
+func numeric(c rune) bool { return c >= '0' && c <= '9' || c == '.' }
+
+// decimal reads digits with at most one point, of a bounded length.
+func decimal(s string) (*big.Rat, bool) {
+	if s == "" || len(s) > 40 || strings.Count(s, ".") > 1 || strings.Trim(s, "0123456789.") != "" || strings.Trim(s, ".") == "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+func roundHalfEven(r *big.Rat) *big.Int {
+	two := big.NewInt(2)
+	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	switch m.Mul(m, two).Cmp(r.Denom()) {
+	case 1:
+		q.Add(q, big.NewInt(1))
+	case 0:
+		q.Add(q, new(big.Int).And(q, big.NewInt(1)))
+	}
+	return q
+}
+
+// ParseSize reads a size such as "8GiB", "64MiB", "500MB", "1.5TB", "100B" or
+// a plain number of bytes. KiB, MiB, … are powers of 1024, KB (or kB), MB, …
+// powers of 1000. A unit that could mean both, like "8G", is an error, as are
+// negative sizes, sizes that are no whole number of bytes, and more than 8 EiB.
+func ParseSize(s string) (int64, error) {
+	number, unit, rest := cutUnit(strings.TrimSpace(s))
+	value, ok := decimal(number)
+	unit = strings.TrimSpace(unit)
+	if !ok || rest != "" {
+		return 0, fmt.Errorf("%q is not a size; expected something like \"8GiB\", \"500MB\" or a number of bytes", clip(s))
+	}
+	scale, known := sizeUnit(unit)
+	if !known {
+		return 0, badSizeUnit(s, number, unit)
+	}
+	value.Mul(value, new(big.Rat).SetInt64(scale))
+	if !value.IsInt() {
+		return 0, fmt.Errorf("%q is not a whole number of bytes", clip(s))
+	}
+	if !value.Num().IsInt64() {
+		return 0, fmt.Errorf("%q is too large", clip(s))
+	}
+	return value.Num().Int64(), nil
+}
+
+func badSizeUnit(s, number, unit string) error {
+	if len(unit) == 1 && strings.Contains("KMGTPE", strings.ToUpper(unit)) {
+		u := strings.ToUpper(unit)
+		return fmt.Errorf("%q is ambiguous; did you mean %q (powers of 1024) or %q (powers of 1000)?", clip(s), number+u+"iB", number+u+"B")
+	}
+	return fmt.Errorf("%q has the unknown unit %q; expected one of B, KiB, MiB, GiB, TiB, PiB, EiB, KB, MB, GB, TB, PB, EB", clip(s), clip(unit))
+}
+
+func sizeUnit(unit string) (int64, bool) {
+	switch unit {
+	case "", "B":
+		return 1, true
+	case "kB":
+		return 1000, true
+	}
+	power := strings.IndexByte("KMGTPE", unit[0]) + 1
+	switch {
+	case power == 0:
+		return 0, false
+	case unit[1:] == "iB":
+		return 1 << (10 * power), true
+	case unit[1:] == "B":
+		return int64(math.Pow10(3 * power)), true
+	}
+	return 0, false
+}
+
+// ParseAddress reads "host:port". The host may be empty (all interfaces), a
+// name, an IPv4 address or an IPv6 address in brackets; the port is a number
+// from 0 (the system picks one) to 65535.
+func ParseAddress(s string) (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, badAddress(s)
+	}
+	port, err = strconv.Atoi(p)
+	if err != nil || port < 0 || port > 65535 || p[0] == '+' {
+		return "", 0, fmt.Errorf("%q has the port %q; expected a number from 0 to 65535", clip(s), clip(p))
+	}
+	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c == '/' || c == 0x7f }) {
+		return "", 0, badAddress(s)
+	}
+	return host, port, nil
+}
+
+func badAddress(s string) error {
+	switch {
+	case strings.Contains(s, "://"):
+		return fmt.Errorf("%q is a URL; expected host:port", clip(s))
+	case s != "" && !strings.Contains(s, ":"):
+		return fmt.Errorf("%q has no port; expected host:port", clip(s))
+	case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):
+		return fmt.Errorf("%q is not host:port; an IPv6 address goes in brackets, like \"[::1]:7070\"", clip(s))
+	}
+	return fmt.Errorf("%q is not an address; expected host:port", clip(s))
+}
+
+// clip shortens a value that is quoted in an error.
+func clip(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:77], "") + "..."
+}

@@ -1,0 +1,256 @@
+package hcl
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/gocty"
+)
+
+// DecodeExpression evaluates an expression into what target points to: any
+// type that a field of an attribute may have. Null is an error, except for a
+// pointer. The diagnostics carry the place of the expression, or of the element
+// of a list or map that is wrong.
+func DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics {
+	v := reflect.ValueOf(target)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		panic(fmt.Sprintf("hcl: the target is %T, not a pointer", target))
+	}
+	d := valueDecoder{ctx: ctx}
+	return d.expression(expr, v.Elem())
+}
+
+// evaluate gives the value of an expression. A panic of the evaluator becomes
+// a diagnostic.
+func evaluate(expr Expression, ctx *EvalContext) (v cty.Value, diags Diagnostics) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, diags = cty.DynamicVal, Diagnostics{Errorf(expr.Range(), "cannot evaluate", "the evaluator gave up: %v", p)}
+		}
+	}()
+	v, more := expr.Value(ctx)
+	return v, Diagnostics(more)
+}
+
+// valueDecoder decodes one attribute.
+type valueDecoder struct {
+	ctx      *EvalContext
+	name     string // of the attribute; may be empty
+	optional bool   // null keeps what the field has
+}
+
+func (d valueDecoder) fail(r Range, format string, args ...any) Diagnostics {
+	summary := "invalid value"
+	if d.name != "" {
+		summary = fmt.Sprintf("invalid value for %q", d.name)
+	}
+	return Diagnostics{Errorf(r, summary, format, args...)}
+}
+
+// expression decodes expr; lists and maps that are written out are decoded
+// element by element, so that each error has the place of its element.
+func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnostics {
+	if !special(field) {
+		switch e := expr.(type) {
+		case *hclsyntax.TupleConsExpr:
+			if field.Kind() == reflect.Slice {
+				return d.tuple(e, field)
+			}
+		case *hclsyntax.ObjectConsExpr:
+			if isMap(field) {
+				return d.object(e, field)
+			}
+		}
+	}
+	v, diags := evaluate(expr, d.ctx)
+	if diags.HasErrors() {
+		return diags
+	}
+	diags.Extend(d.value(v, expr.Range(), field))
+	return diags
+}
+
+func isMap(field reflect.Value) bool {
+	return field.Kind() == reflect.Map && field.Type().Key().Kind() == reflect.String
+}
+
+// special says whether a type reads itself.
+func special(field reflect.Value) bool {
+	p := reflect.New(field.Type()).Interface()
+	switch p.(type) {
+	case ValueDecoder, encoding.TextUnmarshaler, *cty.Value:
+		return true
+	}
+	return false
+}
+
+func (d valueDecoder) tuple(e *hclsyntax.TupleConsExpr, field reflect.Value) Diagnostics {
+	var diags Diagnostics
+	d.optional = false
+	out := reflect.MakeSlice(field.Type(), len(e.Exprs), len(e.Exprs))
+	for i, x := range e.Exprs {
+		diags.Extend(d.expression(x, out.Index(i)))
+	}
+	field.Set(out)
+	return diags
+}
+
+func (d valueDecoder) object(e *hclsyntax.ObjectConsExpr, field reflect.Value) Diagnostics {
+	var diags Diagnostics
+	d.optional = false
+	out := reflect.MakeMap(field.Type())
+	first := map[string]Range{}
+	for _, item := range e.Items {
+		key, more := objectKey(item.KeyExpr, d.ctx, first)
+		diags.Extend(more)
+		elem := reflect.New(field.Type().Elem()).Elem()
+		diags.Extend(d.expression(item.ValueExpr, elem))
+		if !more.HasErrors() {
+			out.SetMapIndex(reflect.ValueOf(key).Convert(field.Type().Key()), elem)
+		}
+	}
+	field.Set(out)
+	return diags
+}
+
+// objectKey evaluates a key of a map; a key that is in first already is an
+// error that names both places.
+func objectKey(expr Expression, ctx *EvalContext, first map[string]Range) (string, Diagnostics) {
+	v, diags := evaluate(expr, ctx)
+	if diags.HasErrors() {
+		return "", diags
+	}
+	if v.IsNull() || !v.IsKnown() {
+		diags.Add(Errorf(expr.Range(), "invalid key", "a key must be a string"))
+		return "", diags
+	}
+	key, err := stringOf(v)
+	if err != nil {
+		diags.Add(Errorf(expr.Range(), "invalid key", "%v", err))
+		return "", diags
+	}
+	if old, ok := first[key]; ok {
+		diags.Add(twice("key", clip(key), expr.Range(), old))
+	}
+	first[key] = expr.Range()
+	return key, diags
+}
+
+// value decodes v, which is written at r.
+func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnostics {
+	bare, marks := v.Unmark()
+	if bare.IsNull() {
+		return d.null(r, field)
+	}
+	if !bare.IsWhollyKnown() {
+		return d.fail(r, "the value is not known here")
+	}
+	switch target := field.Addr().Interface().(type) {
+	case ValueDecoder:
+		return d.check(r, target.DecodeHCL(v, r))
+	case *cty.Value:
+		*target = v
+		return nil
+	case encoding.TextUnmarshaler:
+		return d.text(v, r, target)
+	}
+	switch {
+	case field.Kind() == reflect.Pointer:
+		elem := reflect.New(field.Type().Elem())
+		diags := d.value(v, r, elem.Elem())
+		field.Set(elem)
+		return diags
+	case field.Kind() == reflect.Slice:
+		return d.list(bare, marks, r, field)
+	case isMap(field):
+		return d.mapping(bare, marks, r, field)
+	}
+	return d.plain(bare, r, field)
+}
+
+func (d valueDecoder) null(r Range, field reflect.Value) Diagnostics {
+	switch target := field.Addr().Interface().(type) {
+	case *cty.Value:
+		*target = cty.NullVal(cty.DynamicPseudoType)
+		return nil
+	}
+	if field.Kind() == reflect.Pointer || d.optional {
+		return nil
+	}
+	return d.fail(r, "a value is needed here, not null")
+}
+
+func (d valueDecoder) check(r Range, err error) Diagnostics {
+	if err == nil {
+		return nil
+	}
+	return d.fail(r, "%v", err)
+}
+
+func (d valueDecoder) text(v cty.Value, r Range, target encoding.TextUnmarshaler) Diagnostics {
+	s, err := stringOf(v)
+	if err != nil {
+		return d.fail(r, "%v", err)
+	}
+	return d.check(r, target.UnmarshalText([]byte(s)))
+}
+
+func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
+	t := v.Type()
+	if !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
+		return d.fail(r, "expected a list, not %s; did you mean [ … ]?", friendly(t))
+	}
+	d.optional = false
+	var diags Diagnostics
+	out := reflect.MakeSlice(field.Type(), 0, v.LengthInt())
+	for it := v.ElementIterator(); it.Next(); {
+		_, x := it.Element()
+		elem := reflect.New(field.Type().Elem()).Elem()
+		diags.Extend(d.value(x.WithMarks(marks), r, elem))
+		out = reflect.Append(out, elem)
+	}
+	field.Set(out)
+	return diags
+}
+
+func (d valueDecoder) mapping(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
+	t := v.Type()
+	if !t.IsMapType() && !t.IsObjectType() {
+		return d.fail(r, "expected a map, not %s; did you mean { … }?", friendly(t))
+	}
+	d.optional = false
+	var diags Diagnostics
+	out := reflect.MakeMap(field.Type())
+	for it := v.ElementIterator(); it.Next(); {
+		k, x := it.Element()
+		k, _ = k.Unmark()
+		elem := reflect.New(field.Type().Elem()).Elem()
+		diags.Extend(d.value(x.WithMarks(marks), r, elem))
+		out.SetMapIndex(reflect.ValueOf(k.AsString()).Convert(field.Type().Key()), elem)
+	}
+	field.Set(out)
+	return diags
+}
+
+// plain decodes strings, booleans and numbers. Text that reads as a number or
+// a boolean counts as one, and the other way round.
+func (d valueDecoder) plain(v cty.Value, r Range, field reflect.Value) Diagnostics {
+	want, err := gocty.ImpliedType(field.Interface())
+	if err != nil {
+		panic(fmt.Sprintf("hcl: a field of type %s cannot hold an attribute", field.Type()))
+	}
+	v, _ = v.UnmarkDeep()
+	got, err := convert.Convert(v, want)
+	if err != nil {
+		return d.fail(r, "expected %s, not %s", friendly(want), shown(v))
+	}
+	return d.check(r, gocty.FromCtyValue(got, field.Addr().Interface()))
+}
+
+// shown is a value as an error names it: its type only, as it may be secret.
+func shown(v cty.Value) string { return friendly(v.Type()) }
+

@@ -1,0 +1,235 @@
+package hcl
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// ValueDecoder is implemented, on the pointer, by types that read themselves
+// from an evaluated value. The value is known, not null, and may carry marks.
+// The range is where it is written. The decoder puts the attribute's name and
+// place before the error, which says what is wrong and what was expected, and
+// does not show the value when it is sensitive.
+type ValueDecoder interface {
+	DecodeHCL(v cty.Value, r Range) error
+}
+
+// sensitive marks a value that came from file() or env().
+type sensitive struct{}
+
+// stringOf gives a string, number or boolean as text, without marks.
+func stringOf(v cty.Value) (string, error) {
+	v, _ = v.Unmark()
+	s, err := convert.Convert(v, cty.String)
+	if err != nil || s.IsNull() || !s.IsKnown() {
+		return "", fmt.Errorf("expected a string, not %s", friendly(v.Type()))
+	}
+	s, _ = s.Unmark()
+	return s.AsString(), nil
+}
+
+func friendly(t cty.Type) string {
+	if t == cty.DynamicPseudoType {
+		return "null"
+	}
+	return article(t.FriendlyName())
+}
+
+func article(noun string) string {
+	if strings.IndexByte("aeiou", noun[0]) >= 0 {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// Duration is a length of time, never negative, written as ParseDuration reads it.
+type Duration struct {
+	time.Duration
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (d *Duration) DecodeHCL(v cty.Value, r Range) error {
+	s, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	parsed, err := ParseDuration(s)
+	if err != nil {
+		return err
+	}
+	*d = Duration{Duration: parsed, Range: r}
+	return nil
+}
+
+// Size is a number of bytes, never negative, written as ParseSize reads it.
+type Size struct {
+	// Bytes is the size.
+	Bytes int64
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (s *Size) DecodeHCL(v cty.Value, r Range) error {
+	text, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	n, err := ParseSize(text)
+	if err != nil {
+		return err
+	}
+	*s = Size{Bytes: n, Range: r}
+	return nil
+}
+
+// String is the size in the largest binary unit that shows it exactly, such as "8GiB".
+func (s Size) String() string {
+	n, unit := s.Bytes, ""
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, u
+	}
+	if unit == "" {
+		unit = "B"
+	}
+	return strconv.FormatInt(n, 10) + unit
+}
+
+// Address is a host and a port, written as ParseAddress reads it.
+type Address struct {
+	// Host is a name or an IP address without brackets; empty for all interfaces.
+	Host string
+	// Port is from 0 to 65535.
+	Port int
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (a *Address) DecodeHCL(v cty.Value, r Range) error {
+	s, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	host, port, err := ParseAddress(s)
+	if err != nil {
+		return err
+	}
+	*a = Address{Host: host, Port: port, Range: r}
+	return nil
+}
+
+// IsZero says whether no address is set.
+func (a Address) IsZero() bool { return a.Host == "" && a.Port == 0 }
+
+// String is "host:port" as net.Dial and net.Listen take it; "" when none is set.
+func (a Address) String() string {
+	if a.IsZero() && a.Range == (Range{}) {
+		return ""
+	}
+	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
+}
+
+// Time is an instant, written in RFC 3339 such as "2024-01-01T00:00:00Z".
+type Time struct {
+	time.Time
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (t *Time) DecodeHCL(v cty.Value, r Range) error {
+	s, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clip(s))
+	}
+	*t = Time{Time: parsed, Range: r}
+	return nil
+}
+
+// Path names a file or directory. A relative path counts from the directory of
+// the file that it is written in.
+type Path struct {
+	// Path is what to open: absolute, or relative to the working directory when
+	// the configuration file was named relatively.
+	Path string
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (p *Path) DecodeHCL(v cty.Value, r Range) error {
+	s, err := stringOf(v)
+	switch {
+	case err != nil:
+		return err
+	case s == "":
+		return errors.New("a path cannot be empty")
+	case strings.ContainsRune(s, 0):
+		return errors.New("a path cannot contain a NUL byte")
+	}
+	if !filepath.IsAbs(s) {
+		s = filepath.Join(filepath.Dir(r.Filename), s)
+	}
+	*p = Path{Path: s, Range: r}
+	return nil
+}
+
+// String is the path.
+func (p Path) String() string { return p.Path }
+
+// String is a text that remembers where it is written and
+// whether it came from file() or env().
+type String struct {
+	// Value is the text.
+	Value string
+	// Sensitive is set when the text came from file() or env().
+	Sensitive bool
+	// Range is where it is written; zero for a default.
+	Range Range
+}
+
+// DecodeHCL implements ValueDecoder.
+func (s *String) DecodeHCL(v cty.Value, r Range) error {
+	text, err := stringOf(v)
+	if err != nil {
+		return err
+	}
+	*s = String{Value: text, Sensitive: v.HasMark(sensitive{}), Range: r}
+	return nil
+}
+
+// String is the text, or "***" when it is sensitive. Use Value for the text itself.
+func (s String) String() string {
+	if s.Sensitive {
+		return masked
+	}
+	return s.Value
+}
+
+// GoString is String, quoted.
+func (s String) GoString() string { return strconv.Quote(s.String()) }
+
+// LogValue implements slog.LogValuer.
+func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText gives the text, or "***" when it is sensitive.
+func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
