@@ -1,0 +1,158 @@
+package identity_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// pki makes a CA and a certificate for each identity, named role-name.
+func pki(t *testing.T, ids ...identity.Identity) map[identity.Identity]*identity.Keys {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := identity.CreateCA(dir, "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[identity.Identity]*identity.Keys{}
+	for _, id := range ids {
+		files, err := identity.CreateCert(dir, filepath.Join(dir, string(id.Role)), identity.Request{Identity: id, Hosts: []string{"127.0.0.1", "localhost"}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[id], err = identity.Load(files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+// shake does a handshake and returns the error of each end.
+func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	done := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			done <- err
+			return
+		}
+		defer c.Close()
+		s := tls.Server(c, server)
+		err = s.Handshake()
+		if err == nil {
+			_, err = s.Write([]byte{1})
+		}
+		done <- err
+	}()
+	c, err := tls.Dial("tcp", l.Addr().String(), client)
+	if err == nil {
+		_, err = c.Read(make([]byte, 1))
+		c.Close()
+	}
+	return <-done, err
+}
+
+func TestPeersAcceptOnlyTheRolesAndNamesThatTheyShould(t *testing.T) {
+	agg := identity.Identity{Role: identity.Aggregator, Name: "agg1"}
+	agent := identity.Identity{Role: identity.Agent, Name: "head1"}
+	client := identity.Identity{Role: identity.Client, Name: "alice"}
+	keys := pki(t, agg, agent, client)
+	other := pki(t, agg)
+	cases := []struct {
+		name   string
+		server *tls.Config
+		client *tls.Config
+		want   string // "" for success
+	}{
+		{"an aggregator pulls from the agent", keys[agent].Server(identity.Aggregator), keys[agg].Client(identity.Agent, "head1"), ""},
+		{"an agent cannot pull", keys[agent].Server(identity.Aggregator), keys[agent].Client(identity.Agent, "head1"), "accepts aggregator only"},
+		{"a client cannot pull", keys[agent].Server(identity.Aggregator), keys[client].Client(identity.Agent, "head1"), "accepts aggregator only"},
+		{"an agent of another name is refused", keys[agent].Server(identity.Aggregator), keys[agg].Client(identity.Agent, "head2"), "want head2"},
+		{"an aggregator is no agent", keys[agg].Server(identity.Aggregator), keys[agg].Client(identity.Agent, ""), "accepts agent only"},
+		{"another CA is refused", keys[agent].Server(identity.Aggregator), other[agg].Client(identity.Agent, "head1"), "unknown authority"},
+		{"a client reads the REST interface", keys[agg].Public(), keys[client].Client(identity.Aggregator, ""), ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			serverErr, clientErr := shake(t, c.server, c.client)
+			err := errors.Join(serverErr, clientErr)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
+	dir := t.TempDir()
+	id := identity.Identity{Role: identity.Agent, Name: "head1"}
+	if _, err := identity.CreateCA(dir, "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	make1 := func(lifetime time.Duration) identity.Files {
+		for _, f := range []string{"head1.pem", "head1.key"} {
+			if err := os.RemoveAll(filepath.Join(dir, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files, err := identity.CreateCert(dir, dir, identity.Request{Identity: id, Lifetime: lifetime}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	keys, err := identity.Load(make1(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := keys.Expires()
+	files := make1(100 * time.Hour)
+	if err := keys.Reload(); err != nil || !keys.Expires().After(before) {
+		t.Fatalf("expires %s, %v", keys.Expires(), err)
+	}
+	if err := os.WriteFile(files.Cert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := keys.Reload(); err == nil || !keys.Expires().After(before) {
+		t.Fatal("a broken file replaced the good one")
+	}
+}
+
+func TestCertificatesDoNotReplaceFilesAndDoNotOutliveTheirCA(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	if _, err := identity.CreateCA(dir, "test", time.Hour, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.CreateCA(dir, "test", time.Hour, now); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a second CA: %v", err)
+	}
+	files, err := identity.CreateCert(dir, dir, identity.Request{Identity: identity.Identity{Role: identity.Agent, Name: "a"}}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := identity.Load(files)
+	if err != nil || keys.Expires().After(now.Add(time.Hour)) {
+		t.Errorf("expires %v, %v", keys.Expires(), err)
+	}
+	if info, err := os.Stat(files.Key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's mode is %v, %v", info.Mode(), err)
+	}
+	for _, bad := range []string{"", "a/b", "..", "a b", strings.Repeat("x", 129)} {
+		if _, err := identity.CreateCert(dir, dir, identity.Request{Identity: identity.Identity{Role: identity.Agent, Name: bad}}, now); err == nil {
+			t.Errorf("name %q was accepted", bad)
+		}
+	}
+}
