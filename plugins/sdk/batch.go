@@ -1,0 +1,100 @@
+package sdk
+
+import "time"
+
+// Batch is what Stream.Send hands to the daemon at once. All of it is on the
+// daemon's disk before the checkpoint counts.
+type Batch struct {
+	Jobs []Job
+
+	// Checkpoint is how far the source has come with all jobs up to and with
+	// this batch. Empty: unchanged.
+	Checkpoint []byte
+
+	// Progress of a back-fill, for people. Nil: nothing to say.
+	Progress *Progress
+
+	// Watermark says that no run that ended before it will come any more. Zero:
+	// not said.
+	Watermark time.Time
+
+	// Refused is input that was no job. It is kept with the reason, and shown
+	// to the operator.
+	Refused []Refused
+
+	// Skipped counts rows that are no runs, for example never started.
+	Skipped int64
+
+	Gaps      []Gap     // stretches of history that cannot be had
+	Census    *Census   // running and pending jobs now; nil: not said
+	Capacity  *Capacity // what the cluster has; nil: not said
+	Directory []Person  // names of people and groups
+}
+
+// Job is one run.
+type Job struct {
+	// Run names the run within the source: two runs of the same job differ.
+	// The daemon remembers by it what it has sent.
+	Run string
+
+	// Values are in the order of Description.Attributes, as many.
+	Values []Value
+
+	Ended bool // the run is over and its values are final
+
+	// Excluded: the configuration of the source leaves the job out. It is
+	// counted, and taken back if it was sent before.
+	Excluded bool
+}
+
+// Refused is input that could not be read as a job.
+type Refused struct {
+	Run     string // as far as it is known
+	Message string // what is wrong, for people
+	Raw     []byte // the input; the daemon keeps the first 64 KiB
+}
+
+// Progress of a back-fill.
+type Progress struct {
+	Done, Total int64  // Total 0: unknown
+	Unit        string // for example "days"
+	At          string // where it is, for people
+}
+
+// Gap is a stretch of history that cannot be had or was lost.
+type Gap struct {
+	From, To time.Time
+	Reason   string
+}
+
+// Census counts jobs per user and queue.
+type Census struct {
+	At   time.Time
+	Rows []CensusRow
+}
+
+// CensusRow counts one user's jobs in one queue.
+type CensusRow struct {
+	User, Queue      string
+	Running, Pending int64
+}
+
+// Capacity is what the source's cluster has from a time on.
+type Capacity struct {
+	From       time.Time
+	Components []Amount
+}
+
+// Amount is a number of something, for example of Cores.
+type Amount struct {
+	Name   string
+	Amount int64
+}
+
+// Person names a user.
+type Person struct {
+	User    string
+	Groups  []string
+	Name    string
+	Address string
+}

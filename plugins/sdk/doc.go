@@ -1,0 +1,86 @@
+// Package sdk is all that the author of a source plugin imports: the Source
+// interface, the values of a job, the configuration with its diagnostics, and
+// ServeSource, the main function of a plugin.
+//
+// A source that reads one fixed job:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"time"
+//
+//		"github.com/bursar-accounting/bursar/plugins/sdk"
+//	)
+//
+//	func main() { sdk.ServeSource(func() sdk.Source { return new(source) }) }
+//
+//	type source struct{ user string }
+//
+//	func (s *source) Describe() sdk.Description {
+//		return sdk.Description{
+//			Type: "fixed", Version: "1.0.0",
+//			Attributes: []sdk.Attribute{
+//				{Name: "id", Type: sdk.TypeString, Doc: "the job's id"},
+//				{Name: "user", Type: sdk.TypeString, Doc: "who ran it"},
+//				{Name: "start", Type: sdk.TypeTime, Doc: "when it began"},
+//				{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended"},
+//			},
+//			Mapping: `
+//	id    = "${source.label}-${job.id}"
+//	start = job.start
+//	stop  = job.stop
+//	meta  = { user_id = job.user }
+//	component "Cores" { amount = 1 }
+//	`,
+//		}
+//	}
+//
+//	func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
+//		s.user = cfg.String("user", "nobody")
+//		return cfg.Err()
+//	}
+//
+//	func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+//		if from.Checkpoint != nil && from.Rewind == 0 {
+//			return nil // the one job was acknowledged
+//		}
+//		stop := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+//		return out.Send(ctx, sdk.Batch{
+//			Jobs: []sdk.Job{{
+//				Run: "1", Ended: true,
+//				Values: []sdk.Value{sdk.String("1"), sdk.String(s.user), sdk.Time(stop.Add(-time.Hour)), sdk.Time(stop)},
+//			}},
+//			Checkpoint: []byte("1"),
+//			Watermark:  stop,
+//		})
+//	}
+//
+// # What a source promises
+//
+// A checkpoint stands for every job up to and with its batch: after it was
+// acknowledged, none of them need to be sent again, and after a crash before
+// that, all of them are. Jobs may be sent twice; the daemon knows them by their
+// run. A job that still runs is sent with Ended false as often as it is seen. A
+// Collect with a Window sends that window again and leaves the checkpoint
+// alone. What cannot be read is sent as Refused, with the raw input; one odd job
+// stops nothing. Package plugintest checks these promises.
+//
+// # Configuration
+//
+// Configure asks cfg for each attribute and block that it knows. What nobody
+// asked for, has the wrong type or cannot be read is reported, all at once,
+// with the file and line of the user's configuration:
+//
+//	path := cfg.String("path", "/var/log/jobs")
+//	cfg.Require("cluster")
+//	if since := cfg.Time("earliest", time.Time{}); since.After(time.Now()) {
+//		cfg.Errorf("earliest", "is in the future")
+//	}
+//	for _, s := range cfg.Blocks("server") { address := s.String("address", ""); … }
+//	return cfg.Err()
+//
+// # Other languages
+//
+// The README says what a plugin in another language has to do.
+package sdk

@@ -1,0 +1,126 @@
+package sdk
+
+import (
+	"time"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Limits of what is sent at once. The daemon refuses messages over MaxMessage.
+const (
+	// MaxMessage is the greatest message that crosses between a daemon and a
+	// plugin, in bytes.
+	MaxMessage = 16 << 20
+
+	maxJob     = 4 << 20    // bytes of one job's attributes
+	maxRaw     = 64<<10 + 1 // one more than is kept, so that the daemon sees the cut
+	pieceBytes = 2 << 20    // a message is closed beyond
+	maxText    = 4 << 10    // of an error's text
+)
+
+// messages cuts a batch into messages of a bounded size. The last one has
+// everything that is not a job or a refused input.
+func messages(b Batch) []*bursarv1.CollectResponse {
+	var out []*bursarv1.CollectResponse
+	m, size := new(bursarv1.CollectResponse), 0
+	grow := func(n int) {
+		if size > 0 && size+n > pieceBytes {
+			out, m, size = append(out, m), new(bursarv1.CollectResponse), 0
+		}
+		size += n
+	}
+	for i := range b.Refused {
+		r := encodeRefused(&b.Refused[i])
+		grow(len(r.Raw) + len(r.Message) + len(r.Run) + 16)
+		m.Refused = append(m.Refused, r)
+	}
+	for i := range b.Jobs {
+		grow(b.Jobs[i].size())
+		m.Jobs = append(m.Jobs, encodeJob(&b.Jobs[i]))
+	}
+	finish(m, &b)
+	return append(out, m)
+}
+
+func (j *Job) size() int {
+	n := len(j.Run) + 16
+	for _, v := range j.Values {
+		n += v.size()
+	}
+	return n
+}
+
+func finish(m *bursarv1.CollectResponse, b *Batch) {
+	m.Checkpoint, m.Skipped = b.Checkpoint, b.Skipped
+	if !b.Watermark.IsZero() {
+		m.Watermark = b.Watermark.UnixMicro()
+	}
+	if p := b.Progress; p != nil {
+		m.Progress = &bursarv1.Progress{Done: p.Done, Total: p.Total, Unit: valid(p.Unit), At: valid(p.At)}
+	}
+	m.Frames = frames(b)
+}
+
+func encodeJob(j *Job) *bursarv1.Job {
+	return &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
+}
+
+func encodeRefused(r *Refused) *bursarv1.Refused {
+	return &bursarv1.Refused{Run: valid(cut(r.Run)), Message: valid(cut(r.Message)), Raw: r.Raw[:min(len(r.Raw), maxRaw)]}
+}
+
+func cut(s string) string { return s[:min(len(s), maxText)] }
+
+func frames(b *Batch) []*bursarv1.Frame {
+	var out []*bursarv1.Frame
+	for _, g := range b.Gaps {
+		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Gap{Gap: &bursarv1.Gap{
+			From: micros(g.From), To: micros(g.To), Reason: valid(cut(g.Reason))}}})
+	}
+	if b.Census != nil {
+		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Census{Census: encodeCensus(b.Census)}})
+	}
+	if b.Capacity != nil {
+		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Capacity{Capacity: encodeCapacity(b.Capacity)}})
+	}
+	if len(b.Directory) > 0 {
+		out = append(out, &bursarv1.Frame{Body: &bursarv1.Frame_Directory{Directory: encodeDirectory(b.Directory)}})
+	}
+	return out
+}
+
+func encodeCensus(c *Census) *bursarv1.Census {
+	out := &bursarv1.Census{At: micros(c.At)}
+	for _, r := range c.Rows {
+		out.Rows = append(out.Rows, &bursarv1.CensusRow{
+			User: valid(r.User), Queue: valid(r.Queue), Running: r.Running, Pending: r.Pending})
+	}
+	return out
+}
+
+func encodeCapacity(c *Capacity) *bursarv1.Capacity {
+	out := &bursarv1.Capacity{From: micros(c.From)}
+	for _, a := range c.Components {
+		out.Components = append(out.Components, &bursarv1.Component{Name: valid(a.Name), Amount: a.Amount})
+	}
+	return out
+}
+
+func encodeDirectory(people []Person) *bursarv1.Directory {
+	out := new(bursarv1.Directory)
+	for _, p := range people {
+		row := &bursarv1.DirectoryRow{User: valid(p.User), Name: valid(p.Name), Address: valid(p.Address)}
+		for _, g := range p.Groups {
+			row.Groups = append(row.Groups, valid(g))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}

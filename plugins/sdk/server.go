@@ -1,0 +1,260 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// RegisterSource serves a source on a gRPC server: what ServeSource does inside
+// a plugin's process, for tests and for programs that hold a source themselves.
+// Every Configure starts with a new source from newSource.
+func RegisterSource(s grpc.ServiceRegistrar, newSource func() Source, log *slog.Logger) {
+	bursarv1.RegisterSourcePluginServer(s, &server{
+		newSource: newSource, source: newSource(), log: log, busy: make(chan struct{}, 1),
+	})
+}
+
+// server turns gRPC calls into calls of a Source.
+type server struct {
+	bursarv1.UnimplementedSourcePluginServer
+	newSource func() Source
+	log       *slog.Logger
+	busy      chan struct{} // holds one element while the source is at work
+
+	mu         sync.Mutex
+	source     Source
+	configured bool
+}
+
+func (s *server) current() (Source, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source, s.configured
+}
+
+// acquire waits until the source is idle.
+func (s *server) acquire(ctx context.Context) error {
+	select {
+	case s.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+func (s *server) release() { <-s.busy }
+
+// guard turns a panic into an error.
+func (s *server) guard(where string, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error("panic in "+where, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		*err = status.Errorf(codes.Internal, "panic in %s: %s", where, valid(cut(fmt.Sprint(p))))
+	}
+}
+
+// Describe implements the service.
+func (s *server) Describe(context.Context, *bursarv1.DescribeRequest) (r *bursarv1.DescribeResponse, err error) {
+	defer s.guard("Describe", &err)
+	source, _ := s.current()
+	return source.Describe().encode(), nil
+}
+
+// Configure implements the service.
+func (s *server) Configure(ctx context.Context, r *bursarv1.ConfigureRequest) (_ *bursarv1.ConfigureResponse, err error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	defer s.guard("Configure", &err)
+	source, cfg := s.newSource(), newConfig(r)
+	ds := configure(ctx, source, cfg)
+	out := new(bursarv1.ConfigureResponse)
+	for _, d := range ds {
+		out.Diagnostics = append(out.Diagnostics, d.encode())
+	}
+	if !ds.HasErrors() {
+		s.adopt(source)
+	}
+	return out, nil
+}
+
+// configure returns the problems that the source reported, and those that it
+// forgot to report.
+func configure(ctx context.Context, source Source, cfg *Config) Diagnostics {
+	err := source.Configure(ctx, cfg)
+	if err == nil {
+		err = cfg.Err()
+	}
+	if err == nil {
+		return nil
+	}
+	if ds, ok := errors.AsType[Diagnostics](err); ok {
+		return ds
+	}
+	ds := Diagnostics{{Summary: "invalid configuration", Detail: err.Error(), Subject: cfg.Range()}}
+	return append(ds, *cfg.problems...)
+}
+
+// adopt puts a configured source in the place of the old one, which is closed
+// when it can be.
+func (s *server) adopt(source Source) {
+	s.mu.Lock()
+	old := s.source
+	s.source, s.configured = source, true
+	s.mu.Unlock()
+	if c, ok := old.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			s.log.Warn("close the former source", "error", err)
+		}
+	}
+}
+
+// Collect implements the service.
+func (s *server) Collect(stream grpc.BidiStreamingServer[bursarv1.CollectRequest, bursarv1.CollectResponse]) (err error) {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	if first.GetStart() == nil {
+		return status.Error(codes.InvalidArgument, "the first message of Collect must be the start")
+	}
+	if err := s.acquire(stream.Context()); err != nil {
+		return err
+	}
+	defer s.release()
+	source, configured := s.current()
+	if !configured {
+		return status.Error(codes.FailedPrecondition, "Collect before Configure")
+	}
+	defer s.guard("Collect", &err)
+	return s.collect(stream, source, decodeStart(first.GetStart()))
+}
+
+func (s *server) collect(stream collectStream, source Source, from Start) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	p := &pipe{stream: stream, acks: make(chan uint64), window: from.Window != nil, ended: ctx.Done()}
+	go p.receive(cancel)
+	err := source.Collect(ctx, from, NewStream(source.Describe().Attributes, p.send))
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return status.Error(codes.Canceled, "the daemon closed the stream")
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unknown, valid(cut(err.Error())))
+}
+
+func decodeStart(p *bursarv1.CollectRequest_Start) Start {
+	from := Start{Checkpoint: p.GetCheckpoint(), Rewind: time.Duration(p.GetRewind()) * time.Microsecond}
+	if len(from.Checkpoint) == 0 {
+		from.Checkpoint = nil
+	}
+	if w := p.GetWindow(); w != nil {
+		from.Window = &Window{From: time.UnixMicro(w.GetFrom()).UTC(), To: time.UnixMicro(w.GetTo()).UTC()}
+	}
+	return from
+}
+
+type collectStream interface {
+	Context() context.Context
+	Send(*bursarv1.CollectResponse) error
+	Recv() (*bursarv1.CollectRequest, error)
+}
+
+// pipe sends batches and waits for their acknowledgements.
+type pipe struct {
+	stream collectStream
+	acks   chan uint64
+	ended  <-chan struct{}
+	sent   uint64
+	window bool
+}
+
+// receive passes acknowledgements on until the daemon closes the stream.
+func (p *pipe) receive(cancel context.CancelFunc) {
+	defer cancel()
+	for {
+		r, err := p.stream.Recv()
+		if err != nil {
+			return
+		}
+		if r.GetAck() == nil {
+			continue
+		}
+		select {
+		case p.acks <- r.GetAck().GetBatch():
+		case <-p.ended:
+			return
+		}
+	}
+}
+
+func (p *pipe) send(ctx context.Context, b Batch) error {
+	if p.window {
+		b.Checkpoint = nil
+	}
+	for _, m := range messages(b) {
+		if err := p.stream.Send(m); err != nil {
+			return err
+		}
+		p.sent++
+		if err := p.await(ctx, p.sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pipe) await(ctx context.Context, batch uint64) error {
+	for {
+		select {
+		case ack := <-p.acks:
+			if ack >= batch {
+				return nil
+			}
+		case <-p.ended:
+			return fmt.Errorf("wait for the daemon: %w", context.Canceled)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (d Description) encode() *bursarv1.DescribeResponse {
+	d = d.withDefaults()
+	out := &bursarv1.DescribeResponse{
+		Type: valid(d.Type), Version: valid(d.Version), Rank: uint32(d.Rank), Push: d.Push,
+		Interval: d.Interval.String(), Mapping: valid(d.Mapping),
+	}
+	for _, a := range d.Attributes {
+		out.Attributes = append(out.Attributes, &bursarv1.Attribute{
+			Name: valid(a.Name), Type: bursarv1.Type(a.Type), Doc: valid(a.Doc)})
+	}
+	return out
+}
+
+func (d Description) withDefaults() Description {
+	if d.Rank == 0 {
+		d.Rank = RankScheduler
+	}
+	if d.Interval == 0 {
+		d.Interval = time.Minute
+	}
+	return d
+}

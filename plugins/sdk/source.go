@@ -1,0 +1,87 @@
+package sdk
+
+import (
+	"context"
+	"time"
+)
+
+// Source reads one scheduler's jobs. The daemon calls Describe, Configure once,
+// and then Collect again and again; never two calls at the same time.
+type Source interface {
+	// Describe says what the source is. It needs no configuration, touches
+	// nothing and always gives the same answer.
+	Describe() Description
+
+	// Configure takes the configuration of one source block. It reads all that
+	// it knows with the getters of cfg, and ends with `return cfg.Err()`, which
+	// reports what was wrong or unknown with the places in the user's file.
+	// Any other error is reported at the head of the config block.
+	Configure(ctx context.Context, cfg *Config) error
+
+	// Collect sends the jobs that come after from to out. It returns nil when
+	// all that there is now has been sent; a source with Description.Push
+	// returns only when ctx ends. When ctx ends it returns soon, with any
+	// error. Every other error is shown to the operator and the daemon calls
+	// again later, from the last checkpoint that was acknowledged. A panic
+	// counts as an error.
+	Collect(ctx context.Context, from Start, out *Stream) error
+}
+
+// Description is what a source says of itself.
+type Description struct {
+	Type    string // as in the configuration, for example "slurm"
+	Version string
+	Rank    Rank // how well the source knows; RankScheduler when zero
+	Push    bool // Collect streams jobs as they come, instead of once an interval
+
+	// Interval is the default pause between two Collects; one minute when zero.
+	Interval time.Duration
+
+	// Attributes are the columns of a job, in the order of Job.Values.
+	Attributes []Attribute
+
+	// Mapping is the default mapping: an HCL body as inside record { … }.
+	Mapping string
+}
+
+// Attribute is one column of a job, which a mapping names as job.<Name>.
+type Attribute struct {
+	Name string // an identifier
+	Type Type
+	Doc  string // meaning and unit, for people
+}
+
+// Rank says how well a source knows: where two sources speak of the same run,
+// the greater rank is shown. The numbers are those of record.Rank.
+type Rank uint8
+
+// The ranks that a source may have.
+const (
+	RankImport    Rank = 1 // loaded from another system's files
+	RankPush      Rank = 2 // said by clients
+	RankEpilog    Rank = 3 // said by the scheduler as the job ended
+	RankScheduler Rank = 4 // read from the scheduler's own accounting
+)
+
+// Start says where a Collect begins.
+type Start struct {
+	// Checkpoint is the last one that was acknowledged, or nil: from the
+	// beginning. Only the source understands it. The daemon keeps it safely,
+	// but a checkpoint of an older version of the plugin may come.
+	Checkpoint []byte
+
+	// Rewind asks to step back that far behind Checkpoint and to send again
+	// what is found there; the daemon knows repeated jobs. Zero: do not.
+	Rewind time.Duration
+
+	// Window asks for the jobs of one window only, again. Collect then sends no
+	// checkpoint and returns after the window, also in a push source. Nil:
+	// collect as usual.
+	Window *Window
+}
+
+// Window is a stretch of time: From is in it, To is not.
+type Window struct{ From, To time.Time }
+
+// Holds reports whether t is in the window.
+func (w *Window) Holds(t time.Time) bool { return !t.Before(w.From) && t.Before(w.To) }

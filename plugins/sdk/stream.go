@@ -1,0 +1,125 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Stream takes what a source collects.
+type Stream struct {
+	attributes []Attribute
+	sink       func(context.Context, Batch) error
+}
+
+// NewStream makes a Stream that hands every batch to sink, for tests of a
+// source's Collect without a daemon. Attributes are those of the source's
+// description.
+func NewStream(attributes []Attribute, sink func(context.Context, Batch) error) *Stream {
+	return &Stream{attributes: attributes, sink: sink}
+}
+
+// Send hands a batch to the daemon and returns after the daemon has it on disk;
+// then its checkpoint counts. An error means that the batch may or may not be
+// there: return it from Collect, the daemon asks again from the last checkpoint
+// that it has. Batches of a few hundred to a few thousand jobs are best; a
+// larger one is cut into several messages, the last of which has the checkpoint.
+//
+// A job without a run name, or whose values do not fit the declared attributes,
+// is handed on as Refused: one odd job stops nothing. Send keeps nothing of b
+// after it has returned.
+func (s *Stream) Send(ctx context.Context, b Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.sink(ctx, s.sift(b))
+}
+
+// sift moves the jobs that do not fit to the refused ones.
+func (s *Stream) sift(b Batch) Batch {
+	for i := range b.Jobs {
+		if s.misfit(&b.Jobs[i]) != "" {
+			return s.split(b)
+		}
+	}
+	return b
+}
+
+func (s *Stream) split(b Batch) Batch {
+	jobs, refused := make([]Job, 0, len(b.Jobs)), append([]Refused(nil), b.Refused...)
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
+		if why := s.misfit(j); why != "" {
+			refused = append(refused, Refused{Run: j.Run, Message: why, Raw: []byte(s.show(j))})
+			continue
+		}
+		jobs = append(jobs, *j)
+	}
+	b.Jobs, b.Refused = jobs, refused
+	return b
+}
+
+// misfit says why a job cannot be sent, and nothing when it can.
+func (s *Stream) misfit(j *Job) string {
+	switch {
+	case j.Run == "":
+		return "the source gave a job without a run name"
+	case len(j.Values) != len(s.attributes):
+		return fmt.Sprintf("the source gave %d values for %d attributes", len(j.Values), len(s.attributes))
+	}
+	size := 0
+	for i, v := range j.Values {
+		a := &s.attributes[i]
+		if v.kind != 0 && v.kind != a.Type && !(v.kind == TypeInt && a.Type == TypeFloat) {
+			return fmt.Sprintf("the source gave %s for the attribute %s of type %s", kindOf(v), a.Name, a.Type)
+		}
+		size += v.size()
+	}
+	if size > maxJob {
+		return fmt.Sprintf("the job has %d bytes of attributes; at most %d are allowed", size, maxJob)
+	}
+	return ""
+}
+
+// show writes a job for people, cut to what a refused input may have.
+func (s *Stream) show(j *Job) string {
+	var text strings.Builder
+	for i, v := range j.Values {
+		if text.Len() > maxRaw {
+			break
+		}
+		name := fmt.Sprint(i)
+		if i < len(s.attributes) {
+			name = s.attributes[i].Name
+		}
+		fmt.Fprintf(&text, "%s=%s\n", name, v.show())
+	}
+	return text.String()
+}
+
+func (v Value) show() string {
+	if s, ok := text(v); ok {
+		return fmt.Sprintf("%q", s[:min(len(s), maxRaw)])
+	}
+	switch v.kind {
+	case TypeTime:
+		return v.Time().Format("2006-01-02T15:04:05.999999Z")
+	case TypeList:
+		return fmt.Sprintf("list of %d", len(v.List()))
+	case TypeMap:
+		return fmt.Sprintf("map of %d", len(v.Map()))
+	}
+	return "null"
+}
+
+// size estimates the encoded size of a value.
+func (v Value) size() int {
+	n := 12 + len(v.str)
+	for _, e := range v.List() {
+		n += e.size()
+	}
+	for k, e := range v.Map() {
+		n += len(k) + e.size()
+	}
+	return n
+}
