@@ -1,0 +1,159 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+type rig struct {
+	buffer *buffer.Buffer
+	keys   map[identity.Role]*identity.Keys
+	addr   string
+	log    *lines
+}
+
+// lines is a log that a test can read while others write.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{keys: pki(t), log: &lines{}}
+	var err error
+	if r.buffer, err = buffer.Open(filepath.Join(t.TempDir(), "b.db"), buffer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &serve.Server{Buffer: r.buffer, Keys: r.keys[identity.Agent], Log: slog.New(slog.NewTextHandler(r.log, nil))}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		r.buffer.Close()
+	})
+	return r
+}
+
+func pki(t *testing.T) map[identity.Role]*identity.Keys {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := identity.CreateCA(dir, "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[identity.Role]*identity.Keys{}
+	for _, role := range identity.Roles() {
+		files, err := identity.CreateCert(dir, dir, identity.Request{Identity: identity.Identity{Role: role, Name: string(role) + "1"}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[role], err = identity.Load(files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+func (r *rig) dial(t *testing.T, as identity.Role) bursarv1.AgentClient {
+	t.Helper()
+	c, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(credentials.NewTLS(r.keys[as].Client(identity.Agent, "agent1"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return bursarv1.NewAgentClient(c)
+}
+
+func TestAnAggregatorPullsAcknowledgesAndWaitsForMore(t *testing.T) {
+	r := start(t)
+	ctx := t.Context()
+	client := r.dial(t, identity.Aggregator)
+	resp, err := client.Pull(ctx, &bursarv1.PullRequest{Cluster: "c"})
+	if err != nil || !resp.GetResume() {
+		t.Fatal(resp, err)
+	}
+	from, err := client.Resume(ctx, &bursarv1.ResumeRequest{Cluster: "c", Epoch: resp.GetEpoch()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		resp *bursarv1.PullResponse
+		err  error
+	}
+	answers := make(chan answer)
+	go func() {
+		resp, err := client.Pull(ctx, &bursarv1.PullRequest{Cluster: "c", Epoch: from.GetEpoch(), After: from.GetAfter(), Digest: from.GetDigest(), WaitMs: 60_000})
+		answers <- answer{resp, err}
+	}()
+	if _, err := r.buffer.Append(buffer.Append{Frames: [][]byte{[]byte("one"), []byte("two")}}); err != nil {
+		t.Fatal(err)
+	}
+	a := <-answers
+	if a.err != nil || len(a.resp.GetChunks()) != 1 || a.resp.GetLast() != 2 {
+		t.Fatal(a.resp, a.err)
+	}
+	if chunk, err := frame.Parse(a.resp.GetChunks()[0]); err != nil || string(chunk.Frame(2)) != "two" {
+		t.Fatal(err)
+	}
+	if _, err := client.Ack(ctx, &bursarv1.AckRequest{Cluster: "c", Epoch: a.resp.GetEpoch(), Through: 2, Digest: a.resp.GetDigest()}); err != nil {
+		t.Fatal(err)
+	}
+	if st, _ := r.buffer.Stats(); st.Clusters["c"].Through != 2 {
+		t.Fatal(st)
+	}
+	if _, err := client.Ack(ctx, &bursarv1.AckRequest{Cluster: "d", Epoch: a.resp.GetEpoch(), Through: 3}); err == nil {
+		t.Fatal("an acknowledgement of what was never sent was taken")
+	}
+}
+
+func TestOnlyAggregatorsMayPullAndARefusalIsLoggedOnce(t *testing.T) {
+	r := start(t)
+	for range 3 {
+		if _, err := r.dial(t, identity.Client).Pull(t.Context(), &bursarv1.PullRequest{Cluster: "c"}); err == nil {
+			t.Fatal("a client could pull")
+		}
+	}
+	if n := strings.Count(r.log.String(), "refused a connection"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, r.log)
+	}
+	if !strings.Contains(r.log.String(), "client/client1") {
+		t.Errorf("the log does not name the peer:\n%s", r.log)
+	}
+}
