@@ -3,9 +3,11 @@
 package rig_test
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
@@ -26,5 +28,41 @@ func TestSlurmAccountsAJobThatRan(t *testing.T) {
 				t.Errorf("sacct -V: %q, want %s", got, v)
 			}
 		})
+	}
+}
+
+func TestSacctServesWhatFillWrote(t *testing.T) {
+	for _, v := range rig.Variants() {
+		t.Run(v.String(), func(t *testing.T) {
+			c := rig.Slurm(t, v)
+			f := c.Fill(20000, 90, time.Now())
+			out := c.Sacct("-a", "-n", "-X", "-P", "-D", "-S", f.Start.Format("2006-01-02T15:04:05"), "-o", "NCPUS,ElapsedRaw")
+			var jobs int
+			var sum int64
+			for line := range strings.Lines(out) {
+				var cpus, elapsed int64
+				if _, err := fmt.Sscanf(line, "%d|%d", &cpus, &elapsed); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				jobs, sum = jobs+1, sum+cpus*elapsed
+			}
+			if jobs != f.Jobs || sum != f.CoreSeconds {
+				t.Errorf("sacct has %d jobs of %d core-seconds, want %d of %d", jobs, sum, f.Jobs, f.CoreSeconds)
+			}
+		})
+	}
+}
+
+func TestPostgresAnswersOnItsSocket(t *testing.T) {
+	out, err := exec.Command("psql", rig.Postgres(t), "-Atc", "show server_version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "15.") {
+		t.Errorf("psql: %q, %v", out, err)
+	}
+}
+
+func TestPythonHasAuditorsClient(t *testing.T) {
+	out, err := exec.Command(rig.Python(t), "-c", "import pyauditor, tzlocal; print(pyauditor.Record)").CombinedOutput()
+	if err != nil {
+		t.Errorf("python: %q, %v", out, err)
 	}
 }
