@@ -173,13 +173,24 @@ func parseSource(name string, src []byte) (body *hclsyntax.Body, diags Diagnosti
 		}
 	}()
 	file, more := hclsyntax.ParseConfig(src, name, hcl2.InitialPos)
-	diags.Extend(more)
+	diags.Extend(firstOfUnclosed(more))
 	if file != nil {
 		if b, ok := file.Body.(*hclsyntax.Body); ok && b != nil {
 			body = b
 		}
 	}
 	return body, diags
+}
+
+// firstOfUnclosed cuts the problems after a quote that is not closed: from there
+// on the parser takes text for quotes and quotes for text.
+func firstOfUnclosed(diags []*Diagnostic) []*Diagnostic {
+	for i, d := range diags {
+		if d.Summary == "Invalid multi-line string" || d.Summary == "Unterminated template string" {
+			return diags[:i+1]
+		}
+	}
+	return diags
 }
 
 // merge makes one body of many. The first of an attribute that is set twice wins.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -111,22 +110,10 @@ func (s *Scope) readConstants(expr Expression) Diagnostics {
 		return nil
 	}
 	var diags Diagnostics
-	calls := constantCalls(node)
-	for _, call := range slices.Backward(calls) {
+	for _, call := range slices.Backward(outsideCalls(node)) {
 		diags.Extend(s.readConstant(call))
 	}
 	return diags
-}
-
-func constantCalls(node hclsyntax.Node) []*hclsyntax.FunctionCallExpr {
-	var calls []*hclsyntax.FunctionCallExpr
-	hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
-		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok && (c.Name == "env" || c.Name == "file") {
-			calls = append(calls, c)
-		}
-		return nil
-	})
-	return calls
 }
 
 func (s *Scope) readConstant(call *hclsyntax.FunctionCallExpr) Diagnostics {

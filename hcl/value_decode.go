@@ -24,18 +24,6 @@ func DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics
 	return d.expression(expr, v.Elem())
 }
 
-// evaluate gives the value of an expression. A panic of the evaluator becomes
-// a diagnostic.
-func evaluate(expr Expression, ctx *EvalContext) (v cty.Value, diags Diagnostics) {
-	defer func() {
-		if p := recover(); p != nil {
-			v, diags = cty.DynamicVal, Diagnostics{Errorf(expr.Range(), "cannot evaluate", "the evaluator gave up: %v", p)}
-		}
-	}()
-	v, more := expr.Value(ctx)
-	return v, Diagnostics(more)
-}
-
 // valueDecoder decodes one attribute.
 type valueDecoder struct {
 	ctx      *EvalContext
@@ -70,7 +58,7 @@ func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnosti
 	if diags.HasErrors() {
 		return diags
 	}
-	diags.Extend(d.value(v, expr.Range(), field))
+	diags.Extend(hideSecrets(d.value(v, expr.Range(), field), expr, d.ctx))
 	return diags
 }
 
@@ -246,11 +234,7 @@ func (d valueDecoder) plain(v cty.Value, r Range, field reflect.Value) Diagnosti
 	v, _ = v.UnmarkDeep()
 	got, err := convert.Convert(v, want)
 	if err != nil {
-		return d.fail(r, "expected %s, not %s", friendly(want), shown(v))
+		return d.fail(r, "expected %s, not %s", friendly(want), friendly(v.Type()))
 	}
 	return d.check(r, gocty.FromCtyValue(got, field.Addr().Interface()))
 }
-
-// shown is a value as an error names it: its type only, as it may be secret.
-func shown(v cty.Value) string { return friendly(v.Type()) }
-

@@ -17,8 +17,8 @@ import (
 // ValueDecoder is implemented, on the pointer, by types that read themselves
 // from an evaluated value. The value is known, not null, and may carry marks.
 // The range is where it is written. The decoder puts the attribute's name and
-// place before the error, which says what is wrong and what was expected, and
-// does not show the value when it is sensitive.
+// place before the error, which says what is wrong and what was expected. In
+// the error, text that came from file() or env() is replaced by "***".
 type ValueDecoder interface {
 	DecodeHCL(v cty.Value, r Range) error
 }
@@ -37,18 +37,23 @@ func stringOf(v cty.Value) (string, error) {
 	return s.AsString(), nil
 }
 
+// friendly names a type as its writer thinks of it.
 func friendly(t cty.Type) string {
-	if t == cty.DynamicPseudoType {
+	switch {
+	case t == cty.String:
+		return "a string"
+	case t == cty.Number:
+		return "a number"
+	case t == cty.Bool:
+		return "true or false"
+	case t.IsListType() || t.IsTupleType() || t.IsSetType():
+		return "a list"
+	case t.IsMapType() || t.IsObjectType():
+		return "a map"
+	case t == cty.DynamicPseudoType:
 		return "null"
 	}
-	return article(t.FriendlyName())
-}
-
-func article(noun string) string {
-	if strings.IndexByte("aeiou", noun[0]) >= 0 {
-		return "an " + noun
-	}
-	return "a " + noun
+	return t.FriendlyName()
 }
 
 // Duration is a length of time, never negative, written as ParseDuration reads it.

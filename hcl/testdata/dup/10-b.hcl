@@ -1,0 +1,2 @@
+b = 2
+source "x" "y" { interval = "1s" }

@@ -1,0 +1,2 @@
+a = 3
+source "x" "y" { interval = "1s" }

@@ -1,0 +1,8 @@
+agent {
+  buffer {
+  }
+}
+source "slurm" "nemo" {
+}
+metrics {
+}

@@ -1,0 +1,4 @@
+agent {
+  name = "a
+  data_dir = "/d"
+}
