@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// ErrProto is wrapped by every error of decoding protobuf.
+var ErrProto = errors.New("malformed protobuf")
+
+// The wire types of protobuf, and a field's tag with each.
+const (
+	typeVarint = 0
+	typeFixed8 = 1
+	typeBytes  = 2
+	typeFixed4 = 5
+)
+
+// reader walks over a message. After the first malformed byte it is bad and
+// yields zeroes.
+type reader struct {
+	b   []byte
+	i   int
+	bad bool
+}
+
+func (r *reader) more() bool { return r.i < len(r.b) && !r.bad }
+
+func (r *reader) err(what string) error {
+	if !r.bad {
+		return nil
+	}
+	return fmt.Errorf("%s: %w at byte %d of %d", what, ErrProto, r.i, len(r.b))
+}
+
+func (r *reader) uvarint() uint64 {
+	if r.i < len(r.b) && r.b[r.i] < 0x80 {
+		r.i++
+		return uint64(r.b[r.i-1])
+	}
+	return r.longUvarint()
+}
+
+func (r *reader) longUvarint() uint64 {
+	var v uint64
+	for shift := 0; shift < 70 && r.i < len(r.b); shift += 7 {
+		c := r.b[r.i]
+		r.i++
+		if shift == 63 && c > 1 {
+			break
+		}
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v
+		}
+	}
+	r.bad = true
+	return 0
+}
+
+func (r *reader) svarint() int64 {
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func (r *reader) svarint32() int32 {
+	v := r.svarint()
+	if v < math.MinInt32 || v > math.MaxInt32 {
+		r.bad = true
+		return 0
+	}
+	return int32(v)
+}
+
+// uint8 is a varint that must fit.
+func (r *reader) uint8() uint8 {
+	v := r.uvarint()
+	if v > math.MaxUint8 {
+		r.bad = true
+		return 0
+	}
+	return uint8(v)
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.b)-r.i) {
+		r.bad = true
+		return nil
+	}
+	from := r.i
+	r.i += int(n)
+	return r.b[from:r.i:r.i]
+}
+
+func (r *reader) text() string { return view(r.bytes()) }
+
+// view returns b as a string without a copy.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (r *reader) float() float64 {
+	if len(r.b)-r.i < 8 {
+		r.bad = true
+		return 0
+	}
+	var v uint64
+	for j := range 8 {
+		v |= uint64(r.b[r.i+j]) << (8 * j)
+	}
+	r.i += 8
+	return math.Float64frombits(v)
+}
+
+// skip passes over a field whose number is above known. A known field of another
+// wire type, a group and the field 0 are malformed.
+func (r *reader) skip(tag uint64, known uint64) {
+	if number := tag >> 3; number <= known || number >= 1<<29 {
+		r.bad = true
+		return
+	}
+	switch tag & 7 {
+	case typeVarint:
+		r.uvarint()
+	case typeBytes:
+		r.bytes()
+	case typeFixed8:
+		r.pass(8)
+	case typeFixed4:
+		r.pass(4)
+	default:
+		r.bad = true
+	}
+}
+
+func (r *reader) pass(n int) {
+	if len(r.b)-r.i < n {
+		r.bad = true
+		return
+	}
+	r.i += n
+}
+
+// varintSize is the number of bytes of v as a varint.
+func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }

@@ -1,0 +1,204 @@
+package wire
+
+import (
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// AppendRecord appends r as a bursarv1.Record: the bytes that the generated code
+// gives.
+func AppendRecord(b []byte, r *record.Record) []byte {
+	b = appendString(b, 1, r.ID)
+	for i := range r.Meta {
+		b = appendMetaEntry(b, &r.Meta[i])
+	}
+	b = appendBool(b, 3, r.Meta == nil)
+	b = appendComponents(b, 4, r.Components)
+	b = appendSint(b, 5, int64(r.Start))
+	if r.Stop != record.None {
+		b = appendOptional(b, 6, int64(r.Stop))
+	}
+	if r.Submit != record.None {
+		b = appendOptional(b, 7, int64(r.Submit))
+	}
+	b = appendString(b, 8, r.State)
+	return appendExit(b, r.Exit)
+}
+
+func appendMetaEntry(b []byte, e *record.MetaEntry) []byte {
+	b, mark := begin(b, 2)
+	b = appendString(b, 1, e.Key)
+	for _, v := range e.Values {
+		b = appendElement(b, 2, v)
+	}
+	return end(b, mark)
+}
+
+func appendComponents(b []byte, number uint64, components []record.Component) []byte {
+	for i := range components {
+		c := &components[i]
+		var mark int
+		b, mark = begin(b, number)
+		b = appendString(b, 1, c.Name)
+		b = appendUint(b, 2, uint64(c.Amount))
+		b = appendUint(b, 3, uint64(c.Kind))
+		for _, s := range c.Scores {
+			b = appendScore(b, s)
+		}
+		b = end(b, mark)
+	}
+	return b
+}
+
+func appendScore(b []byte, s record.Score) []byte {
+	b, mark := begin(b, 4)
+	b = appendString(b, 1, s.Name)
+	b = appendDouble(b, 2, s.Value)
+	return end(b, mark)
+}
+
+func appendExit(b []byte, e record.Exit) []byte {
+	if !e.Known {
+		return b
+	}
+	b, mark := begin(b, 9)
+	b = appendSint(b, 1, int64(e.Code))
+	b = appendSint(b, 2, int64(e.Signal))
+	return end(b, mark)
+}
+
+// DecodeRecord reads a bursarv1.Record into r, whatever r was. The strings of r
+// are views into b. Unknown fields are passed over. On an error, which wraps
+// [ErrProto], r is not to be used. Whoever decodes many uses a [Decoder].
+func DecodeRecord(b []byte, r *record.Record) error {
+	var d Decoder
+	return d.Record(b, r)
+}
+
+// Decoder decodes many records with few allocations: what it returns lies in
+// slices that up to some hundred neighbours share, and stays in memory as long
+// as one of them. The zero Decoder is ready. It is not safe for concurrent use.
+type Decoder struct {
+	metas      slab[record.MetaEntry]
+	values     slab[string]
+	components slab[record.Component]
+	scores     slab[record.Score]
+
+	// What is being put together.
+	meta      []record.MetaEntry
+	value     []string
+	component []record.Component
+	score     []record.Score
+}
+
+// Record is [DecodeRecord] with d's slices.
+func (d *Decoder) Record(b []byte, r *record.Record) error {
+	*r = record.Record{Stop: record.None, Submit: record.None}
+	d.meta, d.component = d.meta[:0], d.component[:0]
+	absent := false
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.uvarint(); tag {
+		case 1<<3 | typeBytes:
+			r.ID = in.text()
+		case 2<<3 | typeBytes:
+			in.bad = !d.metaEntry(in.bytes()) || in.bad
+		case 3<<3 | typeVarint:
+			absent = in.uvarint() != 0
+		case 4<<3 | typeBytes:
+			in.bad = !d.addComponent(in.bytes()) || in.bad
+		case 5<<3 | typeVarint:
+			r.Start = record.Time(in.svarint())
+		case 6<<3 | typeVarint:
+			r.Stop = record.Time(in.svarint())
+		case 7<<3 | typeVarint:
+			r.Submit = record.Time(in.svarint())
+		case 8<<3 | typeBytes:
+			r.State = in.text()
+		case 9<<3 | typeBytes:
+			in.bad = !exit(in.bytes(), &r.Exit) || in.bad
+		default:
+			in.skip(tag, 9)
+		}
+	}
+	r.Meta = d.metas.keep(d.meta)
+	if r.Meta == nil && !absent {
+		r.Meta = record.Meta{}
+	}
+	r.Components = d.components.keep(d.component)
+	return in.err("record")
+}
+
+func (d *Decoder) metaEntry(b []byte) bool {
+	var e record.MetaEntry
+	d.value = d.value[:0]
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.uvarint(); tag {
+		case 1<<3 | typeBytes:
+			e.Key = in.text()
+		case 2<<3 | typeBytes:
+			d.value = append(d.value, in.text())
+		default:
+			in.skip(tag, 2)
+		}
+	}
+	e.Values = d.values.keep(d.value)
+	d.meta = append(d.meta, e)
+	return !in.bad
+}
+
+func (d *Decoder) addComponent(b []byte) bool {
+	var c record.Component
+	d.score = d.score[:0]
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.uvarint(); tag {
+		case 1<<3 | typeBytes:
+			c.Name = in.text()
+		case 2<<3 | typeVarint:
+			c.Amount = int64(in.uvarint())
+		case 3<<3 | typeVarint:
+			c.Kind = record.Kind(in.uint8())
+		case 4<<3 | typeBytes:
+			in.bad = !d.addScore(in.bytes()) || in.bad
+		default:
+			in.skip(tag, 4)
+		}
+	}
+	c.Scores = d.scores.keep(d.score)
+	d.component = append(d.component, c)
+	return !in.bad
+}
+
+func (d *Decoder) addScore(b []byte) bool {
+	var s record.Score
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.uvarint(); tag {
+		case 1<<3 | typeBytes:
+			s.Name = in.text()
+		case 2<<3 | typeFixed8:
+			s.Value = in.float()
+		default:
+			in.skip(tag, 2)
+		}
+	}
+	d.score = append(d.score, s)
+	return !in.bad
+}
+
+func exit(b []byte, e *record.Exit) bool {
+	e.Known = true
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.uvarint(); tag {
+		case 1<<3 | typeVarint:
+			e.Code = in.svarint32()
+		case 2<<3 | typeVarint:
+			e.Signal = in.svarint32()
+		default:
+			in.skip(tag, 2)
+		}
+	}
+	return !in.bad
+}
