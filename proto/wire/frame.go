@@ -371,7 +371,7 @@ func censusRow(b []byte) (row CensusRow, ok bool) {
 }
 
 func (d *Decoder) capacity(b []byte, c *Capacity) error {
-	d.component = d.component[:0]
+	d.drop()
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.uvarint(); tag {
@@ -383,7 +383,7 @@ func (d *Decoder) capacity(b []byte, c *Capacity) error {
 			in.skip(tag, 2)
 		}
 	}
-	c.Components = d.components.keep(d.component)
+	c.Components = d.components.take()
 	return in.err("body")
 }
 

@@ -37,13 +37,16 @@ func (r *reader) err(what string) error {
 }
 
 func (r *reader) uvarint() uint64 {
-	if r.i < len(r.b) && r.b[r.i] < 0x80 {
-		r.i++
-		return uint64(r.b[r.i-1])
+	if i := r.i; i < len(r.b) && r.b[i] < 0x80 {
+		r.i = i + 1
+		return uint64(r.b[i])
 	}
 	return r.longUvarint()
 }
 
+// Not inlined, so that uvarint is.
+//
+//go:noinline
 func (r *reader) longUvarint() uint64 {
 	var v uint64
 	for shift := 0; shift < 70 && r.i < len(r.b); shift += 7 {

@@ -82,18 +82,20 @@ type Decoder struct {
 	values     slab[string]
 	components slab[record.Component]
 	scores     slab[record.Score]
+}
 
-	// What is being put together.
-	meta      []record.MetaEntry
-	value     []string
-	component []record.Component
-	score     []record.Score
+// drop forgets what a decoding that failed was building.
+func (d *Decoder) drop() {
+	d.metas.drop()
+	d.values.drop()
+	d.components.drop()
+	d.scores.drop()
 }
 
 // Record is [DecodeRecord] with d's slices.
 func (d *Decoder) Record(b []byte, r *record.Record) error {
 	*r = record.Record{Stop: record.None, Submit: record.None}
-	d.meta, d.component = d.meta[:0], d.component[:0]
+	d.drop()
 	absent := false
 	in := reader{b: b}
 	for in.more() {
@@ -120,36 +122,33 @@ func (d *Decoder) Record(b []byte, r *record.Record) error {
 			in.skip(tag, 9)
 		}
 	}
-	r.Meta = d.metas.keep(d.meta)
+	r.Meta = d.metas.take()
 	if r.Meta == nil && !absent {
 		r.Meta = record.Meta{}
 	}
-	r.Components = d.components.keep(d.component)
+	r.Components = d.components.take()
 	return in.err("record")
 }
 
 func (d *Decoder) metaEntry(b []byte) bool {
-	var e record.MetaEntry
-	d.value = d.value[:0]
+	e := d.metas.add(record.MetaEntry{})
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.uvarint(); tag {
 		case 1<<3 | typeBytes:
 			e.Key = in.text()
 		case 2<<3 | typeBytes:
-			d.value = append(d.value, in.text())
+			d.values.add(in.text())
 		default:
 			in.skip(tag, 2)
 		}
 	}
-	e.Values = d.values.keep(d.value)
-	d.meta = append(d.meta, e)
+	e.Values = d.values.take()
 	return !in.bad
 }
 
 func (d *Decoder) addComponent(b []byte) bool {
-	var c record.Component
-	d.score = d.score[:0]
+	c := d.components.add(record.Component{})
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.uvarint(); tag {
@@ -165,13 +164,12 @@ func (d *Decoder) addComponent(b []byte) bool {
 			in.skip(tag, 4)
 		}
 	}
-	c.Scores = d.scores.keep(d.score)
-	d.component = append(d.component, c)
+	c.Scores = d.scores.take()
 	return !in.bad
 }
 
 func (d *Decoder) addScore(b []byte) bool {
-	var s record.Score
+	s := d.scores.add(record.Score{})
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.uvarint(); tag {
@@ -183,7 +181,6 @@ func (d *Decoder) addScore(b []byte) bool {
 			in.skip(tag, 2)
 		}
 	}
-	d.score = append(d.score, s)
 	return !in.bad
 }
 

@@ -1,26 +1,47 @@
 package wire
 
 // slab hands out small slices cut from larger ones, so that a thousand records
-// cost a few allocations. What was handed out is never reused.
-type slab[T any] struct{ free []T }
+// cost a few allocations. What was handed out is never reused. A slice is built
+// with add and handed out with take; one at a time.
+type slab[T any] struct {
+	buf  []T // what was handed out and what is being built
+	from int // where that begins
+}
 
-// slabSize is how many elements are allocated at once. It grows with use, so
-// that a single record does not pay for a thousand.
+// The number of elements that are allocated at once grows with use, so that a
+// single record does not pay for a thousand.
 const (
 	slabFirst = 8
-	slabMost  = 512
+	slabMost  = 1024
 )
 
-// keep returns a copy of s; nil when s is empty.
-func (a *slab[T]) keep(s []T) []T {
-	if len(s) == 0 {
+// add puts v behind what is being built and returns where it lies until the next
+// add.
+func (a *slab[T]) add(v T) *T {
+	if len(a.buf) == cap(a.buf) {
+		a.grow()
+	}
+	a.buf = append(a.buf, v)
+	return &a.buf[len(a.buf)-1]
+}
+
+// grow moves what is being built to the begin of a larger slice.
+func (a *slab[T]) grow() {
+	building := a.buf[a.from:]
+	size := max(2*len(building), min(2*cap(a.buf), slabMost), slabFirst)
+	a.buf = append(make([]T, 0, size), building...)
+	a.from = 0
+}
+
+// take hands out what was built; nil when that is nothing.
+func (a *slab[T]) take() []T {
+	from, to := a.from, len(a.buf)
+	if from == to {
 		return nil
 	}
-	if len(s) > cap(a.free)-len(a.free) {
-		size := min(max(2*cap(a.free), slabFirst), slabMost)
-		a.free = make([]T, 0, max(size, len(s)))
-	}
-	n := len(a.free)
-	a.free = append(a.free, s...)
-	return a.free[n:len(a.free):len(a.free)]
+	a.from = to
+	return a.buf[from:to:to]
 }
+
+// drop forgets what was being built.
+func (a *slab[T]) drop() { a.buf = a.buf[:a.from] }
