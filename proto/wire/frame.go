@@ -222,7 +222,7 @@ func (d *Decoder) Frame(b []byte, f *Frame) error {
 	var body []byte
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			f.SourceType = in.text()
 		case 2<<3 | typeBytes:
@@ -278,7 +278,7 @@ func (d *Decoder) body(b []byte, f *Frame) error {
 func decodeSmall(b []byte, f *Frame) error {
 	in := reader{b: b}
 	for in.more() {
-		tag := in.uvarint()
+		tag := in.tag()
 		switch {
 		case tag == 1<<3|typeBytes && (f.Kind == KindStop || f.Kind == KindWithdraw):
 			f.ID = in.text()
@@ -315,7 +315,7 @@ func fieldsOf(k Kind) uint64 {
 func decodeQuarantine(b []byte, q *Quarantine) error {
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			q.ID = in.text()
 		case 2<<3 | typeBytes:
@@ -338,7 +338,7 @@ func decodeQuarantine(b []byte, q *Quarantine) error {
 func decodeCensus(b []byte, c *Census) error {
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeVarint:
 			c.At = record.Time(in.svarint())
 		case 2<<3 | typeBytes:
@@ -354,7 +354,7 @@ func decodeCensus(b []byte, c *Census) error {
 func censusRow(b []byte) (row CensusRow, ok bool) {
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			row.User = in.text()
 		case 2<<3 | typeBytes:
@@ -374,7 +374,7 @@ func (d *Decoder) capacity(b []byte, c *Capacity) error {
 	d.drop()
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeVarint:
 			c.From = record.Time(in.svarint())
 		case 2<<3 | typeBytes:
@@ -390,7 +390,7 @@ func (d *Decoder) capacity(b []byte, c *Capacity) error {
 func decodeDirectory(b []byte, dir *Directory) error {
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			row, ok := directoryRow(in.bytes())
 			dir.Rows, in.bad = append(dir.Rows, row), in.bad || !ok
@@ -404,7 +404,7 @@ func decodeDirectory(b []byte, dir *Directory) error {
 func directoryRow(b []byte) (row DirectoryRow, ok bool) {
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			row.User = in.text()
 		case 2<<3 | typeBytes:

@@ -36,6 +36,15 @@ func (r *reader) err(what string) error {
 	return fmt.Errorf("%s: %w at byte %d of %d", what, ErrProto, r.i, len(r.b))
 }
 
+// tag reads the next field's tag, where there is more.
+func (r *reader) tag() uint64 {
+	if c := r.b[r.i]; c < 0x80 {
+		r.i++
+		return uint64(c)
+	}
+	return r.longUvarint()
+}
+
 func (r *reader) uvarint() uint64 {
 	if i := r.i; i < len(r.b) && r.b[i] < 0x80 {
 		r.i = i + 1
@@ -89,6 +98,16 @@ func (r *reader) uint8() uint8 {
 }
 
 func (r *reader) bytes() []byte {
+	if from := r.i + 1; from <= len(r.b) {
+		if to := from + int(r.b[r.i]); to <= len(r.b) && to < from+0x80 {
+			r.i = to
+			return r.b[from:to:to]
+		}
+	}
+	return r.longBytes()
+}
+
+func (r *reader) longBytes() []byte {
 	n := r.uvarint()
 	if n > uint64(len(r.b)-r.i) {
 		r.bad = true

@@ -99,7 +99,7 @@ func (d *Decoder) Record(b []byte, r *record.Record) error {
 	absent := false
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			r.ID = in.text()
 		case 2<<3 | typeBytes:
@@ -134,7 +134,7 @@ func (d *Decoder) metaEntry(b []byte) bool {
 	e := d.metas.add(record.MetaEntry{})
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			e.Key = in.text()
 		case 2<<3 | typeBytes:
@@ -151,7 +151,7 @@ func (d *Decoder) addComponent(b []byte) bool {
 	c := d.components.add(record.Component{})
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			c.Name = in.text()
 		case 2<<3 | typeVarint:
@@ -172,7 +172,7 @@ func (d *Decoder) addScore(b []byte) bool {
 	s := d.scores.add(record.Score{})
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			s.Name = in.text()
 		case 2<<3 | typeFixed8:
@@ -188,7 +188,7 @@ func exit(b []byte, e *record.Exit) bool {
 	e.Known = true
 	in := reader{b: b}
 	for in.more() {
-		switch tag := in.uvarint(); tag {
+		switch tag := in.tag(); tag {
 		case 1<<3 | typeVarint:
 			e.Code = in.svarint32()
 		case 2<<3 | typeVarint:
