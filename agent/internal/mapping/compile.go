@@ -1,0 +1,343 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Options of [Compile].
+type Options struct {
+	Agent      string // the agent's name
+	Type       string // the source's type
+	Label      string // the source's label
+	Attributes []*bursarv1.Attribute
+	// Default is the plugin's mapping, a body in HCL.
+	Default string
+	// Record is the body of the configuration's record block; nil without one.
+	Record hcl.Body
+	// Dir is the folder from which file() counts.
+	Dir string
+}
+
+// Mapper maps the jobs of one source. It is for one goroutine at a time.
+type Mapper struct {
+	columns map[string]int
+	types   []bursarv1.Type
+	used    []int // columns that the mapping names
+	digest  uint64
+
+	when, id, start, stop, submit, state, code, signal program
+	meta                                               []metaProgram
+	metaAll                                            program // a meta that is no list of keys
+	components                                         []component
+
+	env env
+}
+
+type metaProgram struct {
+	key   string
+	value program
+}
+
+type component struct {
+	name   string
+	kind   record.Kind
+	amount program
+	when   program
+	scores []score
+}
+
+type score struct {
+	name  string
+	value program
+	when  program
+}
+
+// Compile checks a mapping and returns it ready for jobs. All problems are
+// reported together; the Mapper is nil when one is an error.
+func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
+	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}}}
+	c.declare()
+	b := c.decode()
+	if !c.diags.HasErrors() {
+		c.compile(b)
+	}
+	if c.diags.HasErrors() {
+		return nil, c.diags
+	}
+	c.finish()
+	return c.mapper, c.diags
+}
+
+type compiler struct {
+	opt    Options
+	mapper *Mapper
+	scope  *hcl.Scope
+	names  map[string]bool // attributes that are used
+	slow   map[string]bool // of these, those that HCL needs
+	diags  hcl.Diagnostics
+}
+
+// declare makes the scope of the declared attributes.
+func (c *compiler) declare() {
+	job := hcl.Object{}
+	for i, a := range c.opt.Attributes {
+		job[a.GetName()] = ctyType(a.GetType())
+		c.mapper.columns[a.GetName()] = i
+		c.mapper.types = append(c.mapper.types, a.GetType())
+	}
+	c.names, c.slow = map[string]bool{}, map[string]bool{}
+	c.scope = hcl.NewScope(c.opt.Dir, map[string]hcl.Object{
+		"job":    job,
+		"source": {"label": cty.String, "type": cty.String},
+		"agent":  {"name": cty.String},
+	})
+	c.mapper.env = newEnv(c.opt, c.scope)
+}
+
+func ctyType(t bursarv1.Type) cty.Type {
+	switch t {
+	case bursarv1.Type_TYPE_STRING, bursarv1.Type_TYPE_TIME:
+		return cty.String
+	case bursarv1.Type_TYPE_INT, bursarv1.Type_TYPE_FLOAT:
+		return cty.Number
+	case bursarv1.Type_TYPE_BOOL:
+		return cty.Bool
+	case bursarv1.Type_TYPE_LIST:
+		return cty.List(cty.String)
+	}
+	return cty.DynamicPseudoType
+}
+
+// decode reads the default mapping and lays the configuration's over it.
+func (c *compiler) decode() block {
+	name := "default mapping of " + c.opt.Type
+	file, diags := hcl.Parse(name, []byte(c.opt.Default))
+	c.diags.Extend(diags)
+	var fallback, mine block
+	if !diags.HasErrors() {
+		c.diags.Extend(hcl.Decode(file, &fallback, &hcl.EvalContext{}))
+	}
+	if c.opt.Record != nil {
+		c.diags.Extend(hcl.DecodeBody(c.opt.Record, &mine, &hcl.EvalContext{}))
+	}
+	return mine.over(fallback)
+}
+
+func (c *compiler) compile(b block) {
+	m := c.mapper
+	if b.ID == nil || b.Start == nil {
+		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs an id and a start, and neither this block nor the plugin's default mapping says them")
+		return
+	}
+	m.when = c.program(b.When, cty.Bool)
+	m.id = c.program(b.ID, cty.String)
+	m.start, m.stop, m.submit = c.program(b.Start, cty.DynamicPseudoType), c.program(b.Stop, cty.DynamicPseudoType), c.program(b.Submit, cty.DynamicPseudoType)
+	m.state = c.program(b.State, cty.String)
+	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
+	c.meta(b.Meta)
+	for i := range b.Components {
+		m.components = append(m.components, c.component(&b.Components[i]))
+	}
+}
+
+func missing(body hcl.Body) hcl.Range {
+	if body == nil {
+		return hcl.Range{}
+	}
+	return body.MissingItemRange()
+}
+
+func (c *compiler) fail(r hcl.Range, summary, format string, args ...any) {
+	c.diags.Add(hcl.Errorf(r, summary, format, args...))
+}
+
+// meta compiles a meta that lists its keys key by key, and any other as one
+// expression.
+func (c *compiler) meta(expr hcl.Expression) {
+	if expr == nil {
+		return
+	}
+	pairs, diags := hcl2.ExprMap(expr)
+	if diags.HasErrors() {
+		c.mapper.metaAll = c.program(expr, cty.DynamicPseudoType)
+		return
+	}
+	for _, p := range pairs {
+		key, ok := hcl.Literal(p.Key)
+		if word := hcl2.ExprAsKeyword(p.Key); word != "" {
+			key, ok = cty.StringVal(word), true
+		}
+		if !ok || key.IsNull() || key.Type() != cty.String {
+			c.mapper.meta, c.mapper.metaAll = nil, c.program(expr, cty.DynamicPseudoType)
+			return
+		}
+		c.metaKey(key.AsString(), p)
+	}
+	slices.SortFunc(c.mapper.meta, func(a, b metaProgram) int { return compareText(a.key, b.key) })
+}
+
+func (c *compiler) metaKey(key string, p hcl2.KeyValuePair) {
+	if problem := record.ValidateName(key); problem != "" {
+		c.fail(p.Key.Range(), "invalid meta key", "%q %s", key, problem)
+	}
+	if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == key }) {
+		c.fail(p.Key.Range(), "duplicate meta key", "%q is there twice", key)
+	}
+	c.mapper.meta = append(c.mapper.meta, metaProgram{key, c.program(p.Value, cty.DynamicPseudoType)})
+}
+
+func (c *compiler) component(b *componentBlock) component {
+	out := component{name: b.Name, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool)}
+	if problem := record.ValidateName(b.Name); problem != "" {
+		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
+	}
+	switch b.Kind {
+	case "", "rate":
+	case "total":
+		out.kind = record.Total
+	default:
+		c.fail(b.Range, "invalid kind", "kind is %q, want \"rate\" (used for as long as the job runs) or \"total\" (consumed over the run)", b.Kind)
+	}
+	for i := range b.Scores {
+		s := &b.Scores[i]
+		if problem := record.ValidateName(s.Name); problem != "" {
+			c.fail(s.Range, "invalid score name", "%q %s", s.Name, problem)
+		}
+		out.scores = append(out.scores, score{s.Name, c.program(s.Value, cty.Number), c.program(s.When, cty.Bool)})
+	}
+	return out
+}
+
+// program checks and compiles one expression; nil for none.
+func (c *compiler) program(expr hcl.Expression, want cty.Type) program {
+	if expr == nil {
+		return nil
+	}
+	diags := c.scope.Check(expr, want)
+	c.diags.Extend(diags)
+	if diags.HasErrors() {
+		return nil
+	}
+	for _, ref := range hcl.Refs(expr) {
+		c.use(ref)
+	}
+	if p := c.quick(expr); p != nil {
+		return p
+	}
+	e := &evaluated{expr: expr, env: &c.mapper.env, seen: map[string]value{}}
+	for _, ref := range hcl.Refs(expr) {
+		if ref.Root == "job" && len(ref.Path) > 0 {
+			c.slow[ref.Path[0]] = true
+			i := c.mapper.columns[ref.Path[0]]
+			e.names = append(e.names, slot{ref.Path[0], i, c.mapper.types[i]})
+		}
+	}
+	return e
+}
+
+func (c *compiler) use(ref hcl.Ref) {
+	if ref.Root != "job" {
+		return
+	}
+	if len(ref.Path) == 0 {
+		c.fail(ref.Range, "invalid reference", "name the attribute, as in job.%s; job as a whole cannot be used", c.opt.Attributes[0].GetName())
+		return
+	}
+	c.names[ref.Path[0]] = true
+}
+
+// quick returns a program that does without HCL; nil when the expression needs
+// it.
+func (c *compiler) quick(expr hcl.Expression) program {
+	if v, ok := hcl.Literal(expr); ok {
+		return constant{fromCty(v), expr.Range()}
+	}
+	if path, ok := hcl.Attribute(expr); ok {
+		return c.attribute(path, expr.Range())
+	}
+	parts, ok := hcl.Template(expr)
+	if !ok {
+		return nil
+	}
+	t := &template{at: expr.Range()}
+	for _, p := range parts {
+		if p.Path == nil {
+			t.parts = append(t.parts, constant{value{kind: kindText, text: p.Text}, t.at})
+			continue
+		}
+		part := c.attribute(p.Path, t.at)
+		if part == nil {
+			return nil
+		}
+		t.parts = append(t.parts, part)
+	}
+	return t
+}
+
+// attribute returns a program for job.X, source.X and agent.X; nil for a deeper
+// path.
+func (c *compiler) attribute(path []string, at hcl.Range) program {
+	if len(path) != 2 {
+		return nil
+	}
+	switch path[0] + "." + path[1] {
+	case "source.label":
+		return constant{value{kind: kindText, text: c.opt.Label}, at}
+	case "source.type":
+		return constant{value{kind: kindText, text: c.opt.Type}, at}
+	case "agent.name":
+		return constant{value{kind: kindText, text: c.opt.Agent}, at}
+	}
+	i := c.mapper.columns[path[1]]
+	if path[0] != "job" || c.mapper.types[i] == bursarv1.Type_TYPE_MAP {
+		return nil
+	}
+	return column{i, c.mapper.types[i], at}
+}
+
+// finish notes which columns are used and hashes the mapping.
+func (c *compiler) finish() {
+	m := c.mapper
+	for name := range c.names {
+		m.used = append(m.used, m.columns[name])
+	}
+	slices.Sort(m.used)
+	for name := range c.slow {
+		i := m.columns[name]
+		m.env.slow = append(m.env.slow, slot{name, i, m.types[i]})
+	}
+	slices.SortFunc(m.env.slow, func(a, b slot) int { return a.index - b.index })
+	m.digest = c.hash()
+}
+
+// Wanted returns the attributes that the mapping names, sorted.
+func (m *Mapper) Wanted() []string {
+	var names []string
+	for name, i := range m.columns {
+		if slices.Contains(m.used, i) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// hash covers all that decides what a job becomes beside its attributes.
+func (c *compiler) hash() uint64 {
+	h := newHash()
+	h.text(c.opt.Agent)
+	h.text(c.opt.Type)
+	h.text(c.opt.Label)
+	h.text(c.opt.Default)
+	h.text(fmt.Sprint(len(c.opt.Attributes)))
+	h.text(sourceOf(c.opt.Record))
+	return uint64(h)
+}

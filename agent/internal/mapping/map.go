@@ -1,0 +1,264 @@
+package mapping
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Error says which part of a mapping fails for a job.
+type Error struct {
+	Part     string    // for example component "Cores" amount
+	Place    hcl.Range // where that expression is written
+	RecordID string    // as far as it is known
+	Err      error
+}
+
+// Error names the part, its place and the problem.
+func (e *Error) Error() string {
+	if e.Place.Filename == "" {
+		return fmt.Sprintf("%s: %s", e.Part, e.Err)
+	}
+	return fmt.Sprintf("%s (%s): %s", e.Part, e.Place, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Map returns the record of a job that is valid. Keep is false when the mapping's
+// condition leaves the job out; then only the record's id is set. The error is
+// an *[Error].
+func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) {
+	b := builder{job: job}
+	r.ID = b.text("id", m.id)
+	if keep = b.condition("when", m.when); !keep && b.err == nil {
+		return r, false, nil
+	}
+	r.Start, r.Stop, r.Submit = b.time("start", m.start), b.time("stop", m.stop), b.time("submit", m.submit)
+	r.State = b.text("state", m.state)
+	r.Exit = b.exit(m)
+	r.Meta = b.meta(m)
+	for i := range m.components {
+		b.component(&m.components[i], &r)
+	}
+	if b.err == nil && r.Start == record.None {
+		b.fail("start", m.start, fmt.Errorf("it is null, and a record needs a start"))
+	}
+	if b.err == nil {
+		if err := r.Validate(); err != nil {
+			b.err = &Error{Part: "record", RecordID: r.ID, Err: err}
+		}
+	}
+	if b.err != nil {
+		b.err.RecordID = r.ID
+		return r, false, b.err
+	}
+	return r, keep, nil
+}
+
+// ID returns the record id of a job. The error is an *[Error].
+func (m *Mapper) ID(job *bursarv1.Job) (string, error) {
+	b := builder{job: job}
+	id := b.text("id", m.id)
+	if b.err != nil {
+		return "", b.err
+	}
+	if err := record.ValidateID(id); err != nil {
+		return "", &Error{Part: "id", Place: m.id.place(), RecordID: id, Err: err}
+	}
+	return id, nil
+}
+
+// builder evaluates the parts of one record and keeps the first failure.
+type builder struct {
+	job *bursarv1.Job
+	err *Error
+}
+
+func (b *builder) fail(part string, p program, err error) {
+	if b.err == nil {
+		b.err = &Error{Part: part, Place: p.place(), Err: err}
+	}
+}
+
+// eval returns the value of p; null without one and after a failure.
+func (b *builder) eval(part string, p program) value {
+	if p == nil || b.err != nil {
+		return value{}
+	}
+	v, err := p.eval(b.job)
+	if err != nil {
+		b.fail(part, p, err)
+	}
+	return v
+}
+
+func (b *builder) wrong(part string, p program, v value, want string) {
+	b.fail(part, p, fmt.Errorf("it is %q, want %s", v, want))
+}
+
+func (b *builder) text(part string, p program) string {
+	v := b.eval(part, p)
+	switch v.kind {
+	case kindNull:
+		return ""
+	case kindOther:
+		b.wrong(part, p, v, "a text")
+	}
+	return v.String()
+}
+
+// condition is true without an expression.
+func (b *builder) condition(part string, p program) bool {
+	if p == nil || b.err != nil {
+		return b.err == nil
+	}
+	v := b.eval(part, p)
+	yes, ok := v.boolean()
+	if !ok {
+		b.wrong(part, p, v, "true or false")
+	}
+	return yes
+}
+
+func (b *builder) time(part string, p program) record.Time {
+	v := b.eval(part, p)
+	if v.kind == kindNull {
+		return record.None
+	}
+	t, ok := v.time()
+	if !ok {
+		b.wrong(part, p, v, "a time: RFC 3339 text, or seconds since 1970")
+	}
+	return t
+}
+
+func (b *builder) exit(m *Mapper) record.Exit {
+	code, signal := b.eval("exit_code", m.code), b.eval("exit_signal", m.signal)
+	if code.kind == kindNull && signal.kind == kindNull {
+		return record.Exit{}
+	}
+	return record.Exit{Known: true, Code: b.small("exit_code", m.code, code), Signal: b.small("exit_signal", m.signal, signal)}
+}
+
+// small reads a number of 32 bits; null is 0.
+func (b *builder) small(part string, p program, v value) int32 {
+	if v.kind == kindNull {
+		return 0
+	}
+	n, ok := v.integer()
+	if !ok || n != int64(int32(n)) {
+		b.wrong(part, p, v, "a number of 32 bits")
+	}
+	return int32(n)
+}
+
+func (b *builder) component(c *component, r *record.Record) {
+	part := func(what string) string { return fmt.Sprintf("component %q %s", c.name, what) }
+	if c.when != nil && !b.condition(part("when"), c.when) {
+		return
+	}
+	v := b.eval(part("amount"), c.amount)
+	amount, ok := v.integer()
+	if !ok && b.err == nil {
+		b.wrong(part("amount"), c.amount, v, "a number; a when can leave the component out")
+	}
+	out := record.Component{Name: c.name, Amount: amount, Kind: c.kind}
+	for i := range c.scores {
+		s := &c.scores[i]
+		if s.when != nil && !b.condition(part("score when"), s.when) {
+			continue
+		}
+		v := b.eval(part("score"), s.value)
+		f, ok := v.number()
+		if !ok && b.err == nil {
+			b.wrong(part(fmt.Sprintf("score %q", s.name)), s.value, v, "a number; a when can leave the score out")
+		}
+		out.Scores = append(out.Scores, record.Score{Name: s.name, Value: f})
+	}
+	r.Components = append(r.Components, out)
+}
+
+func (b *builder) meta(m *Mapper) record.Meta {
+	if m.metaAll != nil {
+		return b.metaAll(m.metaAll)
+	}
+	meta := make(record.Meta, 0, len(m.meta))
+	for _, p := range m.meta {
+		values := b.values(fmt.Sprint("meta ", p.key), p.value, b.eval(p.key, p.value))
+		if len(values) > 0 {
+			meta = append(meta, record.MetaEntry{Key: p.key, Values: values})
+		}
+	}
+	return meta
+}
+
+// values are those of one key: a plain value or a list; null and blank texts are
+// left out.
+func (b *builder) values(part string, p program, v value) []string {
+	switch v.kind {
+	case kindNull:
+		return nil
+	case kindOther:
+		return b.list(part, p, v.other)
+	}
+	text := v.String()
+	if blank(text) {
+		return nil
+	}
+	return []string{text}
+}
+
+func blank(s string) bool {
+	for _, r := range s {
+		if r != ' ' && r != '\t' && r != '\n' && r != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *builder) list(part string, p program, v cty.Value) []string {
+	if !v.CanIterateElements() || v.Type().IsObjectType() || v.Type().IsMapType() {
+		b.fail(part, p, fmt.Errorf("it is %s, want a text or a list of texts", v.Type().FriendlyName()))
+		return nil
+	}
+	var out []string
+	for it := v.ElementIterator(); it.Next(); {
+		_, e := it.Element()
+		item := fromCty(e)
+		if item.kind == kindOther {
+			b.fail(part, p, fmt.Errorf("an element is %s, want a text", e.Type().FriendlyName()))
+			return nil
+		}
+		if item.kind != kindNull && !blank(item.String()) {
+			out = append(out, item.String())
+		}
+	}
+	return out
+}
+
+// metaAll reads a meta that one expression makes.
+func (b *builder) metaAll(p program) record.Meta {
+	v := b.eval("meta", p)
+	if v.kind == kindNull {
+		return record.Meta{}
+	}
+	if v.kind != kindOther || !v.other.Type().IsObjectType() && !v.other.Type().IsMapType() {
+		b.wrong("meta", p, v, "an object of texts or lists of texts")
+		return nil
+	}
+	meta := record.Meta{}
+	for it := v.other.ElementIterator(); it.Next(); {
+		key, e := it.Element()
+		name := key.AsString()
+		if values := b.values("meta "+name, p, fromCty(e)); len(values) > 0 {
+			meta = append(meta, record.MetaEntry{Key: name, Values: values})
+		}
+	}
+	return meta.Sorted()
+}
