@@ -61,7 +61,7 @@ func collections() map[string]function.Function {
 		"index":           stdlib.IndexFunc,
 		"keys":            stdlib.KeysFunc,
 		"length":          lengthFunction(),
-		"lookup":          stdlib.LookupFunc,
+		"lookup":          lookupFunction(),
 		"merge":           stdlib.MergeFunc,
 		"range":           stdlib.RangeFunc,
 		"reverse":         stdlib.ReverseListFunc,

@@ -26,7 +26,7 @@ func errUnbounded() error { return errors.New("a number is too large or too smal
 // toNumberFunction is tonumber(): text or number to number.
 func toNumberFunction() function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true}},
+		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true}},
 		Type:   function.StaticReturnType(cty.Number),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v, err := convert.Convert(args[0], cty.Number)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
 func hexSHA256(s string) (string, error) {
@@ -30,30 +29,6 @@ func decodeBase64(s string) (string, error) {
 		return "", errors.New("this is not base64")
 	}
 	return utf8Only("the decoded base64", string(b))
-}
-
-// lengthFunction counts the elements of a collection, or the characters of a string.
-func lengthFunction() function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true, AllowUnknown: true}},
-		Type:   function.StaticReturnType(cty.Number),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			switch v := args[0]; {
-			case v.Type() == cty.DynamicPseudoType:
-				return cty.UnknownVal(cty.Number), nil
-			case v.Type() == cty.String:
-				return stdlib.Strlen(v)
-			case v.Type().IsTupleType():
-				return cty.NumberIntVal(int64(len(v.Type().TupleElementTypes()))), nil
-			case v.Type().IsObjectType():
-				return cty.NumberIntVal(int64(len(v.Type().AttributeTypes()))), nil
-			case v.Type().IsCollectionType():
-				return v.Length(), nil
-			default:
-				return cty.NilVal, fmt.Errorf("expected a string, a list or a map, not %s", friendly(v.Type()))
-			}
-		},
-	})
 }
 
 // maxPatterns is how many compiled patterns one set of functions keeps.
