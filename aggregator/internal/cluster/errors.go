@@ -25,9 +25,10 @@ var (
 	// ErrForgotten: this node was a member, but its raft.db is missing or empty.
 	// It has forgotten its votes and must not take part under its old id.
 	ErrForgotten = errors.New("cluster: the raft log of this node is gone")
-	// ErrStateAhead: the State has applied more than the raft log holds, or
-	// another history. The two directories are not of the same moment.
-	ErrStateAhead = errors.New("cluster: state and raft log do not belong together")
+	// ErrMismatch: the State has applied more than the raft log holds, or less
+	// than its snapshot says, or another history: they are not of the same
+	// moment or not of the same node.
+	ErrMismatch = errors.New("cluster: state and raft log do not belong together")
 	// ErrCorrupt: a checksum does not match what is on disk.
 	ErrCorrupt = errors.New("cluster: damaged data")
 	// ErrFormat: a file or entry has a format version that this program does

@@ -3,8 +3,7 @@ package cluster
 // State is what the cluster replicates. It keeps its own applied index in the
 // same atomic write as its data, so that it always knows how far it has come.
 //
-// Apply and Applied are called from one goroutine at a time. Flush, and the
-// methods of Images, may run at the same time as Apply.
+// Apply is called by one goroutine at a time. Flush may run at the same time.
 type State interface {
 	// Apply executes the command at index, exactly once and in order: index is
 	// always greater than what Applied returned before, and Applied returns
@@ -32,17 +31,18 @@ type State interface {
 // Images lets a State travel to another node as a directory of files. A Config
 // without it gives a node that works alone.
 type Images interface {
-	// Checkpoint writes a consistent, durable image of the State, applied index
-	// included, into dir, which does not exist yet and is on the file system of
-	// the data directory, so that hard links do. Files may lie in directories
-	// below dir. Nothing in dir is changed once it returns; the cluster removes
-	// dir when it has sent it.
+	// Checkpoint writes a consistent image of the State, applied index included,
+	// into dir, which does not exist yet and is below the data directory, so
+	// that hard links do. Directories in dir are fine; a path below dir has at
+	// most 94 bytes. Nothing in dir is changed once it returns; the cluster
+	// removes dir when it has sent it. Apply waits meanwhile: let it be short.
 	Checkpoint(dir string) error
 
 	// Restore replaces everything that the State holds by the image in dir, and
 	// is atomic against a crash: the State is then the old one or the new one.
-	// The image has been verified. dir may be moved from; it is removed by the
-	// cluster afterwards. Apply does not run meanwhile; readers may.
+	// The image has been verified and synced. Files may be moved or linked out
+	// of dir; the cluster removes it afterwards. Apply does not run meanwhile;
+	// readers may. An error stops the node.
 	Restore(dir string) error
 }
 

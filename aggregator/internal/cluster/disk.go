@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// openDisk opens the raft directory and makes sure that log, snapshots, State
+// and identity belong together. Nothing has been sent or changed by then.
+func (n *Node) openDisk() error {
+	member, err := readMarker(n.conf.DataDir, n.id)
+	if err != nil {
+		return err
+	}
+	there, err := exists(n.conf.logPath())
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	if member && !there {
+		return forgotten(n.conf, n.id)
+	}
+	if err := os.MkdirAll(n.conf.raftDir(), 0o700); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	if err := n.openBolt(); err != nil {
+		return err
+	}
+	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine}
+	n.votes = n.newVotes()
+	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpoint)
+	if err != nil {
+		return err
+	}
+	return n.reconcile(member)
+}
+
+func (n *Node) openBolt() error {
+	return guarded(n.conf.logPath(), func() (err error) {
+		n.bolt, err = raftboltdb.New(raftboltdb.Options{
+			Path: n.conf.logPath(),
+			BoltOptions: &bbolt.Options{
+				Timeout:        5 * time.Second,
+				NoFreelistSync: true,
+				FreelistType:   bbolt.FreelistMapType,
+			},
+			MsgpackUseNewTimeFormat: true,
+		})
+		if errors.Is(err, bolterrors.ErrTimeout) {
+			return fmt.Errorf("cluster: raft log %s: another process holds it", n.conf.logPath())
+		}
+		if err != nil {
+			return fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
+		}
+		return nil
+	})
+}
+
+// guarded turns what bbolt does on damaged pages, panics and faults, into an
+// error that names the file.
+func guarded(path string, do func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: raft log %s: %v", ErrCorrupt, path, r)
+		}
+	}()
+	return do()
+}
+
+func (n *Node) newVotes() *votes {
+	return &votes{
+		under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine,
+		stored: func() error { return nil },
+		closed: n.stopping, logger: n.logger,
+	}
+}
+
+// reconcile compares the parts with each other, bootstraps where all is empty,
+// and brings the State up to the newest snapshot.
+func (n *Node) reconcile(member bool) error {
+	newest, err := n.snaps.newest()
+	if err != nil {
+		return err
+	}
+	if err := guarded(n.conf.logPath(), func() error { return n.entries.verify(newest.Index) }); err != nil {
+		return err
+	}
+	used, err := n.used(newest)
+	if err != nil {
+		return err
+	}
+	if !used {
+		return n.beginNew(member)
+	}
+	if err := n.remember(member); err != nil {
+		return err
+	}
+	if err := n.catchUp(newest); err != nil {
+		return err
+	}
+	return n.checkHistory(newest)
+}
+
+// used reports whether this node may have voted or confirmed anything. Term 1
+// alone does not say so: it is what a bootstrap that was cut short leaves, and
+// the first election is for term 2.
+func (n *Node) used(newest snapshotMeta) (bool, error) {
+	last, err := n.entries.LastIndex()
+	if err != nil {
+		return false, fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
+	}
+	term, err := n.votes.GetUint64([]byte(termKey))
+	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return false, err
+	}
+	return last > 0 || newest.ID != "" || term > 1, nil
+}
+
+// termKey is raft's name for its term in the stable store.
+const termKey = "CurrentTerm"
+
+// remember makes sure that a lost raft.db will be noticed.
+func (n *Node) remember(member bool) error {
+	if member {
+		return nil
+	}
+	return writeMarker(n.conf.DataDir, n.id)
+}
+
+// beginNew starts a node without history.
+func (n *Node) beginNew(member bool) error {
+	if member {
+		return forgotten(n.conf, n.id)
+	}
+	if index, _ := n.conf.State.Applied(); index > 0 {
+		return fmt.Errorf("%w: the state is at entry %d, but the raft log %s is empty; put the log back, or move the state away to start anew",
+			ErrMismatch, index, n.conf.logPath())
+	}
+	if len(n.conf.Bootstrap) > 0 {
+		return n.bootstrap()
+	}
+	// It becomes a member when the leader of others first writes to it.
+	n.votes.stored = func() error { return writeMarker(n.conf.DataDir, n.id) }
+	return nil
+}
+
+// bootstrap writes the first entry of a new cluster; it can be repeated when it
+// was cut short.
+func (n *Node) bootstrap() error {
+	conf, err := n.bootstrapList()
+	if err != nil {
+		return err
+	}
+	if err := n.votes.SetUint64([]byte(termKey), 0); err != nil {
+		return fmt.Errorf("cluster: bootstrap: %w", err)
+	}
+	rc := n.conf.raftConfig(n.id, nil)
+	err = raft.BootstrapCluster(rc, n.entries, n.votes, n.snaps, n.newBootstrapTransport(), conf)
+	if err != nil {
+		return fmt.Errorf("cluster: bootstrap: %w", err)
+	}
+	return n.remember(false)
+}
+
+// newBootstrapTransport is asked for nothing with protocol version 3.
+func (n *Node) newBootstrapTransport() raft.Transport {
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(n.ownAddr()))
+	return trans
+}
+
+func (n *Node) bootstrapList() (c raft.Configuration, err error) {
+	self := false
+	for _, s := range n.conf.Bootstrap {
+		self = self || s.ID == n.id
+		c.Servers = append(c.Servers, raft.Server{
+			Suffrage: raft.Voter, ID: raft.ServerID(s.ID), Address: raft.ServerAddress(s.Addr),
+		})
+	}
+	if !self {
+		return c, fmt.Errorf("cluster: bootstrap: node %s is not among the servers", n.id)
+	}
+	return c, nil
+}
+
+// catchUp restores a received snapshot that the State has not taken in, because
+// the process ended between the two. Raft does not: it is told not to restore at
+// the start, for the State is durable.
+func (n *Node) catchUp(newest snapshotMeta) error {
+	at, _ := n.conf.State.Applied()
+	if at >= newest.StateIndex {
+		return nil
+	}
+	if newest.Held {
+		return fmt.Errorf("%w: the state is at entry %d, but it was durable up to entry %d when the log was shortened; the state has lost data: restore it, or move %s away and join as a new node",
+			ErrMismatch, at, newest.StateIndex, n.conf.DataDir)
+	}
+	_, r, err := n.snaps.Open(newest.ID)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := n.machine.Restore(r); err != nil {
+		return err
+	}
+	if at, _ := n.conf.State.Applied(); at < newest.StateIndex {
+		return fmt.Errorf("%w: the state is at entry %d after it was restored up to %d", ErrMismatch, at, newest.StateIndex)
+	}
+	return nil
+}
+
+// checkHistory makes sure that what the State has applied is in this log.
+func (n *Node) checkHistory(newest snapshotMeta) error {
+	at, term := n.conf.State.Applied()
+	last, err := n.entries.LastIndex()
+	if err != nil {
+		return fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
+	}
+	if known := max(last, newest.Index, newest.StateIndex); at > known {
+		return fmt.Errorf("%w: the state is at entry %d, the raft log %s ends at %d; one of them is older than the other",
+			ErrMismatch, at, n.conf.logPath(), known)
+	}
+	l := new(raft.Log)
+	err = n.entries.read(at, l)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return nil
+	}
+	if err == nil && l.Term != term {
+		err = fmt.Errorf("%w: entry %d has term %d in the state and %d in the raft log %s",
+			ErrMismatch, at, term, l.Term, n.conf.logPath())
+	}
+	return err
+}
+
+func (n *Node) closeDisk() error {
+	if n.bolt == nil {
+		return nil
+	}
+	return n.bolt.Close()
+}
+
+// keepLogShort flushes the State and cuts the log when enough has come in.
+func (n *Node) keepLogShort() {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-n.stopping:
+			return
+		case <-n.halted:
+			return
+		}
+		if n.entries.bytesAfter(n.lastSnapshot()) < n.conf.LogBytes {
+			continue
+		}
+		if err := n.shorten(); err != nil {
+			n.logger.Warn("the raft log could not be shortened", "error", err)
+		}
+	}
+}
+
+// shorten takes a snapshot and leaves as many entries as fit into the budget.
+func (n *Node) shorten() error {
+	rc := n.raft.ReloadableConfig()
+	rc.TrailingLogs = min(max(n.entries.newest(n.conf.TrailingBytes), minTrailing), maxTrailing)
+	if err := n.raft.ReloadConfig(rc); err != nil {
+		return fmt.Errorf("cluster: snapshot: %w", err)
+	}
+	err := n.raft.Snapshot().Error()
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return fmt.Errorf("cluster: snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"sync"
+
+	"github.com/hashicorp/raft"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// sealFormat is the first byte of raft.Log.Extensions; the CRC32C of the entry
+// follows, big-endian.
+const (
+	sealFormat = 1
+	sealLen    = 5
+)
+
+// entryOverhead is what an entry costs beside its data, for counting bytes.
+const entryOverhead = 512
+
+// entryLog is a raft.LogStore that gives every entry a checksum when it is first
+// stored, keeps it when the entry travels, and verifies it before the entry is
+// used or stored again. bbolt has none for its data pages.
+type entryLog struct {
+	under raft.LogStore
+	path  string
+	// halt is told of every error after which this node must not go on.
+	halt func(error)
+	// end does not return when raft would panic over an error.
+	end func()
+
+	mu    sync.Mutex
+	shape shape
+}
+
+// entrySum covers what makes the entry: not AppendedAt, which is only told.
+func entrySum(l *raft.Log) uint32 {
+	var head [17]byte
+	binary.BigEndian.PutUint64(head[:], l.Index)
+	binary.BigEndian.PutUint64(head[8:], l.Term)
+	head[16] = byte(l.Type)
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, l.Data)
+}
+
+func sealEntry(l *raft.Log) {
+	ext := make([]byte, sealLen)
+	ext[0] = sealFormat
+	binary.BigEndian.PutUint32(ext[1:], entrySum(l))
+	l.Extensions = ext
+}
+
+func verifyEntry(l *raft.Log) error {
+	switch {
+	case len(l.Extensions) == 0:
+		return fmt.Errorf("%w: it has no checksum", ErrCorrupt)
+	case l.Extensions[0] != sealFormat:
+		return fmt.Errorf("%w: checksum format %d, this program knows %d", ErrFormat, l.Extensions[0], sealFormat)
+	case len(l.Extensions) != sealLen:
+		return fmt.Errorf("%w: its checksum is cut", ErrCorrupt)
+	case binary.BigEndian.Uint32(l.Extensions[1:]) != entrySum(l):
+		return fmt.Errorf("%w: its checksum does not match", ErrCorrupt)
+	}
+	return nil
+}
+
+// read gets an entry and verifies it; it never halts.
+func (e *entryLog) read(index uint64, l *raft.Log) error {
+	err := e.under.GetLog(index, l)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return err
+	}
+	if err == nil && l.Index != index {
+		err = fmt.Errorf("%w: it says that it is entry %d", ErrCorrupt, l.Index)
+	}
+	if err == nil {
+		err = verifyEntry(l)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: raft log %s: entry %d: %w", e.path, index, err)
+	}
+	return nil
+}
+
+// GetLog returns a verified entry. Damage halts the node.
+func (e *entryLog) GetLog(index uint64, l *raft.Log) error {
+	err := e.read(index, l)
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) && !errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		e.halt(err)
+		e.end()
+	}
+	return err
+}
+
+// StoreLog stores one entry.
+func (e *entryLog) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs seals the entries that are new and verifies those that come from
+// the leader. A full disk on the leader is no reason to halt: raft steps down
+// and tries again. On a follower it is, for raft then misremembers its last
+// entry if it had to cut its log before.
+func (e *entryLog) StoreLogs(logs []*raft.Log) error {
+	foreign := false
+	for _, l := range logs {
+		if len(l.Extensions) == 0 {
+			sealEntry(l)
+			continue
+		}
+		foreign = true
+		if err := verifyEntry(l); err != nil {
+			return e.failed(fmt.Errorf("cluster: entry %d from the leader: %w", l.Index, err))
+		}
+	}
+	if err := e.under.StoreLogs(logs); err != nil {
+		err = fmt.Errorf("cluster: raft log %s: store entries: %w", e.path, err)
+		if foreign || !diskFull(err) {
+			return e.failed(err)
+		}
+		return err
+	}
+	e.note(logs)
+	return nil
+}
+
+func (e *entryLog) failed(err error) error {
+	e.halt(err)
+	return err
+}
+
+func (e *entryLog) note(logs []*raft.Log) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range logs {
+		e.shape.add(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
+	}
+}
+
+// DeleteRange removes the entries from min to max, both included.
+func (e *entryLog) DeleteRange(min, max uint64) error {
+	if err := e.under.DeleteRange(min, max); err != nil {
+		return e.failed(fmt.Errorf("cluster: raft log %s: delete entries %d to %d: %w", e.path, min, max, err))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shape.cut(min, max)
+	return nil
+}
+
+// FirstIndex returns the index of the oldest entry, 0 for none.
+func (e *entryLog) FirstIndex() (uint64, error) { return e.under.FirstIndex() }
+
+// LastIndex returns the index of the newest entry, 0 for none.
+func (e *entryLog) LastIndex() (uint64, error) { return e.under.LastIndex() }
+
+// verify reads the whole log. Every entry after snapshot must be there; of the
+// older ones, which only help followers, some may be missing.
+func (e *entryLog) verify(snapshot uint64) error {
+	first, err := e.under.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("cluster: raft log %s: %w", e.path, err)
+	}
+	last, err := e.under.LastIndex()
+	if err != nil {
+		return fmt.Errorf("cluster: raft log %s: %w", e.path, err)
+	}
+	if last > snapshot && first > snapshot+1 {
+		return fmt.Errorf("%w: raft log %s: it begins at entry %d, but the newest snapshot ends at %d",
+			ErrCorrupt, e.path, first, snapshot)
+	}
+	for i := first; i <= last && last > 0; i++ {
+		if err := e.verifyOne(i, snapshot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *entryLog) verifyOne(index, snapshot uint64) error {
+	l := new(raft.Log)
+	err := e.read(index, l)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		if index <= snapshot {
+			return nil
+		}
+		return fmt.Errorf("%w: raft log %s: entry %d is missing", ErrCorrupt, e.path, index)
+	}
+	if err != nil {
+		return err
+	}
+	e.note([]*raft.Log{l})
+	return nil
+}
+
+// bytesAfter returns the size of the entries after index.
+func (e *entryLog) bytesAfter(index uint64) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.shape.bytesAfter(index)
+}
+
+// newest returns how many of the newest entries fit into budget bytes.
+func (e *entryLog) newest(budget int64) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.shape.newest(budget)
+}
+
+// lastCommand returns the index of the last command at or before index, 0 when
+// there is none in the log.
+func (e *entryLog) lastCommand(index uint64) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.shape.lastCommand(index)
+}
+
+// endGoroutine ends the calling goroutine of raft, running its deferred calls.
+// Where raft cannot read an entry or store its term it panics, which would
+// hide the reason under a stack trace and skip an orderly end.
+func endGoroutine() { runtime.Goexit() }

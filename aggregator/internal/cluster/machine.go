@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// machine is the raft.FSM around a State. It applies each command once, stops
+// at the first error, and lets others wait for an index.
+type machine struct {
+	state   State
+	images  Images
+	scratch string // where received images are unpacked
+	halt    func(error)
+
+	// writing excludes Apply, Checkpoint and Restore from each other.
+	writing sync.Mutex
+
+	mu      sync.Mutex
+	applied uint64
+	stopped error
+	changed chan struct{} // closed at the next advance; nil when nobody waits
+}
+
+// outcome is what Apply hands to the proposer's future.
+type outcome struct {
+	value any
+	err   error
+}
+
+func newMachine(s State, images Images, scratch string, halt func(error)) *machine {
+	applied, _ := s.Applied()
+	return &machine{state: s, images: images, scratch: scratch, halt: halt, applied: applied}
+}
+
+// Apply hands a committed command to the State unless it has it already.
+func (m *machine) Apply(l *raft.Log) any {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	at, err := m.position()
+	if err != nil {
+		return outcome{err: err}
+	}
+	if l.Index <= at {
+		return outcome{err: m.alreadyApplied(l)}
+	}
+	value, err := m.state.Apply(l.Index, l.Term, l.Data)
+	if err == nil {
+		err = m.recorded(l)
+	}
+	if err != nil {
+		return outcome{err: m.stop(fmt.Errorf("cluster: apply entry %d: %w", l.Index, err))}
+	}
+	m.advance(l.Index)
+	return outcome{value: value}
+}
+
+func (m *machine) position() (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.applied, m.stopped
+}
+
+// alreadyApplied makes sure that what was applied at this index was this entry.
+func (m *machine) alreadyApplied(l *raft.Log) error {
+	index, term := m.state.Applied()
+	if index == l.Index && term != l.Term {
+		return m.stop(fmt.Errorf("%w: the state applied entry %d of term %d, the log has it with term %d",
+			ErrMismatch, index, term, l.Term))
+	}
+	return nil
+}
+
+// recorded holds the State to its word: what it has applied it knows.
+func (m *machine) recorded(l *raft.Log) error {
+	if index, term := m.state.Applied(); index != l.Index || term != l.Term {
+		return fmt.Errorf("%w: the state says that it is at entry %d of term %d", ErrMismatch, index, term)
+	}
+	return nil
+}
+
+func (m *machine) stop(err error) error {
+	m.mu.Lock()
+	if m.stopped == nil {
+		m.stopped = err
+	}
+	m.wake()
+	m.mu.Unlock()
+	m.halt(err)
+	return err
+}
+
+func (m *machine) advance(index uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied = index
+	m.wake()
+}
+
+func (m *machine) wake() {
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+}
+
+// wait returns when the State has applied the command at index.
+func (m *machine) wait(ctx context.Context, index uint64, ended <-chan struct{}) error {
+	for {
+		changed, err := m.reached(index)
+		if changed == nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ended:
+			return ErrStopped
+		}
+	}
+}
+
+// reached returns a channel to wait on, or nil when there is no need.
+func (m *machine) reached(index uint64) (<-chan struct{}, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.applied >= index || m.stopped != nil {
+		return nil, m.stopped
+	}
+	if m.changed == nil {
+		m.changed = make(chan struct{})
+	}
+	return m.changed, nil
+}
+
+// Snapshot costs nothing: the State is its own snapshot. All that Persist has to
+// do is to make sure that the State is on disk before the log is shortened.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if _, err := m.position(); err != nil {
+		return nil, err
+	}
+	return flushed{m}, nil
+}
+
+// flushed is a snapshot that the State itself holds.
+type flushed struct{ m *machine }
+
+// Persist flushes the State and notes how far it is.
+func (f flushed) Persist(to raft.SnapshotSink) error {
+	sink, ok := to.(*sink)
+	if !ok {
+		return fmt.Errorf("cluster: snapshot: a foreign sink %T", to)
+	}
+	at, err := f.m.position()
+	if err != nil {
+		return err
+	}
+	if err := f.m.state.Flush(); err != nil {
+		return f.m.stop(fmt.Errorf("cluster: flush the state at entry %d: %w", at, err))
+	}
+	sink.heldByState(at)
+	return nil
+}
+
+// Release does nothing; nothing is held.
+func (flushed) Release() {}
+
+// Restore replaces the State by a received image. An image that fails its
+// checks leaves the State alone.
+func (m *machine) Restore(image io.ReadCloser) error {
+	if m.images == nil {
+		return errors.New("cluster: restore: this node cannot take images")
+	}
+	dir, err := unpackTemp(m.scratch, image)
+	if err != nil {
+		return fmt.Errorf("cluster: restore: %w", err)
+	}
+	defer removeAll(dir)
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	if err := m.images.Restore(dir); err != nil {
+		return m.stop(fmt.Errorf("cluster: restore: %w", err))
+	}
+	index, _ := m.state.Applied()
+	m.advance(index)
+	return nil
+}
+
+// checkpoint writes an image of the State into dir and says how far it goes.
+func (m *machine) checkpoint(dir string) (index, term uint64, err error) {
+	if m.images == nil {
+		return 0, 0, errors.New("this node cannot send images")
+	}
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	if _, err := m.position(); err != nil {
+		return 0, 0, err
+	}
+	index, term = m.state.Applied()
+	if err := m.images.Checkpoint(dir); err != nil {
+		return 0, 0, fmt.Errorf("checkpoint: %w", err)
+	}
+	return index, term, nil
+}

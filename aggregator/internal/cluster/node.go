@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+)
+
+// Node is this process's member of the cluster. Its methods may be called by
+// many goroutines at once.
+type Node struct {
+	conf   Config
+	id     string
+	logger *slog.Logger
+
+	bolt    *raftboltdb.BoltStore
+	entries *entryLog
+	votes   *votes
+	snaps   *snapshots
+	machine *machine
+	raft    *raft.Raft
+	trans   *raft.NetworkTransport
+
+	slots   chan struct{} // one per command in flight
+	reads   readGuard
+	throne  throne
+	news    leaderNews
+	measure *measure
+
+	haltOnce sync.Once
+	halted   chan struct{} // closed when the node must stop
+	cause    error         // why; set before halted is closed
+	armed    atomic.Bool   // raft's own goroutines run
+
+	closing  atomic.Bool   // no more commands
+	stopOnce sync.Once     // Shutdown runs once
+	stopping chan struct{} // closed when Shutdown begins
+	ended    chan struct{} // closed when it is over
+	stopErr  error
+	tasks    sync.WaitGroup
+}
+
+// Open checks everything that is on disk, bootstraps a new cluster where Config
+// says so, and starts to take part. It owns Config.Stream from the call on, also
+// when it fails. What it refuses is ErrForgotten, ErrMismatch, ErrCorrupt,
+// ErrFormat or an I/O error, each with the file.
+func Open(conf Config) (*Node, error) {
+	conf = conf.withDefaults()
+	n, err := open(conf)
+	if err != nil && conf.Stream != nil {
+		err = errors.Join(err, closeStream(conf.Stream))
+	}
+	return n, err
+}
+
+// closeStream closes a stream that may be closed already.
+func closeStream(s raft.StreamLayer) error {
+	if err := s.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func open(conf Config) (*Node, error) {
+	if err := conf.validate(); err != nil {
+		return nil, err
+	}
+	id, err := Identity(conf.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(conf, id)
+	if err := n.openDisk(); err != nil {
+		return nil, errors.Join(err, n.closeDisk())
+	}
+	if err := n.startRaft(); err != nil {
+		return nil, errors.Join(err, n.closeDisk())
+	}
+	return n, nil
+}
+
+func newNode(conf Config, id string) *Node {
+	n := &Node{
+		conf: conf, id: id, logger: conf.Logger.With("node", id),
+		slots:    make(chan struct{}, conf.MaxInFlight),
+		halted:   make(chan struct{}),
+		stopping: make(chan struct{}),
+		ended:    make(chan struct{}),
+	}
+	n.throne = newThrone()
+	n.measure = newMeasure(n)
+	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.halt)
+	return n
+}
+
+func (n *Node) scratchDir() string { return filepath.Join(n.conf.raftDir(), "scratch") }
+
+// halt notes why the node must stop; Run then ends it.
+func (n *Node) halt(err error) {
+	n.haltOnce.Do(func() {
+		n.cause = err
+		close(n.halted)
+		n.logger.Error("the node stops", "error", err)
+	})
+}
+
+// failure returns why the node halted, nil when it did not.
+func (n *Node) failure() error {
+	select {
+	case <-n.halted:
+		return n.cause
+	default:
+		return nil
+	}
+}
+
+// endRaftGoroutine ends the calling goroutine if it is one of raft's.
+func (n *Node) endRaftGoroutine() {
+	if n.armed.Load() {
+		endGoroutine()
+	}
+}
+
+func (n *Node) startRaft() error {
+	trans := n.newTransport()
+	notify := make(chan bool, 16)
+	r, err := raft.NewRaft(n.conf.raftConfig(n.id, notify), n.machine, n.cached(), n.votes, n.snaps, trans)
+	if err != nil {
+		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.failure(), trans.Close())
+	}
+	n.raft, n.trans = r, trans
+	n.armed.Store(true)
+	n.start(func() { n.throne.follow(notify, n.stopping) })
+	n.start(n.keepLogShort)
+	n.start(n.leadAlone)
+	n.news.start(n)
+	if err := n.measure.register(n.conf.Metrics); err != nil {
+		return errors.Join(err, n.Shutdown(context.Background()))
+	}
+	return nil
+}
+
+// leadAlone lets a node that is the only member stand for election at once: it
+// has nobody to hear from first. Raft has only the message by which a leader
+// hands over for that. When it does not arrive the ordinary timeout does it.
+func (n *Node) leadAlone() {
+	if !n.alone() || n.raft.State() != raft.Follower {
+		return
+	}
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
+	err := n.trans.TimeoutNow(raft.ServerID(n.id), n.trans.LocalAddr(), req, new(raft.TimeoutNowResponse))
+	if err != nil {
+		n.logger.Debug("the first election waits for its timeout", "error", err)
+	}
+}
+
+// cached keeps the newest entries in memory for the followers.
+func (n *Node) cached() raft.LogStore {
+	cache, err := raft.NewLogCache(64, n.entries)
+	if err != nil { // only for a capacity of 0
+		return n.entries
+	}
+	return cache
+}
+
+func (n *Node) newTransport() *raft.NetworkTransport {
+	stream := n.conf.Stream
+	if stream == nil {
+		stream = newLoneStream(n.ownAddr())
+	}
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:                  newTracked(stream),
+		MaxPool:                 3,
+		Timeout:                 10 * time.Second * time.Duration(n.conf.Multiplier),
+		Logger:                  newHCLog(n.logger),
+		MsgpackUseNewTimeFormat: true,
+	})
+}
+
+// ownAddr is the address that the bootstrap list gives this node.
+func (n *Node) ownAddr() string {
+	for _, s := range n.conf.Bootstrap {
+		if s.ID == n.id {
+			return s.Addr
+		}
+	}
+	return n.id
+}
+
+func (n *Node) start(task func()) {
+	n.tasks.Add(1)
+	go func() {
+		defer n.tasks.Done()
+		task()
+	}()
+}
+
+// ID returns this node's id.
+func (n *Node) ID() string { return n.id }
+
+// Run serves the functions given to OnLeader and returns when the node has
+// ended: nil after ctx was done or Shutdown was called, otherwise the reason why
+// this node must not go on. The process should then exit; a restart with a pause
+// is right, for a full disk and the like may have been the reason.
+func (n *Node) Run(ctx context.Context) error {
+	reigns := make(chan struct{})
+	go func() {
+		defer close(reigns)
+		n.throne.serve(n, n.stopping)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-n.halted:
+	case <-n.stopping:
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer cancel()
+	err := n.Shutdown(stop)
+	<-reigns
+	return err
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// readGuard remembers the term in which this node, as the leader, has applied
+// all that earlier leaders had committed. Before that its commit index may lag.
+type readGuard struct{ term atomic.Uint64 }
+
+// ReadIndex returns the index of the last command that a read which begins now
+// must see, after it has made sure that this node leads, and has waited until
+// that command is applied here. A follower that asks the leader for it and then
+// calls WaitApplied answers linearizable reads itself.
+//
+// The errors are ErrNotLeader, ErrStopped and those of ctx.
+func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if n.closing.Load() || n.failure() != nil {
+		return 0, ErrStopped
+	}
+	if n.raft.State() != raft.Leader {
+		return 0, ErrNotLeader
+	}
+	term := n.raft.CurrentTerm()
+	if err := n.openTerm(ctx, term); err != nil {
+		return 0, err
+	}
+	index := n.entries.lastCommand(n.raft.CommitIndex())
+	if err := n.verifyLeader(ctx); err != nil {
+		return 0, err
+	}
+	if now := n.raft.CurrentTerm(); now != term {
+		return 0, fmt.Errorf("%w: term %d ended", ErrNotLeader, term)
+	}
+	return index, n.WaitApplied(ctx, index)
+}
+
+// Linearizable returns nil when a read of the State that begins afterwards sees
+// every command whose Propose had returned, on any node, before this call. It
+// works on the leader only; see ReadIndex.
+func (n *Node) Linearizable(ctx context.Context) error {
+	_, err := n.ReadIndex(ctx)
+	return err
+}
+
+// WaitApplied returns nil when the State of this node has applied the command
+// at index. Errors are ErrStopped, the reason why the node halted, and those of
+// ctx.
+func (n *Node) WaitApplied(ctx context.Context, index uint64) error {
+	return n.machine.wait(ctx, index, n.ended)
+}
+
+// openTerm makes the first read of a term a write: only then is it known what
+// has been committed.
+func (n *Node) openTerm(ctx context.Context, term uint64) error {
+	if n.reads.term.Load() == term {
+		return nil
+	}
+	if err := n.Barrier(ctx); err != nil {
+		return err
+	}
+	if n.raft.CurrentTerm() == term {
+		n.reads.term.Store(term)
+	}
+	return nil
+}
+
+// verifyLeader asks a majority whether this node still leads. A leader that is
+// the only member needs to ask nobody: without its vote there is no other.
+func (n *Node) verifyLeader(ctx context.Context) error {
+	if n.alone() {
+		if n.raft.State() != raft.Leader {
+			return ErrNotLeader
+		}
+		return nil
+	}
+	answer := make(chan error, 1)
+	future := n.raft.VerifyLeader()
+	go func() { answer <- future.Error() }()
+	return n.await(ctx, answer)
+}
+
+// alone reports whether this node is the whole cluster.
+func (n *Node) alone() bool {
+	servers := n.members()
+	return len(servers) == 1 && servers[0].ID == raft.ServerID(n.id)
+}
+
+// members returns the newest configuration that this node knows.
+func (n *Node) members() []raft.Server {
+	return n.raft.GetConfiguration().Configuration().Servers
+}
+
+// hasPeer reports whether another voter could lead.
+func (n *Node) hasPeer() bool {
+	for _, s := range n.members() {
+		if s.Suffrage == raft.Voter && s.ID != raft.ServerID(n.id) {
+			return true
+		}
+	}
+	return false
+}

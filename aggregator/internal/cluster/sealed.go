@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// castagnoli is the polynomial of every CRC in this package.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealedFormat is the format version of sealed files.
+const sealedFormat = 1
+
+// sealed is a small JSON file that notices when it is damaged.
+type sealed struct {
+	Format int             `json:"format"`
+	CRC32C string          `json:"crc32c"`
+	Body   json.RawMessage `json:"body"`
+}
+
+func checksum(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
+
+// writeSealed replaces the file at path by body, durably and as a whole.
+func writeSealed(path string, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	file, err := json.Marshal(sealed{Format: sealedFormat, CRC32C: checksum(raw), Body: raw})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return replaceFile(path, append(file, '\n'))
+}
+
+// readSealed reads what writeSealed wrote. The error is fs.ErrNotExist when
+// there is no such file.
+func readSealed(path string, body any) error {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return openSealed(path, file, body)
+}
+
+func openSealed(path string, file []byte, body any) error {
+	var s sealed
+	if err := json.Unmarshal(file, &s); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+	}
+	if s.Format != sealedFormat {
+		return fmt.Errorf("%w: %s: format %d, this program knows %d", ErrFormat, path, s.Format, sealedFormat)
+	}
+	if checksum(s.Body) != s.CRC32C {
+		return fmt.Errorf("%w: %s: its checksum does not match", ErrCorrupt, path)
+	}
+	if err := json.Unmarshal(s.Body, body); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+	}
+	return nil
+}
+
+// replaceFile writes a new file beside path, syncs it and renames it over path.
+func replaceFile(path string, content []byte) error {
+	tmp := path + ".tmp"
+	if err := writeSynced(tmp, content); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func writeSynced(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

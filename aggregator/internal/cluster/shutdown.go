@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits of an orderly end.
+const (
+	shutdownLimit = 30 * time.Second // Run's, for all of it
+	transferLimit = 5 * time.Second
+	drainLimit    = 5 * time.Second
+)
+
+// Shutdown ends the node: the duties of the leader are ended, the leadership is
+// handed to a peer if there is one, commands in flight are awaited, raft stops,
+// the State is flushed, and the files are closed. A second call waits for the
+// first. It returns why the node had halted, or what went wrong at the end; when
+// ctx ends early the rest is cut short, which costs nothing but time at the next
+// start. The State may be closed afterwards.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.stopOnce.Do(func() {
+		n.stopErr = n.shutdown(ctx)
+		close(n.ended)
+	})
+	<-n.ended
+	return n.stopErr
+}
+
+func (n *Node) shutdown(ctx context.Context) error {
+	n.throne.notice(false)
+	if n.failure() == nil {
+		n.handOver(ctx)
+	}
+	n.closing.Store(true)
+	n.drain(ctx)
+	close(n.stopping)
+	err := n.stopRaft(ctx)
+	n.tasks.Wait()
+	n.news.close()
+	n.measure.unregister()
+	if halted := n.failure(); halted != nil {
+		return halted
+	}
+	return err
+}
+
+// handOver spares the others an election.
+func (n *Node) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, transferLimit)
+	defer cancel()
+	err := n.TransferLeadership(ctx)
+	if err != nil && !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNoPeer) {
+		n.logger.Warn("the leadership could not be handed on before the end", "error", err)
+	}
+}
+
+// drain waits until raft has answered what it was given: it forgets to answer
+// what still waits when it stops.
+func (n *Node) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	for range cap(n.slots) {
+		select {
+		case n.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stopRaft stops raft, then makes the State durable and closes the log.
+func (n *Node) stopRaft(ctx context.Context) error {
+	stopped := make(chan error, 1)
+	future := n.raft.Shutdown()
+	go func() { stopped <- future.Error() }()
+	select {
+	case err := <-stopped:
+		if err != nil {
+			return fmt.Errorf("cluster: stop raft: %w", err)
+		}
+	case <-ctx.Done():
+		// The log stays open: a goroutine of raft still uses it.
+		return fmt.Errorf("cluster: stop raft: %w", ctx.Err())
+	}
+	return errors.Join(n.lastFlush(), n.closeDisk())
+}
+
+func (n *Node) lastFlush() error {
+	if _, err := n.machine.position(); err != nil {
+		return nil // the State is not to be touched any more
+	}
+	if err := n.conf.State.Flush(); err != nil {
+		return fmt.Errorf("cluster: flush the state: %w", err)
+	}
+	return nil
+}
+
+// Snapshot flushes the State and shortens the log now, as the node does by
+// itself when LogBytes have come in. Nothing to do is no error.
+func (n *Node) Snapshot(ctx context.Context) error {
+	if n.closing.Load() || n.failure() != nil {
+		return ErrStopped
+	}
+	answer := make(chan error, 1)
+	go func() { answer <- n.shorten() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// reignPause is how long a leader waits before it begins anew after one of its
+// functions failed and nobody else could take over.
+const reignPause = time.Second
+
+// throne turns raft's notices into reigns: one context for each time that this
+// node leads, and never two reigns at once.
+type throne struct {
+	mu     sync.Mutex
+	reign  context.Context // of the newest notice; nil before the first
+	cancel context.CancelFunc
+	duties []func(context.Context) error
+	wake   chan struct{}
+}
+
+func newThrone() throne { return throne{wake: make(chan struct{}, 1)} }
+
+// OnLeader has duty run, in a goroutine of its own, each time that this node
+// becomes the leader and has applied everything that was committed before. Its
+// ctx ends with the leadership; it must then return, for the next reign waits
+// for it. When it returns nil the reign goes on without it. When it returns an
+// error while it reigns, all duties are ended and the leadership is handed on;
+// where nobody can take it, the duties begin anew after a pause.
+//
+// OnLeader must be called before Run.
+func (n *Node) OnLeader(duty func(ctx context.Context) error) {
+	n.throne.mu.Lock()
+	defer n.throne.mu.Unlock()
+	n.throne.duties = append(n.throne.duties, duty)
+}
+
+// follow takes raft's notices as they come: raft's main loop waits for it.
+func (t *throne) follow(notices <-chan bool, stop <-chan struct{}) {
+	for {
+		select {
+		case leads := <-notices:
+			t.notice(leads)
+		case <-stop:
+			t.notice(false)
+			return
+		}
+	}
+}
+
+func (t *throne) notice(leads bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cancel != nil {
+		t.cancel()
+	}
+	if !leads {
+		return
+	}
+	t.reign, t.cancel = context.WithCancel(context.Background())
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *throne) current() (context.Context, []func(context.Context) error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reign, t.duties
+}
+
+// serve runs the duties of one reign after the other.
+func (t *throne) serve(n *Node, stop <-chan struct{}) {
+	for {
+		select {
+		case <-t.wake:
+		case <-stop:
+			return
+		}
+		reign, duties := t.current()
+		for reign.Err() == nil {
+			n.serveReign(reign, duties)
+		}
+	}
+}
+
+// serveReign returns when the reign is over or has to begin anew.
+func (n *Node) serveReign(reign context.Context, duties []func(context.Context) error) {
+	err := n.openTerm(reign, n.raft.CurrentTerm())
+	if err == nil {
+		err = perform(reign, duties)
+	}
+	if reign.Err() != nil {
+		return
+	}
+	if err == nil {
+		<-reign.Done()
+		return
+	}
+	n.logger.Error("a duty of the leader failed", "error", err)
+	err = n.TransferLeadership(reign)
+	if err != nil && !errors.Is(err, ErrNoPeer) && reign.Err() == nil {
+		n.logger.Warn("the leadership could not be handed on", "error", err)
+	}
+	pause(reign, reignPause)
+}
+
+// perform runs all duties until they have returned.
+func perform(reign context.Context, duties []func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(reign)
+	for _, duty := range duties {
+		group.Go(func() error { return duty(ctx) })
+	}
+	return group.Wait()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// TransferLeadership hands the leadership to the voter that is furthest, and
+// returns when it has it. Errors: ErrNotLeader, ErrNoPeer, ErrStopped, or why
+// the transfer failed, in which case this node goes on leading.
+func (n *Node) TransferLeadership(ctx context.Context) error {
+	switch {
+	case !n.IsLeader():
+		return ErrNotLeader
+	case !n.hasPeer():
+		return ErrNoPeer
+	}
+	answer := make(chan error, 1)
+	future := n.raft.LeadershipTransfer()
+	go func() { answer <- future.Error() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.ended:
+		return ErrStopped
+	}
+}
