@@ -1,0 +1,28 @@
+package collect
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// wireFrame takes over a frame that a source made itself: a gap, a census, a
+// capacity or a directory. Everything else is the daemon's to make.
+func wireFrame(f *bursarv1.Frame) (*wire.Frame, error) {
+	text, err := proto.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("frame of the plugin: %w", err)
+	}
+	var out wire.Frame
+	if err := wire.DecodeFrame(text, &out); err != nil {
+		return nil, fmt.Errorf("frame of the plugin: %w", err)
+	}
+	switch out.Kind {
+	case wire.KindGap, wire.KindCensus, wire.KindCapacity, wire.KindDirectory:
+		return &wire.Frame{Kind: out.Kind, Gap: out.Gap, Census: out.Census, Capacity: out.Capacity, Directory: out.Directory}, nil
+	}
+	return nil, fmt.Errorf("the plugin sent a frame of kind %s, which only the agent makes", out.Kind)
+}

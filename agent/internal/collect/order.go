@@ -1,0 +1,103 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Window is a part of the past, from From up to and without To.
+type Window struct {
+	From, To time.Time
+}
+
+// Recollect collects a window again under the present mapping and sends all of
+// it, what was sent before too; what the mapping leaves out now is withdrawn.
+// With plan it only counts. Progress is called after every batch. It may run
+// beside the loop itself.
+func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (Counts, error) {
+	var total Counts
+	session, err := l.sessions.Plugin(ctx)
+	if err != nil {
+		return total, err
+	}
+	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
+	err = l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+		counts, err := l.recollected(ctx, session, resp, plan)
+		total.add(counts)
+		if err != nil {
+			return err
+		}
+		return progress(total, resp.GetProgress())
+	})
+	return total, err
+}
+
+func (l *Loop) recollected(ctx context.Context, session *Session, resp *bursarv1.CollectResponse, plan bool) (Counts, error) {
+	l.work.Lock()
+	defer l.work.Unlock()
+	l.use(session)
+	l.tr.amnesia, l.tr.again = true, true
+	resp.Checkpoint, resp.Watermark = nil, 0
+	d, err := l.tr.batch(resp)
+	if err != nil {
+		return Counts{}, err
+	}
+	if plan {
+		return d.counts, nil
+	}
+	return d.counts, l.commit(ctx, d)
+}
+
+// Retry maps a quarantined job again and sends what becomes of it, which settles
+// the quarantine. The error says why it fails again; then it stays.
+func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error {
+	session, err := l.sessions.Plugin(ctx)
+	if err != nil {
+		return err
+	}
+	job, err := ParseRaw(raw, session.Description.GetAttributes())
+	if err != nil {
+		return err
+	}
+	l.work.Lock()
+	defer l.work.Unlock()
+	l.use(session)
+	if !job.GetExcluded() {
+		if _, _, err := session.Mapper.Map(job); err != nil {
+			return fmt.Errorf("the job fails again: %w", err)
+		}
+	}
+	d := &draft{append: buffer.Append{Source: l.source}, sent: map[string]sent{}}
+	if err := l.tr.job(d, job, quarantineID); err != nil {
+		return err
+	}
+	return l.commit(ctx, d)
+}
+
+// errEnough ends a sample.
+var errEnough = errors.New("enough")
+
+// Sample collects a window and hands each job to show until that returns false. Nothing is kept: it is for a preview.
+func Sample(ctx context.Context, session *Session, w Window, show func(*bursarv1.Job) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &Loop{}
+	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
+	err := l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+		for _, job := range resp.GetJobs() {
+			if !show(job) {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
