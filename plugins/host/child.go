@@ -1,0 +1,284 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	maxFiles     = 4096        // open files of a plugin
+	maxHandshake = 8 << 10     // bytes of the first line on standard output
+	leftover     = time.Second // how long output is read after a plugin's end
+	readBuffer   = 32 << 10    // bytes that are read from a plugin's output at once
+)
+
+// handshakeLine is what a plugin prints first: core protocol, our protocol,
+// network, address, kind of protocol, and its certificate, which may be absent.
+var handshakeLine = regexp.MustCompile(`^\d+\|\d+\|[a-z]+\|[^|]*\|[a-z]*(\|[A-Za-z0-9+/]*)?(\|(true|false))?$`)
+
+// child is the process of a plugin, as a runner of go-plugin. Its output never
+// reaches go-plugin, except for the handshake: go-plugin's own reader of log
+// lines panics on lines like {"@message":1}.
+type child struct {
+	cmd       *exec.Cmd
+	socketDir string
+	log       *lines
+
+	stdout, stderr   *os.File // our ends of the pipes
+	handshake, blank *io.PipeReader
+	tell, hold       *io.PipeWriter
+	readers          sync.WaitGroup
+	done             chan struct{}
+
+	mu     sync.Mutex
+	pid    int  // 0 before the start
+	killed bool // Kill was called: it must not start any more
+	reaped bool
+	plain  bool  // the plugin has no certificate
+	bad    error // why the handshake was refused
+	exit   error // set before done is closed
+}
+
+func newChild(log *lines) *child {
+	c := &child{log: log, done: make(chan struct{})}
+	c.handshake, c.tell = io.Pipe()
+	c.blank, c.hold = io.Pipe()
+	return c
+}
+
+// Start starts the process. The system kills it when the thread that started it
+// ends, so one thread stays with it until its end.
+func (c *child) Start(context.Context) error {
+	closers, err := c.pipes()
+	if err != nil {
+		return err
+	}
+	started := make(chan error, 1)
+	go c.live(started)
+	err = <-started
+	for _, w := range closers {
+		w.Close()
+	}
+	if err != nil {
+		c.stdout.Close()
+		c.stderr.Close()
+		return err
+	}
+	c.readers.Go(c.readStdout)
+	c.readers.Go(c.readStderr)
+	return nil
+}
+
+// pipes connects the output and returns the process's ends.
+func (c *child) pipes() ([]*os.File, error) {
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outR.Close()
+		outW.Close()
+		return nil, err
+	}
+	c.stdout, c.stderr, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Stdin = outR, errR, outW, errW, nil
+	return []*os.File{outW, errW}, nil
+}
+
+func (c *child) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.launch()
+	started <- err
+	if err == nil {
+		awaitExit(c.pid)
+		c.bury()
+	}
+}
+
+func (c *child) launch() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return errors.New("stopped before its start")
+	}
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	c.pid = c.cmd.Process.Pid
+	restrain(c.pid)
+	return nil
+}
+
+// bury ends what the process has left behind, reaps it and lets go of its output.
+func (c *child) bury() {
+	c.mu.Lock()
+	_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+	c.reaped = true
+	c.mu.Unlock()
+	c.exit = describeExit(c.cmd.Wait())
+	late := time.AfterFunc(leftover, func() {
+		c.stdout.Close()
+		c.stderr.Close()
+	})
+	c.readers.Wait()
+	late.Stop()
+	c.stdout.Close()
+	c.stderr.Close()
+	c.tell.Close()
+	c.hold.Close()
+	c.log.flush()
+	close(c.done)
+}
+
+func describeExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("the process ended: %s", exit.ProcessState)
+	}
+	if err != nil {
+		return fmt.Errorf("the process ended: %w", err)
+	}
+	return errors.New("the process ended: exit status 0")
+}
+
+// readStdout hands the first line to go-plugin and the others to the log.
+func (c *child) readStdout() {
+	r := bufio.NewReaderSize(c.stdout, readBuffer)
+	line, err := firstLine(r)
+	if err != nil || !handshakeLine.MatchString(line) {
+		c.refuse(line, err)
+	} else {
+		parts := strings.Split(line, "|")
+		c.mu.Lock()
+		c.plain = len(parts) < 6 || parts[5] == ""
+		c.mu.Unlock()
+		go io.WriteString(c.tell, line+"\n") // ends with the reader or with tell
+	}
+	c.log.copy(r, streamOut)
+}
+
+func (c *child) refuse(line string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil || line != "":
+		c.bad = fmt.Errorf("the first line of its standard output is not the handshake of a plugin: %q", clip(line))
+	default:
+		c.bad = errors.New("it ended without the handshake of a plugin")
+	}
+	c.tell.Close()
+}
+
+// firstLine reads a line of bounded length.
+func firstLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for len(line) < maxHandshake {
+		b, err := r.ReadByte()
+		if err != nil {
+			return string(line), err
+		}
+		if b == '\n' {
+			break
+		}
+		line = append(line, b)
+	}
+	return strings.TrimSpace(string(line)), nil
+}
+
+func (c *child) readStderr() { c.log.copy(bufio.NewReaderSize(c.stderr, readBuffer), streamErr) }
+
+// Wait returns after the end of the process.
+func (c *child) Wait(context.Context) error {
+	<-c.done
+	return nil
+}
+
+// Kill ends the process and all of its group. Killing twice is a no-op.
+func (c *child) Kill(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.killed = true
+	if c.pid == 0 || c.reaped {
+		return nil
+	}
+	return syscall.Kill(-c.pid, syscall.SIGKILL)
+}
+
+// refused returns why the handshake was refused.
+func (c *child) refused() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bad
+}
+
+// certified reports whether the plugin gave a certificate.
+func (c *child) certified() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.plain
+}
+
+// Stdout returns the handshake line, and the end of the process.
+func (c *child) Stdout() io.ReadCloser { return c.handshake }
+
+// Stderr returns nothing but the end of the process.
+func (c *child) Stderr() io.ReadCloser { return c.blank }
+
+// Name returns the path of the program.
+func (c *child) Name() string { return c.cmd.Path }
+
+// ID returns the number of the process, and "" before its start.
+func (c *child) ID() string {
+	if pid := c.number(); pid != 0 {
+		return fmt.Sprint(pid)
+	}
+	return ""
+}
+
+func (c *child) number() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid
+}
+
+// Diagnose has nothing to add.
+func (c *child) Diagnose(context.Context) string { return "" }
+
+// PluginToHost accepts a socket in the private folder, and with a certificate
+// also a port on this machine.
+func (c *child) PluginToHost(network, address string) (string, string, error) {
+	switch {
+	case network == "unix" && filepath.Dir(filepath.Clean(address)) == filepath.Clean(c.socketDir):
+		return network, address, nil
+	case network == "unix":
+		return "", "", fmt.Errorf("it listens on %q, which is not in the folder of PLUGIN_UNIX_SOCKET_DIR", clip(address))
+	case network == "tcp" && c.certified() && loopback(address):
+		return network, address, nil
+	}
+	return "", "", fmt.Errorf("it listens on %s %q; only a unix socket is accepted, or with a certificate a port of 127.0.0.1", network, clip(address))
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// HostToPlugin changes nothing.
+func (c *child) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}

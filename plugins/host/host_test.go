@@ -1,0 +1,427 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// builds compiles each program once for all tests.
+type builds struct {
+	mu    sync.Mutex
+	dir   string
+	paths map[string]string
+}
+
+var programs builds
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "host-test")
+	if err != nil {
+		panic(err)
+	}
+	programs = builds{dir: dir, paths: map[string]string{}}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func build(t *testing.T, pkg, name string) string {
+	t.Helper()
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if path, ok := programs.paths[name]; ok {
+		return path
+	}
+	path := filepath.Join(programs.dir, name)
+	cmd := exec.Command("go", "build", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	programs.paths[name] = path
+	return path
+}
+
+// hostile is the spec of the plugin that misbehaves in that way.
+func hostile(t *testing.T, how string) Spec {
+	return Spec{
+		Kind: "source", Type: "hostile", Path: build(t, "./testdata/hostile", "bursar-source-hostile"),
+		Env: map[string]string{"HOSTILE": how}, Dev: true, TempDir: shortDir(t),
+	}
+}
+
+// shortDir is a folder with a path that leaves room for a socket's name.
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		left, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		os.RemoveAll(dir)
+	})
+	return dir
+}
+
+func launch(t *testing.T, spec Spec) *Process {
+	t.Helper()
+	p, err := Launch(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func mustFail(t *testing.T, spec Spec, want string) error {
+	t.Helper()
+	p, err := Launch(t.Context(), spec)
+	if err == nil {
+		p.Close()
+		t.Fatal("the launch succeeded")
+	}
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q does not say %q", err, want)
+	}
+	return err
+}
+
+// collect configures the plugin, collects once and returns how it ended.
+func collect(ctx context.Context, p *Process) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if _, err := p.Source().Configure(ctx, &bursarv1.ConfigureRequest{Config: &bursarv1.Node{Block: true}}); err != nil && status.Code(err) != codes.Unimplemented {
+		return err
+	}
+	stream, err := p.Source().Collect(ctx)
+	if err != nil {
+		return err
+	}
+	start := &bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Start_{Start: &bursarv1.CollectRequest_Start{}}}
+	if err := stream.Send(start); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+func TestPluginIsDescribedPingedAndClosed(t *testing.T) {
+	p := launch(t, hostile(t, ""))
+	d, err := p.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.GetType() != "hostile" || d.GetInterval() != "1m0s" || len(d.GetAttributes()) != 1 {
+		t.Errorf("description: %v", d)
+	}
+	if err := p.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := collect(t.Context(), p); !errors.Is(err, io.EOF) {
+		t.Errorf("collect: %v", err)
+	}
+	p.Close()
+	<-p.Done()
+	if p.Err() == nil || alive(p.PID()) {
+		t.Errorf("after Close: %v, alive %v", p.Err(), alive(p.PID()))
+	}
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestBadStartIsAClearError(t *testing.T) {
+	cases := []struct {
+		how, want string
+	}{
+		{"crash-at-start", "exit status 3"},
+		{"silent", "not ready within"},
+		{"garbage", "not the handshake of a plugin"},
+		{"flood-before-handshake", "not the handshake of a plugin"},
+		{"wrong-protocol", "incompatible API version"},
+		{"net-rpc", "unsupported plugin protocol"},
+		{"elsewhere", "only a unix socket is accepted"},
+		{"deaf", "not ready within"},
+	}
+	for _, c := range cases {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			spec := hostile(t, c.how)
+			if c.want == "not ready within" {
+				spec.StartTimeout = time.Second
+			}
+			err := mustFail(t, spec, c.want)
+			if len(err.Error()) > 8<<10 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestErrorOfACrashShowsTheLastLinesWithoutTheirEscapes(t *testing.T) {
+	err := mustFail(t, hostile(t, "crash-at-start"), `cannot find \x1b[31mmy brain`)
+	if strings.ContainsRune(err.Error(), 0x1b) {
+		t.Error("a terminal's escape came through")
+	}
+}
+
+func TestCancelledLaunchLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := Launch(ctx, hostile(t, "silent")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestBadDescriptionIsRefused(t *testing.T) {
+	cases := []struct{ how, want string }{
+		{"another-type", `it says that it is "slurm"`},
+		{"bad-attribute", `attribute "a b" is not an identifier`},
+		{"panic-in-describe", "panic in Describe: no idea"},
+	}
+	for _, c := range cases {
+		t.Run(c.how, func(t *testing.T) {
+			_, err := launch(t, hostile(t, c.how)).Describe(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v does not say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestCrashInTheMiddleEndsTheCallAndNothingElse(t *testing.T) {
+	good, bad := launch(t, hostile(t, "")), launch(t, hostile(t, "crash"))
+	if err := collect(t.Context(), bad); status.Code(err) != codes.Unavailable {
+		t.Errorf("collect: %v", err)
+	}
+	<-bad.Done()
+	if err := bad.Err(); !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "out of luck") {
+		t.Errorf("end: %v", err)
+	}
+	if err := collect(t.Context(), good); !errors.Is(err, io.EOF) {
+		t.Errorf("the other one: %v", err)
+	}
+}
+
+func TestPanicInCollectIsAnErrorAndThePluginLives(t *testing.T) {
+	p := launch(t, hostile(t, "panic"))
+	for range 2 {
+		if err := collect(t.Context(), p); err == nil || !strings.Contains(err.Error(), "panic in Collect: in the middle") {
+			t.Errorf("collect: %v", err)
+		}
+	}
+}
+
+func TestHugeMessageIsRefused(t *testing.T) {
+	p := launch(t, hostile(t, "huge"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := collect(t.Context(), p); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("collect: %v", err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
+		t.Errorf("the message cost %d bytes", grown)
+	}
+}
+
+func TestPluginWithoutCertificateServesOnItsPrivateSocket(t *testing.T) {
+	d, err := launch(t, hostile(t, "no-certificate")).Describe(t.Context())
+	if err != nil || d.GetVersion() != "python" {
+		t.Errorf("description: %v, %v", d, err)
+	}
+}
+
+func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
+	var log counter
+	spec := hostile(t, "flood")
+	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	p := launch(t, spec)
+	began := time.Now()
+	go collect(t.Context(), p)
+	log.await(t, "lines dropped")
+	seconds := int(time.Since(began)/time.Second) + 2
+	p.Close()
+	if n := log.lines(); n > seconds*(maxLines+1)+20 {
+		t.Errorf("%d lines in %d seconds", n, seconds)
+	}
+	if strings.ContainsRune(log.String(), 7) {
+		t.Error("a bell came through")
+	}
+}
+
+func TestLogLineThatIsNoEntryStopsNobody(t *testing.T) {
+	var log counter
+	spec := hostile(t, "log-panic")
+	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	p := launch(t, spec)
+	collect(t.Context(), p)
+	log.await(t, "@message")
+	if err := p.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHungPluginIsKilledByClose(t *testing.T) {
+	p := launch(t, hostile(t, "hang"))
+	go collect(t.Context(), p)
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	if alive(p.PID()) {
+		t.Error("it lives")
+	}
+}
+
+func TestChildrenOfAPluginEndWithIt(t *testing.T) {
+	p := launch(t, hostile(t, "child"))
+	err := collect(t.Context(), p)
+	_, number, ok := strings.Cut(status.Convert(err).Message(), "child ")
+	pid, atoi := strconv.Atoi(number)
+	if !ok || atoi != nil {
+		t.Fatalf("collect: %v", err)
+	}
+	p.Close()
+	for range 100 {
+		if state := processState(pid); state == "" || state == "Z" {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("the child %d lives", pid)
+}
+
+func processState(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return fields[0]
+}
+
+func TestPluginInheritsNoSecretsFromTheDaemon(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_DAEMON", "x")
+	t.Setenv("TZ", "Europe/Berlin")
+	err := collect(t.Context(), launch(t, hostile(t, "environment")))
+	env := status.Convert(err).Message()
+	if strings.Contains(env, "SECRET") || !strings.Contains(env, "TZ=Europe/Berlin") || !strings.Contains(env, "HOSTILE=environment") {
+		t.Errorf("environment: %s", env)
+	}
+}
+
+func TestPinnedBinaryRunsFromASealedCopy(t *testing.T) {
+	spec := hostile(t, "")
+	spec.SHA256 = sum(t, spec.Path)
+	for range 2 { // a hash that is kept between launches would fail the second time
+		p := launch(t, spec)
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID()))
+		if err != nil || !strings.Contains(exe, "memfd:bursar-source-hostile") {
+			t.Errorf("runs %s, %v", exe, err)
+		}
+	}
+}
+
+func TestWrongChecksumIsRefused(t *testing.T) {
+	spec := hostile(t, "")
+	spec.SHA256 = strings.Repeat("00", 32)
+	if err := mustFail(t, spec, sum(t, spec.Path)); !errors.Is(err, ErrChecksum) {
+		t.Errorf("error: %v", err)
+	}
+	spec.SHA256 = "abc"
+	mustFail(t, spec, "64 hexadecimal digits")
+}
+
+func TestReplacedBinaryIsNoticed(t *testing.T) {
+	spec := hostile(t, "")
+	copied := filepath.Join(t.TempDir(), "bursar-source-hostile")
+	copyFile(t, spec.Path, copied)
+	spec.Path = copied
+	p := launch(t, spec)
+	if p.Stale() {
+		t.Error("stale at once")
+	}
+	copyFile(t, copied, copied+".new")
+	if err := os.Rename(copied+".new", copied); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Stale() {
+		t.Error("not noticed")
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sum(t *testing.T, path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))
+}
+
+// counter is a log that can be looked at while it is written.
+type counter struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.buf.Write(p)
+}
+
+func (c *counter) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.buf.String()
+}
+
+func (c *counter) lines() int { return strings.Count(c.String(), "\n") }
+
+func (c *counter) await(t *testing.T, text string) {
+	t.Helper()
+	for range 500 {
+		if strings.Contains(c.String(), text) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("the log never says %q: %.2000s", text, c.String())
+}

@@ -1,0 +1,139 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// ErrChecksum says that a plugin's binary is not the one that was pinned.
+var ErrChecksum = errors.New("checksum of the plugin binary does not match")
+
+// image is the program that is started.
+type image struct {
+	path   string   // what to execute
+	sealed *os.File // the verified copy in memory that path points at; nil without
+	stamp  stamp
+	note   string // why there is no sealed copy although the file is pinned
+}
+
+func (i *image) close() {
+	if i.sealed != nil {
+		i.sealed.Close()
+	}
+}
+
+// stamp tells one version of a file from the next.
+type stamp struct {
+	device, inode uint64
+	size          int64
+	modified      time.Time
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{size: info.Size(), modified: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.device, s.inode = uint64(st.Dev), st.Ino
+	}
+	return s
+}
+
+// load checks the binary and, when it is pinned, copies what it hashes to a
+// sealed file in memory, so that what is executed is what was hashed.
+func load(spec *Spec) (*image, error) {
+	if err := Check(spec.Path, spec.Dev); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(spec.Path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFile(spec.Path, info); err != nil {
+		return nil, err
+	}
+	img := &image{path: spec.Path, stamp: stampOf(info)}
+	if spec.SHA256 == "" {
+		return img, nil
+	}
+	return img, img.pin(file, spec.SHA256)
+}
+
+func (i *image) pin(file *os.File, want string) error {
+	pinned, err := hex.DecodeString(want)
+	if err != nil || len(pinned) != sha256.Size {
+		return fmt.Errorf("sha256 of %s: %q is not 64 hexadecimal digits", i.path, clip(want))
+	}
+	memory, err := newMemoryFile(i.path)
+	if err != nil {
+		i.note = err.Error()
+	}
+	sum, script, err := digest(file, memory)
+	if err == nil && subtle.ConstantTimeCompare(sum, pinned) != 1 {
+		err = fmt.Errorf("%w: %s has sha256 %x, the configuration wants %x", ErrChecksum, i.path, sum, pinned)
+	}
+	if err != nil {
+		closeFile(memory)
+		return err
+	}
+	return i.seal(memory, script)
+}
+
+// digest hashes file and copies it to memory, if that is not nil.
+func digest(file, memory *os.File) (sum []byte, script bool, err error) {
+	h, first := sha256.New(), new(head)
+	to := io.MultiWriter(h, first)
+	if memory != nil {
+		to = io.MultiWriter(h, first, memory)
+	}
+	if _, err := io.Copy(to, file); err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", file.Name(), err)
+	}
+	return h.Sum(nil), bytes.Equal(first.bytes, []byte("#!")), nil
+}
+
+// seal makes memory what is executed. A script cannot be: its interpreter opens
+// it again by name.
+func (i *image) seal(memory *os.File, script bool) error {
+	switch {
+	case memory == nil:
+		return nil
+	case script:
+		i.note = "it is a script"
+		closeFile(memory)
+		return nil
+	}
+	if err := sealMemoryFile(memory); err != nil {
+		i.note = err.Error()
+		closeFile(memory)
+		return nil
+	}
+	i.sealed, i.path = memory, fmt.Sprintf("/proc/self/fd/%d", memory.Fd())
+	return nil
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// head keeps the first two bytes that are written to it.
+type head struct{ bytes []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	h.bytes = append(h.bytes, p[:min(len(p), 2-len(h.bytes))]...)
+	return len(p), nil
+}

@@ -1,0 +1,244 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxLine     = 16 << 10 // bytes of a line that are kept
+	maxLines    = 100      // lines that are logged in a second
+	maxReadRate = 8 << 20  // bytes of output that are read in a second
+	maxFields   = 32       // fields of a log entry
+	maxField    = 4 << 10  // bytes of a field
+	keptLines   = 10       // last lines that an error shows
+	streamOut   = "stdout"
+	streamErr   = "stderr"
+)
+
+// lines turns a plugin's output into log entries: bounded in length and in rate,
+// with everything unprintable escaped. What is over the rate is dropped and
+// counted; a plugin that writes even more waits.
+type lines struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	second  time.Time // the second that the counters are of
+	logged  int
+	dropped int
+	read    int
+	last    []string // of stderr
+}
+
+// copy logs what r gives until its end.
+func (l *lines) copy(r *bufio.Reader, stream string) {
+	for {
+		line, n, err := boundedLine(r)
+		if n > 0 {
+			l.pace(n)
+			l.line(line, stream)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// boundedLine reads a line and keeps its head; n is its whole length. A line
+// that is longer than the buffer many times over comes in several pieces.
+func boundedLine(r *bufio.Reader) (line string, n int, err error) {
+	var kept []byte
+	for n < maxReadRate {
+		piece, err := r.ReadSlice('\n')
+		n += len(piece)
+		kept = append(kept, piece[:min(len(piece), maxLine-len(kept))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return strings.TrimRight(string(kept), "\r\n"), n, err
+		}
+	}
+	return string(kept), n, nil
+}
+
+// pace waits when more is written than should be read.
+func (l *lines) pace(n int) {
+	l.mu.Lock()
+	l.turn(time.Now())
+	l.read += n
+	wait := time.Duration(0)
+	if l.read > maxReadRate {
+		wait = time.Until(l.second.Add(time.Second))
+	}
+	l.mu.Unlock()
+	time.Sleep(wait)
+}
+
+// turn begins a new second. The caller holds mu.
+func (l *lines) turn(now time.Time) {
+	if now.Sub(l.second) < time.Second {
+		return
+	}
+	l.report()
+	l.second, l.logged, l.read = now, 0, 0
+}
+
+func (l *lines) report() {
+	if l.dropped > 0 {
+		l.log.Warn("plugin writes too much, lines dropped", "dropped", l.dropped, "allowed_per_second", maxLines)
+		l.dropped = 0
+	}
+}
+
+// flush reports what was dropped and not yet reported.
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.report()
+}
+
+func (l *lines) line(line, stream string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn(time.Now())
+	if stream == streamErr {
+		l.keep(line)
+	}
+	if l.logged++; l.logged > maxLines {
+		l.dropped++
+		return
+	}
+	level, message, fields := parseLine(line, stream)
+	l.log.LogAttrs(context.Background(), level, message, fields...)
+}
+
+func (l *lines) keep(line string) {
+	l.last = append(l.last, escape(line[:min(len(line), 400)]))
+	if len(l.last) > keptLines {
+		l.last = l.last[1:]
+	}
+}
+
+// tail returns the last lines of standard error, for an error message.
+func (l *lines) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.last, "\n")
+}
+
+// writer returns a writer that logs what is written to it, for the output that
+// comes over gRPC.
+func (l *lines) writer(stream string) *lineWriter {
+	r, w := io.Pipe()
+	out := &lineWriter{PipeWriter: w, ended: make(chan struct{})}
+	go func() {
+		defer close(out.ended)
+		l.copy(bufio.NewReaderSize(r, readBuffer), stream)
+	}()
+	return out
+}
+
+type lineWriter struct {
+	*io.PipeWriter
+	ended chan struct{}
+}
+
+func (w *lineWriter) stop() {
+	w.Close()
+	<-w.ended
+}
+
+// parseLine reads a line as plugins write log entries: JSON with @level and
+// @message. Anything else is the message itself.
+func parseLine(line, stream string) (slog.Level, string, []slog.Attr) {
+	var entry map[string]any
+	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &entry) == nil {
+		if message, ok := entry["@message"].(string); ok {
+			level, _ := entry["@level"].(string)
+			return parseLevel(level), escape(message), fields(entry)
+		}
+	}
+	return rawLevel(line, stream), escape(line), []slog.Attr{slog.String("stream", stream)}
+}
+
+func parseLevel(s string) slog.Level {
+	switch strings.ToLower(s) {
+	case "trace", "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+func rawLevel(line, stream string) slog.Level {
+	switch {
+	case stream == streamOut:
+		return slog.LevelDebug
+	case strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: "):
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+func fields(entry map[string]any) []slog.Attr {
+	var out []slog.Attr
+	for name, value := range entry {
+		if !strings.HasPrefix(name, "@") {
+			out = append(out, slog.String("plugin."+escape(clip(name)), escape(fieldText(value))))
+		}
+	}
+	slices.SortFunc(out, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
+	return out[:min(len(out), maxFields)]
+}
+
+func fieldText(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return "?"
+		}
+		s = string(b)
+	}
+	return s[:min(len(s), maxField)]
+}
+
+// escape writes what is not printable as an escape sequence, so that a line
+// cannot move the cursor of a terminal or look like another line.
+func escape(s string) string {
+	if !strings.ContainsFunc(s, unprintable) && utf8.ValidString(s) {
+		return s
+	}
+	var out strings.Builder
+	for _, r := range s {
+		if unprintable(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			out.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
+
+// clip shortens foreign text in an error.
+func clip(s string) string {
+	if len(s) <= 200 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:200], "") + "…"
+}

@@ -1,0 +1,324 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Spec says which plugin to start, and how.
+type Spec struct {
+	Kind string // "source" or "action"
+	Type string // for example "slurm"
+	Path string // of the binary, absolute
+
+	// SHA256 pins the binary: 64 hexadecimal digits. Empty: any binary that
+	// Check accepts.
+	SHA256 string
+
+	// Env is set in the plugin's environment, over PATH, HOME, LANG, LC_ALL and
+	// TZ of the daemon's, which are all that it inherits.
+	Env map[string]string
+
+	Dir     string // the working directory; "/" when empty
+	TempDir string // for the folder of the socket; the system's when empty
+	Dev     bool   // accept binaries below folders such as /tmp
+
+	// StartTimeout is how long a plugin may take until it can be called; ten
+	// seconds when zero.
+	StartTimeout time.Duration
+
+	// Logger gets the plugin's log lines, at most 100 a second, and nothing else.
+	// The plugin is told the least level that it takes. Nil: they are dropped.
+	Logger *slog.Logger
+}
+
+const (
+	startTimeout = 10 * time.Second
+	stopTimeout  = 3 * time.Second
+)
+
+func (s Spec) withDefaults() Spec {
+	if s.StartTimeout == 0 {
+		s.StartTimeout = startTimeout
+	}
+	if s.Dir == "" {
+		s.Dir = "/"
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.TempDir == "" || len(s.TempDir) > 60 { // the path of a socket has at most 107 bytes
+		s.TempDir = os.TempDir()
+	}
+	return s
+}
+
+func (s *Spec) name() string { return s.Kind + " plugin " + s.Type }
+
+// Process is a running plugin.
+type Process struct {
+	spec   Spec
+	image  *image
+	client *plugin.Client
+	child  *child
+	conn   *grpc.ClientConn
+	output []*lineWriter
+
+	closing sync.Once
+}
+
+// Launch starts a plugin and connects to it. It checks the binary first, with
+// ErrUnsafe, ErrChecksum or the system's error when it is refused. Nothing is
+// left running after an error. Ctx bounds the launch, not the life of the
+// process, which the caller ends with Close.
+func Launch(ctx context.Context, spec Spec) (*Process, error) {
+	spec = spec.withDefaults()
+	img, err := load(&spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.name(), err)
+	}
+	p := &Process{spec: spec, image: img}
+	if err := p.start(ctx); err != nil {
+		img.close()
+		return nil, fmt.Errorf("%s: %w", spec.name(), err)
+	}
+	img.close()
+	return p, nil
+}
+
+func (p *Process) start(ctx context.Context) error {
+	if p.image.note != "" {
+		p.spec.Logger.Info("the plugin is executed from its file, not from a sealed copy", "reason", p.image.note)
+	}
+	log := &lines{log: p.spec.Logger}
+	p.output = []*lineWriter{log.writer(streamOut), log.writer(streamErr)}
+	config := p.config()
+	p.client, p.child = plugin.NewClient(config), newChild(log)
+	ctx, cancel := context.WithTimeout(ctx, p.spec.StartTimeout)
+	defer cancel()
+	if err := p.handshake(ctx, config); err != nil {
+		err = p.explain(ctx, err, log)
+		p.abandon()
+		return err
+	}
+	return nil
+}
+
+// handshake starts the process and connects, until ctx ends.
+func (p *Process) handshake(ctx context.Context, config *plugin.ClientConfig) error {
+	result := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { p.kill() })
+	defer stop()
+	go func() { result <- p.connect(ctx, config) }()
+	return <-result
+}
+
+func (p *Process) connect(ctx context.Context, config *plugin.ClientConfig) error {
+	if _, err := p.client.Start(); err != nil {
+		return err
+	}
+	if !p.child.certified() {
+		config.TLSConfig = nil // its socket is in a folder that only this user can enter
+	}
+	protocol, err := p.client.Client()
+	if err != nil {
+		return err
+	}
+	c, ok := protocol.(*plugin.GRPCClient)
+	if !ok {
+		return errors.New("the plugin does not speak gRPC")
+	}
+	p.conn = c.Conn
+	return p.Ping(ctx)
+}
+
+// config is what go-plugin gets.
+func (p *Process) config() *plugin.ClientConfig {
+	return &plugin.ClientConfig{
+		HandshakeConfig: plugin.HandshakeConfig{
+			ProtocolVersion: sdk.ProtocolVersion, MagicCookieKey: sdk.CookieKey, MagicCookieValue: sdk.CookieValue,
+		},
+		Plugins:          plugin.PluginSet{p.spec.Kind: nothing{}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		StartTimeout:     p.spec.StartTimeout,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.TempDir},
+		SyncStdout:       p.output[0],
+		SyncStderr:       p.output[1],
+		Logger:           hclog.NewNullLogger(),
+		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(sdk.MaxMessage), grpc.MaxCallSendMsgSize(sdk.MaxMessage))},
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
+			p.prepare(cmd)
+			p.child.cmd, p.child.socketDir = cmd, socketDir
+			return p.child, nil
+		},
+	}
+}
+
+// prepare makes the command of what go-plugin has set up.
+func (p *Process) prepare(cmd *exec.Cmd) {
+	handshake := cmd.Env
+	*cmd = exec.Cmd{
+		Path: p.image.path, Args: []string{p.spec.Path}, Dir: p.spec.Dir,
+		Env: append(environment(&p.spec), handshake...), SysProcAttr: attributes(),
+	}
+}
+
+// inherited are the variables of the daemon that a plugin gets.
+func inherited() []string { return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ"} }
+
+func environment(spec *Spec) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", sdk.LevelKey + "=" + level(spec.Logger)}
+	for _, name := range inherited() {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range spec.Env {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// level is the least level that the logger takes.
+func level(log *slog.Logger) string {
+	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
+		if log.Enabled(context.Background(), l) {
+			return l.String()
+		}
+	}
+	return slog.LevelError.String()
+}
+
+// nothing stands for the plugin in go-plugin's set: the services are called on
+// the connection.
+type nothing struct{ plugin.NetRPCUnsupportedPlugin }
+
+// GRPCServer registers nothing.
+func (nothing) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
+
+// GRPCClient returns the connection.
+func (nothing) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return c, nil
+}
+
+// explain says what went wrong at the start in the words of who knows best.
+func (p *Process) explain(ctx context.Context, err error, log *lines) error {
+	p.kill()
+	switch {
+	case p.child.number() == 0:
+		return fmt.Errorf("start %s: %w", p.spec.Path, err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("it was not ready within %s", p.spec.StartTimeout)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.child.refused() != nil:
+		err = p.child.refused()
+	}
+	p.child.Wait(ctx)
+	err = fmt.Errorf("start %s: %w", filepath.Base(p.spec.Path), err)
+	if ctx.Err() == nil && p.child.exit != nil {
+		err = fmt.Errorf("%w; %w", err, p.child.exit)
+	}
+	if tail := log.tail(); tail != "" {
+		err = fmt.Errorf("%w; its last output:\n%s", err, tail)
+	}
+	return err
+}
+
+func (p *Process) kill() {
+	_ = p.child.Kill(context.Background()) // an error: it is gone, or the system will not let us
+}
+
+// abandon cleans up after a start that failed.
+func (p *Process) abandon() {
+	p.kill()
+	p.client.Kill()
+	if dir := p.child.socketDir; dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	p.drain()
+}
+
+func (p *Process) drain() {
+	for _, w := range p.output {
+		w.stop()
+	}
+}
+
+// Source returns the client of a source plugin.
+func (p *Process) Source() bursarv1.SourcePluginClient { return bursarv1.NewSourcePluginClient(p.conn) }
+
+// Conn returns the connection, for the services of other kinds of plugins.
+func (p *Process) Conn() grpc.ClientConnInterface { return p.conn }
+
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.child.number() }
+
+// Ping returns nil when the plugin answers.
+func (p *Process) Ping(ctx context.Context) error {
+	_, err := grpc_health_v1.NewHealthClient(p.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+// Stale reports whether the binary is another one than the one that runs: it was
+// replaced, changed or removed.
+func (p *Process) Stale() bool {
+	info, err := os.Lstat(p.spec.Path)
+	return err != nil || stampOf(info) != p.image.stamp
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.child.done }
+
+// Err returns how the process ended, with the last lines that it wrote, and nil
+// while it runs.
+func (p *Process) Err() error {
+	select {
+	case <-p.child.done:
+	default:
+		return nil
+	}
+	if tail := p.child.log.tail(); tail != "" {
+		return fmt.Errorf("%s: %w; its last output:\n%s", p.spec.name(), p.child.exit, tail)
+	}
+	return fmt.Errorf("%s: %w", p.spec.name(), p.child.exit)
+}
+
+// Close asks the plugin to end, kills it and all that it has started when it
+// does not within three seconds, and returns when nothing of it is left. Closing
+// twice is a no-op.
+func (p *Process) Close() error {
+	p.closing.Do(func() {
+		deadline := time.AfterFunc(stopTimeout, p.kill)
+		defer deadline.Stop()
+		p.client.Kill()
+		<-p.child.done
+		p.drain()
+	})
+	return nil
+}
+
+var _ io.Closer = (*Process)(nil)

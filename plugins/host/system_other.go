@@ -1,0 +1,21 @@
+//go:build !linux
+
+package host
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+func newMemoryFile(string) (*os.File, error) {
+	return nil, errors.New("this system has no files in memory")
+}
+
+func sealMemoryFile(*os.File) error { return nil }
+
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func restrain(int) {}
+
+func awaitExit(int) {}
