@@ -67,6 +67,9 @@ type Config struct {
 
 	// Metrics gets the bursar_raft_* metrics; nil means none.
 	Metrics prometheus.Registerer
+
+	// lockWait is how long another process may hold the log at the start.
+	lockWait time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -74,6 +77,7 @@ func (c Config) withDefaults() Config {
 	c.MaxInFlight = or(c.MaxInFlight, 64)
 	c.LogBytes = or(c.LogBytes, 64<<20)
 	c.TrailingBytes = or(c.TrailingBytes, 64<<20)
+	c.lockWait = or(c.lockWait, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

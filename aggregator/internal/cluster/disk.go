@@ -47,7 +47,7 @@ func (n *Node) openBolt() error {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path: n.conf.logPath(),
 			BoltOptions: &bbolt.Options{
-				Timeout:        5 * time.Second,
+				Timeout:        n.conf.lockWait,
 				NoFreelistSync: true,
 				FreelistType:   bbolt.FreelistMapType,
 			},

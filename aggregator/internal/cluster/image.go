@@ -142,15 +142,40 @@ func addMember(tw *tar.Writer, sums *bytes.Buffer, name string, size int64, from
 // keep as it goes by; what keep has stored counts only when readImage returns
 // without an error. keep must read its reader to the end.
 func readImage(r io.Reader, keep func(name string, size int64, content io.Reader) error) (imageMeta, error) {
-	ir := &imageReader{tr: tar.NewReader(r), keep: keep}
+	in := &counted{r: r}
+	ir := &imageReader{tr: tar.NewReader(in), keep: keep}
 	meta, err := ir.read()
+	if err == nil {
+		err = in.endsAt(ir.size + 2*tarBlock)
+	}
 	if err != nil {
 		return imageMeta{}, damagedImage(err)
 	}
-	if n, err := io.Copy(io.Discard, r); n > 0 || err != nil {
-		return imageMeta{}, damagedImage(errors.Join(fmt.Errorf("%d bytes after its end", n), err))
-	}
 	return meta, nil
+}
+
+// counted counts what is read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+// Read reads on.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// endsAt reads to the end and says when it is not where it should be.
+func (c *counted) endsAt(want int64) error {
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		return err
+	}
+	if c.n != want {
+		return fmt.Errorf("it has %d bytes and should have %d", c.n, want)
+	}
+	return nil
 }
 
 func damagedImage(err error) error {
@@ -165,6 +190,7 @@ type imageReader struct {
 	keep func(string, int64, io.Reader) error
 	sums bytes.Buffer
 	last string
+	size int64 // of the members so far
 }
 
 func (ir *imageReader) read() (imageMeta, error) {
@@ -216,10 +242,14 @@ func (ir *imageReader) next() (*tar.Header, error) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	if err == nil && h.Typeflag != tar.TypeReg {
-		err = fmt.Errorf("%q is no regular file", h.Name)
+	if err != nil {
+		return nil, err
 	}
-	return h, err
+	if h.Typeflag != tar.TypeReg {
+		return nil, fmt.Errorf("%q is no regular file", h.Name)
+	}
+	ir.size += member(h.Size)
+	return h, nil
 }
 
 // readFile hands on one file of the state. Names grow, so none comes twice, and

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -276,7 +277,9 @@ func TestABootstrapThatWasCutShortIsRepeated(t *testing.T) {
 func TestASecondProcessOnTheSameDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	lead(t, lone(t, dir, &memory{}))
-	_, err := Open(lone(t, dir, &memory{}))
+	conf := lone(t, dir, &memory{})
+	conf.lockWait = time.Millisecond
+	_, err := Open(conf)
 	if err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Fatal(err)
 	}

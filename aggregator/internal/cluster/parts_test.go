@@ -1,0 +1,531 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+)
+
+func copyAll(to io.Writer, from io.Reader) (int64, error) { return io.Copy(to, from) }
+
+func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
+	type entry struct {
+		size    int64
+		command bool
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var s shape
+		log := map[uint64]entry{}
+		first, next := uint64(1), uint64(1)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "op") {
+			case 0: // cut the head
+				to := rapid.Uint64Range(first, next).Draw(t, "head")
+				s.cut(first, to)
+				for i := first; i <= to; i++ {
+					delete(log, i)
+				}
+				first = min(to+1, next)
+			case 1: // cut the tail
+				if first == next {
+					continue
+				}
+				from := rapid.Uint64Range(first, next-1).Draw(t, "tail")
+				s.cut(from, next-1)
+				for i := from; i < next; i++ {
+					delete(log, i)
+				}
+				next = from
+			default:
+				e := entry{int64(rapid.IntRange(1, 9).Draw(t, "size")), rapid.Bool().Draw(t, "command")}
+				s.add(next, int(e.size), e.command)
+				log[next] = e
+				next++
+			}
+			at := rapid.Uint64Range(0, next+1).Draw(t, "at")
+			budget := int64(rapid.IntRange(0, 60).Draw(t, "budget"))
+			var after, held int64
+			var last, fit uint64
+			for i := first; i < next; i++ {
+				if i > at {
+					after += log[i].size
+				} else if log[i].command {
+					last = i
+				}
+			}
+			for i := next; i > first; i-- {
+				if held += log[i-1].size; held > budget {
+					break
+				}
+				fit++
+			}
+			if got := s.bytesAfter(at); got != after {
+				t.Fatalf("bytes after %d: %d, want %d", at, got, after)
+			}
+			if got := s.lastCommand(at); got != last {
+				t.Fatalf("last command at %d: %d, want %d", at, got, last)
+			}
+			if got := s.newest(budget); got != fit {
+				t.Fatalf("newest in %d: %d, want %d", budget, got, fit)
+			}
+		}
+	})
+}
+
+// stubLog is a raft.LogStore in memory whose entries can be spoiled.
+type stubLog struct {
+	raft.LogStore
+	fail error
+}
+
+func (s *stubLog) StoreLogs(l []*raft.Log) error {
+	if s.fail != nil {
+		return s.fail
+	}
+	return s.LogStore.StoreLogs(l)
+}
+
+func newStub() (*stubLog, *entryLog, *[]error) {
+	under := &stubLog{LogStore: raft.NewInmemStore()}
+	var halts []error
+	return under, &entryLog{under: under, path: "raft.db", halt: func(err error) { halts = append(halts, err) }, end: func() {}}, &halts
+}
+
+func TestEveryKindOfEntryIsSealedAndEveryDamageIsSeen(t *testing.T) {
+	for _, kind := range []raft.LogType{raft.LogCommand, raft.LogNoop, raft.LogBarrier, raft.LogConfiguration} {
+		for name, spoil := range map[string]func(*raft.Log){
+			"data":      func(l *raft.Log) { l.Data = append([]byte("x"), l.Data...) },
+			"term":      func(l *raft.Log) { l.Term++ },
+			"type":      func(l *raft.Log) { l.Type ^= 1 },
+			"checksum":  func(l *raft.Log) { l.Extensions[2] ^= 1 },
+			"none":      func(l *raft.Log) { l.Extensions = nil },
+			"cut":       func(l *raft.Log) { l.Extensions = l.Extensions[:3] },
+			"newer":     func(l *raft.Log) { l.Extensions[0] = 2 },
+			"exchanged": func(l *raft.Log) { l.Index++ },
+		} {
+			under, log, halts := newStub()
+			e := &raft.Log{Index: 7, Term: 3, Type: kind, Data: []byte("data")}
+			if err := log.StoreLog(e); err != nil || len(e.Extensions) != sealLen {
+				t.Fatal(err)
+			}
+			if err := log.GetLog(7, new(raft.Log)); err != nil {
+				t.Fatal(err)
+			}
+			spoiled := *e
+			spoiled.Extensions = bytes.Clone(e.Extensions)
+			spoil(&spoiled)
+			under.LogStore = &fixed{under.LogStore, spoiled}
+			err := log.GetLog(7, new(raft.Log))
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) || len(*halts) != 1 {
+				t.Errorf("%v %s: %v, halts %v", kind, name, err, *halts)
+			}
+			if err != nil && !strings.Contains(err.Error(), "raft.db: entry 7") {
+				t.Errorf("%v %s: %v names no place", kind, name, err)
+			}
+		}
+	}
+}
+
+type fixed struct {
+	raft.LogStore
+	log raft.Log
+}
+
+func (f *fixed) GetLog(_ uint64, l *raft.Log) error {
+	*l = f.log
+	return nil
+}
+
+func TestADamagedEntryFromTheLeaderIsNotStored(t *testing.T) {
+	_, log, halts := newStub()
+	e := &raft.Log{Index: 1, Term: 1, Data: []byte("a")}
+	sealEntry(e)
+	e.Data = []byte("b")
+	if err := log.StoreLog(e); !errors.Is(err, ErrCorrupt) || len(*halts) != 1 {
+		t.Fatal(err, *halts)
+	}
+	if last, _ := log.LastIndex(); last != 0 {
+		t.Fatal(last)
+	}
+}
+
+func TestAFullDiskHaltsAFollowerButNotALeader(t *testing.T) {
+	under, log, halts := newStub()
+	under.fail = &os.PathError{Op: "write", Path: "raft.db", Err: syscall.ENOSPC}
+	e := &raft.Log{Index: 1, Term: 1}
+	if err := log.StoreLog(e); err == nil || len(*halts) != 0 {
+		t.Fatalf("own entry: %v, halts %v", err, *halts)
+	}
+	if err := log.StoreLog(e); err == nil || len(*halts) != 1 {
+		t.Fatalf("entry of another: %v, halts %v", err, *halts)
+	}
+	under.fail = errors.New("input/output error")
+	if err := log.StoreLog(&raft.Log{Index: 1}); err == nil || len(*halts) != 2 {
+		t.Fatalf("broken disk: %v, halts %v", err, *halts)
+	}
+}
+
+// stubVotes is a raft.StableStore that is full at first.
+type stubVotes struct {
+	raft.StableStore
+	full int
+}
+
+func (s *stubVotes) Set(k, v []byte) error {
+	if s.full > 0 {
+		s.full--
+		return syscall.ENOSPC
+	}
+	return s.StableStore.Set(k, v)
+}
+
+func TestADamagedVoteIsNotUsed(t *testing.T) {
+	under := raft.NewInmemStore()
+	var halts []error
+	v := &votes{under: under, path: "raft.db", halt: func(e error) { halts = append(halts, e) }, end: func() {},
+		stored: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
+	key := []byte("LastVoteTerm")
+	if _, err := v.GetUint64(key); err == nil || err.Error() != "not found" {
+		t.Fatal(err)
+	}
+	if err := v.SetUint64(key, 9); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := v.GetUint64(key); n != 9 || err != nil {
+		t.Fatal(n, err)
+	}
+	good, _ := under.Get(key)
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 4
+		under.Set(key, bad)
+		if _, err := v.GetUint64(key); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+			t.Errorf("byte %d: %v", i, err)
+		}
+	}
+	under.Set(key, good)
+	if _, err := v.Get([]byte("LastVoteCand")); err == nil || len(halts) != len(good) {
+		t.Fatal(err, halts)
+	}
+}
+
+func TestATermWaitsForSpaceOnTheDisk(t *testing.T) {
+	v := &votes{under: &stubVotes{raft.NewInmemStore(), 1}, path: "raft.db", halt: func(e error) { t.Error(e) }, end: func() {},
+		stored: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
+	if err := v.SetUint64([]byte("k"), 3); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASealedFileShowsEveryDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := writeSealed(path, identity{ID: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got identity
+	for i := range good[:len(good)-1] {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		got = identity{}
+		if err := openSealed(path, bad, &got); err == nil && got.ID != "one" {
+			t.Errorf("byte %d: %+v", i, got)
+		}
+	}
+	if err := openSealed(path, good, &got); err != nil || got.ID != "one" {
+		t.Fatal(err)
+	}
+	newer := bytes.Replace(good, []byte(`"format":1`), []byte(`"format":2`), 1)
+	if err := openSealed(path, newer, &got); !errors.Is(err, ErrFormat) {
+		t.Fatal(err)
+	}
+}
+
+// imageDir makes a directory and its archive.
+func imageDir(t testing.TB, files map[string]string) (string, []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		p := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o700), os.WriteFile(p, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	r, size, err := streamImage(copied, imageMeta{Format: imageFormat, Applied: 12, Term: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil || int64(len(raw)) != size {
+		t.Fatalf("%d bytes, foretold %d: %v", len(raw), size, err)
+	}
+	return dir, raw
+}
+
+var sample = map[string]string{
+	"MANIFEST-000001": strings.Repeat("m", 511), "000007.sst": strings.Repeat("s", 70_000),
+	"a/b": "", "a.c": "x", "a-d/e": strings.Repeat("y", 512), "CURRENT": "MANIFEST-000001\n",
+}
+
+func TestAnImageArrivesAsItWas(t *testing.T) {
+	_, raw := imageDir(t, sample)
+	dir, err := unpackTemp(t.TempDir(), bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	files, err := listImage(dir)
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[f.name] = string(b)
+	}
+	if diff := cmp.Diff(sample, got); diff != "" || err != nil {
+		t.Fatal(err, diff)
+	}
+}
+
+func TestADamagedOrCutImageIsRefusedAndLeavesNothing(t *testing.T) {
+	_, raw := imageDir(t, map[string]string{"x": "1234567", "y/z": "8"})
+	meta, err := verifyImage(bytes.NewReader(raw))
+	if err != nil || meta.Applied != 12 || meta.Term != 3 {
+		t.Fatal(meta, err)
+	}
+	parent := t.TempDir()
+	bad := map[string][]byte{"longer": append(bytes.Clone(raw), 0), "empty": nil}
+	for i := 0; i < len(raw); i += 37 {
+		bad["cut"] = raw[:i]
+		checkBadImages(t, parent, bad)
+	}
+	for _, word := range []string{"1234567", "x\x00", `"applied":12`, "  state/y/z"} {
+		i := bytes.Index(raw, []byte(word))
+		flipped := bytes.Clone(raw)
+		flipped[i] ^= 1
+		bad[word] = flipped
+	}
+	checkBadImages(t, parent, bad)
+}
+
+func checkBadImages(t *testing.T, parent string, bad map[string][]byte) {
+	t.Helper()
+	for name, b := range bad {
+		if _, err := unpackTemp(parent, bytes.NewReader(b)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, _ := os.ReadDir(parent); len(left) > 0 {
+		t.Fatal(left)
+	}
+}
+
+func FuzzImage(f *testing.F) {
+	_, raw := imageDir(f, map[string]string{"x": "1234567", "y/z": "8"})
+	f.Add(raw)
+	f.Add(raw[:1000])
+	f.Add(bytes.ReplaceAll(raw, []byte("state/y/z"), []byte("state/../")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		meta, err := verifyImage(bytes.NewReader(b))
+		if err == nil && meta.Format != imageFormat {
+			t.Fatal(meta)
+		}
+	})
+}
+
+func FuzzSealed(f *testing.F) {
+	f.Add([]byte(`{"format":1,"crc32c":"00000000","body":{"id":"x"}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var id identity
+		_ = openSealed("f", b, &id)
+	})
+}
+
+func FuzzVote(f *testing.F) {
+	f.Add([]byte("k"), sealVote([]byte("k"), []byte("value")))
+	f.Fuzz(func(t *testing.T, key, stored []byte) {
+		if v, err := openVote(key, stored); err == nil && !bytes.Equal(sealVote(key, v), stored) {
+			t.Fatalf("%q", stored)
+		}
+	})
+}
+
+func TestADamagedSnapshotIsAnErrorThatNamesIt(t *testing.T) {
+	dir, state := t.TempDir(), &memory{}
+	conf := lone(t, dir, state)
+	n := lead(t, conf)
+	propose(t, n.Node, "a")
+	if err := n.Node.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	newest, err := n.snaps.newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.stop(t)
+	path := filepath.Join(conf.snapshotDir(), newest.ID, snapshotFile)
+	flip(t, path, `"state_index":`, `"state_index":1`)
+	refused(t, lone(t, dir, state.afterCrash()), ErrCorrupt, path)
+}
+
+func TestOnlyTwoSnapshotsStayAndHalfOnesAreSwept(t *testing.T) {
+	dir, state := t.TempDir(), &memory{}
+	conf := lone(t, dir, state)
+	n := lead(t, conf)
+	for _, c := range numbered(0, 5) {
+		propose(t, n.Node, c)
+		if err := n.Node.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.stop(t)
+	if err := os.MkdirAll(filepath.Join(conf.snapshotDir(), "1-2-3"+tempSuffix), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n = lead(t, lone(t, dir, state))
+	n.stop(t)
+	left, err := os.ReadDir(conf.snapshotDir())
+	if err != nil || len(left) != snapshotsKept {
+		t.Fatal(left, err)
+	}
+}
+
+func TestRaftsLogIsReadableInSlog(t *testing.T) {
+	var out bytes.Buffer
+	l := newHCLog(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Named("x").With("peer", 7).Info("hello", "servers", hclog.Fmt("%d of %s", 3, "all"))
+	l.Debug("hidden")
+	if got := out.String(); !strings.Contains(got, `msg="raft: hello" peer=7 servers="3 of all"`) || strings.Contains(got, "hidden") {
+		t.Fatal(got)
+	}
+	if l.IsDebug() || !l.IsInfo() || l.GetLevel() != hclog.Info {
+		t.Fatal(l.GetLevel())
+	}
+}
+
+// authority signs certificates for 127.0.0.1.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t)}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true,
+		BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	a.cert = parse(t, tmpl, tmpl, a.key, a.key)
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func parse(t *testing.T, tmpl, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (a *authority) config(t *testing.T) *tls.Config {
+	t.Helper()
+	key := newKey(t)
+	leaf := parse(t, &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}, a.cert, key, a.key)
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return &tls.Config{RootCAs: pool, ClientCAs: pool,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
+}
+
+func TestRaftRunsOverMutualTLSAndOnlyOverIt(t *testing.T) {
+	ca := newAuthority(t)
+	s, err := ListenTLS("127.0.0.1:0", "", ca.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := &memory{}
+	conf := lone(t, t.TempDir(), state)
+	conf.Stream = s
+	conf.Bootstrap[0].Addr = s.Addr().String()
+	n := lead(t, conf)
+	propose(t, n.Node, "a")
+
+	stranger := newAuthority(t).config(t)
+	stranger.RootCAs = ca.config(t).RootCAs
+	if err := knock(s.Addr().String(), ca.config(t)); err != nil {
+		t.Fatalf("a peer: %v", err)
+	}
+	if err := knock(s.Addr().String(), stranger); err == nil {
+		t.Fatal("a stranger was let in")
+	}
+	old := ca.config(t)
+	old.MaxVersion = tls.VersionTLS12
+	if err := knock(s.Addr().String(), old); err == nil {
+		t.Fatal("TLS 1.2 was let in")
+	}
+}
+
+// knock connects and sends an unknown request, which a raft transport that has
+// let the caller in answers by closing in an orderly manner.
+func knock(addr string, conf *tls.Config) error {
+	c, err := tls.Dial("tcp", addr, conf)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte{0xff}); err != nil {
+		return err
+	}
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+func TestAListenerWithoutACAIsRefused(t *testing.T) {
+	if _, err := ListenTLS("127.0.0.1:0", "", &tls.Config{}); err == nil {
+		t.Fatal("no error")
+	}
+}
