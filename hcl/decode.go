@@ -124,10 +124,6 @@ func (s *spec) setRange(target reflect.Value, kind, name string, r Range) {
 }
 
 func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
-	if field.Type() == exprType {
-		field.Set(reflect.ValueOf(a.Expr))
-		return nil
-	}
 	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
 	return v.expression(a.Expr, field)
 }

@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"bytes"
+
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -10,6 +12,7 @@ import (
 const (
 	maxNesting   = 200
 	maxOperators = 2000
+	maxHeredocs  = 2000 // the lexer is quadratic in the heredocs that are left open
 )
 
 // level is an open bracket, quote or block: whether it is a brace, in which a
@@ -22,6 +25,10 @@ type level struct {
 // tooDeep reports source that nests deeper than maxNesting, or chains more
 // than maxOperators operators in one expression. It never recurses.
 func tooDeep(name string, src []byte) *Diagnostic {
+	if bytes.Count(src, []byte("<<")) > maxHeredocs {
+		start := Range{Filename: name, Start: hcl2.InitialPos, End: hcl2.InitialPos}
+		return Errorf(start, "too complex", "at most %d heredocs are allowed in a file", maxHeredocs)
+	}
 	tokens, _ := hclsyntax.LexConfig(src, name, hcl2.InitialPos)
 	stack := []level{{brace: true}}
 	for _, t := range tokens {

@@ -85,8 +85,10 @@
 //	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute; also attr_name_range, attr_value_range, label_range
 //
 // Field types: strings, booleans, numbers, slices and maps of these, pointers
-// to these, cty.Value, everything that implements ValueDecoder or
-// encoding.TextUnmarshaler, and slices and maps of those.
+// to these, time.Duration (as ParseDuration reads it), cty.Value, Expression,
+// everything that implements ValueDecoder or encoding.TextUnmarshaler, and
+// slices and maps of those. A map[string]Expression is a map that is written out,
+// whose keys are constants and differ and whose values are evaluated later.
 //
 // Everything else that a body holds is an error with a suggestion; all problems
 // of all blocks are reported together. Nothing in a configuration file makes

@@ -2,6 +2,7 @@ package hcl_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,17 @@ func TestBothSetsHaveTheSameFunctions(t *testing.T) {
 	a, b := hcl.Functions("."), hcl.ExpressionFunctions()
 	if len(a) != len(b) {
 		t.Errorf("%d and %d", len(a), len(b))
+	}
+}
+
+func TestReadmeListsEveryFunction(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range hcl.ExpressionFunctions() {
+		if text := string(readme); !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, "`"+name+"(") {
+			t.Errorf("%s() is not listed", name)
+		}
 	}
 }

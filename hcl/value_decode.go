@@ -4,7 +4,9 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"time"
 
+	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -42,6 +44,10 @@ func (d valueDecoder) fail(r Range, format string, args ...any) Diagnostics {
 // expression decodes expr; lists and maps that are written out are decoded
 // element by element, so that each error has the place of its element.
 func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnostics {
+	if field.Type() == exprType {
+		field.Set(reflect.ValueOf(expr))
+		return nil
+	}
 	if !special(field) {
 		switch e := expr.(type) {
 		case *hclsyntax.TupleConsExpr:
@@ -70,7 +76,7 @@ func isMap(field reflect.Value) bool {
 func special(field reflect.Value) bool {
 	p := reflect.New(field.Type()).Interface()
 	switch p.(type) {
-	case ValueDecoder, encoding.TextUnmarshaler, *cty.Value:
+	case ValueDecoder, encoding.TextUnmarshaler, *cty.Value, *time.Duration:
 		return true
 	}
 	return false
@@ -130,6 +136,10 @@ func objectKey(expr Expression, ctx *EvalContext, first map[string]Range) (strin
 
 // value decodes v, which is written at r.
 func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnostics {
+	if field.Type() == exprType {
+		field.Set(reflect.ValueOf(hcl2.StaticExpr(v, r)))
+		return nil
+	}
 	bare, marks := v.Unmark()
 	if bare.IsNull() {
 		return d.null(r, field)
@@ -143,6 +153,11 @@ func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnosti
 	case *cty.Value:
 		*target = v
 		return nil
+	case *time.Duration:
+		var length Duration
+		err := length.DecodeHCL(v, r)
+		*target = length.Duration
+		return d.check(r, err)
 	case encoding.TextUnmarshaler:
 		return d.text(v, r, target)
 	}
