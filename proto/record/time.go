@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -50,31 +49,34 @@ func (t Time) String() string {
 	return string(t.Append(nil))
 }
 
-// Append appends the text of [Time.String] for a present t.
+// Append appends the text of [Time.String] for a present t within [MinTime] and
+// [MaxTime].
 func (t Time) Append(b []byte) []byte {
-	b = t.Std().AppendFormat(b, "2006-01-02T15:04:05")
-	micro := int64(t) % int64(Second)
-	if micro < 0 {
-		micro += int64(Second)
-	}
+	days, rest := divide(int64(t), int64(Day))
+	seconds, micro := divide(rest, int64(Second))
+	year, month, day := civil(days)
+	b = appendDigits(b, year, 4)
+	b = appendDigits(append(b, '-'), month, 2)
+	b = appendDigits(append(b, '-'), day, 2)
+	b = appendDigits(append(b, 'T'), seconds/3600, 2)
+	b = appendDigits(append(b, ':'), seconds/60%60, 2)
+	b = appendDigits(append(b, ':'), seconds%60, 2)
 	switch {
 	case micro == 0:
 	case micro%1000 == 0:
-		b = appendFraction(b, micro/1000, 3)
+		b = appendDigits(append(b, '.'), micro/1000, 3)
 	default:
-		b = appendFraction(b, micro, 6)
+		b = appendDigits(append(b, '.'), micro, 6)
 	}
 	return append(b, 'Z')
 }
 
-func appendFraction(b []byte, v int64, digits int) []byte {
-	b = append(b, '.')
-	for i := digits - 1; i >= 0; i-- {
-		d := v
-		for range i {
-			d /= 10
-		}
-		b = append(b, byte('0'+d%10))
+func appendDigits(b []byte, v int64, digits int) []byte {
+	b = append(b, "000000"[:digits]...)
+	for i := len(b) - 1; digits > 0; digits-- {
+		b[i] = byte('0' + v%10)
+		v /= 10
+		i--
 	}
 	return b
 }
@@ -91,23 +93,25 @@ func FromStd(t time.Time) Time {
 var ErrTime = errors.New("not an RFC 3339 time")
 
 // ParseTime reads an RFC 3339 time as AUDITOR does: any UTC offset, which is
-// mandatory, and 'T', 't' or a space before the hour. Digits beyond the
-// microsecond are cut off. The error wraps [ErrTime].
+// mandatory and whose colon is not, and 'T', 't' or a space before the hour.
+// Digits beyond the microsecond are cut off, and a leap second is the first
+// second of the next minute. The error wraps [ErrTime].
 func ParseTime(s string) (Time, error) {
-	text := s
-	if len(s) > 10 && (s[10] == ' ' || s[10] == 't') {
-		text = s[:10] + "T" + s[11:]
+	t, ok := parseTime(s)
+	if !ok {
+		return None, fmt.Errorf("%q is %w: want for example 2026-11-21T08:15:00Z", excerpt(s), ErrTime)
 	}
-	if strings.HasSuffix(text, "z") {
-		text = text[:len(text)-1] + "Z"
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return None, fmt.Errorf("%q is %w: want for example 2026-11-21T08:15:00Z", s, ErrTime)
-	}
-	v := Time(t.UnixMicro())
-	if v < MinTime || v > MaxTime {
+	if t < MinTime || t > MaxTime {
 		return None, fmt.Errorf("%q is %w between the years 0 and 9999", s, ErrTime)
 	}
-	return v, nil
+	return t, nil
+}
+
+// excerpt is the begin of a text that is too long for a message.
+func excerpt(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
 }

@@ -76,10 +76,23 @@ func ValidateName(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return "is blank"
 	}
-	if len(s) > MaxGraphemes && uniseg.GraphemeClusterCount(s) > MaxGraphemes {
+	if len(s) > MaxGraphemes && tooLong(s) {
 		return fmt.Sprintf("is longer than %d characters", MaxGraphemes)
 	}
 	return ""
+}
+
+// tooLong reports whether s has more than [MaxGraphemes] grapheme clusters, and
+// looks no further than that.
+func tooLong(s string) bool {
+	state := -1
+	for range MaxGraphemes {
+		_, s, _, state = uniseg.FirstGraphemeClusterInString(s, state)
+		if s == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // plain is the quick answer for nearly every name: short, printable ASCII with

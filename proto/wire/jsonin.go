@@ -1,0 +1,592 @@
+package wire
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// DecodeAdd reads the body of AUDITOR's POST /record. The record is valid. The
+// error is a *[JSONError].
+func DecodeAdd(body []byte) (record.Record, error) {
+	var r record.Record
+	if err := decodeOne(body, shapeAdd, &r); err != nil {
+		return record.Record{}, err
+	}
+	return r, nil
+}
+
+// DecodeAdds reads the body of AUDITOR's POST /records and yields its records,
+// each valid, one by one. It does not look for ids that come twice. The error is
+// that of yield, which ends the reading, or a *[JSONError]: then records before
+// the bad one were yielded, and it is the caller's to forget them.
+func DecodeAdds(body []byte, yield func(record.Record) error) error {
+	in := jsonReader{scanner: scanner{b: body}}
+	if err := in.open('[', "a sequence"); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		more, err := in.element(i == 0)
+		if err == nil && !more {
+			err = in.end()
+		}
+		if err != nil {
+			return err
+		}
+		if !more {
+			return nil
+		}
+		var r record.Record
+		if err := in.valid(shapeAdd, &r); err != nil {
+			return err.in("[%d]", i)
+		}
+		if err := yield(r); err != nil {
+			return err
+		}
+	}
+}
+
+// DecodeUpdate reads the body of AUDITOR's PUT /record. Components must be there,
+// and everything else may be; it is checked and forgotten. The error is a
+// *[JSONError].
+func DecodeUpdate(body []byte) (id string, stop record.Time, err error) {
+	var r record.Record
+	if err := decodeOne(body, shapeUpdate, &r); err != nil {
+		return "", record.None, err
+	}
+	return r.ID, r.Stop, nil
+}
+
+// DecodeRecordJSON reads a record as a server gives it: the fields of AUDITOR,
+// and those of /v1 where they are there. Components may be null. The error is a
+// *[JSONError].
+func DecodeRecordJSON(body []byte) (record.Record, error) {
+	var r record.Record
+	if err := decodeOne(body, shapeStored, &r); err != nil {
+		return record.Record{}, err
+	}
+	return r, nil
+}
+
+// decodeOne returns an error, not a *JSONError, so that none is nil.
+func decodeOne(body []byte, want shape, r *record.Record) error {
+	in := jsonReader{scanner: scanner{b: body}}
+	err := in.valid(want, r)
+	if err == nil {
+		err = in.end()
+	}
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// shape is which of the three JSON objects is read.
+type shape uint8
+
+const (
+	shapeAdd    shape = iota // RecordAdd
+	shapeUpdate              // RecordUpdate
+	shapeStored              // Record, also of /v1
+)
+
+// jsonReader reads records. Lists are cut from the slabs of a Decoder.
+type jsonReader struct {
+	scanner
+	Decoder
+	careful bool // names are checked where they are read
+	parts   int  // keys, values, components and scores of the record
+}
+
+// valid reads a record and validates it. Names are checked when all is read,
+// which is quick; when one is bad, the record is read again with care, which
+// finds its place.
+func (in *jsonReader) valid(want shape, r *record.Record) *JSONError {
+	from := in.i
+	if err := in.record(want, r); err != nil {
+		return err
+	}
+	bad := r.Validate()
+	if bad == nil {
+		return nil
+	}
+	end := in.i
+	in.i, in.careful = from, true
+	if err := in.record(want, r); err != nil {
+		return err
+	}
+	in.i = end
+	err := in.fail("%s", bad.Error())
+	if field := (*record.FieldError)(nil); errors.As(bad, &field) {
+		err.Message, err.Path = field.Problem, field.Field
+	}
+	return err
+}
+
+// The fields of a record that were seen.
+const (
+	seenID = 1 << iota
+	seenMeta
+	seenComponents
+	seenStart
+	seenStop
+	seenSubmit
+	seenState
+	seenCode
+	seenSignal
+)
+
+func (in *jsonReader) record(want shape, r *record.Record) *JSONError {
+	*r = record.Record{Stop: record.None, Submit: record.None}
+	in.drop()
+	in.parts = 0
+	if err := in.open('{', "struct RecordAdd"); err != nil {
+		return err
+	}
+	seen := 0
+	for first := true; ; first = false {
+		key, more, err := in.key(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return in.complete(want, seen)
+		}
+		if err := in.field(want, key, &seen, r); err != nil {
+			return err
+		}
+	}
+}
+
+// complete names the first field that is missing.
+func (in *jsonReader) complete(want shape, seen int) *JSONError {
+	switch {
+	case seen&seenID == 0:
+		return in.missing("record_id")
+	case seen&seenComponents == 0 && want != shapeStored:
+		return in.missing("components")
+	case seen&seenStart == 0 && want != shapeUpdate:
+		return in.missing("start_time")
+	case seen&seenStop == 0 && want == shapeUpdate:
+		return in.missing("stop_time")
+	}
+	return nil
+}
+
+func (in *jsonReader) missing(field string) *JSONError {
+	return in.fail("missing field `%s`", field)
+}
+
+// field reads the value of a key.
+func (in *jsonReader) field(want shape, key string, seen *int, r *record.Record) (err *JSONError) {
+	bit := fieldBit(want, key)
+	if bit == 0 {
+		return in.skip(2)
+	}
+	if *seen&bit != 0 {
+		return in.fail("duplicate field `%s`", key)
+	}
+	*seen |= bit
+	switch bit {
+	case seenID:
+		r.ID, err = in.name()
+	case seenMeta:
+		r.Meta, err = in.meta()
+	case seenComponents:
+		r.Components, err = in.list(want)
+	case seenStart:
+		r.Start, err = in.time(want == shapeUpdate)
+	case seenStop:
+		r.Stop, err = in.time(want != shapeUpdate)
+	default:
+		err = in.runEnd(bit, r)
+	}
+	if err != nil {
+		return err.in("%s", key)
+	}
+	return nil
+}
+
+// fieldBit returns zero for a key that the shape ignores.
+func fieldBit(want shape, key string) int {
+	switch key {
+	case "record_id":
+		return seenID
+	case "meta":
+		return seenMeta
+	case "components":
+		return seenComponents
+	case "start_time":
+		return seenStart
+	case "stop_time":
+		return seenStop
+	}
+	if want != shapeStored {
+		return 0
+	}
+	switch key {
+	case "submit_time":
+		return seenSubmit
+	case "state":
+		return seenState
+	case "exit_code":
+		return seenCode
+	case "exit_signal":
+		return seenSignal
+	}
+	return 0
+}
+
+// runEnd reads what /v1 adds.
+func (in *jsonReader) runEnd(bit int, r *record.Record) (err *JSONError) {
+	switch {
+	case bit == seenSubmit:
+		r.Submit, err = in.time(true)
+	case in.null():
+	case bit == seenState:
+		r.State, err = in.name()
+	case bit == seenCode:
+		r.Exit.Known = true
+		r.Exit.Code, err = in.int32()
+	case bit == seenSignal:
+		r.Exit.Known = true
+		r.Exit.Signal, err = in.int32()
+	}
+	return err
+}
+
+func (in *jsonReader) int32() (int32, *JSONError) {
+	v, err := in.whole("i32")
+	if err == nil && int64(int32(v)) != v {
+		err = in.failValue("invalid value: integer `%d`, expected i32", v)
+	}
+	return int32(v), err
+}
+
+// name reads a string that must be a ValidName.
+func (in *jsonReader) name() (string, *JSONError) {
+	s, err := in.text()
+	if err != nil || !in.careful {
+		return s, err
+	}
+	if record.ValidateName(s) != "" {
+		return "", in.failValue("Parsing '%s' failed", excerpt(s))
+	}
+	return s, nil
+}
+
+// count notes one more part and refuses more than any record can have.
+func (in *jsonReader) count() *JSONError {
+	const most = record.MaxSize / 12
+	if in.parts++; in.parts > most {
+		return in.fail("record is larger than %d bytes", record.MaxSize)
+	}
+	return nil
+}
+
+// time reads an RFC 3339 time, or null where it may be absent.
+func (in *jsonReader) time(optional bool) (record.Time, *JSONError) {
+	if optional && in.null() {
+		return record.None, nil
+	}
+	if in.space() != '"' {
+		return record.None, in.wrongType("an RFC 3339 formatted date and time string")
+	}
+	s, err := in.text()
+	if err != nil {
+		return record.None, err
+	}
+	t, bad := record.ParseTime(s)
+	if bad != nil {
+		return record.None, in.failValue("%s", bad.Error())
+	}
+	return t, nil
+}
+
+// meta reads the object of lists, or null, and sorts it.
+func (in *jsonReader) meta() (record.Meta, *JSONError) {
+	if in.null() {
+		return nil, nil
+	}
+	if err := in.open('{', "a map"); err != nil {
+		return nil, err
+	}
+	sorted, last := true, ""
+	for first := true; ; first = false {
+		key, more, err := in.key(first)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return in.sorted(sorted)
+		}
+		sorted = sorted && (first || last < key)
+		last = key
+		if err := in.metaEntry(key); err != nil {
+			return nil, err.in("[%q]", excerpt(key))
+		}
+	}
+}
+
+func (in *jsonReader) metaEntry(key string) *JSONError {
+	if in.careful && record.ValidateName(key) != "" {
+		return in.failValue("Parsing '%s' failed", excerpt(key))
+	}
+	if err := in.count(); err != nil {
+		return err
+	}
+	if err := in.open('[', "a sequence"); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		more, err := in.element(i == 0)
+		if err != nil {
+			return err
+		}
+		if !more {
+			in.metas.add(record.MetaEntry{Key: key, Values: in.values.take()})
+			return nil
+		}
+		value, err := in.name()
+		if err == nil {
+			err = in.count()
+		}
+		if err != nil {
+			return err.in("[%d]", i)
+		}
+		in.values.add(value)
+	}
+}
+
+// sorted hands out the meta that was built.
+func (in *jsonReader) sorted(already bool) (record.Meta, *JSONError) {
+	m := record.Meta(in.metas.take())
+	if m == nil {
+		return record.Meta{}, nil
+	}
+	if already {
+		return m, nil
+	}
+	slices.SortFunc(m, func(a, b record.MetaEntry) int { return strings.Compare(a.Key, b.Key) })
+	for i := 1; i < len(m); i++ {
+		if m[i].Key == m[i-1].Key {
+			return nil, in.fail("duplicate field `%s`", excerpt(m[i].Key))
+		}
+	}
+	return m, nil
+}
+
+// list reads the components.
+func (in *jsonReader) list(want shape) ([]record.Component, *JSONError) {
+	if want == shapeStored && in.null() {
+		return nil, nil
+	}
+	if err := in.open('[', "a sequence"); err != nil {
+		return nil, err
+	}
+	for i := 0; ; i++ {
+		more, err := in.element(i == 0)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return in.components.take(), nil
+		}
+		var c record.Component
+		if err := in.component(want, &c); err != nil {
+			return nil, err.in("[%d]", i)
+		}
+		in.components.add(c)
+	}
+}
+
+// The fields of a component and of a score that were seen.
+const (
+	seenName = 1 << iota
+	seenAmount
+	seenScores
+	seenKind
+	seenValue
+)
+
+func (in *jsonReader) component(want shape, c *record.Component) *JSONError {
+	if err := in.count(); err != nil {
+		return err
+	}
+	if err := in.open('{', "struct Component"); err != nil {
+		return err
+	}
+	seen := 0
+	for first := true; ; first = false {
+		key, more, err := in.key(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return in.completeComponent(seen)
+		}
+		if err := in.componentField(want, key, &seen, c); err != nil {
+			return err
+		}
+	}
+}
+
+func (in *jsonReader) completeComponent(seen int) *JSONError {
+	switch {
+	case seen&seenName == 0:
+		return in.missing("name")
+	case seen&seenAmount == 0:
+		return in.missing("amount")
+	case seen&seenScores == 0:
+		return in.missing("scores")
+	}
+	return nil
+}
+
+func (in *jsonReader) componentField(want shape, key string, seen *int, c *record.Component) (err *JSONError) {
+	bit := componentBit(want, key)
+	if bit == 0 {
+		return in.skip(4)
+	}
+	if *seen&bit != 0 {
+		return in.fail("duplicate field `%s`", key)
+	}
+	*seen |= bit
+	switch bit {
+	case seenName:
+		c.Name, err = in.name()
+	case seenAmount:
+		c.Amount, err = in.amount()
+	case seenScores:
+		c.Scores, err = in.scoreList()
+	case seenKind:
+		c.Kind, err = in.kind()
+	}
+	if err != nil {
+		return err.in("%s", key)
+	}
+	return nil
+}
+
+func componentBit(want shape, key string) int {
+	switch {
+	case key == "name":
+		return seenName
+	case key == "amount":
+		return seenAmount
+	case key == "scores":
+		return seenScores
+	case key == "kind" && want == shapeStored:
+		return seenKind
+	}
+	return 0
+}
+
+func (in *jsonReader) amount() (int64, *JSONError) {
+	v, err := in.whole("i64")
+	if err == nil && v < 0 {
+		err = in.failValue("Parsing '%d' failed.", v)
+	}
+	return v, err
+}
+
+func (in *jsonReader) kind() (record.Kind, *JSONError) {
+	s, err := in.text()
+	if err != nil {
+		return 0, err
+	}
+	switch s {
+	case "rate":
+		return record.Rate, nil
+	case "total":
+		return record.Total, nil
+	}
+	return 0, in.failValue("unknown variant `%s`, expected `rate` or `total`", excerpt(s))
+}
+
+func (in *jsonReader) scoreList() ([]record.Score, *JSONError) {
+	if err := in.open('[', "a sequence"); err != nil {
+		return nil, err
+	}
+	for i := 0; ; i++ {
+		more, err := in.element(i == 0)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return in.scores.take(), nil
+		}
+		var score record.Score
+		if err := in.score(&score); err != nil {
+			return nil, err.in("[%d]", i)
+		}
+		in.scores.add(score)
+	}
+}
+
+func (in *jsonReader) score(score *record.Score) *JSONError {
+	if err := in.count(); err != nil {
+		return err
+	}
+	if err := in.open('{', "struct Score"); err != nil {
+		return err
+	}
+	seen := 0
+	for first := true; ; first = false {
+		key, more, err := in.key(first)
+		switch {
+		case err != nil:
+			return err
+		case !more && seen&seenName == 0:
+			return in.missing("name")
+		case !more && seen&seenValue == 0:
+			return in.missing("value")
+		case !more:
+			return nil
+		}
+		if err := in.scoreField(key, &seen, score); err != nil {
+			return err
+		}
+	}
+}
+
+func (in *jsonReader) scoreField(key string, seen *int, score *record.Score) (err *JSONError) {
+	bit := scoreBit(key)
+	if bit == 0 {
+		return in.skip(6)
+	}
+	if *seen&bit != 0 {
+		return in.fail("duplicate field `%s`", key)
+	}
+	*seen |= bit
+	if bit == seenName {
+		score.Name, err = in.name()
+	} else {
+		score.Value, err = in.scoreValue()
+	}
+	if err != nil {
+		return err.in("%s", key)
+	}
+	return nil
+}
+
+func scoreBit(key string) int {
+	switch key {
+	case "name":
+		return seenName
+	case "value":
+		return seenValue
+	}
+	return 0
+}
+
+// scoreValue reads the value of a score, where -0 is 0.
+func (in *jsonReader) scoreValue() (float64, *JSONError) {
+	v, err := in.float()
+	if err == nil && v < 0 {
+		err = in.failValue("Parsing '%v' failed.", v)
+	}
+	return v + 0, err
+}
