@@ -9,7 +9,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
 // maxExponent bounds numbers that come from text: a little beyond float64.
@@ -29,6 +28,9 @@ func toNumberFunction() function.Function {
 		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true}},
 		Type:   function.StaticReturnType(cty.Number),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if a := args[0]; a.Type() == cty.String && !a.IsNull() && len(a.AsString()) > maxDigits {
+				return cty.NilVal, errUnbounded()
+			}
 			v, err := convert.Convert(args[0], cty.Number)
 			if err != nil {
 				return cty.NilVal, fmt.Errorf("expected a number, or text that reads as one, not %s", friendly(args[0].Type()))
@@ -37,28 +39,6 @@ func toNumberFunction() function.Function {
 				return cty.NilVal, errUnbounded()
 			}
 			return v, nil
-		},
-	})
-}
-
-// jsonDecodeFunction is jsondecode(), which refuses numbers beyond any use.
-func jsonDecodeFunction() function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "text", Type: cty.String}},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			return stdlib.JSONDecodeFunc.ReturnTypeForValues(args)
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			v, err := stdlib.JSONDecode(args[0])
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return v, cty.Walk(v, func(_ cty.Path, x cty.Value) (bool, error) {
-				if x.Type() == cty.Number && !x.IsNull() && !bounded(x.AsBigFloat()) {
-					return false, errUnbounded()
-				}
-				return true, nil
-			})
 		},
 	})
 }

@@ -3,6 +3,7 @@ package hcl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -21,8 +22,11 @@ import (
 // even. Negative amounts and more than 8 EiB are errors.
 func ParseBytes(s string) (int64, error) {
 	number, unit, rest := cutUnit(strings.TrimSpace(s))
-	value, ok := decimal(number)
 	power, known := bytesPower(strings.TrimSpace(unit))
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil && known && rest == "" && n <= math.MaxInt64>>(10*power) {
+		return n << (10 * power), nil
+	}
+	value, ok := decimal(number)
 	if !ok || !known || rest != "" {
 		return 0, fmt.Errorf("%q is not an amount of memory; expected something like \"16G\", \"16GiB\" or \"2000M\"", clip(s))
 	}
@@ -58,6 +62,9 @@ func bytesPower(unit string) (int, bool) {
 // below 24 or 60. It is exact to the nanosecond.
 func ParseSeconds(s string) (time.Duration, error) {
 	text := strings.TrimSpace(s)
+	if d, ok := quickClock(text); ok {
+		return d, nil
+	}
 	nanos, err := secondsOf(text)
 	if err != nil {
 		return 0, err
@@ -67,6 +74,63 @@ func ParseSeconds(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
 	}
 	return time.Duration(n.Int64()), nil
+}
+
+// quickClock reads what sacct prints most, [D-]HH:MM:SS and MM:SS with at most
+// nine decimals, without big numbers. All else is left to secondsOf.
+func quickClock(s string) (time.Duration, bool) {
+	days, clock, dashed := strings.Cut(s, "-")
+	if !dashed {
+		days, clock = "0", s
+	}
+	clock, fraction, _ := strings.Cut(clock, ".")
+	hours, rest, ok := strings.Cut(clock, ":")
+	minutes, seconds, long := strings.Cut(rest, ":")
+	if !long {
+		hours, minutes, seconds = "0", hours, rest
+	}
+	if !ok || dashed && !long || strings.HasSuffix(s, ".") {
+		return 0, false
+	}
+	var total, field int64
+	for _, f := range []struct {
+		text  string
+		scale int64
+		limit int64
+	}{{days, 24, 99999}, {hours, 60, limitOf(dashed, 24)}, {minutes, 60, limitOf(long, 60)}, {seconds, 1, 60}} {
+		if field, ok = digits(f.text, 5); !ok || field >= f.limit {
+			return 0, false
+		}
+		total = (total + field) * f.scale
+	}
+	if fraction == "" {
+		return time.Duration(total) * time.Second, true
+	}
+	nanos, ok := digits((fraction + "00000000")[:max(9, len(fraction))], 9)
+	return time.Duration(total)*time.Second + time.Duration(nanos), ok
+}
+
+// limitOf is the limit of a field: that of a leading one is only that it is short.
+func limitOf(follows bool, limit int64) int64 {
+	if follows {
+		return limit
+	}
+	return 99999
+}
+
+// digits reads 1 to n decimal digits.
+func digits(s string, n int) (int64, bool) {
+	if s == "" || len(s) > n {
+		return 0, false
+	}
+	var v int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		v = v*10 + int64(s[i]-'0')
+	}
+	return v, true
 }
 
 func secondsOf(s string) (*big.Rat, error) {
