@@ -1,0 +1,337 @@
+package store
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+func (c *IngestCommand) apply(t *tx) (any, error) {
+	t.now = c.Now
+	key := textKey(tableCursor, c.Agent)
+	cursor, err := t.cursor(c.Agent, key)
+	if err != nil {
+		return nil, err
+	}
+	if !cursor.continues(c) {
+		return IngestResult{Cursor: cursor}, nil
+	}
+	if err := t.ingest(c); err != nil {
+		return nil, err
+	}
+	cursor.advance(c)
+	result := IngestResult{Accepted: true, Cursor: cursor, Counts: t.total()}
+	return result, t.put(key, cursor.encode())
+}
+
+func (t *tx) cursor(agent string, key []byte) (Cursor, error) {
+	b, err := t.get(key)
+	if err != nil || b == nil {
+		return Cursor{Agent: agent}, err
+	}
+	return decodeCursor(agent, b)
+}
+
+func (t *tx) ingest(c *IngestCommand) error {
+	if len(c.Rows) > 0 {
+		if err := t.ingestRows(c); err != nil {
+			return err
+		}
+	}
+	for i := range c.Writes {
+		if err := t.ingestWrite(c.Agent, &c.Writes[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.Quarantine {
+		if err := t.quarantine(&c.Quarantine[i]); err != nil {
+			return err
+		}
+	}
+	return t.ingestTalk(c)
+}
+
+// ingestTalk takes in what is neither a write nor a failure.
+func (t *tx) ingestTalk(c *IngestCommand) error {
+	for i := range c.Settles {
+		if err := t.put(quarantineKey(c.Settles[i].Source, c.Settles[i].ID), nil); err != nil {
+			return err
+		}
+	}
+	for i := range c.Gaps {
+		if err := t.gap(&c.Gaps[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.Facts {
+		if err := t.fact(&c.Facts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sourceOf is whose counters a write moves: what was pushed to an agent counts
+// for that agent.
+func sourceOf(agent string, o record.Origin) record.Origin {
+	if o.IsPushed() {
+		return record.Origin{Agent: agent}
+	}
+	return o
+}
+
+func (t *tx) ingestRows(c *IngestCommand) error {
+	batch, err := columns.ParseBatch(c.Rows)
+	if err != nil {
+		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
+	}
+	p := &part{batch: batch, taken: make([]int32, 0, batch.Len())}
+	t.parts = append(t.parts, p)
+	check := newRowChecker(c.Agent)
+	for i := range batch.Len() {
+		if err := t.ingestRow(p, i, check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ingestRow adds row i of the part, or merges it when its id is known.
+func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
+	row := p.batch.Row(i)
+	if problem := check.row(&row); problem != nil {
+		return t.refuse(sourceOf(check.agent, check.origin(&row)), &row.Record, problem)
+	}
+	h := hashText(row.Record.ID)
+	if !t.s.filter.has(h) {
+		t.takeFresh(p, i, h)
+		t.count(check.source).outcome(record.Added)
+		return nil
+	}
+	body := row.Record
+	return t.merge(check.source, record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
+}
+
+// takeFresh adds row i of the last part, whose id nobody has heard of.
+func (t *tx) takeFresh(p *part, i int, hash uint64) {
+	t.s.filter.add(hash)
+	t.fresh.add(hash, len(t.parts)-1, i)
+	p.taken = append(p.taken, int32(i))
+}
+
+func (t *tx) merge(source record.Origin, w record.Write) error {
+	sl, err := t.slot(w.ID)
+	if err != nil {
+		return err
+	}
+	t.count(source).outcome(sl.entry.Merge(w))
+	return nil
+}
+
+func (t *tx) ingestWrite(agent string, w *record.Write) error {
+	source := sourceOf(agent, w.Origin)
+	if !mayWrite(agent, w.Origin) {
+		source = sourceOf(agent, record.Pushed)
+	}
+	if problem := checkWrite(agent, w); problem != nil {
+		r := w.Record
+		if r == nil {
+			r = &record.Record{ID: w.ID, Start: record.None, Stop: w.Stop, Submit: record.None}
+		}
+		return t.refuse(source, r, problem)
+	}
+	return t.merge(source, *w)
+}
+
+// rowChecker checks the rows of one batch. Metas and components that many rows
+// share are checked once.
+type rowChecker struct {
+	agent  string
+	last   record.Origin
+	source record.Origin // of the last row
+	known  map[*record.MetaEntry]bool
+}
+
+func newRowChecker(agent string) *rowChecker {
+	return &rowChecker{agent: agent, source: sourceOf(agent, record.Pushed), known: map[*record.MetaEntry]bool{}}
+}
+
+// origin returns the row's origin when the agent may speak for it, else the
+// agent's pushes.
+func (c *rowChecker) origin(row *columns.Row) record.Origin {
+	if mayWrite(c.agent, row.Origin) {
+		return row.Origin
+	}
+	return record.Pushed
+}
+
+func (c *rowChecker) row(row *columns.Row) error {
+	if row.Origin != c.last {
+		c.last, c.source = row.Origin, sourceOf(c.agent, row.Origin)
+	}
+	if err := checkWho(c.agent, row.Origin, row.Rank, row.Version); err != nil {
+		return err
+	}
+	if row.Tombstone || row.Stop != record.None {
+		return fieldError(row.Record.ID, "record", "is no plain record")
+	}
+	return c.valid(&row.Record)
+}
+
+// valid is Validate, but of a meta that the batch shares only once.
+func (c *rowChecker) valid(r *record.Record) error {
+	if len(r.Meta) == 0 || !c.known[&r.Meta[0]] {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		if len(r.Meta) > 0 {
+			c.known[&r.Meta[0]] = true
+		}
+		return nil
+	}
+	bare := *r
+	bare.Meta = nil
+	return bare.Validate()
+}
+
+func mayWrite(agent string, o record.Origin) bool { return o.IsPushed() || o.Agent == agent }
+
+func checkWho(agent string, o record.Origin, rank record.Rank, v record.Version) error {
+	switch {
+	case !mayWrite(agent, o):
+		return fieldError("", "origin", fmt.Sprintf("%s is not a source of agent %s", o, agent))
+	case !rank.Valid():
+		return fieldError("", "rank", fmt.Sprintf("%d is no rank", rank))
+	case v.Observed <= 0:
+		return fieldError("", "observed", "is missing")
+	}
+	return nil
+}
+
+func checkWrite(agent string, w *record.Write) error {
+	if err := checkWho(agent, w.Origin, w.Rank, w.Version); err != nil {
+		return err
+	}
+	if err := record.ValidateID(w.ID); err != nil {
+		return err
+	}
+	switch {
+	case w.Op == record.OpPut && w.Record != nil:
+		return w.Record.Validate()
+	case w.Op == record.OpStop && w.Origin.IsPushed():
+		return checkStop(w.ID, w.Stop)
+	case w.Op == record.OpWithdraw:
+		return nil
+	}
+	return fieldError(w.ID, "op", fmt.Sprintf("%d is no operation of this origin", w.Op))
+}
+
+func checkStop(id string, stop record.Time) error {
+	if stop < record.MinTime || stop > record.MaxTime {
+		return fieldError(id, "stop_time", "is missing or outside the years 0 to 9999")
+	}
+	return nil
+}
+
+func fieldError(id, field, problem string) error {
+	return &record.FieldError{ID: id, Field: field, Problem: problem}
+}
+
+// refuse puts a record that is not valid into quarantine, under an id that is
+// the same whenever it comes again.
+func (t *tx) refuse(source record.Origin, r *record.Record, problem error) error {
+	digest := r.Digest()
+	return t.quarantine(&Quarantined{Source: source, ID: "apply-" + hex.EncodeToString(digest[:]), Reason: "validation",
+		Message: clean(problem.Error()), RecordID: clean(r.ID), Raw: rawRecord(r)})
+}
+
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func rawRecord(r *record.Record) []byte {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		raw = fmt.Appendf(nil, "%+v", *r)
+	}
+	return raw[:min(len(raw), maxRaw)]
+}
+
+// maxRaw bounds the raw input of a quarantined job, in bytes.
+const maxRaw = 64 << 10
+
+// quarantine keeps a job that gave no record, and counts it as one write.
+func (t *tx) quarantine(q *Quarantined) error {
+	t.count(q.Source).quarantined()
+	key := quarantineKey(q.Source, q.ID)
+	old, err := t.get(key)
+	if err != nil {
+		return err
+	}
+	item := *q
+	item.First, item.Last, item.Count = t.now, t.now, 1
+	if old != nil {
+		before, err := decodeQuarantined(old)
+		if err != nil {
+			return err
+		}
+		item.First, item.Count = before.First, before.Count+1
+	}
+	return t.put(key, encodeQuarantined(&item))
+}
+
+const smallFormat = 1
+
+func encodeQuarantined(q *Quarantined) []byte {
+	e := encoder{b: []byte{smallFormat}}
+	e.quarantined(q)
+	return e.b
+}
+
+func decodeQuarantined(b []byte) (Quarantined, error) {
+	d := decoder{b: b}
+	d.format(smallFormat)
+	q := d.quarantined()
+	return q, d.end("quarantined job")
+}
+
+// gap keeps a gap; the same one again changes nothing.
+func (t *tx) gap(g *Gap) error {
+	key := gapKey(g)
+	old, err := t.get(key)
+	if err != nil || old != nil {
+		return err
+	}
+	e := encoder{b: []byte{smallFormat}}
+	item := *g
+	item.Noticed = t.now
+	e.gap(&item)
+	return t.put(key, e.b)
+}
+
+// fact keeps a fact, unless a newer one is there.
+func (t *tx) fact(f *Fact) error {
+	key := factKey(f)
+	old, err := t.get(key)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		before, err := decodeFact(old)
+		if err != nil || before.At > f.At {
+			return err
+		}
+	}
+	e := encoder{b: []byte{smallFormat}}
+	e.fact(f)
+	return t.put(key, e.b)
+}
+
+func decodeFact(b []byte) (Fact, error) {
+	d := decoder{b: b}
+	d.format(smallFormat)
+	f := d.fact()
+	return f, d.end("fact")
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// applierBlocks is how many decoded blocks the applier keeps: agents send what
+// they have sent before in order.
+const applierBlocks = 16
+
+// blockCache keeps the last few decoded blocks. It belongs to one goroutine.
+type blockCache struct {
+	dict  *columns.Dict
+	max   int
+	held  map[uint64]*columns.Block
+	order []uint64 // oldest first
+}
+
+func newBlockCache(dict *columns.Dict, max int) *blockCache {
+	return &blockCache{dict: dict, max: max, held: map[uint64]*columns.Block{}}
+}
+
+func (c *blockCache) get(r pebble.Reader, z *zone) (*columns.Block, error) {
+	if b, ok := c.held[z.First]; ok {
+		return b, nil
+	}
+	b, err := readBlock(r, z, c.dict)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.order) >= c.max {
+		c.drop(c.order[0])
+	}
+	c.held[z.First] = b
+	c.order = append(c.order, z.First)
+	return b, nil
+}
+
+func (c *blockCache) drop(first uint64) {
+	delete(c.held, first)
+	c.order = slices.DeleteFunc(c.order, func(v uint64) bool { return v == first })
+}
+
+func readBlock(r pebble.Reader, z *zone, dict *columns.Dict) (*columns.Block, error) {
+	data, ok, err := get(r, seqKey(tableBlock, z.First))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: block %d is missing", ErrCorrupt, z.First)
+	}
+	b, err := columns.DecodeBlock(data, dict)
+	if err != nil {
+		return nil, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
+	}
+	return b, nil
+}
+
+// blockRow returns the row of that number.
+func blockRow(b *columns.Block, seq uint64) (*columns.Row, error) {
+	i, ok, err := b.Find(seq)
+	if err == nil && !ok {
+		err = fmt.Errorf("row %d is not in its block", seq)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	row, err := b.Row(i)
+	if err != nil {
+		return nil, fmt.Errorf("%w: row %d: %w", ErrCorrupt, seq, err)
+	}
+	return &row, nil
+}
+
+// readMask returns the superseded rows of a block as a mask of the caller's own.
+func readMask(r pebble.Reader, z *zone) (columns.Mask, error) {
+	m := newMask(z.Rows, nil)
+	b, ok, err := get(r, seqKey(tableDead, z.First))
+	if err != nil || !ok {
+		return m, err
+	}
+	if len(b) != 8*len(m) {
+		return nil, fmt.Errorf("%w: bitmap of block %d", ErrCorrupt, z.First)
+	}
+	for i := range m {
+		m[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return m, nil
+}
+
+func readOpen(r pebble.Reader, seq uint64) (*columns.Row, error) {
+	b, ok, err := get(r, seqKey(tableOpen, seq))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: open row %d is missing", ErrCorrupt, seq)
+	}
+	return decodeOpen(seq, b)
+}
+
+// decodeOpen keeps b.
+func decodeOpen(seq uint64, b []byte) (*columns.Row, error) {
+	row, err := columns.DecodeRow(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: open row %d: %w", ErrCorrupt, seq, err)
+	}
+	row.Seq = seq
+	return &row, nil
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Command is what the leader proposes and every node applies. The commands are
+// the types of this package whose names end in Command; [Encode] gives the bytes
+// that travel in the log.
+type Command interface {
+	kind() kind
+	encode(*encoder)
+	decode(*decoder)
+	apply(*tx) (any, error)
+}
+
+// kind numbers the commands. The numbers are part of the log's format: they are
+// never reused.
+type kind uint16
+
+const (
+	kindIngest         kind = 1
+	kindPost           kind = 2
+	kindStage          kind = 3
+	kindCommitStage    kind = 4
+	kindDropStage      kind = 5
+	kindPutStop        kind = 6
+	kindDelete         kind = 7
+	kindUndelete       kind = 8
+	kindQuarantineDrop kind = 9
+	kindSetCluster     kind = 10
+	kindSetVersion     kind = 11
+	kindCompactBlock   kind = 12
+	kindHashCheck      kind = 13
+	kindGroup          kind = 14
+	kindDocument       kind = 15
+)
+
+// CommandFormat is the greatest version of a command that this program can
+// apply. The leader proposes a command of a newer version only when the cluster
+// version, set by [SetVersionCommand], has reached it.
+const CommandFormat = 1
+
+// ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
+// command that is damaged, of an unknown type or of a newer version. The node
+// must stop: it cannot know what the others did.
+var ErrCommand = errors.New("unknown or damaged command")
+
+// commandMagic starts every command.
+var commandMagic = [2]byte{'B', 'C'}
+
+const (
+	headerSize  = 6 // magic, version, type
+	trailerSize = 4 // CRC32C of all before it
+)
+
+func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// Encode returns the command as bytes for the log: magic, format version, type,
+// payload, CRC32C.
+func Encode(c Command) []byte {
+	e := encoder{b: append(make([]byte, 0, 256), commandMagic[:]...)}
+	e.b = binary.BigEndian.AppendUint16(e.b, CommandFormat)
+	e.b = binary.BigEndian.AppendUint16(e.b, uint16(c.kind()))
+	c.encode(&e)
+	return binary.BigEndian.AppendUint32(e.b, castagnoli(e.b))
+}
+
+// Decode reads what [Encode] wrote. Byte slices of the command are views into
+// data. The error wraps [ErrCommand].
+func Decode(data []byte) (Command, error) {
+	if len(data) < headerSize+trailerSize || [2]byte(data[:2]) != commandMagic {
+		return nil, fmt.Errorf("%w: no command", ErrCommand)
+	}
+	body, sum := data[:len(data)-trailerSize], data[len(data)-trailerSize:]
+	if castagnoli(body) != binary.BigEndian.Uint32(sum) {
+		return nil, fmt.Errorf("%w: checksum differs", ErrCommand)
+	}
+	version, k := binary.BigEndian.Uint16(body[2:]), kind(binary.BigEndian.Uint16(body[4:]))
+	if version == 0 || version > CommandFormat {
+		return nil, fmt.Errorf("%w: format version %d, this program knows %d", ErrCommand, version, CommandFormat)
+	}
+	c := newCommand(k)
+	if c == nil {
+		return nil, fmt.Errorf("%w: type %d", ErrCommand, k)
+	}
+	d := decoder{b: body[headerSize:]}
+	c.decode(&d)
+	if err := d.end(fmt.Sprintf("command of type %d", k)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCommand, err)
+	}
+	return c, nil
+}
+
+func newCommand(k kind) Command {
+	switch k {
+	case kindIngest:
+		return &IngestCommand{}
+	case kindPost:
+		return &PostCommand{}
+	case kindStage:
+		return &StageCommand{}
+	case kindCommitStage:
+		return &CommitStageCommand{}
+	case kindDropStage:
+		return &DropStageCommand{}
+	case kindPutStop:
+		return &PutStopCommand{}
+	case kindDelete:
+		return &DeleteCommand{}
+	case kindUndelete:
+		return &UndeleteCommand{}
+	case kindQuarantineDrop:
+		return &QuarantineDropCommand{}
+	}
+	return newRareCommand(k)
+}
+
+func newRareCommand(k kind) Command {
+	switch k {
+	case kindSetCluster:
+		return &SetClusterCommand{}
+	case kindSetVersion:
+		return &SetVersionCommand{}
+	case kindCompactBlock:
+		return &CompactBlockCommand{}
+	case kindHashCheck:
+		return &HashCheckCommand{}
+	case kindGroup:
+		return &GroupCommand{}
+	case kindDocument:
+		return &DocumentCommand{}
+	}
+	return nil
+}

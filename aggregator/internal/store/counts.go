@@ -1,0 +1,96 @@
+package store
+
+import "github.com/bursar-accounting/bursar/proto/record"
+
+// Counts says what became of writes. It holds at every moment that
+//
+//	Pulled = Added + Merged + Unchanged + Stale + Withdrawn + Deleted + Conflicting + Quarantined
+type Counts struct {
+	Pulled      int64 // writes and quarantined jobs that came in
+	Added       int64
+	Merged      int64
+	Unchanged   int64
+	Stale       int64
+	Withdrawn   int64
+	Deleted     int64 // writes that found their id deleted
+	Conflicting int64
+	Quarantined int64
+}
+
+// Conserved reports whether nothing vanished and nothing was made up.
+func (c Counts) Conserved() bool {
+	return c.Pulled == c.Added+c.Merged+c.Unchanged+c.Stale+c.Withdrawn+c.Deleted+c.Conflicting+c.Quarantined
+}
+
+// Add adds o to c.
+func (c *Counts) Add(o Counts) {
+	c.Pulled += o.Pulled
+	c.Added += o.Added
+	c.Merged += o.Merged
+	c.Unchanged += o.Unchanged
+	c.Stale += o.Stale
+	c.Withdrawn += o.Withdrawn
+	c.Deleted += o.Deleted
+	c.Conflicting += o.Conflicting
+	c.Quarantined += o.Quarantined
+}
+
+func (c *Counts) outcome(o record.Outcome) {
+	c.Pulled++
+	switch o {
+	case record.Added:
+		c.Added++
+	case record.Merged:
+		c.Merged++
+	case record.Unchanged:
+		c.Unchanged++
+	case record.Stale:
+		c.Stale++
+	case record.Withdrawn:
+		c.Withdrawn++
+	case record.Deleted:
+		c.Deleted++
+	case record.Conflicting:
+		c.Conflicting++
+	}
+}
+
+func (c *Counts) quarantined() {
+	c.Pulled++
+	c.Quarantined++
+}
+
+// SourceCounts are the counts of one source since the cluster began. A push to
+// an agent's receiver has that agent and no type and label; a push to the
+// aggregator is [record.Pushed].
+type SourceCounts struct {
+	Source record.Origin
+	Counts Counts
+}
+
+func (e *encoder) counts(c *Counts) {
+	for _, v := range []int64{c.Pulled, c.Added, c.Merged, c.Unchanged, c.Stale, c.Withdrawn, c.Deleted, c.Conflicting, c.Quarantined} {
+		e.int(v)
+	}
+}
+
+func (d *decoder) counts() Counts {
+	return Counts{Pulled: d.int(), Added: d.int(), Merged: d.int(), Unchanged: d.int(), Stale: d.int(),
+		Withdrawn: d.int(), Deleted: d.int(), Conflicting: d.int(), Quarantined: d.int()}
+}
+
+func (c *Counts) encode() []byte {
+	e := encoder{}
+	e.counts(c)
+	return e.b
+}
+
+// decodeCounts reads what encode wrote; nothing gives zero.
+func decodeCounts(b []byte) (Counts, error) {
+	if len(b) == 0 {
+		return Counts{}, nil
+	}
+	d := decoder{b: b}
+	c := d.counts()
+	return c, d.end("counters")
+}

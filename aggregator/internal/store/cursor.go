@@ -1,0 +1,90 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Cursor is how far an agent's buffer is in the store. The zero Cursor, with an
+// Agent, is that of an agent that was never pulled.
+type Cursor struct {
+	Agent  string
+	Epoch  Epoch
+	Seq    uint64 // the last frame that is in the store
+	Digest Chain  // of the buffer at Seq
+	// Observed is the greatest observed time that was committed, over all epochs.
+	Observed int64
+	// Pulled is the leader's time of the last accepted command.
+	Pulled record.Time
+	// Checkpoints and Watermarks have one element a source, sorted by source.
+	Checkpoints []Checkpoint
+	Watermarks  []Watermark
+}
+
+// continues reports whether c is the next command after the cursor.
+func (c *Cursor) continues(cmd *IngestCommand) bool {
+	seq, digest := c.Seq, c.Digest
+	epoch := cmd.Epoch
+	if cmd.Begin != nil {
+		seq, digest, epoch = cmd.Begin.After, cmd.Begin.Digest, cmd.Begin.Replaces
+	}
+	if c.Epoch != epoch {
+		return false
+	}
+	return cmd.Epoch != Epoch{} && cmd.From == seq+1 && cmd.To+1 >= cmd.From && cmd.Before == digest
+}
+
+func (c *Cursor) advance(cmd *IngestCommand) {
+	c.Epoch, c.Seq, c.Digest, c.Pulled = cmd.Epoch, cmd.To, cmd.After, cmd.Now
+	c.Observed = max(c.Observed, cmd.Observed)
+	for _, p := range cmd.Checkpoints {
+		c.checkpoint(p)
+	}
+	for _, w := range cmd.Watermarks {
+		c.watermark(w)
+	}
+}
+
+func (c *Cursor) checkpoint(p Checkpoint) {
+	i, ok := slices.BinarySearchFunc(c.Checkpoints, p.Source, func(p Checkpoint, o record.Origin) int { return p.Source.Compare(o) })
+	if ok {
+		c.Checkpoints[i] = p
+		return
+	}
+	c.Checkpoints = slices.Insert(c.Checkpoints, i, p)
+}
+
+// watermark takes the newest word of the source, also when it is earlier: a
+// recollection may find that something is missing.
+func (c *Cursor) watermark(w Watermark) {
+	i, ok := slices.BinarySearchFunc(c.Watermarks, w.Source, func(w Watermark, o record.Origin) int { return w.Source.Compare(o) })
+	if ok {
+		c.Watermarks[i] = w
+		return
+	}
+	c.Watermarks = slices.Insert(c.Watermarks, i, w)
+}
+
+const cursorFormat = 1
+
+func (c *Cursor) encode() []byte {
+	e := encoder{}
+	e.byte(cursorFormat)
+	e.raw(c.Epoch[:])
+	e.uint(c.Seq)
+	e.raw(c.Digest[:])
+	e.int(c.Observed)
+	e.time(c.Pulled)
+	list(&e, c.Checkpoints, (*encoder).checkpoint)
+	list(&e, c.Watermarks, (*encoder).watermark)
+	return e.b
+}
+
+func decodeCursor(agent string, b []byte) (Cursor, error) {
+	d := decoder{b: b}
+	d.format(cursorFormat)
+	c := Cursor{Agent: agent, Epoch: d.sixteen(), Seq: d.uint(), Digest: d.sixteen(), Observed: d.int(), Pulled: d.time(),
+		Checkpoints: unlist(&d, (*decoder).checkpoint), Watermarks: unlist(&d, (*decoder).watermark)}
+	return c, d.end("cursor of " + agent)
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The directory of a store holds one Pebble database and CURRENT, which names
+// it. Restore puts a second database beside it and then renames a new CURRENT
+// over the old one; whatever CURRENT does not name is left over and removed.
+const (
+	currentFile = "CURRENT"
+	firstDir    = "db-000001"
+	dirPrefix   = "db-"
+)
+
+// disk is a database that is closed, and removed when it was replaced, as soon
+// as nobody reads it any more.
+type disk struct {
+	db      *pebble.DB
+	fs      vfs.FS
+	path    string
+	refs    atomic.Int64
+	retired atomic.Bool
+}
+
+func openDisk(o *Options, name string) (*disk, error) {
+	path := o.FS.PathJoin(o.Dir, name)
+	opts, done := o.pebble()
+	defer done()
+	db, err := pebble.Open(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	d := &disk{db: db, fs: o.FS, path: path}
+	d.refs.Store(1)
+	return d, nil
+}
+
+// acquire is called under the store's lock, so that the last reference cannot
+// go meanwhile.
+func (d *disk) acquire() { d.refs.Add(1) }
+
+func (d *disk) release() error {
+	if d.refs.Add(-1) > 0 {
+		return nil
+	}
+	err := d.db.Close()
+	if d.retired.Load() {
+		err = errors.Join(err, d.fs.RemoveAll(d.path))
+	}
+	return err
+}
+
+// get returns a copy of the value; nil and false when there is none.
+func (d *disk) get(key []byte) ([]byte, bool, error) { return get(d.db, key) }
+
+func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %q: %w", key[:1], err)
+	}
+	v = append([]byte{}, v...)
+	return v, true, closer.Close()
+}
+
+// scan calls yield with every key that begins with prefix, in order. key and
+// value are valid during the call only.
+func scan(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) error {
+	return scanRange(r, prefix, after(prefix), yield)
+}
+
+func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) error) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return fmt.Errorf("scan %q: %w", from[:1], err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for it.First(); it.Valid(); it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("scan %q: %w", from[:1], err)
+		}
+		if err := yield(it.Key(), v); err != nil {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("scan %q: %w", from[:1], err)
+	}
+	return nil
+}
+
+// currentDir returns the name of the database in dir, made known there when
+// there is none.
+func currentDir(fs vfs.FS, dir string) (string, error) {
+	if err := fs.MkdirAll(dir, 0o750); err != nil {
+		return "", err
+	}
+	f, err := fs.Open(fs.PathJoin(dir, currentFile))
+	if isNotExist(err) {
+		return firstDir, writeCurrent(fs, dir, firstDir)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 256))
+	if err != nil {
+		return "", err
+	}
+	name, whole := strings.CutSuffix(string(b), "\n")
+	if !whole || !strings.HasPrefix(name, dirPrefix) || strings.ContainsAny(name, "/\\") {
+		return "", fmt.Errorf("%w: %s names no database: %q", ErrCorrupt, currentFile, b)
+	}
+	return name, nil
+}
+
+func isNotExist(err error) bool { return err != nil && vfsNotExist(err) }
+
+// writeCurrent makes name the database, atomically and durably.
+func writeCurrent(fs vfs.FS, dir, name string) error {
+	tmp := fs.PathJoin(dir, currentFile+".tmp")
+	if err := writeSynced(fs, tmp, name+"\n"); err != nil {
+		return fmt.Errorf("write %s: %w", tmp, err)
+	}
+	if err := fs.Rename(tmp, fs.PathJoin(dir, currentFile)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+func writeSynced(fs vfs.FS, path, text string) error {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// removeOthers removes databases that CURRENT does not name.
+func removeOthers(fs vfs.FS, dir, current string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, dirPrefix) && name != current {
+			err = errors.Join(err, fs.RemoveAll(fs.PathJoin(dir, name)))
+		}
+	}
+	return err
+}
+
+// nextDir is the name of the database that replaces name.
+func nextDir(name string) string {
+	var n int
+	fmt.Sscanf(strings.TrimPrefix(name, dirPrefix), "%d", &n)
+	return fmt.Sprintf("%s%06d", dirPrefix, n+1)
+}
+
+func (d *disk) compact() error {
+	return d.db.Compact(context.Background(), []byte{0}, []byte{0xff}, true)
+}

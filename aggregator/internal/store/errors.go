@@ -1,0 +1,28 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of this package, matched with errors.Is.
+var (
+	// ErrCorrupt: what is on disk does not read. The node must be rebuilt from
+	// its peers or a snapshot.
+	ErrCorrupt = errors.New("store: damaged data")
+	// ErrFormat: a newer program wrote the store.
+	ErrFormat = errors.New("store: unknown format version")
+	// ErrClosed: the store has been closed.
+	ErrClosed = errors.New("store: closed")
+	// ErrQuery: a query that does not make sense, for example a page token of
+	// another query.
+	ErrQuery = errors.New("store: bad query")
+)
+
+// format reads the leading format version of a stored value.
+func (d *decoder) format(known byte) {
+	if v := d.byte(); d.err == nil && v != known {
+		d.err = fmt.Errorf("%w: %d, this program knows %d", ErrFormat, v, known)
+		d.b = nil
+	}
+}

@@ -1,0 +1,77 @@
+package store
+
+import "github.com/cespare/xxhash/v2"
+
+// filter is a Bloom filter of record ids: blocks of one cache line, 14 bits an
+// id, in segments that are sized ahead so that none is ever copied.
+type filter struct{ segments []*segment }
+
+// segment holds capacity ids; each has its bits in one line of 512 bits.
+type segment struct {
+	lines    [][8]uint64
+	n        int
+	capacity int
+}
+
+const (
+	filterBits   = 14
+	filterProbes = 7
+	lineBits     = 512
+	firstSegment = 1 << 20
+)
+
+func newSegment(capacity int) *segment {
+	return &segment{lines: make([][8]uint64, (capacity*filterBits+lineBits-1)/lineBits), capacity: capacity}
+}
+
+// newFilter makes room for four times the ids that are there.
+func newFilter(ids int) *filter {
+	return &filter{segments: []*segment{newSegment(max(firstSegment, 4*ids))}}
+}
+
+func hashID(id []byte) uint64    { return xxhash.Sum64(id) }
+func hashText(id string) uint64  { return xxhash.Sum64String(id) }
+func (f *filter) last() *segment { return f.segments[len(f.segments)-1] }
+func (s *segment) line(h uint64) *[8]uint64 {
+	return &s.lines[(h>>32)*uint64(len(s.lines))>>32]
+}
+
+// add takes an id in by its hash.
+func (f *filter) add(h uint64) {
+	s := f.last()
+	if s.n >= s.capacity {
+		s = newSegment(2 * s.capacity)
+		f.segments = append(f.segments, s)
+	}
+	s.n++
+	line := s.line(h)
+	x := uint32(h)
+	step := uint32(h>>17) | 1
+	for range filterProbes {
+		line[x>>6&7] |= 1 << (x & 63)
+		x += step
+	}
+}
+
+// has reports false only for an id that was never added.
+func (f *filter) has(h uint64) bool {
+	for _, s := range f.segments {
+		if s.has(h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *segment) has(h uint64) bool {
+	line := s.line(h)
+	x := uint32(h)
+	step := uint32(h>>17) | 1
+	for range filterProbes {
+		if line[x>>6&7]&(1<<(x&63)) == 0 {
+			return false
+		}
+		x += step
+	}
+	return true
+}

@@ -1,0 +1,235 @@
+package store
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+const (
+	// foldRows is how many waiting rows make a block.
+	foldRows = columns.MaxRows
+	// bulkRows is how many closed rows of one command go straight into blocks,
+	// together with those that wait.
+	bulkRows = 1024
+)
+
+// finishRows gives the command's rows their sequence numbers and puts them where
+// they belong. What it does depends on numbers of rows alone, so that all nodes
+// do the same.
+func (t *tx) finishRows() error {
+	for _, sl := range t.order {
+		if err := t.settle(sl); err != nil {
+			return err
+		}
+	}
+	closed := t.closedFresh()
+	bulk := closed+t.closedNext() >= bulkRows
+	if err := t.placeFresh(bulk); err != nil {
+		return err
+	}
+	if err := t.placeNext(); err != nil {
+		return err
+	}
+	if bulk || len(t.m.waiting) >= foldRows {
+		if err := t.fold(bulk); err != nil {
+			return err
+		}
+	}
+	return t.writeSlots()
+}
+
+func (t *tx) writeSlots() error {
+	for _, sl := range t.order {
+		if err := t.writeSlot(sl); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) closedFresh() (n int) {
+	for _, p := range t.parts {
+		for _, i := range p.taken {
+			if !p.open(int(i)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (t *tx) closedNext() (n int) {
+	for _, sl := range t.order {
+		if sl.next != nil && !isOpen(sl.next) {
+			n++
+		}
+	}
+	return n
+}
+
+// placeFresh numbers the rows whose ids are new: the closed ones first, in the
+// order of their parts, then the open ones. In bulk the closed ones stay where
+// they are, for fold to take them; else they wait as rows.
+func (t *tx) placeFresh(bulk bool) error {
+	known := newSharedHashes(&t.hasher)
+	for _, p := range t.parts {
+		p.first = t.m.Next
+		p.closed = p.closed[:0]
+		for _, i := range p.taken {
+			if p.open(int(i)) {
+				continue
+			}
+			p.closed = append(p.closed, i)
+			if err := t.placeClosed(p, int(i), bulk, known); err != nil {
+				return err
+			}
+		}
+	}
+	return t.placeFreshOpen()
+}
+
+func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
+	row := p.row(i)
+	t.number(&row)
+	row.Received, row.Changed = t.now, t.now
+	t.m.Hash.add(known.row(&row))
+	if err := t.indexPlain(row.Record.ID, row.Seq); err != nil {
+		return err
+	}
+	if bulk {
+		return nil
+	}
+	return t.wait(&row)
+}
+
+// number gives the row the next sequence number and counts it. Its hash is the
+// caller's affair.
+func (t *tx) number(row *columns.Row) {
+	row.Seq = t.m.Next
+	t.m.Next++
+	t.m.Rows++
+}
+
+func (t *tx) indexPlain(id string, seq uint64) error {
+	var value [binary.MaxVarintLen64]byte
+	v := appendPlainIndex(value[:0], seq)
+	op := t.b.SetDeferred(1+len(id), len(v))
+	op.Key[0] = tableIndex
+	copy(op.Key[1:], id)
+	copy(op.Value, v)
+	t.m.Shown++
+	return op.Finish()
+}
+
+func (t *tx) placeFreshOpen() error {
+	for _, p := range t.parts {
+		for _, i := range p.taken {
+			if !p.open(int(i)) {
+				continue
+			}
+			if err := t.placeOpenRow(p.row(int(i))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tx) placeOpenRow(row columns.Row) error {
+	t.number(&row)
+	row.Received, row.Changed = t.now, t.now
+	t.m.Hash.add(t.hasher.row(&row))
+	t.m.Shown++
+	x := index{Seq: row.Seq, Open: true}
+	if err := t.b.Set(textKey(tableIndex, row.Record.ID), x.encode(), nil); err != nil {
+		return err
+	}
+	return t.writeOpen(&row)
+}
+
+func (t *tx) writeOpen(row *columns.Row) error {
+	return t.b.Set(seqKey(tableOpen, row.Seq), columns.AppendRow(nil, row), nil)
+}
+
+// placeNext numbers the rows that take the place of others.
+func (t *tx) placeNext() error {
+	for _, sl := range t.order {
+		if sl.next == nil {
+			continue
+		}
+		t.number(sl.next)
+		t.m.Hash.add(t.hasher.row(sl.next))
+		place := t.wait
+		if isOpen(sl.next) {
+			place = t.writeOpen
+		}
+		if err := place(sl.next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait puts a closed row among the waiting ones. The row is copied: it may be a
+// view of the command.
+func (t *tx) wait(row *columns.Row) error {
+	w := &waitingRow{row: *row}
+	value := w.value()
+	copied, err := decodeWaiting(value)
+	if err != nil {
+		return err
+	}
+	copied.row.Seq = row.Seq
+	t.cloneWaiting()
+	t.m.waiting = append(t.m.waiting, copied)
+	return t.b.Set(seqKey(tableWaiting, row.Seq), value, nil)
+}
+
+// cloneWaiting makes the list of waiting rows the command's own.
+func (t *tx) cloneWaiting() {
+	if !t.ownWaiting {
+		t.m.waiting, t.ownWaiting = slices.Clone(t.m.waiting), true
+	}
+}
+
+func (t *tx) cloneZones() {
+	if !t.ownZones {
+		t.m.zones, t.ownZones = slices.Clone(t.m.zones), true
+	}
+}
+
+// sharedHashes remembers the hashes of what many rows of a batch share, by the
+// identity of the slices that a batch gives to all of them.
+type sharedHashes struct {
+	hasher *rowHasher
+	metas  map[*record.MetaEntry]uint64
+	origin record.Origin
+	last   uint64
+	has    bool
+}
+
+func newSharedHashes(h *rowHasher) *sharedHashes {
+	return &sharedHashes{hasher: h, metas: map[*record.MetaEntry]uint64{}}
+}
+
+func (s *sharedHashes) row(r *columns.Row) Hash {
+	if !s.has || s.origin != r.Origin {
+		s.origin, s.last, s.has = r.Origin, s.hasher.origin(r.Origin), true
+	}
+	return s.hasher.rowWith(r, s.meta(r.Record.Meta), s.hasher.template(r.Record.Components), s.last)
+}
+
+func (s *sharedHashes) meta(m record.Meta) uint64 {
+	if len(m) == 0 {
+		return s.hasher.meta(m)
+	}
+	if h, ok := s.metas[&m[0]]; ok {
+		return h
+	}
+	h := s.hasher.meta(m)
+	s.metas[&m[0]] = h
+	return h
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+)
+
+// part is a list of rows of a command whose ids are new: those of a batch, or
+// loose ones. Rows that turn out not to be new are dropped from it.
+type part struct {
+	batch *columns.Batch
+	rows  []columns.Row // when batch is nil
+	taken []int32       // positions of rows that are new, ascending
+
+	closed []int32 // of taken, those whose run has ended
+	first  uint64  // the sequence number of the first of closed; the others follow
+}
+
+func (p *part) row(i int) columns.Row {
+	if p.batch != nil {
+		return p.batch.Row(i)
+	}
+	return p.rows[i]
+}
+
+func (p *part) open(i int) bool {
+	if p.batch != nil {
+		return p.batch.Open(i)
+	}
+	return isOpen(&p.rows[i])
+}
+
+func (p *part) is(i int, id string) bool {
+	if p.batch != nil {
+		return p.batch.ID(i) == id
+	}
+	return p.rows[i].Record.ID == id
+}
+
+// drop takes position i out again.
+func (p *part) drop(i int) {
+	if at, ok := slices.BinarySearch(p.taken, int32(i)); ok {
+		p.taken = slices.Delete(p.taken, at, at+1)
+	}
+}
+
+// freshIDs finds the ids that a command has added itself. It is a table of their
+// hashes with open addressing.
+type freshIDs struct {
+	cells []freshCell
+	n     int
+}
+
+type freshCell struct {
+	hash uint64
+	part int32 // counted from 1; 0: free
+	row  int32
+}
+
+func (f *freshIDs) add(hash uint64, part, row int) {
+	if 2*(f.n+1) > len(f.cells) {
+		f.grow()
+	}
+	f.n++
+	f.put(freshCell{hash: hash, part: int32(part) + 1, row: int32(row)})
+}
+
+func (f *freshIDs) grow() {
+	old := f.cells
+	f.cells = make([]freshCell, max(1024, 2*len(old)))
+	for _, c := range old {
+		if c.part != 0 {
+			f.put(c)
+		}
+	}
+}
+
+func (f *freshIDs) put(c freshCell) {
+	mask := uint64(len(f.cells) - 1)
+	at := c.hash & mask
+	for f.cells[at].part != 0 {
+		at = (at + 1) & mask
+	}
+	f.cells[at] = c
+}
+
+// find returns where the id is among the parts' rows.
+func (f *freshIDs) find(hash uint64, id string, parts []*part) (*part, int, bool) {
+	if f.n == 0 {
+		return nil, 0, false
+	}
+	mask := uint64(len(f.cells) - 1)
+	for at := hash & mask; f.cells[at].part != 0; at = (at + 1) & mask {
+		c := f.cells[at]
+		if p := parts[max(c.part-1, 0)]; c.hash == hash && p.is(int(c.row), id) {
+			return p, int(c.row), true
+		}
+	}
+	return nil, 0, false
+}

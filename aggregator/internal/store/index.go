@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// index is what is kept under an id: where its row is and what else there is.
+type index struct {
+	// Seq is the shown row, or the tombstone that took its place, 0 for none.
+	Seq     uint64
+	Open    bool // the row is under tableOpen
+	Hidden  bool // nothing is shown
+	Held    bool // there is an entry under tableHeld
+	Deleted bool
+	// By and At say who deleted the id, and when.
+	By string
+	At record.Time
+}
+
+// The flags of an index value. A plain row has none and no byte for them: the
+// value is then its sequence number alone.
+const (
+	flagOpen    byte = 1
+	flagHidden  byte = 2
+	flagHeld    byte = 4
+	flagDeleted byte = 8
+)
+
+func appendPlainIndex(b []byte, seq uint64) []byte { return binary.AppendUvarint(b, seq<<1) }
+
+func (x *index) encode() []byte {
+	flags := flag(x.Open, flagOpen) | flag(x.Hidden, flagHidden) | flag(x.Held, flagHeld) | flag(x.Deleted, flagDeleted)
+	if flags == 0 {
+		return appendPlainIndex(nil, x.Seq)
+	}
+	e := encoder{}
+	e.uint(x.Seq<<1 | 1)
+	e.byte(flags)
+	if x.Deleted {
+		e.text(x.By)
+		e.time(x.At)
+	}
+	return e.b
+}
+
+func flag(on bool, f byte) byte {
+	if on {
+		return f
+	}
+	return 0
+}
+
+func decodeIndex(b []byte) (x index, err error) {
+	d := decoder{b: b}
+	v := d.uint()
+	x.Seq, x.At = v>>1, record.None
+	if v&1 == 0 {
+		return x, d.end("index")
+	}
+	flags := d.byte()
+	x.Open, x.Hidden, x.Held, x.Deleted = flags&flagOpen != 0, flags&flagHidden != 0, flags&flagHeld != 0, flags&flagDeleted != 0
+	if x.Deleted {
+		x.By, x.At = d.text(), d.time()
+	}
+	return x, d.end("index")
+}

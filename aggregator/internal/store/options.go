@@ -1,0 +1,109 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options say where a store is and what it may use. The zero value of everything
+// but Dir is a working default.
+type Options struct {
+	// Dir is the store's directory, made when it is missing.
+	Dir string
+	// FS is the file system; nil is the machine's.
+	FS vfs.FS
+	// CacheBytes is the block cache, default 128 MiB. It is raised to four times
+	// MemTableBytes, because Pebble takes its memtables out of it.
+	CacheBytes int64
+	// MemTableBytes is the size of a memtable, default 32 MiB.
+	MemTableBytes uint64
+	// SortBytes is the memory that one query may use to sort; beyond it spills
+	// to SpillDir. Default 64 MiB.
+	SortBytes int
+	// SpillDir is where queries spill, on the machine's file system; default the
+	// system's directory for temporary files.
+	SpillDir string
+	// Logger gets what Pebble has to say; nil discards it.
+	Logger *slog.Logger
+	// Registerer gets the store's metrics; nil: none.
+	Registerer prometheus.Registerer
+}
+
+const (
+	defaultCache    = 128 << 20
+	defaultMemTable = 32 << 20
+	defaultSort     = 64 << 20
+)
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = defaultMemTable
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCache
+	}
+	o.CacheBytes = max(o.CacheBytes, 4*int64(o.MemTableBytes))
+	if o.SortBytes == 0 {
+		o.SortBytes = defaultSort
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// pebble returns the database's options; done gives back what only Open needs.
+func (o *Options) pebble() (opts *pebble.Options, done func()) {
+	cache := pebble.NewCache(o.CacheBytes)
+	opts = &pebble.Options{
+		FS:                          o.FS,
+		Cache:                       cache,
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		LBaseMaxBytes:               64 << 20,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      pebbleLogger{o.Logger},
+	}
+	opts.ApplyCompressionSettings(compression)
+	return opts, cache.Unref
+}
+
+// compression spends CPU only where data stay: at the bottom.
+func compression() pebble.DBCompressionSettings {
+	c := pebble.DBCompressionFastest
+	c.Name = "bursar"
+	c.Levels[len(c.Levels)-1] = pebble.DBCompressionGood.Levels[len(c.Levels)-1]
+	return c
+}
+
+// pebbleLogger hands Pebble's words to slog. Its information is of interest to
+// developers only.
+type pebbleLogger struct{ log *slog.Logger }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+}
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf must not return. Pebble calls it when the database cannot go on, for
+// example when the WAL cannot be written.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	text := "pebble: " + fmt.Sprintf(format, args...)
+	l.log.Error(text)
+	panic(text)
+}
+
+func vfsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

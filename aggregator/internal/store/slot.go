@@ -1,0 +1,307 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// slot is an id whose entry a command looks at or changes: what the store held
+// before, and the entry as it becomes.
+type slot struct {
+	entry record.Entry
+	index index
+	known bool         // there is an index value
+	row   *columns.Row // the shown row; nil when none is
+	held  []byte       // the value under tableHeld; nil for none
+
+	wasConflict, wasWaiting bool
+	next                    *columns.Row // the row that takes the place of row
+	by                      string       // who deletes it, and when
+	at                      record.Time
+}
+
+// slot returns the id's slot, loaded when the command meets the id for the first
+// time. found is false for an id that the store has never heard of.
+func (t *tx) slot(id string) (*slot, error) {
+	if sl, ok := t.slots[id]; ok {
+		return sl, nil
+	}
+	h := hashText(id)
+	if !t.s.filter.has(h) {
+		t.s.filter.add(h)
+		return t.keep(id, &slot{entry: record.Entry{ID: id}}), nil
+	}
+	if p, i, ok := t.fresh.find(h, id, t.parts); ok {
+		return t.keep(id, t.takeBack(p, i)), nil
+	}
+	sl, err := t.load(id)
+	if err != nil {
+		return nil, fmt.Errorf("load %q: %w", id, err)
+	}
+	return t.keep(id, sl), nil
+}
+
+func (t *tx) keep(id string, sl *slot) *slot {
+	t.slots[id] = sl
+	t.order = append(t.order, sl)
+	return sl
+}
+
+// takeBack makes a slot of a row that the same command added: nothing of it has
+// been written yet.
+func (t *tx) takeBack(p *part, i int) *slot {
+	row := p.row(i)
+	p.drop(i)
+	return &slot{entry: record.Entry{ID: row.Record.ID, Holdings: []record.Holding{row.Holding()}}}
+}
+
+func (t *tx) load(id string) (*slot, error) {
+	sl := &slot{entry: record.Entry{ID: id}}
+	value, ok, err := get(t.r, textKey(tableIndex, id))
+	if err != nil || !ok {
+		return sl, err
+	}
+	if sl.index, err = decodeIndex(value); err != nil {
+		return nil, err
+	}
+	sl.known, sl.entry.Deleted = true, sl.index.Deleted
+	if !sl.index.Hidden {
+		if sl.row, err = t.rowAt(&sl.index); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.loadHoldings(sl); err != nil {
+		return nil, err
+	}
+	sl.wasConflict, sl.wasWaiting = sl.entry.Conflict(), waits(&sl.entry)
+	return sl, nil
+}
+
+func (t *tx) loadHoldings(sl *slot) (err error) {
+	if !sl.index.Held {
+		if sl.row != nil {
+			sl.entry.Holdings = []record.Holding{sl.row.Holding()}
+		}
+		return nil
+	}
+	if sl.held, _, err = get(t.r, textKey(tableHeld, sl.entry.ID)); err != nil {
+		return err
+	}
+	sl.entry.Holdings, err = decodeHeld(sl.entry.ID, sl.held, sl.row)
+	return err
+}
+
+// rowAt reads the shown row of an index value.
+func (t *tx) rowAt(x *index) (*columns.Row, error) {
+	if x.Open {
+		return readOpen(t.r, x.Seq)
+	}
+	if i, ok := waitingAt(t.m.waiting, x.Seq); ok {
+		return &t.m.waiting[i].row, nil
+	}
+	i, ok := findZone(t.m.zones, x.Seq)
+	if !ok {
+		return nil, fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, x.Seq)
+	}
+	block, err := t.s.blocks.get(t.r, t.m.zones[i])
+	if err != nil {
+		return nil, err
+	}
+	return blockRow(block, x.Seq)
+}
+
+// waits reports whether a stop waits for its body.
+func waits(e *record.Entry) bool {
+	for i := range e.Holdings {
+		if e.Holdings[i].Waiting() {
+			return true
+		}
+	}
+	return false
+}
+
+// settle finds out which row takes the place of the slot's.
+func (t *tx) settle(sl *slot) error {
+	best := sl.entry.Best()
+	switch {
+	case best != nil && sl.row != nil && sameShown(best, sl.row):
+		return nil
+	case best != nil:
+		sl.next = t.rowOf(best, sl.row)
+	case sl.row != nil:
+		sl.next = &columns.Row{Record: record.Record{ID: sl.entry.ID, Start: record.None, Stop: record.None, Submit: record.None},
+			Stop: record.None, Received: sl.row.Received, Changed: t.now, Supersedes: sl.row.Seq, Tombstone: true}
+	default:
+		return nil
+	}
+	t.countShown(best != nil, sl.row != nil)
+	if sl.row == nil {
+		return nil
+	}
+	return t.retire(sl)
+}
+
+func sameShown(h *record.Holding, row *columns.Row) bool {
+	shown := row.Shown()
+	return record.Same(h.Shown(), &shown)
+}
+
+func (t *tx) rowOf(h *record.Holding, old *columns.Row) *columns.Row {
+	row := &columns.Row{Record: *h.Record, Origin: h.Origin, Rank: h.Rank, Version: h.Version,
+		Stop: h.Stop, StopObserved: h.StopObserved, Received: t.now, Changed: t.now}
+	if old != nil {
+		row.Received, row.Supersedes = old.Received, old.Seq
+	}
+	return row
+}
+
+func (t *tx) countShown(now, before bool) {
+	if now && !before {
+		t.m.Shown++
+	}
+	if before && !now {
+		t.m.Shown--
+	}
+}
+
+// retire takes the slot's old row out of sight. One in a block or among the
+// waiting stays readable by its number until the block is compacted.
+func (t *tx) retire(sl *slot) error {
+	t.m.Hash.sub(t.hasher.row(sl.row))
+	t.m.Rows--
+	seq := sl.row.Seq
+	if sl.index.Open {
+		return t.b.Delete(seqKey(tableOpen, seq), nil)
+	}
+	if i, ok := waitingAt(t.m.waiting, seq); ok {
+		return t.retireWaiting(i)
+	}
+	return t.retireInBlock(seq)
+}
+
+func (t *tx) retireWaiting(i int) error {
+	t.cloneWaiting()
+	w := &waitingRow{row: t.m.waiting[i].row, dead: true}
+	t.m.waiting[i] = w
+	return t.b.Set(seqKey(tableWaiting, w.row.Seq), w.value(), nil)
+}
+
+func (t *tx) retireInBlock(seq uint64) error {
+	i, ok := findZone(t.m.zones, seq)
+	if !ok {
+		return fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, seq)
+	}
+	z := t.m.zones[i]
+	block, err := t.s.blocks.get(t.r, z)
+	if err != nil {
+		return err
+	}
+	at, ok, err := block.Find(seq)
+	if err != nil || !ok {
+		return fmt.Errorf("%w: row %d is not in its block (%v)", ErrCorrupt, seq, err)
+	}
+	mask, err := t.mask(z)
+	if err != nil {
+		return err
+	}
+	mask.Set(at)
+	t.cloneZones()
+	changed := *z
+	changed.Dead++
+	t.m.zones[i] = &changed
+	return nil
+}
+
+// mask returns the block's superseded rows, to be changed.
+func (t *tx) mask(z *zone) (columns.Mask, error) {
+	if m, ok := t.masks[z.First]; ok {
+		return m, nil
+	}
+	m, err := readMask(t.r, z)
+	if err != nil {
+		return nil, err
+	}
+	t.masks[z.First] = m
+	return m, nil
+}
+
+// write puts the slot's index value and its holdings into the batch.
+func (t *tx) writeSlot(sl *slot) error {
+	id := sl.entry.ID
+	next, shown := sl.index, sl.row
+	next.Deleted = sl.entry.Deleted
+	if next.Deleted && !sl.index.Deleted {
+		next.By, next.At = sl.by, sl.at
+	}
+	if sl.next != nil {
+		next.Seq, next.Open, next.Hidden = sl.next.Seq, isOpen(sl.next), sl.next.Tombstone
+		shown = sl.next
+	}
+	if shown == nil || shown.Tombstone {
+		next.Hidden, shown = true, nil
+	}
+	var held []byte
+	if len(sl.entry.Holdings) > 0 && !plain(&sl.entry, shown) {
+		held = encodeHeld(&sl.entry, shown)
+	}
+	next.Held = held != nil
+	if err := t.writeHeld(id, sl.held, held); err != nil {
+		return err
+	}
+	if err := t.writeMarks(sl); err != nil {
+		return err
+	}
+	return t.writeIndex(id, sl, &next)
+}
+
+func (t *tx) writeHeld(id string, before, now []byte) error {
+	return t.writeSmall(textKey(tableHeld, id), &smallValue{old: before, new: now})
+}
+
+// writeIndex also takes the mark of a deleted id into the state hash: nothing
+// else tells of it.
+func (t *tx) writeIndex(id string, sl *slot, next *index) error {
+	key := textKey(tableIndex, id)
+	var before, now []byte
+	if sl.known {
+		before = sl.index.encode()
+	}
+	if !next.Hidden || next.Held || next.Deleted || next.Seq != 0 {
+		now = next.encode()
+	}
+	if sl.known && sl.index.Deleted {
+		t.m.Hash.sub(pairHash(key, before))
+	}
+	if next.Deleted {
+		t.m.Hash.add(pairHash(key, now))
+	}
+	if string(before) == string(now) && (before == nil) == (now == nil) {
+		return nil
+	}
+	if now == nil {
+		return t.b.Delete(key, nil)
+	}
+	return t.b.Set(key, now, nil)
+}
+
+// writeMarks keeps the lists of conflicts and of waiting stops.
+func (t *tx) writeMarks(sl *slot) error {
+	if err := t.mark(tableConflict, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
+		return err
+	}
+	return t.mark(tableStop, sl.entry.ID, sl.wasWaiting, waits(&sl.entry))
+}
+
+func (t *tx) mark(table byte, id string, before, now bool) error {
+	if before == now {
+		return nil
+	}
+	if now {
+		return t.b.Set(textKey(table, id), nil, nil)
+	}
+	return t.b.Delete(textKey(table, id), nil)
+}
+
+func isOpen(r *columns.Row) bool { return !r.Tombstone && r.ShownStop() == record.None }

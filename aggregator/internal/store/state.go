@@ -1,0 +1,53 @@
+package store
+
+import (
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// state is everything small that changes with every command. It is one value in
+// Pebble, written in the batch of the command.
+type state struct {
+	Cluster string // the cluster's id, "" before SetClusterCommand
+	Version uint32 // the cluster version
+	Index   uint64 // of the last command applied
+	Term    uint64
+	Parts   uint64 // commands of the group at Index+1 that are applied
+	Next    uint64 // the next sequence number
+	Clock   int64  // the last observed time given to a pushed write
+	Shown   uint64 // records that are shown
+	Rows    uint64 // rows that are not superseded, tombstones included
+	Hash    Hash
+}
+
+const stateFormat = 1
+
+func (s *state) encode() []byte {
+	e := encoder{}
+	e.byte(stateFormat)
+	e.text(s.Cluster)
+	e.uint(uint64(s.Version))
+	e.uint(s.Index)
+	e.uint(s.Term)
+	e.uint(s.Parts)
+	e.uint(s.Next)
+	e.int(s.Clock)
+	e.uint(s.Shown)
+	e.uint(s.Rows)
+	e.fixed(s.Hash.Hi, s.Hash.Lo)
+	return e.b
+}
+
+func decodeState(b []byte) (state, error) {
+	d := decoder{b: b}
+	d.format(stateFormat)
+	s := state{Cluster: d.text(), Version: uint32(d.uint()), Index: d.uint(), Term: d.uint(), Parts: d.uint(), Next: d.uint(),
+		Clock: d.int(), Shown: d.uint(), Rows: d.uint(), Hash: Hash{Hi: d.fixed(), Lo: d.fixed()}}
+	return s, d.end("state")
+}
+
+// tick returns the observed time of a pushed write at now: a clock that never
+// goes back and never stands still.
+func (s *state) tick(now record.Time) int64 {
+	s.Clock = max(s.Clock+1, int64(now))
+	return s.Clock
+}

@@ -1,0 +1,300 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Store keeps the records of a cluster on one node. One goroutine applies
+// commands; any number read, each through a [View].
+type Store struct {
+	options Options
+	filter  *filter // ids; the applier's
+	blocks  *blockCache
+	stages  map[Upload]stageHead
+	broken  error // why nothing more can be applied; the applier's
+
+	mu     sync.RWMutex // guards what follows
+	disk   *disk        // nil after Close
+	dir    string       // the name of the database
+	memory *memory
+	hashes map[uint64]Hash
+	order  []uint64 // of the hashes
+}
+
+// Open opens the store in o.Dir, made when there is none. It reads the ids, the
+// zones and the dictionaries into memory.
+func Open(o Options) (*Store, error) {
+	o = o.withDefaults()
+	dir, err := currentDir(o.FS, o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
+	}
+	if err := removeOthers(o.FS, o.Dir, dir); err != nil {
+		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
+	}
+	s := &Store{options: o, hashes: map[uint64]Hash{}}
+	if err := s.open(dir); err != nil {
+		return nil, err
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(newCollector(s)); err != nil {
+			return nil, errors.Join(fmt.Errorf("store: metrics: %w", err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// open makes the named database the store's. What was open before is let go.
+func (s *Store) open(name string) error {
+	d, err := openDisk(&s.options, name)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	l, err := load(d.db)
+	if err != nil {
+		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
+	}
+	s.install(d, name, l)
+	return nil
+}
+
+func (s *Store) install(d *disk, name string, l *loaded) {
+	s.filter, s.stages, s.broken = l.filter, l.stages, nil
+	s.blocks = newBlockCache(l.memory.dict, applierBlocks)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disk, s.dir, s.memory = d, name, l.memory
+}
+
+// Close closes the store when the last view is closed. Views that are open stay
+// usable. The data of all commands that were applied are made durable.
+func (s *Store) Close() error {
+	err := s.Flush()
+	s.mu.Lock()
+	d := s.disk
+	s.disk = nil
+	s.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return errors.Join(err, d.release())
+}
+
+// Applied returns the index and term of the last command that was applied; after
+// Open, of the last one that survived on disk.
+func (s *Store) Applied() (index, term uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.memory.Index, s.memory.Term
+}
+
+// Hash returns the state hash and the index that it belongs to.
+func (s *Store) Hash() (uint64, Hash) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.memory.Index, s.memory.Hash
+}
+
+// HashAt returns the state hash at the index of a [HashCheckCommand]; false when
+// the store does not remember it: only the last 16 since the start are kept.
+func (s *Store) HashAt(index uint64) (Hash, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h, ok := s.hashes[index]
+	return h, ok
+}
+
+const rememberedHashes = 16
+
+// remember is called under the lock.
+func (s *Store) remember(index uint64, h Hash) {
+	s.hashes[index] = h
+	s.order = append(s.order, index)
+	if len(s.order) > rememberedHashes {
+		delete(s.hashes, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+// Cluster returns the id that [SetClusterCommand] gave, "" before, and the
+// cluster version.
+func (s *Store) Cluster() (id string, version uint32) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.memory.Cluster, s.memory.Version
+}
+
+// Flush returns when every command that was applied before is durable.
+func (s *Store) Flush() error {
+	d, err := s.acquire()
+	if err != nil {
+		return nil // closed: Close has flushed
+	}
+	return errors.Join(d.db.LogData(nil, pebble.Sync), d.release())
+}
+
+// acquire returns the database with a reference that must be released.
+func (s *Store) acquire() (*disk, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.disk == nil {
+		return nil, ErrClosed
+	}
+	s.disk.acquire()
+	return s.disk, nil
+}
+
+// Checkpoint writes a consistent and durable image of the store into dir, which
+// must not exist. It may run beside Apply; nothing in dir changes afterwards.
+func (s *Store) Checkpoint(dir string) error {
+	d, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	err = d.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	return errors.Join(err, d.release())
+}
+
+// Restore replaces all that the store holds by an image that Checkpoint wrote.
+// dir is moved. A crash leaves the old state or the new one. Views that are open
+// keep the old one. Apply must not run meanwhile.
+func (s *Store) Restore(dir string) error {
+	fs, name := s.options.FS, nextDir(s.dir)
+	path := fs.PathJoin(s.options.Dir, name)
+	if err := fs.RemoveAll(path); err != nil {
+		return err
+	}
+	if err := fs.Rename(dir, path); err != nil {
+		return fmt.Errorf("restore from %s: %w", dir, err)
+	}
+	if err := syncDir(fs, s.options.Dir); err != nil {
+		return err
+	}
+	return s.replace(name)
+}
+
+// replace opens the named database and only then makes it the store's.
+func (s *Store) replace(name string) error {
+	d, err := openDisk(&s.options, name)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	l, err := load(d.db)
+	if err == nil {
+		err = writeCurrent(s.options.FS, s.options.Dir, name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("restore: %w", err), d.release())
+	}
+	old := s.disk
+	s.install(d, name, l)
+	old.retired.Store(true)
+	return old.release()
+}
+
+// BytesOnDisk returns how much the database takes, its log included.
+func (s *Store) BytesOnDisk() uint64 {
+	d, err := s.acquire()
+	if err != nil {
+		return 0
+	}
+	defer d.release()
+	return d.db.Metrics().DiskSpaceUsage()
+}
+
+// Compact rewrites the database so that it takes the least room: for operators
+// and measurements. It may take long and runs beside everything else.
+func (s *Store) Compact() error {
+	d, err := s.acquire()
+	if err != nil {
+		return err
+	}
+	err = d.db.Flush()
+	if err == nil {
+		err = d.compact()
+	}
+	return errors.Join(err, d.release())
+}
+
+// loaded is what Open reads from a database.
+type loaded struct {
+	memory *memory
+	filter *filter
+	stages map[Upload]stageHead
+}
+
+func load(r pebble.Reader) (*loaded, error) {
+	l := &loaded{memory: &memory{dict: columns.NewDict()}, stages: map[Upload]stageHead{}}
+	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadDict, l.loadZones, l.loadWaiting, l.loadStages, l.loadFilter} {
+		if err := part(r); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *loaded) loadState(r pebble.Reader) error {
+	b, ok, err := get(r, stateKey)
+	if err != nil || !ok {
+		l.memory.Next = 1
+		return err
+	}
+	l.memory.state, err = decodeState(b)
+	return err
+}
+
+func (l *loaded) loadDict(r pebble.Reader) error {
+	err := scan(r, []byte{tableDict}, func(key, value []byte) error {
+		table, id := splitDictKey(key)
+		return l.memory.dict.Load(columns.Entry{Table: table, ID: id, Data: append([]byte(nil), value...)})
+	})
+	if err != nil {
+		return fmt.Errorf("dictionary: %w", err)
+	}
+	b, _, err := get(r, dictStateKey)
+	if err != nil {
+		return err
+	}
+	return l.memory.dict.LoadState(b)
+}
+
+func (l *loaded) loadZones(r pebble.Reader) error {
+	return scan(r, []byte{tableZone}, func(key, value []byte) error {
+		z, err := decodeZone(keySeq(key), value)
+		l.memory.zones = append(l.memory.zones, z)
+		return err
+	})
+}
+
+func (l *loaded) loadWaiting(r pebble.Reader) error {
+	return scan(r, []byte{tableWaiting}, func(key, value []byte) error {
+		w, err := decodeWaiting(value)
+		if err != nil {
+			return fmt.Errorf("waiting row %d: %w", keySeq(key), err)
+		}
+		w.row.Seq = keySeq(key)
+		l.memory.waiting = append(l.memory.waiting, w)
+		return nil
+	})
+}
+
+func (l *loaded) loadStages(r pebble.Reader) error {
+	return scan(r, []byte{tableStageHead}, func(key, value []byte) error {
+		head, err := decodeStageHead(value)
+		l.stages[Upload(key[1:])] = head
+		return err
+	})
+}
+
+func (l *loaded) loadFilter(r pebble.Reader) error {
+	l.filter = newFilter(int(l.memory.Rows))
+	return scan(r, []byte{tableIndex}, func(key, _ []byte) error {
+		l.filter.add(hashID(key[1:]))
+		return nil
+	})
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// zone is what is known of a block without reading it. Zones are shared between
+// the applier and all views and are never changed: a new one takes the place.
+type zone struct {
+	First, Last        uint64 // sequence numbers
+	Rows               int
+	Dead               int // superseded rows
+	Tombstones         int
+	MinStart, MaxStart record.Time // Min > Max when there is none
+	MinStop, MaxStop   record.Time
+	Bytes              int // of the encoded block
+}
+
+func newZone(h columns.Header, bytes int) *zone {
+	return &zone{First: h.FirstSeq, Last: h.LastSeq, Rows: h.Rows, Tombstones: h.Tombstones,
+		MinStart: h.MinStart, MaxStart: h.MaxStart, MinStop: h.MinStop, MaxStop: h.MaxStop, Bytes: bytes}
+}
+
+const zoneFormat = 1
+
+func (z *zone) encode() []byte {
+	e := encoder{}
+	e.byte(zoneFormat)
+	e.uint(z.Last)
+	e.uint(uint64(z.Rows))
+	e.uint(uint64(z.Dead))
+	e.uint(uint64(z.Tombstones))
+	e.uint(uint64(z.Bytes))
+	for _, t := range []record.Time{z.MinStart, z.MaxStart, z.MinStop, z.MaxStop} {
+		e.int(int64(t))
+	}
+	return e.b
+}
+
+func decodeZone(first uint64, b []byte) (*zone, error) {
+	d := decoder{b: b}
+	d.format(zoneFormat)
+	z := &zone{First: first, Last: d.uint(), Rows: int(d.uint()), Dead: int(d.uint()), Tombstones: int(d.uint()), Bytes: int(d.uint()),
+		MinStart: record.Time(d.int()), MaxStart: record.Time(d.int()), MinStop: record.Time(d.int()), MaxStop: record.Time(d.int())}
+	return z, d.end("zone")
+}
+
+// findZone returns the position of the block whose range holds seq.
+func findZone(zones []*zone, seq uint64) (int, bool) {
+	i, exact := slices.BinarySearchFunc(zones, seq, func(z *zone, seq uint64) int {
+		if z.First > seq {
+			return 1
+		}
+		if z.Last < seq {
+			return -1
+		}
+		return 0
+	})
+	return i, exact
+}
