@@ -46,7 +46,7 @@ type Config struct {
 	// new node waits until it is added.
 	Bootstrap []Server
 
-	// Multiplier stretches all raft timeouts for slow networks and disks; 1 to
+	// Multiplier stretches the timeouts of elections for slow networks and disks; 1 to
 	// 10, 0 means 1. At 1 a follower stands for election after 0.5 to 1 s.
 	Multiplier int
 
@@ -130,7 +130,7 @@ func (c Config) raftConfig(id string, notify chan<- bool) *raft.Config {
 	conf.HeartbeatTimeout = 500 * time.Millisecond * m
 	conf.ElectionTimeout = 500 * time.Millisecond * m
 	conf.LeaderLeaseTimeout = 300 * time.Millisecond * m
-	conf.CommitTimeout = 25 * time.Millisecond * m
+	conf.CommitTimeout = 25 * time.Millisecond
 	conf.MaxAppendEntries = 16
 	conf.BatchApplyCh = true
 	conf.ShutdownOnRemove = false

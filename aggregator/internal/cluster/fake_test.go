@@ -239,11 +239,15 @@ func newTrio(t *testing.T, duties ...func(context.Context) error) *trio {
 		s := listen(t, "127.0.0.1:0")
 		state := &memory{}
 		members = append(members, Server{ID: id, Addr: s.Addr().String()})
-		c.confs = append(c.confs, Config{DataDir: dir, State: state, Images: state, Stream: s, Logger: testLog(t)})
+		c.confs = append(c.confs, Config{DataDir: dir, State: state, Images: state, Stream: s, Logger: testLog(t),
+			Multiplier: 5}) // a busy machine must not depose a leader
 	}
 	for i := range c.confs {
 		c.confs[i].Bootstrap = members
 		c.nodes = append(c.nodes, run(t, c.confs[i], duties...))
+	}
+	if err := c.nodes[0].stand(); err != nil { // or the first election takes seconds
+		t.Fatal(err)
 	}
 	return c
 }

@@ -150,17 +150,21 @@ func (n *Node) startRaft() error {
 }
 
 // leadAlone lets a node that is the only member stand for election at once: it
-// has nobody to hear from first. Raft has only the message by which a leader
-// hands over for that. When it does not arrive the ordinary timeout does it.
+// has nobody to hear from first. Otherwise the ordinary timeout does it.
 func (n *Node) leadAlone() {
 	if !n.alone() || n.raft.State() != raft.Follower {
 		return
 	}
-	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
-	err := n.trans.TimeoutNow(raft.ServerID(n.id), n.trans.LocalAddr(), req, new(raft.TimeoutNowResponse))
-	if err != nil {
+	if err := n.stand(); err != nil {
 		n.logger.Debug("the first election waits for its timeout", "error", err)
 	}
+}
+
+// stand makes this node a candidate, by the message with which a leader hands
+// over; raft has no other way.
+func (n *Node) stand() error {
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
+	return n.trans.TimeoutNow(raft.ServerID(n.id), n.trans.LocalAddr(), req, new(raft.TimeoutNowResponse))
 }
 
 // cached keeps the newest entries in memory for the followers.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -410,4 +411,49 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 		out[f.GetName()] = m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 	}
 	return out
+}
+
+// rotten is a log with an entry that is damaged after it was read once.
+type rotten struct {
+	raft.LogStore
+	index uint64
+	reads int
+}
+
+func (r *rotten) GetLog(index uint64, l *raft.Log) error {
+	err := r.LogStore.GetLog(index, l)
+	if index == r.index {
+		if r.reads++; r.reads > 1 {
+			l.Data[0] ^= 1
+		}
+	}
+	return err
+}
+
+func TestDamageFoundWhileRunningEndsTheNodeInGoodOrder(t *testing.T) {
+	dir, state := t.TempDir(), &memory{}
+	n := lead(t, lone(t, dir, state))
+	propose(t, n.Node, "good")
+	at := propose(t, n.Node, "rotten").Index
+	propose(t, n.Node, "after")
+	n.stop(t)
+
+	state = &memory{}
+	conf := lone(t, dir, state).withDefaults()
+	bad := newNode(conf, conf.Bootstrap[0].ID)
+	if err := bad.openDisk(); err != nil {
+		t.Fatal(err)
+	}
+	bad.entries.under = &rotten{LogStore: bad.entries.under, index: at}
+	if err := bad.startRaft(); err != nil {
+		t.Fatal(err)
+	}
+	<-bad.halted
+	err := bad.Shutdown(t.Context())
+	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("%s: entry %d", conf.logPath(), at)) {
+		t.Fatal(err)
+	}
+	if got := state.commands(); len(got) > 1 {
+		t.Fatalf("the damaged command was applied: %q", got)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -200,6 +201,16 @@ func newTracked(under raft.StreamLayer) *tracked {
 type trackedConn struct {
 	net.Conn
 	of *tracked
+}
+
+// Read reads; an end that this side has made is an orderly end, for raft would
+// report it as an error.
+func (c *trackedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // Close closes the connection.
