@@ -1,0 +1,94 @@
+package columns
+
+// The rule of admission keeps out of the dictionaries what is nearly never used
+// twice. It counts and nothing else, so all nodes decide alike.
+
+// A table is tight when it has more than floor entries and fewer than ratio
+// uses for each of them. (For pairs both are counted for each key.)
+var limits = [numTables]struct{ floor, ratio uint64 }{
+	TableKey:      {4096, 1 << 20},
+	TablePair:     {1024, 8},
+	TableSet:      {16384, 4},
+	TableTemplate: {1024, 64},
+	TableOrigin:   {4096, 64},
+	TableEnd:      {1024, 64},
+	TableID:       {1024, 64},
+}
+
+// A block in which at least manyNew entries are new and are used less than
+// twice on average is taken as if the table were tight already. It does not go
+// for sets: the first blocks of a store have many new ones.
+const manyNew = 64
+
+func tight(t Table, entries, uses uint64) bool {
+	l := limits[t]
+	return entries > l.floor && entries*l.ratio > uses
+}
+
+func sudden(t Table, fresh, uses uint64) bool {
+	return t != TableSet && t != TableKey && fresh >= manyNew && uses < 2*fresh
+}
+
+// needed is how often a block must use a new entry for a tight table to admit
+// it. The more there are, the more: memory stays bounded by the rows.
+func needed(entries uint64) uint64 {
+	switch {
+	case entries < 1<<18:
+		return 4
+	case entries < 1<<20:
+		return 16
+	}
+	return 64
+}
+
+// candidate is an entry that the rows of a block use.
+type candidate struct {
+	data string
+	uses uint64
+	id   uint32 // 0 until it is admitted
+}
+
+// admission collects the candidates of one table, or of one key's pairs, in
+// order of first use.
+type admission struct {
+	table Table
+	fresh []*candidate
+	known map[string]*candidate
+	uses  uint64 // of all, known ones included
+}
+
+func newAdmission(t Table) *admission {
+	return &admission{table: t, known: map[string]*candidate{}}
+}
+
+// use counts an entry and returns it. An entry that the dictionary has comes
+// with its number.
+func (a *admission) use(d *Dict, data []byte, uses uint64) *candidate {
+	a.uses += uses
+	if c, ok := a.known[string(data)]; ok {
+		c.uses += uses
+		return c
+	}
+	c := &candidate{data: string(data), uses: uses, id: d.index[a.table][string(data)]}
+	a.known[c.data] = c
+	if c.id == 0 {
+		a.fresh = append(a.fresh, c)
+	}
+	return c
+}
+
+// decide admits new entries. entries and uses are the counts of before.
+func (a *admission) decide(d *Dict, t *tables, entries, uses uint64) {
+	need, total := uint64(1), uint64(0)
+	for _, c := range a.fresh {
+		total += c.uses
+	}
+	if tight(a.table, entries+uint64(len(a.fresh)), uses+a.uses) || sudden(a.table, uint64(len(a.fresh)), total) {
+		need = needed(entries)
+	}
+	for _, c := range a.fresh {
+		if c.uses >= need {
+			c.id = d.enter(t, a.table, c.data)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package columns
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Block is a decoded block. Columns are decompressed when they are first asked
+// for. It belongs to one goroutine. The slices that its methods return belong
+// to it and must not be changed.
+type Block struct {
+	v      view
+	starts []record.Time
+	stops  []record.Time
+	sets   []uint32
+	temps  []uint32
+	all    bool
+}
+
+// DecodeHeader reads the zone map of a block from its first [HeaderSize] bytes
+// or more. It checks the header, not the rest.
+func DecodeHeader(data []byte) (Header, error) { return readHeader(data, kindBlock) }
+
+// DecodeBlock reads a block that was encoded against d. The block keeps views
+// of data, which must stay unchanged as long as it is used. The error wraps
+// [ErrCorrupt] or [ErrFormat].
+func DecodeBlock(data []byte, d *Dict) (*Block, error) {
+	f := &frame{}
+	if err := f.parse(data, kindBlock); err != nil {
+		return nil, err
+	}
+	for t := range numTables {
+		if f.parts[blobTable+t] != nil {
+			return nil, corrupt("a block has no tables")
+		}
+	}
+	t := d.current.Load()
+	return &Block{v: view{frame: f, n: f.header.Rows, tables: func() *tables { return t }}}, nil
+}
+
+// Header returns the block's zone map.
+func (b *Block) Header() Header { return b.v.frame.header }
+
+// Len returns the number of rows, at least 1.
+func (b *Block) Len() int { return b.v.n }
+
+// column returns a column, all zero when it is not there.
+func (b *Block) column(c int) ([]uint64, error) {
+	if err := b.v.load(c); err != nil {
+		return nil, err
+	}
+	if b.v.cols[c] == nil {
+		b.v.cols[c] = make([]uint64, b.v.n)
+	}
+	return b.v.cols[c], nil
+}
+
+// Seqs returns the Seqs of all rows, which ascend.
+func (b *Block) Seqs() ([]uint64, error) { return b.column(colSeq) }
+
+// Find returns the position of the row with that Seq.
+func (b *Block) Find(seq uint64) (i int, ok bool, err error) {
+	seqs, err := b.Seqs()
+	if err != nil {
+		return 0, false, err
+	}
+	i, ok = slices.BinarySearch(seqs, seq)
+	return i, ok, nil
+}
+
+// Starts returns the starts of all rows.
+func (b *Block) Starts() ([]record.Time, error) {
+	if b.starts != nil {
+		return b.starts, nil
+	}
+	stop, err := b.column(colStop)
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := b.column(colRuntime)
+	if err != nil {
+		return nil, err
+	}
+	starts := make([]record.Time, b.v.n)
+	for i := range starts {
+		starts[i] = record.Time(stop[i] - runtime[i])
+	}
+	b.starts = starts
+	return starts, nil
+}
+
+// Stops returns the shown stops of all rows; None of those that go on.
+func (b *Block) Stops() ([]record.Time, error) {
+	if b.stops != nil {
+		return b.stops, nil
+	}
+	stop, err := b.column(colStop)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.v.load(colFlags); err != nil {
+		return nil, err
+	}
+	stops := make([]record.Time, b.v.n)
+	for i := range stops {
+		stops[i] = record.Time(stop[i])
+	}
+	b.noStops(stops)
+	b.stops = stops
+	return stops, nil
+}
+
+func (b *Block) noStops(stops []record.Time) {
+	for i, flags := range b.v.cols[colFlags] {
+		if flags&flagOpen != 0 {
+			stops[i] = record.None
+		}
+	}
+}
+
+// Sets returns the numbers of all rows' metas in [TableSet]. Rows with the same
+// number other than 0 have the same pairs, but for values that are inline; see
+// [Block.Meta].
+func (b *Block) Sets() ([]uint32, error) { return b.entryColumn(&b.sets, colSet) }
+
+// Templates returns the numbers of all rows' components in [TableTemplate]. Rows
+// with the same number other than 0 have the same components but for the
+// amounts; a row with 0 has its own, see [Block.Components].
+func (b *Block) Templates() ([]uint32, error) { return b.entryColumn(&b.temps, colTemplate) }
+
+func (b *Block) entryColumn(cache *[]uint32, c int) ([]uint32, error) {
+	if *cache != nil {
+		return *cache, nil
+	}
+	if err := b.v.load(c); err != nil {
+		return nil, err
+	}
+	ids := make([]uint32, b.v.n)
+	for i, id := range b.v.cols[c] {
+		if id > uint64(len(b.v.tables()[tableOf[c]])) {
+			return nil, corrupt("row %d has entry %d, which table %d does not have", i, id, tableOf[c])
+		}
+		ids[i] = uint32(id)
+	}
+	*cache = ids
+	return ids, nil
+}
+
+// Template returns the components of a number of [TableTemplate], all amounts
+// zero. The slice is shared.
+func (b *Block) Template(id uint32) ([]record.Component, error) {
+	if id != 0 {
+		if t, ok := b.v.template(id, nil); ok {
+			return t, nil
+		}
+	}
+	return nil, corrupt("no template %d", id)
+}
+
+// Amounts returns the amounts of the components at a position below 32, counted
+// from 0, of all rows; 0 for rows that have no such component. It is nil when
+// all are 0, or position is beyond.
+func (b *Block) Amounts(position int) ([]int64, error) {
+	if position < 0 || position >= maxAmounts || b.v.frame.parts[colAmount+position] == nil {
+		return nil, nil
+	}
+	if err := b.v.load(colAmount + position); err != nil {
+		return nil, err
+	}
+	amounts := make([]int64, b.v.n)
+	for i, u := range b.v.cols[colAmount+position] {
+		amounts[i] = int64(u)
+	}
+	return amounts, nil
+}
+
+// Meta returns the meta of a row. Rows share metas.
+func (b *Block) Meta(i int) (record.Meta, error) {
+	if err := b.v.load(colSet); err != nil {
+		return nil, err
+	}
+	extra, err := b.extraOf(i)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := b.v.meta(uint32(b.v.at(colSet, i)), &extra)
+	if !ok {
+		return nil, corrupt("row %d: meta", i)
+	}
+	return m, nil
+}
+
+func (b *Block) extraOf(i int) (reader, error) {
+	if err := b.v.extras(); err != nil {
+		return reader{}, err
+	}
+	return b.v.rowExtras(i), nil
+}
+
+// Components returns the components of a row with their amounts.
+func (b *Block) Components(i int) ([]record.Component, error) {
+	r, err := b.Row(i)
+	return r.Record.Components, err
+}
+
+// AppendID appends the record id of a row.
+func (b *Block) AppendID(dst []byte, i int) ([]byte, error) {
+	if err := b.v.loadIDs(); err != nil {
+		return dst, err
+	}
+	return b.v.appendID(dst, i), nil
+}
+
+// ID returns the record id of a row.
+func (b *Block) ID(i int) (string, error) {
+	id, err := b.AppendID(nil, i)
+	return string(id), err
+}
+
+// Row returns a row. Rows share the slices of their metas and scores.
+func (b *Block) Row(i int) (Row, error) {
+	if !b.all {
+		if err := b.v.loadAll(); err != nil {
+			return Row{}, err
+		}
+		if err := b.v.extras(); err != nil {
+			return Row{}, err
+		}
+		b.all = true
+	}
+	return b.v.row(i)
+}
+
+// Rows yields all rows in the order of Seq, and ends with the first error.
+func (b *Block) Rows() iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for i := range b.v.n {
+			r, err := b.Row(i)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}

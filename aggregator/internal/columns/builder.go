@@ -1,0 +1,412 @@
+package columns
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// MaxRows is the most rows of a batch and of a block.
+const MaxRows = 4096
+
+// MaxBatch is the [Builder.Size] from which on a batch is full: an entry of the
+// raft log may have 384 KiB, and this leaves room for its envelope and for what
+// else it carries.
+const MaxBatch = 352 << 10
+
+// Builder makes a batch out of rows. It belongs to one goroutine. The strings
+// of added rows must stay unchanged until Reset.
+type Builder struct {
+	n      int
+	cols   [numCols][]uint64 // nil: all zero; may be shorter than n: then zero
+	least  [numCols]int64
+	most   [numCols]int64
+	tabs   tables
+	text   []byte
+	hex    []byte
+	extra  []byte
+	bytes  int // of the tables' entries and blobs
+	ids    idParser
+	keys   map[string]uint32
+	pairs  map[pair]uint32
+	origin map[originKey]uint32
+	end    map[endKey]uint32
+	other  [numTables]map[string]uint32
+	buf    []byte
+}
+
+type originKey struct {
+	origin record.Origin
+	rank   record.Rank
+}
+
+type endKey struct {
+	state string
+	exit  record.Exit
+}
+
+// NewBuilder returns an empty builder.
+func NewBuilder() *Builder {
+	b := &Builder{
+		keys: map[string]uint32{}, pairs: map[pair]uint32{},
+		origin: map[originKey]uint32{}, end: map[endKey]uint32{},
+	}
+	for _, t := range []Table{TableSet, TableTemplate, TableID} {
+		b.other[t] = map[string]uint32{}
+	}
+	return b
+}
+
+// Reset empties b and keeps its memory.
+func (b *Builder) Reset() {
+	b.n, b.bytes = 0, 0
+	for i := range b.cols {
+		b.cols[i] = b.cols[i][:0]
+		b.least[i], b.most[i] = 0, 0
+	}
+	for i := range b.tabs {
+		clear(b.tabs[i])
+		b.tabs[i] = b.tabs[i][:0]
+		clear(b.other[i])
+	}
+	b.text, b.hex, b.extra = b.text[:0], b.hex[:0], b.extra[:0]
+	clear(b.keys)
+	clear(b.pairs)
+	clear(b.origin)
+	clear(b.end)
+}
+
+// Len returns how many rows were added.
+func (b *Builder) Len() int { return b.n }
+
+// Full reports whether no further row should be added: the batch has [MaxRows]
+// rows or its size reached [MaxBatch]. One more row after that is no error
+// below MaxRows, but may make the entry of the raft log too large.
+func (b *Builder) Full() bool { return b.n >= MaxRows || b.Size() >= MaxBatch }
+
+// Size returns an upper bound of the length of [Builder.Bytes]. A row of
+// ordinary size adds 60 to 90 bytes to it and less than half of that to the
+// batch.
+func (b *Builder) Size() int {
+	size := HeaderSize + 8*numParts + b.bytes
+	for c, v := range b.cols {
+		least, most := b.least[c], b.most[c]
+		if len(v) < b.n {
+			least, most = min(least, 0), max(most, 0)
+		}
+		if least != most {
+			size += b.n*byteWidth(uint64(most-least)) + numbersOverhead
+		}
+	}
+	return size
+}
+
+// Add adds a row. It panics when there are [MaxRows] already.
+func (b *Builder) Add(r *Row) {
+	if b.n >= MaxRows {
+		panic("columns: Builder.Add: the batch has MaxRows rows")
+	}
+	b.n++
+	b.addTimes(r)
+	b.put(colSeq, r.Seq)
+	b.put(colReceived, uint64(r.Received))
+	b.put(colChanged, uint64(r.Changed-r.Received))
+	b.put(colSupersedes, r.Supersedes)
+	b.put(colSet, uint64(b.set(r.Record.Meta)))
+	b.put(colOrigin, uint64(b.originOf(r)))
+	b.put(colEnd, uint64(b.endOf(&r.Record)))
+	b.addID(r.Record.ID)
+	b.addComponents(r.Record.Components)
+}
+
+// put sets the column of the row that is being added.
+func (b *Builder) put(c int, v uint64) {
+	if v == 0 && len(b.cols[c]) == 0 {
+		return
+	}
+	if len(b.cols[c]) == 0 && b.n == 1 {
+		b.least[c], b.most[c] = int64(v), int64(v)
+	}
+	if len(b.cols[c]) < b.n-1 {
+		b.least[c], b.most[c] = min(b.least[c], 0), max(b.most[c], 0)
+	}
+	for len(b.cols[c]) < b.n-1 {
+		b.cols[c] = append(b.cols[c], 0)
+	}
+	b.cols[c] = append(b.cols[c], v)
+	b.least[c], b.most[c] = min(b.least[c], int64(v)), max(b.most[c], int64(v))
+}
+
+func (b *Builder) addTimes(r *Row) {
+	stop, flags := r.ShownStop(), flagsOf(r)
+	if stop == record.None {
+		stop = r.Record.Start
+	}
+	b.put(colFlags, flags)
+	b.put(colStop, uint64(stop))
+	b.put(colRuntime, uint64(stop-r.Record.Start))
+	if flags&flagSubmit != 0 {
+		b.put(colWait, uint64(r.Record.Start-r.Record.Submit))
+	}
+	b.put(colObserved, uint64(r.Version.Observed))
+	b.put(colStopObserved, uint64(r.StopObserved))
+	if flags&flagBodyStop != 0 {
+		b.put(colBodyStop, uint64(r.Record.Stop-stop))
+	}
+}
+
+func flagsOf(r *Row) uint64 {
+	flags := uint64(0)
+	set := func(when bool, flag uint64) {
+		if when {
+			flags |= flag
+		}
+	}
+	set(r.ShownStop() == record.None, flagOpen)
+	set(r.Tombstone, flagTombstone)
+	set(r.Stop != record.None, flagRegister)
+	set(r.Stop != record.None && r.Record.Stop != record.None, flagBodyStop)
+	set(r.Record.Submit != record.None, flagSubmit)
+	set(r.Version.Ended != (r.Record.Stop != record.None), flagUnended)
+	set(r.Record.Components != nil && len(r.Record.Components) == 0, flagNoParts)
+	return flags
+}
+
+// intern returns the number of an entry that is found by its bytes.
+func (b *Builder) intern(t Table, data []byte) uint32 {
+	if id, ok := b.other[t][string(data)]; ok {
+		return id
+	}
+	s := string(data)
+	id := b.enter(t, s)
+	b.other[t][s] = id
+	return id
+}
+
+// entryOverhead is what an entry costs beside its bytes: its length.
+const entryOverhead = 4
+
+func (b *Builder) enter(t Table, data string) uint32 {
+	b.tabs[t] = append(b.tabs[t], data)
+	b.bytes += len(data) + entryOverhead
+	return uint32(len(b.tabs[t]))
+}
+
+func (b *Builder) set(m record.Meta) uint32 {
+	b.buf = appendBool(b.buf[:0], m != nil)
+	for i := range m {
+		e := &m[i]
+		key := b.key(e.Key)
+		if len(e.Values) == 0 {
+			b.buf = appendItem(b.buf, b.pair(pair{key: key, kind: pairEmpty}), false)
+		}
+		for j, v := range e.Values {
+			b.buf = appendItem(b.buf, b.pair(pair{key: key, value: v}), j > 0)
+		}
+	}
+	return b.intern(TableSet, b.buf)
+}
+
+func (b *Builder) key(key string) uint32 {
+	id, ok := b.keys[key]
+	if !ok {
+		key = strings.Clone(key)
+		id = b.enter(TableKey, key)
+		b.keys[key] = id
+	}
+	return id
+}
+
+func (b *Builder) pair(p pair) uint32 {
+	id, ok := b.pairs[p]
+	if !ok {
+		data := string(appendPair(nil, p))
+		p.value = data[len(data)-len(p.value):]
+		id = b.enter(TablePair, data)
+		b.pairs[p] = id
+	}
+	return id
+}
+
+func (b *Builder) originOf(r *Row) uint32 {
+	k := originKey{r.Origin, r.Rank}
+	id, ok := b.origin[k]
+	if !ok {
+		id = b.enter(TableOrigin, string(appendOrigin(nil, r.Origin, r.Rank)))
+		b.origin[k] = id
+	}
+	return id
+}
+
+func (b *Builder) endOf(r *record.Record) uint32 {
+	k := endKey{r.State, r.Exit}
+	id, ok := b.end[k]
+	if !ok {
+		id = b.enter(TableEnd, string(appendEnd(nil, r.State, r.Exit)))
+		b.end[k] = id
+	}
+	return id
+}
+
+// maxTemplate is the most bytes of an id template beyond its texts: an id that
+// changes between digits and letters more often is kept whole.
+const maxTemplateParts = 16
+
+func (b *Builder) addID(id string) {
+	p := &b.ids
+	p.split(id)
+	if len(p.template) > len(id)+maxTemplateParts {
+		b.put(colTextLen, uint64(len(id)))
+		b.text = append(b.text, id...)
+		b.bytes += len(id)
+		return
+	}
+	b.put(colID, uint64(b.intern(TableID, p.template)))
+	for k, v := range p.numbers[:p.count] {
+		b.put(colNumber+k, v)
+	}
+	b.hex = append(b.hex, p.bytes...)
+	b.bytes += len(p.bytes)
+}
+
+func (b *Builder) addComponents(components []record.Component) {
+	b.buf = appendTemplate(b.buf[:0], components)
+	b.put(colTemplate, uint64(b.intern(TableTemplate, b.buf)))
+	for i := range components[:min(len(components), maxAmounts)] {
+		b.put(colAmount+i, uint64(components[i].Amount))
+	}
+	if len(components) <= maxAmounts {
+		return
+	}
+	at := len(b.extra)
+	for i := maxAmounts; i < len(components); i++ {
+		b.extra = binary.AppendUvarint(b.extra, uint64(components[i].Amount))
+	}
+	b.put(colExtraLen, uint64(len(b.extra)-at))
+	b.bytes += len(b.extra) - at
+}
+
+// pad brings all columns that are not zero to the full length.
+func (b *Builder) pad() {
+	for c := range b.cols {
+		for len(b.cols[c]) > 0 && len(b.cols[c]) < b.n {
+			b.cols[c] = append(b.cols[c], 0)
+		}
+	}
+}
+
+// Bytes returns the encoded batch; nil when it has no rows. More rows can be
+// added after it.
+func (b *Builder) Bytes() []byte {
+	if b.n == 0 {
+		return nil
+	}
+	b.pad()
+	f := frame{header: b.header()}
+	e := encoder{codec: getCodec()}
+	defer putCodec(e.codec)
+	for c, v := range b.cols {
+		f.parts[c] = e.column(c, v, b.cols[colID])
+	}
+	f.parts[blobText] = e.blob(b.text)
+	f.parts[blobHex] = e.blob(b.hex)
+	f.parts[blobExtra] = e.blob(b.extra)
+	for t, entries := range b.tabs {
+		f.parts[blobTable+t] = e.entries(entries)
+	}
+	return f.append(nil, kindBatch)
+}
+
+func (b *Builder) header() Header { return summary(b.n, &b.cols) }
+
+// summary makes the header of columns.
+func summary(n int, cols *[numCols][]uint64) Header {
+	h := emptyHeader()
+	at := func(c, i int) uint64 {
+		if len(cols[c]) == 0 {
+			return 0
+		}
+		return cols[c][i]
+	}
+	for i := range n {
+		h.add(at(colFlags, i), at(colStop, i), at(colRuntime, i))
+	}
+	h.FirstSeq, h.LastSeq = at(colSeq, 0), at(colSeq, n-1)
+	return h
+}
+
+// encoder writes the parts of a frame.
+type encoder struct {
+	codec *codec
+	ranks []uint32
+	buf   []byte
+}
+
+// column encodes a column; nil when it is zero. Numbers in ids are encoded by
+// the groups of their templates.
+func (e *encoder) column(c int, v, ids []uint64) []byte {
+	if len(v) == 0 || highest(v) == 0 {
+		return nil
+	}
+	var group []uint32
+	if c >= colNumber && c < colNumber+maxNumbers && len(ids) > 0 {
+		if e.ranks == nil {
+			e.ranks = rank(ids)
+		}
+		group = e.ranks
+	}
+	e.buf = e.codec.appendNumbers(e.buf[:0], v, group)
+	return append([]byte(nil), e.buf...)
+}
+
+// rank numbers the values of ids in order of appearance.
+func rank(ids []uint64) []uint32 {
+	ranks := make([]uint32, len(ids))
+	seen := map[uint64]uint32{}
+	last, lastRank := ids[0]+1, uint32(0)
+	for i, id := range ids {
+		if id != last {
+			r, ok := seen[id]
+			if !ok {
+				r = uint32(len(seen))
+				seen[id] = r
+			}
+			last, lastRank = id, r
+		}
+		ranks[i] = lastRank
+	}
+	return ranks
+}
+
+// blob encodes bytes with their length; nil when there are none.
+func (e *encoder) blob(data []byte) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, true)
+}
+
+func (e *encoder) entries(entries []string) []byte {
+	e.buf = e.buf[:0]
+	for _, s := range entries {
+		e.buf = appendField(e.buf, s)
+	}
+	return e.blob(e.buf)
+}
+
+// batch returns the rows as a batch that was not encoded. It shares the memory
+// of b.
+func (b *Builder) batch() *Batch {
+	b.pad()
+	out := &Batch{tabs: b.tabs}
+	out.v = view{frame: &frame{header: b.header()}, n: b.n, tables: func() *tables { return &out.tabs }}
+	for c, v := range b.cols {
+		out.v.loaded[c] = true
+		if len(v) > 0 {
+			out.v.cols[c] = v
+		}
+	}
+	out.v.blobs[0], out.v.blobs[1], out.v.blobs[2] = b.text, b.hex, b.extra
+	return out
+}

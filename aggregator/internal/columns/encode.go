@@ -1,0 +1,351 @@
+package columns
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Part is where rows of a new block come from: Rows, or a Batch.
+type Part struct {
+	// Rows are whole, each with its Seq, Received, Changed and Supersedes.
+	Rows []Row
+
+	// Batch gives its rows without those at the positions Skip, which ascend.
+	// The first row taken gets FirstSeq, the others follow without gaps; all
+	// get Received and Changed; none supersedes another.
+	Batch             *Batch
+	Skip              []int
+	FirstSeq          uint64
+	Received, Changed record.Time
+}
+
+// Encoded is a new block and what must be stored with it in the same
+// transaction.
+type Encoded struct {
+	Data   []byte // the block
+	Header Header // of Data
+	// KVs are the numbers of all pairs and markers that rows of the block
+	// have, ascending: the block's postings.
+	KVs     []uint32
+	Entries []Entry // what is new in the dictionary, in order of (Table, ID)
+	State   []byte  // the dictionary's counters from now on
+}
+
+// EncodeBlock makes a block of the rows of parts, in their order, in which the
+// Seqs must ascend. It adds to d what the block needs. Of an error, which wraps
+// [ErrRows] or [ErrCorrupt], d does not change.
+//
+// A batch that is the only part and is taken whole costs least: its columns are
+// copied as they are compressed.
+func EncodeBlock(d *Dict, parts ...Part) (*Encoded, error) {
+	e := blockEncoder{d: d}
+	if err := e.take(parts); err != nil {
+		return nil, err
+	}
+	if err := e.sequence(); err != nil {
+		return nil, err
+	}
+	out := e.admit()
+	e.encode(out)
+	return out, nil
+}
+
+// blockEncoder makes one block.
+type blockEncoder struct {
+	d      *Dict
+	pieces []*piece
+	n      int
+	seqs   []uint64
+	whole  *piece // the only piece, a parsed batch that is taken whole; or nil
+
+	t    tables // of d, growing
+	kvs  map[uint32]struct{}
+	cols [numCols][]uint64 // that are not copied
+
+	literalIDs bool // ids that have a template in their batch have none here
+	inRows     bool // entries or values are in the rows' extras
+}
+
+// piece is a part while it is encoded.
+type piece struct {
+	batch *Batch
+	part  *Part
+	rows  []int // positions taken
+
+	uses    [numTables][]uint64     // by local number - 1
+	entries [numTables][]*candidate // by local number - 1; nil: not used
+	sets    []setUse                // by local number - 1
+}
+
+// setUse is what becomes of a batch's set in the block.
+type setUse struct {
+	entry  *candidate // nil: the set is in the row
+	data   []byte
+	inline []byte // values for the markers
+}
+
+func (e *blockEncoder) take(parts []Part) error {
+	for i := range parts {
+		p := &piece{part: &parts[i], batch: parts[i].Batch}
+		if len(parts[i].Rows) > 0 {
+			if p.batch != nil || len(parts[i].Rows) > MaxRows {
+				return fmt.Errorf("%w: part %d has a batch and rows, or %d rows", ErrRows, i, len(parts[i].Rows))
+			}
+			p.batch = collect(parts[i].Rows)
+		}
+		if p.batch == nil {
+			continue
+		}
+		if p.rows = positions(p.batch.Len(), parts[i].Skip); len(p.rows) == 0 {
+			continue
+		}
+		if err := p.ready(); err != nil {
+			return err
+		}
+		e.pieces = append(e.pieces, p)
+		e.n += len(p.rows)
+	}
+	if e.n == 0 || e.n > MaxRows {
+		return fmt.Errorf("%w: %d rows", ErrRows, e.n)
+	}
+	if p := e.pieces[0]; len(e.pieces) == 1 && !p.loose() && len(p.rows) == p.batch.Len() {
+		e.whole = p
+	}
+	return nil
+}
+
+func collect(rows []Row) *Batch {
+	b := NewBuilder()
+	for i := range rows {
+		b.Add(&rows[i])
+	}
+	return b.batch()
+}
+
+func (p *piece) loose() bool { return len(p.part.Rows) > 0 }
+
+func (p *piece) ready() error {
+	if err := p.batch.v.offsets(); err != nil {
+		return err
+	}
+	return p.batch.v.extras()
+}
+
+// positions lists 0 … n-1 without skip.
+func positions(n int, skip []int) []int {
+	rows := make([]int, 0, n)
+	for i := range n {
+		if len(skip) > 0 && skip[0] == i {
+			skip = skip[1:]
+			continue
+		}
+		rows = append(rows, i)
+	}
+	return rows
+}
+
+// sequence numbers the rows.
+func (e *blockEncoder) sequence() error {
+	e.seqs = make([]uint64, 0, e.n)
+	for _, p := range e.pieces {
+		for k, i := range p.rows {
+			seq := p.part.FirstSeq + uint64(k)
+			if p.loose() {
+				seq = p.batch.Seq(i)
+			}
+			if last := len(e.seqs) - 1; last >= 0 && seq <= e.seqs[last] {
+				return fmt.Errorf("%w: %d comes after %d", ErrRows, seq, e.seqs[last])
+			}
+			e.seqs = append(e.seqs, seq)
+		}
+	}
+	return nil
+}
+
+// admit gives all entries of the block their numbers.
+func (e *blockEncoder) admit() *Encoded {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	before := e.d.current.Load()
+	e.t, e.kvs = *before, map[uint32]struct{}{}
+	for _, p := range e.pieces {
+		p.count()
+	}
+	e.admitKeys()
+	e.admitPairs()
+	e.admitSets()
+	for _, t := range []Table{TableTemplate, TableOrigin, TableEnd, TableID} {
+		e.admitTable(t)
+	}
+	after := e.t
+	e.d.current.Store(&after)
+	return &Encoded{Entries: after.since(before), State: e.d.counts.append(nil), KVs: sortedKeys(e.kvs)}
+}
+
+func sortedKeys(m map[uint32]struct{}) []uint32 {
+	keys := make([]uint32, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// count counts how often the rows taken use each entry.
+func (p *piece) count() {
+	for t := range p.uses {
+		p.uses[t] = make([]uint64, len(p.batch.tabs[t]))
+		p.entries[t] = make([]*candidate, len(p.batch.tabs[t]))
+	}
+	for c, t := range tableOf {
+		uses, ids := p.uses[t], p.batch.v.cols[c]
+		if ids == nil {
+			continue
+		}
+		for _, i := range p.rows {
+			if ids[i] != 0 {
+				uses[ids[i]-1]++
+			}
+		}
+	}
+	p.sets = make([]setUse, len(p.batch.tabs[TableSet]))
+	for s, n := range p.uses[TableSet] {
+		if n > 0 {
+			p.countSet(p.batch.tabs[TableSet][s], n)
+		}
+	}
+}
+
+func (p *piece) countSet(data string, n uint64) {
+	r := readText(data[1:])
+	for len(r.b) > 0 {
+		id := r.uvarint() >> 1
+		pair, _ := p.batch.tabs.pair(id)
+		p.uses[TablePair][id-1] += n
+		p.uses[TableKey][pair.key-1] += n
+	}
+}
+
+// admitTable admits entries whose bytes are the same here and in a batch.
+func (e *blockEncoder) admitTable(t Table) {
+	a := newAdmission(t)
+	for _, p := range e.pieces {
+		for i, n := range p.uses[t] {
+			if n > 0 {
+				p.entries[t][i] = a.use(e.d, []byte(p.batch.tabs[t][i]), n)
+			}
+		}
+	}
+	e.decide(a)
+	for _, c := range a.fresh {
+		if c.id == 0 {
+			e.literalIDs = e.literalIDs || t == TableID
+			e.inRows = e.inRows || t != TableID && t != TableKey
+		}
+	}
+}
+
+func (e *blockEncoder) decide(a *admission) {
+	a.decide(e.d, &e.t, uint64(len(e.t[a.table])), e.d.counts.rows[a.table])
+	e.d.counts.rows[a.table] += a.uses
+}
+
+func (e *blockEncoder) admitKeys() { e.admitTable(TableKey) }
+
+// admitPairs admits pairs, by the counts of their keys.
+func (e *blockEncoder) admitPairs() {
+	byKey := map[uint32]*admission{}
+	var order []uint32
+	var buf []byte
+	for _, p := range e.pieces {
+		for i, n := range p.uses[TablePair] {
+			if n == 0 {
+				continue
+			}
+			local, _ := parsePair(p.batch.tabs[TablePair][i])
+			key := p.entries[TableKey][local.key-1].id
+			if key == 0 {
+				continue
+			}
+			a, ok := byKey[key]
+			if !ok {
+				a = newAdmission(TablePair)
+				byKey[key], order = a, append(order, key)
+			}
+			local.key = key
+			buf = appendPair(buf[:0], local)
+			p.entries[TablePair][i] = a.use(e.d, buf, n)
+		}
+	}
+	for _, key := range order {
+		e.d.counts.grow(key)
+		a := byKey[key]
+		a.decide(e.d, &e.t, e.d.counts.values[key], e.d.counts.uses[key])
+		e.d.counts.uses[key] += a.uses
+	}
+}
+
+// marker returns the pair that stands for values of key that are in the rows;
+// key 0 stands for all keys that have no number.
+func (e *blockEncoder) marker(key uint32) uint32 {
+	data := string(appendPair(nil, pair{key: key, kind: pairInline}))
+	id, ok := e.d.index[TablePair][data]
+	if !ok {
+		id = e.d.enter(&e.t, TablePair, data)
+	}
+	e.kvs[id] = struct{}{}
+	return id
+}
+
+func (e *blockEncoder) admitSets() {
+	a := newAdmission(TableSet)
+	for _, p := range e.pieces {
+		for i, n := range p.uses[TableSet] {
+			if n == 0 {
+				continue
+			}
+			s, whole := e.set(p, p.batch.tabs[TableSet][i])
+			if whole {
+				s.entry = a.use(e.d, s.data, n)
+			} else {
+				a.uses += n
+			}
+			e.inRows = e.inRows || !whole || len(s.inline) > 0
+			p.sets[i] = s
+		}
+	}
+	e.decide(a)
+	for _, c := range a.fresh {
+		e.inRows = e.inRows || c.id == 0
+	}
+}
+
+// set writes a batch's set in the numbers of the dictionary. whole is false
+// when a key has no number.
+func (e *blockEncoder) set(p *piece, local string) (s setUse, whole bool) {
+	s.data, whole = append(make([]byte, 0, len(local)+8), local[0]), true
+	r := readText(local[1:])
+	for len(r.b) > 0 {
+		u := r.uvarint()
+		item, _ := p.batch.tabs.pair(u >> 1)
+		key, entry := p.entries[TableKey][item.key-1], p.entries[TablePair][u>>1-1]
+		id := uint32(0)
+		switch {
+		case key.id == 0:
+			e.marker(0)
+			whole = false
+			s.inline = append(appendField(s.inline, key.data), item.kind)
+			s.inline = appendField(s.inline, item.value)
+		case entry.id == 0:
+			id = e.marker(key.id)
+			s.inline = appendField(s.inline, item.value)
+		default:
+			id = entry.id
+			e.kvs[id] = struct{}{}
+		}
+		s.data = appendItem(s.data, id, u&1 != 0)
+	}
+	return s, whole
+}

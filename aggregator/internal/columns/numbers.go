@@ -1,0 +1,395 @@
+package columns
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// How a column of numbers is stored. Numbers are 64 bits wide and are read as
+// signed where their order counts; all arithmetic wraps.
+const (
+	modeConst  = 1 // value
+	modeLinear = 2 // first, step
+	modePlain  = 3 // least, divisor, width; planes of (v - least) / divisor
+	modeDelta  = 4 // the same of zigzag((v - previous) / divisor), the first previous being least
+	modeGroup  = 5 // as modeDelta, the previous number of the same group
+	modeTable  = 6 // least, divisor, count, values; one plane of indexes
+)
+
+// A plane is the bytes of one significance of all numbers, a stream of its own.
+// Planes of high bytes are nearly constant and cost next to nothing.
+
+// appendNumbers appends v, which may not be empty, in the mode that is smallest
+// by estimate. The result has at most len(v) * width + [numbersOverhead] bytes,
+// where width is the bytes of the difference of the largest and the least.
+// With groups (numbers below the count of groups, one each of v) differences
+// are taken within a group.
+func (c *codec) appendNumbers(dst []byte, v []uint64, group []uint32) []byte {
+	least, most, linear := survey(v)
+	if least == most {
+		return binary.AppendUvarint(append(dst, modeConst), zigzag(v[0]))
+	}
+	if linear {
+		dst = binary.AppendUvarint(append(dst, modeLinear), zigzag(v[0]))
+		return binary.AppendUvarint(dst, zigzag(v[1]-v[0]))
+	}
+	divisor := commonDivisor(v, uint64(least))
+	width := byteWidth(uint64(most-least) / divisor)
+	plain := c.plain(v, uint64(least), divisor)
+	if width > 1 {
+		if out, ok := c.appendTable(dst, plain, uint64(least), divisor, width); ok {
+			return out
+		}
+	}
+	deltas, mode := c.differences(v, group, uint64(least), divisor)
+	words := plain
+	if cost := bitsOf(deltas); byteWidth(highest(deltas)) <= width && cost < bitsOf(plain) {
+		words = deltas
+	} else {
+		mode = modePlain
+	}
+	return c.appendPlanes(appendBase(dst, mode, uint64(least), divisor), words)
+}
+
+// numbersOverhead is what a column costs beside its planes, at most.
+const numbersOverhead = 48
+
+func appendBase(dst []byte, mode byte, least, divisor uint64) []byte {
+	dst = binary.AppendUvarint(append(dst, mode), zigzag(least))
+	return binary.AppendUvarint(dst, divisor)
+}
+
+// survey returns the least and the largest number and whether all steps are the
+// same.
+func survey(v []uint64) (least, most int64, linear bool) {
+	least, most, linear = int64(v[0]), int64(v[0]), len(v) > 1
+	for i, u := range v {
+		least, most = min(least, int64(u)), max(most, int64(u))
+		if i > 0 && u-v[i-1] != v[1]-v[0] {
+			linear = false
+		}
+	}
+	return least, most, linear
+}
+
+// commonDivisor returns the greatest divisor of all differences to least; 1
+// when differences between neighbours may overflow.
+func commonDivisor(v []uint64, least uint64) uint64 {
+	g := uint64(0)
+	for _, u := range v {
+		d := u - least
+		if int64(d) < 0 {
+			return 1
+		}
+		if g != 0 && d%g == 0 {
+			continue
+		}
+		if g = gcd(d, g); g == 1 {
+			return 1
+		}
+	}
+	return max(g, 1)
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (c *codec) plain(v []uint64, least, divisor uint64) []uint64 {
+	c.words = c.words[:0]
+	for _, u := range v {
+		c.words = append(c.words, u-least)
+	}
+	divide(c.words, divisor)
+	return c.words
+}
+
+func divide(v []uint64, divisor uint64) {
+	if divisor == 1 {
+		return
+	}
+	for i := range v {
+		v[i] /= divisor
+	}
+}
+
+// differences returns the zigzag differences of v and the mode that reads them.
+func (c *codec) differences(v []uint64, group []uint32, least, divisor uint64) ([]uint64, byte) {
+	c.deltas = c.deltas[:0]
+	if group == nil {
+		previous := least
+		for _, u := range v {
+			c.deltas = append(c.deltas, step(u-previous, divisor))
+			previous = u
+		}
+		return c.deltas, modeDelta
+	}
+	previous := previousOf(group, least)
+	for i, u := range v {
+		c.deltas = append(c.deltas, step(u-previous[group[i]], divisor))
+		previous[group[i]] = u
+	}
+	return c.deltas, modeGroup
+}
+
+func step(d, divisor uint64) uint64 {
+	if divisor != 1 {
+		d = uint64(int64(d) / int64(divisor))
+	}
+	return zigzag(d)
+}
+
+func previousOf(group []uint32, least uint64) []uint64 {
+	last := uint32(0)
+	for _, g := range group {
+		last = max(last, g)
+	}
+	previous := make([]uint64, last+1)
+	for i := range previous {
+		previous[i] = least
+	}
+	return previous
+}
+
+// bitsOf estimates what v costs.
+func bitsOf(v []uint64) int {
+	n := 0
+	for _, u := range v {
+		n += bits.Len64(u)
+	}
+	return n
+}
+
+func highest(v []uint64) uint64 {
+	all := uint64(0)
+	for _, u := range v {
+		all |= u
+	}
+	return all
+}
+
+func byteWidth(v uint64) int { return max(1, (bits.Len64(v)+7)/8) }
+
+func (c *codec) appendPlanes(dst []byte, words []uint64) []byte {
+	width := byteWidth(highest(words))
+	dst = append(dst, byte(width))
+	for p := range width {
+		c.plane = c.plane[:0]
+		for _, u := range words {
+			c.plane = append(c.plane, byte(u>>(8*p)))
+		}
+		dst = c.appendStream(dst, c.plane, packable(c.plane))
+	}
+	return dst
+}
+
+// tableSize is the most values of modeTable.
+const tableSize = 256
+
+// appendTable appends words as indexes into a table of their values, when there
+// are few and that is smaller than planes.
+func (c *codec) appendTable(dst []byte, words []uint64, least, divisor uint64, width int) ([]byte, bool) {
+	values, ok := c.index(words, min(tableSize, len(words)/8))
+	if !ok {
+		return dst, false
+	}
+	at := len(dst)
+	dst = appendBase(dst, modeTable, least, divisor)
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	for _, u := range values {
+		dst = binary.AppendUvarint(dst, u)
+	}
+	if len(dst)-at+len(words) > len(words)*width {
+		return dst[:at], false
+	}
+	return c.appendStream(dst, c.plane, packable(c.plane)), true
+}
+
+// index puts into c.plane the index of each word in the values returned, which
+// are in order of appearance; false when there are more than limit.
+func (c *codec) index(words []uint64, limit int) ([]uint64, bool) {
+	var slots [4 * tableSize]uint16
+	values := make([]uint64, 0, tableSize)
+	c.plane = c.plane[:0]
+	for _, u := range words {
+		h := u * 0x9e3779b97f4a7c15 >> 54
+		for slots[h] != 0 && values[slots[h]-1] != u {
+			h = (h + 1) % uint64(len(slots))
+		}
+		if slots[h] == 0 {
+			if len(values) == limit {
+				return nil, false
+			}
+			values = append(values, u)
+			slots[h] = uint16(len(values))
+		}
+		c.plane = append(c.plane, byte(slots[h]-1))
+	}
+	return values, true
+}
+
+// numbers reads a column of n numbers that takes all of data. groups is called
+// for modeGroup only.
+func (c *codec) numbers(data []byte, n int, groups func() ([]uint32, error)) ([]uint64, error) {
+	r := reader{b: data}
+	v := make([]uint64, n)
+	err := c.readNumbers(&r, v, groups)
+	if err == nil && !r.done() {
+		err = corrupt("column is cut off or too long")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, error)) error {
+	mode, first := r.byte(), unzigzag(r.uvarint())
+	switch mode {
+	case modeConst:
+		accumulate(v, first, 0)
+		return nil
+	case modeLinear:
+		accumulate(v, first, unzigzag(r.uvarint()))
+		return nil
+	}
+	divisor := r.uvarint()
+	if mode == modeTable {
+		return c.readTable(r, v, first, divisor)
+	}
+	if err := c.readPlanes(r, v); err != nil {
+		return err
+	}
+	switch mode {
+	case modePlain:
+		unplain(v, first, divisor)
+	case modeDelta:
+		undelta(v, first, divisor)
+	case modeGroup:
+		return ungroup(v, first, divisor, groups)
+	default:
+		return corrupt("column of unknown mode %d", mode)
+	}
+	return nil
+}
+
+func accumulate(v []uint64, first, step uint64) {
+	for i := range v {
+		v[i] = first
+		first += step
+	}
+}
+
+func unplain(v []uint64, least, divisor uint64) {
+	if divisor == 1 {
+		for i := range v {
+			v[i] += least
+		}
+		return
+	}
+	for i := range v {
+		v[i] = least + v[i]*divisor
+	}
+}
+
+func undelta(v []uint64, previous, divisor uint64) {
+	for i := range v {
+		previous += unzigzag(v[i]) * divisor
+		v[i] = previous
+	}
+}
+
+func ungroup(v []uint64, least, divisor uint64, groups func() ([]uint32, error)) error {
+	group, err := groups()
+	if err != nil {
+		return err
+	}
+	previous := previousOf(group, least)
+	for i, g := range group {
+		previous[g] += unzigzag(v[i]) * divisor
+		v[i] = previous[g]
+	}
+	return nil
+}
+
+func (c *codec) readTable(r *reader, v []uint64, least, divisor uint64) error {
+	count := r.uvarint()
+	if count == 0 || count > tableSize {
+		return corrupt("column has a table of %d", count)
+	}
+	var values [tableSize]uint64
+	for i := range count {
+		values[i] = least + r.uvarint()*divisor
+	}
+	plane, err := c.plain8(r, len(v), 0)
+	if err != nil {
+		return err
+	}
+	for i, k := range plane[:len(v)] {
+		v[i] = values[k]
+	}
+	return nil
+}
+
+func (c *codec) plain8(r *reader, n, p int) ([]byte, error) {
+	if cap(c.planes[p]) < n {
+		c.planes[p] = make([]byte, max(n, MaxRows))
+	}
+	return c.stream(r, n, c.planes[p])
+}
+
+func (c *codec) readPlanes(r *reader, v []uint64) error {
+	width := int(r.byte())
+	if width < 1 || width > 8 {
+		return corrupt("column of width %d", width)
+	}
+	var planes [8][]byte
+	for p := range width {
+		plane, err := c.plain8(r, len(v), p)
+		if err != nil {
+			return err
+		}
+		planes[p] = plane
+	}
+	join(v, planes[:width])
+	return nil
+}
+
+// join puts the planes together, up to four in one pass.
+func join(v []uint64, planes [][]byte) {
+	switch len(planes) {
+	case 1:
+		a := planes[0][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i])
+		}
+	case 2:
+		a, b := planes[0][:len(v)], planes[1][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i]) | uint64(b[i])<<8
+		}
+	case 3:
+		a, b, c := planes[0][:len(v)], planes[1][:len(v)], planes[2][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i]) | uint64(b[i])<<8 | uint64(c[i])<<16
+		}
+	default:
+		joinWide(v, planes)
+	}
+}
+
+func joinWide(v []uint64, planes [][]byte) {
+	a, b, c, d := planes[0][:len(v)], planes[1][:len(v)], planes[2][:len(v)], planes[3][:len(v)]
+	for i := range v {
+		v[i] = uint64(a[i]) | uint64(b[i])<<8 | uint64(c[i])<<16 | uint64(d[i])<<24
+	}
+	for p := 4; p < len(planes); p++ {
+		plane, shift := planes[p][:len(v)], 8*p
+		for i := range v {
+			v[i] |= uint64(plane[i]) << shift
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package columns
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// bytesOrText lets the parsers read both encoded bytes and dictionary entries.
+type bytesOrText interface{ ~[]byte | ~string }
+
+// reader reads fields one after the other. After the first field that is not
+// there, bad is set and all further fields are zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+// readText returns a reader of s, which is only read.
+func readText(s string) reader { return reader{b: unsafe.Slice(unsafe.StringData(s), len(s))} }
+
+func (r *reader) fail() {
+	r.b, r.bad = nil, true
+}
+
+func (r *reader) uvarint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := uint64(r.b[0])
+		r.b = r.b[1:]
+		return v
+	}
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	u := r.uvarint()
+	return int64(unzigzag(u))
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.fail()
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+// take returns the next n bytes, which are a view.
+func (r *reader) take(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.fail()
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+// field returns the bytes behind a length, which are a view.
+func (r *reader) field() []byte { return r.take(r.uvarint()) }
+
+// text returns a copy of the field.
+func (r *reader) text() string { return string(r.field()) }
+
+func (r *reader) uint64() uint64 {
+	b := r.take(8)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func (r *reader) uint32() uint32 {
+	b := r.take(4)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
+// done reports whether all was read and all was there.
+func (r *reader) done() bool { return !r.bad && len(r.b) == 0 }
+
+func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
+func unzigzag(u uint64) uint64 { return u>>1 ^ -(u & 1) }
+
+func appendField[T bytesOrText](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}

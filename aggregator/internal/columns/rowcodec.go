@@ -1,0 +1,117 @@
+package columns
+
+import (
+	"encoding/binary"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// AppendRow appends the stand-alone encoding of a row: format version, kind,
+// CRC32C, fields. It needs no dictionary.
+func AppendRow(b []byte, r *Row) []byte {
+	at := len(b)
+	b = append(b, format, kindRow, 0, 0, 0, 0)
+	b = binary.AppendUvarint(b, r.Seq)
+	b = binary.AppendUvarint(b, r.Supersedes)
+	b = appendBool(b, r.Tombstone)
+	for _, t := range []record.Time{r.Received, r.Changed, r.Stop, record.Time(r.StopObserved)} {
+		b = binary.AppendUvarint(b, zigzag(uint64(t)))
+	}
+	b = appendBool(b, r.Version.Ended)
+	b = binary.AppendVarint(b, r.Version.Observed)
+	b = appendField(b, appendOrigin(nil, r.Origin, r.Rank))
+	b = appendBody(b, &r.Record)
+	binary.LittleEndian.PutUint32(b[at+2:], checksum(b[at:at+2], b[at+6:]))
+	return b
+}
+
+func appendBody(b []byte, r *record.Record) []byte {
+	b = appendField(b, r.ID)
+	b = appendCount(b, len(r.Meta), r.Meta == nil)
+	for i := range r.Meta {
+		b = appendField(b, r.Meta[i].Key)
+		b = binary.AppendUvarint(b, uint64(len(r.Meta[i].Values)))
+		for _, v := range r.Meta[i].Values {
+			b = appendField(b, v)
+		}
+	}
+	b = appendBool(b, r.Components != nil)
+	b = appendTemplate(b, r.Components)
+	for i := range r.Components {
+		b = binary.AppendUvarint(b, uint64(r.Components[i].Amount))
+	}
+	for _, t := range []record.Time{r.Start, r.Stop, r.Submit} {
+		b = binary.AppendUvarint(b, zigzag(uint64(t)))
+	}
+	return appendEnd(b, r.State, r.Exit)
+}
+
+// DecodeRow reads what [AppendRow] wrote, which takes all of data. The row
+// shares nothing with data. The error wraps [ErrCorrupt] or [ErrFormat].
+func DecodeRow(data []byte) (Row, error) {
+	if err := checkFormat(data, kindRow); err != nil {
+		return Row{}, err
+	}
+	if len(data) < 6 || binary.LittleEndian.Uint32(data[2:]) != checksum(data[:2], data[6:]) {
+		return Row{}, corrupt("checksum of a row")
+	}
+	r := reader{b: data[6:]}
+	row := r.row()
+	if !r.done() {
+		return Row{}, corrupt("row is cut off or too long")
+	}
+	return row, nil
+}
+
+func (r *reader) time() record.Time { return record.Time(r.varint()) }
+func (r *reader) bool() bool        { return r.byte() != 0 }
+
+func (r *reader) row() Row {
+	row := Row{Seq: r.uvarint(), Supersedes: r.uvarint(), Tombstone: r.bool()}
+	row.Received, row.Changed, row.Stop, row.StopObserved = r.time(), r.time(), r.time(), r.varint()
+	row.Version = record.Version{Ended: r.bool(), Observed: r.varint()}
+	origin, rank, ok := parseOrigin(string(r.field()))
+	if !ok {
+		r.fail()
+	}
+	row.Origin, row.Rank = origin, rank
+	r.body(&row.Record)
+	return row
+}
+
+func (r *reader) body(b *record.Record) {
+	b.ID = r.text()
+	b.Meta = r.meta()
+	present := r.bool()
+	if b.Components = r.components(); !present {
+		b.Components = nil
+	}
+	for i := range b.Components {
+		b.Components[i].Amount = int64(r.uvarint())
+	}
+	b.Start, b.Stop, b.Submit = r.time(), r.time(), r.time()
+	b.State = r.text()
+	b.Exit = record.Exit{Known: r.bool(), Code: int32(r.varint()), Signal: int32(r.varint())}
+}
+
+func (r *reader) meta() record.Meta {
+	n, absent := r.count()
+	if absent || r.bad {
+		return nil
+	}
+	m := make(record.Meta, 0, min(n, 64))
+	for range n {
+		e := record.MetaEntry{Key: r.text()}
+		for range min(r.uvarint(), uint64(len(r.b))+1) {
+			e.Values = append(e.Values, r.text())
+			if r.bad {
+				return nil
+			}
+		}
+		m = append(m, e)
+		if r.bad {
+			return nil
+		}
+	}
+	return m
+}
