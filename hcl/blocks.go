@@ -14,8 +14,8 @@ import (
 
 // TLS is the shared block tls { ca cert key }: PEM files of the authority that
 // peers are verified against, and of this program's certificate chain and key.
-// Decoding checks that the files can be read, hold what they should, and that
-// key and certificate belong together; Range points at the block for later checks.
+// Decoding does not look at the files, so that a configuration can be read on
+// another machine; a program that will use them calls Check.
 type TLS struct {
 	// CA holds the certificates of the authorities that are trusted.
 	CA Path `hcl:"ca"`
@@ -27,8 +27,13 @@ type TLS struct {
 	Range Range `hcl:",def_range"`
 }
 
-// ValidateHCL implements Validator.
-func (t *TLS) ValidateHCL() Diagnostics {
+// Check reports, at the attribute that names it, each file that cannot be read or
+// does not hold what it should, and a key that does not belong to the
+// certificate. A nil block is fine.
+func (t *TLS) Check() Diagnostics {
+	if t == nil {
+		return nil
+	}
 	var diags Diagnostics
 	ca := readPEM("ca", t.CA, &diags)
 	cert := readPEM("cert", t.Cert, &diags)

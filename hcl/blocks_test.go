@@ -62,6 +62,10 @@ func TestTLSBlockChecksItsFiles(t *testing.T) {
 			TLS *hcl.TLS `hcl:"tls,block"`
 		}
 		diags.Extend(hcl.Decode(file, &cfg, file.Context()))
+		if diags.HasErrors() {
+			t.Fatalf("decoding looked at the files: %v", diags.Error())
+		}
+		diags.Extend(cfg.TLS.Check())
 		if c.err == "" && diags.HasErrors() || !strings.Contains(diags.Error(), c.err) {
 			t.Errorf("%v: %v", c, diags.Error())
 		}

@@ -88,6 +88,7 @@ func load(t *testing.T, paths ...string) (*hcl.File, config, hcl.Diagnostics) {
 	file, diags := hcl.Load(paths...)
 	cfg := config{Agent: agent{Buffer: buffer{MaxSize: hcl.Size{Bytes: 42}}}}
 	diags.Extend(hcl.Decode(file, &cfg, file.Context()))
+	diags.Extend(cfg.TLS.Check())
 	return file, cfg, diags
 }
 

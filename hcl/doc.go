@@ -45,10 +45,12 @@
 // Functions:
 //
 //	Functions(dir string) map[string]function.Function     // configuration: with env() and file()
+//	OfflineFunctions() map[string]function.Function        // the same without a look at this machine
 //	ExpressionFunctions() map[string]function.Function     // per-job expressions: pure
 //	ParseBytes(string), ParseSeconds(string)               // what bytes() and seconds() do
 //
-// Shared blocks: TLS, Plugin, Log, Metrics.
+// Shared blocks: TLS (Check() looks at its files, decoding does not), Plugin,
+// Log (SlogLevel, Handler), Metrics.
 //
 // Value tree for plugins:
 //

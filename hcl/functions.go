@@ -28,6 +28,29 @@ func Functions(dir string) map[string]function.Function {
 	return all
 }
 
+// OfflineFunctions are Functions for looking at a configuration on another
+// machine than the one that it is for: env() gives its default, or else a
+// placeholder, and file() gives a placeholder, both sensitive, and neither looks
+// at the environment or the disk. The caller owns the map.
+func OfflineFunctions() map[string]function.Function {
+	all := ExpressionFunctions()
+	all["env"] = textFunction(markSensitive, func(args []string) (string, error) {
+		if len(args) == 2 {
+			return args[1], nil
+		}
+		return offline(args, "env(name) or env(name, default)")
+	})
+	all["file"] = textFunction(markSensitive, func(args []string) (string, error) { return offline(args, "file(name)") })
+	return all
+}
+
+func offline(args []string, usage string) (string, error) {
+	if len(args) != 1 {
+		return "", errors.New("expected " + usage)
+	}
+	return masked, nil
+}
+
 // ExpressionFunctions are the functions of expressions that are evaluated for
 // each job. They are pure: the same arguments always give the same result. In
 // their place env() and file() are errors that say so; a Scope offers them as

@@ -197,6 +197,18 @@ func TestBothSetsHaveTheSameFunctions(t *testing.T) {
 	}
 }
 
+func TestOfflineFunctionsReadNothing(t *testing.T) {
+	t.Setenv("BURSAR_TEST", "v")
+	ctx := &hcl.EvalContext{Functions: hcl.OfflineFunctions()}
+	for _, c := range []struct{ expr, want string }{
+		{`env("BURSAR_TEST")`, "***"}, {`env("BURSAR_TEST_UNSET")`, "***"}, {`env("BURSAR_TEST", "d")`, "d"}, {`file("/etc/hostname")`, "***"},
+	} {
+		var s hcl.Secret
+		diags := hcl.DecodeExpression(expression(t, c.expr), &s, ctx)
+		check(t, c.expr, s.Reveal(), c.want, diags.Err(), "")
+	}
+}
+
 func TestReadmeListsEveryFunction(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
