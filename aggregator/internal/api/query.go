@@ -1,0 +1,334 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// recordsQuery is a parsed query of GET /records. All conditions hold together.
+type recordsQuery struct {
+	RecordID   string // "" for any
+	Start      []condition
+	Stop       []condition
+	Runtime    []condition
+	Meta       []metaCondition
+	Components []componentCondition
+	SortBy     string // "" for the default: stop_time
+	Descending bool
+	Limit      int64 // negative: none
+}
+
+// condition compares a time in microseconds, or a number.
+type condition struct {
+	Op    operator
+	Value int64
+}
+
+type operator string
+
+// The operators of a condition.
+const (
+	opGt     operator = "gt"
+	opGte    operator = "gte"
+	opLt     operator = "lt"
+	opLte    operator = "lte"
+	opEquals operator = "equals"
+)
+
+func operators() []operator { return []operator{opGt, opGte, opLt, opLte, opEquals} }
+
+// metaCondition: the record has the key, with all values of Contains and none of
+// Without.
+type metaCondition struct {
+	Key      string
+	Contains []string
+	Without  []string
+}
+
+// componentCondition: the record has a component of that name whose amount holds.
+type componentCondition struct {
+	Name string
+	condition
+}
+
+// parser collects a query pair by pair.
+type parser struct {
+	q     recordsQuery
+	seen  map[string]bool
+	meta  map[string]*metaLists
+	asc   string
+	desc  string
+	extra func(field, value string) (bool, error)
+}
+
+// metaLists are the values of one key as they stand in the query, with the index
+// by which they are ordered.
+type metaLists struct {
+	contains, without []indexed
+}
+
+type indexed struct {
+	at    int
+	value string
+}
+
+// parseQuery reads the query grammar of AUDITOR's GET /records. It accepts more
+// than AUDITOR does where that is harmless: percent-encoded brackets, and lists
+// without an index. extra takes fields of the caller's own and reports whether
+// it knows them; it may be nil.
+func parseQuery(raw string, extra func(field, value string) (bool, error)) (recordsQuery, error) {
+	p := parser{seen: map[string]bool{}, meta: map[string]*metaLists{}, extra: extra}
+	p.q.Limit = -1
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		if err := p.pair(pair); err != nil {
+			return p.q, err
+		}
+	}
+	p.finish()
+	return p.q, nil
+}
+
+// maxDepth is how many brackets a key may have.
+const maxDepth = 5
+
+func (p *parser) pair(pair string) error {
+	rawKey, rawValue, _ := strings.Cut(pair, "=")
+	key, err := url.QueryUnescape(rawKey)
+	if err != nil {
+		return fmt.Errorf("%q is not percent-encoded", rawKey)
+	}
+	value, err := url.QueryUnescape(rawValue)
+	if err != nil {
+		return fmt.Errorf("the value of %s is not percent-encoded: %q", key, rawValue)
+	}
+	field, path, err := splitKey(rawKey, key)
+	if err != nil {
+		return err
+	}
+	return p.field(key, field, path, value)
+}
+
+// splitKey cuts a[b][c] into a and [b c]. Brackets that are percent-encoded count
+// as brackets only where the key has no literal ones.
+func splitKey(raw, key string) (field string, path []string, err error) {
+	literal := strings.Contains(raw, "[")
+	text := key
+	if literal {
+		text = raw
+	}
+	field, rest, _ := strings.Cut(text, "[")
+	if len(rest) == 0 {
+		return field, nil, nil
+	}
+	if !strings.HasSuffix(rest, "]") {
+		return "", nil, fmt.Errorf("the brackets of %q do not match", key)
+	}
+	for part := range strings.SplitSeq(rest[:len(rest)-1], "][") {
+		if literal {
+			if part, err = url.QueryUnescape(part); err != nil {
+				return "", nil, fmt.Errorf("%q is not percent-encoded", part)
+			}
+		}
+		path = append(path, part)
+	}
+	if len(path) > maxDepth {
+		return "", nil, fmt.Errorf("%q has more than %d brackets", key, maxDepth)
+	}
+	return field, path, nil
+}
+
+func fields() []string {
+	return []string{"record_id", "start_time", "stop_time", "runtime", "meta", "component", "sort_by", "limit"}
+}
+
+func (p *parser) field(key, field string, path []string, value string) error {
+	if p.extra != nil && len(path) == 0 {
+		if known, err := p.extra(field, value); known || err != nil {
+			return err
+		}
+	}
+	switch field {
+	case "record_id":
+		return p.scalar(key, path, value, func() error { p.q.RecordID = value; return nil })
+	case "limit":
+		return p.scalar(key, path, value, func() (err error) { p.q.Limit, err = parseCount(value); return err })
+	case "start_time":
+		return p.condition(key, path, value, parseInstant, &p.q.Start)
+	case "stop_time":
+		return p.condition(key, path, value, parseInstant, &p.q.Stop)
+	case "runtime":
+		return p.condition(key, path, value, parseCount, &p.q.Runtime)
+	case "component":
+		return p.component(key, path, value)
+	case "meta":
+		return p.metaPair(key, path, value)
+	case "sort_by":
+		return p.sort(key, path, value)
+	}
+	return fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(fields()))
+}
+
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = "`" + w + "`"
+	}
+	return strings.Join(out, ", ")
+}
+
+// once refuses a scalar key that is there twice.
+func (p *parser) once(key string) error {
+	if p.seen[key] {
+		return fmt.Errorf("Multiple values for one key: %q", key) //nolint:revive,staticcheck // AUDITOR's text
+	}
+	p.seen[key] = true
+	return nil
+}
+
+// scalar takes a value without brackets; an empty one is absent.
+func (p *parser) scalar(key string, path []string, value string, set func() error) error {
+	if len(path) > 0 {
+		field, _, _ := strings.Cut(key, "[")
+		return fmt.Errorf("`%s` takes a plain value, as in %s=…", field, field)
+	}
+	if err := p.once(key); err != nil || value == "" {
+		return err
+	}
+	return set()
+}
+
+func (p *parser) condition(key string, path []string, value string, parse func(string) (int64, error), out *[]condition) error {
+	field, _, _ := strings.Cut(key, "[")
+	if len(path) != 1 {
+		return fmt.Errorf("`%s` takes an operator, as in %s[gte]=…", field, field)
+	}
+	c, err := p.compare(key, path[0], value, parse)
+	if err == nil && c != nil {
+		*out = append(*out, *c)
+	}
+	return err
+}
+
+// compare reads one comparison; nil when the value is empty and so absent.
+func (p *parser) compare(key, op, value string, parse func(string) (int64, error)) (*condition, error) {
+	if !slices.Contains(operators(), operator(op)) {
+		return nil, fmt.Errorf("unknown variant `%s`, expected one of `gt`, `gte`, `lt`, `lte`, `equals`", op)
+	}
+	if err := p.once(key); err != nil || value == "" {
+		return nil, err
+	}
+	v, err := parse(value)
+	if err != nil {
+		return nil, err
+	}
+	return &condition{operator(op), v}, nil
+}
+
+func parseInstant(s string) (int64, error) {
+	t, err := record.ParseTime(s)
+	return int64(t), err
+}
+
+func parseCount(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("Parsing '%s' failed. Want a whole number of zero or more", s) //nolint:revive,staticcheck // AUDITOR's text
+	}
+	return n, nil
+}
+
+func (p *parser) component(key string, path []string, value string) error {
+	if len(path) != 2 {
+		return errors.New("`component` takes a name and an operator, as in component[Cores][gte]=8")
+	}
+	c, err := p.compare(key, path[1], value, parseCount)
+	if err == nil && c != nil {
+		p.q.Components = append(p.q.Components, componentCondition{path[0], *c})
+	}
+	return err
+}
+
+func (p *parser) sort(key string, path []string, value string) error {
+	if len(path) != 1 || path[0] != "asc" && path[0] != "desc" {
+		return errors.New("`sort_by` takes asc or desc, as in sort_by[desc]=start_time")
+	}
+	if err := p.once(key); err != nil || value == "" {
+		return err
+	}
+	if !slices.Contains(sortColumns(), value) {
+		return fmt.Errorf("unknown variant `%s`, expected one of %s", value, quoted(sortColumns()))
+	}
+	if path[0] == "asc" {
+		p.asc = value
+	} else {
+		p.desc = value
+	}
+	return nil
+}
+
+func sortColumns() []string { return []string{"start_time", "stop_time", "runtime", "record_id"} }
+
+// metaPair takes meta[key][c][0]=v, meta[key][c][]=v and meta[key][c]=v, and the
+// same with dnc.
+func (p *parser) metaPair(key string, path []string, value string) error {
+	if len(path) < 2 || len(path) > 3 || path[1] != "c" && path[1] != "dnc" {
+		return errors.New("`meta` takes a key and c (contains) or dnc (does not contain), as in meta[site_id][c][0]=…")
+	}
+	at := -1
+	if len(path) == 3 && path[2] != "" {
+		n, err := strconv.ParseUint(path[2], 10, 31)
+		if err != nil {
+			return fmt.Errorf("%q: want the index of a list, as in [0]", path[2])
+		}
+		at = int(n)
+		if err := p.once(key); err != nil {
+			return err
+		}
+	}
+	if value == "" {
+		return fmt.Errorf("%s: the value is empty", key)
+	}
+	lists := p.meta[path[0]]
+	if lists == nil {
+		lists = &metaLists{}
+		p.meta[path[0]] = lists
+	}
+	if path[1] == "c" {
+		lists.contains = append(lists.contains, indexed{at, value})
+	} else {
+		lists.without = append(lists.without, indexed{at, value})
+	}
+	return nil
+}
+
+func (p *parser) finish() {
+	for _, key := range slices.Sorted(maps.Keys(p.meta)) {
+		lists := p.meta[key]
+		p.q.Meta = append(p.q.Meta, metaCondition{key, inOrder(lists.contains), inOrder(lists.without)})
+	}
+	switch {
+	case p.asc != "":
+		p.q.SortBy = p.asc
+	case p.desc != "":
+		p.q.SortBy, p.q.Descending = p.desc, true
+	}
+}
+
+func inOrder(list []indexed) []string {
+	slices.SortStableFunc(list, func(a, b indexed) int { return a.at - b.at })
+	var out []string
+	for _, e := range list {
+		out = append(out, e.value)
+	}
+	return out
+}

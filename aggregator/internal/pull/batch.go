@@ -1,0 +1,153 @@
+package pull
+
+import (
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// position is a place in an agent's buffer: behind the frame seq.
+type position struct {
+	epoch  store.Epoch
+	seq    uint64
+	digest frame.Digest
+}
+
+func at(c store.Cursor) position {
+	return position{epoch: c.Epoch, seq: c.Seq, digest: frame.Digest(c.Digest)}
+}
+
+// batcher cuts an agent's frames into commands that fit into an entry.
+type batcher struct {
+	agent string
+	now   func() record.Time
+	emit  func(*store.IngestCommand) error
+
+	pos     position // behind what was taken
+	digest  frame.Digest
+	rows    *columns.Builder
+	decoder wire.Decoder
+	cmd     *store.IngestCommand
+	extra   int // bytes of the command beside its rows
+}
+
+func newBatcher(agent string, from position, now func() record.Time, emit func(*store.IngestCommand) error) *batcher {
+	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder()}
+	b.begin()
+	return b
+}
+
+func (b *batcher) begin() {
+	b.rows.Reset()
+	b.extra = 0
+	b.cmd = &store.IngestCommand{Agent: b.agent, Epoch: b.pos.epoch, From: b.pos.seq + 1, Before: store.Chain(b.digest)}
+}
+
+// chunk takes a chunk that continues right behind what was taken, and emits
+// commands as they fill. The error says what is wrong with the chunk; what was
+// emitted before is good.
+func (b *batcher) chunk(raw []byte) error {
+	c, err := frame.Parse(raw)
+	if err != nil {
+		return err
+	}
+	if c.First != b.pos.seq+1 || c.Before != b.digest {
+		return fmt.Errorf("chunk begins with frame %d, want %d, or its digest differs: %w", c.First, b.pos.seq+1, frame.ErrChain)
+	}
+	if err := c.Verify(); err != nil {
+		return err
+	}
+	for seq, f := range c.Frames() {
+		if err := b.frame(f); err != nil {
+			return fmt.Errorf("frame %d: %w", seq, err)
+		}
+		b.pos.seq, b.digest = seq, b.digest.Next(f)
+	}
+	return nil
+}
+
+// entryRoom is what a command may hold beside the envelope.
+const entryRoom = columns.MaxBatch
+
+// frame takes one frame.
+func (b *batcher) frame(raw []byte) error {
+	if b.pos.seq >= b.cmd.From && (b.rows.Full() || b.rows.Size()+b.extra+len(raw) > entryRoom) {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	var f wire.Frame
+	if err := b.decoder.Frame(raw, &f); err != nil {
+		return err
+	}
+	b.cmd.Observed = max(b.cmd.Observed, f.Version.Observed)
+	if f.Settles != "" {
+		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(&f), ID: f.Settles})
+		b.extra += len(f.Settles) + 64
+	}
+	if f.Kind == wire.KindRecord {
+		b.record(&f)
+		return nil
+	}
+	b.extra += len(raw) + 64
+	b.other(&f, raw)
+	return nil
+}
+
+// source is the origin of the frame; it names the agent also for what was pushed
+// to it.
+func (b *batcher) source(f *wire.Frame) record.Origin {
+	return record.Origin{Agent: b.agent, Type: f.SourceType, Label: f.SourceLabel}
+}
+
+func (b *batcher) record(f *wire.Frame) {
+	row := columns.Row{Record: f.Record, Rank: f.Rank, Version: f.Version, Stop: record.None}
+	if f.SourceType != "" || f.SourceLabel != "" {
+		row.Origin = b.source(f)
+	}
+	row.Record.ID = f.ID
+	b.rows.Add(&row)
+}
+
+func (b *batcher) other(f *wire.Frame, raw []byte) {
+	c, source := b.cmd, b.source(f)
+	switch f.Kind {
+	case wire.KindStop, wire.KindWithdraw:
+		w, _ := f.Write(b.agent)
+		c.Writes = append(c.Writes, w)
+	case wire.KindQuarantine:
+		q := f.Quarantine
+		c.Quarantine = append(c.Quarantine, store.Quarantined{Source: source, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID, Raw: q.Raw, Truncated: q.Truncated})
+	case wire.KindGap:
+		c.Gaps = append(c.Gaps, store.Gap{Source: source, From: f.Gap.From, To: f.Gap.To, Reason: f.Gap.Reason})
+	case wire.KindWatermark:
+		c.Watermarks = append(c.Watermarks, store.Watermark{Source: source, CompleteTo: f.Watermark})
+	case wire.KindCheckpoint:
+		c.Checkpoints = append(c.Checkpoints, store.Checkpoint{Source: source, State: f.Checkpoint})
+	case wire.KindCensus:
+		c.Facts = append(c.Facts, store.Fact{Kind: store.FactCensus, Source: source, At: f.Census.At, Data: raw})
+	case wire.KindCapacity:
+		c.Facts = append(c.Facts, store.Fact{Kind: store.FactCapacity, Source: source, At: f.Capacity.From, Data: raw})
+	case wire.KindDirectory:
+		c.Facts = append(c.Facts, store.Fact{Kind: store.FactDirectory, Source: source, At: record.Time(f.Version.Observed), Data: raw})
+	}
+}
+
+// flush emits the command when there is a frame in it.
+func (b *batcher) flush() error {
+	if b.pos.seq < b.cmd.From {
+		return nil
+	}
+	b.cmd.To, b.cmd.After, b.cmd.Now = b.pos.seq, store.Chain(b.digest), b.now()
+	if b.rows.Len() > 0 {
+		b.cmd.Rows = b.rows.Bytes()
+	}
+	cmd := b.cmd
+	b.pos.digest = b.digest
+	b.begin()
+	return b.emit(cmd)
+}

@@ -1,0 +1,250 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Cursors reads an agent's cursor from the store.
+type Cursors interface {
+	Cursor(agent string) (store.Cursor, error)
+}
+
+// Pending is a command on its way. Wait returns what became of it.
+type Pending interface {
+	Wait(ctx context.Context) (store.IngestResult, error)
+}
+
+// Committer hands commands to the log, in the order of the calls.
+type Committer interface {
+	Submit(ctx context.Context, c *store.IngestCommand) (Pending, error)
+}
+
+// Status says how the pull from an agent is doing.
+type Status struct {
+	Name        string
+	Address     string
+	Connected   bool         // the last call succeeded
+	Err         error        // why not; nil when all is well
+	LastContact time.Time    // of the last call that succeeded; zero for none
+	Behind      uint64       // frames that wait on the agent, as of LastContact
+	Cursor      uint64       // the last frame that is committed
+	Pulled      store.Counts // since this node leads
+}
+
+// Loop pulls from one agent.
+type Loop struct {
+	Name    string
+	Address string
+	// Cluster is the cluster's id, by which the agent knows it.
+	Cluster string
+	Client  bursarv1.AgentClient
+	Cursors Cursors
+	Commit  Committer
+	Log     *slog.Logger
+	Metrics *Metrics
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Bounds of one pull.
+const (
+	pullBytes = 2 << 20
+	pullWait  = 20 * time.Second
+	callTime  = 40 * time.Second
+)
+
+// Status returns how the loop is doing.
+func (l *Loop) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
+	s.Name, s.Address = l.Name, l.Address
+	return s
+}
+
+func (l *Loop) set(change func(*Status)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.status)
+}
+
+// Run pulls until ctx ends. Failures are logged, shown by [Loop.Status] and tried
+// again with backoff.
+func (l *Loop) Run(ctx context.Context) error {
+	backoff := time.Duration(0)
+	for ctx.Err() == nil {
+		err := l.follow(ctx)
+		if errors.Is(err, errAgain) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		backoff = min(max(2*backoff, minBackoff), maxBackoff)
+		if l.Status().Connected {
+			backoff = minBackoff
+		}
+		l.failed(err, backoff)
+		pause(ctx, backoff)
+	}
+	return nil
+}
+
+const (
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 15 * time.Second
+)
+
+func (l *Loop) failed(err error, backoff time.Duration) {
+	first := l.Status().Err == nil
+	l.set(func(s *Status) { s.Connected, s.Err = false, err })
+	l.Metrics.failed(l.Name)
+	if first {
+		l.Log.Warn("pull failed; it is tried again", "agent", l.Name, "address", l.Address, "error", err, "next", backoff)
+	}
+}
+
+// pause waits for d, shortened by chance, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d/2 + rand.N(d/2+1)):
+	}
+}
+
+// follow pulls from the stored cursor on until something fails.
+func (l *Loop) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cursor, err := l.Cursors.Cursor(l.Name)
+	if err != nil {
+		return fmt.Errorf("cursor of %s: %w", l.Name, err)
+	}
+	pipe := newPipe(ctx, l)
+	defer pipe.close(cancel)
+	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
+	for {
+		resp, err := l.pull(ctx, b.pos)
+		if err == nil && resp.GetResume() {
+			return l.resume(ctx, resp)
+		}
+		if err == nil {
+			err = pipe.failure()
+		}
+		if err == nil {
+			err = take(b, resp)
+		}
+		if err != nil {
+			return errors.Join(pipe.failure(), err)
+		}
+		pipe.acknowledge()
+	}
+}
+
+func now() record.Time { return record.FromStd(time.Now()) }
+
+// take emits all chunks of an answer as commands.
+func take(b *batcher, resp *bursarv1.PullResponse) error {
+	for _, raw := range resp.GetChunks() {
+		if err := b.chunk(raw); err != nil {
+			return fmt.Errorf("what the agent sent: %w", err)
+		}
+	}
+	return b.flush()
+}
+
+func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
+		Cluster: l.Cluster, Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
+		MaxBytes: pullBytes, WaitMs: uint32(pullWait.Milliseconds()),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pull: %w", err)
+	}
+	recovered := false
+	l.set(func(s *Status) {
+		recovered = s.Err != nil
+		s.Connected, s.Err, s.LastContact, s.Behind = true, nil, time.Now(), resp.GetBehind()
+	})
+	if recovered {
+		l.Log.Info("pull goes on", "agent", l.Name, "behind", resp.GetBehind())
+	}
+	l.Metrics.pulled(l.Name, resp)
+	return resp, nil
+}
+
+// epochBytes is empty for an agent that was never pulled.
+func epochBytes(e store.Epoch) []byte {
+	if e == (store.Epoch{}) {
+		return nil
+	}
+	return e[:]
+}
+
+// resume agrees with an agent whose buffer is another one on where to begin, and
+// commits that.
+func (l *Loop) resume(ctx context.Context, resp *bursarv1.PullResponse) error {
+	cursor, err := l.Cursors.Cursor(l.Name)
+	if err != nil {
+		return err
+	}
+	l.Log.Info("the agent's buffer is not the one that was pulled before", "agent", l.Name, "reason", resp.GetReason(), "committed", cursor.Seq)
+	req := &bursarv1.ResumeRequest{
+		Cluster: l.Cluster, Epoch: resp.GetEpoch(), Observed: cursor.Observed,
+		KnownEpoch: epochBytes(cursor.Epoch), KnownAfter: cursor.Seq, KnownDigest: cursor.Digest[:],
+	}
+	for _, c := range cursor.Checkpoints {
+		req.Checkpoints = append(req.Checkpoints, &bursarv1.SourceCheckpoint{SourceType: c.Source.Type, SourceLabel: c.Source.Label, State: c.State})
+	}
+	from, err := l.Client.Resume(ctx, req)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	cmd := &store.IngestCommand{Agent: l.Name, From: from.GetAfter() + 1, To: from.GetAfter(), Now: now()}
+	copy(cmd.Epoch[:], from.GetEpoch())
+	begin := &store.Begin{Replaces: cursor.Epoch, After: from.GetAfter()}
+	copy(begin.Digest[:], from.GetDigest())
+	cmd.Begin, cmd.Before, cmd.After = begin, begin.Digest, begin.Digest
+	pending, err := l.Commit.Submit(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	result, err := pending.Wait(ctx)
+	if err == nil && !result.Accepted {
+		err = errStale
+	}
+	if err != nil {
+		return fmt.Errorf("begin a new epoch: %w", err)
+	}
+	return errAgain
+}
+
+// errAgain ends a follow that has to begin again at once.
+var errAgain = errors.New("the agent's buffer is a new one; pulling begins again")
+
+// errStale: the store's cursor is another one than the loop's.
+var errStale = errors.New("the cursor in the store has moved")
+
+// ack tells the agent what is committed.
+func (l *Loop) ack(ctx context.Context, c store.Cursor) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := l.Client.Ack(ctx, &bursarv1.AckRequest{Cluster: l.Cluster, Epoch: c.Epoch[:], Through: c.Seq, Digest: c.Digest[:]})
+	if err != nil {
+		return fmt.Errorf("acknowledge frame %d: %w", c.Seq, err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package pull
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Agent is where an agent answers.
+type Agent struct {
+	Name    string
+	Address string // host:port
+}
+
+// Manager keeps one loop for every agent of the configuration.
+type Manager struct {
+	Cluster string
+	Cursors Cursors
+	Commit  Committer
+	Keys    *identity.Keys
+	Log     *slog.Logger
+	Metrics *Metrics
+
+	mu     sync.Mutex
+	agents []Agent
+	loops  map[string]*running
+	change chan struct{}
+}
+
+type running struct {
+	*Loop
+
+	conn   *grpc.ClientConn
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Set changes the agents that are pulled from; loops of agents that stay as they
+// are go on untouched.
+func (m *Manager) Set(agents []Agent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.agents = slices.Clone(agents)
+	select {
+	case m.changed() <- struct{}{}:
+	default:
+	}
+}
+
+// changed returns the channel that wakes Run. m.mu is held.
+func (m *Manager) changed() chan struct{} {
+	if m.change == nil {
+		m.change = make(chan struct{}, 1)
+	}
+	return m.change
+}
+
+// Run pulls from all agents until ctx ends. It may run again afterwards.
+func (m *Manager) Run(ctx context.Context) error {
+	m.mu.Lock()
+	change := m.changed()
+	m.loops = map[string]*running{}
+	m.mu.Unlock()
+	defer m.stop()
+	for {
+		m.reconcile(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-change:
+		}
+	}
+}
+
+// reconcile starts and stops loops until they are those of the configuration.
+func (m *Manager) reconcile(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	want := map[string]Agent{}
+	for _, a := range m.agents {
+		want[a.Name] = a
+	}
+	for name, r := range m.loops {
+		if want[name] != (Agent{Name: r.Name, Address: r.Address}) {
+			r.end()
+			delete(m.loops, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if m.loops[name] != nil {
+			continue
+		}
+		r, err := m.begin(ctx, want[name])
+		if err != nil {
+			m.Log.Error("agent cannot be pulled from", "agent", name, "error", err)
+			continue
+		}
+		m.loops[name] = r
+	}
+}
+
+// begin starts the loop of an agent.
+func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
+	conn, err := Dial(a, m.Keys)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{conn: conn, cancel: cancel, done: make(chan struct{}), Loop: &Loop{
+		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Client: bursarv1.NewAgentClient(conn),
+		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics,
+	}}
+	go func() {
+		defer close(r.done)
+		if err := r.Loop.Run(ctx); err != nil {
+			m.Log.Error("pull ended", "agent", a.Name, "error", err)
+		}
+	}()
+	return r, nil
+}
+
+// Dial prepares a connection to an agent by mutual TLS, which is made at the
+// first call. The caller closes it.
+func Dial(a Agent, keys *identity.Keys) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("passthrough:///"+a.Address,
+		grpc.WithTransportCredentials(credentials.NewTLS(keys.Client(identity.Agent, a.Name))),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connect to agent %s at %s: %w", a.Name, a.Address, err)
+	}
+	return conn, nil
+}
+
+func (r *running) end() {
+	r.cancel()
+	<-r.done
+	_ = r.conn.Close() // nothing is lost with a connection
+}
+
+func (m *Manager) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.loops {
+		r.end()
+	}
+	m.loops = nil
+}
+
+// Client returns the client of an agent that is pulled from; false when this node
+// pulls from no such agent.
+func (m *Manager) Client(name string) (bursarv1.AgentClient, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.loops[name]
+	if r == nil {
+		return nil, false
+	}
+	return r.Loop.Client, true
+}
+
+// Status returns how the pulls are doing, sorted by name; empty on a node that
+// does not lead.
+func (m *Manager) Status() []Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Status
+	for _, name := range slices.Sorted(maps.Keys(m.loops)) {
+		all = append(all, m.loops[name].Loop.Status())
+	}
+	return all
+}

@@ -1,0 +1,135 @@
+package pull
+
+import (
+	"context"
+	"sync"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// pipe follows the commands of one loop through the log: they are submitted while
+// others are on their way, their results are taken in order, and what the store
+// says of the cursor is acknowledged.
+type pipe struct {
+	loop    *Loop
+	ctx     context.Context
+	pending chan Pending
+	acks    chan struct{} // there is something to acknowledge
+	done    sync.WaitGroup
+
+	mu     sync.Mutex
+	err    error
+	cursor store.Cursor // as the store last said
+	fresh  bool         // cursor is not acknowledged
+}
+
+// ahead is how many commands of one agent may be on their way.
+const ahead = 8
+
+func newPipe(ctx context.Context, l *Loop) *pipe {
+	p := &pipe{loop: l, ctx: ctx, pending: make(chan Pending, ahead), acks: make(chan struct{}, 1)}
+	p.done.Add(2)
+	go p.results()
+	go p.acknowledgements()
+	return p
+}
+
+// close ends the pipe: cancel stops what waits.
+func (p *pipe) close(cancel func()) {
+	cancel()
+	close(p.pending)
+	p.done.Wait()
+}
+
+// failure returns why a command was not committed; nil while all is well.
+func (p *pipe) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *pipe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// submit hands a command to the log and returns while it is on its way.
+func (p *pipe) submit(c *store.IngestCommand) error {
+	if err := p.failure(); err != nil {
+		return err
+	}
+	pending, err := p.loop.Commit.Submit(p.ctx, c)
+	if err != nil {
+		return err
+	}
+	select {
+	case p.pending <- pending:
+		return nil
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+}
+
+// results takes what became of the commands, in order.
+func (p *pipe) results() {
+	defer p.done.Done()
+	for pending := range p.pending {
+		result, err := pending.Wait(p.ctx)
+		if err == nil && !result.Accepted {
+			err = errStale
+		}
+		if err != nil {
+			p.fail(err)
+			continue
+		}
+		p.committed(result)
+	}
+}
+
+func (p *pipe) committed(r store.IngestResult) {
+	p.loop.set(func(s *Status) {
+		s.Cursor = r.Cursor.Seq
+		s.Pulled.Add(r.Counts)
+	})
+	p.loop.Metrics.committed(p.loop.Name, r.Counts)
+	p.mu.Lock()
+	p.cursor, p.fresh = r.Cursor, true
+	p.mu.Unlock()
+	if len(p.pending) == 0 {
+		p.acknowledge()
+	}
+}
+
+// acknowledge lets what is committed be acknowledged.
+func (p *pipe) acknowledge() {
+	select {
+	case p.acks <- struct{}{}:
+	default:
+	}
+}
+
+// acknowledgements tells the agent the newest committed cursor, one call at a
+// time.
+func (p *pipe) acknowledgements() {
+	defer p.done.Done()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.acks:
+		}
+		p.mu.Lock()
+		cursor, fresh := p.cursor, p.fresh
+		p.fresh = false
+		p.mu.Unlock()
+		if !fresh {
+			continue
+		}
+		if err := p.loop.ack(p.ctx, cursor); err != nil && p.ctx.Err() == nil {
+			p.fail(err)
+		}
+	}
+}
