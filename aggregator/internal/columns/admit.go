@@ -41,11 +41,26 @@ func needed(entries uint64) uint64 {
 	return 64
 }
 
-// candidate is an entry that the rows of a block use.
+// candidate is a new entry that the rows of a block use.
 type candidate struct {
 	data string
 	uses uint64
 	id   uint32 // 0 until it is admitted
+}
+
+// ref is an entry that the rows of a block use: one that the dictionary has, or
+// a candidate. The zero ref is none.
+type ref struct {
+	id    uint32
+	fresh *candidate
+}
+
+// number returns the entry's number after the decision; 0 when it has none.
+func (r ref) number() uint32 {
+	if r.fresh != nil {
+		return r.fresh.id
+	}
+	return r.id
 }
 
 // admission collects the candidates of one table, or of one key's pairs, in
@@ -54,27 +69,27 @@ type admission struct {
 	table Table
 	fresh []*candidate
 	known map[string]*candidate
-	uses  uint64 // of all, known ones included
+	uses  uint64 // of all entries, those that the dictionary has included
 }
 
 func newAdmission(t Table) *admission {
 	return &admission{table: t, known: map[string]*candidate{}}
 }
 
-// use counts an entry and returns it. An entry that the dictionary has comes
-// with its number.
-func (a *admission) use(d *Dict, data []byte, uses uint64) *candidate {
+// use counts an entry and returns it.
+func (a *admission) use(d *Dict, data []byte, uses uint64) ref {
 	a.uses += uses
+	if id, ok := d.index[a.table][string(data)]; ok {
+		return ref{id: id}
+	}
 	if c, ok := a.known[string(data)]; ok {
 		c.uses += uses
-		return c
+		return ref{fresh: c}
 	}
-	c := &candidate{data: string(data), uses: uses, id: d.index[a.table][string(data)]}
+	c := &candidate{data: string(data), uses: uses}
 	a.known[c.data] = c
-	if c.id == 0 {
-		a.fresh = append(a.fresh, c)
-	}
-	return c
+	a.fresh = append(a.fresh, c)
+	return ref{fresh: c}
 }
 
 // decide admits new entries. entries and uses are the counts of before.

@@ -130,10 +130,7 @@ func (p *piece) number(c int, t Table, i int) uint32 {
 	if t == TableSet {
 		entry = p.sets[id-1].entry
 	}
-	if entry == nil {
-		return 0
-	}
-	return entry.id
+	return entry.number()
 }
 
 // idColumns gathers the columns of ids where they are not copied.
@@ -199,7 +196,7 @@ func (e *blockEncoder) extras() (extra []byte) {
 func (p *piece) appendExtra(b []byte, i int) []byte {
 	v := &p.batch.v
 	s := &p.sets[v.at(colSet, i)-1]
-	if s.entry == nil || s.entry.id == 0 {
+	if s.entry.number() == 0 {
 		b = appendField(b, s.data)
 	}
 	b = append(b, s.inline...)

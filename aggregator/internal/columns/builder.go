@@ -2,7 +2,6 @@ package columns
 
 import (
 	"encoding/binary"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -29,11 +28,18 @@ type Builder struct {
 	bytes  int // of the tables' entries and blobs
 	ids    idParser
 	keys   map[string]uint32
-	pairs  map[pair]uint32
+	values []map[string]uint32 // by key: pairs
+	empty  map[uint32]uint32   // by key: the pair without a value
+	memo   []keyMemo           // by position in a meta: the key met last
 	origin map[originKey]uint32
 	end    map[endKey]uint32
 	other  [numTables]map[string]uint32
 	buf    []byte
+}
+
+type keyMemo struct {
+	key string
+	id  uint32
 }
 
 type originKey struct {
@@ -49,7 +55,7 @@ type endKey struct {
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
 	b := &Builder{
-		keys: map[string]uint32{}, pairs: map[pair]uint32{},
+		keys: map[string]uint32{}, empty: map[uint32]uint32{},
 		origin: map[originKey]uint32{}, end: map[endKey]uint32{},
 	}
 	for _, t := range []Table{TableSet, TableTemplate, TableID} {
@@ -72,7 +78,11 @@ func (b *Builder) Reset() {
 	}
 	b.text, b.hex, b.extra = b.text[:0], b.hex[:0], b.extra[:0]
 	clear(b.keys)
-	clear(b.pairs)
+	for _, m := range b.values {
+		clear(m)
+	}
+	clear(b.empty)
+	b.memo = b.memo[:0]
 	clear(b.origin)
 	clear(b.end)
 }
@@ -197,34 +207,55 @@ func (b *Builder) set(m record.Meta) uint32 {
 	b.buf = appendBool(b.buf[:0], m != nil)
 	for i := range m {
 		e := &m[i]
-		key := b.key(e.Key)
+		key := b.keyAt(i, e.Key)
 		if len(e.Values) == 0 {
-			b.buf = appendItem(b.buf, b.pair(pair{key: key, kind: pairEmpty}), false)
+			b.buf = appendItem(b.buf, b.emptyPair(key), false)
 		}
 		for j, v := range e.Values {
-			b.buf = appendItem(b.buf, b.pair(pair{key: key, value: v}), j > 0)
+			b.buf = appendItem(b.buf, b.pair(key, v), j > 0)
 		}
 	}
 	return b.intern(TableSet, b.buf)
 }
 
+// keyAt is key for one that is likely the same as the last at its position.
+func (b *Builder) keyAt(i int, key string) uint32 {
+	for len(b.memo) <= i {
+		b.memo = append(b.memo, keyMemo{})
+	}
+	m := &b.memo[i]
+	if m.id == 0 || m.key != key {
+		*m = keyMemo{key, b.key(key)}
+	}
+	return m.id
+}
+
 func (b *Builder) key(key string) uint32 {
 	id, ok := b.keys[key]
 	if !ok {
-		key = strings.Clone(key)
 		id = b.enter(TableKey, key)
 		b.keys[key] = id
+		if len(b.values) < int(id) {
+			b.values = append(b.values, map[string]uint32{})
+		}
 	}
 	return id
 }
 
-func (b *Builder) pair(p pair) uint32 {
-	id, ok := b.pairs[p]
+func (b *Builder) pair(key uint32, value string) uint32 {
+	id, ok := b.values[key-1][value]
 	if !ok {
-		data := string(appendPair(nil, p))
-		p.value = data[len(data)-len(p.value):]
-		id = b.enter(TablePair, data)
-		b.pairs[p] = id
+		id = b.enter(TablePair, string(appendPair(nil, pair{key: key, value: value})))
+		b.values[key-1][value] = id
+	}
+	return id
+}
+
+func (b *Builder) emptyPair(key uint32) uint32 {
+	id, ok := b.empty[key]
+	if !ok {
+		id = b.enter(TablePair, string(appendPair(nil, pair{key: key, kind: pairEmpty})))
+		b.empty[key] = id
 	}
 	return id
 }

@@ -3,6 +3,7 @@ package columns
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -41,6 +42,7 @@ type Encoded struct {
 // copied as they are compressed.
 func EncodeBlock(d *Dict, parts ...Part) (*Encoded, error) {
 	e := blockEncoder{d: d}
+	defer e.release()
 	if err := e.take(parts); err != nil {
 		return nil, err
 	}
@@ -60,10 +62,14 @@ type blockEncoder struct {
 	seqs   []uint64
 	whole  *piece // the only piece, a parsed batch that is taken whole; or nil
 
-	t    tables // of d, growing
-	kvs  map[uint32]struct{}
-	cols [numCols][]uint64 // that are not copied
+	t      tables // of d, growing
+	kvs    map[uint32]struct{}
+	arena  []byte // memory of what sets become
+	buf    []byte
+	inline []byte
+	cols   [numCols][]uint64 // that are not copied
 
+	builders   []*Builder
 	literalIDs bool // ids that have a template in their batch have none here
 	inRows     bool // entries or values are in the rows' extras
 }
@@ -74,14 +80,15 @@ type piece struct {
 	part  *Part
 	rows  []int // positions taken
 
-	uses    [numTables][]uint64     // by local number - 1
-	entries [numTables][]*candidate // by local number - 1; nil: not used
-	sets    []setUse                // by local number - 1
+	// By the batch's number - 1:
+	uses    [numTables][]uint64
+	entries [numTables][]ref
+	sets    []setUse
 }
 
 // setUse is what becomes of a batch's set in the block.
 type setUse struct {
-	entry  *candidate // nil: the set is in the row
+	entry  ref // none: the set is in the row
 	data   []byte
 	inline []byte // values for the markers
 }
@@ -93,7 +100,7 @@ func (e *blockEncoder) take(parts []Part) error {
 			if p.batch != nil || len(parts[i].Rows) > MaxRows {
 				return fmt.Errorf("%w: part %d has a batch and rows, or %d rows", ErrRows, i, len(parts[i].Rows))
 			}
-			p.batch = collect(parts[i].Rows)
+			p.batch = e.collect(parts[i].Rows)
 		}
 		if p.batch == nil {
 			continue
@@ -116,12 +123,25 @@ func (e *blockEncoder) take(parts []Part) error {
 	return nil
 }
 
-func collect(rows []Row) *Batch {
-	b := NewBuilder()
+// builders keeps builders, which grow large, between uses.
+var builders = sync.Pool{New: func() any { return NewBuilder() }}
+
+// collect makes a batch of rows without encoding it.
+func (e *blockEncoder) collect(rows []Row) *Batch {
+	b := builders.Get().(*Builder)
+	e.builders = append(e.builders, b)
 	for i := range rows {
 		b.Add(&rows[i])
 	}
 	return b.batch()
+}
+
+// release gives the builders back.
+func (e *blockEncoder) release() {
+	for _, b := range e.builders {
+		b.Reset()
+		builders.Put(b)
+	}
 }
 
 func (p *piece) loose() bool { return len(p.part.Rows) > 0 }
@@ -197,7 +217,7 @@ func sortedKeys(m map[uint32]struct{}) []uint32 {
 func (p *piece) count() {
 	for t := range p.uses {
 		p.uses[t] = make([]uint64, len(p.batch.tabs[t]))
-		p.entries[t] = make([]*candidate, len(p.batch.tabs[t]))
+		p.entries[t] = make([]ref, len(p.batch.tabs[t]))
 	}
 	for c, t := range tableOf {
 		uses, ids := p.uses[t], p.batch.v.cols[c]
@@ -265,7 +285,7 @@ func (e *blockEncoder) admitPairs() {
 				continue
 			}
 			local, _ := parsePair(p.batch.tabs[TablePair][i])
-			key := p.entries[TableKey][local.key-1].id
+			key := p.entries[TableKey][local.key-1].number()
 			if key == 0 {
 				continue
 			}
@@ -325,27 +345,38 @@ func (e *blockEncoder) admitSets() {
 // set writes a batch's set in the numbers of the dictionary. whole is false
 // when a key has no number.
 func (e *blockEncoder) set(p *piece, local string) (s setUse, whole bool) {
-	s.data, whole = append(make([]byte, 0, len(local)+8), local[0]), true
+	whole = true
+	data, inline := append(e.buf[:0], local[0]), e.inline[:0]
 	r := readText(local[1:])
 	for len(r.b) > 0 {
 		u := r.uvarint()
 		item, _ := p.batch.tabs.pair(u >> 1)
-		key, entry := p.entries[TableKey][item.key-1], p.entries[TablePair][u>>1-1]
-		id := uint32(0)
+		key := p.entries[TableKey][item.key-1].number()
+		id := p.entries[TablePair][u>>1-1].number()
 		switch {
-		case key.id == 0:
+		case key == 0:
 			e.marker(0)
 			whole = false
-			s.inline = append(appendField(s.inline, key.data), item.kind)
-			s.inline = appendField(s.inline, item.value)
-		case entry.id == 0:
-			id = e.marker(key.id)
-			s.inline = appendField(s.inline, item.value)
+			inline = append(appendField(inline, p.batch.tabs[TableKey][item.key-1]), item.kind)
+			inline = appendField(inline, item.value)
+		case id == 0:
+			id = e.marker(key)
+			inline = appendField(inline, item.value)
 		default:
-			id = entry.id
 			e.kvs[id] = struct{}{}
 		}
-		s.data = appendItem(s.data, id, u&1 != 0)
+		data = appendItem(data, id, u&1 != 0)
 	}
-	return s, whole
+	e.buf, e.inline = data, inline
+	return setUse{data: e.keep(data), inline: e.keep(inline)}, whole
+}
+
+// keep copies b to where it stays until the block is done.
+func (e *blockEncoder) keep(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	at := len(e.arena)
+	e.arena = append(e.arena, b...)
+	return e.arena[at:len(e.arena):len(e.arena)]
 }
