@@ -33,12 +33,17 @@ func (n *Node) openDisk() error {
 	if err := n.openBolt(); err != nil {
 		return err
 	}
+	// bbolt syncs the file but not its name.
+	if err := errors.Join(syncDir(n.conf.raftDir()), syncDir(n.conf.DataDir)); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
 	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine}
 	n.votes = n.newVotes()
 	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpoint)
 	if err != nil {
 		return err
 	}
+	n.snaps.arrived = n.checkTail
 	return n.reconcile(member)
 }
 
@@ -91,7 +96,10 @@ func (n *Node) reconcile(member bool) error {
 	if err != nil {
 		return err
 	}
-	if err := guarded(n.conf.logPath(), func() error { return n.entries.verify(newest.Index) }); err != nil {
+	err = guarded(n.conf.logPath(), func() error {
+		return errors.Join(n.dropTail(newest), n.entries.verify(newest.Index))
+	})
+	if err != nil {
 		return err
 	}
 	used, err := n.used(newest)
@@ -215,6 +223,52 @@ func (n *Node) catchUp(newest snapshotMeta) error {
 		return fmt.Errorf("%w: the state is at entry %d after it was restored up to %d", ErrMismatch, at, newest.StateIndex)
 	}
 	return nil
+}
+
+// conflicts reports whether the log has another entry where a snapshot ends.
+// Then nothing from there on was ever committed.
+func (n *Node) conflicts(s snapshotMeta) (bool, error) {
+	l := new(raft.Log)
+	err := n.entries.read(s.Index, l)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return false, nil
+	}
+	return err == nil && l.Term != s.Term, err
+}
+
+// dropTail discards a log that conflicts with a received snapshot, as the Raft
+// paper demands of a follower and raft does not do: it would keep the log and
+// refuse every entry that follows the snapshot, for ever.
+func (n *Node) dropTail(newest snapshotMeta) error {
+	if newest.ID == "" || newest.Held {
+		return nil
+	}
+	bad, err := n.conflicts(newest)
+	if err != nil || !bad {
+		return err
+	}
+	first, err1 := n.entries.FirstIndex()
+	last, err2 := n.entries.LastIndex()
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
+	}
+	n.logger.Warn("the raft log conflicts with the snapshot from the leader and is discarded",
+		"first", first, "last", last, "snapshot", newest.Index)
+	return n.entries.DeleteRange(first, last)
+}
+
+// checkTail stops the node when a snapshot has arrived that its log conflicts
+// with: raft has the end of its log in memory, so only a start can drop it.
+func (n *Node) checkTail(s snapshotMeta) error {
+	bad, err := n.conflicts(s)
+	if err == nil && !bad {
+		return nil
+	}
+	if bad {
+		err = fmt.Errorf("%w: entry %d is of another term", ErrRestart, s.Index)
+	}
+	n.halt(err)
+	return err
 }
 
 // checkHistory makes sure that what the State has applied is in this log.

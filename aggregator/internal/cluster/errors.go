@@ -19,7 +19,7 @@ var (
 	ErrNoPeer = errors.New("cluster: no peer to lead")
 )
 
-// Errors of Open and Run that need an operator. The message names the file and
+// Errors of Open and Run. Most need an operator; the message names the file and
 // the remedy.
 var (
 	// ErrForgotten: this node was a member, but its raft.db is missing or empty.
@@ -29,6 +29,9 @@ var (
 	// than its snapshot says, or another history: they are not of the same
 	// moment or not of the same node.
 	ErrMismatch = errors.New("cluster: state and raft log do not belong together")
+	// ErrRestart: the log of this node conflicts with a snapshot from the leader.
+	// No operator is needed: the next start drops the log.
+	ErrRestart = errors.New("cluster: the raft log must be discarded by a restart")
 	// ErrCorrupt: a checksum does not match what is on disk.
 	ErrCorrupt = errors.New("cluster: damaged data")
 	// ErrFormat: a file or entry has a format version that this program does

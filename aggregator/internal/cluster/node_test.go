@@ -97,6 +97,7 @@ func refused(t *testing.T, conf Config, want error, text string) {
 }
 
 func TestTheLogIsShortenedOnlyBehindAFlush(t *testing.T) {
+	t.Parallel()
 	dir, state := t.TempDir(), &memory{}
 	conf := lone(t, dir, state)
 	conf.LogBytes, conf.TrailingBytes = 64<<10, 1
@@ -287,6 +288,7 @@ func TestASecondProcessOnTheSameDirectoryIsRefused(t *testing.T) {
 }
 
 func TestADutyRunsWithTheReignAndBeginsAnewAfterAnError(t *testing.T) {
+	t.Parallel()
 	begun := make(chan int, 10)
 	ended := make(chan error, 10)
 	times := 0

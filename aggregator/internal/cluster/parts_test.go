@@ -230,6 +230,7 @@ func TestADamagedVoteIsNotUsed(t *testing.T) {
 }
 
 func TestATermWaitsForSpaceOnTheDisk(t *testing.T) {
+	t.Parallel()
 	v := &votes{under: &stubVotes{raft.NewInmemStore(), 1}, path: "raft.db", halt: func(e error) { t.Error(e) }, end: func() {},
 		stored: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
 	if err := v.SetUint64([]byte("k"), 3); err != nil {
@@ -315,6 +316,7 @@ func TestAnImageArrivesAsItWas(t *testing.T) {
 }
 
 func TestADamagedOrCutImageIsRefusedAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	_, raw := imageDir(t, map[string]string{"x": "1234567", "y/z": "8"})
 	meta, err := verifyImage(bytes.NewReader(raw))
 	if err != nil || meta.Applied != 12 || meta.Term != 3 {

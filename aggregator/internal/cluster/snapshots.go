@@ -57,12 +57,15 @@ type snapshots struct {
 	scratch string
 	// checkpoint writes an image of the State and says how far it goes.
 	checkpoint func(dir string) (index, term uint64, err error)
-	count      atomic.Uint64
+	// arrived is told of each snapshot that came from another node, when it is
+	// durable. An error refuses it.
+	arrived func(snapshotMeta) error
+	count   atomic.Uint64
 }
 
 // openSnapshots sweeps what a crash has left.
 func openSnapshots(dir, scratch string, checkpoint func(string) (uint64, uint64, error)) (*snapshots, error) {
-	st := &snapshots{dir: dir, scratch: scratch, checkpoint: checkpoint}
+	st := &snapshots{dir: dir, scratch: scratch, checkpoint: checkpoint, arrived: func(snapshotMeta) error { return nil }}
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, fmt.Errorf("cluster: snapshots: %w", err)
 	}
@@ -325,7 +328,10 @@ func (s *sink) Close() error {
 		return fmt.Errorf("cluster: snapshot %s: %w", s.meta.ID, err)
 	}
 	s.ended = true
-	return s.store.reap()
+	if err := s.store.reap(); err != nil || s.meta.Held {
+		return err
+	}
+	return s.store.arrived(s.meta)
 }
 
 func (s *sink) finish() error {

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
 )
 
 func TestThreeNodesApplyTheSameCommandsInTheSameOrder(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	leader := c.leader(t)
 	var last Result
@@ -31,6 +33,7 @@ func TestThreeNodesApplyTheSameCommandsInTheSameOrder(t *testing.T) {
 }
 
 func TestAFollowerProposesNothingAndNamesTheLeader(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	f := c.follower(t)
 	if _, err := f.Propose(t.Context(), []byte("a")); !errors.Is(err, ErrNotLeader) {
@@ -49,6 +52,7 @@ func TestAFollowerProposesNothingAndNamesTheLeader(t *testing.T) {
 }
 
 func TestAFollowerReadsWhatTheLeaderHasConfirmed(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	leader, f := c.leader(t), c.follower(t)
 	for _, cmd := range numbered(0, 20) {
@@ -67,6 +71,7 @@ func TestAFollowerReadsWhatTheLeaderHasConfirmed(t *testing.T) {
 }
 
 func TestATransferMovesTheLeadershipAndIsTold(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	old := c.leader(t)
 	changes := c.follower(t).LeaderChanges()
@@ -86,6 +91,7 @@ func TestATransferMovesTheLeadershipAndIsTold(t *testing.T) {
 }
 
 func TestEachLeaderReignsAndEveryReignEnds(t *testing.T) {
+	t.Parallel()
 	var reigning, reigns atomic.Int32
 	c := newTrio(t, func(ctx context.Context) error {
 		reigning.Add(1)
@@ -111,6 +117,7 @@ func TestEachLeaderReignsAndEveryReignEnds(t *testing.T) {
 }
 
 func TestAStoppedLeaderIsReplacedAndCatchesUpLater(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	old := c.leader(t)
 	at := c.index(old)
@@ -132,6 +139,7 @@ func TestAStoppedLeaderIsReplacedAndCatchesUpLater(t *testing.T) {
 }
 
 func TestALeaderWithoutAMajorityNeverClaimsSuccess(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	leader := c.leader(t)
 	propose(t, leader.Node, "kept")
@@ -150,6 +158,7 @@ func TestALeaderWithoutAMajorityNeverClaimsSuccess(t *testing.T) {
 }
 
 func TestANodeTooFarBehindGetsAnImageAndGoesOnFromThere(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	f := c.follower(t)
 	at := c.index(f)
@@ -241,6 +250,54 @@ func arrive(t *testing.T, n *Node) {
 	if err := errors.Join(to.Close(), to.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestALogThatConflictsWithTheLeadersSnapshotIsDroppedByARestart(t *testing.T) {
+	dir, state := t.TempDir(), &memory{}
+	conf := lone(t, dir, state).withDefaults()
+	n := newNode(conf, conf.Bootstrap[0].ID)
+	if err := n.openDisk(); err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(2); i < 12; i++ { // a tail that no majority has seen
+		if err := n.entries.StoreLog(&raft.Log{Index: i, Term: 2, Data: []byte("tail")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := &memory{live: content{Index: 7, Term: 3, Commands: numbered(0, 3)}}
+	n.machine.images = image
+	n.machine.state = image
+	err := receive(t, n, raft.SnapshotMeta{Version: 1, Index: 8, Term: 3, ConfigurationIndex: 1,
+		Configuration: raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.id), Address: "here"}}}})
+	if !errors.Is(err, ErrRestart) || !errors.Is(n.failure(), ErrRestart) {
+		t.Fatal(err)
+	}
+	if err := n.closeDisk(); err != nil {
+		t.Fatal(err)
+	}
+	again := lead(t, lone(t, dir, state))
+	propose(t, again.Node, "c3")
+	if diff := cmp.Diff(numbered(0, 4), state.commands()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// receive stores an image of the node's state as a snapshot that has come in.
+func receive(t *testing.T, n *Node, meta raft.SnapshotMeta) error {
+	t.Helper()
+	r, _, err := n.snaps.liveImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	to, err := n.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := copyAll(to, r); err != nil {
+		t.Fatal(err)
+	}
+	return to.Close()
 }
 
 func BenchmarkPropose(b *testing.B) {
