@@ -51,18 +51,51 @@ func (o Outcome) String() string {
 // Merge takes w into e. It depends on nothing but e and w, and the entry after
 // any number of merges depends only on the set of writes, not on their order or
 // repetition. The outcome does depend on the order.
+//
+// What its origin cannot say – a stop by a source, a withdrawal by [Pushed], a
+// record that is not there – changes nothing and is [Stale]; [Write.Validate]
+// names it. An observation outside the range of clocks is
+// taken for the nearest one in it.
 func (e *Entry) Merge(w Write) Outcome {
+	w.Version.Observed = min(max(w.Version.Observed, minObserved), maxObserved)
+	return e.merge(w)
+}
+
+// The range of observations that others may make. Above it is room for
+// [Entry.PutStop], which must come out above everything that is held.
+const (
+	minObserved = 1
+	maxObserved = 1 << 62
+)
+
+func (e *Entry) merge(w Write) Outcome {
 	if w.Op == OpDelete {
 		e.delete()
 	}
 	if e.Deleted {
 		return Deleted
 	}
+	if !w.speaks() {
+		return Stale
+	}
 	before := e.Shown()
 	if !e.take(w) {
 		return e.refused(w)
 	}
 	return e.outcome(w, before)
+}
+
+// speaks reports whether w says something that its origin can say.
+func (w *Write) speaks() bool {
+	switch w.Op {
+	case OpPut:
+		return w.Record != nil
+	case OpStop:
+		return w.Origin.IsPushed() && w.Stop != None
+	case OpWithdraw:
+		return !w.Origin.IsPushed()
+	}
+	return false
 }
 
 // delete marks the entry and forgets what the origins said: an erased record
@@ -110,27 +143,37 @@ func (e *Entry) take(w Write) bool {
 		return false
 	}
 	h.Rank, h.Version, h.Record = w.Rank, w.Version, w.Record
+	if w.Op == OpWithdraw {
+		h.Record = nil
+	}
 	return true
 }
 
 // wins reports whether w replaces what h holds: for a source the greater, for
-// Pushed the lesser write.
+// Pushed the lesser write. Both orders are total over all that the register has,
+// so that two writes that differ never tie.
 func wins(w Write, h *Holding) bool {
-	c := cmp.Or(w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
-	if w.Origin.IsPushed() {
-		c = cmp.Compare(w.Version.Observed, h.Version.Observed)
+	if !w.Origin.IsPushed() {
+		c := cmp.Or(w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
+		return c > 0 || c == 0 && w.content().Compare(digestOf(h.Record)) > 0
 	}
+	c := cmp.Compare(w.Version.Observed, h.Version.Observed)
 	if c == 0 {
-		c = content(w.Record).Compare(content(h.Record))
+		c = cmp.Or(w.content().Compare(digestOf(h.Record)), w.Version.Compare(h.Version), cmp.Compare(w.Rank, h.Rank))
 	}
-	if w.Origin.IsPushed() {
-		return c < 0
-	}
-	return c > 0
+	return c < 0
 }
 
-// content is the digest of a record or of a withdrawal.
-func content(r *Record) Digest {
+// content is the digest of what w says.
+func (w *Write) content() Digest {
+	if w.Op == OpWithdraw {
+		return Digest{}
+	}
+	return digestOf(w.Record)
+}
+
+// digestOf is the digest of a record, or zero for a withdrawal.
+func digestOf(r *Record) Digest {
 	if r == nil {
 		return Digest{}
 	}
@@ -192,12 +235,12 @@ func (e *Entry) PutStop(stop Time, observed int64) bool {
 	}
 	observed = max(observed, h.Version.Observed+1, h.StopObserved+1)
 	if h.Origin.IsPushed() {
-		e.Merge(Write{ID: e.ID, Op: OpStop, Origin: Pushed, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Stop: stop})
+		e.merge(Write{ID: e.ID, Op: OpStop, Origin: Pushed, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Stop: stop})
 		return true
 	}
 	r := *h.Record
 	r.Stop = stop
-	e.Merge(Write{ID: e.ID, Op: OpPut, Origin: h.Origin, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Record: &r})
+	e.merge(Write{ID: e.ID, Op: OpPut, Origin: h.Origin, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Record: &r})
 	return true
 }
 

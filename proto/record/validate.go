@@ -48,20 +48,63 @@ func (r *Record) Validate() error {
 	if v.err == nil && r.size() > MaxSize {
 		v.fail("record", "is larger than %d bytes", MaxSize)
 	}
-	if v.err == nil {
-		return nil
-	}
-	return v.err
+	return v.result()
 }
 
 // ValidateID returns a *[FieldError] when id is no record id.
 func ValidateID(id string) error {
 	v := validator{}
 	v.recordID(id)
-	if v.err == nil {
-		return nil
+	return v.result()
+}
+
+// Validate returns a *[FieldError] when w is nothing that its origin can say:
+// an unknown operation, a stop by a source, a withdrawal by [Pushed], an origin
+// without type or agent, an unknown rank, an observation that is no time, a
+// record under another id or that is not valid. Whoever takes writes from
+// elsewhere asks first and keeps what fails in quarantine.
+func (w *Write) Validate() error {
+	v := validator{id: w.ID}
+	v.recordID(w.ID)
+	if w.Op == OpDelete {
+		return v.result()
 	}
-	return v.err
+	v.origin(w)
+	v.saying(w)
+	if v.err == nil && w.Op == OpPut {
+		return w.Record.Validate()
+	}
+	return v.result()
+}
+
+func (v *validator) origin(w *Write) {
+	if o := w.Origin; !o.IsPushed() && (o.Agent == "" || o.Type == "") {
+		v.fail("origin", "%s has no agent or no type", o)
+	}
+	if !w.Rank.Valid() {
+		v.fail("rank", "%d is no rank", w.Rank)
+	}
+	if o := w.Version.Observed; o < minObserved || o > int64(MaxTime) {
+		v.fail("observed", "%d is no time", o)
+	}
+}
+
+func (v *validator) saying(w *Write) {
+	switch {
+	case w.Op != OpPut && w.Op != OpStop && w.Op != OpWithdraw:
+		v.fail("op", "%d is no operation", w.Op)
+	case w.Op == OpPut && w.Record == nil:
+		v.fail("record", "is missing")
+	case w.Op == OpPut && w.Record.ID != w.ID:
+		v.fail("record_id", "is %q in the record", excerpt(w.Record.ID))
+	case w.Op == OpStop && w.Stop == None:
+		v.fail("stop_time", "is missing")
+	case !w.speaks():
+		v.fail("op", "%s cannot say this", w.Origin)
+	}
+	if w.Op == OpStop {
+		v.instant("stop_time", w.Stop)
+	}
 }
 
 // ValidateName returns what is wrong with s as a key, a value or a name: the
@@ -120,8 +163,17 @@ type validator struct {
 
 func (v *validator) fail(field, format string, args ...any) {
 	if v.err == nil {
-		v.err = &FieldError{ID: strings.ToValidUTF8(v.id, "\uFFFD"), Field: field, Problem: fmt.Sprintf(format, args...)}
+		id := strings.ToValidUTF8(v.id[:min(len(v.id), MaxID)], "\uFFFD")
+		v.err = &FieldError{ID: id, Field: field, Problem: fmt.Sprintf(format, args...)}
 	}
+}
+
+// result returns the failure as an error, so that none is nil.
+func (v *validator) result() error {
+	if v.err == nil {
+		return nil
+	}
+	return v.err
 }
 
 // name checks s; the field's path is only put together when it fails.
