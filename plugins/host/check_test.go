@@ -1,0 +1,128 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheckNamesWhatMakesABinaryUnsafe(t *testing.T) {
+	cases := []struct {
+		name string
+		make func(t *testing.T, dir string) string
+		want string
+	}{
+		{"safe", func(t *testing.T, dir string) string { return binary(t, dir, 0o755) }, ""},
+		{"relative", func(*testing.T, string) string { return "bin/x" }, "must be absolute"},
+		{"symlink", func(t *testing.T, dir string) string { return link(t, binary(t, dir, 0o755), filepath.Join(dir, "l")) }, "symbolic link"},
+		{"folder", func(_ *testing.T, dir string) string { return dir }, "not a regular file"},
+		{"writable by group", func(t *testing.T, dir string) string { return binary(t, dir, 0o775) }, "chmod go-w"},
+		{"writable by others", func(t *testing.T, dir string) string { return binary(t, dir, 0o757) }, "chmod go-w"},
+		{"setuid", func(t *testing.T, dir string) string { return binary(t, dir, 0o755|os.ModeSetuid) }, "setuid"},
+		{"not executable", func(t *testing.T, dir string) string { return binary(t, dir, 0o644) }, "not executable"},
+		{"open folder", func(t *testing.T, dir string) string { return binary(t, folder(t, dir, 0o777), 0o755) }, "write to this folder"},
+		{"open folder above", func(t *testing.T, dir string) string {
+			return binary(t, folder(t, folder(t, dir, 0o777), 0o755), 0o755)
+		}, "write to this folder"},
+		{"open folder behind a link", func(t *testing.T, dir string) string {
+			path := binary(t, folder(t, dir, 0o777), 0o755)
+			return filepath.Join(link(t, filepath.Dir(path), filepath.Join(dir, "l")), "x")
+		}, "write to this folder"},
+		{"links in a circle", func(t *testing.T, dir string) string {
+			return filepath.Join(link(t, filepath.Join(dir, "l"), filepath.Join(dir, "l")), "x")
+		}, "too many levels"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := Check(c.make(t, t.TempDir()), true)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestStickyFoldersAreSafeForDevelopmentOnly(t *testing.T) {
+	path := binary(t, folder(t, t.TempDir(), 0o777|os.ModeSticky), 0o755)
+	if err := Check(path, true); err != nil {
+		t.Error(err)
+	}
+	if err := Check(path, false); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestForeignOwnerIsUnsafe(t *testing.T) {
+	path := binary(t, t.TempDir(), 0o755)
+	if err := os.Chown(path, 12345, -1); err != nil {
+		t.Logf("only root can give a file away: %v", err)
+		return
+	}
+	if err := Check(path, true); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "user 12345") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestFindTakesTheFirstFolderAndNamesWhatIsThere(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	named := func(dir, name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	want := named(first, "bursar-source-slurm")
+	named(second, "bursar-source-slurm")
+	nomad := named(second, "bursar-source-nomad")
+	dirs := []string{filepath.Join(first, "absent"), first, second}
+	if got, err := Find(dirs, "source", "slurm"); got != want || err != nil {
+		t.Errorf("slurm: %s, %v", got, err)
+	}
+	if got, err := Find(dirs, "source", "nomad"); got != nomad || err != nil {
+		t.Errorf("nomad: %s, %v", got, err)
+	}
+	_, err := Find(dirs, "source", "slrm")
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nomad, slurm") {
+		t.Errorf("error: %v", err)
+	}
+	for _, name := range []string{"../x", "", "A", "a/b", ".."} {
+		if _, err := Find(dirs, "source", name); err == nil || errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func binary(t *testing.T, dir string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(dir, "x")
+	if err := os.WriteFile(path, []byte("\x7fELF"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func folder(t *testing.T, dir string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(dir, "sub")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func link(t *testing.T, target, path string) string {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
