@@ -459,3 +459,15 @@ func TestDamageFoundWhileRunningEndsTheNodeInGoodOrder(t *testing.T) {
 		t.Fatalf("the damaged command was applied: %q", got)
 	}
 }
+
+func TestTwoNodesWithTheSameMetricsAreRefused(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	conf := lone(t, t.TempDir(), &memory{})
+	conf.Metrics = reg
+	lead(t, conf)
+	other := lone(t, t.TempDir(), &memory{})
+	other.Metrics = reg
+	if _, err := Open(other); err == nil || !strings.Contains(err.Error(), "metrics") {
+		t.Fatal(err)
+	}
+}
