@@ -212,7 +212,11 @@ func (c *counts) append(b []byte) []byte {
 	for _, n := range c.rows {
 		b = binary.AppendUvarint(b, n)
 	}
-	for _, n := range c.uses {
+	uses := c.uses
+	for len(uses) > 0 && uses[len(uses)-1] == 0 {
+		uses = uses[:len(uses)-1] // nodes that restarted have fewer
+	}
+	for _, n := range uses {
 		b = binary.AppendUvarint(b, n)
 	}
 	return b
