@@ -63,7 +63,7 @@ func (t *tx) closedFresh() (n int) {
 
 func (t *tx) closedNext() (n int) {
 	for _, sl := range t.order {
-		if sl.next != nil && !isOpen(sl.next) {
+		if sl.next != nil && (sl.grave != nil || !isOpen(sl.next)) {
 			n++
 		}
 	}
@@ -157,20 +157,25 @@ func (t *tx) writeOpen(row *columns.Row) error {
 // placeNext numbers the rows that take the place of others.
 func (t *tx) placeNext() error {
 	for _, sl := range t.order {
-		if sl.next == nil {
-			continue
-		}
-		t.number(sl.next)
-		t.m.Hash.add(t.hasher.row(sl.next))
-		place := t.wait
-		if isOpen(sl.next) {
-			place = t.writeOpen
-		}
-		if err := place(sl.next); err != nil {
-			return err
+		for _, row := range []*columns.Row{sl.grave, sl.next} {
+			if row == nil {
+				continue
+			}
+			if err := t.placeRow(row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (t *tx) placeRow(row *columns.Row) error {
+	t.number(row)
+	t.m.Hash.add(t.hasher.row(row))
+	if isOpen(row) {
+		return t.writeOpen(row)
+	}
+	return t.wait(row)
 }
 
 // wait puts a closed row among the waiting ones. The row is copied: it may be a

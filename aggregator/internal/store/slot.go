@@ -18,8 +18,12 @@ type slot struct {
 
 	wasConflict, wasWaiting bool
 	next                    *columns.Row // the row that takes the place of row
-	by                      string       // who deletes it, and when
-	at                      record.Time
+	// grave is a tombstone before next: an open row takes the place of a closed
+	// one. Open rows vanish when they are superseded; so what they supersede must
+	// be said by a row that stays.
+	grave *columns.Row
+	by    string // who deletes it, and when
+	at    record.Time
 }
 
 // slot returns the id's slot, loaded when the command meets the id for the first
@@ -130,9 +134,11 @@ func (t *tx) settle(sl *slot) error {
 		return nil
 	case best != nil:
 		sl.next = t.rowOf(best, sl.row)
+		if sl.row != nil && isOpen(sl.next) && !sl.index.Open {
+			sl.grave, sl.next.Supersedes = t.tombstone(sl), 0
+		}
 	case sl.row != nil:
-		sl.next = &columns.Row{Record: record.Record{ID: sl.entry.ID, Start: record.None, Stop: record.None, Submit: record.None},
-			Stop: record.None, Received: sl.row.Received, Changed: t.now, Supersedes: sl.row.Seq, Tombstone: true}
+		sl.next = t.tombstone(sl)
 	default:
 		return nil
 	}
@@ -141,6 +147,11 @@ func (t *tx) settle(sl *slot) error {
 		return nil
 	}
 	return t.retire(sl)
+}
+
+func (t *tx) tombstone(sl *slot) *columns.Row {
+	return &columns.Row{Record: record.Record{ID: sl.entry.ID, Start: record.None, Stop: record.None, Submit: record.None},
+		Stop: record.None, Received: sl.row.Received, Changed: t.now, Supersedes: sl.row.Seq, Tombstone: true}
 }
 
 func sameShown(h *record.Holding, row *columns.Row) bool {

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// sortKey is what a row is sorted by. A missing value is greater than all.
+type sortKey struct {
+	null bool
+	n    int64
+	id   string
+	seq  uint64
+}
+
+func numberKey(n int64, seq uint64) sortKey { return sortKey{n: n, seq: seq} }
+func nullKey(seq uint64) sortKey            { return sortKey{null: true, n: math.MaxInt64, seq: seq} }
+
+func (q *Query) keyOf(row *columns.Row) sortKey {
+	stop := row.ShownStop()
+	switch {
+	case q.Order == ByID:
+		return sortKey{id: row.Record.ID, seq: row.Seq}
+	case q.Order == BySeq:
+		return sortKey{seq: row.Seq}
+	case q.Order == ByStart:
+		return numberKey(int64(row.Record.Start), row.Seq)
+	case stop == record.None:
+		return nullKey(row.Seq)
+	case q.Order == ByRuntime:
+		return numberKey(int64(stop-row.Record.Start)/int64(record.Second), row.Seq)
+	}
+	return numberKey(int64(stop), row.Seq)
+}
+
+// compare orders keys as q asks. Equal values come by their sequence number,
+// also when the order is turned round – but for BySeq itself.
+func (q *Query) compare(a, b sortKey) int {
+	if q.Order == BySeq {
+		return q.turn(cmp.Compare(a.seq, b.seq))
+	}
+	c := cmp.Compare(a.n, b.n)
+	if q.Order == ByID {
+		c = strings.Compare(a.id, b.id)
+	}
+	if c == 0 && a.null != b.null {
+		c = 1
+		if b.null {
+			c = -1
+		}
+	}
+	return cmp.Or(q.turn(c), cmp.Compare(a.seq, b.seq))
+}
+
+func (q *Query) turn(c int) int {
+	if q.Desc {
+		return -c
+	}
+	return c
+}
+
+// resumed reports whether the key comes after the position that q resumes from.
+func (q *Query) resumed(k sortKey) bool {
+	if q.Resume == nil {
+		return true
+	}
+	r := q.Resume
+	return q.compare(k, sortKey{null: r.Null, n: r.Key, id: r.ID, seq: r.Seq}) > 0
+}

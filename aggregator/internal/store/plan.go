@@ -1,0 +1,272 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// plan is a query made ready: which blocks it must read and how rows are
+// selected.
+type plan struct {
+	*Query
+	zones []*zone
+	metas []*columns.MetaFilter // one for each of Query.Meta
+	mask  func(z *zone) (columns.Mask, error)
+	none  bool // nothing can match
+}
+
+func (v *View) plan(q *Query) (*plan, error) {
+	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
+	for i := range q.Meta {
+		p.metas = append(p.metas, v.memory.dict.MetaFilter(q.Meta[i].Key, q.Meta[i].match))
+	}
+	posted, all, err := v.posted(q)
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range v.memory.zones {
+		if !p.reaches(z) {
+			continue
+		}
+		if _, ok := slices.BinarySearch(posted, z.First); ok || all {
+			p.zones = append(p.zones, z)
+		}
+	}
+	return p, nil
+}
+
+// reaches reports whether a row of the block can match, by its zone.
+func (p *plan) reaches(z *zone) bool {
+	if z.Last <= p.After {
+		return false
+	}
+	if p.Tombstones && z.Tombstones > 0 {
+		return true
+	}
+	if z.Dead+z.Tombstones >= z.Rows && !p.Superseded || p.Open == OnlyOpen {
+		return false
+	}
+	return meets(p.Start, z.MinStart, z.MaxStart) && meets(p.Stop, z.MinStop, z.MaxStop)
+}
+
+func meets(r Range, least, most record.Time) bool {
+	from, to := r.bounds()
+	return int64(least) <= to && from <= int64(most)
+}
+
+// posted returns the blocks that have all the values that the query asks for; all
+// is true when it asks for none.
+func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
+	if q.Tombstones {
+		return nil, true, nil
+	}
+	all = true
+	for i := range q.Meta {
+		for _, values := range q.Meta[i].needed() {
+			some, err := v.postings(q.Meta[i].Key, values)
+			if err != nil {
+				return nil, false, err
+			}
+			if !all {
+				some = intersect(blocks, some)
+			}
+			blocks, all = some, false
+		}
+	}
+	return blocks, all, nil
+}
+
+// needed returns lists of values, of each of which the key must have one.
+func (m *MetaTest) needed() (lists [][]string) {
+	for _, v := range m.Contains {
+		lists = append(lists, []string{v})
+	}
+	if len(m.Any) > 0 {
+		lists = append(lists, m.Any)
+	}
+	return lists
+}
+
+// postings returns the blocks that may have one of the values, ascending.
+func (v *View) postings(key string, values []string) (blocks []uint64, err error) {
+	kvs := make([]uint32, 0, len(values)+1)
+	if kv, ok := v.memory.dict.InlineKV(key); ok {
+		kvs = append(kvs, kv)
+	}
+	for _, value := range values {
+		if kv, ok := v.memory.dict.KV(key, value); ok {
+			kvs = append(kvs, kv)
+		}
+	}
+	for _, kv := range kvs {
+		prefix := postingKey(kv, 0)[:5]
+		err = scan(v.snap, prefix, func(k, _ []byte) error {
+			blocks = append(blocks, keySeq(k[4:]))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(blocks)
+	return slices.Compact(blocks), nil
+}
+
+// intersect keeps what is in both; both ascend.
+func intersect(a, b []uint64) []uint64 {
+	return slices.DeleteFunc(a, func(v uint64) bool {
+		_, ok := slices.BinarySearch(b, v)
+		return !ok
+	})
+}
+
+// selectBlock returns the rows of a block that match.
+func (p *plan) selectBlock(b *columns.Block, z *zone) (columns.Mask, error) {
+	m := b.All()
+	if z.Dead > 0 && !p.Superseded {
+		dead, err := p.mask(z)
+		if err != nil {
+			return nil, err
+		}
+		m.AndNot(dead)
+	}
+	if err := p.selectColumns(b, m); err != nil {
+		return nil, err
+	}
+	if err := p.selectRows(b, m); err != nil {
+		return nil, err
+	}
+	if p.Tombstones {
+		return m, p.addTombstones(b, z, m)
+	}
+	return m, p.dropBefore(b, z, m)
+}
+
+func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
+	if !p.Start.any() {
+		from, to := p.Start.bounds()
+		if err := b.SelectStart(m, record.Time(from), record.Time(to)); err != nil {
+			return err
+		}
+	}
+	if !p.Stop.any() {
+		from, to := p.Stop.bounds()
+		if err := b.SelectStop(m, record.Time(from), record.Time(to)); err != nil {
+			return err
+		}
+	}
+	if !p.Runtime.any() {
+		from, to := p.Runtime.bounds()
+		if err := b.SelectRuntime(m, from, to); err != nil {
+			return err
+		}
+	}
+	for _, f := range p.metas {
+		if err := b.SelectMeta(m, f); err != nil {
+			return err
+		}
+	}
+	for i := range p.Amounts {
+		test := &p.Amounts[i]
+		err := b.SelectAmount(m, test.Name, func(amount int64, present bool) bool { return present && test.Amount.has(amount) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectRows does what has no column of its own.
+func (p *plan) selectRows(b *columns.Block, m columns.Mask) error {
+	if p.Open == OnlyOpen {
+		return b.SelectOpen(m, true)
+	}
+	if p.ID == "" && p.Origin == nil {
+		return nil
+	}
+	for i := range m.Rows() {
+		row, err := b.Row(i)
+		if err != nil {
+			return err
+		}
+		if !p.says(&row) {
+			m.Clear(i)
+		}
+	}
+	return nil
+}
+
+func (p *plan) says(row *columns.Row) bool {
+	return (p.ID == "" || p.ID == row.Record.ID) && (p.Origin == nil || *p.Origin == row.Origin)
+}
+
+// addTombstones adds them to what matches, and takes out what is before After.
+func (p *plan) addTombstones(b *columns.Block, z *zone, m columns.Mask) error {
+	if z.Tombstones > 0 {
+		all := b.All()
+		for i := range b.Len() {
+			if !all.Has(i) {
+				m.Set(i)
+			}
+		}
+	}
+	return p.dropBefore(b, z, m)
+}
+
+func (p *plan) dropBefore(b *columns.Block, z *zone, m columns.Mask) error {
+	if p.After < z.First {
+		return nil
+	}
+	seqs, err := b.Seqs()
+	if err != nil {
+		return err
+	}
+	for i, seq := range seqs {
+		if seq > p.After {
+			break
+		}
+		m.Clear(i)
+	}
+	return nil
+}
+
+// match is the same for a row that is in no block.
+func (p *plan) match(row *columns.Row, dead bool) bool {
+	if row.Seq <= p.After || dead && !p.Superseded {
+		return false
+	}
+	if row.Tombstone {
+		return p.Tombstones
+	}
+	return p.says(row) && p.matchTimes(row) && p.matchContent(&row.Record)
+}
+
+func (p *plan) matchTimes(row *columns.Row) bool {
+	stop := row.ShownStop()
+	if !p.Start.has(int64(row.Record.Start)) {
+		return false
+	}
+	if stop == record.None {
+		return p.Open != OnlyClosed && p.Stop.any() && p.Runtime.any()
+	}
+	return p.Open != OnlyOpen && p.Stop.has(int64(stop)) && p.Runtime.has(int64(stop-row.Record.Start)/int64(record.Second))
+}
+
+func (p *plan) matchContent(r *record.Record) bool {
+	for i := range p.Meta {
+		at, ok := slices.BinarySearchFunc(r.Meta, p.Meta[i].Key, func(e record.MetaEntry, key string) int { return strings.Compare(e.Key, key) })
+		if !ok || !p.Meta[i].match(r.Meta[at].Values, true) {
+			return false
+		}
+	}
+	for i := range p.Amounts {
+		c := r.Component(p.Amounts[i].Name)
+		if c == nil || !p.Amounts[i].Amount.has(c.Amount) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Order is what a query sorts by.
+type Order uint8
+
+// The orders. In each, rows that are equal come in the order of their sequence
+// numbers. ByStop and ByRuntime have no value for open records: these come last,
+// and first when the order is turned round.
+const (
+	ByStop Order = iota
+	ByStart
+	ByRuntime
+	ByID
+	BySeq // the change feed; the cheapest
+)
+
+// Query selects rows. The zero Query selects all records in the order of stop.
+// All conditions must hold.
+type Query struct {
+	ID      string // "" for any
+	Start   Range  // microseconds
+	Stop    Range  // microseconds; open records drop out
+	Runtime Range  // whole seconds; open records drop out
+	Meta    []MetaTest
+	Amounts []AmountTest
+	Open    OpenTest
+	// Origin, when set, keeps the rows that this origin says.
+	Origin *record.Origin
+
+	// After keeps the rows with a greater sequence number.
+	After uint64
+	// Tombstones includes the rows of ids that show nothing any more, whatever
+	// the other conditions: for who follows the feed.
+	Tombstones bool
+	// Superseded includes rows that others have taken the place of, as far as
+	// they are still there: for who adds up what the feed says, see DESIGN.md.
+	Superseded bool
+
+	Order Order
+	Desc  bool
+	// Resume, when set, leaves out all rows up to and including that position.
+	Resume *Position
+	// Limit is the greatest number of rows; 0 is none.
+	Limit int
+}
+
+// Range bounds a number, both ends included; nil is no bound. Conditions narrow
+// it: they are all kept.
+type Range struct{ Min, Max *int64 }
+
+// GTE keeps numbers of v and above.
+func (r *Range) GTE(v int64) {
+	if r.Min == nil || *r.Min < v {
+		r.Min = &v
+	}
+}
+
+// LTE keeps numbers of v and below.
+func (r *Range) LTE(v int64) {
+	if r.Max == nil || *r.Max > v {
+		r.Max = &v
+	}
+}
+
+// GT keeps numbers above v.
+func (r *Range) GT(v int64) {
+	if v == math.MaxInt64 {
+		r.nothing()
+		return
+	}
+	r.GTE(v + 1)
+}
+
+// LT keeps numbers below v.
+func (r *Range) LT(v int64) {
+	if v == math.MinInt64 {
+		r.nothing()
+		return
+	}
+	r.LTE(v - 1)
+}
+
+// Equals keeps v alone.
+func (r *Range) Equals(v int64) {
+	r.GTE(v)
+	r.LTE(v)
+}
+
+func (r *Range) nothing() {
+	r.GTE(1)
+	r.LTE(0)
+}
+
+func (r Range) any() bool { return r.Min == nil && r.Max == nil }
+
+// bounds returns the range with all numbers in the place of no bound.
+func (r Range) bounds() (least, most int64) {
+	least, most = math.MinInt64, math.MaxInt64
+	if r.Min != nil {
+		least = *r.Min
+	}
+	if r.Max != nil {
+		most = *r.Max
+	}
+	return least, most
+}
+
+func (r Range) has(v int64) bool {
+	least, most := r.bounds()
+	return least <= v && v <= most
+}
+
+// MetaTest asks for the values of one key. A record without the key fails every
+// test, Lacks too.
+type MetaTest struct {
+	Key      string
+	Contains []string // all of them are among the values
+	Lacks    []string // none of them is
+	Any      []string // at least one of them is; none for no such test
+}
+
+func (m *MetaTest) match(values []string, present bool) bool {
+	if !present {
+		return false
+	}
+	for _, v := range m.Contains {
+		if !slices.Contains(values, v) {
+			return false
+		}
+	}
+	for _, v := range m.Lacks {
+		if slices.Contains(values, v) {
+			return false
+		}
+	}
+	return len(m.Any) == 0 || slices.ContainsFunc(m.Any, func(v string) bool { return slices.Contains(values, v) })
+}
+
+// AmountTest asks for the amount of the first component of a name, wherever it
+// stands. A record without one fails.
+type AmountTest struct {
+	Name   string
+	Amount Range
+}
+
+// OpenTest asks whether a run goes on.
+type OpenTest uint8
+
+// The tests of whether a run goes on.
+const (
+	OpenOrClosed OpenTest = iota
+	OnlyOpen
+	OnlyClosed
+)
+
+// Position is a place in the order of a query, for the next page of the same
+// query.
+type Position struct {
+	Order Order
+	Desc  bool
+	Null  bool // the row has no value to sort by
+	Key   int64
+	ID    string
+	Seq   uint64
+}
+
+// PositionOf returns where the row stands in the order of q.
+func (q *Query) PositionOf(row *columns.Row) Position {
+	k := q.keyOf(row)
+	return Position{Order: q.Order, Desc: q.Desc, Null: k.null, Key: k.n, ID: k.id, Seq: row.Seq}
+}
+
+// Query calls yield with the rows of q in its order. The row belongs to the
+// query and is overwritten by the next one, the slices in it are not. The error
+// is that of yield, of ctx, or of the disk; then the rows so far are not the
+// answer. [ErrQuery] says that q makes no sense.
+func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) error) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	p, err := v.plan(&q)
+	if err != nil {
+		return err
+	}
+	run := &run{ctx: ctx, view: v, plan: p, yield: yield, left: q.Limit}
+	if q.Limit <= 0 {
+		run.left = math.MaxInt
+	}
+	err = run.start()
+	if err == errEnough {
+		return nil
+	}
+	return err
+}
+
+func (q *Query) check() error {
+	if q.Order > BySeq {
+		return fmt.Errorf("%w: order %d", ErrQuery, q.Order)
+	}
+	if q.Resume != nil && (q.Resume.Order != q.Order || q.Resume.Desc != q.Desc) {
+		return fmt.Errorf("%w: the position is of another order", ErrQuery)
+	}
+	if q.Limit < 0 {
+		return fmt.Errorf("%w: limit %d", ErrQuery, q.Limit)
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+)
+
+// maxHeap is the greatest limit for which the best rows are kept in memory while
+// everything is read.
+const maxHeap = 10_000
+
+// each calls f with every matching row and its key, in no order. make gives the
+// row.
+func (r *run) each(f func(k sortKey, make func() (columns.Row, error)) error) error {
+	for _, z := range r.plan.zones {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.eachOf(z, f); err != nil {
+			return err
+		}
+	}
+	for _, w := range r.view.memory.waiting {
+		if k := r.plan.keyOf(&w.row); r.plan.match(&w.row, w.dead) && r.plan.resumed(k) {
+			if err := f(k, func() (columns.Row, error) { return w.row, nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+		k := r.plan.keyOf(row)
+		if !r.plan.resumed(k) {
+			return nil
+		}
+		return f(k, func() (columns.Row, error) { return *row, nil })
+	})
+}
+
+func (r *run) eachOf(z *zone, f func(k sortKey, make func() (columns.Row, error)) error) error {
+	b, m, err := r.view.selected(r.plan, z)
+	if err != nil {
+		return err
+	}
+	keys, err := r.plan.blockKeys(b, m)
+	if err != nil {
+		return err
+	}
+	next := 0
+	for i := range m.Rows() {
+		k := keys[next]
+		next++
+		if !r.plan.resumed(k) {
+			continue
+		}
+		if err := f(k, func() (columns.Row, error) { return b.Row(i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type keyedRow struct {
+	key sortKey
+	row columns.Row
+}
+
+// rowHeap has the worst row on top.
+type rowHeap struct {
+	plan *plan
+	rows []keyedRow
+}
+
+func (h *rowHeap) Len() int           { return len(h.rows) }
+func (h *rowHeap) Less(i, j int) bool { return h.plan.compare(h.rows[i].key, h.rows[j].key) > 0 }
+func (h *rowHeap) Swap(i, j int)      { h.rows[i], h.rows[j] = h.rows[j], h.rows[i] }
+func (h *rowHeap) Push(v any)         { h.rows = append(h.rows, v.(keyedRow)) }
+func (h *rowHeap) Pop() any {
+	v := h.rows[len(h.rows)-1]
+	h.rows = h.rows[:len(h.rows)-1]
+	return v
+}
+
+// best keeps the first rows of the order, as many as the limit.
+func (r *run) best() error {
+	h := &rowHeap{plan: r.plan}
+	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
+		full := len(h.rows) >= r.plan.Limit
+		if full && r.plan.compare(k, h.rows[0].key) > 0 {
+			return nil
+		}
+		row, err := make()
+		if err != nil {
+			return err
+		}
+		if full {
+			h.rows[0] = keyedRow{k, row}
+			heap.Fix(h, 0)
+			return nil
+		}
+		heap.Push(h, keyedRow{k, row})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(h.rows, func(a, b keyedRow) int { return r.plan.compare(a.key, b.key) })
+	for i := range h.rows {
+		if err := r.emit(&h.rows[i].row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sorter sorts rows in memory up to a limit and beyond it in files.
+type sorter struct {
+	plan  *plan
+	limit int
+	dir   string // of the files, made with the first
+
+	parent string
+	buf    []byte // encoded rows, one after the other
+	items  []sortItem
+	used   int
+	runs   []*os.File
+}
+
+type sortItem struct {
+	key      sortKey
+	from, to int // in buf
+}
+
+// itemBytes is about what an item takes beside its encoded row.
+const itemBytes = 72
+
+// sorted sorts all rows, in memory as far as they fit.
+func (r *run) sorted() error {
+	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, parent: r.view.store.options.SpillDir}
+	err := r.sortInto(s)
+	if e := s.close(); e != nil && (err == nil || err == errEnough) {
+		return fmt.Errorf("sort: %w", e)
+	}
+	return err
+}
+
+func (r *run) sortInto(s *sorter) error {
+	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
+		row, err := make()
+		if err != nil {
+			return err
+		}
+		return s.add(k, &row)
+	})
+	if err != nil {
+		return err
+	}
+	n := 0
+	return s.merge(func(row *columns.Row) error {
+		if n++; n&1023 == 0 && r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		return r.emit(row)
+	})
+}
+
+func (s *sorter) add(k sortKey, row *columns.Row) error {
+	from := len(s.buf)
+	s.buf = binary.BigEndian.AppendUint64(s.buf, row.Seq)
+	s.buf = columns.AppendRow(s.buf, row)
+	s.items = append(s.items, sortItem{key: k, from: from, to: len(s.buf)})
+	if len(s.buf)+itemBytes*len(s.items) < s.limit {
+		return nil
+	}
+	return s.spill()
+}
+
+func (s *sorter) sort() {
+	slices.SortFunc(s.items, func(a, b sortItem) int { return s.plan.compare(a.key, b.key) })
+}
+
+// spill writes what is in memory to a file, sorted.
+func (s *sorter) spill() error {
+	if s.dir == "" {
+		dir, err := os.MkdirTemp(s.parent, "bursar-sort-")
+		if err != nil {
+			return fmt.Errorf("sort: %w", err)
+		}
+		s.dir = dir
+	}
+	f, err := os.CreateTemp(s.dir, "run-")
+	if err != nil {
+		return fmt.Errorf("sort: %w", err)
+	}
+	s.runs = append(s.runs, f)
+	s.sort()
+	w := bufio.NewWriterSize(f, 256<<10)
+	for _, it := range s.items {
+		w.Write(binary.AppendUvarint(nil, uint64(it.to-it.from)))
+		w.Write(s.buf[it.from:it.to])
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("sort: %w", err)
+	}
+	s.buf, s.items = s.buf[:0], s.items[:0]
+	return nil
+}
+
+// merge yields all rows in order.
+func (s *sorter) merge(yield func(*columns.Row) error) error {
+	s.sort()
+	h := &runHeap{plan: s.plan}
+	at := 0
+	h.add(func() ([]byte, error) {
+		if at >= len(s.items) {
+			return nil, io.EOF
+		}
+		it := s.items[at]
+		at++
+		return bytes.Clone(s.buf[it.from:it.to]), nil
+	})
+	for _, f := range s.runs {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("sort: %w", err)
+		}
+		h.add(runReader(f))
+	}
+	return h.merge(yield)
+}
+
+func runReader(f *os.File) func() ([]byte, error) {
+	in := bufio.NewReaderSize(f, 64<<10)
+	return func() ([]byte, error) {
+		n, err := binary.ReadUvarint(in)
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, n)
+		if _, err := io.ReadFull(in, b); err != nil {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return b, nil
+	}
+}
+
+func (s *sorter) close() (err error) {
+	for _, f := range s.runs {
+		err = errors.Join(err, f.Close())
+	}
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	s.runs, s.dir = nil, ""
+	return err
+}
+
+// runHeap merges sorted runs.
+type runHeap struct {
+	plan *plan
+	runs []*mergeRun
+}
+
+type mergeRun struct {
+	next func() ([]byte, error)
+	key  sortKey
+	row  columns.Row
+}
+
+func (h *runHeap) Len() int           { return len(h.runs) }
+func (h *runHeap) Less(i, j int) bool { return h.plan.compare(h.runs[i].key, h.runs[j].key) < 0 }
+func (h *runHeap) Swap(i, j int)      { h.runs[i], h.runs[j] = h.runs[j], h.runs[i] }
+func (h *runHeap) Push(v any)         { h.runs = append(h.runs, v.(*mergeRun)) }
+func (h *runHeap) Pop() any {
+	v := h.runs[len(h.runs)-1]
+	h.runs = h.runs[:len(h.runs)-1]
+	return v
+}
+
+func (h *runHeap) add(next func() ([]byte, error)) { h.runs = append(h.runs, &mergeRun{next: next}) }
+
+func (h *runHeap) merge(yield func(*columns.Row) error) error {
+	var live []*mergeRun
+	for _, r := range h.runs {
+		ok, err := r.advance(h.plan)
+		if err != nil {
+			return err
+		}
+		if ok {
+			live = append(live, r)
+		}
+	}
+	h.runs = live
+	heap.Init(h)
+	for len(h.runs) > 0 {
+		r := h.runs[0]
+		if err := yield(&r.row); err != nil {
+			return err
+		}
+		ok, err := r.advance(h.plan)
+		if err != nil {
+			return err
+		}
+		if ok {
+			heap.Fix(h, 0)
+		} else {
+			heap.Pop(h)
+		}
+	}
+	return nil
+}
+
+func (r *mergeRun) advance(p *plan) (bool, error) {
+	b, err := r.next()
+	if err == io.EOF {
+		return false, nil
+	}
+	if err == nil && len(b) < 8 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		r.row, err = columns.DecodeRow(b[8:])
+	}
+	if err != nil {
+		return false, fmt.Errorf("sort: %w", err)
+	}
+	r.row.Seq = binary.BigEndian.Uint64(b)
+	r.key = p.keyOf(&r.row)
+	return true, nil
+}

@@ -1,0 +1,348 @@
+package store
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// errEnough ends a query whose limit is reached.
+var errEnough = errors.New("enough")
+
+// maxOverlap is how many blocks a sweep may hold decoded at a time, about a
+// megabyte each. Rows that lie in more disorder are sorted like any others.
+const maxOverlap = 128
+
+// run is a query under way.
+type run struct {
+	ctx   context.Context
+	view  *View
+	plan  *plan
+	yield func(*columns.Row) error
+	left  int // rows until the limit
+	row   columns.Row
+}
+
+func (r *run) start() error {
+	q := r.plan.Query
+	switch {
+	case q.ID != "" && !q.Tombstones && !q.Superseded:
+		return r.lookup()
+	case q.Order == BySeq, q.Order <= ByStart && r.overlap() <= maxOverlap:
+		return r.sweep()
+	case q.Limit > 0 && q.Limit <= maxHeap:
+		return r.best()
+	}
+	return r.sorted()
+}
+
+// lookup answers a query for one id.
+func (r *run) lookup() error {
+	row, ok, err := r.view.Get(r.plan.ID)
+	if err != nil || !ok || !r.plan.match(&row, false) || !r.plan.resumed(r.plan.keyOf(&row)) {
+		return err
+	}
+	return r.emit(&row)
+}
+
+// emit hands a row out.
+func (r *run) emit(row *columns.Row) error {
+	if err := r.yield(row); err != nil {
+		return err
+	}
+	if r.left--; r.left <= 0 {
+		return errEnough
+	}
+	return nil
+}
+
+// span returns the range of a block's keys in the order of the query: nothing in
+// it comes before first or after last.
+func (p *plan) span(z *zone) (first, last sortKey) {
+	least, most := z.MinStop, z.MaxStop
+	switch p.Order {
+	case ByStart:
+		least, most = z.MinStart, z.MaxStart
+	case BySeq:
+		first, last = sortKey{seq: z.First}, sortKey{seq: z.Last}
+	}
+	if p.Order != BySeq {
+		first, last = sortKey{n: int64(least)}, sortKey{n: int64(most)}
+		if p.Tombstones && z.Tombstones > 0 {
+			first, last = sortKey{n: math.MinInt64}, nullKey(0)
+		}
+	}
+	if p.Desc {
+		first, last = last, first
+	}
+	if p.Order != BySeq {
+		first.seq, last.seq = 0, math.MaxUint64
+	}
+	return first, last
+}
+
+// byFirst sorts the plan's blocks by where they begin.
+func (p *plan) byFirst() []*zone {
+	zones := slices.Clone(p.zones)
+	slices.SortStableFunc(zones, func(a, b *zone) int {
+		x, _ := p.span(a)
+		y, _ := p.span(b)
+		return cmp.Or(p.compare(x, y), cmp.Compare(a.First, b.First))
+	})
+	return zones
+}
+
+// overlap returns how many blocks a sweep would hold at most.
+func (r *run) overlap() int {
+	p, most := r.plan, 0
+	var ends keyHeap
+	ends.less = func(a, b sortKey) bool { return p.compare(a, b) < 0 }
+	for _, z := range p.byFirst() {
+		first, last := p.span(z)
+		for len(ends.keys) > 0 && p.compare(ends.keys[0], first) < 0 {
+			heap.Pop(&ends)
+		}
+		heap.Push(&ends, last)
+		most = max(most, len(ends.keys))
+	}
+	return most
+}
+
+type keyHeap struct {
+	keys []sortKey
+	less func(a, b sortKey) bool
+}
+
+func (h *keyHeap) Len() int           { return len(h.keys) }
+func (h *keyHeap) Less(i, j int) bool { return h.less(h.keys[i], h.keys[j]) }
+func (h *keyHeap) Swap(i, j int)      { h.keys[i], h.keys[j] = h.keys[j], h.keys[i] }
+func (h *keyHeap) Push(k any)         { h.keys = append(h.keys, k.(sortKey)) }
+func (h *keyHeap) Pop() any {
+	k := h.keys[len(h.keys)-1]
+	h.keys = h.keys[:len(h.keys)-1]
+	return k
+}
+
+// sweep merges the blocks, each of which it reads when its turn comes, with the
+// rows that are in none.
+func (r *run) sweep() error {
+	h := &cursorHeap{plan: r.plan}
+	if err := r.addLoose(h); err != nil {
+		return err
+	}
+	zones := r.plan.byFirst()
+	for {
+		var err error
+		if zones, err = r.admit(h, zones); err != nil {
+			return err
+		}
+		if len(h.list) == 0 {
+			return nil
+		}
+		if err := r.step(h); err != nil {
+			return err
+		}
+	}
+}
+
+// admit opens the blocks that may hold the next row.
+func (r *run) admit(h *cursorHeap, zones []*zone) ([]*zone, error) {
+	for len(zones) > 0 {
+		first, last := r.plan.span(zones[0])
+		if len(h.list) > 0 && r.plan.compare(h.list[0].key, first) < 0 {
+			break
+		}
+		if r.plan.resumed(last) {
+			if err := r.open(h, zones[0]); err != nil {
+				return nil, err
+			}
+		}
+		zones = zones[1:]
+	}
+	return zones, nil
+}
+
+// step emits the next row.
+func (r *run) step(h *cursorHeap) error {
+	c := h.list[0]
+	row, err := c.row(c.at)
+	if err != nil {
+		return err
+	}
+	r.row = *row
+	if err := r.emit(&r.row); err != nil {
+		return err
+	}
+	if c.at++; c.at >= c.n {
+		heap.Pop(h)
+		return r.ctx.Err()
+	}
+	c.key = c.keyAt(c.at)
+	heap.Fix(h, 0)
+	return nil
+}
+
+// cursor is a sorted run of rows.
+type cursor struct {
+	key   sortKey // of the row at
+	at, n int
+	keyAt func(i int) sortKey
+	row   func(i int) (*columns.Row, error)
+}
+
+type cursorHeap struct {
+	plan *plan
+	list []*cursor
+}
+
+func (h *cursorHeap) Len() int           { return len(h.list) }
+func (h *cursorHeap) Less(i, j int) bool { return h.plan.compare(h.list[i].key, h.list[j].key) < 0 }
+func (h *cursorHeap) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *cursorHeap) Push(c any)         { h.list = append(h.list, c.(*cursor)) }
+func (h *cursorHeap) Pop() any {
+	c := h.list[len(h.list)-1]
+	h.list = h.list[:len(h.list)-1]
+	return c
+}
+
+func (h *cursorHeap) add(keys []sortKey, row func(i int) (*columns.Row, error)) {
+	if len(keys) > 0 {
+		heap.Push(h, &cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, row: row})
+	}
+}
+
+// open adds the matching rows of a block, sorted.
+func (r *run) open(h *cursorHeap, z *zone) error {
+	b, m, err := r.view.selected(r.plan, z)
+	if err != nil {
+		return err
+	}
+	keys, err := r.plan.blockKeys(b, m)
+	if err != nil {
+		return err
+	}
+	type place struct {
+		key sortKey
+		at  int32
+	}
+	places := make([]place, 0, len(keys))
+	next := 0
+	for i := range m.Rows() {
+		if k := keys[next]; r.plan.resumed(k) {
+			places = append(places, place{k, int32(i)})
+		}
+		next++
+	}
+	if r.plan.Order != BySeq || r.plan.Desc {
+		slices.SortFunc(places, func(a, b place) int { return r.plan.compare(a.key, b.key) })
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	var row columns.Row
+	heap.Push(h, &cursor{key: places[0].key, n: len(places), keyAt: func(i int) sortKey { return places[i].key },
+		row: func(i int) (*columns.Row, error) {
+			var err error
+			row, err = b.Row(int(places[i].at))
+			return &row, err
+		}})
+	return nil
+}
+
+// blockKeys returns the keys of the selected rows, in the order of the block.
+func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
+	keys := make([]sortKey, 0, m.Count())
+	seqs, err := b.Seqs()
+	if err != nil {
+		return nil, err
+	}
+	starts, err := b.Starts()
+	if err != nil {
+		return nil, err
+	}
+	stops, err := b.Stops()
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Rows() {
+		row := columns.Row{Seq: seqs[i], Stop: stops[i], Record: record.Record{Start: starts[i], Stop: record.None}}
+		if p.Order == ByID {
+			if row.Record.ID, err = b.ID(i); err != nil {
+				return nil, err
+			}
+		}
+		keys = append(keys, p.keyOf(&row))
+	}
+	return keys, nil
+}
+
+// addLoose adds the waiting rows and the open ones.
+func (r *run) addLoose(h *cursorHeap) error {
+	var rows []*columns.Row
+	for _, w := range r.view.memory.waiting {
+		if r.plan.match(&w.row, w.dead) && r.plan.resumed(r.plan.keyOf(&w.row)) {
+			rows = append(rows, &w.row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *columns.Row) int { return r.plan.compare(r.plan.keyOf(a), r.plan.keyOf(b)) })
+	keys := make([]sortKey, len(rows))
+	for i := range rows {
+		keys[i] = r.plan.keyOf(rows[i])
+	}
+	h.add(keys, func(i int) (*columns.Row, error) { return rows[i], nil })
+	return r.addOpen(h)
+}
+
+// addOpen remembers only the keys of open rows; a site can have many.
+func (r *run) addOpen(h *cursorHeap) error {
+	var keys []sortKey
+	err := r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+		if k := r.plan.keyOf(row); r.plan.resumed(k) {
+			keys = append(keys, k)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(keys, r.plan.compare)
+	h.add(keys, func(i int) (*columns.Row, error) { return readOpen(r.view.snap, keys[i].seq) })
+	return nil
+}
+
+// openRows calls yield with the open rows that match. The row is yield's to keep.
+func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) error) error {
+	if p.Open == OnlyClosed || !p.Stop.any() || !p.Runtime.any() {
+		return nil
+	}
+	n := 0
+	return scan(v.snap, []byte{tableOpen}, func(key, value []byte) error {
+		if n++; n&1023 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		row, err := decodeOpen(keySeq(key), append([]byte(nil), value...))
+		if err != nil || !p.match(row, false) {
+			return err
+		}
+		return yield(row)
+	})
+}
+
+// selected reads a block and selects its rows.
+func (v *View) selected(p *plan, z *zone) (*columns.Block, columns.Mask, error) {
+	b, err := readBlock(v.snap, z, v.memory.dict)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := p.selectBlock(b, z)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, m, nil
+}
