@@ -79,7 +79,7 @@ func TestAStateAheadOfTheLogIsRefused(t *testing.T) {
 	n := lead(t, lone(t, dir, state))
 	at := propose(t, n.Node, "a").Index
 	n.stop(t)
-	refused(t, lone(t, dir, &memory{live: content{Index: at + 1, Term: 2}}), ErrMismatch, "older than the other")
+	refused(t, lone(t, dir, &memory{live: content{Index: at + 100, Term: 2}}), ErrMismatch, "older than the other")
 	refused(t, lone(t, dir, &memory{live: content{Index: at, Term: 77}}), ErrMismatch, "term 77")
 	refused(t, lone(t, t.TempDir(), state), ErrMismatch, "is empty")
 }
