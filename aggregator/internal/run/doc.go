@@ -1,0 +1,2 @@
+// Package run puts the aggregator together: it alone knows all the others.
+package run

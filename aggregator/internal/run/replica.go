@@ -1,0 +1,94 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// replica is the replicated state as the rest of the daemon uses it: the node of
+// the cluster with its store.
+type replica struct {
+	node  *cluster.Node
+	store *store.Store
+}
+
+// Read implements api.Reader: a linearizable picture.
+func (r *replica) Read(ctx context.Context) (*store.View, error) {
+	if err := r.node.Linearizable(ctx); err != nil {
+		return nil, err
+	}
+	return r.store.View()
+}
+
+// Write implements api.Writer.
+func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
+	result, err := r.node.Propose(ctx, store.Encode(c))
+	if errors.Is(err, cluster.ErrNotLeader) {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
+	}
+	return result.Value, err
+}
+
+// Submit implements pull.Committer.
+func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
+	p, err := r.node.Submit(ctx, store.Encode(c))
+	if err != nil {
+		return nil, err
+	}
+	return pending{p}, nil
+}
+
+// pending implements pull.Pending.
+type pending struct{ proposal *cluster.Proposal }
+
+// Wait implements pull.Pending.
+func (p pending) Wait(ctx context.Context) (store.IngestResult, error) {
+	result, err := p.proposal.Wait(ctx)
+	if err != nil {
+		return store.IngestResult{}, err
+	}
+	ingest, ok := result.Value.(store.IngestResult)
+	if !ok {
+		return ingest, fmt.Errorf("the store answered an ingest with %T", result.Value)
+	}
+	return ingest, nil
+}
+
+// Cursor implements pull.Cursors.
+func (r *replica) Cursor(agent string) (store.Cursor, error) {
+	view, err := r.store.View()
+	if err != nil {
+		return store.Cursor{}, err
+	}
+	cursor, err := view.Cursor(agent)
+	return cursor, errors.Join(err, view.Close())
+}
+
+// establish makes the state of a new leader complete: all that was committed is
+// applied, and a new cluster has an id, which is returned.
+func (r *replica) establish(ctx context.Context) (string, error) {
+	if err := r.node.Barrier(ctx); err != nil {
+		return "", err
+	}
+	view, err := r.store.View()
+	if err != nil {
+		return "", err
+	}
+	id, _ := view.Cluster()
+	if err := view.Close(); err != nil || id != "" {
+		return id, err
+	}
+	result, err := r.Write(ctx, &store.SetClusterCommand{ID: rand.Text()})
+	if err != nil {
+		return "", fmt.Errorf("give the new cluster an id: %w", err)
+	}
+	id, _ = result.(string)
+	return id, nil
+}

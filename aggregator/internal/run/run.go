@@ -1,0 +1,184 @@
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Settings are what an aggregator runs with.
+type Settings struct {
+	Name    string
+	DataDir string
+	Version string
+	// Listeners of the REST interface, open already: plain ones, and those that
+	// take mutual TLS.
+	Plain []net.Listener
+	TLS   []net.Listener
+	Keys  *identity.Keys // nil: no agents can be pulled, and no TLS listener
+	// Agents to pull from.
+	Agents []pull.Agent
+
+	IgnoreExisting bool
+	MaxBody        int64
+	Gauges         api.GaugeOptions // Reader and Log are set here
+
+	Log *slog.Logger
+}
+
+// Aggregator is a node with everything that belongs to it.
+type Aggregator struct {
+	set      Settings
+	registry *prometheus.Registry
+	store    *store.Store
+	replica  *replica
+	manager  *pull.Manager
+	server   *api.Server
+	gauges   *api.Gauges
+}
+
+// Open opens the state on disk and puts the node together. The caller calls Run,
+// which closes it.
+func Open(set Settings) (*Aggregator, error) {
+	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
+	var err error
+	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry})
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	if err := a.join(); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
+	a.serve()
+	return a, nil
+}
+
+func buildInfo(version string) prometheus.Collector {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bursar_build_info", Help: "The version that runs."}, []string{"version"})
+	g.WithLabelValues(version).Set(1)
+	return g
+}
+
+// join opens the node of the cluster, which is a cluster of its own when it is
+// new.
+func (a *Aggregator) join() error {
+	id, err := cluster.Identity(a.set.DataDir)
+	if err != nil {
+		return err
+	}
+	node, err := cluster.Open(cluster.Config{
+		DataDir: a.set.DataDir, State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry,
+		Bootstrap: []cluster.Server{{ID: id, Addr: a.set.Name}},
+	})
+	if err != nil {
+		return fmt.Errorf("open the node: %w", err)
+	}
+	a.replica = &replica{node: node, store: a.store}
+	return nil
+}
+
+// serve makes what reads and writes the replicated state.
+func (a *Aggregator) serve() {
+	a.manager = &pull.Manager{Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
+	a.manager.Set(a.set.Agents)
+	a.set.Gauges.Reader, a.set.Gauges.Log = a.replica, a.set.Log
+	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
+	a.server = api.New(api.Options{
+		Reader: a.replica, Writer: a.replica, Log: a.set.Log,
+		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody,
+	})
+	a.replica.node.OnLeader(a.lead)
+}
+
+// lead is what this node does while it leads.
+func (a *Aggregator) lead(ctx context.Context) error {
+	id, err := a.replica.establish(ctx)
+	if err != nil {
+		return err
+	}
+	a.set.Log.Info("this node leads", "cluster", id)
+	a.manager.Cluster = id
+	if a.set.Keys == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return a.manager.Run(ctx)
+}
+
+// stopTime is how long requests may take to end when the daemon stops.
+const stopTime = 10 * time.Second
+
+// Run serves until ctx ends, and stops in order: requests end, leadership goes
+// elsewhere, the state is closed. An error means that the node had to stop.
+func (a *Aggregator) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.replica.node.Run(ctx) })
+	g.Go(func() error { return a.gauges.Run(ctx) })
+	for _, l := range a.set.Plain {
+		g.Go(func() error { return a.listen(ctx, l, nil) })
+	}
+	for _, l := range a.set.TLS {
+		g.Go(func() error { return a.listen(ctx, l, a.set.Keys.Public()) })
+	}
+	return errors.Join(g.Wait(), a.store.Close())
+}
+
+// listen serves the REST interface on one listener until ctx ends.
+func (a *Aggregator) listen(ctx context.Context, l net.Listener, secure *tls.Config) error {
+	server := &http.Server{
+		Handler:           a.server,
+		TLSConfig:         secure,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(refusals{a.set.Log}, "", 0),
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		ended <- errors.Join(server.Shutdown(wait), server.Close())
+	})
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	err := server.Serve(l)
+	if !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	}
+	if err := <-ended; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// refusals writes what net/http has to say of clients into the log.
+type refusals struct{ log *slog.Logger }
+
+// Write implements io.Writer.
+func (r refusals) Write(p []byte) (int, error) {
+	r.log.Warn("a connection ended", "error", string(p))
+	return len(p), nil
+}
