@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
@@ -19,12 +20,27 @@ type replica struct {
 	store *store.Store
 }
 
+// readPatience is how long a read waits for a leader, who may just be elected.
+const readPatience = 5 * time.Second
+
 // Read implements api.Reader: a linearizable picture.
 func (r *replica) Read(ctx context.Context) (*store.View, error) {
-	if err := r.node.Linearizable(ctx); err != nil {
-		return nil, err
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	for {
+		err := r.node.Linearizable(ctx)
+		if err == nil {
+			return r.store.View()
+		}
+		if !errors.Is(err, cluster.ErrNotLeader) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	return r.store.View()
 }
 
 // Write implements api.Writer.
