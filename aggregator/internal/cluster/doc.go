@@ -18,6 +18,7 @@
 //	}
 //
 //	func Identity(dataDir string) (string, error)  // this node's id, made when there is none
+//	func ListenTLS(listen, advertise string, *tls.Config) (raft.StreamLayer, error)
 //	func Open(Config) (*Node, error)               // checks everything on disk, starts raft
 //
 //	func (*Node) OnLeader(func(ctx context.Context) error) // before Run
@@ -39,6 +40,16 @@
 //	func (*Node) TransferLeadership(ctx) error
 //	func (*Node) Stats() Stats
 //	func (*Node) Snapshot(ctx) error                   // flush the State and shorten the log now
+//
+// A cluster of one:
+//
+//	id, err := cluster.Identity(dir)
+//	node, err := cluster.Open(cluster.Config{
+//		DataDir: dir, State: store, Images: store,
+//		Bootstrap: []cluster.Server{{ID: id, Addr: "agg1.example.org:8701"}},
+//	})
+//	node.OnLeader(pull.Run) // its first duty may be to propose the cluster's id
+//	err = node.Run(ctx)     // then close the store
 //
 // Errors: ErrNotLeader and ErrTooLarge say that nothing was proposed, and so
 // does a bare context error; ErrUnknownOutcome says that the command may or may
