@@ -1,0 +1,189 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// DefaultTimeout is the Timeout of Options that have none.
+const DefaultTimeout = 30 * time.Second
+
+// Options say which server is spoken to, and how. Only Address is needed.
+type Options struct {
+	// Address is http://host:port, https://host:port or host:port. The last is
+	// https when TLS is set and http when it is not.
+	Address string
+	// TLS is the client's side of TLS; nil takes the system's authorities and
+	// shows no certificate. See [LoadTLS].
+	TLS *tls.Config
+	// Token is sent as a bearer token when it is not empty.
+	Token string
+	// Timeout bounds an exchange, and in a stream each silence. Zero is
+	// [DefaultTimeout]; below zero there is none.
+	Timeout time.Duration
+	// UserAgent names the program; empty is "bursar-client".
+	UserAgent string
+}
+
+// Client speaks to one server. Make one with [New]. It is safe for concurrent
+// use.
+type Client struct {
+	base    string
+	token   string
+	agent   string
+	timeout time.Duration
+	http    *http.Client
+}
+
+// New returns a client. It opens no connection; the error is about opts.
+func New(opts Options) (*Client, error) {
+	base, err := baseURL(opts.Address, opts.TLS != nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = opts.TLS.Clone()
+	c := &Client{base: base, token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	if c.agent == "" {
+		c.agent = "bursar-client"
+	}
+	return c, nil
+}
+
+// Close drops the connections that wait for the next call.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// baseURL returns the address as a URL without a slash at the end.
+func baseURL(address string, secure bool) (string, error) {
+	if !strings.Contains(address, "://") {
+		scheme := "http://"
+		if secure {
+			scheme = "https://"
+		}
+		address = scheme + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("address: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("address %q: want for example https://bursar.example.org:8443", u.Redacted())
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// LoadTLS reads PEM files. An empty ca takes the system's authorities; cert and
+// key are either both empty, and no certificate is shown, or both set.
+func LoadTLS(ca, cert, key string) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("certificate authority: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("certificate authority: %s has no certificate in PEM", ca)
+		}
+	}
+	if cert == "" && key == "" {
+		return cfg, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return cfg, nil
+}
+
+// request is one exchange.
+type request struct {
+	method string
+	path   string // escaped, begins with a slash
+	query  url.Values
+	accept string
+	kind   string // Content-Type of body
+	body   io.Reader
+}
+
+// send does the exchange and returns the answer, whose body the caller closes.
+// An answer that is not 2xx is an error.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	target := c.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	return c.sendTo(ctx, target, r)
+}
+
+func (c *Client) sendTo(ctx context.Context, target string, r request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, target, r.body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	c.setHeader(req, r)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, cause(ctx, fmt.Errorf("%s %s: %w", r.method, r.path, strip(err)))
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, fmt.Errorf("%s %s: %w", r.method, r.path, refusal(resp))
+}
+
+func (c *Client) setHeader(req *http.Request, r request) {
+	req.Header.Set("User-Agent", c.agent)
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	if r.kind != "" {
+		req.Header.Set("Content-Type", r.kind)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+}
+
+// strip takes away what url.Error says again: the method and the address.
+func strip(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// ErrTimeout is wrapped by the error of an exchange that took longer than
+// [Options].Timeout, and of a stream that was silent for longer.
+var ErrTimeout = errors.New("no answer in time")
+
+// cause puts the reason why ctx ended in place of "context canceled".
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil && errors.Is(why, ErrTimeout) {
+		return fmt.Errorf("%w: %w", why, err)
+	}
+	return err
+}
+
+// within returns a context that ends after the client's timeout.
+func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.timeout, ErrTimeout)
+}

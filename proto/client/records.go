@@ -1,0 +1,178 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+const typeJSON = "application/json"
+
+// Health returns nil when the server can serve.
+func (c *Client) Health(ctx context.Context) error {
+	return c.call(ctx, request{method: http.MethodGet, path: "/health_check"}, nil)
+}
+
+// Add stores r as AUDITOR's POST /record does: the fields that AUDITOR knows. The
+// error is [ErrExists] when the id is there.
+func (c *Client) Add(ctx context.Context, r *record.Record) error {
+	return c.post(ctx, http.MethodPost, "/record", wire.AppendJSON(nil, r))
+}
+
+// BulkInsert stores all records or, with an error, none. The error is
+// [ErrExists] when one of the ids is there, or is twice in the list.
+func (c *Client) BulkInsert(ctx context.Context, list []record.Record) error {
+	b := []byte{'['}
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = wire.AppendJSON(b, &list[i])
+	}
+	return c.post(ctx, http.MethodPost, "/records", append(b, ']'))
+}
+
+// Update sets the stop of a record. The error is [ErrNotFound] when there is no
+// record of that id.
+func (c *Client) Update(ctx context.Context, id string, stop record.Time) error {
+	body, err := json.Marshal(map[string]any{"record_id": id, "components": []any{}, "stop_time": stop.String()})
+	if err != nil {
+		return fmt.Errorf("update %q: %w", id, err)
+	}
+	return c.post(ctx, http.MethodPut, "/record", body)
+}
+
+func (c *Client) post(ctx context.Context, method, path string, body []byte) error {
+	return c.call(ctx, request{method: method, path: path, kind: typeJSON, body: bytes.NewReader(body)}, nil)
+}
+
+// Get returns the record of that id; [ErrNotFound] when there is none.
+func (c *Client) Get(ctx context.Context, id string) (record.Record, error) {
+	switch {
+	case record.ValidateID(id) != nil:
+		return record.Record{}, fmt.Errorf("record %q: %w", id, ErrNotFound)
+	case awkward(id):
+		return c.find(ctx, id)
+	}
+	var raw json.RawMessage
+	if err := c.call(ctx, request{method: http.MethodGet, path: "/record/" + id}, &raw); err != nil {
+		return record.Record{}, err
+	}
+	if bytes.Equal(raw, []byte("null")) {
+		return record.Record{}, fmt.Errorf("record %q: %w", id, ErrNotFound)
+	}
+	return decode(raw)
+}
+
+// awkward reports whether a path cannot carry the id through every server and
+// proxy.
+func awkward(id string) bool { return url.PathEscape(id) != id || id == "." || id == ".." }
+
+// find gets a record by a filter.
+func (c *Client) find(ctx context.Context, id string) (record.Record, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	for r, err := range c.Query(ctx, url.Values{"record_id": {id}}) {
+		if err != nil {
+			return record.Record{}, cause(ctx, err)
+		}
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return record.Record{}, fmt.Errorf("record %q: %w", id, ErrNotFound)
+}
+
+// Query streams the records that match: the query language of AUDITOR's GET
+// /records, for example {"stop_time[gte]": {"2026-01-01T00:00:00Z"}}. An answer
+// that ends before its end is an error, so a range without an error had all.
+// After an error the range ends. Leaving the range closes the connection.
+func (c *Client) Query(ctx context.Context, query url.Values) iter.Seq2[record.Record, error] {
+	target := "/records"
+	if len(query) > 0 {
+		target += "?" + encode(query)
+	}
+	return func(yield func(record.Record, error) bool) {
+		for raw, err := range c.stream(ctx, c.base+target, request{method: http.MethodGet, path: "/records"}) {
+			var r record.Record
+			if err == nil {
+				r, err = decode(raw)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// encode is url.Values.Encode with brackets as they are: AUDITOR refuses them
+// when they are escaped.
+func encode(query url.Values) string {
+	b := []byte(query.Encode())
+	for _, bracket := range []struct{ escaped, plain string }{{"%5B", "["}, {"%5D", "]"}} {
+		b = keys(b, bracket.escaped, bracket.plain)
+	}
+	return string(b)
+}
+
+// keys replaces text in the keys of an encoded query.
+func keys(query []byte, old, with string) []byte {
+	parts := bytes.Split(query, []byte("&"))
+	for i, part := range parts {
+		key, value, _ := bytes.Cut(part, []byte("="))
+		key = bytes.ReplaceAll(key, []byte(old), []byte(with))
+		parts[i] = bytes.Join([][]byte{key, value}, []byte("="))
+	}
+	return bytes.Join(parts, []byte("&"))
+}
+
+func decode(raw []byte) (record.Record, error) {
+	r, err := wire.DecodeRecordJSON(raw)
+	if err != nil {
+		return record.Record{}, fmt.Errorf("the server's record: %w", err)
+	}
+	return r, nil
+}
+
+// call does an exchange within the timeout and reads the answer, if it has a
+// body, as JSON into out, unless out is nil.
+func (c *Client) call(ctx context.Context, r request, out any) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := read(resp.Body, out); err != nil {
+		return cause(ctx, fmt.Errorf("%s %s: answer: %w", r.method, r.path, err))
+	}
+	return nil
+}
+
+// read reads body to its end, so that the connection can be used again.
+func read(body io.Reader, out any) error {
+	all, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if string(all) == recordExists {
+		return ErrExists
+	}
+	if out == nil {
+		return nil
+	}
+	if len(all) == 0 {
+		return errors.New("is empty")
+	}
+	return json.Unmarshal(all, out)
+}

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+)
+
+// GetJSON reads a resource into out, which [json.Unmarshal] fills. The path is
+// escaped by the caller, for example "/v1/agents/" + url.PathEscape(name). A
+// refusal is a *[Problem].
+func (c *Client) GetJSON(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path, query: query, accept: typeJSON}, out)
+}
+
+// PostJSON posts in as JSON, or nothing when in is nil, and reads the answer into
+// out, unless out is nil. A refusal is a *[Problem].
+func (c *Client) PostJSON(ctx context.Context, path string, in, out any) error {
+	return c.Do(ctx, http.MethodPost, path, in, out)
+}
+
+// Do is [Client.PostJSON] with any method, such as PUT or DELETE.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	r := request{method: method, path: path, accept: typeJSON}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		r.kind, r.body = typeJSON, bytes.NewReader(body)
+	}
+	return c.call(ctx, r, out)
+}
+
+// Stream yields the values of an answer in NDJSON as they come. An answer that
+// ends before its end is an error, after which the range ends. Leaving the range
+// closes the connection.
+func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	target := c.base + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	return c.stream(ctx, target, request{method: http.MethodGet, path: path, accept: "application/x-ndjson"})
+}
+
+// Download copies an answer of any type, such as text/csv, to w. When it returns
+// nil, all of it was written.
+func (c *Client) Download(ctx context.Context, path string, query url.Values, accept string, w io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	alive := c.watch(cancel)
+	defer alive.stop()
+	resp, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, accept: accept})
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, alive.reader(resp.Body)); err != nil {
+		return cause(ctx, fmt.Errorf("GET %s: %w", path, err))
+	}
+	return nil
+}
+
+// Upload sends body, of that media type, without a bound in time, and reads the
+// answer as JSON into out, unless out is nil.
+func (c *Client) Upload(ctx context.Context, method, path, kind string, body io.Reader, out any) error {
+	resp, err := c.send(ctx, request{method: method, path: path, accept: typeJSON, kind: kind, body: body})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := read(resp.Body, out); err != nil {
+		return fmt.Errorf("%s %s: answer: %w", method, path, err)
+	}
+	return nil
+}
