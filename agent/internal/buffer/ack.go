@@ -132,7 +132,7 @@ func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64)
 	}
 	c := tx.Bucket(bucketChunks).Cursor()
 	for k, v := c.First(); k != nil && chunks < chunksPerDrop; k, v = c.First() {
-		_, header, err := behind(v, Position{Seq: binary.BigEndian.Uint64(k) - 1})
+		header, err := peek(v)
 		if err != nil {
 			return chunks, frames, size, err
 		}

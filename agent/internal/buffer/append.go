@@ -43,7 +43,7 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 		return 0, err
 	}
 	err := b.update(func(tx *bbolt.Tx, s *state) error {
-		if a.Checkpoint != nil && a.Generation != s.generation {
+		if (a.Checkpoint != nil || a.Rewound) && a.Generation != s.generation {
 			return ErrSuperseded
 		}
 		if err := b.putFrames(tx, s, a.Frames); err != nil {

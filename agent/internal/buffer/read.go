@@ -92,6 +92,14 @@ func parse(value []byte) (*frame.Chunk, error) {
 	return frame.Parse(value[8:])
 }
 
+// peek reads the header of a stored chunk.
+func peek(value []byte) (frame.Header, error) {
+	if len(value) < 8 {
+		return frame.Header{}, frame.ErrCorrupt
+	}
+	return frame.Peek(value[8:])
+}
+
 // read copies chunks behind p.
 func read(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Position, error) {
 	var chunks [][]byte
@@ -119,10 +127,7 @@ func read(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Positi
 
 // behind returns a copy of the stored chunk, cut to what is behind p.
 func behind(value []byte, p Position) ([]byte, frame.Header, error) {
-	if len(value) < 8 {
-		return nil, frame.Header{}, frame.ErrCorrupt
-	}
-	header, err := frame.Peek(value[8:])
+	header, err := peek(value)
 	if err != nil {
 		return nil, header, err
 	}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/bursar-accounting/bursar/proto/frame"
 )
 
 // Overlap is how far sources step back behind a checkpoint that a cluster
@@ -86,10 +84,7 @@ func start(tx *bbolt.Tx, s *state) (Position, error) {
 		return p, nil
 	}
 	_, value := tx.Bucket(bucketChunks).Cursor().First()
-	if len(value) < 8 {
-		return p, frame.ErrCorrupt
-	}
-	header, err := frame.Peek(value[8:])
+	header, err := peek(value)
 	p.Digest = header.Before
 	return p, err
 }

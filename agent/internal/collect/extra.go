@@ -24,5 +24,5 @@ func wireFrame(f *bursarv1.Frame) (*wire.Frame, error) {
 	case wire.KindGap, wire.KindCensus, wire.KindCapacity, wire.KindDirectory:
 		return &wire.Frame{Kind: out.Kind, Gap: out.Gap, Census: out.Census, Capacity: out.Capacity, Directory: out.Directory}, nil
 	}
-	return nil, fmt.Errorf("the plugin sent a frame of kind %s, which only the agent makes", out.Kind)
+	return nil, fmt.Errorf("the plugin sent a %s frame, which only the agent makes", out.Kind)
 }

@@ -28,20 +28,21 @@ type Sessions interface {
 	Plugin(ctx context.Context) (*Session, error)
 }
 
-// Loop collects from one source.
+// Loop collects from one source. One stream with its plugin is open at a time.
 type Loop struct {
 	source   buffer.Source
-	interval time.Duration // 0: what the plugin says
 	buffer   Buffer
 	sessions Sessions
 	log      *slog.Logger
 	nudge    chan struct{}
+	lane     lane
 
 	work sync.Mutex // held while a batch is translated and appended
 	tr   *translator
 
-	mu     sync.Mutex
-	status Status
+	mu       sync.Mutex
+	interval time.Duration // 0: what the plugin says
+	status   Status
 }
 
 // Status says how a loop is doing.
@@ -88,6 +89,14 @@ func (l *Loop) set(change func(*Status)) {
 	change(&l.status)
 }
 
+// SetInterval changes the pause between two collections from the next one on;
+// zero is what the plugin says.
+func (l *Loop) SetInterval(interval time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.interval = interval
+}
+
 // Run collects until ctx ends. Failures are logged, shown by [Loop.Status] and
 // tried again after the interval; nothing is skipped.
 func (l *Loop) Run(ctx context.Context) error {
@@ -99,6 +108,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+	l.set(func(s *Status) { s.State, s.Err, s.Progress = "stopped", nil, nil })
 	return nil
 }
 
@@ -107,29 +117,53 @@ const retryAfter = 10 * time.Second
 
 // turn collects once and returns the pause that follows.
 func (l *Loop) turn(ctx context.Context) time.Duration {
-	session, err := l.sessions.Plugin(ctx)
-	if err != nil {
-		l.failed(ctx, err)
-		return time.Second
-	}
-	l.set(func(s *Status) { s.State, s.Version = "collecting", session.Description.GetVersion() })
-	err = l.collect(ctx, session)
-	if errors.Is(err, buffer.ErrSuperseded) {
+	pause, err := l.once(ctx)
+	switch {
+	case errors.Is(err, buffer.ErrSuperseded):
 		l.log.Info("the source goes back to the checkpoint that the cluster remembers")
 		return 0
+	case errors.Is(err, errInterrupted):
+		return 0
+	case err != nil && ctx.Err() == nil:
+		l.failed(err)
 	}
-	if err != nil {
-		l.failed(ctx, err)
-		return min(retryAfter, l.every(session))
-	}
-	l.set(func(s *Status) { s.State, s.Err, s.Progress, s.LastSuccess = "waiting", nil, nil, time.Now() })
-	return l.every(session)
+	return pause
 }
 
-func (l *Loop) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
+// Once collects once, to the end of what there is now, for callers that do
+// without Run. A source of type push ends only with ctx.
+func (l *Loop) Once(ctx context.Context) error {
+	_, err := l.once(ctx)
+	if errors.Is(err, buffer.ErrSuperseded) {
+		_, err = l.once(ctx)
 	}
+	return err
+}
+
+// errInterrupted: another use of the plugin has priority.
+var errInterrupted = errors.New("interrupted")
+
+// once collects once. The pause is how long to wait until the next time.
+func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
+	run, leave := l.enter(ctx, collection)
+	defer leave()
+	session, err := l.sessions.Plugin(run)
+	if err == nil {
+		pause = l.every(session)
+		l.set(func(s *Status) { s.State, s.Version = "collecting", session.Description.GetVersion() })
+		err = l.collect(run, session)
+	}
+	switch {
+	case run.Err() != nil && ctx.Err() == nil:
+		return 0, errInterrupted
+	case err != nil:
+		return min(retryAfter, max(pause, time.Second)), err
+	}
+	l.set(func(s *Status) { s.State, s.Err, s.Progress, s.LastSuccess = "waiting", nil, nil, time.Now() })
+	return pause, nil
+}
+
+func (l *Loop) failed(err error) {
 	l.log.Error("collection failed; it is tried again from the last checkpoint", "error", err)
 	l.set(func(s *Status) { s.State, s.Err = "failed", err })
 }
@@ -138,8 +172,11 @@ func (l *Loop) failed(ctx context.Context, err error) {
 const defaultInterval = time.Minute
 
 func (l *Loop) every(session *Session) time.Duration {
-	if l.interval > 0 {
-		return l.interval
+	l.mu.Lock()
+	interval := l.interval
+	l.mu.Unlock()
+	if interval > 0 {
+		return interval
 	}
 	if d, err := time.ParseDuration(session.Description.GetInterval()); err == nil && d > 0 {
 		return d
@@ -204,6 +241,9 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 		return err
 	}
 	d.append.Generation = from.Generation
+	// The stream of a push source has no end; its checkpoint says that it has
+	// stepped back.
+	d.append.Rewound = from.Rewind > 0 && session.Description.GetPush() && d.append.Checkpoint != nil
 	if err := l.commit(ctx, d); err != nil {
 		return err
 	}

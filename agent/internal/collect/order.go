@@ -17,9 +17,19 @@ type Window struct {
 
 // Recollect collects a window again under the present mapping and sends all of
 // it, what was sent before too; what the mapping leaves out now is withdrawn.
-// With plan it only counts. Progress is called after every batch. It may run
-// beside the loop itself.
-func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (Counts, error) {
+// With plan it only counts. Progress is called after every batch. A collection
+// that is under way is interrupted, and goes on from its checkpoint afterwards.
+func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (total Counts, err error) {
+	run, leave := l.enter(ctx, recollection)
+	defer leave()
+	total, err = l.recollect(run, w, plan, progress)
+	if run.Err() != nil && ctx.Err() == nil {
+		err = errors.New("interrupted, because the source's configuration changed; what was sent so far stays, start again for the rest")
+	}
+	return total, err
+}
+
+func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (Counts, error) {
 	var total Counts
 	session, err := l.sessions.Plugin(ctx)
 	if err != nil {
@@ -72,17 +82,17 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 			return fmt.Errorf("the job fails again: %w", err)
 		}
 	}
+	l.tr.amnesia, l.tr.again = false, false
 	d := &draft{append: buffer.Append{Source: l.source}, sent: map[string]sent{}}
-	if err := l.tr.job(d, job, quarantineID); err != nil {
-		return err
-	}
+	l.tr.job(d, job, quarantineID)
 	return l.commit(ctx, d)
 }
 
 // errEnough ends a sample.
 var errEnough = errors.New("enough")
 
-// Sample collects a window and hands each job to show until that returns false. Nothing is kept: it is for a preview.
+// Sample collects a window and hands each job to show until that returns false.
+// Nothing is kept: it is for a preview.
 func Sample(ctx context.Context, session *Session, w Window, show func(*bursarv1.Job) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/mapping"
@@ -64,22 +65,29 @@ type draft struct {
 	sent   map[string]sent
 }
 
-// batch translates one message of a source.
+// Bounds of what a source sends: the name of a run, and a frame that is no
+// record, which has to fit into one entry of the aggregators' log.
+const (
+	maxRun   = 1 << 10
+	maxExtra = 256 << 10
+)
+
+// batch translates one message of a source. The error is a checkpoint that
+// cannot be kept.
 func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 	d := &draft{append: buffer.Append{Source: t.source}, sent: map[string]sent{}}
+	if n := len(resp.GetCheckpoint()); n > maxExtra {
+		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, maxExtra)
+	}
 	for _, job := range resp.GetJobs() {
-		if err := t.job(d, job, ""); err != nil {
-			return nil, err
-		}
+		t.job(d, job, "")
 	}
 	for _, r := range resp.GetRefused() {
 		t.refused(d, r)
 	}
-	d.counts.Skipped = resp.GetSkipped()
+	d.counts.Skipped = max(resp.GetSkipped(), 0)
 	for _, f := range resp.GetFrames() {
-		if err := t.extra(d, f); err != nil {
-			return nil, err
-		}
+		t.extra(d, f)
 	}
 	if w := resp.GetWatermark(); w != 0 {
 		t.frame(d, &wire.Frame{Kind: wire.KindWatermark, Watermark: record.Time(w)})
@@ -98,10 +106,23 @@ func (t *translator) frame(d *draft, f *wire.Frame) {
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 
+// nameless says why a job's run cannot be told from others; "" when it can.
+func nameless(run string) string {
+	switch {
+	case run == "":
+		return "the plugin sent a job without a run"
+	case len(run) > maxRun:
+		return fmt.Sprintf("the plugin sent a job whose run has a name of %d bytes; at most %d are allowed", len(run), maxRun)
+	}
+	return ""
+}
+
 // job translates one job; settles is the quarantined job that it settles.
-func (t *translator) job(d *draft, job *bursarv1.Job, settles string) error {
-	if job.GetRun() == "" {
-		return errors.New("the plugin sent a job without a run")
+func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
+	if problem := nameless(job.GetRun()); problem != "" {
+		raw, _ := Raw(job, t.attributes)
+		t.refused(d, &bursarv1.Refused{Message: problem, Raw: raw})
+		return
 	}
 	print := t.mapper.Fingerprint(job)
 	before, known := d.sent[job.GetRun()]
@@ -110,22 +131,22 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) error {
 	}
 	note, open := t.open[job.GetRun()]
 	same := known && before.fingerprint == print || open && note.Digest == print
-	if same && !t.again && settles == "" {
+	if same && !t.again && !t.amnesia && settles == "" {
 		d.counts.Unchanged++
-		return nil
+		return
 	}
 	r, keep, err := t.apply(job)
 	switch {
 	case err != nil:
 		t.quarantine(d, job, err)
 		d.sent[job.GetRun()] = sent{fingerprint: print, quarantined: true}
-		return nil
+		return
 	case !keep:
 		t.leaveOut(d, job, r.ID, known && !before.withdrawn && !before.quarantined || open, settles)
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
-		return nil
+		return
 	}
-	if before.quarantined && settles == "" {
+	if settles == "" && (before.quarantined || t.again) {
 		settles = t.quarantineID(job.GetRun())
 	}
 	if open && note.Record != r.ID {
@@ -133,7 +154,6 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) error {
 	}
 	t.record(d, job.GetRun(), r, print, open, settles)
 	d.sent[job.GetRun()] = sent{fingerprint: print}
-	return nil
 }
 
 // apply maps the job; what the source leaves out only gets its id.
@@ -159,7 +179,7 @@ func (t *translator) record(d *draft, run string, r record.Record, print uint64,
 // leaveOut counts a job that is left out, and takes it back when a cluster may
 // hold it.
 func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id string, wasSent bool, settles string) {
-	if !wasSent && !t.amnesia && settles == "" {
+	if !wasSent && !t.amnesia && settles == "" || record.ValidateID(id) != nil {
 		d.counts.Filtered++
 		return
 	}
@@ -217,21 +237,25 @@ func (t *translator) refused(d *draft, r *bursarv1.Refused) {
 func trim(s string) string {
 	const most = 4 << 10
 	if len(s) > most {
-		s = s[:most] + "…"
+		cut := most
+		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// extra takes the frames that a source may make itself.
-func (t *translator) extra(d *draft, f *bursarv1.Frame) error {
+// extra takes the frames that a source may make itself; others are refused.
+func (t *translator) extra(d *draft, f *bursarv1.Frame) {
 	out, err := wireFrame(f)
 	if err != nil {
-		return err
+		t.refused(d, &bursarv1.Refused{Run: "frame", Message: err.Error()})
+		return
 	}
-	if n := len(wire.AppendFrame(nil, out)); n > frame.MaxFrame/2 {
-		t.refused(d, &bursarv1.Refused{Run: out.Kind.String(), Message: fmt.Sprintf("the source's %s has %d bytes; at most %d are allowed", out.Kind, n, frame.MaxFrame/2)})
-		return nil
+	if n := len(wire.AppendFrame(nil, out)); n > maxExtra {
+		t.refused(d, &bursarv1.Refused{Run: out.Kind.String(), Message: fmt.Sprintf("the source's %s has %d bytes; at most %d are allowed", out.Kind, n, maxExtra)})
+		return
 	}
 	t.frame(d, out)
-	return nil
 }

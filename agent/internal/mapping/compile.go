@@ -43,6 +43,7 @@ type Mapper struct {
 
 type metaProgram struct {
 	key   string
+	part  string // its name in an error
 	value program
 }
 
@@ -52,12 +53,16 @@ type component struct {
 	amount program
 	when   program
 	scores []score
+
+	amountPart, whenPart string // their names in an error
 }
 
 type score struct {
 	name  string
 	value program
 	when  program
+
+	valuePart, whenPart string
 }
 
 // Compile checks a mapping and returns it ready for jobs. All problems are
@@ -191,11 +196,15 @@ func (c *compiler) metaKey(key string, p hcl2.KeyValuePair) {
 	if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == key }) {
 		c.fail(p.Key.Range(), "duplicate meta key", "%q is there twice", key)
 	}
-	c.mapper.meta = append(c.mapper.meta, metaProgram{key, c.program(p.Value, cty.DynamicPseudoType)})
+	c.mapper.meta = append(c.mapper.meta, metaProgram{key, "meta " + key, c.program(p.Value, cty.DynamicPseudoType)})
 }
 
 func (c *compiler) component(b *componentBlock) component {
-	out := component{name: b.Name, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool)}
+	part := fmt.Sprintf("component %q ", b.Name)
+	out := component{
+		name: b.Name, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool),
+		amountPart: part + "amount", whenPart: part + "when",
+	}
 	if problem := record.ValidateName(b.Name); problem != "" {
 		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
 	}
@@ -211,9 +220,14 @@ func (c *compiler) component(b *componentBlock) component {
 		if problem := record.ValidateName(s.Name); problem != "" {
 			c.fail(s.Range, "invalid score name", "%q %s", s.Name, problem)
 		}
-		out.scores = append(out.scores, score{s.Name, c.program(s.Value, cty.Number), c.program(s.When, cty.Bool)})
+		out.scores = append(out.scores, c.score(part, s))
 	}
 	return out
+}
+
+func (c *compiler) score(part string, s *scoreBlock) score {
+	part += fmt.Sprintf("score %q", s.Name)
+	return score{name: s.Name, value: c.program(s.Value, cty.Number), when: c.program(s.When, cty.Bool), valuePart: part, whenPart: part + " when"}
 }
 
 // program checks and compiles one expression; nil for none.
@@ -248,7 +262,7 @@ func (c *compiler) use(ref hcl.Ref) {
 		return
 	}
 	if len(ref.Path) == 0 {
-		c.fail(ref.Range, "invalid reference", "name the attribute, as in job.%s; job as a whole cannot be used", c.opt.Attributes[0].GetName())
+		c.fail(ref.Range, "invalid reference", "name one of its attributes, as in job.NAME; job as a whole cannot be used")
 		return
 	}
 	c.names[ref.Path[0]] = true
@@ -337,7 +351,10 @@ func (c *compiler) hash() uint64 {
 	h.text(c.opt.Type)
 	h.text(c.opt.Label)
 	h.text(c.opt.Default)
-	h.text(fmt.Sprint(len(c.opt.Attributes)))
+	for _, i := range c.mapper.used {
+		h.text(c.opt.Attributes[i].GetName())
+		h.number(uint64(c.mapper.types[i]))
+	}
 	h.text(sourceOf(c.opt.Record))
 	return uint64(h)
 }

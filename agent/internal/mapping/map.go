@@ -30,14 +30,15 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Map returns the record of a job that is valid. Keep is false when the mapping's
-// condition leaves the job out; then only the record's id is set. The error is
-// an *[Error].
+// condition leaves the job out; then only the record's id is set,
+// and that to "" when it cannot be told. The error is an *[Error].
 func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) {
 	b := builder{job: job}
-	r.ID = b.text("id", m.id)
 	if keep = b.condition("when", m.when); !keep && b.err == nil {
+		r.ID, _ = m.ID(job) // a job that is left out need not have one
 		return r, false, nil
 	}
+	r.ID = b.text("id", m.id)
 	r.Start, r.Stop, r.Submit = b.time("start", m.start), b.time("stop", m.stop), b.time("submit", m.submit)
 	r.State = b.text("state", m.state)
 	r.Exit = b.exit(m)
@@ -158,25 +159,24 @@ func (b *builder) small(part string, p program, v value) int32 {
 }
 
 func (b *builder) component(c *component, r *record.Record) {
-	part := func(what string) string { return fmt.Sprintf("component %q %s", c.name, what) }
-	if c.when != nil && !b.condition(part("when"), c.when) {
+	if c.when != nil && !b.condition(c.whenPart, c.when) {
 		return
 	}
-	v := b.eval(part("amount"), c.amount)
+	v := b.eval(c.amountPart, c.amount)
 	amount, ok := v.integer()
 	if !ok && b.err == nil {
-		b.wrong(part("amount"), c.amount, v, "a number; a when can leave the component out")
+		b.wrong(c.amountPart, c.amount, v, "a number; a when can leave the component out")
 	}
 	out := record.Component{Name: c.name, Amount: amount, Kind: c.kind}
 	for i := range c.scores {
 		s := &c.scores[i]
-		if s.when != nil && !b.condition(part("score when"), s.when) {
+		if s.when != nil && !b.condition(s.whenPart, s.when) {
 			continue
 		}
-		v := b.eval(part("score"), s.value)
+		v := b.eval(s.valuePart, s.value)
 		f, ok := v.number()
 		if !ok && b.err == nil {
-			b.wrong(part(fmt.Sprintf("score %q", s.name)), s.value, v, "a number; a when can leave the score out")
+			b.wrong(s.valuePart, s.value, v, "a number; a when can leave the score out")
 		}
 		out.Scores = append(out.Scores, record.Score{Name: s.name, Value: f})
 	}
@@ -189,7 +189,7 @@ func (b *builder) meta(m *Mapper) record.Meta {
 	}
 	meta := make(record.Meta, 0, len(m.meta))
 	for _, p := range m.meta {
-		values := b.values(fmt.Sprint("meta ", p.key), p.value, b.eval(p.key, p.value))
+		values := b.values(p.part, p.value, b.eval(p.part, p.value))
 		if len(values) > 0 {
 			meta = append(meta, record.MetaEntry{Key: p.key, Values: values})
 		}
