@@ -232,7 +232,7 @@ func (c *codec) index(words []uint64, limit int) ([]uint64, bool) {
 }
 
 // numbers reads a column of n numbers that takes all of data. groups is called
-// for modeGroup only.
+// for modeGroup, which without it is an error.
 func (c *codec) numbers(data []byte, n int, groups func() ([]uint32, error)) ([]uint64, error) {
 	r := reader{b: data}
 	v := make([]uint64, n)
@@ -263,12 +263,12 @@ func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, erro
 	if err := c.readPlanes(r, v); err != nil {
 		return err
 	}
-	switch mode {
-	case modePlain:
+	switch {
+	case mode == modePlain:
 		unplain(v, first, divisor)
-	case modeDelta:
+	case mode == modeDelta:
 		undelta(v, first, divisor)
-	case modeGroup:
+	case mode == modeGroup && groups != nil:
 		return ungroup(v, first, divisor, groups)
 	default:
 		return corrupt("column of unknown mode %d", mode)

@@ -50,7 +50,11 @@ func (v *view) loadColumn(c int) error {
 	if part := v.frame.parts[c]; part != nil {
 		coder := getCodec()
 		defer putCodec(coder)
-		numbers, err := coder.numbers(part, v.n, v.groups)
+		groups := v.groups
+		if c < colNumber || c >= colNumber+maxNumbers {
+			groups = nil // only ids have groups, and the column of groups has none
+		}
+		numbers, err := coder.numbers(part, v.n, groups)
 		if err != nil {
 			return err
 		}
