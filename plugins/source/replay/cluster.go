@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+const (
+	liveGap   = 2 * time.Second  // between the starts of two live jobs, at speed 1
+	liveMost  = 10 * time.Minute // a live job's runtime, at speed 1
+	liveSlice = time.Hour        // how much life is sent at once
+	chunk     = 2000             // jobs in a batch
+)
+
+// cluster plays a recorded cluster: some weeks of history that end when it is
+// first asked, and from then on a lively present. Every job is a function of
+// the seed, the first moment and the job's number, so nothing is kept but the
+// moment.
+type cluster struct {
+	seed    uint64
+	jobs    int // of the history
+	history time.Duration
+	speed   float64
+	now     func() time.Time
+
+	resent bool // the running jobs were sent since the process began
+	late   []job
+	lateOf time.Time
+}
+
+// played is the checkpoint: everything until then was sent.
+type played struct {
+	Format int   `json:"format"`
+	Anchor int64 `json:"anchor"` // the end of the history, microseconds
+	Until  int64 `json:"until"`  // microseconds
+}
+
+func (c *cluster) start(data []byte) (played, error) {
+	if len(data) == 0 {
+		anchor := c.now().Truncate(time.Second)
+		return played{Format: 1, Anchor: anchor.UnixMicro(), Until: anchor.Add(-c.history - time.Hour).UnixMicro()}, nil
+	}
+	var p played
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("checkpoint: %w", err)
+	}
+	if p.Format != 1 {
+		return p, fmt.Errorf("checkpoint: format %d is unknown to this version of the plugin", p.Format)
+	}
+	return p, nil
+}
+
+func (p played) anchor() time.Time { return time.UnixMicro(p.Anchor).UTC() }
+func (p played) until() time.Time  { return time.UnixMicro(p.Until).UTC() }
+
+func (c *cluster) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	at, err := c.start(from.Checkpoint)
+	if err != nil {
+		return err
+	}
+	now := c.now().UTC().Truncate(time.Microsecond)
+	if w := from.Window; w != nil {
+		return c.play(ctx, out, at, w.From.Add(-time.Microsecond), earlier(w.To.Add(-time.Microsecond), now), now)
+	}
+	begin := at.until().Add(-from.Rewind)
+	for begin.Before(now) {
+		end := earlier(begin.Add(liveSlice), now)
+		if begin.Before(at.anchor()) {
+			end = earlier(at.anchor(), now)
+		}
+		if err := c.play(ctx, out, at, begin, end, now); err != nil {
+			return err
+		}
+		begin = end
+	}
+	return c.resend(ctx, out, at, now)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// play sends the jobs that ended in (from, to], in the order of their ends, and
+// those that began in it and still run.
+func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to, now time.Time) error {
+	var ended, running []job
+	in := func(t time.Time) bool { return t.After(from) && !t.After(to) }
+	for j := range c.between(at.anchor(), from, to) {
+		switch {
+		case !j.stop.After(now) && in(j.stop):
+			ended = append(ended, j)
+		case j.stop.After(now) && in(j.start):
+			running = append(running, j)
+		}
+	}
+	slices.SortFunc(ended, func(a, b job) int { return cmp.Or(a.stop.Compare(b.stop), cmp.Compare(a.number, b.number)) })
+	if err := c.send(ctx, out, running, now, nil); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(ended, chunk) {
+		at.Until = part[len(part)-1].stop.UnixMicro() - 1 // others may have ended at the same time
+		if err := c.send(ctx, out, part, now, &at); err != nil {
+			return err
+		}
+	}
+	at.Until = to.UnixMicro()
+	return c.send(ctx, out, nil, now, &at)
+}
+
+// send sends jobs, and the checkpoint if there is one.
+func (c *cluster) send(ctx context.Context, out *sdk.Stream, jobs []job, now time.Time, at *played) error {
+	var b sdk.Batch
+	for i := range jobs {
+		b.Jobs = append(b.Jobs, jobs[i].encode(now))
+	}
+	if at != nil {
+		b.Checkpoint, _ = json.Marshal(at) // numbers only
+		b.Watermark = at.until()
+	}
+	if len(b.Jobs) == 0 && at == nil {
+		return nil
+	}
+	return out.Send(ctx, b)
+}
+
+// resend sends all that runs, once in the life of the process: a batch that was
+// not acknowledged may have been the only one that had them.
+func (c *cluster) resend(ctx context.Context, out *sdk.Stream, at played, now time.Time) error {
+	if c.resent {
+		return nil
+	}
+	var running []job
+	for j := range c.between(at.anchor(), now.Add(-liveSlice), now) {
+		if !j.start.After(now) && j.stop.After(now) {
+			running = append(running, j)
+		}
+	}
+	if err := c.send(ctx, out, running, now, nil); err != nil {
+		return err
+	}
+	c.resent = true
+	return nil
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// The places of the columns that the code itself looks at.
+const (
+	colID = iota
+	colStart
+	colStop
+)
+
+// attributes are the columns of a job: the keys of a line, and the whole line.
+func attributes() []sdk.Attribute {
+	return []sdk.Attribute{
+		{Name: "id", Type: sdk.TypeString, Doc: "names the run; required"},
+		{Name: "start", Type: sdk.TypeTime, Doc: "when the run began; required"},
+		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; null while it goes on"},
+		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
+		{Name: "state", Type: sdk.TypeString, Doc: "how it ended, in the scheduler's word"},
+		{Name: "exit_code", Type: sdk.TypeInt, Doc: "exit code"},
+		{Name: "exit_signal", Type: sdk.TypeInt, Doc: "signal that ended it"},
+		{Name: "name", Type: sdk.TypeString, Doc: "name of the job"},
+		{Name: "user", Type: sdk.TypeString, Doc: "who ran it"},
+		{Name: "group", Type: sdk.TypeString, Doc: "the user's group"},
+		{Name: "account", Type: sdk.TypeString, Doc: "who pays"},
+		{Name: "partition", Type: sdk.TypeString, Doc: "partition or queue"},
+		{Name: "site", Type: sdk.TypeString, Doc: "the site"},
+		{Name: "nodes", Type: sdk.TypeInt, Doc: "number of nodes"},
+		{Name: "cpus", Type: sdk.TypeInt, Doc: "allocated cores"},
+		{Name: "memory_mb", Type: sdk.TypeInt, Doc: "allocated memory, MiB"},
+		{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs"},
+		{Name: "cpu_seconds", Type: sdk.TypeInt, Doc: "CPU time used, seconds"},
+		{Name: "hepscore", Type: sdk.TypeFloat, Doc: "HEPScore23 of a core"},
+		{Name: "fields", Type: sdk.TypeMap, Doc: "all keys of the line, nested as they are; null for the recorded cluster"},
+	}
+}
+
+// mapping is the default mapping.
+const mapping = `
+id          = "${source.label}-${job.id}"
+start       = job.start
+stop        = job.stop
+submit      = job.submit
+state       = job.state
+exit_code   = job.exit_code
+exit_signal = job.exit_signal
+meta = {
+  site_id   = job.site
+  user_id   = job.user
+  group_id  = job.group
+  account   = job.account
+  partition = job.partition
+}
+component "Cores" {
+  amount = job.cpus
+  when   = job.cpus != null
+  score "HEPScore23" {
+    value = job.hepscore
+    when  = job.hepscore != null
+  }
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = job.memory_mb != null
+}
+component "TotalCPU" {
+  amount = job.cpu_seconds
+  kind   = "total"
+  when   = job.cpu_seconds != null
+}
+component "GPUs" {
+  amount = job.gpus
+  when   = try(job.gpus > 0, false)
+}
+`
+
+// maxDepth of a line's nesting.
+const maxDepth = 32
+
+// parse reads one line as a job.
+func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
+	object, err := decode(line)
+	if err != nil {
+		return sdk.Job{}, err
+	}
+	job := sdk.Job{Values: make([]sdk.Value, len(columns))}
+	for i, c := range columns[:len(columns)-1] {
+		if job.Values[i], err = convert(object[c.Name], c.Type); err != nil {
+			return sdk.Job{}, fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	whole, err := value(object, maxDepth)
+	if err != nil {
+		return sdk.Job{}, err
+	}
+	if fields {
+		job.Values[len(columns)-1] = whole
+	}
+	return finish(job)
+}
+
+func finish(job sdk.Job) (sdk.Job, error) {
+	job.Run = job.Values[colID].Str()
+	switch {
+	case job.Run == "":
+		return job, errors.New("id: missing")
+	case job.Values[colStart].IsNull():
+		return job, errors.New("start: missing")
+	}
+	job.Ended = !job.Values[colStop].IsNull()
+	return job, nil
+}
+
+func decode(line []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	var object map[string]any
+	if err := d.Decode(&object); err != nil {
+		return nil, fmt.Errorf("not a JSON object: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON object in a line")
+	}
+	if object == nil {
+		return nil, errors.New("null is not a JSON object")
+	}
+	return object, nil
+}
+
+func convert(v any, want sdk.Type) (sdk.Value, error) {
+	if v == nil {
+		return sdk.Null(), nil
+	}
+	n, number := v.(json.Number)
+	s, text := v.(string)
+	switch {
+	case want == sdk.TypeString && text:
+		return sdk.String(s), nil
+	case want == sdk.TypeString && number:
+		return sdk.String(n.String()), nil
+	case want == sdk.TypeInt && number:
+		return integer(n)
+	case want == sdk.TypeFloat && number:
+		f, err := n.Float64()
+		return sdk.Float(f), err
+	case want == sdk.TypeTime && (text || number):
+		return instant(s, n)
+	}
+	return sdk.Null(), fmt.Errorf("expected %s, found %T", want, v)
+}
+
+func integer(n json.Number) (sdk.Value, error) {
+	if i, err := n.Int64(); err == nil {
+		return sdk.Int(i), nil
+	}
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return sdk.Null(), fmt.Errorf("%s is not a whole number that fits", n)
+	}
+	return sdk.Int(int64(f)), nil
+}
+
+// instant reads RFC 3339 text, or seconds since 1970.
+func instant(s string, n json.Number) (sdk.Value, error) {
+	if n == "" {
+		t, err := time.Parse(time.RFC3339Nano, s)
+		if err != nil {
+			return sdk.Null(), fmt.Errorf("%q is neither a time like 2026-01-02T03:04:05Z nor seconds since 1970", s)
+		}
+		return sdk.Time(t), nil
+	}
+	seconds, err := n.Float64()
+	if err != nil || math.Abs(seconds) > 1e11 {
+		return sdk.Null(), fmt.Errorf("%s is not a number of seconds since 1970", n)
+	}
+	if whole, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
+		return sdk.Time(time.Unix(whole, 0)), nil
+	}
+	return sdk.Time(time.UnixMicro(int64(math.Round(seconds * 1e6)))), nil
+}
+
+// value keeps what JSON says.
+func value(v any, depth int) (sdk.Value, error) {
+	if depth == 0 {
+		return sdk.Null(), fmt.Errorf("nested more than %d deep", maxDepth)
+	}
+	switch v := v.(type) {
+	case string:
+		return sdk.String(v), nil
+	case bool:
+		return sdk.Bool(v), nil
+	case json.Number:
+		return number(v), nil
+	case []any:
+		return list(v, depth)
+	case map[string]any:
+		return object(v, depth)
+	}
+	return sdk.Null(), nil
+}
+
+func number(n json.Number) sdk.Value {
+	if i, err := n.Int64(); err == nil {
+		return sdk.Int(i)
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return sdk.String(n.String())
+	}
+	return sdk.Float(f)
+}
+
+func list(vs []any, depth int) (sdk.Value, error) {
+	out := make([]sdk.Value, len(vs))
+	for i, v := range vs {
+		var err error
+		if out[i], err = value(v, depth-1); err != nil {
+			return sdk.Null(), err
+		}
+	}
+	return sdk.List(out...), nil
+}
+
+func object(m map[string]any, depth int) (sdk.Value, error) {
+	out := make(map[string]sdk.Value, len(m))
+	for k, v := range m {
+		var err error
+		if out[k], err = value(v, depth-1); err != nil {
+			return sdk.Null(), err
+		}
+	}
+	return sdk.Map(out), nil
+}

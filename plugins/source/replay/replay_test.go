@@ -1,0 +1,406 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// sink keeps what a source sends, as a daemon would.
+type sink struct {
+	jobs       []sdk.Job
+	refused    []sdk.Refused
+	gaps       []sdk.Gap
+	checkpoint []byte
+	fail       int // batches after which the daemon dies; 0: never
+	batches    int
+}
+
+var errKilled = errors.New("killed")
+
+func (s *sink) send(_ context.Context, b sdk.Batch) error {
+	if s.batches++; s.fail > 0 && s.batches > s.fail {
+		return errKilled
+	}
+	s.jobs = append(s.jobs, b.Jobs...)
+	s.refused = append(s.refused, b.Refused...)
+	s.gaps = append(s.gaps, b.Gaps...)
+	if len(b.Checkpoint) > 0 {
+		s.checkpoint = b.Checkpoint
+	}
+	return nil
+}
+
+func (s *sink) runs() string {
+	var runs []string
+	for _, j := range s.jobs {
+		runs = append(runs, j.Run)
+	}
+	return strings.Join(runs, " ")
+}
+
+type player interface {
+	collect(context.Context, sdk.Start, *sdk.Stream) error
+}
+
+// collect asks once, from the sink's checkpoint, and forgets what came before.
+func (s *sink) collect(t *testing.T, p player, from sdk.Start) {
+	t.Helper()
+	s.jobs, s.refused, s.gaps = nil, nil, nil
+	from.Checkpoint = s.checkpoint
+	if err := p.collect(t.Context(), from, sdk.NewStream(attributes(), s.send)); err != nil && !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+}
+
+func lineOf(id string, minute int) string {
+	stop := noon.Add(time.Duration(minute) * time.Minute)
+	return fmt.Sprintf(`{"id":%q,"user":"ann","start":%q,"stop":%d,"cpus":4}`, id, stop.Add(-time.Hour).Format(time.RFC3339), stop.Unix()) + "\n"
+}
+
+// log is a file that is written to by the tests.
+type log struct {
+	t    *testing.T
+	path string
+}
+
+func newLog(t *testing.T) log { return log{t, filepath.Join(t.TempDir(), "jobs.ndjson")} }
+
+func (l log) append(text string) {
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	l.must(err)
+}
+
+func (l log) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l log) tail() *tail {
+	return &tail{path: l.path, batch: 2, fields: true, now: func() time.Time { return noon }}
+}
+
+func TestGrowingFileIsReadOnceAndHalfALineWaits(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	half := lineOf("c", 3)
+	l.append(lineOf("a", 1) + lineOf("b", 2) + half[:20])
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "a b" || len(s.refused) != 0 {
+		t.Fatalf("first: %s, refused %v", s.runs(), s.refused)
+	}
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "" {
+		t.Fatalf("again: %s", s.runs())
+	}
+	l.append(half[20:] + lineOf("d", 4))
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "c d" {
+		t.Fatalf("grown: %s", s.runs())
+	}
+}
+
+func TestRotationLosesNothing(t *testing.T) {
+	cases := []struct {
+		name   string
+		rotate func(l log)
+	}{
+		{"rename", func(l log) { l.must(os.Rename(l.path, l.path+".1")) }},
+		{"date", func(l log) { l.must(os.Rename(l.path, l.path+"-20260304")) }},
+		{"copytruncate", func(l log) {
+			data, err := os.ReadFile(l.path)
+			l.must(err)
+			l.must(os.WriteFile(l.path+".1", data, 0o600))
+			l.must(os.Truncate(l.path, 0))
+		}},
+		{"twice", func(l log) {
+			l.must(os.Rename(l.path, l.path+".2"))
+			l.must(os.Chtimes(l.path+".2", noon, noon))
+			l.append(lineOf("between", 3))
+			l.must(os.Rename(l.path, l.path+".1"))
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l, s := newLog(t), &sink{}
+			l.append(lineOf("a", 1))
+			s.collect(t, l.tail(), sdk.Start{})
+			l.append(lineOf("b", 2))
+			c.rotate(l)
+			l.append(lineOf("c", 4))
+			s.collect(t, l.tail(), sdk.Start{})
+			want := "b c"
+			if c.name == "twice" {
+				want = "b between c"
+			}
+			if s.runs() != want || len(s.gaps) != 0 {
+				t.Errorf("after: %q, gaps %v", s.runs(), s.gaps)
+			}
+			s.collect(t, l.tail(), sdk.Start{})
+			if s.runs() != "" {
+				t.Errorf("again: %q", s.runs())
+			}
+		})
+	}
+}
+
+func TestLostFileIsAGap(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	l.append(lineOf("a", 1))
+	s.collect(t, l.tail(), sdk.Start{})
+	l.must(os.WriteFile(l.path, []byte(lineOf("z", 9)), 0o600))
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "z" || len(s.gaps) != 1 || !s.gaps[0].From.Equal(noon.Add(time.Minute)) {
+		t.Errorf("jobs %q, gaps %v", s.runs(), s.gaps)
+	}
+}
+
+func TestFileThatIsGoneForAMomentIsNoError(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	l.append(lineOf("a", 1))
+	s.collect(t, l.tail(), sdk.Start{})
+	l.must(os.Rename(l.path, l.path+".1"))
+	s.collect(t, l.tail(), sdk.Start{})
+	l.append(lineOf("b", 2))
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "b" || len(s.gaps) != 0 {
+		t.Errorf("jobs %q, gaps %v", s.runs(), s.gaps)
+	}
+}
+
+func TestAbsentFileIsAnErrorAtFirst(t *testing.T) {
+	l := newLog(t)
+	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), (&sink{}).send))
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestKilledReaderLosesNothing(t *testing.T) {
+	l := newLog(t)
+	var all []string
+	for i := range 9 {
+		all = append(all, fmt.Sprint(i))
+		l.append(lineOf(fmt.Sprint(i), i))
+	}
+	for fail := 1; fail < 6; fail++ {
+		s := &sink{fail: fail}
+		s.collect(t, l.tail(), sdk.Start{})
+		got := strings.Fields(s.runs())
+		s.fail = 0
+		s.collect(t, l.tail(), sdk.Start{})
+		if got = append(got, strings.Fields(s.runs())...); !slices.Equal(got, all) {
+			t.Errorf("killed after %d batches: %v", fail, got)
+		}
+	}
+}
+
+func TestRewindSendsWhatIsNotOlder(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	l.append(lineOf("a", 1) + lineOf("b", 20) + lineOf("c", 30))
+	s.collect(t, l.tail(), sdk.Start{})
+	s.collect(t, l.tail(), sdk.Start{Rewind: 15 * time.Minute})
+	if s.runs() != "b c" {
+		t.Errorf("rewound: %q", s.runs())
+	}
+	s.collect(t, l.tail(), sdk.Start{})
+	if s.runs() != "" {
+		t.Errorf("after: %q", s.runs())
+	}
+}
+
+func TestWindowReadsOldFilesAndLeavesTheCheckpoint(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	l.append(lineOf("a", 1) + lineOf("b", 2))
+	l.must(os.Rename(l.path, l.path+".1"))
+	l.append(lineOf("c", 3) + lineOf("d", 4))
+	s.collect(t, l.tail(), sdk.Start{Window: &sdk.Window{From: noon.Add(2 * time.Minute), To: noon.Add(4 * time.Minute)}})
+	if s.runs() != "b c" || s.checkpoint != nil {
+		t.Errorf("window: %q, checkpoint %s", s.runs(), s.checkpoint)
+	}
+}
+
+func TestOddLinesAreRefusedWithTheirTextAndStopNothing(t *testing.T) {
+	cases := []struct{ line, want string }{
+		{"not json", "not a JSON object"},
+		{"[1]", "not a JSON object"},
+		{"null", "not a JSON object"},
+		{"{} {}", "more than one"},
+		{`{"start":1}`, "id: missing"},
+		{`{"id":"x"}`, "start: missing"},
+		{`{"id":"x","start":"yesterday"}`, "start: \"yesterday\" is neither"},
+		{`{"id":"x","start":1,"cpus":"four"}`, "cpus: expected int"},
+		{`{"id":"x","start":1,"cpus":1.5}`, "not a whole number"},
+		{`{"id":"x","start":1e300}`, "start: 1e300"},
+		{`{"id":"x","start":1,"deep":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, "nested more than"},
+		{`{"id":"` + strings.Repeat("x", maxLine) + `"}`, "a line of"},
+	}
+	for _, c := range cases {
+		l, s := newLog(t), &sink{}
+		l.append(c.line + "\n\n" + lineOf("good", 1))
+		s.collect(t, l.tail(), sdk.Start{})
+		if s.runs() != "good" || len(s.refused) != 1 || !strings.Contains(s.refused[0].Message, c.want) {
+			t.Errorf("%.60s: jobs %q, refused %.300v", c.line, s.runs(), s.refused)
+			continue
+		}
+		if raw := string(s.refused[0].Raw); !strings.HasPrefix(c.line, raw[:min(len(raw), 100)]) {
+			t.Errorf("%.60s: raw %.60q", c.line, raw)
+		}
+	}
+}
+
+func TestColumnsAndFieldsOfALine(t *testing.T) {
+	job, err := parse([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), attributes(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job.Run != "7" || !job.Ended || job.Values[colStart].Time() != time.UnixMicro(1_500_000).UTC() || job.Values[colStop].Time() != time.UnixMicro(250_000).UTC() {
+		t.Errorf("job: %+v", job)
+	}
+	fields := job.Values[len(job.Values)-1].Map()
+	if y := fields["x"].Map()["y"].List(); len(y) != 4 || y[0].Int() != 1 || y[1].Str() != "a" || !y[2].IsNull() || !y[3].Bool() {
+		t.Errorf("fields: %v", fields)
+	}
+}
+
+func TestOldCheckpointOfAnUnknownFormatIsAnError(t *testing.T) {
+	for _, text := range []string{"x", `{"format":9}`, `{"format":1,"offset":-1}`} {
+		if _, err := readCheckpoint([]byte(text)); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+func recorded(at *time.Time, seed uint64) *cluster {
+	return &cluster{seed: seed, jobs: 2000, history: 14 * 24 * time.Hour, speed: 1, now: func() time.Time { return *at }}
+}
+
+func TestRecordedClusterIsTheSameForTheSameSeed(t *testing.T) {
+	now := noon
+	play := func(seed uint64) string {
+		s := &sink{}
+		s.collect(t, recorded(&now, seed), sdk.Start{})
+		return fmt.Sprint(s.jobs)
+	}
+	if play(1) != play(1) {
+		t.Error("two plays differ")
+	}
+	if play(1) == play(2) {
+		t.Error("two seeds agree")
+	}
+}
+
+func TestRecordedClusterHasWhatANewcomerWantsToSee(t *testing.T) {
+	now, s, seen := noon, &sink{}, map[string]int{}
+	s.collect(t, recorded(&now, 1), sdk.Start{})
+	column := func(name string) int {
+		return slices.IndexFunc(attributes(), func(a sdk.Attribute) bool { return a.Name == name })
+	}
+	runs := map[string]bool{}
+	for _, j := range s.jobs {
+		runs[j.Run] = true
+		seen[j.Values[column("site")].Str()]++
+		seen[j.Values[column("state")].Str()]++
+		if j.Values[column("gpus")].Int() > 0 {
+			seen["gpu"]++
+		}
+		if strings.Contains(j.Run, "_") {
+			seen["array"]++
+		}
+		if j.Values[column("cpu_seconds")].Int() < 0 {
+			seen["odd"]++
+		}
+	}
+	if len(runs) != 2000 {
+		t.Errorf("%d runs", len(runs))
+	}
+	if seen["odd"] != 1 {
+		t.Errorf("%d odd jobs", seen["odd"])
+	}
+	for _, what := range []string{"aurora", "breeze", "cirrus", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "RUNNING", "gpu", "array"} {
+		if seen[what] == 0 {
+			t.Errorf("no %s", what)
+		}
+	}
+}
+
+func TestRecordedJobsOpenAndCloseWhileOneWatches(t *testing.T) {
+	now, s := noon, &sink{}
+	c := recorded(&now, 1)
+	s.collect(t, c, sdk.Start{})
+	open, events := map[string]bool{}, 0
+	for range 600 {
+		now = now.Add(time.Second)
+		s.collect(t, c, sdk.Start{})
+		for _, j := range s.jobs {
+			events++
+			if !j.Ended {
+				open[j.Run] = true
+			}
+			if j.Ended {
+				delete(open, j.Run)
+			}
+		}
+	}
+	if events < 400 || events > 900 {
+		t.Errorf("%d events in ten minutes", events)
+	}
+	if len(open) == 0 || len(open) > 200 {
+		t.Errorf("%d jobs run at the end", len(open))
+	}
+}
+
+func TestKilledPlayOfTheClusterLosesNoEnd(t *testing.T) {
+	now := noon
+	ends := func(s *sink) map[string]bool {
+		out := map[string]bool{}
+		for _, j := range s.jobs {
+			if j.Ended {
+				out[j.Run] = true
+			}
+		}
+		return out
+	}
+	whole := &sink{}
+	whole.collect(t, recorded(&now, 1), sdk.Start{})
+	for fail := 1; fail < 5; fail++ {
+		s := &sink{fail: fail}
+		s.collect(t, recorded(&now, 1), sdk.Start{})
+		got := ends(s)
+		s.fail = 0
+		s.collect(t, recorded(&now, 1), sdk.Start{})
+		maps.Copy(got, ends(s))
+		if d := cmp.Diff(ends(whole), got); d != "" {
+			t.Errorf("killed after %d: %s", fail, d)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(lineOf("a", 1)))
+	f.Add([]byte(`{"id":1,"start":1,"x":[[{}]]}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		job, err := parse(line, attributes(), true)
+		if err == nil && (job.Run == "" || len(job.Values) != len(attributes())) {
+			t.Errorf("job %+v", job)
+		}
+	})
+}
