@@ -107,13 +107,19 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 		return t.refuse(sourceOf(check.agent, check.origin(&row)), &row.Record, problem)
 	}
 	h := hashText(row.Record.ID)
-	if !t.s.filter.has(h) {
+	sl, err := t.meet(h, row.Record.ID)
+	if err != nil {
+		return err
+	}
+	if sl == nil {
 		t.takeFresh(p, i, h)
 		t.count(check.source).outcome(record.Added)
 		return nil
 	}
 	body := row.Record
-	return t.merge(check.source, record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
+	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body}
+	t.count(check.source).outcome(sl.entry.Merge(w))
+	return nil
 }
 
 // takeFresh adds row i of the last part, whose id nobody has heard of.

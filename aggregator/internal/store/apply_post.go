@@ -59,16 +59,17 @@ func (t *tx) postBatch(data []byte, result *PostResult) error {
 
 func (t *tx) postRecord(p *part, r *record.Record, result *PostResult) error {
 	h := hashText(r.ID)
-	if !t.s.filter.has(h) {
+	sl, err := t.meet(h, r.ID)
+	if err != nil {
+		return err
+	}
+	if sl == nil {
 		p.rows = append(p.rows, t.pushedRow(r))
 		t.takeFresh(p, len(p.rows)-1, h)
 		return t.posted(record.Added, result)
 	}
-	sl, err := t.slot(r.ID)
-	if err != nil {
-		return err
-	}
-	if sl.entry.Post(r, t.m.tick(t.now)) {
+	if sl.entry.Post(r, t.m.peek(t.now)) {
+		t.m.tick(t.now)
 		return t.posted(record.Added, result)
 	}
 	if len(result.Existing) < MaxExisting {
@@ -101,16 +102,14 @@ func (c *PutStopCommand) apply(t *tx) (any, error) {
 	if record.ValidateID(c.ID) != nil || checkStop(c.ID, c.Stop) != nil {
 		return PutResult{}, nil
 	}
-	if !t.s.filter.has(hashText(c.ID)) {
-		return PutResult{}, nil
-	}
-	sl, err := t.slot(c.ID)
+	sl, err := t.meet(hashText(c.ID), c.ID)
 	if err != nil {
 		return nil, err
 	}
-	if !sl.entry.PutStop(c.Stop, t.m.tick(t.now)) {
+	if sl == nil || !sl.entry.PutStop(c.Stop, t.m.peek(t.now)) {
 		return PutResult{}, nil
 	}
+	t.m.tick(t.now)
 	t.count(record.Pushed).outcome(record.Merged)
 	return PutResult{Found: true}, nil
 }
@@ -140,14 +139,11 @@ func (c *UndeleteCommand) apply(t *tx) (any, error) {
 	t.now = c.Now
 	var result DeleteResult
 	for _, id := range c.IDs {
-		if !t.s.filter.has(hashText(id)) {
-			continue
-		}
-		sl, err := t.slot(id)
+		sl, err := t.meet(hashText(id), id)
 		if err != nil {
 			return nil, err
 		}
-		if sl.entry.Deleted {
+		if sl != nil && sl.entry.Deleted {
 			sl.entry.Undelete()
 			result.Changed++
 		}

@@ -104,7 +104,7 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 // currentDir returns the name of the database in dir, made known there when
 // there is none.
 func currentDir(fs vfs.FS, dir string) (string, error) {
-	if err := fs.MkdirAll(dir, 0o750); err != nil {
+	if err := makeDir(fs, dir); err != nil {
 		return "", err
 	}
 	f, err := fs.Open(fs.PathJoin(dir, currentFile))
@@ -124,6 +124,14 @@ func currentDir(fs vfs.FS, dir string) (string, error) {
 		return "", fmt.Errorf("%w: %s names no database: %q", ErrCorrupt, currentFile, b)
 	}
 	return name, nil
+}
+
+// makeDir makes dir, durably.
+func makeDir(fs vfs.FS, dir string) error {
+	if err := fs.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
 }
 
 func isNotExist(err error) bool { return err != nil && vfsNotExist(err) }

@@ -40,11 +40,11 @@ func encodeHeld(entry *record.Entry, row *columns.Row) []byte {
 }
 
 func (e *encoder) holding(h *record.Holding, row *columns.Row) {
-	flags := flag(row != nil && h.Origin == row.Origin, heldRowOrigin) | flag(row != nil && h.Rank == row.Rank, heldRowRank) |
-		flag(h.Stop != record.None, heldStop)
+	flags := bit(row != nil && h.Origin == row.Origin, heldRowOrigin) | bit(row != nil && h.Rank == row.Rank, heldRowRank) |
+		bit(h.Stop != record.None, heldStop)
 	if h.Record != nil {
 		same := row != nil && record.Same(h.Record, &row.Record)
-		flags |= flag(same, heldRowBody) | flag(!same, heldBody)
+		flags |= bit(same, heldRowBody) | bit(!same, heldBody)
 	}
 	e.byte(flags)
 	if flags&heldRowOrigin == 0 {

@@ -31,7 +31,7 @@ const (
 func appendPlainIndex(b []byte, seq uint64) []byte { return binary.AppendUvarint(b, seq<<1) }
 
 func (x *index) encode() []byte {
-	flags := flag(x.Open, flagOpen) | flag(x.Hidden, flagHidden) | flag(x.Held, flagHeld) | flag(x.Deleted, flagDeleted)
+	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted)
 	if flags == 0 {
 		return appendPlainIndex(nil, x.Seq)
 	}
@@ -45,7 +45,7 @@ func (x *index) encode() []byte {
 	return e.b
 }
 
-func flag(on bool, f byte) byte {
+func bit(on bool, f byte) byte {
 	if on {
 		return f
 	}

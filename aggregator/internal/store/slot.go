@@ -26,23 +26,36 @@ type slot struct {
 	at    record.Time
 }
 
-// slot returns the id's slot, loaded when the command meets the id for the first
-// time. found is false for an id that the store has never heard of.
+// slot returns the id's slot, made when the store has never heard of the id.
 func (t *tx) slot(id string) (*slot, error) {
+	h := hashText(id)
+	sl, err := t.meet(h, id)
+	if err != nil || sl != nil {
+		return sl, err
+	}
+	t.s.filter.add(h)
+	return t.keep(id, &slot{entry: record.Entry{ID: id}}), nil
+}
+
+// meet returns the slot of an id that the store or the command knows; nil for a
+// new one. The answer does not depend on what the filter takes for known: that
+// differs from node to node.
+func (t *tx) meet(hash uint64, id string) (*slot, error) {
+	if !t.s.filter.has(hash) {
+		return nil, nil
+	}
 	if sl, ok := t.slots[id]; ok {
 		return sl, nil
 	}
-	h := hashText(id)
-	if !t.s.filter.has(h) {
-		t.s.filter.add(h)
-		return t.keep(id, &slot{entry: record.Entry{ID: id}}), nil
-	}
-	if p, i, ok := t.fresh.find(h, id, t.parts); ok {
+	if p, i, ok := t.fresh.find(hash, id, t.parts); ok {
 		return t.keep(id, t.takeBack(p, i)), nil
 	}
 	sl, err := t.load(id)
 	if err != nil {
 		return nil, fmt.Errorf("load %q: %w", id, err)
+	}
+	if !sl.known {
+		return nil, nil
 	}
 	return t.keep(id, sl), nil
 }

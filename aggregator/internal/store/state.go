@@ -45,9 +45,12 @@ func decodeState(b []byte) (state, error) {
 	return s, d.end("state")
 }
 
-// tick returns the observed time of a pushed write at now: a clock that never
-// goes back and never stands still.
+// peek returns the observed time that a pushed write at now would get: of a
+// clock that never goes back and never stands still. A write that is taken moves
+// Clock to it.
+func (s *state) peek(now record.Time) int64 { return max(s.Clock+1, int64(now)) }
+
 func (s *state) tick(now record.Time) int64 {
-	s.Clock = max(s.Clock+1, int64(now))
+	s.Clock = s.peek(now)
 	return s.Clock
 }

@@ -1,0 +1,381 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"pgregory.net/rapid"
+)
+
+// model is the obvious store: a map of entries.
+type model struct {
+	entries map[string]*record.Entry
+	clock   int64
+}
+
+func newModel() *model { return &model{entries: map[string]*record.Entry{}} }
+
+func (m *model) entry(id string) *record.Entry {
+	if m.entries[id] == nil {
+		m.entries[id] = &record.Entry{ID: id}
+	}
+	return m.entries[id]
+}
+
+func (m *model) shown() (list []record.Record) {
+	for _, e := range m.entries {
+		if r := e.Shown(); r != nil {
+			list = append(list, *r)
+		}
+	}
+	return list
+}
+
+// machine drives a store and the model with random commands.
+type machine struct {
+	*box
+	m    *model
+	now  record.Time
+	obs  int64
+	seen map[string]bool
+}
+
+func (m *machine) id(t *rapid.T) string {
+	return fmt.Sprintf("job-%d", rapid.IntRange(0, 40).Draw(t, "id"))
+}
+
+func (m *machine) record(t *rapid.T) record.Record {
+	r := sample(m.id(t), rapid.IntRange(0, 8).Draw(t, "k"))
+	if rapid.IntRange(0, 3).Draw(t, "open") == 0 {
+		r.Stop = record.None
+	}
+	return r
+}
+
+func (m *machine) write(t *rapid.T) record.Write {
+	o := rapid.SampledFrom([]record.Origin{slurm, {Agent: "head1", Type: "epilog", Label: "nemo"}, record.Pushed}).Draw(t, "origin")
+	rank := map[string]record.Rank{"slurm": record.RankScheduler, "epilog": record.RankEpilog, "": record.RankPush}[o.Type]
+	obs := int64(rapid.IntRange(1, 30).Draw(t, "observed"))
+	switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
+	case op == 0:
+		return record.Write{ID: m.id(t), Op: record.OpWithdraw, Origin: o, Rank: rank, Version: record.Version{Ended: true, Observed: obs}}
+	case op == 1:
+		stop := t0 + record.Time(rapid.IntRange(0, 9).Draw(t, "stop"))*record.Minute
+		return record.Write{ID: m.id(t), Op: record.OpStop, Origin: record.Pushed, Rank: record.RankPush,
+			Version: record.Version{Ended: true, Observed: obs}, Stop: stop}
+	}
+	r := m.record(t)
+	return record.Write{ID: r.ID, Op: record.OpPut, Origin: o, Rank: rank, Version: record.Version{Ended: !r.Open(), Observed: obs}, Record: &r}
+}
+
+func (m *machine) Ingest(t *rapid.T) {
+	writes := rapid.SliceOfN(rapid.Custom(m.write), 1, 8).Draw(t, "writes")
+	got := m.ingest("head1", m.tick(), writes...)
+	for _, puts := range []bool{true, false} { // the store takes the puts first
+		for _, w := range writes {
+			if (w.Op == record.OpPut) == puts {
+				m.m.entry(w.ID).Merge(w)
+			}
+		}
+	}
+	if got.Counts.Pulled != int64(len(writes)) || !got.Counts.Conserved() {
+		t.Fatalf("%d writes, counts %+v", len(writes), got.Counts)
+	}
+}
+
+// Bulk sends many records that are new and some that are not.
+func (m *machine) Bulk(t *rapid.T) {
+	n := rapid.IntRange(1000, 1100).Draw(t, "rows")
+	base := len(m.m.entries) + 1000
+	var writes []record.Write
+	for i := range n {
+		r := sample(fmt.Sprintf("job-%d", base+i), i)
+		if i%50 == 0 {
+			r.ID = m.id(t)
+		}
+		if i%70 == 0 {
+			r.Stop = record.None
+		}
+		writes = append(writes, put(r, int64(1+i%30)))
+	}
+	m.ingest("head1", m.tick(), writes...)
+	for _, w := range writes {
+		m.m.entry(w.ID).Merge(w)
+	}
+}
+
+func (m *machine) tick() record.Time {
+	m.now += record.Second
+	return m.now
+}
+
+func (m *machine) observed() int64 {
+	m.m.clock = max(m.m.clock+1, int64(m.now))
+	return m.m.clock
+}
+
+func (m *machine) Post(t *rapid.T) {
+	rs := rapid.SliceOfN(rapid.Custom(m.record), 1, 4).Draw(t, "records")
+	ignore := rapid.Bool().Draw(t, "ignore")
+	got := m.apply(&PostCommand{Rows: postRows(rs...), IgnoreExisting: ignore, Now: m.tick()}).(PostResult)
+	m.posted(t, rs, ignore, got)
+}
+
+func (m *machine) Staged(t *rapid.T) {
+	rs := rapid.SliceOfN(rapid.Custom(m.record), 2, 6).Draw(t, "records")
+	ignore := rapid.Bool().Draw(t, "ignore")
+	u := Upload{byte(len(m.log)), byte(len(m.log) >> 8)}
+	m.apply(&StageCommand{Upload: u, Part: 1, Rows: postRows(rs[1:]...), Now: m.tick()})
+	m.apply(&StageCommand{Upload: u, Part: 0, Rows: postRows(rs[:1]...), Now: m.tick()})
+	got := m.apply(&CommitStageCommand{Upload: u, Parts: 2, IgnoreExisting: ignore, Now: m.tick()}).(PostResult)
+	m.posted(t, rs, ignore, got)
+	again := m.apply(&CommitStageCommand{Upload: u, Parts: 2, Now: m.tick()}).(PostResult)
+	if !again.Unknown {
+		t.Fatal("an upload was committed twice")
+	}
+}
+
+func (m *machine) posted(t *rapid.T, rs []record.Record, ignore bool, got PostResult) {
+	var existing []string
+	var added []*record.Record
+	ids := map[string]bool{}
+	for i := range rs {
+		e := m.m.entry(rs[i].ID)
+		if ids[rs[i].ID] || e.Deleted || e.HasBody() {
+			existing = append(existing, rs[i].ID)
+			continue
+		}
+		ids[rs[i].ID] = true
+		added = append(added, &rs[i])
+	}
+	if len(existing) > 0 && !ignore {
+		added = nil
+	}
+	for _, r := range added {
+		m.m.entry(r.ID).Post(r, m.observed())
+	}
+	if !slices.Equal(got.Existing, existing) || got.Added != len(added) {
+		t.Fatalf("got %+v, want existing %v and %d added", got, existing, len(added))
+	}
+}
+
+func (m *machine) PutStop(t *rapid.T) {
+	id, stop := m.id(t), t0+record.Time(rapid.IntRange(0, 99).Draw(t, "stop"))*record.Second
+	got := m.apply(&PutStopCommand{ID: id, Stop: stop, Now: m.tick()}).(PutResult)
+	want := m.m.entry(id).PutStop(stop, max(m.m.clock+1, int64(m.now)))
+	if want {
+		m.observed()
+	}
+	if got.Found != want {
+		t.Fatalf("found %v, want %v", got.Found, want)
+	}
+}
+
+func (m *machine) Delete(t *rapid.T) {
+	id := m.id(t)
+	m.apply(&DeleteCommand{IDs: []string{id}, By: "me", Now: m.tick()})
+	m.m.entry(id).Merge(record.Write{ID: id, Op: record.OpDelete})
+}
+
+func (m *machine) Undelete(t *rapid.T) {
+	id := m.id(t)
+	m.apply(&UndeleteCommand{IDs: []string{id}, By: "me", Now: m.tick()})
+	m.m.entry(id).Undelete()
+}
+
+func (m *machine) Compact(t *rapid.T) {
+	var blocks []uint64
+	m.view(func(v *View) {
+		for _, c := range v.Candidates(0) {
+			blocks = append(blocks, c.First)
+		}
+	})
+	m.apply(&CompactBlockCommand{Blocks: blocks})
+}
+
+func (m *machine) Restart(t *rapid.T) { m.restart() }
+
+// Check compares the store with the model after every command.
+func (m *machine) Check(t *rapid.T) {
+	m.view(func(v *View) {
+		m.sound(t, v)
+		m.sameEntries(t, v)
+		m.sameQuery(t, v)
+	})
+}
+
+func (m *machine) sound(t *rapid.T, v *View) {
+	found, err := v.Check(context.Background())
+	if err != nil || len(found) > 0 {
+		t.Fatalf("check: %v %v", strings.Join(found, "\n"), err)
+	}
+}
+
+func (m *machine) sameEntries(t *rapid.T, v *View) {
+	for i := range 41 {
+		id := fmt.Sprintf("job-%d", i)
+		want := m.m.entries[id]
+		got, err := v.Entry(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = &record.Entry{}
+		}
+		if !sameEntry(&got, want) {
+			t.Fatalf("%s\ngot  %+v\nwant %+v", id, got, *want)
+		}
+	}
+}
+
+// sameEntry ignores holdings that hold nothing: a refused write leaves one
+// behind in memory.
+func sameEntry(a, b *record.Entry) bool {
+	full := func(e *record.Entry) []record.Holding {
+		return slices.DeleteFunc(slices.Clone(e.Holdings), func(h record.Holding) bool {
+			return h.Record == nil && h.Version == record.Version{} && h.Stop == record.None
+		})
+	}
+	return a.Deleted == b.Deleted && slices.EqualFunc(full(a), full(b), func(x, y record.Holding) bool {
+		if (x.Record == nil) != (y.Record == nil) || x.Record != nil && !record.Same(x.Record, y.Record) {
+			return false
+		}
+		x.Record, y.Record = nil, nil
+		return x == y
+	})
+}
+
+func (m *machine) query(t *rapid.T) Query {
+	q := Query{Order: Order(rapid.IntRange(0, 4).Draw(t, "order")), Desc: rapid.Bool().Draw(t, "desc")}
+	if rapid.Bool().Draw(t, "meta") {
+		q.Meta = []MetaTest{{Key: "group_id", Contains: []string{fmt.Sprint("g", rapid.IntRange(0, 7).Draw(t, "g"))}}}
+	}
+	if rapid.Bool().Draw(t, "lacks") {
+		q.Meta = append(q.Meta, MetaTest{Key: "user_id", Lacks: []string{"u3"}})
+	}
+	at := func() int64 { return int64(t0) + int64(rapid.IntRange(0, 1100).Draw(t, "at"))*int64(record.Minute) }
+	switch rapid.IntRange(0, 5).Draw(t, "filter") {
+	case 0:
+		q.Start.GTE(at())
+	case 1:
+		q.Stop.LT(at())
+	case 2:
+		q.Runtime.GT(int64(rapid.IntRange(0, 100).Draw(t, "runtime")))
+	case 3:
+		q.Amounts = []AmountTest{{Name: "Memory"}}
+		q.Amounts[0].Amount.Equals(2000)
+	case 4:
+		q.ID = m.id(t)
+	}
+	return q
+}
+
+func (q *Query) naive(r *record.Record) bool {
+	row := &columns.Row{Record: *r, Stop: record.None, Seq: 1}
+	return (&plan{Query: q}).match(row, false)
+}
+
+func (m *machine) sameQuery(t *rapid.T, v *View) {
+	q := m.query(t)
+	var want []record.Record
+	for _, r := range m.m.shown() {
+		if q.naive(&r) {
+			want = append(want, r)
+		}
+	}
+	got := m.all(t, v, q)
+	if len(got) != len(want) {
+		t.Fatalf("%+v: got %d rows, want %d", q, len(got), len(want))
+	}
+	ids := map[string]*record.Record{}
+	for i := range want {
+		ids[want[i].ID] = &want[i]
+	}
+	for i := range got {
+		shown := got[i].Shown()
+		if w := ids[shown.ID]; w == nil || !record.Same(w, &shown) {
+			t.Fatalf("%+v: got %+v, want %+v", q, shown, w)
+		}
+		delete(ids, shown.ID)
+		if i > 0 && q.compare(q.keyOf(&got[i-1]), q.keyOf(&got[i])) >= 0 {
+			t.Fatalf("%+v: %v comes before %v", q, got[i-1], got[i])
+		}
+	}
+	m.samePages(t, v, q, got)
+}
+
+func (m *machine) all(t *rapid.T, v *View, q Query) (rows []columns.Row) {
+	err := v.Query(context.Background(), q, func(row *columns.Row) error {
+		rows = append(rows, *row)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// samePages reads the same rows page by page.
+func (m *machine) samePages(t *rapid.T, v *View, q Query, want []columns.Row) {
+	q.Limit = max(1, len(want)/3)
+	var got []columns.Row
+	for {
+		page := m.all(t, v, q)
+		got = append(got, page...)
+		if len(page) < q.Limit {
+			break
+		}
+		p := q.PositionOf(&page[len(page)-1])
+		q.Resume = &p
+	}
+	if !slices.EqualFunc(got, want, func(a, b columns.Row) bool { return a.Seq == b.Seq && a.Record.ID == b.Record.ID }) {
+		t.Fatalf("%+v: pages give %d rows, want %d", q, len(got), len(want))
+	}
+}
+
+func TestStoreShowsWhatTheModelShows(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &machine{box: newBox(t), m: newModel(), now: t0}
+		defer m.s.Close()
+		m.o.SortBytes = 4 << 10
+		rt.Repeat(map[string]func(*rapid.T){"": m.Check, "ingest": m.Ingest, "bulk": m.Bulk, "post": m.Post, "staged": m.Staged,
+			"stop": m.PutStop, "delete": m.Delete, "undelete": m.Undelete, "compact": m.Compact, "restart": m.Restart})
+		m.replay(rt)
+	})
+}
+
+// replay applies the same log to another store, which must come to the same.
+func (m *machine) replay(t *rapid.T) {
+	other := newBox(m.t)
+	defer other.s.Close()
+	for i, data := range m.log {
+		if _, err := other.s.Apply(uint64(i+1), 1, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, a := m.s.Hash()
+	_, b := other.s.Hash()
+	if a != b {
+		t.Fatalf("hashes differ: %v %v", a, b)
+	}
+}
+
+var errStop = errors.New("stop")
+
+func TestQueryEndsWithTheErrorOfYield(t *testing.T) {
+	b := newBox(t)
+	b.post(t0, sample("a", 1), sample("b", 2))
+	b.view(func(v *View) {
+		n := 0
+		err := v.Query(context.Background(), Query{}, func(*columns.Row) error { n++; return errStop })
+		if n != 1 || !errors.Is(err, errStop) {
+			t.Fatalf("%d rows, %v", n, err)
+		}
+	})
+}
