@@ -31,7 +31,7 @@ func (e *blockEncoder) encode(out *Encoded) {
 			f.parts[c] = enc.column(c, v, e.cols[colID])
 		}
 	}
-	f.parts[blobText], f.parts[blobHex], f.parts[blobExtra] = enc.blob(text), enc.blob(hex), enc.blob(extra)
+	f.parts[blobText], f.parts[blobHex], f.parts[blobExtra] = enc.blob(text), enc.digits(hex), enc.blob(extra)
 	f.header = e.header()
 	out.Header = f.header
 	out.Data = f.append(make([]byte, 0, 64<<10), kindBlock)

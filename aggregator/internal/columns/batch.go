@@ -6,8 +6,9 @@ import "github.com/bursar-accounting/bursar/proto/record"
 // entries keeps what it built for the next call, so one goroutine at a time
 // may use it.
 type Batch struct {
-	v    view
-	tabs tables
+	v     view
+	tabs  tables
+	pairs []pair // of TablePair
 }
 
 // ParseBatch reads what [Builder.Bytes] wrote and checks all of it, so that the
@@ -51,9 +52,9 @@ func (b *Batch) loadTables() error {
 
 func (b *Batch) loadTable(t Table, data string) error {
 	r, seen := readText(data), map[string]struct{}{}
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		n := r.uvarint()
-		at := len(data) - len(r.b)
+		at := len(data) - r.left()
 		r.take(n)
 		if r.bad || len(b.tabs[t]) == maxEntries || !b.accept(t, data[at:at+int(n)]) {
 			return corrupt("entry %d of table %d", len(b.tabs[t]), t)
@@ -76,6 +77,7 @@ func (b *Batch) accept(t Table, data string) bool {
 	}
 	if t == TablePair {
 		p, _ := parsePair(data)
+		b.pairs = append(b.pairs, p)
 		return p.kind != pairInline
 	}
 	return true

@@ -341,7 +341,7 @@ func (b *Builder) Bytes() []byte {
 		f.parts[c] = e.column(c, v, b.cols[colID])
 	}
 	f.parts[blobText] = e.blob(b.text)
-	f.parts[blobHex] = e.blob(b.hex)
+	f.parts[blobHex] = e.digits(b.hex)
 	f.parts[blobExtra] = e.blob(b.extra)
 	for t, entries := range b.tabs {
 		f.parts[blobTable+t] = e.entries(entries)
@@ -411,11 +411,16 @@ func rank(ids []uint64) []uint32 {
 }
 
 // blob encodes bytes with their length; nil when there are none.
-func (e *encoder) blob(data []byte) []byte {
+func (e *encoder) blob(data []byte) []byte { return e.bytes(data, true) }
+
+// digits is blob for bytes that are random more often than not.
+func (e *encoder) digits(data []byte) []byte { return e.bytes(data, packable(data)) }
+
+func (e *encoder) bytes(data []byte, try bool) []byte {
 	if len(data) == 0 {
 		return nil
 	}
-	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, true)
+	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try)
 }
 
 func (e *encoder) entries(entries []string) []byte {
@@ -437,6 +442,10 @@ func (b *Builder) batch() *Batch {
 		if len(v) > 0 {
 			out.v.cols[c] = v
 		}
+	}
+	for _, data := range b.tabs[TablePair] {
+		p, _ := parsePair(data)
+		out.pairs = append(out.pairs, p)
 	}
 	out.v.blobs[0], out.v.blobs[1], out.v.blobs[2] = b.text, b.hex, b.extra
 	return out

@@ -234,7 +234,7 @@ func (c *counts) load(data []byte) error {
 		c.rows[t] = r.uvarint()
 	}
 	c.uses = c.uses[:0]
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		c.uses = append(c.uses, r.uvarint())
 	}
 	c.grow(uint32(max(len(c.values), len(c.uses), 1) - 1))

@@ -2,7 +2,6 @@ package columns
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -63,7 +62,7 @@ type blockEncoder struct {
 	whole  *piece // the only piece, a parsed batch that is taken whole; or nil
 
 	t      tables // of d, growing
-	kvs    map[uint32]struct{}
+	kvs    Mask   // by number of the pair
 	arena  []byte // memory of what sets become
 	buf    []byte
 	inline []byte
@@ -189,7 +188,7 @@ func (e *blockEncoder) admit() *Encoded {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	before := e.d.current.Load()
-	e.t, e.kvs = *before, map[uint32]struct{}{}
+	e.t = *before
 	for _, p := range e.pieces {
 		p.count()
 	}
@@ -201,16 +200,23 @@ func (e *blockEncoder) admit() *Encoded {
 	}
 	after := e.t
 	e.d.current.Store(&after)
-	return &Encoded{Entries: after.since(before), State: e.d.counts.append(nil), KVs: sortedKeys(e.kvs)}
+	return &Encoded{Entries: after.since(before), State: e.d.counts.append(nil), KVs: e.postings()}
 }
 
-func sortedKeys(m map[uint32]struct{}) []uint32 {
-	keys := make([]uint32, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// post notes that rows have a pair.
+func (e *blockEncoder) post(pair uint32) {
+	if int(pair/64) >= len(e.kvs) {
+		e.kvs = append(e.kvs, NewMask(int(pair)+64-len(e.kvs)*64)...)
 	}
-	slices.Sort(keys)
-	return keys
+	e.kvs.Set(int(pair))
+}
+
+func (e *blockEncoder) postings() []uint32 {
+	pairs := make([]uint32, 0, e.kvs.Count())
+	for i := range e.kvs.Rows() {
+		pairs = append(pairs, uint32(i))
+	}
+	return pairs
 }
 
 // count counts how often the rows taken use each entry.
@@ -240,11 +246,10 @@ func (p *piece) count() {
 
 func (p *piece) countSet(data string, n uint64) {
 	r := readText(data[1:])
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		id := r.uvarint() >> 1
-		pair, _ := p.batch.tabs.pair(id)
 		p.uses[TablePair][id-1] += n
-		p.uses[TableKey][pair.key-1] += n
+		p.uses[TableKey][p.batch.pairs[id-1].key-1] += n
 	}
 }
 
@@ -284,7 +289,7 @@ func (e *blockEncoder) admitPairs() {
 			if n == 0 {
 				continue
 			}
-			local, _ := parsePair(p.batch.tabs[TablePair][i])
+			local := p.batch.pairs[i]
 			key := p.entries[TableKey][local.key-1].number()
 			if key == 0 {
 				continue
@@ -315,7 +320,7 @@ func (e *blockEncoder) marker(key uint32) uint32 {
 	if !ok {
 		id = e.d.enter(&e.t, TablePair, data)
 	}
-	e.kvs[id] = struct{}{}
+	e.post(id)
 	return id
 }
 
@@ -348,9 +353,9 @@ func (e *blockEncoder) set(p *piece, local string) (s setUse, whole bool) {
 	whole = true
 	data, inline := append(e.buf[:0], local[0]), e.inline[:0]
 	r := readText(local[1:])
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		u := r.uvarint()
-		item, _ := p.batch.tabs.pair(u >> 1)
+		item := &p.batch.pairs[u>>1-1]
 		key := p.entries[TableKey][item.key-1].number()
 		id := p.entries[TablePair][u>>1-1].number()
 		switch {
@@ -363,7 +368,7 @@ func (e *blockEncoder) set(p *piece, local string) (s setUse, whole bool) {
 			id = e.marker(key)
 			inline = appendField(inline, item.value)
 		default:
-			e.kvs[id] = struct{}{}
+			e.post(id)
 		}
 		data = appendItem(data, id, u&1 != 0)
 	}

@@ -158,7 +158,7 @@ type idShape struct{ numbers, bytes int }
 // shapeOf checks a template and returns its shape.
 func shapeOf(template string) (idShape, bool) {
 	r, s := readText(template), idShape{}
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		switch r.byte() {
 		case idText:
 			r.field()
@@ -181,7 +181,7 @@ func shapeOf(template string) (idShape, bool) {
 // appendID puts an id together from a template that [shapeOf] accepted.
 func appendID(dst []byte, template string, number func(k int) uint64, raw []byte) []byte {
 	r, k := readText(template), 0
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		switch r.byte() {
 		case idText:
 			dst = append(dst, r.field()...)

@@ -12,28 +12,29 @@ type bytesOrText interface{ ~[]byte | ~string }
 // there, bad is set and all further fields are zero.
 type reader struct {
 	b   []byte
+	at  int
 	bad bool
 }
 
 // readText returns a reader of s, which is only read.
 func readText(s string) reader { return reader{b: unsafe.Slice(unsafe.StringData(s), len(s))} }
 
-func (r *reader) fail() {
-	r.b, r.bad = nil, true
-}
+// left returns how many bytes are left.
+func (r *reader) left() int { return len(r.b) - r.at }
+
+func (r *reader) fail() { r.at, r.bad = len(r.b), true }
 
 func (r *reader) uvarint() uint64 {
-	if len(r.b) > 0 && r.b[0] < 0x80 {
-		v := uint64(r.b[0])
-		r.b = r.b[1:]
-		return v
+	if r.at < len(r.b) && r.b[r.at] < 0x80 {
+		r.at++
+		return uint64(r.b[r.at-1])
 	}
-	v, n := binary.Uvarint(r.b)
+	v, n := binary.Uvarint(r.b[r.at:])
 	if n <= 0 {
 		r.fail()
 		return 0
 	}
-	r.b = r.b[n:]
+	r.at += n
 	return v
 }
 
@@ -43,23 +44,23 @@ func (r *reader) varint() int64 {
 }
 
 func (r *reader) byte() byte {
-	if len(r.b) == 0 {
+	if r.at >= len(r.b) {
 		r.fail()
 		return 0
 	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
+	r.at++
+	return r.b[r.at-1]
 }
 
 // take returns the next n bytes, which are a view.
 func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
+	if n > uint64(r.left()) {
 		r.fail()
 		return nil
 	}
-	v := r.b[:n:n]
-	r.b = r.b[n:]
+	end := r.at + int(n)
+	v := r.b[r.at:end:end]
+	r.at = end
 	return v
 }
 
@@ -86,7 +87,7 @@ func (r *reader) uint32() uint32 {
 }
 
 // done reports whether all was read and all was there.
-func (r *reader) done() bool { return !r.bad && len(r.b) == 0 }
+func (r *reader) done() bool { return !r.bad && r.at == len(r.b) }
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
 func unzigzag(u uint64) uint64 { return u>>1 ^ -(u & 1) }

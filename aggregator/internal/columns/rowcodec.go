@@ -102,7 +102,7 @@ func (r *reader) meta() record.Meta {
 	m := make(record.Meta, 0, min(n, 64))
 	for range n {
 		e := record.MetaEntry{Key: r.text()}
-		for range min(r.uvarint(), uint64(len(r.b))+1) {
+		for range min(r.uvarint(), uint64(r.left())+1) {
 			e.Values = append(e.Values, r.text())
 			if r.bad {
 				return nil

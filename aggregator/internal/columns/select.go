@@ -196,7 +196,7 @@ func (f *MetaFilter) judge(t *tables, set uint32) uint8 {
 // values returns the values of the filter's key in a set.
 func (f *MetaFilter) values(t *tables, data string) (values []string, present, inRow bool) {
 	r := readText(data)
-	for r.byte(); len(r.b) > 0; {
+	for r.byte(); r.left() > 0; {
 		p, _ := t.pair(r.uvarint() >> 1)
 		key, _ := t.get(TableKey, uint64(p.key))
 		if key != f.key {

@@ -57,8 +57,8 @@ func appendPair(b []byte, p pair) []byte {
 func parsePair(data string) (pair, bool) {
 	r := readText(data)
 	key, kind := r.uvarint(), r.byte()
-	return pair{key: uint32(key), kind: kind, value: data[len(data)-len(r.b):]},
-		!r.bad && kind <= pairInline && key <= math.MaxUint32 && (kind == pairValue || len(r.b) == 0)
+	return pair{key: uint32(key), kind: kind, value: data[len(data)-r.left():]},
+		!r.bad && kind <= pairInline && key <= math.MaxUint32 && (kind == pairValue || r.left() == 0)
 }
 
 func (t *tables) pair(id uint64) (pair, bool) {
@@ -100,10 +100,10 @@ func (t *tables) check(table Table, data string) bool {
 func (t *tables) checkSet(data string) bool {
 	r := readText(data)
 	present := r.byte()
-	if r.bad || present > 1 || present == 0 && len(r.b) > 0 {
+	if r.bad || present > 1 || present == 0 && r.left() > 0 {
 		return false
 	}
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		if id := r.uvarint() >> 1; id == 0 || id > uint64(len(t[TablePair])) {
 			return false
 		}
@@ -141,7 +141,7 @@ func (r *reader) count() (n int, absent bool) {
 	if u == 0 {
 		return 0, true
 	}
-	if u-1 > uint64(len(r.b)) {
+	if u-1 > uint64(r.left()) {
 		r.fail()
 		return 0, false
 	}
@@ -156,7 +156,7 @@ func parseTemplate(data string) (template, bool) {
 
 func (r *reader) components() template {
 	n := r.uvarint()
-	if n > uint64(len(r.b)) {
+	if n > uint64(r.left()) {
 		r.fail()
 		return nil
 	}

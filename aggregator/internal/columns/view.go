@@ -382,7 +382,7 @@ func parseMeta(t *tables, data string, extra *reader) (m record.Meta, shared, ok
 		return nil, true, r.done()
 	}
 	m, shared = record.Meta{}, true
-	for len(r.b) > 0 {
+	for r.left() > 0 {
 		u := r.uvarint()
 		key, value, has, inline, found := readItem(t, u>>1, extra)
 		if !found {
