@@ -394,11 +394,13 @@ func (in *jsonReader) list(want shape) ([]record.Component, *JSONError) {
 		if !more {
 			return in.components.take(), nil
 		}
-		var c record.Component
-		if err := in.component(want, &c); err != nil {
+		c := in.components.add(record.Component{})
+		if in.usualComponent(c) {
+			continue
+		}
+		if err := in.component(want, c); err != nil {
 			return nil, err.in("[%d]", i)
 		}
-		in.components.add(c)
 	}
 }
 
@@ -410,6 +412,30 @@ const (
 	seenKind
 	seenValue
 )
+
+// usualComponent reads a component as nearly all writers of JSON write it: these
+// fields in this order, without blanks. It reads nothing when it is another, or
+// not right.
+func (in *jsonReader) usualComponent(c *record.Component) bool {
+	from, parts := in.i, in.parts
+	in.parts++
+	if in.literal(`{"name":`) {
+		name, err := in.name()
+		if err == nil && in.literal(`,"amount":`) {
+			amount, ok := in.short()
+			if ok && in.literal(`,"scores":`) {
+				scores, err := in.scoreList()
+				if err == nil && in.literal("}") {
+					c.Name, c.Amount, c.Scores = name, amount, scores
+					return true
+				}
+			}
+		}
+	}
+	in.scores.drop()
+	in.i, in.parts = from, parts
+	return false
+}
 
 func (in *jsonReader) component(want shape, c *record.Component) *JSONError {
 	if err := in.count(); err != nil {
@@ -518,12 +544,32 @@ func (in *jsonReader) scoreList() ([]record.Score, *JSONError) {
 		if !more {
 			return in.scores.take(), nil
 		}
-		var score record.Score
-		if err := in.score(&score); err != nil {
+		score := in.scores.add(record.Score{})
+		if in.usualScore(score) {
+			continue
+		}
+		if err := in.score(score); err != nil {
 			return nil, err.in("[%d]", i)
 		}
-		in.scores.add(score)
 	}
+}
+
+// usualScore is to a score what usualComponent is to a component.
+func (in *jsonReader) usualScore(score *record.Score) bool {
+	from, parts := in.i, in.parts
+	in.parts++
+	if in.literal(`{"name":`) {
+		name, err := in.name()
+		if err == nil && in.literal(`,"value":`) {
+			value, err := in.scoreValue()
+			if err == nil && in.literal("}") {
+				score.Name, score.Value = name, value
+				return true
+			}
+		}
+	}
+	in.i, in.parts = from, parts
+	return false
 }
 
 func (in *jsonReader) score(score *record.Score) *JSONError {

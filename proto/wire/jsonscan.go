@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -18,6 +20,13 @@ const maxDepth = 128
 // space passes over blanks and returns the byte behind them, which is not read;
 // zero at the end.
 func (s *scanner) space() byte {
+	if s.i < len(s.b) && s.b[s.i] > ' ' {
+		return s.b[s.i]
+	}
+	return s.spaces()
+}
+
+func (s *scanner) spaces() byte {
 	for s.i < len(s.b) {
 		c := s.b[s.i]
 		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -100,11 +109,7 @@ func (s *scanner) open(bracket byte, want string) *JSONError {
 
 // null reports whether the next value is null, which is read then.
 func (s *scanner) null() bool {
-	if s.space() != 'n' || s.i+4 > len(s.b) || string(s.b[s.i:s.i+4]) != "null" {
-		return false
-	}
-	s.i += 4
-	return true
+	return s.space() == 'n' && s.literal("null")
 }
 
 // text reads a string: a view into the input when nothing is escaped.
@@ -113,7 +118,7 @@ func (s *scanner) text() (string, *JSONError) {
 		return "", s.wrongType("a string")
 	}
 	from, high := s.i+1, byte(0)
-	for i := from; i < len(s.b); i++ {
+	for i := plain(s.b, from); i < len(s.b); i++ {
 		c := s.b[i]
 		switch {
 		case c == '"':
@@ -132,6 +137,20 @@ func (s *scanner) text() (string, *JSONError) {
 	}
 	s.i = len(s.b)
 	return "", s.fail("EOF while parsing a string")
+}
+
+// plain returns a position from which a string that begins at i has to be read
+// byte by byte: before it are only plain characters, eight at a time.
+func plain(b []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^ones*'"', x^ones*'\\'
+		if special := (quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x | x; special&tops != 0 {
+			return i + bits.TrailingZeros64(special&tops)/8
+		}
+	}
+	return i
 }
 
 // escaped reads the rest of a string that begins at from and has its first
@@ -286,6 +305,9 @@ func (s *scanner) atNumber() bool {
 // whole reads an integer of 64 bits. A number with a fraction or an exponent is
 // none, and neither is -0.
 func (s *scanner) whole(want string) (int64, *JSONError) {
+	if v, ok := s.short(); ok {
+		return v, nil
+	}
 	if !s.atNumber() {
 		return 0, s.wrongType(want)
 	}
@@ -301,6 +323,29 @@ func (s *scanner) whole(want string) (int64, *JSONError) {
 		return 0, s.failValue("invalid value: integer `%s`, expected %s", excerpt(text), want)
 	}
 	return v, nil
+}
+
+// short reads a plain integer of at most 18 digits, where there is one.
+func (s *scanner) short() (v int64, ok bool) {
+	i := s.i
+	for ; i < len(s.b) && s.b[i]-'0' <= 9; i++ {
+		v = v*10 + int64(s.b[i]-'0')
+	}
+	n := i - s.i
+	if n == 0 || n > 18 || n > 1 && s.b[s.i] == '0' || i == len(s.b) || s.b[i] == '.' || s.b[i]|0x20 == 'e' {
+		return 0, false
+	}
+	s.i = i
+	return v, true
+}
+
+// literal reads that text, where it comes next.
+func (s *scanner) literal(text string) bool {
+	if end := s.i + len(text); end <= len(s.b) && string(s.b[s.i:end]) == text {
+		s.i = end
+		return true
+	}
+	return false
 }
 
 // float reads any number.
@@ -398,8 +443,7 @@ func (s *scanner) wrongWord(want string) *JSONError {
 // word reads null, true or false.
 func (s *scanner) word() (string, *JSONError) {
 	for _, word := range [...]string{"null", "true", "false"} {
-		if end := s.i + len(word); end <= len(s.b) && string(s.b[s.i:end]) == word {
-			s.i = end
+		if s.literal(word) {
 			return word, nil
 		}
 	}

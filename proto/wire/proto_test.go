@@ -85,6 +85,27 @@ func TestADecoderNeverReusesWhatItGave(t *testing.T) {
 	})
 }
 
+func TestADecoderThatWasResetDecodesTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Decoder
+		for range rapid.IntRange(1, 4).Draw(t, "batches") {
+			list := rapid.SliceOfN(records(), 1, 20).Draw(t, "records")
+			back := make([]record.Record, len(list))
+			for i := range list {
+				if err := d.Record(AppendRecord(nil, &list[i]), &back[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range list {
+				if diff := sameRecord(&list[i], &back[i]); diff != "" {
+					t.Fatal(i, diff)
+				}
+			}
+			d.Reset()
+		}
+	})
+}
+
 func TestUnknownFieldsArePassedOver(t *testing.T) {
 	extra := protowire.AppendTag(nil, 100, protowire.VarintType)
 	extra = protowire.AppendVarint(extra, 1<<40)
@@ -272,6 +293,25 @@ func BenchmarkDecodeRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var d Decoder
+		var r record.Record
+		for _, e := range encoded {
+			if err := d.Record(e, &r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	perRecord(b, len(encoded))
+}
+
+func BenchmarkDecodeRecordAndReset(b *testing.B) {
+	var encoded [][]byte
+	for _, r := range benchmarkRecords(1000) {
+		encoded = append(encoded, AppendRecord(nil, &r))
+	}
+	b.ReportAllocs()
+	var d Decoder
+	for b.Loop() {
+		d.Reset()
 		var r record.Record
 		for _, e := range encoded {
 			if err := d.Record(e, &r); err != nil {

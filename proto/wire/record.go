@@ -84,6 +84,17 @@ type Decoder struct {
 	scores     slab[record.Score]
 }
 
+// Reset takes back all slices that d handed out: what was decoded with d must not
+// be used any more, and its memory is used again. Whoever keeps decoded values
+// never calls it; whoever copies out of them calls it after each batch, and
+// decodes without allocating.
+func (d *Decoder) Reset() {
+	d.metas.reset()
+	d.values.reset()
+	d.components.reset()
+	d.scores.reset()
+}
+
 // drop forgets what a decoding that failed was building.
 func (d *Decoder) drop() {
 	d.metas.drop()

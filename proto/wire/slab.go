@@ -6,6 +6,7 @@ package wire
 type slab[T any] struct {
 	buf  []T // what was handed out and what is being built
 	from int // where that begins
+	full int // elements in slices before buf, since the last reset
 }
 
 // The number of elements that are allocated at once grows with use, so that a
@@ -29,8 +30,18 @@ func (a *slab[T]) add(v T) *T {
 func (a *slab[T]) grow() {
 	building := a.buf[a.from:]
 	size := max(2*len(building), min(2*cap(a.buf), slabMost), slabFirst)
+	a.full += a.from
 	a.buf = append(make([]T, 0, size), building...)
 	a.from = 0
+}
+
+// reset takes back all that was handed out. The next slice has room for as much
+// again.
+func (a *slab[T]) reset() {
+	if total := a.full + len(a.buf); total > cap(a.buf) {
+		a.buf = make([]T, 0, total)
+	}
+	a.buf, a.from, a.full = a.buf[:0], 0, 0
 }
 
 // take hands out what was built; nil when that is nothing.
