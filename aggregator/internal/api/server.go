@@ -42,6 +42,8 @@ type Options struct {
 	// Patience is how long a write waits for the cluster before the connection
 	// is broken off; default 25 s, a little less than AUDITOR's clients wait.
 	Patience time.Duration
+	Agents   Agents // nil: this node pulls from none
+	Version  string // of the program, for /v1/status
 	// Extra routes beside AUDITOR's, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
@@ -71,6 +73,7 @@ func New(opt Options) *Server {
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
 	}
+	s.extra.Handle("/v1/", s.v1())
 	return s
 }
 

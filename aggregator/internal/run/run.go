@@ -105,7 +105,7 @@ func (a *Aggregator) serve() {
 	a.server = api.New(api.Options{
 		Reader: a.replica, Writer: a.replica, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
-		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody,
+		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: agents{a.manager}, Version: a.set.Version,
 	})
 	a.replica.node.OnLeader(a.lead)
 }
