@@ -346,7 +346,7 @@ func (in *jsonReader) metaEntry(key string) *JSONError {
 			return err
 		}
 		if !more {
-			in.metas.add(record.MetaEntry{Key: key, Values: in.values.take()})
+			*in.metas.next() = record.MetaEntry{Key: key, Values: in.values.take()}
 			return nil
 		}
 		value, err := in.name()
@@ -356,7 +356,7 @@ func (in *jsonReader) metaEntry(key string) *JSONError {
 		if err != nil {
 			return err.in("[%d]", i)
 		}
-		in.values.add(value)
+		*in.values.next() = value
 	}
 }
 
@@ -394,7 +394,7 @@ func (in *jsonReader) list(want shape) ([]record.Component, *JSONError) {
 		if !more {
 			return in.components.take(), nil
 		}
-		c := in.components.add(record.Component{})
+		c := in.components.next()
 		if in.usualComponent(c) {
 			continue
 		}
@@ -544,7 +544,7 @@ func (in *jsonReader) scoreList() ([]record.Score, *JSONError) {
 		if !more {
 			return in.scores.take(), nil
 		}
-		score := in.scores.add(record.Score{})
+		score := in.scores.next()
 		if in.usualScore(score) {
 			continue
 		}

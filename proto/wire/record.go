@@ -142,14 +142,14 @@ func (d *Decoder) Record(b []byte, r *record.Record) error {
 }
 
 func (d *Decoder) metaEntry(b []byte) bool {
-	e := d.metas.add(record.MetaEntry{})
+	e := d.metas.next()
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.tag(); tag {
 		case 1<<3 | typeBytes:
 			e.Key = in.text()
 		case 2<<3 | typeBytes:
-			d.values.add(in.text())
+			*d.values.next() = in.text()
 		default:
 			in.skip(tag, 2)
 		}
@@ -159,7 +159,7 @@ func (d *Decoder) metaEntry(b []byte) bool {
 }
 
 func (d *Decoder) addComponent(b []byte) bool {
-	c := d.components.add(record.Component{})
+	c := d.components.next()
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.tag(); tag {
@@ -180,7 +180,7 @@ func (d *Decoder) addComponent(b []byte) bool {
 }
 
 func (d *Decoder) addScore(b []byte) bool {
-	s := d.scores.add(record.Score{})
+	s := d.scores.next()
 	in := reader{b: b}
 	for in.more() {
 		switch tag := in.tag(); tag {

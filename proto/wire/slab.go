@@ -2,7 +2,7 @@ package wire
 
 // slab hands out small slices cut from larger ones, so that a thousand records
 // cost a few allocations. What was handed out is never reused. A slice is built
-// with add and handed out with take; one at a time.
+// with next and handed out with take; one at a time.
 type slab[T any] struct {
 	buf  []T // what was handed out and what is being built
 	from int // where that begins
@@ -13,17 +13,19 @@ type slab[T any] struct {
 // single record does not pay for a thousand.
 const (
 	slabFirst = 8
-	slabMost  = 1024
+	slabMost  = 512 // below 32 KiB, from where allocating is slower
 )
 
-// add puts v behind what is being built and returns where it lies until the next
-// add.
-func (a *slab[T]) add(v T) *T {
-	if len(a.buf) == cap(a.buf) {
+// next puts a zero element behind what is being built and returns where it lies
+// until the next one. All of buf beyond its length is zero.
+func (a *slab[T]) next() *T {
+	n := len(a.buf)
+	if n == cap(a.buf) {
 		a.grow()
+		n = len(a.buf)
 	}
-	a.buf = append(a.buf, v)
-	return &a.buf[len(a.buf)-1]
+	a.buf = a.buf[:n+1]
+	return &a.buf[n]
 }
 
 // grow moves what is being built to the begin of a larger slice.
@@ -41,6 +43,7 @@ func (a *slab[T]) reset() {
 	if total := a.full + len(a.buf); total > cap(a.buf) {
 		a.buf = make([]T, 0, total)
 	}
+	clear(a.buf)
 	a.buf, a.from, a.full = a.buf[:0], 0, 0
 }
 
@@ -55,4 +58,7 @@ func (a *slab[T]) take() []T {
 }
 
 // drop forgets what was being built.
-func (a *slab[T]) drop() { a.buf = a.buf[:a.from] }
+func (a *slab[T]) drop() {
+	clear(a.buf[a.from:])
+	a.buf = a.buf[:a.from]
+}
