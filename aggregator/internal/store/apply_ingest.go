@@ -89,10 +89,11 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 	if err != nil {
 		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
 	}
-	p := &part{batch: batch, taken: make([]int32, 0, batch.Len())}
+	p := &part{batch: batch, rows: make([]columns.Row, batch.Len()), taken: make([]int32, 0, batch.Len())}
 	t.parts = append(t.parts, p)
 	check := newRowChecker(c.Agent)
-	for i := range batch.Len() {
+	for i := range p.rows {
+		p.rows[i] = batch.Row(i)
 		if err := t.ingestRow(p, i, check); err != nil {
 			return err
 		}
@@ -102,9 +103,9 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 
 // ingestRow adds row i of the part, or merges it when its id is known.
 func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
-	row := p.batch.Row(i)
-	if problem := check.row(&row); problem != nil {
-		return t.refuse(sourceOf(check.agent, check.origin(&row)), &row.Record, problem)
+	row := &p.rows[i]
+	if problem := check.row(row); problem != nil {
+		return t.refuse(sourceOf(check.agent, check.origin(row)), &row.Record, problem)
 	}
 	h := hashText(row.Record.ID)
 	sl, err := t.meet(h, row.Record.ID)

@@ -92,17 +92,17 @@ func (t *tx) placeFresh(bulk bool) error {
 }
 
 func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
-	row := p.row(i)
-	t.number(&row)
+	row := &p.rows[i]
+	t.number(row)
 	row.Received, row.Changed = t.now, t.now
-	t.m.Hash.add(known.row(&row))
+	t.m.Hash.add(known.row(row))
 	if err := t.indexPlain(row.Record.ID, row.Seq); err != nil {
 		return err
 	}
 	if bulk {
 		return nil
 	}
-	return t.wait(&row)
+	return t.wait(row)
 }
 
 // number gives the row the next sequence number and counts it. Its hash is the

@@ -115,7 +115,7 @@ func (s *source) next(k int, t *tx) columns.Part {
 	}
 	first := s.part.first + uint64(from)
 	if s.part.batch == nil {
-		return columns.Part{Rows: s.part.loose(from, s.used, first, t)}
+		return columns.Part{Rows: s.part.loose(from, s.used)}
 	}
 	return columns.Part{Batch: s.part.batch, Skip: s.part.skip(from, s.used), FirstSeq: first, Received: t.now, Changed: t.now}
 }
@@ -138,12 +138,11 @@ func (p *part) skip(from, to int) []int {
 	return skip
 }
 
-func (p *part) loose(from, to int, first uint64, t *tx) []columns.Row {
+// loose returns rows that have their numbers already.
+func (p *part) loose(from, to int) []columns.Row {
 	rows := make([]columns.Row, 0, to-from)
-	for k, i := range p.closed[from:to] {
-		row := p.rows[i]
-		row.Seq, row.Received, row.Changed = first+uint64(k), t.now, t.now
-		rows = append(rows, row)
+	for _, i := range p.closed[from:to] {
+		rows = append(rows, p.rows[i])
 	}
 	return rows
 }

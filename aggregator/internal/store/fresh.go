@@ -9,34 +9,17 @@ import (
 // part is a list of rows of a command whose ids are new: those of a batch, or
 // loose ones. Rows that turn out not to be new are dropped from it.
 type part struct {
-	batch *columns.Batch
-	rows  []columns.Row // when batch is nil
-	taken []int32       // positions of rows that are new, ascending
+	batch *columns.Batch // nil when the rows are loose
+	rows  []columns.Row
+	taken []int32 // positions of rows that are new, ascending
 
 	closed []int32 // of taken, those whose run has ended
 	first  uint64  // the sequence number of the first of closed; the others follow
 }
 
-func (p *part) row(i int) columns.Row {
-	if p.batch != nil {
-		return p.batch.Row(i)
-	}
-	return p.rows[i]
-}
-
-func (p *part) open(i int) bool {
-	if p.batch != nil {
-		return p.batch.Open(i)
-	}
-	return isOpen(&p.rows[i])
-}
-
-func (p *part) is(i int, id string) bool {
-	if p.batch != nil {
-		return p.batch.ID(i) == id
-	}
-	return p.rows[i].Record.ID == id
-}
+func (p *part) row(i int) columns.Row    { return p.rows[i] }
+func (p *part) open(i int) bool          { return isOpen(&p.rows[i]) }
+func (p *part) is(i int, id string) bool { return p.rows[i].Record.ID == id }
 
 // drop takes position i out again.
 func (p *part) drop(i int) {

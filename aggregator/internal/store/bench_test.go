@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns/columnstest"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// batches returns n benchmark records as the commands that a leader proposes.
+func batches(n int, kind string) (list [][]byte, ids []string) {
+	gen := columnstest.Generator(1, n, kind)
+	b := columns.NewBuilder()
+	seq := uint64(0)
+	flush := func() {
+		c := &IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: seq + 1, To: seq + uint64(b.Len()), Now: t0, Rows: b.Bytes(),
+			Before: chainAt(seq), After: chainAt(seq + uint64(b.Len()))}
+		if seq == 0 {
+			c.Begin = &Begin{}
+		}
+		seq = c.To
+		list = append(list, Encode(c))
+		b.Reset()
+	}
+	for {
+		r, ok := gen.Next()
+		if !ok {
+			break
+		}
+		ids = append(ids, r.ID)
+		b.Add(&columns.Row{Record: r, Origin: slurm, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: int64(len(ids))}, Stop: record.None})
+		if b.Full() {
+			flush()
+		}
+	}
+	if b.Len() > 0 {
+		flush()
+	}
+	return list, ids
+}
+
+func chainAt(seq uint64) (c Chain) {
+	for i := range 8 {
+		c[i] = byte(seq >> (8 * i))
+	}
+	return c
+}
+
+// filled is a store on disk with n benchmark records.
+func filled(b *testing.B, n int, kind string) (*Store, []string) {
+	list, ids := batches(n, kind)
+	s, err := Open(Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	ingestAll(b, s, list)
+	return s, ids
+}
+
+func ingestAll(b *testing.B, s *Store, list [][]byte) {
+	first, _ := s.Applied()
+	for i, data := range list {
+		r, err := s.Apply(first+uint64(i)+1, 1, data)
+		if err != nil || !r.(IngestResult).Accepted {
+			b.Fatalf("batch %d: %+v %v", i, r, err)
+		}
+	}
+}
+
+const benchRows = 1_000_000
+
+func benchmarkIngest(b *testing.B, kind string) {
+	list, _ := batches(benchRows, kind)
+	for b.Loop() {
+		s, err := Open(Options{Dir: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		ingestAll(b, s, list)
+		b.ReportMetric(benchRows/time.Since(start).Seconds(), "records/s")
+		if err := s.Compact(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(s.bytesOf(0, 0xff))/benchRows, "B/record")
+		b.ReportMetric(float64(s.bytesOf(tableBlock, tableBlock+1))/benchRows, "block-B/record")
+		b.ReportMetric(float64(s.bytesOf(tableIndex, tableIndex+1))/benchRows, "index-B/record")
+		s.Close()
+	}
+}
+
+func (s *Store) bytesOf(from, to byte) uint64 {
+	n, _ := s.disk.db.EstimateDiskUsage([]byte{from}, []byte{to})
+	return n
+}
+
+func BenchmarkIngest(b *testing.B)     { benchmarkIngest(b, columnstest.Slurm) }
+func BenchmarkIngestUUID(b *testing.B) { benchmarkIngest(b, columnstest.UUID) }
+
+func BenchmarkReads(b *testing.B) {
+	s, ids := filled(b, benchRows/2, columnstest.Slurm)
+	v, err := s.View()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer v.Close()
+	b.Run("get", func(b *testing.B) {
+		rng := rand.New(rand.NewPCG(1, 1))
+		for b.Loop() {
+			if _, ok, err := v.Get(ids[rng.IntN(len(ids))]); err != nil || !ok {
+				b.Fatal(ok, err)
+			}
+		}
+	})
+	b.Run("stream", func(b *testing.B) { benchQuery(b, v, Query{}, len(ids)) })
+	b.Run("streamByStart", func(b *testing.B) { benchQuery(b, v, Query{Order: ByStart}, len(ids)) })
+	b.Run("sorted", func(b *testing.B) { benchQuery(b, v, Query{Order: ByRuntime}, len(ids)) })
+	b.Run("scan", func(b *testing.B) {
+		q := Query{Amounts: []AmountTest{{Name: "Cores"}}}
+		q.Amounts[0].Amount.GTE(8)
+		for b.Loop() {
+			err := v.Scan(context.Background(), q, func(*columns.Block, columns.Mask) error { return nil }, func(*columns.Row) error { return nil })
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		perSecond(b, len(ids))
+	})
+	b.Run("metaCounts", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.MetaCounts(context.Background(), "group_id"); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perSecond(b, len(ids))
+	})
+}
+
+func perSecond(b *testing.B, rows int) {
+	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+func benchQuery(b *testing.B, v *View, q Query, want int) {
+	for b.Loop() {
+		n := 0
+		err := v.Query(context.Background(), q, func(*columns.Row) error { n++; return nil })
+		if err != nil || n != want {
+			b.Fatal(n, err)
+		}
+	}
+	perSecond(b, want)
+}
+
+func BenchmarkResend(b *testing.B) {
+	list, _ := batches(100_000, columnstest.Slurm)
+	s, err := Open(Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	ingestAll(b, s, list)
+	index, _ := s.Applied()
+	for b.Loop() {
+		for i, data := range list {
+			c, err := Decode(data)
+			if err != nil {
+				b.Fatal(err)
+			}
+			again := c.(*IngestCommand)
+			if again.Begin = nil; i == 0 {
+				again.Begin = &Begin{Replaces: Epoch{1}}
+			}
+			index++
+			r, err := s.Apply(index, 1, Encode(again))
+			if err != nil || !r.(IngestResult).Accepted {
+				b.Fatal(r, err)
+			}
+		}
+	}
+	perSecond(b, 100_000)
+}
+
+func BenchmarkOpen(b *testing.B) {
+	list, _ := batches(benchRows, columnstest.Slurm)
+	dir := b.TempDir()
+	s, err := Open(Options{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ingestAll(b, s, list)
+	s.Close()
+	for b.Loop() {
+		s, err := Open(Options{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+	perSecond(b, benchRows)
+}
