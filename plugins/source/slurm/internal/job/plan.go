@@ -1,0 +1,129 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Plan says which columns to ask this sacct for, and makes values from them.
+type Plan struct {
+	// Columns are what to ask for; text that users write stands last.
+	Columns []string
+
+	index  map[string]int
+	wanted []bool // by attribute
+	table  []attribute
+}
+
+// Those without which a row tells nothing.
+func required() []string { return []string{"JobIDRaw", "JobID", "State", "Submit", "Start", "End"} }
+
+// Those that every run has use for where they exist.
+func useful() []string {
+	return []string{"Cluster", "Restarts", "AllocNodes", "AllocTRES", "ElapsedRaw",
+		"User", "UID", "Group", "GID", "Account", "Partition"}
+}
+
+// What users write, and what holds it.
+func free() []string {
+	return []string{"JobName", "WorkDir", "WCKey", "Container", "StdErr", "StdIn", "StdOut", "SystemComment",
+		"AdminComment", "Extra", "SubmitLine", "Comment"}
+}
+
+// NewPlan plans for the attributes that wants names, of an sacct that has the
+// available columns. It fails when a column is missing that no row can do without.
+func NewPlan(wants func(attribute string) bool, available []string) (*Plan, error) {
+	p := &Plan{table: table(), index: map[string]int{}}
+	ask := map[string]bool{}
+	for _, name := range append(required(), useful()...) {
+		ask[name] = true
+	}
+	for i := range p.table {
+		a := &p.table[i]
+		p.wanted = append(p.wanted, wants(a.Name))
+		for _, column := range a.columns {
+			ask[column] = ask[column] || p.wanted[i]
+		}
+	}
+	// Slurm has not always written names alike.
+	spelled := map[string]string{}
+	for _, name := range available {
+		spelled[strings.ToLower(name)] = name
+	}
+	for _, name := range required() {
+		if spelled[strings.ToLower(name)] == "" {
+			return nil, fmt.Errorf("this sacct has no column %s", name)
+		}
+	}
+	p.order(ask, spelled)
+	return p, nil
+}
+
+func (p *Plan) order(ask map[string]bool, spelled map[string]string) {
+	var names []string
+	for name, yes := range ask {
+		if yes && spelled[strings.ToLower(name)] != "" {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if d := place(a) - place(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		p.index[name] = i
+		p.Columns = append(p.Columns, spelled[strings.ToLower(name)])
+	}
+}
+
+// place puts what every row needs first and free text last.
+func place(column string) int {
+	if i := slices.Index(required(), column); i >= 0 {
+		return i
+	}
+	return 100 + slices.Index(free(), column)
+}
+
+// Values returns the values of a run in the order of the attributes; those that
+// are not wanted or not known are null. The error names the column that cannot
+// be read.
+func (p *Plan) Values(r *Run) ([]sdk.Value, error) {
+	out := make([]sdk.Value, len(p.table))
+	for i := range p.table {
+		if !p.wanted[i] {
+			continue
+		}
+		v, err := p.table[i].value(r)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", p.table[i].Name, err)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// Attributes are those that a mapping may name.
+func Attributes() []sdk.Attribute {
+	all := table()
+	out := make([]sdk.Attribute, len(all))
+	for i := range all {
+		out[i] = all[i].Attribute
+	}
+	return out
+}
+
+// attribute is one line of the table.
+type attribute struct {
+	sdk.Attribute
+	columns []string // what it is made from
+	value   func(*Run) (sdk.Value, error)
+}
+
+func table() []attribute {
+	return slices.Concat(derived(), texts(), numbers(), times(), largest())
+}

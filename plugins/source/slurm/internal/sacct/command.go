@@ -1,0 +1,177 @@
+package sacct
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// ErrHung is the error of an sacct that gave no output for too long.
+var ErrHung = errors.New("sacct gave no output")
+
+// ErrTooWide is the error of a window that slurmdbd's MaxQueryTimeRange refuses.
+var ErrTooWide = errors.New("the window is wider than slurmdbd allows")
+
+const maxStderr = 16 << 10
+
+// command is one run of sacct.
+type command struct {
+	path    string
+	args    []string
+	env     []string
+	timeout time.Duration
+	ignore  []string // lines of standard error that are no errors contain one of these
+}
+
+// run starts sacct, hands its output to use, and waits for its end. Every sign of
+// failure is an error: of use, a status other than 0, an error on standard error,
+// and no output for the timeout, after which sacct and all that it started are
+// killed. The time that use takes does not count.
+func (c *command) run(ctx context.Context, use func(io.Reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.CommandContext(ctx, c.path, c.args...)
+	cmd.Env = c.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	var stderr tail
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("sacct: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start sacct: %w", err)
+	}
+	// What escaped from the process group may hold the pipe open.
+	defer context.AfterFunc(ctx, func() { stdout.Close() })()
+	dog := newWatchdog(stdout, c.timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.timeout)) })
+	useErr := use(dog)
+	if useErr == nil {
+		_, useErr = io.Copy(io.Discard, dog)
+	}
+	if useErr != nil {
+		cancel(useErr)
+	}
+	dog.resume() // it may also hang in its end
+	waitErr := cmd.Wait()
+	dog.stop()
+	return c.verdict(ctx, useErr, waitErr, stderr.String())
+}
+
+// verdict tells the cause from its consequences.
+func (c *command) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
+	said := c.errors(stderr)
+	cause := context.Cause(ctx)
+	switch {
+	case cause != nil && errors.Is(cause, ErrHung), cause != nil && cause != useErr:
+		return withText(fmt.Errorf("sacct: %w", cause), said)
+	case strings.Contains(stderr, "Too wide of a date range"):
+		return withText(fmt.Errorf("sacct: %w", ErrTooWide), said)
+	case waitErr != nil && useErr == nil, said != "" && useErr == nil:
+		return withText(fmt.Errorf("sacct: %w", orFailed(waitErr)), stderr)
+	case useErr != nil:
+		return withText(useErr, said)
+	}
+	return nil
+}
+
+func orFailed(err error) error {
+	if err == nil {
+		return errors.New("it printed an error")
+	}
+	return err
+}
+
+func withText(err error, stderr string) error {
+	if stderr = strings.TrimSpace(stderr); stderr == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strings.Join(strings.Fields(stderr), " "))
+}
+
+// errors returns the lines of standard error that tell of an error.
+func (c *command) errors(stderr string) string {
+	var out []string
+	for line := range strings.SplitSeq(stderr, "\n") {
+		harmless := slices.ContainsFunc(c.ignore, func(s string) bool { return strings.Contains(line, s) })
+		if !harmless && isError(line) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+var errorLine = regexp.MustCompile(`(?i)\b(error|fatal)\b`)
+
+func isError(line string) bool { return errorLine.MatchString(line) }
+
+// environment is that of this process with what shapes sacct's output replaced.
+func environment(slurmConf string) []string {
+	env := []string{"TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C"}
+	if slurmConf != "" {
+		env = append(env, "SLURM_CONF="+slurmConf)
+	}
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		switch {
+		case name == "TZ", name == "SLURM_TIME_FORMAT", name == "LC_ALL", strings.HasPrefix(name, "SACCT_"),
+			strings.HasPrefix(name, "BURSAR_PLUGIN"), name == "SLURM_CLUSTERS", name == "SLURM_CONF" && slurmConf != "":
+			continue
+		}
+		env = append(env, kv)
+	}
+	return env
+}
+
+// watchdog is a reader that barks when a read takes too long.
+type watchdog struct {
+	r       io.Reader
+	timeout time.Duration
+	timer   *time.Timer
+	barked  atomic.Bool
+}
+
+func newWatchdog(r io.Reader, timeout time.Duration, bark func()) *watchdog {
+	w := &watchdog{r: r, timeout: timeout}
+	w.timer = time.AfterFunc(timeout, func() { w.barked.Store(true); bark() })
+	w.timer.Stop()
+	return w
+}
+
+// Read reads with the watchdog awake.
+func (w *watchdog) Read(p []byte) (int, error) {
+	w.resume()
+	defer w.stop()
+	return w.r.Read(p)
+}
+
+func (w *watchdog) resume() {
+	if !w.barked.Load() {
+		w.timer.Reset(w.timeout)
+	}
+}
+
+func (w *watchdog) stop() { w.timer.Stop() }
+
+// tail keeps the beginning of what is written to it.
+type tail struct{ buf bytes.Buffer }
+
+// Write takes all and keeps what fits.
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf.Write(p[:min(len(p), max(0, maxStderr-t.buf.Len()))])
+	return len(p), nil
+}
+
+func (t *tail) String() string { return t.buf.String() }

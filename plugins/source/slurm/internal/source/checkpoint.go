@@ -1,0 +1,116 @@
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+)
+
+// checkpoint is how far the source has come.
+type checkpoint struct {
+	Done time.Time // all runs that ended before it have been seen, but for those that slurmdbd got late
+	Open []openRun // long runs that went on at Done
+}
+
+// openRun is a run that was seen while it went on.
+type openRun struct {
+	job.Key
+	Start int64  // seconds since the epoch
+	JobID string // as sacct shows it
+	Later bool   // the job had an earlier run
+}
+
+const (
+	checkpointVersion = 1
+	maxOpen           = 5000 // runs in a checkpoint
+	maxCheckpoint     = 4 << 20
+)
+
+// The written form: {"v":1,"done":1795248797,"open":[["rig",7,1795248797,1795248799,"7",false]]}.
+type wireCheckpoint struct {
+	Version int       `json:"v"`
+	Done    int64     `json:"done"`
+	Open    []wireRun `json:"open,omitempty"`
+}
+
+type wireRun struct{ openRun }
+
+// MarshalJSON writes the run as a list.
+func (w wireRun) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{w.Cluster, w.Raw, w.Submit, w.Start, w.JobID, w.Later})
+}
+
+// UnmarshalJSON reads the list.
+func (w *wireRun) UnmarshalJSON(b []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	into := []any{&w.Cluster, &w.Raw, &w.Submit, &w.Start, &w.JobID, &w.Later}
+	if len(parts) != len(into) {
+		return fmt.Errorf("an open run has %d parts instead of %d", len(parts), len(into))
+	}
+	for i, p := range parts {
+		if err := json.Unmarshal(p, into[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode writes c. Of too many open runs it keeps those that began last: the
+// others are found by the overlaps like any run.
+func (c checkpoint) encode() []byte {
+	open := slices.Clone(c.Open)
+	slices.SortFunc(open, func(a, b openRun) int {
+		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Raw, b.Raw), cmp.Compare(a.Submit, b.Submit))
+	})
+	w := wireCheckpoint{Version: checkpointVersion, Done: c.Done.Unix()}
+	for _, o := range open[:min(len(open), maxOpen)] {
+		w.Open = append(w.Open, wireRun{o})
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(w) != nil { // cannot be: text and numbers
+		return nil
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint; a
+// checkpoint that cannot be understood is an error, because to begin anew or to
+// skip are both wrong.
+func decodeCheckpoint(b []byte) (checkpoint, error) {
+	if len(b) == 0 {
+		return checkpoint{}, nil
+	}
+	if len(b) > maxCheckpoint {
+		return checkpoint{}, fmt.Errorf("checkpoint: %d bytes are too many", len(b))
+	}
+	var w wireCheckpoint
+	if err := json.Unmarshal(b, &w); err != nil {
+		return checkpoint{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	if w.Version != checkpointVersion {
+		return checkpoint{}, fmt.Errorf("checkpoint: version %d is not known, only %d", w.Version, checkpointVersion)
+	}
+	if w.Done < 0 || w.Done > maxDone {
+		return checkpoint{}, fmt.Errorf("checkpoint: %d is no time", w.Done)
+	}
+	c := checkpoint{Done: time.Unix(w.Done, 0).UTC()}
+	for _, o := range w.Open {
+		if o.Raw < 0 || o.Submit < 0 || o.Start < 0 {
+			return checkpoint{}, fmt.Errorf("checkpoint: the open job %d of %d, started %d, cannot be", o.Raw, o.Submit, o.Start)
+		}
+		c.Open = append(c.Open, o.openRun)
+	}
+	return c, nil
+}
+
+const maxDone = 253402300799 // the end of the year 9999

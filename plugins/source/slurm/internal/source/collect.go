@@ -1,0 +1,283 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+)
+
+// The first jobs that slurmdbd can hold are younger.
+func dawn() time.Time { return time.Date(2008, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+const (
+	minWindow  = time.Minute
+	maxGrowth  = 128 // a window with few jobs grows up to so many times its size
+	busyJobs   = 20  // jobs at one moment that make a wide window too wide
+	fewRows    = 2_000
+	manyRows   = 100_000
+	batchRuns  = 2000
+	batchBytes = 4 << 20
+)
+
+// pass is one Collect.
+type pass struct {
+	*Source
+	plan  *job.Plan
+	out   *sdk.Stream
+	began time.Time
+	now   time.Time // when it began, in whole seconds; runs that end later are for the next pass
+	from  time.Time
+	done  time.Time // the checkpoint, which never goes back
+	again bool      // a window is collected again: the checkpoint stays
+	open  map[job.Key]openRun
+	seen  map[job.Key]bool // runs that went on before and were met in this pass
+	batch sdk.Batch
+	bytes int
+	runs  []*job.Run
+	// counting are the jobs that never started in batch.
+	counting map[job.Key]time.Time
+	refusing []refusal // in batch
+}
+
+// Collect sends what has ended and what goes on since from.
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	p, err := s.begin(ctx, from, out)
+	if err != nil {
+		return err
+	}
+	if from.Window != nil {
+		return p.walk(ctx, from.Window.From, from.Window.To, from.Window.To.Before(p.now))
+	}
+	if err := p.walk(ctx, p.from, p.now, false); err != nil {
+		return err
+	}
+	if err := p.vanished(ctx); err != nil {
+		return err
+	}
+	return p.finish(ctx)
+}
+
+// begin makes ready for a pass.
+func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
+	c, err := decodeCheckpoint(from.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := s.sacct.Columns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := job.NewPlan(s.wants, columns)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range c.Open {
+		if _, known := s.open[o.Key]; !known {
+			s.open[o.Key] = o
+		}
+	}
+	now := s.now()
+	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
+		again: from.Window != nil, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, counting: map[job.Key]time.Time{}}
+	p.from = p.since(c.Done, from.Rewind)
+	return p, nil
+}
+
+// since says how far back a pass looks: by the overlap, now and then and after a
+// restart by the deep one, by what the daemon asks for, never before earliest.
+func (p *pass) since(done time.Time, rewind time.Duration) time.Time {
+	first := p.config.earliest
+	if first.IsZero() {
+		first = dawn()
+	}
+	if done.IsZero() {
+		return first
+	}
+	back := max(p.config.overlap, rewind)
+	deep := done.After(p.now) || p.began.Sub(p.swept) >= p.config.deepInterval
+	if deep {
+		back = max(back, p.config.deepOverlap)
+	}
+	if done.After(p.now) { // the clock was ahead
+		done = p.now
+	}
+	if t := done.Add(-back); t.After(first) {
+		return t
+	}
+	return first
+}
+
+// walk collects from, inclusive, to to in windows. Closed says that the last
+// window lies in the past, so that no run in it goes on.
+func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error {
+	for at := from; at.Before(to); {
+		next := at.Add(p.width)
+		last := !next.Before(to)
+		if last {
+			next = to
+		}
+		if busy, err := p.busy(ctx, next); err != nil {
+			return err
+		} else if busy {
+			p.width = max(p.config.window, min(p.width, next.Sub(at))/2)
+			continue
+		}
+		rows, err := p.window(ctx, at, next, last && !closed)
+		if err != nil {
+			if p.narrow(err, next.Sub(at)) {
+				continue
+			}
+			return fmt.Errorf("%s to %s: %w", at.Format(time.RFC3339), next.Format(time.RFC3339), err)
+		}
+		p.adapt(rows, last)
+		at = next
+		if last && !p.again {
+			return nil // finish sends the rest with the checkpoint
+		}
+		if err := p.advance(ctx, from, at, to); err != nil {
+			return err
+		}
+	}
+	return p.flush(ctx)
+}
+
+// busy reports whether a window that has grown ends in busy times, of which it
+// may hold too much.
+func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
+	if p.width <= p.config.window {
+		return false, nil
+	}
+	jobs := 0
+	q := sacct.Query{Columns: p.plan.Columns[:1], From: end.Add(-time.Second), To: end}
+	err := p.sacct.Rows(ctx, q, func(sacct.Row) error { jobs++; return nil })
+	return jobs > busyJobs, err
+}
+
+// narrow makes the next window smaller after one that was too much for slurmdbd,
+// and says whether to try again at once.
+func (p *pass) narrow(err error, width time.Duration) bool {
+	wide := errors.Is(err, sacct.ErrTooWide)
+	if !wide && !errors.Is(err, sacct.ErrHung) {
+		return false
+	}
+	p.width = max(minWindow, min(p.width, width)/2)
+	return wide && width > minWindow
+}
+
+// adapt chooses the size of the next window by the rows of this one.
+func (p *pass) adapt(rows int, last bool) {
+	switch {
+	case rows > manyRows:
+		p.width = max(minWindow, min(p.width, p.config.window)/2)
+	case rows < fewRows && !last:
+		p.width = min(p.width*2, maxGrowth*p.config.window)
+	case p.width > p.config.window:
+		p.width = p.config.window
+	}
+}
+
+// window collects the runs that ended in [from, to) and, in the last window, also
+// those that ended later or go on.
+func (p *pass) window(ctx context.Context, from, to time.Time, last bool) (rows int, err error) {
+	q := sacct.Query{Columns: p.plan.Columns, From: from, To: to, Steps: true}
+	err = p.read(ctx, q, &rows, func(r *job.Run) bool {
+		return last || (r.Ended() && r.End.Before(to))
+	})
+	return rows, err
+}
+
+// read asks q and takes those runs for which belongs says so.
+func (p *pass) read(ctx context.Context, q sacct.Query, rows *int, belongs func(*job.Run) bool) error {
+	var run *job.Run // whose steps come next; nil when they are of no interest
+	var raw string
+	err := p.sacct.Rows(ctx, q, func(row sacct.Row) error {
+		*rows++
+		id, step := p.plan.IsStep(row.Fields)
+		switch {
+		case step && run != nil && id == raw:
+			run.Step(row.Fields, p.tooLong(row))
+		case !step:
+			run, raw = p.take(row, belongs), id
+			// The runs before this one are complete.
+			if len(p.runs) > batchRuns || p.bytes > batchBytes {
+				return p.sendAllBut(ctx, run)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.prepare(ctx, nil)
+}
+
+// take reads a job's row and returns the run when it is to be sent.
+func (p *pass) take(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
+	r, err := p.plan.Run(row.Fields)
+	if err == nil && !belongs(r) {
+		return nil
+	}
+	if err == nil {
+		err = p.tooLong(row)
+	}
+	if err != nil {
+		p.refuse(row.Fields[1], err, p.plan.Show(row.Fields))
+		return nil
+	}
+	return p.admit(r)
+}
+
+func (p *pass) tooLong(row sacct.Row) error {
+	if row.Cut < 0 {
+		return nil
+	}
+	return fmt.Errorf("column %s is longer than %d bytes", p.plan.Columns[row.Cut], sacct.MaxField)
+}
+
+// admit takes a run that was read and returns it when it is to be sent.
+func (p *pass) admit(r *job.Run) *job.Run {
+	r.Qualified = p.config.severalClusters()
+	_, before := p.Source.open[r.Key]
+	switch {
+	case r.Started():
+		if before {
+			p.seen[r.Key] = true
+		}
+		p.runs = append(p.runs, r)
+		p.bytes += r.Size()
+		return r
+	case r.Ended():
+		p.countUnstarted(r)
+	}
+	return nil
+}
+
+// countUnstarted counts a job that ended without a start, once.
+func (p *pass) countUnstarted(r *job.Run) {
+	_, done := p.counted[r.Key]
+	_, counting := p.counting[r.Key]
+	if !done && !counting && !p.again {
+		p.counting[r.Key] = r.End
+		p.batch.Skipped++
+	}
+}
+
+// refuse hands on a row that is no job, once: the overlap meets it again.
+func (p *pass) refuse(name string, err error, raw []byte) {
+	mark := refusal{name[:min(len(name), 256)], err.Error()}
+	if p.refused[mark] && !p.again {
+		return
+	}
+	p.refusing = append(p.refusing, mark)
+	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
+}
+
+// refusal is what was refused and why.
+type refusal struct{ run, message string }
+
+const maxRefused = 10_000 // refusals that are remembered

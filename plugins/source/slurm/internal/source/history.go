@@ -1,0 +1,86 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+)
+
+// history knows the first submission of jobs, by which a job's first run is told
+// from later ones whatever window they are met in. It remembers what it asked.
+type history struct {
+	first map[jobKey]int64
+}
+
+type jobKey struct {
+	cluster string
+	raw     int64
+}
+
+const (
+	maxHistory = 200_000 // jobs that are remembered
+	maxAsk     = 4000    // jobs in one question: a command line has a limit
+)
+
+// settle sets Later of all runs, and asks sacct once for every few thousand jobs
+// that it does not know yet.
+func (h *history) settle(ctx context.Context, ask asker, runs []*job.Run) error {
+	for batch := range slices.Chunk(h.unknown(runs), maxAsk) {
+		if err := h.ask(ctx, ask, batch); err != nil {
+			return fmt.Errorf("look for earlier runs: %w", err)
+		}
+	}
+	for _, r := range runs {
+		key := jobKey{r.Cluster, r.Raw}
+		first, known := h.first[key]
+		if !known || r.Submit < first {
+			first = r.Submit
+			h.first[key] = first
+		}
+		r.Later = r.Restarts > 0 || first < r.Submit
+	}
+	return nil
+}
+
+// unknown are the ids of the jobs that must be asked for.
+func (h *history) unknown(runs []*job.Run) []string {
+	if h.first == nil || len(h.first) > maxHistory {
+		h.first = map[jobKey]int64{}
+	}
+	var ids []string
+	seen := map[int64]bool{}
+	for _, r := range runs {
+		if _, known := h.first[jobKey{r.Cluster, r.Raw}]; !known && !seen[r.Raw] {
+			seen[r.Raw] = true
+			ids = append(ids, strconv.FormatInt(r.Raw, 10))
+		}
+	}
+	return ids
+}
+
+// ask learns the first submissions of jobs. Other tasks of an array, which sacct
+// gives too, are learned only where all of their rows are in the answer: each
+// row names its own job, and sacct gives all rows of a job.
+func (h *history) ask(ctx context.Context, ask asker, ids []string) error {
+	q := sacct.Query{Columns: []string{"JobIDRaw", "Submit", "Cluster"}, Jobs: ids}
+	return ask.Rows(ctx, q, func(row sacct.Row) error {
+		raw, err := strconv.ParseInt(row.Fields[0], 10, 64)
+		if err != nil {
+			return nil // the job itself will be refused
+		}
+		submit, err := field.Time(row.Fields[1])
+		if err != nil || submit.IsZero() {
+			return nil
+		}
+		key := jobKey{row.Fields[2], raw}
+		if first, known := h.first[key]; !known || submit.Unix() < first {
+			h.first[key] = submit.Unix()
+		}
+		return nil
+	})
+}

@@ -1,0 +1,97 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+)
+
+// Version is that of the plugin.
+const Version = "1.0.0"
+
+// Mapping is the default mapping: records like those of AUDITOR's collector.
+const Mapping = `id          = "${source.label}-${job.qualified_id}"
+start       = job.Start
+stop        = job.End
+submit      = job.Submit
+state       = job.state
+exit_code   = job.exit_code
+exit_signal = job.exit_signal
+meta = {
+  site_id   = source.label
+  user_id   = job.User
+  group_id  = job.Group
+  account   = job.Account
+  partition = job.Partition
+  qos       = job.QOS
+  cluster   = job.cluster
+}
+component "Cores" {
+  amount = job.AllocCPUS
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = job.memory_mb != null
+}
+component "TotalCPU" {
+  amount = job.cpu_seconds
+  kind   = "total"
+  when   = job.cpu_seconds != null
+}
+component "GPUs" {
+  amount = job.gpus
+  when   = job.gpus > 0
+}
+`
+
+// asker is what a Source needs of sacct.
+type asker interface {
+	Columns(ctx context.Context) ([]string, error)
+	Rows(ctx context.Context, q sacct.Query, yield func(sacct.Row) error) error
+}
+
+// Source is the Slurm source. New makes it.
+type Source struct {
+	config config
+	wants  func(string) bool
+	sacct  asker
+	now    func() time.Time
+	log    *slog.Logger
+
+	// What follows only saves work or looks further back, and may be lost.
+	history history
+	open    map[job.Key]openRun   // runs that went on at the last look
+	missing map[job.Key]time.Time // runs that went on and that sacct no longer knows, since when
+	counted map[job.Key]time.Time // jobs that never started and were counted, with their end
+	refused map[refusal]bool      // rows that were refused
+	swept   time.Time             // the last look by deepOverlap
+	width   time.Duration         // of the next window
+}
+
+// New makes a source that logs to log.
+func New(log *slog.Logger) *Source {
+	return &Source{now: time.Now, log: log,
+		open: map[job.Key]openRun{}, missing: map[job.Key]time.Time{}, counted: map[job.Key]time.Time{},
+		refused: map[refusal]bool{}}
+}
+
+// Describe says what the source is.
+func (s *Source) Describe() sdk.Description {
+	return sdk.Description{
+		Type: "slurm", Version: Version, Rank: sdk.RankScheduler, Interval: time.Minute,
+		Attributes: job.Attributes(), Mapping: Mapping,
+	}
+}
+
+// Configure takes the config block; see the README for its keys.
+func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
+	s.config = readConfig(cfg)
+	s.wants = cfg.Wants
+	s.sacct = s.config.client()
+	s.width = s.config.window
+	return cfg.Err()
+}
