@@ -66,3 +66,13 @@ func TestPythonHasAuditorsClient(t *testing.T) {
 		t.Errorf("python: %q, %v", out, err)
 	}
 }
+
+func TestEveryKindOfJobReachesTheAccountingDatabase(t *testing.T) {
+	for _, v := range rig.Variants() {
+		t.Run(v.String(), func(t *testing.T) {
+			for _, f := range rig.Slurm(t, v).Menu() {
+				t.Logf("%-18s %+v", f.Case, f.Run)
+			}
+		})
+	}
+}

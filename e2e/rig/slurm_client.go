@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // clients are Slurm's commands for which the cluster has wrappers.
@@ -47,10 +48,15 @@ func (c *Cluster) writeWrappers() error {
 
 // Run runs a command as user (Alice, Bob, "slurm" or "root") where the cluster is, in
 // the user's home, and returns its standard output. An exit code other than 0 is an
-// error.
+// error, and so is to take more than three minutes.
 func (c *Cluster) Run(user, name string, args ...string) (string, error) {
-	return output(c.command(c.t.Context(), user, name, args...))
+	ctx, cancel := context.WithTimeout(c.t.Context(), clientLimit)
+	defer cancel()
+	return output(c.command(ctx, user, name, args...))
 }
+
+// clientLimit is how long a client command may take.
+const clientLimit = 3 * time.Minute
 
 // Submit runs sbatch as user and returns the job's id.
 func (c *Cluster) Submit(user string, args ...string) string {

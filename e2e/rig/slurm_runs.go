@@ -5,6 +5,7 @@ package rig
 import (
 	"encoding/hex"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -35,11 +36,12 @@ type Run struct {
 	Steps        []string // "batch", "extern", "interactive", "0", "1" …, in sacct's names
 }
 
-// Ran says whether the run ever started.
-func (r Run) Ran() bool { return r.Start > 0 }
+// Ran says whether the run ever had nodes. (Slurm gives a job that is cancelled while
+// it waits a start all the same, equal to its end.)
+func (r Run) Ran() bool { return r.Start > 0 && r.Nodes > 0 }
 
-// Finished says whether the run started and ended.
-func (r Run) Finished() bool { return r.Start > 0 && r.End > 0 }
+// Finished says whether the run had nodes and ended.
+func (r Run) Finished() bool { return r.Ran() && r.End > 0 }
 
 // Elapsed is what sacct calls ElapsedRaw: seconds of a finished run without those
 // that it was suspended.
@@ -50,13 +52,14 @@ func (r Run) Elapsed() int64 {
 	return r.End - r.Start - r.Suspended
 }
 
-// runsQuery prints free text in hexadecimal, since it may hold tabs and newlines.
-const runsQuery = `select j.job_db_inx, j.id_job, j.id_array_job, j.id_array_task, hex(ifnull(j.array_task_str,'')),
- j.het_job_id, j.het_job_offset, j.id_user, hex(ifnull(j.account,'')), hex(j.partition), hex(j.job_name),
- hex(ifnull(j.derived_es,'')), hex(ifnull(j.admin_comment,'')), j.state, j.exit_code,
- j.time_submit, j.time_start, j.time_end, j.time_suspended, hex(j.tres_alloc),
- hex(ifnull((select group_concat(id_step order by id_step) from rig_step_table s where s.job_db_inx=j.job_db_inx),''))
- from rig_job_table j where j.deleted=0 order by j.id_job, j.time_submit, j.job_db_inx;`
+// runsQuery prints free text in hexadecimal, since it may hold tabs and newlines, and
+// in UTF-8: the tables of 22.05 are in Latin-1, to and from which MariaDB converts.
+var runsQuery = strings.NewReplacer("<", "hex(convert(ifnull(", ">", ",'') using utf8mb4))").Replace(
+	`select j.job_db_inx, j.id_job, j.id_array_job, j.id_array_task, <j.array_task_str>,
+ j.het_job_id, j.het_job_offset, j.id_user, <j.account>, <j.partition>, <j.job_name>, <j.derived_es>, <j.admin_comment>,
+ j.state, j.exit_code, j.time_submit, j.time_start, j.time_end, j.time_suspended, <j.tres_alloc>,
+ <(select group_concat(id_step order by id_step) from rig_step_table s where s.job_db_inx=j.job_db_inx)>
+ from rig_job_table j where j.deleted=0 order by j.id_job, j.time_submit, j.job_db_inx;`)
 
 // Runs reads every run that the accounting database has, ordered by raw id and time
 // of submission.
@@ -125,9 +128,33 @@ func printedID(job, array, task uint64, tasks string, het, offset uint64) string
 	case array != 0 && task != noVal:
 		return fmt.Sprintf("%d_%d", array, task)
 	case array != 0 && tasks != "":
-		return fmt.Sprintf("%d_[%s]", array, tasks)
+		return fmt.Sprintf("%d_[%s]", array, taskRanges(tasks))
 	}
 	return strconv.FormatUint(job, 10)
+}
+
+// taskRanges prints the set bits of a number like 0x1e as "1-4".
+func taskRanges(mask string) string {
+	n, ok := new(big.Int).SetString(mask, 0)
+	if !ok {
+		return mask
+	}
+	var ranges []string
+	for i := 0; i < n.BitLen(); i++ {
+		if n.Bit(i) == 0 {
+			continue
+		}
+		first := i
+		for n.Bit(i+1) == 1 {
+			i++
+		}
+		if i == first {
+			ranges = append(ranges, strconv.Itoa(i))
+		} else {
+			ranges = append(ranges, fmt.Sprintf("%d-%d", first, i))
+		}
+	}
+	return strings.Join(ranges, ",")
 }
 
 func userName(uid uint64) string {
