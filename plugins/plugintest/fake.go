@@ -1,0 +1,123 @@
+package plugintest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// FakeScheduler keeps runs in memory. It is safe for concurrent use.
+type FakeScheduler struct {
+	mu   sync.Mutex
+	runs []FakeRun
+}
+
+// FakeRun is a run of a FakeScheduler. A zero Stop: it still runs.
+type FakeRun struct {
+	ID, User    string
+	Start, Stop time.Time
+	Cores       int64
+}
+
+// Add puts runs behind those that are there: new ones, or later states of known
+// ones.
+func (f *FakeScheduler) Add(runs ...FakeRun) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.runs = append(f.runs, runs...)
+}
+
+// after returns the runs from position n on.
+func (f *FakeScheduler) after(n int) []FakeRun {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]FakeRun(nil), f.runs[min(n, len(f.runs)):]...)
+}
+
+// Source returns a source of the scheduler's runs that keeps every promise. Its
+// configuration has one attribute, batch: how many runs are sent at once.
+func (f *FakeScheduler) Source() sdk.Source { return &FakeSource{scheduler: f} }
+
+// FakeSource is the source of a FakeScheduler, of type "fake". Its checkpoint is
+// a position in the list of runs.
+type FakeSource struct {
+	scheduler *FakeScheduler
+	batch     int
+}
+
+// Describe implements sdk.Source.
+func (s *FakeSource) Describe() sdk.Description {
+	return sdk.Description{
+		Type: "fake", Version: "1.0.0",
+		Attributes: []sdk.Attribute{
+			{Name: "id", Type: sdk.TypeString, Doc: "the run's id"},
+			{Name: "user", Type: sdk.TypeString, Doc: "who ran it"},
+			{Name: "start", Type: sdk.TypeTime, Doc: "when it began"},
+			{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; null while it runs"},
+			{Name: "cores", Type: sdk.TypeInt, Doc: "cores"},
+		},
+		Mapping: `
+id    = "${source.label}-${job.id}"
+start = job.start
+stop  = job.stop
+meta  = { user_id = job.user }
+component "Cores" { amount = job.cores }
+`,
+	}
+}
+
+// Configure implements sdk.Source.
+func (s *FakeSource) Configure(_ context.Context, cfg *sdk.Config) error {
+	if s.batch = int(cfg.Int("batch", 100)); s.batch < 1 {
+		cfg.Errorf("batch", "%d is less than 1", s.batch)
+	}
+	return cfg.Err()
+}
+
+// Collect implements sdk.Source.
+func (s *FakeSource) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	at := 0
+	if from.Checkpoint != nil {
+		var err error
+		if at, err = strconv.Atoi(string(from.Checkpoint)); err != nil || at < 0 {
+			return fmt.Errorf("checkpoint %q is none of this source", from.Checkpoint)
+		}
+	}
+	done := at
+	if from.Rewind > 0 || from.Window != nil {
+		at = 0
+	}
+	for {
+		runs := s.scheduler.after(at)
+		runs = runs[:min(len(runs), s.batch)]
+		if len(runs) == 0 {
+			return nil
+		}
+		at += len(runs)
+		b := sdk.Batch{Checkpoint: []byte(strconv.Itoa(max(at, done))), Jobs: jobs(runs, from.Window)}
+		if err := out.Send(ctx, b); err != nil {
+			return err
+		}
+	}
+}
+
+func jobs(runs []FakeRun, w *sdk.Window) []sdk.Job {
+	var out []sdk.Job
+	for _, r := range runs {
+		when := r.Stop
+		if when.IsZero() {
+			when = r.Start
+		}
+		if w != nil && !w.Holds(when) {
+			continue
+		}
+		out = append(out, sdk.Job{Run: r.ID, Ended: !r.Stop.IsZero(), Values: []sdk.Value{
+			sdk.String(r.ID), sdk.String(r.User), sdk.Time(r.Start), sdk.Time(r.Stop), sdk.Int(r.Cores),
+		}})
+	}
+	return out
+}

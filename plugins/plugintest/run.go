@@ -1,0 +1,356 @@
+package plugintest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Options of Run. One of Source and Binary is set.
+type Options struct {
+	Source func() sdk.Source // served in the test's process
+	Binary string            // started as a process by package host
+	Type   string            // of the plugin, with Binary; that of its description otherwise
+	Env    map[string]string // of the process
+
+	// Config is a configuration with which the source finds at least two jobs that
+	// ended, and the same ones whenever it is asked.
+	Config *bursarv1.Node
+
+	// CheckMapping returns why the default mapping is no mapping over the
+	// attributes. Nil: it is not checked.
+	CheckMapping func(d *bursarv1.DescribeResponse) error
+
+	// Quiet is how long a push source is listened to after its last batch; half a
+	// second when zero.
+	Quiet time.Duration
+
+	// NoRewind and NoWindow say that the source's jobs cannot be had again, as
+	// those of a push source.
+	NoRewind, NoWindow bool
+}
+
+// longAgo reaches behind everything that a test's source has.
+const longAgo = 100 * 365 * 24 * time.Hour
+
+// Run checks every promise of a source, each as a subtest.
+func Run(t *testing.T, o Options) {
+	s := &suite{o: o}
+	t.Run("the description is sane", s.description)
+	t.Run("the description stays the same", s.steady)
+	t.Run("an unknown attribute is refused with its place", s.unknown)
+	t.Run("Collect before Configure is refused", s.unconfigured)
+	t.Run("jobs fit the declared attributes", s.fits)
+	t.Run("what was acknowledged is not sent again", s.repeatsNothing)
+	t.Run("a crash between batch and acknowledgement loses nothing", s.losesNothing)
+	t.Run("at most one batch is sent beyond the acknowledged", s.waits)
+	t.Run("a closed stream ends Collect", s.closes)
+	if !o.NoRewind {
+		t.Run("a rewind sends again", s.rewinds)
+	}
+	if !o.NoWindow {
+		t.Run("a window sends again and has no checkpoint", s.window)
+		t.Run("an empty window has no ended jobs", s.emptyWindow)
+	}
+}
+
+type suite struct{ o Options }
+
+// start starts a fresh source.
+func (s *suite) start(t *testing.T) bursarv1.SourcePluginClient {
+	t.Helper()
+	if s.o.Binary == "" {
+		return Serve(t, s.o.Source)
+	}
+	p, err := host.Launch(t.Context(), host.Spec{
+		Kind: "source", Type: s.o.Type, Path: s.o.Binary, Env: s.o.Env, Dev: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p.Source()
+}
+
+func (s *suite) describe(t *testing.T, c bursarv1.SourcePluginClient) *bursarv1.DescribeResponse {
+	t.Helper()
+	d, err := c.Describe(t.Context(), &bursarv1.DescribeRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// daemon starts a fresh source and configures it.
+func (s *suite) daemon(t *testing.T) *Daemon {
+	t.Helper()
+	c := s.start(t)
+	r, err := c.Configure(t.Context(), &bursarv1.ConfigureRequest{
+		Label: "test", Agent: "agent", Config: s.o.Config, DataDir: t.TempDir(),
+	})
+	if err != nil || len(r.GetDiagnostics()) > 0 {
+		t.Fatalf("configure: %v %v", err, r.GetDiagnostics())
+	}
+	d := &Daemon{Client: c}
+	if s.describe(t, c).GetPush() {
+		d.Quiet = s.o.Quiet
+		if d.Quiet == 0 {
+			d.Quiet = 500 * time.Millisecond
+		}
+	}
+	return d
+}
+
+func (s *suite) collect(t *testing.T, d *Daemon, start sdk.Start) *Collected {
+	t.Helper()
+	got, err := d.Collect(t.Context(), start)
+	if err != nil {
+		t.Fatalf("collect: %v", err)
+	}
+	return got
+}
+
+// ended returns the names of the runs that ended, each once.
+func ended(jobs []*bursarv1.Job) map[string]bool {
+	out := map[string]bool{}
+	for _, j := range jobs {
+		if j.GetEnded() {
+			out[j.GetRun()] = true
+		}
+	}
+	return out
+}
+
+// missing lists what b lacks of a.
+func missing(a, b map[string]bool) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(a)) {
+		if !b[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (s *suite) description(t *testing.T) {
+	d := s.describe(t, s.start(t))
+	typ := s.o.Type
+	if typ == "" {
+		typ = d.GetType()
+	}
+	if err := host.CheckDescription(typ, d); err != nil {
+		t.Error(err)
+	}
+	if typ == "" || d.GetVersion() == "" || len(d.GetAttributes()) == 0 {
+		t.Errorf("type %q, version %q, %d attributes", d.GetType(), d.GetVersion(), len(d.GetAttributes()))
+	}
+	for _, a := range d.GetAttributes() {
+		if a.GetDoc() == "" {
+			t.Errorf("the attribute %s has no explanation", a.GetName())
+		}
+	}
+	if s.o.CheckMapping != nil {
+		if err := s.o.CheckMapping(d); err != nil {
+			t.Errorf("default mapping: %v", err)
+		}
+	}
+}
+
+func (s *suite) steady(t *testing.T) {
+	d := s.daemon(t)
+	after, fresh := s.describe(t, d.Client), s.describe(t, s.start(t))
+	if after.String() != fresh.String() {
+		t.Errorf("before Configure: %v\nafter: %v", fresh, after)
+	}
+}
+
+func (s *suite) unknown(t *testing.T) {
+	const name = "no_such_attribute_at_all"
+	children := append(slices.Clone(s.o.Config.GetChildren()), Attr(name, "x"))
+	config := Block(s.o.Config.GetName(), children...)
+	r, err := s.start(t).Configure(t.Context(), &bursarv1.ConfigureRequest{Label: "test", Config: config, DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := children[len(children)-1].GetRange()
+	for _, d := range r.GetDiagnostics() {
+		if d.GetSeverity() == bursarv1.Diagnostic_SEVERITY_ERROR && strings.Contains(d.GetSummary()+d.GetDetail(), name) {
+			if d.GetSubject().GetFile() != want.GetFile() || d.GetSubject().GetStartLine() != want.GetStartLine() {
+				t.Errorf("its place is %v, not %v", d.GetSubject(), want)
+			}
+			return
+		}
+	}
+	t.Errorf("diagnostics: %v", r.GetDiagnostics())
+}
+
+func (s *suite) unconfigured(t *testing.T) {
+	_, err := (&Daemon{Client: s.start(t)}).Collect(t.Context(), sdk.Start{})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func (s *suite) fits(t *testing.T) {
+	d := s.daemon(t)
+	attributes := s.describe(t, d.Client).GetAttributes()
+	got := s.collect(t, d, sdk.Start{})
+	if n := len(ended(got.Jobs())); n < 2 {
+		t.Fatalf("the configuration must yield at least two ended jobs, it gave %d", n)
+	}
+	for _, j := range got.Jobs() {
+		if j.GetRun() == "" || len(j.GetValues()) != len(attributes) {
+			t.Fatalf("run %q has %d values for %d attributes", j.GetRun(), len(j.GetValues()), len(attributes))
+		}
+		for i, v := range j.GetValues() {
+			if !fits(v, attributes[i].GetType()) {
+				t.Errorf("run %q: %s is %v, not %v", j.GetRun(), attributes[i].GetName(), v, attributes[i].GetType())
+			}
+		}
+	}
+}
+
+func fits(v *bursarv1.Value, typ bursarv1.Type) bool {
+	switch v.GetKind().(type) {
+	case nil:
+		return true
+	case *bursarv1.Value_StringValue, *bursarv1.Value_BytesValue:
+		return typ == bursarv1.Type_TYPE_STRING
+	case *bursarv1.Value_IntValue:
+		return typ == bursarv1.Type_TYPE_INT || typ == bursarv1.Type_TYPE_TIME || typ == bursarv1.Type_TYPE_FLOAT
+	case *bursarv1.Value_FloatValue:
+		return typ == bursarv1.Type_TYPE_FLOAT
+	case *bursarv1.Value_BoolValue:
+		return typ == bursarv1.Type_TYPE_BOOL
+	case *bursarv1.Value_ListValue:
+		return typ == bursarv1.Type_TYPE_LIST
+	case *bursarv1.Value_MapValue:
+		return typ == bursarv1.Type_TYPE_MAP
+	}
+	return false
+}
+
+func (s *suite) repeatsNothing(t *testing.T) {
+	d := s.daemon(t)
+	first := ended(s.collect(t, d, sdk.Start{}).Jobs())
+	for name, d := range map[string]*Daemon{
+		"the same process": d,
+		"a new process":    {Client: s.daemon(t).Client, Checkpoint: d.Checkpoint, Quiet: d.Quiet},
+	} {
+		again := ended(s.collect(t, d, sdk.Start{}).Jobs())
+		var twice []string
+		for run := range again {
+			if first[run] {
+				twice = append(twice, run)
+			}
+		}
+		if len(twice) > max(1, len(first)/10) { // the last few may share their time with the checkpoint
+			t.Errorf("%s sends %d of %d ended runs again", name, len(twice), len(first))
+		}
+	}
+}
+
+// losesNothing cuts after every number of batches, and goes on with a new
+// process from the last checkpoint.
+func (s *suite) losesNothing(t *testing.T) {
+	all := ended(s.collect(t, s.daemon(t), sdk.Start{}).Jobs())
+	for limit := 1; limit <= 5; limit++ {
+		d := s.daemon(t)
+		d.Limit = limit
+		got := s.collect(t, d, sdk.Start{})
+		safe := ended(got.Jobs())
+		next := s.daemon(t)
+		next.Checkpoint = d.Checkpoint
+		maps.Copy(safe, ended(s.collect(t, next, sdk.Start{}).Jobs()))
+		if lost := missing(all, safe); len(lost) > 0 {
+			t.Errorf("cut after %d acknowledged batches, %d runs are lost: %.10v", limit, len(lost), lost)
+		}
+		if got.Cut == nil {
+			return // there are no more batches
+		}
+	}
+}
+
+// waits never acknowledges.
+func (s *suite) waits(t *testing.T) {
+	d := s.daemon(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	stream, err := d.Client.Collect(ctx)
+	if err == nil {
+		err = stream.Send(d.message(sdk.Start{}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches := make(chan *bursarv1.CollectResponse)
+	go func() {
+		defer close(batches)
+		for {
+			b, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			batches <- b
+		}
+	}()
+	n := 0
+	for range batches {
+		if n++; n == 1 {
+			time.AfterFunc(200*time.Millisecond, cancel)
+		}
+	}
+	if n > 2 {
+		t.Errorf("%d batches without an acknowledgement", n)
+	}
+}
+
+// closes ends a Collect in its middle; the source must then be free for another.
+func (s *suite) closes(t *testing.T) {
+	d := s.daemon(t)
+	d.Limit = 1
+	s.collect(t, d, sdk.Start{})
+	d.Limit = 0
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := d.Collect(ctx, sdk.Start{}); err != nil {
+		t.Errorf("the next Collect: %v", err)
+	}
+}
+
+func (s *suite) rewinds(t *testing.T) {
+	d := s.daemon(t)
+	all := ended(s.collect(t, d, sdk.Start{}).Jobs())
+	again := ended(s.collect(t, d, sdk.Start{Rewind: longAgo}).Jobs())
+	if lost := missing(all, again); len(lost) > 0 {
+		t.Errorf("a rewind over everything lacks %d of %d runs: %.10v", len(lost), len(all), lost)
+	}
+}
+
+func (s *suite) window(t *testing.T) {
+	d := s.daemon(t)
+	all := ended(s.collect(t, d, sdk.Start{}).Jobs())
+	w := &sdk.Window{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour)}
+	again := ended(s.collect(t, d, sdk.Start{Window: w}).Jobs())
+	if lost := missing(all, again); len(lost) > 0 {
+		t.Errorf("a window over everything lacks %d of %d runs: %.10v", len(lost), len(all), lost)
+	}
+}
+
+func (s *suite) emptyWindow(t *testing.T) {
+	d := s.daemon(t)
+	w := &sdk.Window{From: time.Unix(0, 0), To: time.Unix(1, 0)}
+	if jobs := ended(s.collect(t, d, sdk.Start{Window: w}).Jobs()); len(jobs) > 0 {
+		t.Errorf("%d ended runs in the first second of 1970", len(jobs))
+	}
+}
