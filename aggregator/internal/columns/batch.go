@@ -2,9 +2,8 @@ package columns
 
 import "github.com/bursar-accounting/bursar/proto/record"
 
-// Batch is a parsed batch. It is read only. [Batch.Row] and what else builds
-// entries keeps what it built for the next call, so one goroutine at a time
-// may use it.
+// Batch is a parsed batch. It belongs to one goroutine: what its methods put
+// together they keep for the next call.
 type Batch struct {
 	v     view
 	tabs  tables

@@ -30,16 +30,20 @@ type Builder struct {
 	keys   map[string]uint32
 	values []map[string]uint32 // by key: pairs
 	empty  map[uint32]uint32   // by key: the pair without a value
-	memo   []keyMemo           // by position in a meta: the key met last
+	memo   []memo              // by position in a meta: what was met last
 	origin map[originKey]uint32
 	end    map[endKey]uint32
 	other  [numTables]map[string]uint32
 	buf    []byte
 }
 
-type keyMemo struct {
-	key string
-	id  uint32
+// memo is the key and the first value that the last meta had at a position:
+// nearly always the next has the same key there, and often the same value.
+type memo struct {
+	key   string
+	id    uint32
+	value string
+	pair  uint32
 }
 
 type originKey struct {
@@ -82,6 +86,7 @@ func (b *Builder) Reset() {
 		clear(m)
 	}
 	clear(b.empty)
+	clear(b.memo)
 	b.memo = b.memo[:0]
 	clear(b.origin)
 	clear(b.end)
@@ -206,28 +211,32 @@ func (b *Builder) enter(t Table, data string) uint32 {
 func (b *Builder) set(m record.Meta) uint32 {
 	b.buf = appendBool(b.buf[:0], m != nil)
 	for i := range m {
-		e := &m[i]
-		key := b.keyAt(i, e.Key)
+		e, last := &m[i], b.at(i, m[i].Key)
 		if len(e.Values) == 0 {
-			b.buf = appendItem(b.buf, b.emptyPair(key), false)
+			b.buf = appendItem(b.buf, b.emptyPair(last.id), false)
+			continue
 		}
-		for j, v := range e.Values {
-			b.buf = appendItem(b.buf, b.pair(key, v), j > 0)
+		if last.pair == 0 || last.value != e.Values[0] {
+			last.value, last.pair = e.Values[0], b.pair(last.id, e.Values[0])
+		}
+		b.buf = appendItem(b.buf, last.pair, false)
+		for _, v := range e.Values[1:] {
+			b.buf = appendItem(b.buf, b.pair(last.id, v), true)
 		}
 	}
 	return b.intern(TableSet, b.buf)
 }
 
-// keyAt is key for one that is likely the same as the last at its position.
-func (b *Builder) keyAt(i int, key string) uint32 {
+// at returns the memo of a position, made anew when the key is another.
+func (b *Builder) at(i int, key string) *memo {
 	for len(b.memo) <= i {
-		b.memo = append(b.memo, keyMemo{})
+		b.memo = append(b.memo, memo{})
 	}
 	m := &b.memo[i]
 	if m.id == 0 || m.key != key {
-		*m = keyMemo{key, b.key(key)}
+		*m = memo{key: key, id: b.key(key)}
 	}
-	return m.id
+	return m
 }
 
 func (b *Builder) key(key string) uint32 {

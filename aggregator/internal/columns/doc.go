@@ -53,6 +53,6 @@
 // wraps [ErrCorrupt], or [ErrFormat] when a newer release wrote them.
 //
 // One goroutine at a time may change a [Dict]; any number may read it, and blocks
-// against it, at the same time. A [Batch] is read only and may be shared; a
-// [Block] decodes lazily and belongs to one goroutine.
+// against it, at the same time. A [Batch] and a [Block] decode lazily and belong
+// to one goroutine each.
 package columns

@@ -1,6 +1,8 @@
 package columns
 
 import (
+	"unsafe"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -17,6 +19,9 @@ type view struct {
 	ranks  []uint32
 
 	textAt, hexAt, extraAt []uint32 // where each row begins, and the end
+
+	ids   []byte             // memory of the ids that rows are given
+	parts []record.Component // and of their components
 
 	metas     map[uint32]record.Meta
 	templates map[uint32]template
@@ -231,8 +236,38 @@ func (v *view) row(i int) (Row, error) {
 	r.Seq, r.Supersedes = v.at(colSeq, i), v.at(colSupersedes, i)
 	r.Received = record.Time(v.at(colReceived, i))
 	r.Changed = r.Received + record.Time(v.at(colChanged, i))
-	r.Record.ID = string(v.appendID(nil, i))
+	r.Record.ID = v.id(i)
 	return r, v.rowEntries(&r, i)
+}
+
+// Rows take their ids and components out of slabs of this many bytes and
+// components, which saves most of the allocations of a sweep.
+const (
+	idSlab   = 1024
+	partSlab = 32
+)
+
+func (v *view) id(i int) string {
+	if cap(v.ids)-len(v.ids) < 64 {
+		v.ids = make([]byte, 0, idSlab)
+	}
+	at := len(v.ids)
+	v.ids = v.appendID(v.ids, i)
+	id := v.ids[at:]
+	return unsafe.String(unsafe.SliceData(id), len(id))
+}
+
+// slab returns n components to be filled in.
+func (v *view) slab(n int) []record.Component {
+	if n > partSlab/2 {
+		return make([]record.Component, n)
+	}
+	if len(v.parts) < n {
+		v.parts = make([]record.Component, partSlab)
+	}
+	out := v.parts[:n:n]
+	v.parts = v.parts[n:]
+	return out
 }
 
 func (v *view) rowTimes(r *Row, i int) {
@@ -286,7 +321,7 @@ func (v *view) components(t template, i int, extra *reader) []record.Component {
 		}
 		return nil
 	}
-	out := make([]record.Component, len(t))
+	out := v.slab(len(t))
 	copy(out, t)
 	for k := range out[:min(len(out), maxAmounts)] {
 		out[k].Amount = int64(v.at(colAmount+k, i))
@@ -381,7 +416,9 @@ func parseMeta(t *tables, data string, extra *reader) (m record.Meta, shared, ok
 	if r.byte() == 0 {
 		return nil, true, r.done()
 	}
-	m, shared = record.Meta{}, true
+	n := items(r)
+	m, shared = make(record.Meta, 0, n), true
+	values, first := make([]string, 0, n), 0
 	for r.left() > 0 {
 		u := r.uvarint()
 		key, value, has, inline, found := readItem(t, u>>1, extra)
@@ -390,13 +427,22 @@ func parseMeta(t *tables, data string, extra *reader) (m record.Meta, shared, ok
 		}
 		shared = shared && !inline
 		if u&1 == 0 || len(m) == 0 {
-			m = append(m, record.MetaEntry{Key: key})
+			m, first = append(m, record.MetaEntry{Key: key}), len(values)
 		}
-		if e := &m[len(m)-1]; has {
-			e.Values = append(e.Values, value)
+		if has {
+			values = append(values, value)
+			m[len(m)-1].Values = values[first:len(values):len(values)]
 		}
 	}
 	return m, shared, !r.bad && !extra.bad
+}
+
+// items counts the items of a set.
+func items(r reader) (n int) {
+	for ; r.left() > 0; n++ {
+		r.uvarint()
+	}
+	return n
 }
 
 // readItem reads one item of a set. A pair of 0 is in the row as a whole, of a
