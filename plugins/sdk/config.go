@@ -10,11 +10,11 @@ import (
 )
 
 // Config is the evaluated config block of a source. Its getters, those of the
-// embedded Block, take the name of an attribute and its default, and remember
+// embedded Body, take the name of an attribute and its default, and remember
 // every problem with the place in the user's file; Err reports them together
 // with the attributes and blocks that nobody asked for.
 type Config struct {
-	*Block
+	*Body
 	Label   string   // of the source block: source "slurm" "<label>"
 	Agent   string   // the agent's name
 	DataDir string   // a folder of the source's own, kept between runs
@@ -39,8 +39,8 @@ type Node struct {
 // NewConfig makes a Config from a tree, for tests of a source's Configure.
 func NewConfig(label string, root Node) *Config {
 	problems := new(Diagnostics)
-	block := &Block{node: &root, problems: problems, asked: map[string]bool{}}
-	return &Config{Block: block, Label: label, Root: root, problems: problems}
+	block := &Body{node: &root, problems: problems, asked: map[string]bool{}}
+	return &Config{Body: block, Label: label, Root: root, problems: problems}
 }
 
 func newConfig(r *bursarv1.ConfigureRequest) *Config {
@@ -73,7 +73,7 @@ func (c *Config) Wants(attribute string) bool {
 // getter asked for, as Diagnostics in the order of the file; nil when there are
 // none. Warnings alone are returned too: the daemon prints them and goes on.
 func (c *Config) Err() error {
-	all := append(slices.Clone(*c.problems), c.Block.unknown()...)
+	all := append(slices.Clone(*c.problems), c.Body.unknown()...)
 	if len(all) == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (c *Config) Err() error {
 }
 
 // unknown reports what nobody asked for, in b and the blocks under it.
-func (b *Block) unknown() Diagnostics {
+func (b *Body) unknown() Diagnostics {
 	var ds Diagnostics
 	for i := range b.node.Children {
 		n := &b.node.Children[i]
@@ -101,7 +101,7 @@ func (b *Block) unknown() Diagnostics {
 	return ds
 }
 
-func (b *Block) stranger(n *Node) Diagnostic {
+func (b *Body) stranger(n *Node) Diagnostic {
 	what := "attribute"
 	if n.IsBlock {
 		what = "block"

@@ -9,17 +9,17 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
-// Block is a block of the configuration. The getters of a nil *Block, which an
+// Body is what stands in a block of the configuration. The getters of a nil *Body, which an
 // absent block is, return the defaults.
-type Block struct {
+type Body struct {
 	node     *Node
-	blocks   []*Block // those that were handed out
+	blocks   []*Body // those that were handed out
 	asked    map[string]bool
 	problems *Diagnostics
 }
 
 // Labels returns the labels of the block.
-func (b *Block) Labels() []string {
+func (b *Body) Labels() []string {
 	if b == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (b *Block) Labels() []string {
 }
 
 // Range returns where the block is written.
-func (b *Block) Range() Range {
+func (b *Body) Range() Range {
 	if b == nil {
 		return Range{}
 	}
@@ -35,7 +35,7 @@ func (b *Block) Range() Range {
 }
 
 // Require reports each of the attributes that is absent or null, at the block.
-func (b *Block) Require(names ...string) {
+func (b *Body) Require(names ...string) {
 	for _, name := range names {
 		if b != nil && b.attribute(name) == nil {
 			b.add(Diagnostic{Summary: "missing attribute", Detail: fmt.Sprintf("%q must be set", name), Subject: b.node.Range})
@@ -44,11 +44,11 @@ func (b *Block) Require(names ...string) {
 }
 
 // Has reports whether the attribute is there and not null.
-func (b *Block) Has(name string) bool { return b.attribute(name) != nil }
+func (b *Body) Has(name string) bool { return b.attribute(name) != nil }
 
 // RangeOf returns where the attribute is written, and the block's range when it
 // is not.
-func (b *Block) RangeOf(name string) Range {
+func (b *Body) RangeOf(name string) Range {
 	if n := b.attribute(name); n != nil {
 		return n.Range
 	}
@@ -56,12 +56,12 @@ func (b *Block) RangeOf(name string) Range {
 }
 
 // Errorf reports a problem with the attribute's value, at its place.
-func (b *Block) Errorf(name, format string, args ...any) {
+func (b *Body) Errorf(name, format string, args ...any) {
 	b.add(Diagnostic{Summary: "invalid " + name, Detail: fmt.Sprintf(format, args...), Subject: b.RangeOf(name)})
 }
 
 // ElementErrorf reports a problem with the i-th element of a list.
-func (b *Block) ElementErrorf(name string, i int, format string, args ...any) {
+func (b *Body) ElementErrorf(name string, i int, format string, args ...any) {
 	at := b.RangeOf(name)
 	if n := b.attribute(name); n != nil && i < len(n.Elements) {
 		at = n.Elements[i]
@@ -71,12 +71,12 @@ func (b *Block) ElementErrorf(name string, i int, format string, args ...any) {
 
 // Warnf reports something with the attribute's value that is not wrong enough to
 // refuse it.
-func (b *Block) Warnf(name, format string, args ...any) {
+func (b *Body) Warnf(name, format string, args ...any) {
 	b.add(Diagnostic{Warning: true, Summary: name, Detail: fmt.Sprintf(format, args...), Subject: b.RangeOf(name)})
 }
 
 // String returns the attribute's text. A number or a truth value is written out.
-func (b *Block) String(name, def string) string {
+func (b *Body) String(name, def string) string {
 	n := b.attribute(name)
 	if n == nil {
 		return def
@@ -89,10 +89,10 @@ func (b *Block) String(name, def string) string {
 }
 
 // Secret returns the attribute's text in a wrapper that never prints it.
-func (b *Block) Secret(name string) Secret { return Secret{b.String(name, "")} }
+func (b *Body) Secret(name string) Secret { return Secret{b.String(name, "")} }
 
 // Enum returns the attribute's text, which must be one of the allowed ones.
-func (b *Block) Enum(name, def string, allowed ...string) string {
+func (b *Body) Enum(name, def string, allowed ...string) string {
 	s := b.String(name, def)
 	if s == def || slices.Contains(allowed, s) {
 		return s
@@ -106,7 +106,7 @@ func (b *Block) Enum(name, def string, allowed ...string) string {
 }
 
 // Strings returns the attribute's list of texts. One text alone is a list of one.
-func (b *Block) Strings(name string, def []string) []string {
+func (b *Body) Strings(name string, def []string) []string {
 	n := b.attribute(name)
 	if n == nil {
 		return def
@@ -131,7 +131,7 @@ func (b *Block) Strings(name string, def []string) []string {
 }
 
 // StringMap returns the attribute's texts by name.
-func (b *Block) StringMap(name string, def map[string]string) map[string]string {
+func (b *Body) StringMap(name string, def map[string]string) map[string]string {
 	n := b.attribute(name)
 	if n == nil {
 		return def
@@ -153,7 +153,7 @@ func (b *Block) StringMap(name string, def map[string]string) map[string]string 
 }
 
 // Bool returns the attribute's truth value.
-func (b *Block) Bool(name string, def bool) bool {
+func (b *Body) Bool(name string, def bool) bool {
 	n := b.attribute(name)
 	switch {
 	case n == nil:
@@ -168,7 +168,7 @@ func (b *Block) Bool(name string, def bool) bool {
 }
 
 // Int returns the attribute's integer.
-func (b *Block) Int(name string, def int64) int64 {
+func (b *Body) Int(name string, def int64) int64 {
 	n := b.attribute(name)
 	switch {
 	case n == nil:
@@ -183,7 +183,7 @@ func (b *Block) Int(name string, def int64) int64 {
 }
 
 // Float returns the attribute's number.
-func (b *Block) Float(name string, def float64) float64 {
+func (b *Body) Float(name string, def float64) float64 {
 	n := b.attribute(name)
 	switch {
 	case n == nil:
@@ -196,19 +196,19 @@ func (b *Block) Float(name string, def float64) float64 {
 }
 
 // Duration returns the attribute's duration, for example "90s", "1h30m" or "30d".
-func (b *Block) Duration(name string, def time.Duration) time.Duration {
+func (b *Body) Duration(name string, def time.Duration) time.Duration {
 	return parsed(b, name, def, hcl.ParseDuration)
 }
 
 // Size returns the attribute's number of bytes, for example "64MiB".
-func (b *Block) Size(name string, def int64) int64 { return parsed(b, name, def, hcl.ParseSize) }
+func (b *Body) Size(name string, def int64) int64 { return parsed(b, name, def, hcl.ParseSize) }
 
 // Time returns the attribute's time in UTC: RFC 3339, or a date alone, which is
 // its first moment in UTC.
-func (b *Block) Time(name string, def time.Time) time.Time { return parsed(b, name, def, parseTime) }
+func (b *Body) Time(name string, def time.Time) time.Time { return parsed(b, name, def, parseTime) }
 
 // Value returns the attribute's value as it is; Null when it is absent.
-func (b *Block) Value(name string) Value {
+func (b *Body) Value(name string) Value {
 	if n := b.attribute(name); n != nil {
 		return n.Value
 	}
@@ -217,7 +217,7 @@ func (b *Block) Value(name string) Value {
 
 // Block returns the block of that name, and nil when there is none. A second one
 // is reported.
-func (b *Block) Block(name string) *Block {
+func (b *Body) Block(name string) *Body {
 	all := b.Blocks(name)
 	if len(all) == 0 {
 		return nil
@@ -229,13 +229,13 @@ func (b *Block) Block(name string) *Block {
 }
 
 // Blocks returns all blocks of that name, in the order of the file.
-func (b *Block) Blocks(name string) []*Block {
+func (b *Body) Blocks(name string) []*Body {
 	if b == nil {
 		return nil
 	}
 	again := b.asked[key(name, true)]
 	b.asked[key(name, true)] = true
-	var out []*Block
+	var out []*Body
 	if again {
 		for _, sub := range b.blocks {
 			if sub.node.Name == name {
@@ -246,7 +246,7 @@ func (b *Block) Blocks(name string) []*Block {
 	}
 	for i := range b.node.Children {
 		if n := &b.node.Children[i]; n.IsBlock && n.Name == name {
-			out = append(out, &Block{node: n, asked: map[string]bool{}, problems: b.problems})
+			out = append(out, &Body{node: n, asked: map[string]bool{}, problems: b.problems})
 		}
 	}
 	b.blocks = append(b.blocks, out...)
@@ -254,7 +254,7 @@ func (b *Block) Blocks(name string) []*Block {
 }
 
 // attribute finds an attribute that is not null and notes that it is known.
-func (b *Block) attribute(name string) *Node {
+func (b *Body) attribute(name string) *Node {
 	if b == nil {
 		return nil
 	}
@@ -267,18 +267,18 @@ func (b *Block) attribute(name string) *Node {
 	return nil
 }
 
-func (b *Block) add(d Diagnostic) {
+func (b *Body) add(d Diagnostic) {
 	if b != nil && !slices.Contains(*b.problems, d) {
 		*b.problems = append(*b.problems, d)
 	}
 }
 
-func (b *Block) wrong(name, want string) {
+func (b *Body) wrong(name, want string) {
 	b.Errorf(name, "expected %s, found %s", want, kindOf(b.Value(name)))
 }
 
 // parsed reads an attribute that is written as text with a parser of its own.
-func parsed[T any](b *Block, name string, def T, parse func(string) (T, error)) T {
+func parsed[T any](b *Body, name string, def T, parse func(string) (T, error)) T {
 	n := b.attribute(name)
 	if n == nil {
 		return def

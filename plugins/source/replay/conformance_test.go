@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+func TestFileConforms(t *testing.T) {
+	l := newLog(t)
+	for i := range 20 {
+		l.append(lineOf(strings.Repeat("x", i+1), i) + "garbage\n")
+	}
+	plugintest.Run(t, plugintest.Options{
+		Source: func() sdk.Source { return newSource(time.Now) },
+		Config: plugintest.Block("config", plugintest.Attr("path", l.path), plugintest.Attr("batch", 6)),
+	})
+}
+
+func TestRecordedClusterConforms(t *testing.T) {
+	plugintest.Run(t, plugintest.Options{
+		Source: func() sdk.Source { return newSource(func() time.Time { return noon }) },
+		Config: plugintest.Block("config", plugintest.Attr("recorded", true), plugintest.Attr("jobs", 5000)),
+	})
+}
+
+func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
+	cases := []struct {
+		name, want string
+		attributes map[string]any
+	}{
+		{"no path", `"path" must be set`, nil},
+		{"relative", "is not absolute", map[string]any{"path": "jobs"}},
+		{"batch", "not from 1 to 10000", map[string]any{"path": "/x", "batch": 0}},
+		{"speed of a file", "set recorded = true", map[string]any{"path": "/x", "speed": 2}},
+		{"path of the cluster", "has no file", map[string]any{"recorded": true, "path": "/x"}},
+		{"speed", "not from 0.01", map[string]any{"recorded": true, "speed": 1e9}},
+		{"history", "less than an hour", map[string]any{"recorded": true, "history": "1m"}},
+		{"slip", `did you mean "recorded"?`, map[string]any{"path": "/x", "recoded": true}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := sdk.Node{Name: "config", IsBlock: true}
+			for name, v := range c.attributes {
+				root.Children = append(root.Children, sdk.Node{Name: name, Value: valueOf(v)})
+			}
+			err := newSource(time.Now).Configure(t.Context(), sdk.NewConfig("test", root))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v does not say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func valueOf(v any) sdk.Value {
+	switch v := v.(type) {
+	case string:
+		return sdk.String(v)
+	case int:
+		return sdk.Int(int64(v))
+	case float64:
+		return sdk.Float(v)
+	case bool:
+		return sdk.Bool(v)
+	}
+	return sdk.Null()
+}
