@@ -128,6 +128,26 @@ func TestMergePromises(t *testing.T) {
 	}
 }
 
+func TestEqualVersionsAreSettledByTheGreaterDigest(t *testing.T) {
+	for cores := range int64(8) { // whichever digest is the greater
+		a, b := run(0, Hour, cores), run(0, Hour, cores+1)
+		greater, lesser := a, b
+		if a.Digest().Compare(b.Digest()) < 0 {
+			greater, lesser = b, a
+		}
+		for _, c := range []struct {
+			name string
+			o, p Origin
+			want *Record
+		}{{"of one source", nemo, nemo, greater}, {"of two sources", nemo, twin, greater}, {"of pushes, the lesser", Pushed, Pushed, lesser}} {
+			e := merged([]Write{put(c.o, RankScheduler, 1, a), put(c.p, RankScheduler, 1, b)})
+			if diff := cmp.Diff(c.want, e.Shown()); diff != "" {
+				t.Errorf("%s: %s", c.name, diff)
+			}
+		}
+	}
+}
+
 func TestUndeleteLetsTheNextPullIn(t *testing.T) {
 	e := merged([]Write{put(nemo, RankScheduler, 1, run(0, Hour, 8)), {ID: "run", Op: OpDelete}})
 	if len(e.Holdings) > 0 {
