@@ -52,6 +52,9 @@ type Loop struct {
 	Commit  Committer
 	Log     *slog.Logger
 	Metrics *Metrics
+	// Backoff is the pause after the first failure; it doubles up to fifteen
+	// seconds. Zero: 200 ms.
+	Backoff time.Duration
 
 	mu     sync.Mutex
 	status Status
@@ -82,6 +85,10 @@ func (l *Loop) set(change func(*Status)) {
 // Run pulls until ctx ends. Failures are logged, shown by [Loop.Status] and tried
 // again with backoff.
 func (l *Loop) Run(ctx context.Context) error {
+	least := l.Backoff
+	if least == 0 {
+		least = minBackoff
+	}
 	backoff := time.Duration(0)
 	for ctx.Err() == nil {
 		err := l.follow(ctx)
@@ -91,9 +98,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		backoff = min(max(2*backoff, minBackoff), maxBackoff)
+		backoff = min(max(2*backoff, least), maxBackoff)
 		if l.Status().Connected {
-			backoff = minBackoff
+			backoff = least
 		}
 		l.failed(err, backoff)
 		pause(ctx, backoff)
@@ -131,6 +138,7 @@ func (l *Loop) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cursor of %s: %w", l.Name, err)
 	}
+	l.remind(ctx, cursor)
 	pipe := newPipe(ctx, l)
 	defer pipe.close(cancel)
 	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
@@ -149,6 +157,18 @@ func (l *Loop) follow(ctx context.Context) error {
 			return errors.Join(pipe.failure(), err)
 		}
 		pipe.acknowledge()
+	}
+}
+
+// remind acknowledges what is committed already: the last acknowledgement may not
+// have arrived. If it fails, so does the pull that follows, or the agent has to
+// be resumed.
+func (l *Loop) remind(ctx context.Context, c store.Cursor) {
+	if c.Seq == 0 {
+		return
+	}
+	if err := l.ack(ctx, c); err != nil {
+		l.Log.Debug("the stored cursor was not acknowledged", "agent", l.Name, "error", err)
 	}
 }
 

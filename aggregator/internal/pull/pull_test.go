@@ -1,0 +1,313 @@
+package pull_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// agent is a buffer in memory that answers as an agent does. It fails at random
+// when told so, before or after it has done what it was asked.
+type agent struct {
+	bursarv1.AgentClient
+
+	mu      sync.Mutex
+	epoch   byte
+	chunks  [][]byte
+	last    uint64
+	digest  frame.Digest
+	grown   chan struct{}
+	acked   uint64
+	resumed []*bursarv1.ResumeRequest
+	chance  *rand.Rand // nil: never fails
+}
+
+func newAgent(epoch byte) *agent { return &agent{epoch: epoch, grown: make(chan struct{})} }
+
+// add appends one chunk with these frames.
+func (a *agent) add(t *testing.T, frames ...*wire.Frame) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := frame.NewBuilder(a.last+1, a.digest)
+	for _, f := range frames {
+		if err := b.Append(wire.AppendFrame(nil, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.last, a.digest = b.Last(), b.After()
+	a.chunks = append(a.chunks, b.Finish())
+	close(a.grown)
+	a.grown = make(chan struct{})
+}
+
+func (a *agent) id() []byte { return append(make([]byte, 15), a.epoch) }
+
+var errChance = errors.New("the network fails")
+
+func (a *agent) fails() bool { return a.chance != nil && a.chance.IntN(4) == 0 }
+
+func (a *agent) Pull(ctx context.Context, req *bursarv1.PullRequest, _ ...grpc.CallOption) (*bursarv1.PullResponse, error) {
+	for {
+		a.mu.Lock()
+		if a.fails() {
+			a.mu.Unlock()
+			return nil, errChance
+		}
+		if string(req.GetEpoch()) != string(a.id()) {
+			defer a.mu.Unlock()
+			return &bursarv1.PullResponse{Epoch: a.id(), Resume: true, Reason: "another epoch"}, nil
+		}
+		for _, raw := range a.chunks {
+			c, err := frame.Parse(raw)
+			if err != nil {
+				a.mu.Unlock()
+				return nil, err
+			}
+			if c.Last() <= req.GetAfter() {
+				continue
+			}
+			part, err := c.Slice(req.GetAfter())
+			a.mu.Unlock()
+			return &bursarv1.PullResponse{Epoch: a.id(), Chunks: [][]byte{part}, Last: c.Last(), Digest: c.After[:], Behind: a.last - c.Last()}, err
+		}
+		grown := a.grown
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-grown:
+		}
+	}
+}
+
+func (a *agent) Ack(_ context.Context, req *bursarv1.AckRequest, _ ...grpc.CallOption) (*bursarv1.AckResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if string(req.GetEpoch()) != string(a.id()) || req.GetThrough() > a.last {
+		return nil, errors.New("no such position")
+	}
+	a.acked = max(a.acked, req.GetThrough())
+	if a.fails() {
+		return nil, errChance
+	}
+	return &bursarv1.AckResponse{}, nil
+}
+
+func (a *agent) Resume(_ context.Context, req *bursarv1.ResumeRequest, _ ...grpc.CallOption) (*bursarv1.ResumeResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.resumed = append(a.resumed, req)
+	if a.fails() {
+		return nil, errChance
+	}
+	return &bursarv1.ResumeResponse{Epoch: a.id(), After: 0, Digest: make([]byte, 16)}, nil
+}
+
+// log applies commands to a store, as the cluster does. It fails at random when
+// told so, before or after it has applied.
+type log struct {
+	store  *store.Store
+	mu     sync.Mutex
+	index  uint64
+	chance *rand.Rand
+}
+
+type done struct {
+	result store.IngestResult
+	err    error
+}
+
+func (d done) Wait(context.Context) (store.IngestResult, error) { return d.result, d.err }
+
+func (l *log) Submit(_ context.Context, c *store.IngestCommand) (pull.Pending, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.chance != nil && l.chance.IntN(6) == 0 {
+		return nil, errors.New("not the leader")
+	}
+	l.index++
+	result, err := l.store.Apply(l.index, 1, store.Encode(c))
+	if l.chance != nil && l.chance.IntN(6) == 0 {
+		return done{err: errors.New("the outcome is not known")}, nil
+	}
+	ingest, _ := result.(store.IngestResult)
+	return done{ingest, err}, nil
+}
+
+func (l *log) Cursor(name string) (store.Cursor, error) {
+	v, err := l.store.View()
+	if err != nil {
+		return store.Cursor{}, err
+	}
+	defer v.Close()
+	return v.Cursor(name)
+}
+
+func newLog(t *testing.T) *log {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return &log{store: s}
+}
+
+func (l *log) count(t *testing.T) uint64 {
+	t.Helper()
+	v, err := l.store.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	return v.Count()
+}
+
+// follow pulls until the agent's frames are all acknowledged.
+func follow(t *testing.T, a *agent, l *log) {
+	t.Helper()
+	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Run(ctx) }()
+	for {
+		a.mu.Lock()
+		all := a.acked == a.last
+		a.mu.Unlock()
+		if all {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rec(i int) *wire.Frame {
+	return &wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Rank: record.RankScheduler, Kind: wire.KindRecord,
+		Version: record.Version{Ended: true, Observed: int64(i + 1)},
+		Record:  record.Record{ID: fmt.Sprint("r", i), Meta: record.Meta{}, Start: 1, Stop: record.Second, Submit: record.None}}
+}
+
+func TestEveryFrameOfAnAgentIsCommittedAndThenAcknowledged(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	for i := range 20 {
+		a.add(t, rec(2*i), rec(2*i+1), &wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Kind: wire.KindCheckpoint, Checkpoint: []byte{byte(i)}})
+	}
+	a.add(t, &wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Rank: record.RankScheduler, Kind: wire.KindWithdraw, ID: "r3", Version: record.Version{Ended: true, Observed: 99}},
+		&wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Kind: wire.KindQuarantine, Quarantine: wire.Quarantine{ID: "q", Reason: "mapping"}},
+		&wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Kind: wire.KindWatermark, Watermark: 77})
+	follow(t, a, l)
+	if n := l.count(t); n != 39 {
+		t.Errorf("%d records, want 39", n)
+	}
+	c, err := l.Cursor("head1")
+	if err != nil || c.Seq != a.last || len(c.Checkpoints) != 1 || c.Checkpoints[0].State[0] != 19 || c.Watermarks[0].CompleteTo != 77 {
+		t.Errorf("cursor %+v, %v", c, err)
+	}
+}
+
+func TestABatchLargerThanAnEntryIsCut(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	var frames []*wire.Frame
+	for i := range 9000 {
+		frames = append(frames, rec(i))
+	}
+	for len(frames) > 0 {
+		n := min(1500, len(frames))
+		a.add(t, frames[:n]...)
+		frames = frames[n:]
+	}
+	follow(t, a, l)
+	if n := l.count(t); n != 9000 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestNothingIsLostOrDoubledWhateverFails(t *testing.T) {
+	for seed := range uint64(8) {
+		a, l := newAgent(1), newLog(t)
+		a.chance, l.chance = rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+		for i := range 30 {
+			a.add(t, rec(i))
+		}
+		follow(t, a, l)
+		if n := l.count(t); n != 30 {
+			t.Errorf("seed %d: %d records, want 30", seed, n)
+		}
+		v, err := l.store.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts, err := v.Counters()
+		if err != nil || len(counts) != 1 || counts[0].Counts.Pulled != 30 || !counts[0].Counts.Conserved() {
+			t.Errorf("seed %d: %+v, %v", seed, counts, err)
+		}
+		v.Close()
+	}
+}
+
+func TestANewBufferOfAnAgentIsToldWhatTheClusterHas(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	a.add(t, rec(1), rec(2), &wire.Frame{SourceType: "slurm", SourceLabel: "nemo", Kind: wire.KindCheckpoint, Checkpoint: []byte("here")})
+	follow(t, a, l)
+	lost := newAgent(2)
+	lost.add(t, rec(2), rec(3))
+	follow(t, lost, l)
+	if len(lost.resumed) == 0 {
+		t.Fatal("the agent was not told")
+	}
+	req := lost.resumed[0]
+	if req.GetObserved() != 3 || req.GetKnownAfter() != 3 || len(req.GetCheckpoints()) != 1 || string(req.GetCheckpoints()[0].GetState()) != "here" {
+		t.Errorf("told %v", req)
+	}
+	if n := l.count(t); n != 3 {
+		t.Errorf("%d records, want 3", n)
+	}
+}
+
+func TestBrokenChunksChangeNothing(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	a.add(t, rec(1))
+	good := a.chunks[0]
+	a.chunks[0] = append([]byte(nil), good...)
+	a.chunks[0][len(good)-1] ^= 1
+	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Run(ctx) }()
+	for loop.Status().Err == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if n := l.count(t); n != 0 || loop.Status().Connected {
+		t.Errorf("%d records from a broken chunk", n)
+	}
+	a.mu.Lock()
+	a.chunks[0] = good
+	a.mu.Unlock()
+	for l.count(t) != 1 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
