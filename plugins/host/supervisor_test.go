@@ -101,6 +101,7 @@ func TestSupervisorKillsWhatHangs(t *testing.T) {
 	}
 	supervised(t, launch, func(t *testing.T, s *Supervisor[*fakePlugin]) {
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if st := s.Status(); !hung.closed || st.State != Running || st.Starts != 2 {
 			t.Errorf("closed %v, status %+v", hung.closed, st)
 		}
@@ -108,22 +109,24 @@ func TestSupervisorKillsWhatHangs(t *testing.T) {
 }
 
 func TestBackoffBeginsAgainAfterAHealthyTime(t *testing.T) {
-	var last *fakePlugin
-	launch := func(int) (*fakePlugin, error) { last = newFake(); return last, nil }
+	launch := func(int) (*fakePlugin, error) { return newFake(), nil }
+	crash := func(t *testing.T, s *Supervisor[*fakePlugin]) {
+		p, err := s.Plugin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.crash()
+		synctest.Wait()
+	}
 	supervised(t, launch, func(t *testing.T, s *Supervisor[*fakePlugin]) {
 		for range 10 {
-			if _, err := s.Plugin(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			last.crash()
-			synctest.Wait()
+			crash(t, s)
 		}
 		if wait := time.Until(s.Status().Next); wait < 20*time.Second {
 			t.Errorf("waits %s after ten crashes", wait)
 		}
 		time.Sleep(3 * time.Minute)
-		last.crash()
-		synctest.Wait()
+		crash(t, s)
 		if wait := time.Until(s.Status().Next); wait > time.Second {
 			t.Errorf("waits %s after a healthy time", wait)
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -27,8 +28,8 @@ type Options struct {
 	// ended, and the same ones whenever it is asked.
 	Config *bursarv1.Node
 
-	// CheckMapping returns why the default mapping is no mapping over the
-	// attributes. Nil: it is not checked.
+	// CheckMapping returns why the default mapping, which is HCL, is no mapping
+	// over the attributes. Nil: that is not checked.
 	CheckMapping func(d *bursarv1.DescribeResponse) error
 
 	// Quiet is how long a push source is listened to after its last batch; half a
@@ -158,6 +159,9 @@ func (s *suite) description(t *testing.T) {
 		if a.GetDoc() == "" {
 			t.Errorf("the attribute %s has no explanation", a.GetName())
 		}
+	}
+	if _, diags := hcl.Parse("mapping of "+d.GetType(), []byte(d.GetMapping())); diags.HasErrors() {
+		t.Errorf("default mapping: %v", diags)
 	}
 	if s.o.CheckMapping != nil {
 		if err := s.o.CheckMapping(d); err != nil {

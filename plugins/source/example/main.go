@@ -23,7 +23,7 @@ func (s *source) Describe() sdk.Description {
 		{Name: "user", Type: sdk.TypeString, Doc: "who ran it"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when it began"},
 		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended"},
-	}, Mapping: "start = job.start\nstop = job.stop\nmeta = { user_id = job.user }\ncomponent \"Cores\" { amount = 1 }\n"}
+	}, Mapping: "id = \"${source.label}-${job.id}\"\nstart = job.start\nstop = job.stop\nmeta = { user_id = job.user }\ncomponent \"Cores\" { amount = 1 }\n"}
 }
 
 func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
