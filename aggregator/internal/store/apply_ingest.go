@@ -117,6 +117,10 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 		t.count(check.source).outcome(record.Added)
 		return nil
 	}
+	if sl.repeats(row) {
+		t.count(check.source).outcome(record.Unchanged)
+		return nil
+	}
 	body := row.Record
 	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body}
 	t.count(check.source).outcome(sl.entry.Merge(w))

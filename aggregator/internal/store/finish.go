@@ -43,6 +43,9 @@ func (t *tx) finishRows() error {
 
 func (t *tx) writeSlots() error {
 	for _, sl := range t.order {
+		if sl.same {
+			continue
+		}
 		if err := t.writeSlot(sl); err != nil {
 			return err
 		}

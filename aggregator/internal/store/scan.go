@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Scan gives the rows of q as they lie, for those who add up columns: block is
@@ -55,64 +56,77 @@ func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) 
 // a second for ten million records; callers keep the answer for as long as [View.Seq]
 // stays the same or their users can wait.
 func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, error) {
-	counts := map[string]uint64{}
-	count := countSets
+	c := &metaCounter{key: key, counts: map[string]uint64{}, sets: map[uint32][]string{}}
+	block := c.block
 	if _, inline := v.memory.dict.InlineKV(key); inline {
-		count = countRows
+		block = c.rows
 	}
-	block := func(b *columns.Block, m columns.Mask) error { return count(b, m, key, counts) }
-	loose := func(row *columns.Row) error {
-		for _, value := range row.Record.Meta.Get(key) {
-			counts[value]++
-		}
+	err := v.Scan(ctx, Query{}, block, func(row *columns.Row) error {
+		c.add(row.Record.Meta, 1)
 		return nil
-	}
-	return counts, v.Scan(ctx, Query{}, block, loose)
+	})
+	return c.counts, err
 }
 
-// countSets counts the rows of each meta set and then looks into it once.
-func countSets(b *columns.Block, m columns.Mask, key string, counts map[string]uint64) error {
+// metaCounter counts values of one key.
+type metaCounter struct {
+	key    string
+	counts map[string]uint64
+	sets   map[uint32][]string // the values in each meta set
+}
+
+func (c *metaCounter) add(m record.Meta, n uint64) {
+	for _, value := range m.Get(c.key) {
+		c.counts[value] += n
+	}
+}
+
+// block counts the rows of each meta set, and looks into a set once for all
+// blocks: sets are the store's.
+func (c *metaCounter) block(b *columns.Block, m columns.Mask) error {
 	sets, err := b.Sets()
 	if err != nil {
 		return err
 	}
-	type group struct{ row, rows int }
-	groups := map[uint32]group{}
+	rows := map[uint32]uint64{}
 	for i := range m.Rows() {
-		if sets[i] == 0 {
-			if err := countRow(b, i, 1, key, counts); err != nil {
+		rows[sets[i]]++
+		if _, ok := c.sets[sets[i]]; !ok || sets[i] == 0 {
+			if err := c.look(b, i, sets[i]); err != nil {
 				return err
 			}
-			continue
 		}
-		g := groups[sets[i]]
-		groups[sets[i]] = group{row: i, rows: g.rows + 1}
 	}
-	for _, g := range groups { // sums: the order does not matter
-		if err := countRow(b, g.row, uint64(g.rows), key, counts); err != nil {
-			return err
+	for set, n := range rows { // sums: the order does not matter
+		for _, value := range c.sets[set] {
+			c.counts[value] += n
 		}
 	}
 	return nil
 }
 
-// countRows counts a key whose values are in the rows themselves.
-func countRows(b *columns.Block, m columns.Mask, key string, counts map[string]uint64) error {
-	for i := range m.Rows() {
-		if err := countRow(b, i, 1, key, counts); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func countRow(b *columns.Block, i int, n uint64, key string, counts map[string]uint64) error {
+// look notes the values of a set; set 0 is none, its rows count by themselves.
+func (c *metaCounter) look(b *columns.Block, i int, set uint32) error {
 	meta, err := b.Meta(i)
 	if err != nil {
 		return err
 	}
-	for _, value := range meta.Get(key) {
-		counts[value] += n
+	if set == 0 {
+		c.add(meta, 1)
+		return nil
+	}
+	c.sets[set] = meta.Get(c.key)
+	return nil
+}
+
+// rows counts a key whose values are in the rows themselves.
+func (c *metaCounter) rows(b *columns.Block, m columns.Mask) error {
+	for i := range m.Rows() {
+		meta, err := b.Meta(i)
+		if err != nil {
+			return err
+		}
+		c.add(meta, 1)
 	}
 	return nil
 }
