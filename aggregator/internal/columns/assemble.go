@@ -1,16 +1,5 @@
 package columns
 
-// copied are the columns that a block takes from a whole batch as they are.
-var copied = func() (yes [numCols]bool) {
-	for _, c := range []int{colFlags, colStop, colRuntime, colWait, colObserved, colStopObserved, colBodyStop} {
-		yes[c] = true
-	}
-	for c := colAmount; c < numCols; c++ {
-		yes[c] = true
-	}
-	return yes
-}()
-
 // encode writes the block after its entries got their numbers.
 func (e *blockEncoder) encode(out *Encoded) {
 	f := frame{}
@@ -37,7 +26,8 @@ func (e *blockEncoder) encode(out *Encoded) {
 	out.Data = f.append(make([]byte, 0, 64<<10), kindBlock)
 }
 
-// copies reports whether column c is copied from the batch.
+// copies reports whether column c is copied from the batch: all but those that
+// refer to the dictionary and those that the store sets.
 func (e *blockEncoder) copies(c int) bool {
 	if e.whole == nil {
 		return false
@@ -45,7 +35,7 @@ func (e *blockEncoder) copies(c int) bool {
 	if c == colTextLen || c >= colNumber && c < colNumber+maxNumbers {
 		return !e.literalIDs
 	}
-	return copied[c]
+	return c >= colFlags && c <= colBodyStop || c >= colAmount
 }
 
 func (e *blockEncoder) header() Header {
@@ -67,7 +57,7 @@ func (e *blockEncoder) column(c int) []uint64 {
 	case colReceived, colChanged, colSupersedes:
 		return e.gather(func(p *piece, i int) uint64 { return p.bookkeeping(c, i) })
 	}
-	if t, ok := tableOf[c]; ok {
+	if t := tableOf(c); t != 0 {
 		return e.gather(func(p *piece, i int) uint64 { return uint64(p.number(c, t, i)) })
 	}
 	return e.plain(c)
@@ -201,7 +191,7 @@ func (p *piece) appendExtra(b []byte, i int) []byte {
 	}
 	b = append(b, s.inline...)
 	for _, c := range []int{colTemplate, colOrigin, colEnd} {
-		if t := tableOf[c]; p.number(c, t, i) == 0 {
+		if t := tableOf(c); p.number(c, t, i) == 0 {
 			b = appendField(b, p.batch.tabs[t][v.at(c, i)-1])
 		}
 	}

@@ -82,17 +82,13 @@ func (b *Batch) accept(t Table, data string) bool {
 	return true
 }
 
-// tableOf is the table that a column refers to.
-var tableOf = map[int]Table{
-	colSet: TableSet, colTemplate: TableTemplate, colOrigin: TableOrigin, colEnd: TableEnd, colID: TableID,
-}
-
 // check reports whether every row can be read.
 func (b *Batch) check() error {
 	if err := b.v.extras(); err != nil {
 		return err
 	}
-	for c, t := range tableOf {
+	for _, c := range entryColumns {
+		t := tableOf(c)
 		for i := range b.v.n {
 			id := b.v.at(c, i)
 			if id > uint64(len(b.tabs[t])) || id == 0 && c != colID {

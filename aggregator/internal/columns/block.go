@@ -139,8 +139,8 @@ func (b *Block) entryColumn(cache *[]uint32, c int) ([]uint32, error) {
 	}
 	ids := make([]uint32, b.v.n)
 	for i, id := range b.v.cols[c] {
-		if id > uint64(len(b.v.tables()[tableOf[c]])) {
-			return nil, corrupt("row %d has entry %d, which table %d does not have", i, id, tableOf[c])
+		if id > uint64(len(b.v.tables()[tableOf(c)])) {
+			return nil, corrupt("row %d has entry %d, which table %d does not have", i, id, tableOf(c))
 		}
 		ids[i] = uint32(id)
 	}

@@ -19,6 +19,7 @@ const MaxBatch = 352 << 10
 type Builder struct {
 	n      int
 	cols   [numCols][]uint64 // nil: all zero; may be shorter than n: then zero
+	used   []int             // columns that are not nil
 	least  [numCols]int64
 	most   [numCols]int64
 	tabs   tables
@@ -70,7 +71,7 @@ func NewBuilder() *Builder {
 
 // Reset empties b and keeps its memory.
 func (b *Builder) Reset() {
-	b.n, b.bytes = 0, 0
+	b.n, b.bytes, b.used = 0, 0, b.used[:0]
 	for i := range b.cols {
 		b.cols[i] = b.cols[i][:0]
 		b.least[i], b.most[i] = 0, 0
@@ -105,9 +106,9 @@ func (b *Builder) Full() bool { return b.n >= MaxRows || b.Size() >= MaxBatch }
 // batch.
 func (b *Builder) Size() int {
 	size := HeaderSize + 8*numParts + b.bytes
-	for c, v := range b.cols {
+	for _, c := range b.used {
 		least, most := b.least[c], b.most[c]
-		if len(v) < b.n {
+		if len(b.cols[c]) < b.n {
 			least, most = min(least, 0), max(most, 0)
 		}
 		if least != most {
@@ -140,7 +141,10 @@ func (b *Builder) put(c int, v uint64) {
 	if v == 0 && len(b.cols[c]) == 0 {
 		return
 	}
-	if len(b.cols[c]) == 0 && b.n == 1 {
+	if len(b.cols[c]) == 0 {
+		b.used = append(b.used, c)
+	}
+	if b.n == 1 {
 		b.least[c], b.most[c] = int64(v), int64(v)
 	}
 	if len(b.cols[c]) < b.n-1 {
@@ -188,108 +192,7 @@ func flagsOf(r *Row) uint64 {
 	return flags
 }
 
-// intern returns the number of an entry that is found by its bytes.
-func (b *Builder) intern(t Table, data []byte) uint32 {
-	if id, ok := b.other[t][string(data)]; ok {
-		return id
-	}
-	s := string(data)
-	id := b.enter(t, s)
-	b.other[t][s] = id
-	return id
-}
-
-// entryOverhead is what an entry costs beside its bytes: its length.
-const entryOverhead = 4
-
-func (b *Builder) enter(t Table, data string) uint32 {
-	b.tabs[t] = append(b.tabs[t], data)
-	b.bytes += len(data) + entryOverhead
-	return uint32(len(b.tabs[t]))
-}
-
-func (b *Builder) set(m record.Meta) uint32 {
-	b.buf = appendBool(b.buf[:0], m != nil)
-	for i := range m {
-		e, last := &m[i], b.at(i, m[i].Key)
-		if len(e.Values) == 0 {
-			b.buf = appendItem(b.buf, b.emptyPair(last.id), false)
-			continue
-		}
-		if last.pair == 0 || last.value != e.Values[0] {
-			last.value, last.pair = e.Values[0], b.pair(last.id, e.Values[0])
-		}
-		b.buf = appendItem(b.buf, last.pair, false)
-		for _, v := range e.Values[1:] {
-			b.buf = appendItem(b.buf, b.pair(last.id, v), true)
-		}
-	}
-	return b.intern(TableSet, b.buf)
-}
-
-// at returns the memo of a position, made anew when the key is another.
-func (b *Builder) at(i int, key string) *memo {
-	for len(b.memo) <= i {
-		b.memo = append(b.memo, memo{})
-	}
-	m := &b.memo[i]
-	if m.id == 0 || m.key != key {
-		*m = memo{key: key, id: b.key(key)}
-	}
-	return m
-}
-
-func (b *Builder) key(key string) uint32 {
-	id, ok := b.keys[key]
-	if !ok {
-		id = b.enter(TableKey, key)
-		b.keys[key] = id
-		if len(b.values) < int(id) {
-			b.values = append(b.values, map[string]uint32{})
-		}
-	}
-	return id
-}
-
-func (b *Builder) pair(key uint32, value string) uint32 {
-	id, ok := b.values[key-1][value]
-	if !ok {
-		id = b.enter(TablePair, string(appendPair(nil, pair{key: key, value: value})))
-		b.values[key-1][value] = id
-	}
-	return id
-}
-
-func (b *Builder) emptyPair(key uint32) uint32 {
-	id, ok := b.empty[key]
-	if !ok {
-		id = b.enter(TablePair, string(appendPair(nil, pair{key: key, kind: pairEmpty})))
-		b.empty[key] = id
-	}
-	return id
-}
-
-func (b *Builder) originOf(r *Row) uint32 {
-	k := originKey{r.Origin, r.Rank}
-	id, ok := b.origin[k]
-	if !ok {
-		id = b.enter(TableOrigin, string(appendOrigin(nil, r.Origin, r.Rank)))
-		b.origin[k] = id
-	}
-	return id
-}
-
-func (b *Builder) endOf(r *record.Record) uint32 {
-	k := endKey{r.State, r.Exit}
-	id, ok := b.end[k]
-	if !ok {
-		id = b.enter(TableEnd, string(appendEnd(nil, r.State, r.Exit)))
-		b.end[k] = id
-	}
-	return id
-}
-
-// maxTemplate is the most bytes of an id template beyond its texts: an id that
+// maxTemplateParts is the most bytes that an id template has beyond its id's: an id that
 // changes between digits and letters more often is kept whole.
 const maxTemplateParts = 16
 
@@ -374,70 +277,6 @@ func summary(n int, cols *[numCols][]uint64) Header {
 	}
 	h.FirstSeq, h.LastSeq = at(colSeq, 0), at(colSeq, n-1)
 	return h
-}
-
-// encoder writes the parts of a frame.
-type encoder struct {
-	codec *codec
-	ranks []uint32
-	buf   []byte
-}
-
-// column encodes a column; nil when it is zero. Numbers in ids are encoded by
-// the groups of their templates.
-func (e *encoder) column(c int, v, ids []uint64) []byte {
-	if len(v) == 0 || highest(v) == 0 {
-		return nil
-	}
-	var group []uint32
-	if c >= colNumber && c < colNumber+maxNumbers && len(ids) > 0 {
-		if e.ranks == nil {
-			e.ranks = rank(ids)
-		}
-		group = e.ranks
-	}
-	e.buf = e.codec.appendNumbers(e.buf[:0], v, group)
-	return append([]byte(nil), e.buf...)
-}
-
-// rank numbers the values of ids in order of appearance.
-func rank(ids []uint64) []uint32 {
-	ranks := make([]uint32, len(ids))
-	seen := map[uint64]uint32{}
-	last, lastRank := ids[0]+1, uint32(0)
-	for i, id := range ids {
-		if id != last {
-			r, ok := seen[id]
-			if !ok {
-				r = uint32(len(seen))
-				seen[id] = r
-			}
-			last, lastRank = id, r
-		}
-		ranks[i] = lastRank
-	}
-	return ranks
-}
-
-// blob encodes bytes with their length; nil when there are none.
-func (e *encoder) blob(data []byte) []byte { return e.bytes(data, true) }
-
-// digits is blob for bytes that are random more often than not.
-func (e *encoder) digits(data []byte) []byte { return e.bytes(data, packable(data)) }
-
-func (e *encoder) bytes(data []byte, try bool) []byte {
-	if len(data) == 0 {
-		return nil
-	}
-	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try)
-}
-
-func (e *encoder) entries(entries []string) []byte {
-	e.buf = e.buf[:0]
-	for _, s := range entries {
-		e.buf = appendField(e.buf, s)
-	}
-	return e.blob(e.buf)
 }
 
 // batch returns the rows as a batch that was not encoded. It shares the memory

@@ -225,7 +225,8 @@ func (p *piece) count() {
 		p.uses[t] = make([]uint64, len(p.batch.tabs[t]))
 		p.entries[t] = make([]ref, len(p.batch.tabs[t]))
 	}
-	for c, t := range tableOf {
+	for _, c := range entryColumns {
+		t := tableOf(c)
 		uses, ids := p.uses[t], p.batch.v.cols[c]
 		if ids == nil {
 			continue

@@ -46,6 +46,26 @@ const (
 	numCols   = colAmount + maxAmounts
 )
 
+// entryColumns are the columns of numbers of dictionary entries.
+var entryColumns = [...]int{colSet, colTemplate, colOrigin, colEnd, colID}
+
+// tableOf is the table that one of the entryColumns refers to; 0 for others.
+func tableOf(c int) Table {
+	switch c {
+	case colSet:
+		return TableSet
+	case colTemplate:
+		return TableTemplate
+	case colOrigin:
+		return TableOrigin
+	case colEnd:
+		return TableEnd
+	case colID:
+		return TableID
+	}
+	return 0
+}
+
 // maxAmounts is how many amounts of a record have columns. Those beyond are in
 // the row's extras.
 const maxAmounts = 32

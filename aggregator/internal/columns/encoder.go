@@ -1,0 +1,67 @@
+package columns
+
+import "encoding/binary"
+
+// encoder writes the parts of a frame.
+type encoder struct {
+	codec *codec
+	ranks []uint32
+	buf   []byte
+}
+
+// column encodes a column; nil when it is zero. Numbers in ids are encoded by
+// the groups of their templates.
+func (e *encoder) column(c int, v, ids []uint64) []byte {
+	if len(v) == 0 || highest(v) == 0 {
+		return nil
+	}
+	var group []uint32
+	if c >= colNumber && c < colNumber+maxNumbers && len(ids) > 0 {
+		if e.ranks == nil {
+			e.ranks = rank(ids)
+		}
+		group = e.ranks
+	}
+	e.buf = e.codec.appendNumbers(e.buf[:0], v, group)
+	return append([]byte(nil), e.buf...)
+}
+
+// rank numbers the values of ids in order of appearance.
+func rank(ids []uint64) []uint32 {
+	ranks := make([]uint32, len(ids))
+	seen := map[uint64]uint32{}
+	last, lastRank := ids[0]+1, uint32(0)
+	for i, id := range ids {
+		if id != last {
+			r, ok := seen[id]
+			if !ok {
+				r = uint32(len(seen))
+				seen[id] = r
+			}
+			last, lastRank = id, r
+		}
+		ranks[i] = lastRank
+	}
+	return ranks
+}
+
+// blob encodes bytes with their length; nil when there are none.
+func (e *encoder) blob(data []byte) []byte { return e.bytes(data, true) }
+
+// digits is blob for bytes that are random more often than not.
+func (e *encoder) digits(data []byte) []byte { return e.bytes(data, packable(data)) }
+
+func (e *encoder) bytes(data []byte, try bool) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try)
+}
+
+func (e *encoder) entries(entries []string) []byte {
+	e.buf = e.buf[:0]
+	for _, s := range entries {
+		e.buf = appendField(e.buf, s)
+	}
+	return e.blob(e.buf)
+}

@@ -1,0 +1,164 @@
+package columns
+
+// numbers reads a column of n numbers that takes all of data. groups is called
+// for modeGroup, which without it is an error.
+func (c *codec) numbers(data []byte, n int, groups func() ([]uint32, error)) ([]uint64, error) {
+	r := reader{b: data}
+	v := make([]uint64, n)
+	err := c.readNumbers(&r, v, groups)
+	if err == nil && !r.done() {
+		err = corrupt("column is cut off or too long")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, error)) error {
+	mode, first := r.byte(), unzigzag(r.uvarint())
+	switch mode {
+	case modeConst:
+		accumulate(v, first, 0)
+		return nil
+	case modeLinear:
+		accumulate(v, first, unzigzag(r.uvarint()))
+		return nil
+	}
+	divisor := r.uvarint()
+	if mode == modeTable {
+		return c.readTable(r, v, first, divisor)
+	}
+	if err := c.readPlanes(r, v); err != nil {
+		return err
+	}
+	switch {
+	case mode == modePlain:
+		unplain(v, first, divisor)
+	case mode == modeDelta:
+		undelta(v, first, divisor)
+	case mode == modeGroup && groups != nil:
+		return ungroup(v, first, divisor, groups)
+	default:
+		return corrupt("column of unknown mode %d", mode)
+	}
+	return nil
+}
+
+func accumulate(v []uint64, first, step uint64) {
+	for i := range v {
+		v[i] = first
+		first += step
+	}
+}
+
+func unplain(v []uint64, least, divisor uint64) {
+	if divisor == 1 {
+		for i := range v {
+			v[i] += least
+		}
+		return
+	}
+	for i := range v {
+		v[i] = least + v[i]*divisor
+	}
+}
+
+func undelta(v []uint64, previous, divisor uint64) {
+	for i := range v {
+		previous += unzigzag(v[i]) * divisor
+		v[i] = previous
+	}
+}
+
+func ungroup(v []uint64, least, divisor uint64, groups func() ([]uint32, error)) error {
+	group, err := groups()
+	if err != nil {
+		return err
+	}
+	previous := previousOf(group, least)
+	for i, g := range group {
+		previous[g] += unzigzag(v[i]) * divisor
+		v[i] = previous[g]
+	}
+	return nil
+}
+
+func (c *codec) readTable(r *reader, v []uint64, least, divisor uint64) error {
+	count := r.uvarint()
+	if count == 0 || count > tableSize {
+		return corrupt("column has a table of %d", count)
+	}
+	var values [tableSize]uint64
+	for i := range count {
+		values[i] = least + r.uvarint()*divisor
+	}
+	plane, err := c.plain8(r, len(v), 0)
+	if err != nil {
+		return err
+	}
+	for i, k := range plane[:len(v)] {
+		v[i] = values[k]
+	}
+	return nil
+}
+
+func (c *codec) plain8(r *reader, n, p int) ([]byte, error) {
+	if cap(c.planes[p]) < n {
+		c.planes[p] = make([]byte, max(n, MaxRows))
+	}
+	return c.stream(r, n, c.planes[p])
+}
+
+func (c *codec) readPlanes(r *reader, v []uint64) error {
+	width := int(r.byte())
+	if width < 1 || width > 8 {
+		return corrupt("column of width %d", width)
+	}
+	var planes [8][]byte
+	for p := range width {
+		plane, err := c.plain8(r, len(v), p)
+		if err != nil {
+			return err
+		}
+		planes[p] = plane
+	}
+	join(v, planes[:width])
+	return nil
+}
+
+// join puts the planes together, up to four in one pass.
+func join(v []uint64, planes [][]byte) {
+	switch len(planes) {
+	case 1:
+		a := planes[0][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i])
+		}
+	case 2:
+		a, b := planes[0][:len(v)], planes[1][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i]) | uint64(b[i])<<8
+		}
+	case 3:
+		a, b, c := planes[0][:len(v)], planes[1][:len(v)], planes[2][:len(v)]
+		for i := range v {
+			v[i] = uint64(a[i]) | uint64(b[i])<<8 | uint64(c[i])<<16
+		}
+	default:
+		joinWide(v, planes)
+	}
+}
+
+func joinWide(v []uint64, planes [][]byte) {
+	a, b, c, d := planes[0][:len(v)], planes[1][:len(v)], planes[2][:len(v)], planes[3][:len(v)]
+	for i := range v {
+		v[i] = uint64(a[i]) | uint64(b[i])<<8 | uint64(c[i])<<16 | uint64(d[i])<<24
+	}
+	for p := 4; p < len(planes); p++ {
+		plane, shift := planes[p][:len(v)], 8*p
+		for i := range v {
+			v[i] |= uint64(plane[i]) << shift
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package columns
+
+import (
+	"unsafe"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// row puts a row together after all columns were loaded.
+func (v *view) row(i int) (Row, error) {
+	r := Row{}
+	v.rowTimes(&r, i)
+	r.Seq, r.Supersedes = v.at(colSeq, i), v.at(colSupersedes, i)
+	r.Received = record.Time(v.at(colReceived, i))
+	r.Changed = r.Received + record.Time(v.at(colChanged, i))
+	r.Record.ID = v.id(i)
+	return r, v.rowEntries(&r, i)
+}
+
+// Rows take their ids and components out of slabs of this many bytes and
+// components, which saves most of the allocations of a sweep.
+const (
+	idSlab   = 1024
+	partSlab = 32
+)
+
+func (v *view) id(i int) string {
+	if cap(v.ids)-len(v.ids) < 64 {
+		v.ids = make([]byte, 0, idSlab)
+	}
+	at := len(v.ids)
+	v.ids = v.appendID(v.ids, i)
+	id := v.ids[at:]
+	return unsafe.String(unsafe.SliceData(id), len(id))
+}
+
+// slab returns n components to be filled in.
+func (v *view) slab(n int) []record.Component {
+	if n > partSlab/2 {
+		return make([]record.Component, n)
+	}
+	if len(v.parts) < n {
+		v.parts = make([]record.Component, partSlab)
+	}
+	out := v.parts[:n:n]
+	v.parts = v.parts[n:]
+	return out
+}
+
+func (v *view) rowTimes(r *Row, i int) {
+	flags, stop := v.at(colFlags, i), record.Time(v.at(colStop, i))
+	body := &r.Record
+	body.Start = stop - record.Time(v.at(colRuntime, i))
+	body.Stop, body.Submit, r.Stop = record.None, record.None, record.None
+	switch {
+	case flags&flagRegister != 0 && flags&flagBodyStop != 0:
+		r.Stop, body.Stop = stop, stop+record.Time(v.at(colBodyStop, i))
+	case flags&flagRegister != 0:
+		r.Stop = stop
+	case flags&flagOpen == 0:
+		body.Stop = stop
+	}
+	if flags&flagSubmit != 0 {
+		body.Submit = body.Start - record.Time(v.at(colWait, i))
+	}
+	r.StopObserved = int64(v.at(colStopObserved, i))
+	r.Version.Observed = int64(v.at(colObserved, i))
+	r.Version.Ended = (body.Stop != record.None) != (flags&flagUnended != 0)
+	r.Tombstone = flags&flagTombstone != 0
+}
+
+// rowEntries reads what comes from the tables or, where an entry is in the row,
+// from the row's extras.
+func (v *view) rowEntries(r *Row, i int) error {
+	extra := v.rowExtras(i)
+	var ok [4]bool
+	r.Record.Meta, ok[0] = v.meta(uint32(v.at(colSet, i)), &extra)
+	var t template
+	t, ok[1] = v.template(uint32(v.at(colTemplate, i)), &extra)
+	var from originKey
+	from, ok[2] = v.originOf(uint32(v.at(colOrigin, i)), &extra)
+	var end endKey
+	end, ok[3] = v.endOf(uint32(v.at(colEnd, i)), &extra)
+	r.Origin, r.Rank = from.origin, from.rank
+	r.Record.State, r.Record.Exit = end.state, end.exit
+	r.Record.Components = v.components(t, i, &extra)
+	if !extra.done() || ok != [4]bool{true, true, true, true} {
+		return corrupt("row %d: its entries are not in the dictionary or not whole", i)
+	}
+	return nil
+}
+
+// components fills in the amounts.
+func (v *view) components(t template, i int, extra *reader) []record.Component {
+	if len(t) == 0 {
+		if v.at(colFlags, i)&flagNoParts != 0 {
+			return []record.Component{}
+		}
+		return nil
+	}
+	out := v.slab(len(t))
+	copy(out, t)
+	for k := range out[:min(len(out), maxAmounts)] {
+		out[k].Amount = int64(v.at(colAmount+k, i))
+	}
+	for k := maxAmounts; k < len(out); k++ {
+		out[k].Amount = int64(extra.uvarint())
+	}
+	return out
+}
+
+func (v *view) template(id uint32, extra *reader) (template, bool) {
+	if id == 0 {
+		return parseTemplate(extra.text())
+	}
+	if t, ok := v.templates[id]; ok {
+		return t, true
+	}
+	data, ok := v.tables().get(TableTemplate, uint64(id))
+	if !ok {
+		return nil, false
+	}
+	t, ok := parseTemplate(data)
+	if v.templates == nil {
+		v.templates = map[uint32]template{}
+	}
+	v.templates[id] = t
+	return t, ok
+}
+
+func (v *view) originOf(id uint32, extra *reader) (originKey, bool) {
+	if k, ok := v.origins[id]; ok {
+		return k, true
+	}
+	data, ok := v.tables().get(TableOrigin, uint64(id))
+	if id == 0 {
+		data, ok = extra.text(), !extra.bad
+	}
+	o, rank, parsed := parseOrigin(data)
+	if id != 0 && ok {
+		if v.origins == nil {
+			v.origins = map[uint32]originKey{}
+		}
+		v.origins[id] = originKey{o, rank}
+	}
+	return originKey{o, rank}, ok && parsed
+}
+
+func (v *view) endOf(id uint32, extra *reader) (endKey, bool) {
+	if k, ok := v.ends[id]; ok {
+		return k, true
+	}
+	data, ok := v.tables().get(TableEnd, uint64(id))
+	if id == 0 {
+		data, ok = extra.text(), !extra.bad
+	}
+	state, exit, parsed := parseEnd(data)
+	if id != 0 && ok {
+		if v.ends == nil {
+			v.ends = map[uint32]endKey{}
+		}
+		v.ends[id] = endKey{state, exit}
+	}
+	return endKey{state, exit}, ok && parsed
+}
+
+// meta returns the meta of a set, in which markers take their values from the
+// row.
+func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
+	if m, ok := v.metas[id]; ok {
+		return m, true
+	}
+	data, ok := v.tables().get(TableSet, uint64(id))
+	if id == 0 {
+		data, ok = extra.text(), !extra.bad
+	}
+	if !ok {
+		return nil, false
+	}
+	m, shared, ok := parseMeta(v.tables(), data, extra)
+	if shared && ok && id != 0 {
+		if v.metas == nil {
+			v.metas = map[uint32]record.Meta{}
+		}
+		v.metas[id] = m
+	}
+	return m, ok
+}
+
+// parseMeta reads a set. shared is false when it took values from extra.
+func parseMeta(t *tables, data string, extra *reader) (m record.Meta, shared, ok bool) {
+	r := readText(data)
+	if r.byte() == 0 {
+		return nil, true, r.done()
+	}
+	n := items(r)
+	m, shared = make(record.Meta, 0, n), true
+	values, first := make([]string, 0, n), 0
+	for r.left() > 0 {
+		u := r.uvarint()
+		key, value, has, inline, found := readItem(t, u>>1, extra)
+		if !found {
+			return nil, false, false
+		}
+		shared = shared && !inline
+		if u&1 == 0 || len(m) == 0 {
+			m, first = append(m, record.MetaEntry{Key: key}), len(values)
+		}
+		if has {
+			values = append(values, value)
+			m[len(m)-1].Values = values[first:len(values):len(values)]
+		}
+	}
+	return m, shared, !r.bad && !extra.bad
+}
+
+// parseShared reads a set without what is in the rows.
+func parseShared(t *tables, data string) (m record.Meta, inline, ok bool) {
+	r := readText(data)
+	if r.byte() == 0 {
+		return nil, false, true
+	}
+	m = record.Meta{}
+	for r.left() > 0 {
+		u := r.uvarint()
+		p, _ := t.pair(u >> 1)
+		if p.kind == pairInline {
+			inline = true
+			continue
+		}
+		key, _ := t.get(TableKey, uint64(p.key))
+		if u&1 == 0 || len(m) == 0 || m[len(m)-1].Key != key {
+			m = append(m, record.MetaEntry{Key: key})
+		}
+		if e := &m[len(m)-1]; p.kind == pairValue {
+			e.Values = append(e.Values, p.value)
+		}
+	}
+	return m, inline, true
+}
+
+// items counts the items of a set.
+func items(r reader) (n int) {
+	for ; r.left() > 0; n++ {
+		r.uvarint()
+	}
+	return n
+}
+
+// readItem reads one item of a set. A pair of 0 is in the row as a whole, of a
+// marker the value is.
+func readItem(t *tables, id uint64, extra *reader) (key, value string, has, inline, ok bool) {
+	if id == 0 {
+		key, kind := extra.text(), extra.byte()
+		return key, extra.text(), kind == pairValue, true, !extra.bad
+	}
+	p, ok := t.pair(id)
+	if !ok {
+		return "", "", false, false, false
+	}
+	key, ok = t.get(TableKey, uint64(p.key))
+	if p.kind == pairInline {
+		return key, extra.text(), true, true, ok && !extra.bad
+	}
+	return key, p.value, p.kind == pairValue, false, ok
+}
