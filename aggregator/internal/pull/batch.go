@@ -43,6 +43,7 @@ func newBatcher(agent string, from position, now func() record.Time, emit func(*
 
 func (b *batcher) begin() {
 	b.rows.Reset()
+	b.decoder.Reset() // rows and commands hold copies, or views of the chunk
 	b.extra = 0
 	b.cmd = &store.IngestCommand{Agent: b.agent, Epoch: b.pos.epoch, From: b.pos.seq + 1, Before: store.Chain(b.digest)}
 }
@@ -58,14 +59,14 @@ func (b *batcher) chunk(raw []byte) error {
 	if c.First != b.pos.seq+1 || c.Before != b.digest {
 		return fmt.Errorf("chunk begins with frame %d, want %d, or its digest differs: %w", c.First, b.pos.seq+1, frame.ErrChain)
 	}
-	if err := c.Verify(); err != nil {
-		return err
-	}
 	for seq, f := range c.Frames() {
 		if err := b.frame(f); err != nil {
 			return fmt.Errorf("frame %d: %w", seq, err)
 		}
 		b.pos.seq, b.digest = seq, b.digest.Next(f)
+	}
+	if b.digest != c.After {
+		return fmt.Errorf("frames %d to %d: %w", c.First, c.Last(), frame.ErrChain)
 	}
 	return nil
 }
