@@ -45,10 +45,18 @@ allow_services() {
   if [ -e "$policy.bursar-e2e" ]; then mv "$policy.bursar-e2e" "$policy"; fi
 }
 
-# disable_services: what was just installed does not come up at the next boot either.
+# disable_services PACKAGES: what was just installed does not come up at the next boot
+# either. Services of packages that were there before are left as they are.
 disable_services() {
   command -v systemctl > /dev/null || return 0
-  systemctl disable slurmctld slurmd slurmdbd munge mariadb > /dev/null 2>&1 || true
+  local p
+  for p in "$@"; do
+    case $p in
+      mariadb-server) systemctl disable mariadb ;;
+      postgresql-15) systemctl disable postgresql ;;
+      munge | slurmctld | slurmd | slurmdbd) systemctl disable "$p" ;;
+    esac > /dev/null 2>&1 || true
+  done
 }
 
 # --- host -----------------------------------------------------------------------
@@ -73,7 +81,7 @@ host() {
   apt install --no-install-recommends "${want[@]}"
   allow_services ""
   trap - EXIT
-  disable_services
+  disable_services "${want[@]}"
 }
 
 # --- chroot ---------------------------------------------------------------------

@@ -70,7 +70,8 @@ func TestPythonHasAuditorsClient(t *testing.T) {
 func TestEveryKindOfJobReachesTheAccountingDatabase(t *testing.T) {
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
-			for _, f := range rig.Slurm(t, v).Menu() {
+			t.Parallel() // most of it is waiting
+			for _, f := range rig.Slurm(t, v).MenuWithTimeout() {
 				t.Logf("%-18s %+v", f.Case, f.Run)
 			}
 		})

@@ -60,7 +60,7 @@ func (f *Filled) add(r Run) {
 
 // fillJob is what fillStatements writes for job s of n; the two change together.
 func fillJob(s, n, from, to int64) Run {
-	r := Run{Cores: 1 + s%8, User: Alice, Account: Physics, Partition: Compute, State: "COMPLETED"}
+	r := Run{Cores: 1 + s%8, MemoryMB: 1000 * (1 + s%8), Nodes: 1, User: Alice, Account: Physics, Partition: Compute, State: "COMPLETED"}
 	if s%3 == 0 {
 		r.Account = Chem
 	}

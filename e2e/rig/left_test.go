@@ -1,0 +1,105 @@
+//go:build e2e
+
+package rig_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/rig"
+)
+
+// holdEnv makes TestHoldForTheTestThatKills start a cluster and wait.
+const holdEnv = "BURSAR_E2E_HOLD"
+
+func TestHoldForTheTestThatKills(t *testing.T) {
+	if os.Getenv(holdEnv) == "" {
+		return
+	}
+	c := rig.Slurm(t, rig.Chroot)
+	c.WaitState(c.Submit(rig.Alice, "--wrap", "sleep 600"), "RUNNING")
+	fmt.Printf("holding %s\n", c.Dir())
+	select {}
+}
+
+func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
+	holder := exec.Command(os.Args[0], "-test.run=^TestHoldForTheTestThatKills$")
+	holder.Env = append(os.Environ(), holdEnv+"=1")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dir := heldDir(bufio.NewScanner(out))
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait()
+	if dir == "" {
+		t.Fatal("the other test started no cluster")
+	}
+	for deadline := time.Now().Add(time.Minute); len(processesOf(dir)) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still running: %q", processesOf(dir))
+		}
+	}
+	rig.Postgres(t) // whatever starts next clears the directory
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("directory %s is still there: %v", dir, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), filepath.Base(dir)) {
+		t.Errorf("mounts are left or unknown: %v", err)
+	}
+}
+
+func heldDir(lines *bufio.Scanner) string {
+	for lines.Scan() {
+		if dir, ok := strings.CutPrefix(lines.Text(), "holding "); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// processesOf are the command lines that name dir.
+func processesOf(dir string) []string {
+	var found []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		line, _ := os.ReadFile(path)
+		if strings.Contains(string(line), dir) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func TestADaemonThatWasStoppedComesBackWithItsState(t *testing.T) {
+	for _, v := range rig.Variants() {
+		t.Run(v.String(), func(t *testing.T) {
+			c := rig.Slurm(t, v)
+			before := c.Submit(rig.Alice, "--wrap", "sleep 1")
+			c.WaitState(before, "COMPLETED")
+			for _, name := range []string{"slurmdbd", "slurmctld", "mariadbd", "slurmd-n1"} {
+				c.StopDaemon(name)
+				if err := exec.Command(c.SacctPath(), "-n", "-j", before).Run(); name == "slurmdbd" && err == nil {
+					t.Error("sacct succeeded without slurmdbd")
+				}
+				c.StartDaemon(name)
+			}
+			if got := c.WaitState(before, "COMPLETED"); got != "COMPLETED" {
+				t.Errorf("job is %s", got)
+			}
+			c.WaitState(c.Submit(rig.Bob, "-w", "n1", "--wrap", "exit 2"), "FAILED")
+		})
+	}
+}
