@@ -139,8 +139,8 @@ func (l *Loop) follow(ctx context.Context) error {
 		return fmt.Errorf("cursor of %s: %w", l.Name, err)
 	}
 	l.remind(ctx, cursor)
-	pipe := newPipe(ctx, l)
-	defer pipe.close(cancel)
+	pipe := newPipe(ctx, cancel, l)
+	defer pipe.close()
 	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
 	for {
 		resp, err := l.pull(ctx, b.pos)

@@ -13,6 +13,7 @@ import (
 type pipe struct {
 	loop    *Loop
 	ctx     context.Context
+	cancel  context.CancelFunc // ends what waits, the pull included
 	pending chan Pending
 	acks    chan struct{} // there is something to acknowledge
 	done    sync.WaitGroup
@@ -26,17 +27,17 @@ type pipe struct {
 // ahead is how many commands of one agent may be on their way.
 const ahead = 8
 
-func newPipe(ctx context.Context, l *Loop) *pipe {
-	p := &pipe{loop: l, ctx: ctx, pending: make(chan Pending, ahead), acks: make(chan struct{}, 1)}
+func newPipe(ctx context.Context, cancel context.CancelFunc, l *Loop) *pipe {
+	p := &pipe{loop: l, ctx: ctx, cancel: cancel, pending: make(chan Pending, ahead), acks: make(chan struct{}, 1)}
 	p.done.Add(2)
 	go p.results()
 	go p.acknowledgements()
 	return p
 }
 
-// close ends the pipe: cancel stops what waits.
-func (p *pipe) close(cancel func()) {
-	cancel()
+// close ends the pipe and waits for its goroutines.
+func (p *pipe) close() {
+	p.cancel()
 	close(p.pending)
 	p.done.Wait()
 }
@@ -48,7 +49,9 @@ func (p *pipe) failure() error {
 	return p.err
 }
 
+// fail notes the first failure and ends the pull that may be waiting.
 func (p *pipe) fail(err error) {
+	defer p.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
