@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -356,6 +357,58 @@ func TestWrongChecksumIsRefused(t *testing.T) {
 	}
 	spec.SHA256 = "abc"
 	mustFail(t, spec, "64 hexadecimal digits")
+}
+
+func TestUnsafeBinaryIsNotStarted(t *testing.T) {
+	spec := hostile(t, "")
+	open := folder(t, t.TempDir(), 0o777)
+	copied := filepath.Join(open, "bursar-source-hostile")
+	copyFile(t, spec.Path, copied)
+	spec.Path = copied
+	if err := mustFail(t, spec, open); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestClosedAndFailedPluginsLeaveNoGoroutines(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	p := launch(t, hostile(t, ""))
+	collect(t.Context(), p)
+	p.Close()
+	for _, how := range []string{"crash-at-start", "garbage", "wrong-protocol"} {
+		mustFail(t, hostile(t, how), "")
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestSupervisorReplacesAProcessThatHangs(t *testing.T) {
+	spec := hostile(t, "")
+	s := Supervise(Options[*Process]{
+		Launch:     func(ctx context.Context) (*Process, error) { return Launch(ctx, spec) },
+		MinBackoff: time.Millisecond, PingEvery: 50 * time.Millisecond, PingTimeout: time.Second,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	first, err := s.Plugin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(first.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	<-first.Done()
+	second, err := s.Plugin(t.Context())
+	if err != nil || second.PID() == first.PID() || second.Version() != 1 {
+		t.Errorf("second: %v", err)
+	}
+	if st := s.Status(); st.Failures != 1 || !strings.Contains(st.Err.Error(), "hangs") {
+		t.Errorf("status: %+v", st)
+	}
+	cancel()
+	if err := <-ended; err != nil || alive(second.PID()) {
+		t.Errorf("end: %v", err)
+	}
 }
 
 func TestReplacedBinaryIsNoticed(t *testing.T) {

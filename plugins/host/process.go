@@ -274,6 +274,10 @@ func (p *Process) Conn() grpc.ClientConnInterface { return p.conn }
 // PID returns the number of the process.
 func (p *Process) PID() int { return p.child.number() }
 
+// Version returns the version of the plugin protocol that both sides speak. That
+// of the plugin itself is in its description.
+func (p *Process) Version() int { return p.client.NegotiatedVersion() }
+
 // Ping returns nil when the plugin answers.
 func (p *Process) Ping(ctx context.Context) error {
 	_, err := grpc_health_v1.NewHealthClient(p.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})

@@ -133,6 +133,7 @@ func (s *Supervisor[P]) once(ctx context.Context) error {
 		st.State = Running
 		st.Starts++
 	})
+	defer s.set(func(st *Status) { st.State = Starting }) // before Close, which may take its time
 	s.options.Logger.Info("plugin started")
 	return s.watch(ctx, p)
 }

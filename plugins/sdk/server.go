@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -161,7 +162,7 @@ func (s *server) collect(stream collectStream, source Source, from Start) error 
 }
 
 func decodeStart(p *bursarv1.CollectRequest_Start) Start {
-	from := Start{Checkpoint: p.GetCheckpoint(), Rewind: time.Duration(p.GetRewind()) * time.Microsecond}
+	from := Start{Checkpoint: p.GetCheckpoint(), Rewind: rewind(p.GetRewind())}
 	if len(from.Checkpoint) == 0 {
 		from.Checkpoint = nil
 	}
@@ -169,6 +170,11 @@ func decodeStart(p *bursarv1.CollectRequest_Start) Start {
 		from.Window = &Window{From: time.UnixMicro(w.GetFrom()).UTC(), To: time.UnixMicro(w.GetTo()).UTC()}
 	}
 	return from
+}
+
+// rewind reads microseconds; what is too long or negative is the nearest that fits.
+func rewind(micros int64) time.Duration {
+	return time.Duration(min(max(micros, 0), math.MaxInt64/1000)) * time.Microsecond
 }
 
 type collectStream interface {
