@@ -268,7 +268,7 @@ func (e *blockEncoder) admitTable(t Table) {
 	for _, c := range a.fresh {
 		if c.id == 0 {
 			e.literalIDs = e.literalIDs || t == TableID
-			e.inRows = e.inRows || t != TableID && t != TableKey
+			e.inRows = e.inRows || t != TableID
 		}
 	}
 }
@@ -278,7 +278,23 @@ func (e *blockEncoder) decide(a *admission) {
 	e.d.counts.rows[a.table] += a.uses
 }
 
-func (e *blockEncoder) admitKeys() { e.admitTable(TableKey) }
+// admitKeys admits keys until the first is refused. After that none is, so that
+// a key either has a number in all blocks or is posted under the marker of key 0
+// in all.
+func (e *blockEncoder) admitKeys() {
+	a := newAdmission(TableKey)
+	for _, p := range e.pieces {
+		for i, n := range p.uses[TableKey] {
+			if n > 0 {
+				p.entries[TableKey][i] = a.use(e.d, []byte(p.batch.tabs[TableKey][i]), n)
+			}
+		}
+	}
+	if _, closed := e.d.index[TablePair][string(appendPair(nil, pair{kind: pairInline}))]; closed {
+		a.fresh = nil
+	}
+	e.decide(a)
+}
 
 // admitPairs admits pairs, by the counts of their keys.
 func (e *blockEncoder) admitPairs() {
@@ -302,6 +318,10 @@ func (e *blockEncoder) admitPairs() {
 			}
 			local.key = key
 			buf = appendPair(buf[:0], local)
+			if local.kind == pairEmpty {
+				p.entries[TablePair][i] = ref{id: e.always(string(buf))}
+				continue
+			}
 			p.entries[TablePair][i] = a.use(e.d, buf, n)
 		}
 	}
@@ -316,12 +336,18 @@ func (e *blockEncoder) admitPairs() {
 // marker returns the pair that stands for values of key that are in the rows;
 // key 0 stands for all keys that have no number.
 func (e *blockEncoder) marker(key uint32) uint32 {
-	data := string(appendPair(nil, pair{key: key, kind: pairInline}))
+	id := e.always(string(appendPair(nil, pair{key: key, kind: pairInline})))
+	e.post(id)
+	return id
+}
+
+// always returns the number of a pair that is admitted without counting: there
+// is one of its kind for each key.
+func (e *blockEncoder) always(data string) uint32 {
 	id, ok := e.d.index[TablePair][data]
 	if !ok {
 		id = e.d.enter(&e.t, TablePair, data)
 	}
-	e.post(id)
 	return id
 }
 

@@ -316,6 +316,38 @@ func TestRareValuesStayOutOfTheDictionary(t *testing.T) {
 	reload(t, d)
 }
 
+func TestAKeyWithoutValuesIsNoEmptyValueWhateverItsOtherValues(t *testing.T) {
+	d, rows := columns.NewDict(), rare(300, 0)
+	for i := range rows {
+		if i%100 == 50 {
+			rows[i].Record.Meta[0].Values = nil
+		}
+	}
+	checkBlock(t, decode(t, encode(t, d, columns.Part{Rows: rows}).Data, d), rows)
+}
+
+func TestAKeyIsFoundInAllBlocksWhereverItsNumberIs(t *testing.T) {
+	d := columns.NewDict()
+	var blocks []*columns.Encoded
+	var all [][]columns.Row
+	for k := range 6 {
+		rows := rare(1000, k*1000)
+		for i := range rows {
+			rows[i].Record.Meta = record.Meta{{Key: rows[i].Record.ID, Values: []string{"v"}}}
+			if k >= 4 && i > 0 { // first rare, then in every row
+				rows[i].Record.Meta = append(rows[i].Record.Meta, record.MetaEntry{Key: "late", Values: []string{"w"}})
+			}
+			if k == 4 && i > 1 {
+				rows[i].Record.Meta = rows[i].Record.Meta[:1]
+			}
+		}
+		blocks, all = append(blocks, encode(t, d, columns.Part{Rows: rows})), append(all, rows)
+	}
+	for k, e := range blocks {
+		checkPostings(t, d, e, all[k])
+	}
+}
+
 func TestKeysBeyondTheDictionaryAreFoundAndKept(t *testing.T) {
 	d := columns.NewDict()
 	for k := range 4 {
