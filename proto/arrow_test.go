@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"agent":               {"agent", "plugins", "hcl", "proto"},
 	"aggregator":          {"aggregator", "plugins", "hcl", "proto"},
 	"e2e":                 {"e2e", "proto"},
-	"plugins/sdk":         {"plugins/sdk", "proto"},
+	"plugins/sdk":         {"plugins/sdk", "hcl", "proto"},
 	"aggregator/internal": {"aggregator/internal", "plugins", "hcl", "proto"},
 
 	// Inside the aggregator only run and what starts it know all.
