@@ -192,6 +192,7 @@ func TestErrorOfACrashShowsTheLastLinesWithoutTheirEscapes(t *testing.T) {
 }
 
 func TestCancelledLaunchLeavesNothing(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
 	if _, err := Launch(ctx, hostile(t, "silent")); !errors.Is(err, context.Canceled) {
@@ -216,6 +217,7 @@ func TestBadDescriptionIsRefused(t *testing.T) {
 }
 
 func TestCrashInTheMiddleEndsTheCallAndNothingElse(t *testing.T) {
+	t.Parallel()
 	good, bad := launch(t, hostile(t, "")), launch(t, hostile(t, "crash"))
 	if err := collect(t.Context(), bad); status.Code(err) != codes.Unavailable {
 		t.Errorf("collect: %v", err)
@@ -230,6 +232,7 @@ func TestCrashInTheMiddleEndsTheCallAndNothingElse(t *testing.T) {
 }
 
 func TestPanicInCollectIsAnErrorAndThePluginLives(t *testing.T) {
+	t.Parallel()
 	p := launch(t, hostile(t, "panic"))
 	for range 2 {
 		if err := collect(t.Context(), p); err == nil || !strings.Contains(err.Error(), "panic in Collect: in the middle") {
@@ -252,6 +255,7 @@ func TestHugeMessageIsRefused(t *testing.T) {
 }
 
 func TestPluginWithoutCertificateServesOnItsPrivateSocket(t *testing.T) {
+	t.Parallel()
 	d, err := launch(t, hostile(t, "no-certificate")).Describe(t.Context())
 	if err != nil || d.GetVersion() != "python" {
 		t.Errorf("description: %v, %v", d, err)
@@ -259,6 +263,7 @@ func TestPluginWithoutCertificateServesOnItsPrivateSocket(t *testing.T) {
 }
 
 func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
+	t.Parallel()
 	var log counter
 	spec := hostile(t, "flood")
 	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -277,6 +282,7 @@ func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
 }
 
 func TestLogLineThatIsNoEntryStopsNobody(t *testing.T) {
+	t.Parallel()
 	var log counter
 	spec := hostile(t, "log-panic")
 	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -289,6 +295,7 @@ func TestLogLineThatIsNoEntryStopsNobody(t *testing.T) {
 }
 
 func TestHungPluginIsKilledByClose(t *testing.T) {
+	t.Parallel()
 	p := launch(t, hostile(t, "hang"))
 	go collect(t.Context(), p)
 	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
@@ -301,6 +308,7 @@ func TestHungPluginIsKilledByClose(t *testing.T) {
 }
 
 func TestChildrenOfAPluginEndWithIt(t *testing.T) {
+	t.Parallel()
 	p := launch(t, hostile(t, "child"))
 	err := collect(t.Context(), p)
 	_, number, ok := strings.Cut(status.Convert(err).Message(), "child ")
@@ -382,6 +390,7 @@ func TestClosedAndFailedPluginsLeaveNoGoroutines(t *testing.T) {
 }
 
 func TestSupervisorReplacesAProcessThatHangs(t *testing.T) {
+	t.Parallel()
 	spec := hostile(t, "")
 	s := Supervise(Options[*Process]{
 		Launch:     func(ctx context.Context) (*Process, error) { return Launch(ctx, spec) },
@@ -412,6 +421,7 @@ func TestSupervisorReplacesAProcessThatHangs(t *testing.T) {
 }
 
 func TestReplacedBinaryIsNoticed(t *testing.T) {
+	t.Parallel()
 	spec := hostile(t, "")
 	copied := filepath.Join(t.TempDir(), "bursar-source-hostile")
 	copyFile(t, spec.Path, copied)
