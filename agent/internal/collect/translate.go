@@ -19,6 +19,7 @@ type Mapper interface {
 	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
 	ID(job *bursarv1.Job) (string, error)
 	Fingerprint(job *bursarv1.Job) uint64
+	Wanted() []string
 }
 
 // Counts are what became of jobs. A job is counted in one of the first six.

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/run"
+)
+
+func (a *app) collectCommand() *cobra.Command {
+	var once bool
+	var source string
+	c := &cobra.Command{
+		Use: "collect", Short: "collect once into the buffer, without the daemon", Args: cobra.NoArgs,
+		Long: `Collects all sources, or one, from their checkpoints to now into the buffer, and
+exits: for a first back-fill, or from cron. It refuses while the agent runs,
+which has the buffer and collects by itself.`,
+		Example: "  bursar-agent collect -once\n  bursar-agent collect -once -source slurm/nemo",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !once {
+				return errors.New("say -once: the agent itself, `bursar-agent run`, collects again and again")
+			}
+			return a.collectOnce(c.Context(), source)
+		},
+	}
+	c.Flags().BoolVar(&once, "once", false, "collect once and exit")
+	c.Flags().StringVar(&source, "source", "", "type/label of the only source to collect")
+	return c
+}
+
+func (a *app) collectOnce(ctx context.Context, source string) error {
+	cfg, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(cfg.SocketPath())
+	defer client.Close()
+	if _, err := client.Status(ctx); !errors.Is(err, control.ErrNotRunning) {
+		return errors.New("the agent is running; it has the buffer and collects by itself")
+	}
+	sources, err := pick(cfg, source)
+	if err != nil {
+		return err
+	}
+	log := slog.New(cfg.Agent.Log.Handler(a.Err, slog.LevelWarn))
+	plugins := a.plugins()
+	plugins.Log = log
+	bar := newBar(a.Err, terminal(a.Err), time.Now)
+	last := map[string]control.Counts{}
+	err = run.Once(ctx, cfg, sources, plugins, log, func(name string, s control.Source) {
+		last[name] = s.Counts
+		bar.show(name, s.Progress, s.Counts)
+	})
+	bar.clear()
+	for _, s := range sources {
+		if counts, ok := last[s.Name()]; ok {
+			fmt.Fprintf(a.Out, "%s: %s\n", s.Name(), counts)
+		}
+	}
+	return explain(cfg, err)
+}
+
+func (a *app) recollectCommand() *cobra.Command {
+	var source, from, to string
+	var plan bool
+	c := a.formats(&cobra.Command{
+		Use: "recollect", Short: "collect a window of the past again under the present mapping", Args: cobra.NoArgs,
+		Long: `Collects the jobs of a window again and sends all of them, so that a mended
+mapping reaches history. What the mapping leaves out now is withdrawn. With -plan
+nothing is sent.`,
+		Example: "  bursar-agent recollect -source slurm/nemo -from 2026-01-01 -to 2026-02-01 -plan",
+		RunE: func(c *cobra.Command, _ []string) error {
+			req, err := recollection(source, from, to, time.Now())
+			if err != nil {
+				return err
+			}
+			req.Plan = plan
+			return a.recollect(c.Context(), req)
+		},
+	})
+	c.Flags().StringVar(&source, "source", "", "type/label of the source")
+	c.Flags().StringVar(&from, "from", "", "begin of the window: a day in UTC, a time in RFC 3339, or a span back such as 48h")
+	c.Flags().StringVar(&to, "to", "", "end of the window, which is not in it (default now)")
+	c.Flags().BoolVar(&plan, "plan", false, "only count what would be sent")
+	return c
+}
+
+func recollection(source, from, to string, now time.Time) (control.Recollect, error) {
+	r := control.Recollect{Source: source, To: now.UTC()}
+	if source == "" || from == "" {
+		return r, errors.New("say which -source, and -from when")
+	}
+	var err error
+	if r.From, err = moment(from, now); err != nil {
+		return r, fmt.Errorf("-from: %w", err)
+	}
+	if to == "" {
+		return r, nil
+	}
+	if r.To, err = moment(to, now); err != nil {
+		return r, fmt.Errorf("-to: %w", err)
+	}
+	return r, nil
+}
+
+func (a *app) recollect(ctx context.Context, req control.Recollect) error {
+	client := a.client()
+	defer client.Close()
+	bar := newBar(a.Err, terminal(a.Err), time.Now)
+	counts, err := client.Recollect(ctx, req, func(s control.Step) { bar.show(req.Source, s.Progress, s.Counts) })
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	if a.format == "json" {
+		return printJSON(a.Out, counts)
+	}
+	verb := "Recollected"
+	if req.Plan {
+		verb = "Would recollect"
+	}
+	_, err = fmt.Fprintf(a.Out, "%s %s from %s to %s: %s\n", verb, req.Source, req.From.Format(time.RFC3339), req.To.Format(time.RFC3339), counts)
+	return err
+}

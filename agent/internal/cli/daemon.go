@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// daemon runs the agent until it is told to stop.
+func (a *app) daemon(ctx context.Context) error {
+	cfg, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(cfg.LogLevel())
+	log := slog.New(cfg.Agent.Log.Handler(a.Err, level))
+	notifier := run.NewNotifier(a.Getenv)
+	agent := run.New(cfg, run.Options{
+		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,
+		Ready: func() { notifier.Say("READY=1") },
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go a.signals(ctx, cancel, agent, notifier, log)
+	go notifier.Watch(ctx)
+	return explain(cfg, agent.Run(ctx))
+}
+
+// explain gives diagnostics the files that they are about.
+func explain(cfg *config.Config, err error) error {
+	var diags hcl.Diagnostics
+	if errors.As(err, &diags) {
+		return refused{diags, cfg.File.Sources}
+	}
+	return err
+}
+
+// signals stops the agent at the first SIGTERM or SIGINT, the process at the
+// second SIGINT, and reloads at SIGHUP.
+func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run.Agent, n run.Notifier, log *slog.Logger) {
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(ch)
+	interrupts := 0
+	for {
+		select {
+		case <-ctx.Done():
+			if interrupts == 0 {
+				return
+			}
+			ctx = context.Background() // wait for the second interrupt
+		case s := <-ch:
+			if s == syscall.SIGHUP {
+				go func() { _, _ = agent.Reload(ctx) }() // the agent logs how it went
+				continue
+			}
+			if s == syscall.SIGINT {
+				interrupts++
+			}
+			if interrupts > 1 {
+				os.Exit(1)
+			}
+			log.Info("the agent stops", "signal", s.String())
+			n.Say("STOPPING=1")
+			cancel()
+		}
+	}
+}
+
+// check prints all problems of the configuration.
+func (a *app) check(ctx context.Context) error {
+	cfg, diags := config.Load(a.paths...)
+	diags.Extend(run.Check(ctx, cfg, a.plugins()))
+	if diags.HasErrors() {
+		return refused{diags, cfg.File.Sources}
+	}
+	if err := diags.Write(a.Err, cfg.File.Sources, a.color(a.Err)); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "The configuration is right: agent %s, %s.\n", cfg.Agent.Name, count(len(cfg.Running()), "source"))
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// verdict of a check.
+type verdict int
+
+const (
+	good verdict = iota
+	doubtful
+	bad
+)
+
+// String is the word that is printed.
+func (v verdict) String() string { return [...]string{"ok", "warning", "error"}[v] }
+
+// finding is the result of one check.
+type finding struct {
+	Check   string  `json:"check"`
+	Verdict verdict `json:"-"`
+	Word    string  `json:"verdict"`
+	Detail  string  `json:"detail"`
+}
+
+// findings collects results.
+type findings []finding
+
+func (f *findings) add(check string, v verdict, format string, args ...any) {
+	*f = append(*f, finding{check, v, v.String(), fmt.Sprintf(format, args...)})
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return a.formats(&cobra.Command{
+		Use: "doctor", Short: "look for what is wrong on this machine", Args: cobra.NoArgs,
+		Long: `Checks the configuration, the plugins and what they need, the certificates, the
+disk, the clock, the port and the running agent. The exit code is 0 when all is
+well, 1 with warnings and 2 with errors, as monitoring systems want it.`,
+		Example: "  bursar-agent doctor\n  bursar-agent doctor -format json",
+		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
+	})
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	cfg, diags := config.Load(a.paths...)
+	var f findings
+	f.configuration(diags)
+	f.certificates(cfg, time.Now())
+	f.plugins(ctx, cfg, a.plugins())
+	f.disk(cfg)
+	f.clock()
+	status, err := a.ask(ctx, cfg)
+	f.port(cfg, err == nil)
+	f.agent(status, err)
+	return a.printFindings(f)
+}
+
+func (a *app) ask(ctx context.Context, cfg *config.Config) (control.Status, error) {
+	client := control.NewClient(cfg.SocketPath())
+	defer client.Close()
+	return client.Status(ctx)
+}
+
+func (a *app) printFindings(f findings) error {
+	worst := good
+	for _, x := range f {
+		worst = max(worst, x.Verdict)
+		if a.format == "table" {
+			fmt.Fprintf(a.Out, "%-8s %-14s %s\n", x.Word, x.Check, strings.ReplaceAll(x.Detail, "\n", "\n                        "))
+		}
+	}
+	if a.format == "json" {
+		if err := printJSON(a.Out, f); err != nil {
+			return err
+		}
+	}
+	if worst == good {
+		return nil
+	}
+	return exit(worst)
+}
+
+func (f *findings) configuration(diags hcl.Diagnostics) {
+	switch {
+	case diags.HasErrors():
+		f.add("configuration", bad, "%s", diags.Error())
+	case len(diags) > 0:
+		f.add("configuration", doubtful, "%s", diags.Error())
+	default:
+		f.add("configuration", good, "no problems")
+	}
+}
+
+// Certificates that end sooner are reported.
+const soon = 14 * 24 * time.Hour
+
+func (f *findings) certificates(cfg *config.Config, now time.Time) {
+	if cfg.Agent.TLS == nil {
+		return
+	}
+	if diags := run.CheckIdentity(cfg); diags.HasErrors() {
+		f.add("certificates", bad, "%s", diags.Error())
+		return
+	}
+	keys, err := identity.Load(cfg.Identity())
+	if err != nil {
+		f.add("certificates", bad, "%v", err)
+		return
+	}
+	left := keys.Expires().Sub(now)
+	switch day := keys.Expires().UTC().Format(time.DateOnly); {
+	case left <= 0:
+		f.add("certificates", bad, "the certificate ended on %s", day)
+	case left < soon:
+		f.add("certificates", doubtful, "the certificate ends on %s, in %d days", day, int(left.Hours()/24))
+	default:
+		f.add("certificates", good, "valid until %s", day)
+	}
+	if info, err := os.Stat(cfg.Agent.TLS.Key.Path); err == nil && info.Mode().Perm()&0o007 != 0 {
+		f.add("certificates", bad, "%s may be used by everybody (%s); chmod 0600", cfg.Agent.TLS.Key, info.Mode().Perm())
+	}
+}
+
+// plugins starts every plugin: it finds its binary, checks who may write to it,
+// and has the plugin check its own configuration, with the scheduler's commands.
+func (f *findings) plugins(ctx context.Context, cfg *config.Config, p run.Plugins) {
+	p.Trial = true
+	for _, s := range cfg.Sound() {
+		session, diags, err := p.Open(ctx, cfg, s)
+		switch {
+		case err != nil:
+			f.add("source", bad, "%s: %v", s.Name(), err)
+		case diags.HasErrors():
+			f.add("source", bad, "%s: %s", s.Name(), diags.Error())
+		case len(diags) > 0:
+			f.add("source", doubtful, "%s: %s", s.Name(), diags.Error())
+		default:
+			f.add("source", good, "%s: plugin version %s", s.Name(), session.Description.GetVersion())
+		}
+		if session != nil {
+			session.Close()
+		}
+	}
+}
+
+func (f *findings) disk(cfg *config.Config) {
+	dir := cfg.Agent.DataDir.Path
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.add("data folder", doubtful, "%s is not there; the agent makes it when it may write to %s", dir, filepath.Dir(dir))
+		return
+	case err != nil:
+		f.add("data folder", bad, "%v", err)
+		return
+	case !info.IsDir():
+		f.add("data folder", bad, "%s is not a folder", dir)
+		return
+	case info.Mode().Perm()&0o002 != 0:
+		f.add("data folder", bad, "%s may be written to by everybody (%s); chmod o-w", dir, info.Mode().Perm())
+	default:
+		f.add("data folder", good, "%s", dir)
+	}
+	free, err := freeBytes(dir)
+	if err != nil {
+		f.add("disk", doubtful, "%v", err)
+		return
+	}
+	f.space(cfg, free)
+}
+
+// space compares what is free with what the buffer may still grow by.
+func (f *findings) space(cfg *config.Config, free int64) {
+	used := int64(0)
+	if info, err := os.Stat(cfg.BufferPath()); err == nil {
+		used = info.Size()
+	}
+	need := max(0, cfg.Agent.Buffer.MaxSize.Bytes-used)
+	switch {
+	case free < need/10 || free < 64<<20:
+		f.add("disk", bad, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
+	case free < need:
+		f.add("disk", doubtful, "%d MiB are free, and the buffer may grow by %d MiB", free>>20, need>>20)
+	default:
+		f.add("disk", good, "%d MiB are free", free>>20)
+	}
+}
+
+func (f *findings) clock() {
+	synchronised, err := clockSynchronised()
+	switch {
+	case err != nil:
+		f.add("clock", doubtful, "whether it is synchronised cannot be told: %v", err)
+	case !synchronised:
+		f.add("clock", doubtful, "it is not synchronised; run chronyd or another time service")
+	default:
+		f.add("clock", good, "synchronised, %s", time.Now().UTC().Format(time.RFC3339))
+	}
+}
+
+// port looks whether the agent listens, or could.
+func (f *findings) port(cfg *config.Config, running bool) {
+	address := cfg.ListenAddress()
+	if address == "" {
+		return
+	}
+	if running {
+		conn, err := net.DialTimeout("tcp", reachable(address), 3*time.Second)
+		if err != nil {
+			f.add("port", bad, "the agent runs, and %v", err)
+			return
+		}
+		conn.Close()
+		f.add("port", good, "the agent listens on %s", address)
+		return
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		f.add("port", bad, "the agent does not run, and %v", err)
+		return
+	}
+	l.Close()
+	f.add("port", good, "%s is free", address)
+}
+
+// reachable is where a listener on all interfaces can be called.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
+}
+
+func (f *findings) agent(s control.Status, err error) {
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		f.add("agent", doubtful, "%v", err)
+		return
+	case err != nil:
+		f.add("agent", bad, "%v", err)
+		return
+	}
+	f.add("agent", good, "runs, version %s", s.Version)
+	for _, x := range s.Sources {
+		if x.Error != "" {
+			f.add("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
+		}
+	}
+	if len(s.Buffer.Clusters) == 0 && s.Listen != "" {
+		f.add("agent", doubtful, "no aggregator has pulled yet")
+	}
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/collect"
+	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+func (a *app) previewCommand() *cobra.Command {
+	var source, since, until string
+	var most int
+	c := a.formats(&cobra.Command{
+		Use: "preview", Short: "show what the mapping makes of the last real jobs", Args: cobra.NoArgs,
+		Long: `Asks the source plugins for the last jobs and shows, for each, the attributes that
+the mapping names, and the record that they become, or why they become none.
+Nothing is kept, and the daemon need not run.`,
+		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			w, err := window(since, until, time.Now())
+			if err != nil {
+				return err
+			}
+			if most < 1 {
+				return errors.New("-n must be at least 1")
+			}
+			return a.preview(c.Context(), source, w, most)
+		},
+	})
+	c.Flags().StringVar(&source, "source", "", "type/label of the only source to ask")
+	c.Flags().StringVar(&since, "since", "24h", "begin of the window: a span back, a day or a time in RFC 3339")
+	c.Flags().StringVar(&until, "until", "", "end of the window (default now)")
+	c.Flags().IntVarP(&most, "number", "n", 10, "how many jobs of each source")
+	return c
+}
+
+func window(since, until string, now time.Time) (w collect.Window, err error) {
+	w.To = now.UTC()
+	if w.From, err = moment(since, now); err != nil {
+		return w, fmt.Errorf("-since: %w", err)
+	}
+	if until != "" {
+		if w.To, err = moment(until, now); err != nil {
+			return w, fmt.Errorf("-until: %w", err)
+		}
+	}
+	if !w.From.Before(w.To) {
+		return w, errors.New("the window is empty: -since is not before -until")
+	}
+	return w, nil
+}
+
+func (a *app) preview(ctx context.Context, source string, w collect.Window, most int) error {
+	cfg, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	sources, err := pick(cfg, source)
+	if err != nil {
+		return err
+	}
+	shown := []shownJob{}
+	var errs []error
+	for _, s := range sources {
+		samples, err := run.Preview(ctx, cfg, s, a.plugins(), w, most)
+		if err != nil {
+			errs = append(errs, explain(cfg, err))
+		}
+		if err == nil && len(samples) == 0 {
+			fmt.Fprintf(a.Err, "%s: no job between %s and %s\n", s.Name(), w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
+		}
+		for _, x := range samples {
+			shown = append(shown, show(s.Name(), x))
+		}
+	}
+	if a.format == "json" {
+		errs = append(errs, printJSON(a.Out, shown))
+	} else {
+		errs = append(errs, printJobs(a.Out, shown))
+	}
+	return errors.Join(errs...)
+}
+
+// shownJob is a job of a preview as it is printed.
+type shownJob struct {
+	Source     string          `json:"source"`
+	Run        string          `json:"run"`
+	Ended      bool            `json:"ended"`
+	Attributes json.RawMessage `json:"attributes"`
+	Outcome    string          `json:"outcome"`
+	Error      string          `json:"error,omitempty"`
+	Record     json.RawMessage `json:"record,omitempty"`
+
+	sample run.Sample
+}
+
+func show(source string, s run.Sample) shownJob {
+	out := shownJob{Source: source, Run: s.Run, Ended: s.Ended, Outcome: s.Outcome, sample: s}
+	object := map[string]json.RawMessage{}
+	for _, x := range s.Attributes {
+		object[x.Name] = x.Value
+	}
+	out.Attributes, _ = json.Marshal(object) // of JSON: never fails
+	if s.Err != nil {
+		out.Error = s.Err.Error()
+	}
+	if s.Record != nil {
+		out.Record = wire.AppendJSON(nil, s.Record)
+	}
+	return out
+}
+
+func printJobs(w io.Writer, jobs []shownJob) error {
+	var b strings.Builder
+	for i, j := range jobs {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		state := "running"
+		if j.Ended {
+			state = "ended"
+		}
+		fmt.Fprintf(&b, "%s  %s (%s)\n", j.Source, j.Run, state)
+		for _, x := range j.sample.Attributes {
+			line(&b, "job."+x.Name, string(x.Value))
+		}
+		switch {
+		case j.Error != "":
+			fmt.Fprintf(&b, "  => fails: %s\n", j.Error)
+		case j.sample.Record == nil:
+			fmt.Fprintf(&b, "  => %s\n", j.Outcome)
+		default:
+			printRecord(&b, j.sample.Record)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func line(b *strings.Builder, name, value string) { fmt.Fprintf(b, "    %-24s %s\n", name, value) }
+
+func printRecord(b *strings.Builder, r *record.Record) {
+	fmt.Fprintf(b, "  => %s\n", r.ID)
+	line(b, "start", r.Start.String())
+	if r.Open() {
+		line(b, "stop", "still running")
+	} else {
+		line(b, "stop", r.Stop.String())
+	}
+	if r.Submit != record.None {
+		line(b, "submit", r.Submit.String())
+	}
+	if r.State != "" {
+		line(b, "state", r.State)
+	}
+	if r.Exit.Known {
+		line(b, "exit", fmt.Sprintf("code %d, signal %d", r.Exit.Code, r.Exit.Signal))
+	}
+	for _, m := range r.Meta {
+		line(b, "meta."+m.Key, strings.Join(m.Values, ", "))
+	}
+	for _, c := range r.Components {
+		text := fmt.Sprint(c.Amount)
+		if c.Kind == record.Total {
+			text += " in total"
+		}
+		for _, s := range c.Scores {
+			text += fmt.Sprintf(", %s %g", s.Name, s.Value)
+		}
+		line(b, c.Name, text)
+	}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/run"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Env is what the command line gets of the world.
+type Env struct {
+	Out, Err   io.Writer
+	Getenv     func(string) string
+	Executable string // the program's own file
+	Version    string
+}
+
+// System is the world of a real process.
+func System(version string) Env {
+	executable, err := os.Executable()
+	if err != nil {
+		executable = os.Args[0]
+	}
+	return Env{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Executable: executable, Version: version}
+}
+
+// Main runs the command line and returns the exit code.
+func Main(ctx context.Context, env Env, args []string) int {
+	a := &app{Env: env}
+	root := a.root()
+	root.SetArgs(twoDashes(args))
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	return a.fail(err)
+}
+
+// app is one run of the program.
+type app struct {
+	Env
+	paths  []string
+	dev    bool
+	format string
+}
+
+// exit is an exit code without a message of its own.
+type exit int
+
+// Error implements error.
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// refused are diagnostics with the files that they are about.
+type refused struct {
+	diags   hcl.Diagnostics
+	sources hcl.Sources
+}
+
+// Error lists the diagnostics, one a line.
+func (r refused) Error() string { return r.diags.Error() }
+
+// fail prints the error and returns the exit code.
+func (a *app) fail(err error) int {
+	if code, ok := errors.AsType[exit](err); ok {
+		return int(code)
+	}
+	a.print(err)
+	return 1
+}
+
+// print prints each of the errors that were joined.
+func (a *app) print(err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			a.print(e)
+		}
+		return
+	}
+	if r, ok := errors.AsType[refused](err); ok {
+		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: there is nobody to tell
+		return
+	}
+	fmt.Fprintf(a.Err, "bursar-agent: %v\n", err)
+}
+
+// terminal reports whether w is one.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+func (a *app) color(w io.Writer) bool {
+	return terminal(w) && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
+}
+
+const about = `The agent runs beside a scheduler. It reads finished and running jobs through
+source plugins, turns them into records and keeps them in a durable buffer until
+the aggregators have pulled them.`
+
+// defaultConfig is read when no configuration is named.
+const defaultConfig = "/etc/bursar/agent.hcl"
+
+func (a *app) root() *cobra.Command {
+	var check bool
+	root := &cobra.Command{
+		Use: "bursar-agent", Short: "collect what every job used, and hand it to the aggregators", Long: about,
+		Example: "  bursar-agent -config /etc/bursar/agent.hcl\n  bursar-agent -config /etc/bursar/agent.hcl -check",
+		Args:    cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if check {
+				return a.check(c.Context())
+			}
+			return a.daemon(c.Context())
+		},
+	}
+	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files; may be repeated")
+	root.PersistentFlags().BoolVar(&a.dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
+	root.Flags().BoolVar(&check, "check", false, "check the configuration, with its plugins, and exit")
+	root.AddCommand(a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.doctorCommand(), a.versionCommand())
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), help(c)) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%s; see `%s -h`", strings.ReplaceAll(err.Error(), "--", "-"), c.CommandPath())
+	})
+	return root
+}
+
+func (a *app) runCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "run", Short: "run the agent (the default)", Args: cobra.NoArgs,
+		Long:    "Runs until SIGTERM or SIGINT; a second SIGINT ends at once. SIGHUP reloads the configuration.",
+		Example: "  bursar-agent run -config /etc/bursar/agent.hcl",
+		RunE:    func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
+	}
+}
+
+// formats adds the flag -format.
+func (a *app) formats(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVar(&a.format, "format", "table", "table or json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if a.format != "table" && a.format != "json" {
+			return fmt.Errorf("unknown format %q; it is table or json", a.format)
+		}
+		return nil
+	}
+	return c
+}
+
+// load reads the configuration and prints its warnings. All problems together
+// are the error.
+func (a *app) load(ctx context.Context) (*config.Config, error) {
+	cfg, diags := config.Load(a.paths...)
+	if diags.HasErrors() {
+		diags.Extend(run.Check(ctx, cfg, a.plugins()))
+		return cfg, refused{diags, cfg.File.Sources}
+	}
+	_ = diags.Write(a.Err, cfg.File.Sources, a.color(a.Err)) // warnings only; an error: there is nobody to tell
+	return cfg, nil
+}
+
+func (a *app) plugins() run.Plugins {
+	return run.Plugins{Executable: a.Executable, Dev: a.dev}
+}
+
+// pick returns the named sources; all running ones when no name is given.
+func pick(cfg *config.Config, name string) ([]*config.Source, error) {
+	if name == "" {
+		if len(cfg.Running()) == 0 {
+			return nil, errors.New("the configuration has no source that is enabled")
+		}
+		return cfg.Running(), nil
+	}
+	s := cfg.Source(name)
+	if s == nil {
+		return nil, fmt.Errorf("there is no source %q; there are %s", name, strings.Join(cfg.Names(), ", "))
+	}
+	return []*config.Source{s}, nil
+}
+
+// twoDashes lets long flags take one dash.
+func twoDashes(args []string) []string {
+	out := slices.Clone(args)
+	for i, s := range out {
+		if s == "--" {
+			break
+		}
+		if name, _, _ := strings.Cut(s, "="); len(name) > 2 && s[0] == '-' && letter(s[1]) && letter(s[2]) {
+			out[i] = "-" + s
+		}
+	}
+	return out
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' }

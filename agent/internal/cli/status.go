@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// client speaks with the agent of the configuration, of which only the data
+// folder counts here.
+func (a *app) client() *control.Client {
+	cfg, _ := config.Load(a.paths...)
+	return control.NewClient(cfg.SocketPath())
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return a.formats(&cobra.Command{
+		Use: "status", Short: "show how the running agent is doing", Args: cobra.NoArgs,
+		Example: "  bursar-agent status\n  bursar-agent status -format json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			client := a.client()
+			defer client.Close()
+			s, err := client.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			if a.format == "json" {
+				return printJSON(a.Out, s)
+			}
+			return printStatus(a.Out, s, time.Now())
+		},
+	})
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func printStatus(w io.Writer, s control.Status, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(t, "Agent\t%s\n", s.Name)
+	fmt.Fprintf(t, "Version\t%s\n", s.Version)
+	fmt.Fprintf(t, "Running for\t%s\n", ago(s.Started, now))
+	fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
+	b := s.Buffer
+	fmt.Fprintf(t, "Buffer\t%d frames, %s of %s\n", b.Last+1-b.First, hcl.Size{Bytes: b.Bytes}.String(), hcl.Size{Bytes: b.MaxBytes}.String())
+	for _, c := range b.Clusters {
+		fmt.Fprintf(t, "Cluster\t%s, %d frames behind, acknowledged %s ago\n", c.ID, c.Behind, ago(c.At, now))
+	}
+	if len(b.Clusters) == 0 {
+		fmt.Fprintf(t, "Cluster\tnone has pulled yet\n")
+	}
+	fmt.Fprintf(t, "\nSOURCE\tSTATE\tPLUGIN\tLAST SUCCESS\tCOMPLETE TO\tSENT\tUNCHANGED\tLEFT OUT\tQUARANTINED\n")
+	for _, x := range s.Sources {
+		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", x.Type, x.Label, x.State, or(x.Plugin, "-"), when(x.LastSuccess), when(x.CompleteTo),
+			x.Counts.Records, x.Counts.Unchanged, x.Counts.Filtered+x.Counts.Withdrawn, x.Counts.Quarantined+x.Counts.Refused)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printTroubles(w, s)
+}
+
+// printTroubles tells what is wrong with sources, and how far back-fills are.
+func printTroubles(w io.Writer, s control.Status) error {
+	for _, x := range s.Sources {
+		name := x.Type + "/" + x.Label
+		if x.Error != "" {
+			fmt.Fprintf(w, "\n%s: %s\n", name, x.Error)
+		}
+		if p := x.Progress; p != nil && p.Total > 0 {
+			fmt.Fprintf(w, "\n%s: %d of %d %s%s\n", name, p.Done, p.Total, p.Unit, prefixed(", at ", p.At))
+		}
+	}
+	return nil
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func ago(t, now time.Time) string {
+	return now.Sub(t).Round(time.Second).String()
+}
+
+func (a *app) reloadCommand() *cobra.Command {
+	return a.formats(&cobra.Command{
+		Use: "reload", Short: "make the running agent read its configuration again", Args: cobra.NoArgs,
+		Long: `The agent takes the whole configuration over, or refuses it as a whole and goes
+on with the old one. Sources are added, changed and removed, and replaced plugin
+binaries started, without touching the others.`,
+		Example: "  bursar-agent reload",
+		RunE: func(c *cobra.Command, _ []string) error {
+			client := a.client()
+			defer client.Close()
+			r, err := client.Reload(c.Context())
+			if err != nil {
+				return fmt.Errorf("the configuration is refused, the old one stays:\n%w", err)
+			}
+			if a.format == "json" {
+				return printJSON(a.Out, r)
+			}
+			return a.printReloaded(r)
+		},
+	})
+}
+
+func (a *app) printReloaded(r control.Reloaded) error {
+	if r.Warnings != "" {
+		fmt.Fprintln(a.Err, r.Warnings)
+	}
+	said := false
+	for _, p := range []struct {
+		what  string
+		names []string
+	}{{"added", r.Added}, {"changed", r.Changed}, {"removed", r.Removed}, {"takes effect at the next start only", r.Restart}} {
+		if len(p.names) > 0 {
+			said = true
+			fmt.Fprintf(a.Out, "%s: %s\n", p.what, strings.Join(p.names, ", "))
+		}
+	}
+	if !said {
+		fmt.Fprintln(a.Out, "Nothing has changed.")
+	}
+	return nil
+}
+
+// build is what the program was built from.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return a.formats(&cobra.Command{
+		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Example: "  bursar-agent version\n  bursar-agent version -format json",
+		RunE: func(*cobra.Command, []string) error {
+			b := buildInfo(a.Version)
+			if a.format == "json" {
+				return printJSON(a.Out, b)
+			}
+			_, err := fmt.Fprintf(a.Out, "bursar-agent %s%s (%s, %s)\n", b.Version, prefixed(" ", b.Revision), b.Go, b.Platform)
+			return err
+		},
+	})
+}
+
+func buildInfo(version string) build {
+	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			b.Revision = s.Value
+		}
+	}
+	return b
+}

@@ -1,0 +1,198 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Load reads the files and directories and returns all problems that the files
+// alone show. The configuration is never nil; it can be used when no diagnostic
+// is an error.
+func Load(paths ...string) (*Config, hcl.Diagnostics) {
+	c := defaults()
+	file, diags := hcl.Load(paths...)
+	c.Unparsed = diags.HasErrors()
+	return c, append(diags, c.read(file)...)
+}
+
+// Parse is Load of one file that is in memory.
+func Parse(name string, src []byte) (*Config, hcl.Diagnostics) {
+	c := defaults()
+	file, diags := hcl.Parse(name, src)
+	c.Unparsed = diags.HasErrors()
+	return c, append(diags, c.read(file)...)
+}
+
+func (c *Config) read(file *hcl.File) hcl.Diagnostics {
+	c.File = file
+	diags := hcl.Decode(file, c, file.Context())
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		problems := s.evaluate(file)
+		s.broken = problems.HasErrors() || s.ValidateHCL().HasErrors()
+		diags.Extend(problems)
+	}
+	diags.Extend(c.plugins())
+	diags.Extend(c.sources())
+	return diags
+}
+
+// typeName is a plugin's, as its file can be named.
+var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ValidateHCL implements hcl.Validator.
+func (a *Agent) ValidateHCL() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if err := identity.CheckName(a.Name.Value); err != nil {
+		diags.Add(invalid(a.Name.Range, "name", "%v", err))
+	}
+	if !a.Listen.IsZero() && a.TLS == nil {
+		diags.Add(hcl.Errorf(a.Listen.Range, "listen without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
+	}
+	if a.TLS == nil && a.Listen.IsZero() {
+		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
+	}
+	if m := a.Metrics; m != nil && !loopback(m.Listen.Host) {
+		diags.Add(hcl.Warnf(m.Listen.Range, "metrics for everyone", "%s is no loopback address, and the page has no password", m.Listen))
+	}
+	return diags
+}
+
+// ValidateHCL implements hcl.Validator.
+func (b *Buffer) ValidateHCL() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if b.MaxSize.Bytes < minMaxSize {
+		diags.Add(invalid(b.MaxSize.Range, "max_size", "%s is too little; at least 1MiB is needed", b.MaxSize))
+	}
+	if b.Retain.Duration < minRetain {
+		diags.Add(invalid(b.Retain.Range, "retain", "%s is too short; at least %s is needed", b.Retain.Duration, minRetain))
+	}
+	return diags
+}
+
+// ValidateHCL implements hcl.Validator.
+func (s *Source) ValidateHCL() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if !typeName.MatchString(s.Type.Value) {
+		diags.Add(hcl.Errorf(s.Type.Range, "invalid source type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", s.Type))
+	}
+	if err := identity.CheckName(s.Label.Value); err != nil {
+		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%v", err))
+	} else if problem := record.ValidateName(s.Label.Value); problem != "" || s.Label.Value == "." || s.Label.Value == ".." {
+		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q cannot be used in record ids and folder names", s.Label))
+	}
+	if s.Interval.Range != (hcl.Range{}) && s.Interval.Duration < minInterval {
+		diags.Add(invalid(s.Interval.Range, "interval", "%s is too short; at least %s is needed", s.Interval.Duration, minInterval))
+	}
+	return diags
+}
+
+func invalid(r hcl.Range, name, format string, args ...any) *hcl.Diagnostic {
+	return hcl.Errorf(r, fmt.Sprintf("invalid value for %q", name), format, args...)
+}
+
+// evaluate reads the config block and remembers the text of the record block.
+func (s *Source) evaluate(file *hcl.File) hcl.Diagnostics {
+	s.text = textOf(s.Record, file.Sources)
+	if s.Config == nil {
+		s.Tree = emptyTree(s.Range)
+		return nil
+	}
+	tree, diags := hcl.Evaluate(s.Config, file.Context())
+	s.Tree = node(tree)
+	return diags
+}
+
+// textOf is the source of a body; "" for none.
+func textOf(body hcl.Body, sources hcl.Sources) string {
+	b, ok := body.(*hclsyntax.Body)
+	if !ok || b == nil {
+		return ""
+	}
+	src := sources[b.SrcRange.Filename]
+	from, to := b.SrcRange.Start.Byte, b.EndRange.End.Byte
+	if from < 0 || to > len(src) || from > to {
+		return ""
+	}
+	return string(src[from:to])
+}
+
+// plugins gives every source its plugin block.
+func (c *Config) plugins() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	blocks := map[string]*hcl.Plugin{}
+	for i := range c.Plugins {
+		p := &c.Plugins[i]
+		if p.Type.Value == "action" {
+			diags.Add(hcl.Errorf(p.Type.Range, "invalid plugin", "an agent has plugins of sources only; action plugins belong to the aggregator"))
+		}
+		blocks[p.Name.Value] = p
+	}
+	used := map[string]bool{}
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		used[s.Type.Value] = true
+		diags.Extend(s.take(blocks[s.Type.Value]))
+	}
+	for i := range c.Plugins {
+		if p := &c.Plugins[i]; p.Type.Value == "source" && !used[p.Name.Value] {
+			diags.Add(hcl.Warnf(p.Range, "unused plugin", "no source has the type %q%s", p.Name, hint(hcl.Suggest(p.Name.Value, slices.Sorted(maps.Keys(used))))))
+		}
+	}
+	return diags
+}
+
+func hint(s string) string {
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", s)
+}
+
+// take notes where the plugin is.
+func (s *Source) take(p *hcl.Plugin) hcl.Diagnostics {
+	s.Plugin = Plugin{Range: s.Range}
+	if p == nil {
+		return nil
+	}
+	s.Plugin = Plugin{SHA256: p.SHA256.Value, Env: map[string]string{}, Range: p.Range}
+	for name, v := range p.Env {
+		s.Plugin.Env[name] = v.Value
+	}
+	if p.Path == nil {
+		return nil
+	}
+	s.Plugin.Range = p.Path.Range
+	path, err := filepath.Abs(p.Path.Path)
+	if err != nil {
+		return hcl.Diagnostics{invalid(p.Path.Range, "path", "%v", err)}
+	}
+	s.Plugin.Path = path
+	return nil
+}
+
+// sources checks what only all sources together can show.
+func (c *Config) sources() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if len(c.Sources) == 0 {
+		diags.Add(hcl.Warnf(c.Agent.Range, "no sources", "the agent collects nothing until it has a source block"))
+	}
+	labels := map[string]*Source{}
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if other := labels[s.Label.Value]; other != nil && other.Type.Value != s.Type.Value {
+			diags.Add(hcl.Warnf(s.Label.Range, "label used twice", "the source %q has the same label; where record ids begin with the label, both make the same ids", other.Name()))
+		}
+		labels[s.Label.Value] = s
+	}
+	return diags
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Status is how the agent is doing.
+type Status struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Listen  string    `json:"listen,omitempty"` // where aggregators pull; empty: nowhere
+	Buffer  Buffer    `json:"buffer"`
+	Sources []Source  `json:"sources"`
+}
+
+// Buffer is how full the buffer is, and who has acknowledged how much.
+type Buffer struct {
+	Epoch    string    `json:"epoch"`
+	First    uint64    `json:"first"` // sequence number of the oldest frame; last+1 when there is none
+	Last     uint64    `json:"last"`
+	Bytes    int64     `json:"bytes"`
+	MaxBytes int64     `json:"max_bytes"`
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster is an aggregator cluster that has acknowledged frames.
+type Cluster struct {
+	ID      string    `json:"id"`
+	Through uint64    `json:"through"`
+	Behind  uint64    `json:"behind"` // frames that it has not acknowledged
+	At      time.Time `json:"at"`     // of its last acknowledgement
+}
+
+// Source is how one source is doing. Times that are not known are absent.
+type Source struct {
+	Type        string     `json:"type"`
+	Label       string     `json:"label"`
+	State       string     `json:"state"` // starting, collecting, waiting, paused, failed, stopped
+	Error       string     `json:"error,omitempty"`
+	Plugin      string     `json:"plugin_version,omitempty"`
+	LastSuccess *time.Time `json:"last_success,omitempty"`
+	CompleteTo  *time.Time `json:"complete_to,omitempty"`
+	Progress    *Progress  `json:"progress,omitempty"`
+	Counts      Counts     `json:"counts"`
+}
+
+// Counts are what became of jobs since the agent was started.
+type Counts struct {
+	Records     int64 `json:"records"`
+	Unchanged   int64 `json:"unchanged"`
+	Filtered    int64 `json:"filtered"`
+	Withdrawn   int64 `json:"withdrawn"`
+	Quarantined int64 `json:"quarantined"`
+	Refused     int64 `json:"refused"`
+	Skipped     int64 `json:"skipped"`
+}
+
+// Progress of a back-fill. Total is 0 when it is not known.
+type Progress struct {
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Unit  string `json:"unit,omitempty"`
+	At    string `json:"at,omitempty"`
+}
+
+// Reloaded says what a reload has changed.
+type Reloaded struct {
+	Added    []string `json:"added"`
+	Changed  []string `json:"changed"`
+	Removed  []string `json:"removed"`
+	Restart  []string `json:"needs_restart"` // settings that take effect at the next start only
+	Warnings string   `json:"warnings,omitempty"`
+}
+
+// Refusal is the answer to what was refused.
+type Refusal struct {
+	Message string `json:"error"`
+}
+
+// Recollect asks to collect a window again.
+type Recollect struct {
+	Source string    `json:"source"` // type/label, or a label that only one source has
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Plan   bool      `json:"plan"` // only count
+}
+
+// Step tells how far something has come. The last one is Done, and Error says
+// whether it failed.
+type Step struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Counts   Counts    `json:"counts"`
+	Done     bool      `json:"done"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// Agent is what is controlled.
+type Agent interface {
+	Status() Status
+	// Reload takes the configuration over, or refuses all of it with an error.
+	Reload(ctx context.Context) (Reloaded, error)
+	// Recollect calls send after every batch and returns the totals.
+	Recollect(ctx context.Context, r Recollect, send func(Step) error) (Counts, error)
+}
+
+// String says the counts in words; those that are zero are left out.
+func (c Counts) String() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{
+		{c.Records, "sent"}, {c.Unchanged, "unchanged"}, {c.Filtered, "left out"}, {c.Withdrawn, "withdrawn"},
+		{c.Quarantined, "quarantined"}, {c.Refused, "refused"}, {c.Skipped, "skipped"},
+	} {
+		if p.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "no jobs"
+	}
+	return strings.Join(parts, ", ")
+}

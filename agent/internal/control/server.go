@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// Listen makes the socket, for the user of this process alone, in the place of
+// one that nobody listens on any more.
+func Listen(path string) (net.Listener, error) {
+	if conn, err := dial(context.Background(), path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("control socket %s: another agent is running", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	near, done, err := short(path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	defer done()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: near, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	return &listener{l, path}, nil
+}
+
+// listener removes its socket when it is closed.
+type listener struct {
+	net.Listener
+	path string
+}
+
+// Close closes the listener and removes the socket.
+func (l *listener) Close() error {
+	return errors.Join(l.Listener.Close(), os.Remove(l.path))
+}
+
+// Serve answers on l until ctx ends, and closes it.
+func Serve(ctx context.Context, l net.Listener, agent Agent) error {
+	server := &http.Server{Handler: handler(agent), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(l); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+func handler(agent Agent) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, agent.Status()) })
+	mux.HandleFunc("POST /v1/reload", func(w http.ResponseWriter, r *http.Request) { reload(w, r, agent) })
+	mux.HandleFunc("POST /v1/recollect", func(w http.ResponseWriter, r *http.Request) { recollect(w, r, agent) })
+	return mux
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // an error: the other end is gone
+}
+
+func reload(w http.ResponseWriter, r *http.Request, agent Agent) {
+	done, err := agent.Reload(context.WithoutCancel(r.Context()))
+	if err != nil {
+		answer(w, http.StatusUnprocessableEntity, Refusal{err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, done)
+}
+
+// maxRequest bounds the body of a request in bytes.
+const maxRequest = 64 << 10
+
+func recollect(w http.ResponseWriter, r *http.Request, agent Agent) {
+	var req Recollect
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&req); err != nil {
+		answer(w, http.StatusBadRequest, Refusal{err.Error()})
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	send := func(s Step) error {
+		if err := lines.Encode(s); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	}
+	counts, err := agent.Recollect(r.Context(), req, send)
+	last := Step{Counts: counts, Done: true}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	_ = send(last) // an error: the other end is gone
+}

@@ -1,0 +1,269 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Options of an [Agent].
+type Options struct {
+	// Paths are the configuration's files and folders, for a reload.
+	Paths []string
+	// Version is the agent's, for people.
+	Version string
+	// Plugins starts the plugins; its Log is set by [New].
+	Plugins Plugins
+	// Log gets what happens.
+	Log *slog.Logger
+	// Level is changed by a reload; nil: it stays.
+	Level *slog.LevelVar
+	// Ready is called when the agent serves; nil: nobody is told.
+	Ready func()
+}
+
+// Agent is the agent's daemon.
+type Agent struct {
+	opt     Options
+	started time.Time
+
+	buffer *buffer.Buffer
+	keys   *identity.Keys // nil: nobody can pull
+	listen string
+	alive  context.Context // ends with Run; for what a reload starts; nil before
+
+	reload  sync.Mutex // one reload at a time, and none while the agent starts or stops
+	mu      sync.Mutex
+	config  *config.Config
+	sources map[buffer.Source]*source
+}
+
+// New makes an agent of a configuration without errors. It does nothing until
+// Run.
+func New(cfg *config.Config, opt Options) *Agent {
+	opt.Plugins.Log = opt.Log
+	return &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
+}
+
+// Run runs the agent until ctx ends. The error is an [hcl.Diagnostics] when the
+// configuration turns out to be wrong, and whatever keeps the agent from
+// running at all. A plugin that does not start is no error: its source is shown
+// as failed and tried again.
+func (a *Agent) Run(ctx context.Context) error {
+	a.reload.Lock()
+	defer a.reload.Unlock()
+	cfg := a.config
+	prepared, err := a.prepare(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := a.open(cfg); err != nil {
+		Close(prepared)
+		return err
+	}
+	defer a.close()
+	return a.live(ctx, cfg, prepared)
+}
+
+// prepare checks what only this machine can tell.
+func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, error) {
+	diags := CheckIdentity(cfg)
+	prepared, found := a.opt.Plugins.Prepare(ctx, cfg, cfg.Running())
+	diags.Extend(found)
+	if diags.HasErrors() {
+		Close(prepared)
+		return nil, diags.Err()
+	}
+	for _, w := range diags.Warnings() {
+		a.opt.Log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
+	}
+	return prepared, nil
+}
+
+// open opens the buffer and the certificates.
+func (a *Agent) open(cfg *config.Config) (err error) {
+	if a.buffer, err = buffer.Open(cfg.BufferPath(), cfg.BufferOptions()); err != nil {
+		return err
+	}
+	if cfg.Agent.TLS == nil {
+		return nil
+	}
+	if a.keys, err = identity.Load(cfg.Identity()); err != nil {
+		return errors.Join(err, a.buffer.Close())
+	}
+	return nil
+}
+
+func (a *Agent) close() {
+	if err := a.buffer.Close(); err != nil {
+		a.opt.Log.Error("close the buffer", "error", err)
+	}
+}
+
+// live runs all parts and returns when all of them have ended. a.reload is held
+// but for the time between.
+func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepared) error {
+	parts, err := a.parts(cfg)
+	if err != nil {
+		Close(prepared)
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	a.alive = ctx
+	if err := a.startAll(ctx, cfg, prepared); err != nil {
+		a.stopAll()
+		return errors.Join(err, closeAll(parts))
+	}
+	for _, p := range parts {
+		group.Go(func() error { return p.run(ctx) })
+	}
+	group.Go(func() error { return a.trim(ctx) })
+	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(prepared), "listen", a.listen)
+	if a.opt.Ready != nil {
+		a.opt.Ready()
+	}
+	a.reload.Unlock()
+	err = group.Wait()
+	a.reload.Lock()
+	a.stopAll()
+	a.opt.Log.Info("the agent has stopped")
+	return err
+}
+
+func (a *Agent) startAll(ctx context.Context, cfg *config.Config, prepared []Prepared) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, p := range prepared {
+		s, err := a.start(ctx, cfg, p)
+		if err != nil {
+			Close(prepared[i:])
+			return err
+		}
+		a.sources[p.Source.Key()] = s
+	}
+	return nil
+}
+
+// stopAll ends all sources, side by side.
+func (a *Agent) stopAll() {
+	a.mu.Lock()
+	sources := slices.Collect(maps.Values(a.sources))
+	a.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range sources {
+		wg.Go(s.stop)
+	}
+	wg.Wait()
+}
+
+// part is something that listens.
+type part struct {
+	listener net.Listener
+	run      func(ctx context.Context) error
+}
+
+func closeAll(parts []part) error {
+	var errs []error
+	for _, p := range parts {
+		errs = append(errs, p.listener.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// parts opens the listeners: all, or none.
+func (a *Agent) parts(cfg *config.Config) (parts []part, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(parts))
+			parts = nil
+		}
+	}()
+	if address := cfg.ListenAddress(); address != "" {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return parts, fmt.Errorf("listen for aggregators: %w", err)
+		}
+		a.listen = l.Addr().String()
+		server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
+		parts = append(parts, part{l, func(ctx context.Context) error { return server.Run(ctx, l) }})
+	}
+	if address, path := cfg.MetricsAddress(); address != "" {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return parts, fmt.Errorf("listen for metrics: %w", err)
+		}
+		parts = append(parts, part{l, func(ctx context.Context) error { return a.serveMetrics(ctx, l, path) }})
+	}
+	l, err := control.Listen(cfg.SocketPath())
+	if err != nil {
+		return parts, err
+	}
+	return append(parts, part{l, func(ctx context.Context) error { return control.Serve(ctx, l, a) }}), nil
+}
+
+// trimEvery is the pause between two looks for frames that may go.
+const trimEvery = 5 * time.Minute
+
+// trim drops what is acknowledged and old.
+func (a *Agent) trim(ctx context.Context) error {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		if n, err := a.buffer.Trim(); err != nil {
+			a.opt.Log.Error("trim the buffer", "error", err)
+		} else if n > 0 {
+			a.opt.Log.Info("dropped acknowledged frames", "frames", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// nudge makes all sources collect now.
+func (a *Agent) nudge() {
+	for _, s := range a.running() {
+		s.loop.Nudge()
+	}
+}
+
+// running returns the sources in the order of their names.
+func (a *Agent) running() []*source {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(a.sources), func(x, y buffer.Source) int { return strings.Compare(x.String(), y.String()) })
+	out := make([]*source, len(keys))
+	for i, k := range keys {
+		out[i] = a.sources[k]
+	}
+	return out
+}
+
+// present returns the configuration and the running source of that name; nil
+// when there is none.
+func (a *Agent) present(name string) (*config.Config, *source) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.config.Source(name); s != nil {
+		return a.config, a.sources[s.Key()]
+	}
+	return a.config, nil
+}

@@ -1,0 +1,46 @@
+package run
+
+import (
+	"context"
+
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Check says all that is wrong with a configuration on this machine: beside what
+// [config.Load] found, its certificates, and, by starting them, its plugins with
+// their config blocks and mappings.
+func Check(ctx context.Context, cfg *config.Config, p Plugins) hcl.Diagnostics {
+	p.Trial = true
+	diags := CheckIdentity(cfg)
+	prepared, found := p.Prepare(ctx, cfg, cfg.Sound())
+	diags.Extend(found)
+	diags.Extend(Broken(prepared))
+	Close(prepared)
+	return diags
+}
+
+// CheckIdentity says what is wrong with the certificates.
+func CheckIdentity(cfg *config.Config) hcl.Diagnostics {
+	t := cfg.Agent.TLS
+	if t == nil {
+		return nil
+	}
+	diags := t.Check()
+	if diags.HasErrors() {
+		return diags
+	}
+	keys, err := identity.Load(cfg.Identity())
+	if err != nil {
+		diags.Add(hcl.Errorf(t.Range, "invalid certificates", "%v", err))
+		return diags
+	}
+	want := identity.Identity{Role: identity.Agent, Name: cfg.Agent.Name.Value}
+	if got, err := keys.Identity(); err != nil {
+		diags.Add(hcl.Errorf(t.Cert.Range, "invalid certificate", "%v", err))
+	} else if got != want {
+		diags.Add(hcl.Errorf(t.Cert.Range, "somebody else's certificate", "%s is the certificate of %s; this agent is %s, and aggregators would refuse it", t.Cert, got, want))
+	}
+	return diags
+}

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/agent/internal/collect"
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
+)
+
+// Plugins starts the plugins of sources.
+type Plugins struct {
+	// Executable is the agent's own file; plugins are looked for beside it.
+	Executable string
+	// Dev accepts plugin binaries below folders such as /tmp.
+	Dev bool
+	// Log gets what plugins log; nil: nothing.
+	Log *slog.Logger
+	// Trial is set where a configuration is only looked at: then a source's own
+	// folder is not made.
+	Trial bool
+}
+
+// Path is where the source's plugin is.
+func (p Plugins) Path(cfg *config.Config, s *config.Source) (string, error) {
+	if s.Plugin.Path != "" {
+		return s.Plugin.Path, nil
+	}
+	return host.Find(cfg.PluginDirs(p.Executable), "source", s.Type.Value)
+}
+
+// readyTimeout is how long a plugin has to describe and configure itself.
+const readyTimeout = 30 * time.Second
+
+// Open starts the plugin of a source and configures it. What is wrong with the
+// configuration is in the diagnostics; the error is a plugin that cannot be
+// used. The caller closes the session, which is nil after either.
+func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source) (*collect.Session, hcl.Diagnostics, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	path, err := p.Path(cfg, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, clean, err := p.folder(cfg.Folder(s))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer clean()
+	process, err := host.Launch(ctx, host.Spec{
+		Kind: "source", Type: s.Type.Value, Path: path, SHA256: s.Plugin.SHA256, Env: s.Plugin.Env, Dev: p.Dev, Logger: p.logger(s),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	session, diags, err := collect.NewSession(ctx, process, process.Source(), collect.Spec{
+		Agent: cfg.Agent.Name.Value, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
+		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir,
+	})
+	if session == nil {
+		process.Close()
+	}
+	if err != nil {
+		return nil, diags, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	return session, diags, nil
+}
+
+func (p Plugins) logger(s *config.Source) *slog.Logger {
+	if p.Log == nil {
+		return nil
+	}
+	return p.Log.With("source", s.Name(), "component", "plugin")
+}
+
+// folder makes the source's own folder, or, for a trial, lends one where it is
+// not there.
+func (p Plugins) folder(path string) (folder string, clean func(), err error) {
+	if !p.Trial {
+		return path, func() {}, os.MkdirAll(path, 0o700)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path, func() {}, nil
+	}
+	folder, err = os.MkdirTemp("", "bursar-agent-")
+	return folder, func() { os.RemoveAll(folder) }, err
+}
+
+// Prepared is a source whose plugin was asked.
+type Prepared struct {
+	Source  *config.Source
+	Session *collect.Session // nil when the plugin cannot be used
+	Err     error            // why
+}
+
+// atOnce is how many plugins are started at the same time.
+const atOnce = 4
+
+// Prepare starts the plugins of the sources. The diagnostics are those of the
+// configuration; the sources come back in their order.
+func (p Plugins) Prepare(ctx context.Context, cfg *config.Config, sources []*config.Source) ([]Prepared, hcl.Diagnostics) {
+	out, found := make([]Prepared, len(sources)), make([]hcl.Diagnostics, len(sources))
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, atOnce)
+	for i, s := range sources {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			out[i].Source = s
+			out[i].Session, found[i], out[i].Err = p.Open(ctx, cfg, s)
+		})
+	}
+	wg.Wait()
+	var diags hcl.Diagnostics
+	for _, d := range found {
+		diags.Extend(d)
+	}
+	return out, diags
+}
+
+// Broken are the plugins that cannot be used, as diagnostics.
+func Broken(prepared []Prepared) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, p := range prepared {
+		if p.Err != nil {
+			diags.Add(hcl.Errorf(p.Source.Plugin.Range, fmt.Sprintf("the plugin of source %q cannot be used", p.Source.Name()), "%v", p.Err))
+		}
+	}
+	return diags
+}
+
+// Close closes the sessions.
+func Close(prepared []Prepared) {
+	for _, p := range prepared {
+		if p.Session != nil {
+			p.Session.Close()
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/agent/internal/collect"
+	"github.com/bursar-accounting/bursar/agent/internal/config"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// The outcomes of a [Sample].
+const (
+	Kept     = "record"
+	Filtered = "left out by the mapping"
+	Excluded = "left out by the source's config"
+	Failed   = "failed"
+)
+
+// Sample is a real job and what becomes of it.
+type Sample struct {
+	Run        string
+	Ended      bool
+	Attributes []Attribute // those that the mapping names, by name
+	Outcome    string
+	Record     *record.Record // when Kept
+	Err        error          // when Failed
+}
+
+// Attribute is one of a job's, with its value as JSON; null when it has none.
+type Attribute struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Preview shows the last most jobs of a window and what the mapping makes of
+// them. Nothing is kept.
+func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugins, w collect.Window, most int) ([]Sample, error) {
+	p.Trial = true
+	session, diags, err := p.Open(ctx, cfg, s)
+	if err != nil {
+		return nil, err
+	}
+	if diags.HasErrors() {
+		return nil, diags.Err()
+	}
+	defer session.Close()
+	var jobs []*bursarv1.Job
+	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
+		jobs = append(jobs, job)
+		if len(jobs) >= 2*most {
+			jobs = slices.Delete(jobs, 0, len(jobs)-most)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", s.Name(), err)
+	}
+	samples := []Sample{}
+	for _, job := range jobs[max(0, len(jobs)-most):] {
+		samples = append(samples, sample(session, job))
+	}
+	return samples, nil
+}
+
+func sample(session *collect.Session, job *bursarv1.Job) Sample {
+	out := Sample{Run: job.GetRun(), Ended: job.GetEnded(), Outcome: Excluded, Attributes: attributes(session, job)}
+	if job.GetExcluded() {
+		return out
+	}
+	r, keep, err := session.Mapper.Map(job)
+	switch {
+	case err != nil:
+		out.Outcome, out.Err = Failed, err
+	case !keep:
+		out.Outcome = Filtered
+	default:
+		out.Outcome, out.Record = Kept, &r
+	}
+	return out
+}
+
+// attributes are the values that the mapping names.
+func attributes(session *collect.Session, job *bursarv1.Job) []Attribute {
+	text, _ := collect.Raw(job, session.Description.GetAttributes())
+	var raw struct {
+		Attributes map[string]json.RawMessage `json:"attributes"`
+	}
+	_ = json.Unmarshal(text, &raw) // what was cut has no attributes to show
+	var out []Attribute
+	for _, name := range session.Mapper.Wanted() {
+		value, ok := raw.Attributes[name]
+		if !ok {
+			value = json.RawMessage("null")
+		}
+		out = append(out, Attribute{name, value})
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+# The agent of the cluster "nemo". What is not here has a default.
+
+agent {
+  name     = "nemo-head1"
+  data_dir = "/var/lib/bursar-agent"
+  listen   = "0.0.0.0:7070"
+
+  # Aggregators pull by mutual TLS only. `bursar tls cert -role agent -name nemo-head1` makes these.
+  tls {
+    ca   = "/etc/bursar/tls/ca.pem"
+    cert = "/etc/bursar/tls/agent.pem"
+    key  = "/etc/bursar/tls/agent.key"
+  }
+
+  # Collected records wait here for the aggregators. What they have committed is
+  # kept for a while longer, so that a lost aggregator can be filled again.
+  buffer {
+    max_size = "8GiB"
+    retain   = "30d"
+  }
+
+  # For Prometheus.
+  metrics {
+    listen = "127.0.0.1:9109"
+  }
+
+  log {
+    level  = "info"
+    format = "text"
+  }
+}
+
+# `source "slurm" "nemo" {}` alone gives right records. The label begins the ids of
+# the records.
+source "slurm" "nemo" {
+  interval = "1m"
+
+  config {
+    partitions = ["compute", "gpu"]
+    states     = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY"]
+    earliest   = "2024-01-01T00:00:00Z"
+  }
+
+  # `bursar-agent preview` shows what this makes of the last jobs.
+  record {
+    id = "${source.label}-${job.id}"
+    meta = {
+      site_id  = "nemo"
+      user_id  = job.User
+      group_id = job.Group
+      voms     = try(jsondecode(job.Comment).voms, null) # null: the key is left out
+    }
+    component "Cores" {
+      amount = job.NCPUS
+      score "HEPScore23" { value = job.Partition == "gpu" ? 21.5 : 10.0 }
+    }
+    component "Memory" { amount = job.memory_mb }
+    component "TotalCPU" {
+      amount = job.cpu_seconds
+      kind   = "total"
+    }
+    component "GPUs" {
+      amount = job.gpus
+      when   = job.gpus > 0
+    }
+  }
+}
+
+# Where a plugin is and what it gets, where that is not the usual. With sha256
+# only that very file is started.
+plugin "source" "slurm" {
+  path = "/usr/libexec/bursar/plugins/bursar-source-slurm"
+  env  = { SLURM_CONF = "/etc/slurm/slurm.conf" }
+}
