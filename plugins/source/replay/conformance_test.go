@@ -7,6 +7,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 func TestFileConforms(t *testing.T) {
@@ -67,4 +68,23 @@ func valueOf(v any) sdk.Value {
 		return sdk.Bool(v)
 	}
 	return sdk.Null()
+}
+
+// BenchmarkHistory is the back-fill of the recorded cluster over gRPC, with both
+// sides in one process.
+func BenchmarkHistory(b *testing.B) {
+	client := plugintest.Serve(b, func() sdk.Source { return newSource(func() time.Time { return noon }) })
+	config := plugintest.Block("config", plugintest.Attr("recorded", true))
+	if _, err := client.Configure(b.Context(), &bursarv1.ConfigureRequest{Config: config}); err != nil {
+		b.Fatal(err)
+	}
+	jobs := 0
+	for b.Loop() {
+		got, err := (&plugintest.Daemon{Client: client}).Collect(b.Context(), sdk.Start{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		jobs += len(got.Jobs())
+	}
+	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
 }
