@@ -5,7 +5,8 @@
 package fakesacct
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/gob"
 	"errors"
 	"flag"
 	"fmt"
@@ -88,11 +89,11 @@ func Recorded(t testing.TB, path string) *DB {
 // of sacct. Installing again replaces the database.
 func Install(t testing.TB, dir string, db *DB) string {
 	t.Helper()
-	b, err := json.Marshal(db)
-	if err != nil {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(db); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "db.json"), b, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "db"), b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -157,12 +158,12 @@ func parse(args []string) (query, error) {
 }
 
 func serve(dir string, args []string) error {
-	b, err := os.ReadFile(filepath.Join(dir, "db.json"))
+	b, err := os.ReadFile(filepath.Join(dir, "db"))
 	if err != nil {
 		return err
 	}
 	var db DB
-	if err := json.Unmarshal(b, &db); err != nil {
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&db); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -198,21 +199,27 @@ func (db *DB) answer(q query) error {
 	if db.MaxRange > 0 && q.jobs == "" && to-from > db.MaxRange {
 		return errors.New("error: Too wide of a date range in query")
 	}
-	out := db.Banner
+	text := strings.Builder{}
+	text.WriteString(db.Banner)
+	jobs := map[string]bool{}
+	for id := range strings.SplitSeq(q.jobs, ",") {
+		jobs[id] = q.jobs != ""
+	}
 	mine := false
 	for _, r := range db.Rows {
 		step := strings.Contains(r["JobIDRaw"], ".")
 		if !step {
-			mine = r.matches(q, from, to)
+			mine = r.matches(q, jobs, from, to)
 		}
 		if !mine || (step && q.allocations) {
 			continue
 		}
 		for _, c := range columns {
-			out += r[c] + q.delimiter
+			text.WriteString(r[c] + q.delimiter)
 		}
-		out += "\n"
+		text.WriteByte('\n')
 	}
+	out := text.String()
 	if db.Prefix > 0 {
 		out = out[:min(len(out), db.Prefix)]
 	}
@@ -241,19 +248,17 @@ func (q query) window() (from, to int64, err error) {
 
 // matches is how slurmdbd selects jobs: those that were eligible before the end
 // of the window and did not end before its start, or those of an id.
-func (r Row) matches(q query, from, to int64) bool {
+func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 	if q.clusters != "" && q.clusters != "all" && !slices.Contains(strings.Split(q.clusters, ","), r["Cluster"]) {
 		return false
 	}
 	if q.jobs != "" {
-		return slices.ContainsFunc(strings.Split(q.jobs, ","), r.is)
+		array, _, _ := strings.Cut(r["JobID"], "_")
+		het, _, _ := strings.Cut(r["JobID"], "+")
+		return jobs[r["JobIDRaw"]] || jobs[array] || jobs[het]
 	}
 	eligible, end := r.number("Eligible"), r.number("End")
 	return eligible != 0 && eligible < to && (end >= from || end == 0)
-}
-
-func (r Row) is(id string) bool {
-	return r["JobIDRaw"] == id || strings.HasPrefix(r["JobID"], id+"_") || strings.HasPrefix(r["JobID"], id+"+")
 }
 
 func (r Row) number(column string) int64 {

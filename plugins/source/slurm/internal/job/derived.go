@@ -21,6 +21,10 @@ func identity() []attribute {
 			func(r *Run) (sdk.Value, error) { return sdk.String(r.Cluster), nil }},
 		{sdk.Attribute{Name: "qualified_id", Type: sdk.TypeString, Doc: "id, with the cluster and a dash before it when several clusters are configured; ids of two clusters never meet"}, nil,
 			func(r *Run) (sdk.Value, error) { return sdk.String(r.qualifiedName()), nil }},
+		{sdk.Attribute{Name: "user", Type: sdk.TypeString, Doc: "user name, or the user's number where the machine does not know the name"}, []string{"User", "UID"},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("User", "UID"), nil }},
+		{sdk.Attribute{Name: "group", Type: sdk.TypeString, Doc: "name of the user's group, or its number where the machine does not know the name"}, []string{"Group", "GID"},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("Group", "GID"), nil }},
 		{sdk.Attribute{Name: "state", Type: sdk.TypeString, Doc: "state in one word, for example CANCELLED"}, nil,
 			func(r *Run) (sdk.Value, error) { return sdk.String(r.State.Word), nil }},
 		{sdk.Attribute{Name: "cancelled_by", Type: sdk.TypeInt, Doc: "number of the user who cancelled the job"}, nil,
@@ -96,6 +100,16 @@ func (r *Run) qualifiedName() string {
 		return r.Cluster + "-" + r.Name()
 	}
 	return r.Name()
+}
+
+func (r *Run) nameOr(name, number string) sdk.Value {
+	if s, ok := r.text(name); ok && s != "" {
+		return sdk.String(s)
+	}
+	if s, ok := r.text(number); ok {
+		return sdk.String(s)
+	}
+	return sdk.Null()
 }
 
 func (r *Run) exit(signal bool) (sdk.Value, error) {

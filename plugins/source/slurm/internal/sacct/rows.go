@@ -55,9 +55,9 @@ func (r *Rows) Next() (Row, error) {
 	}
 }
 
-// end is the end of the output.
+// end is the end of the output. Lines that a wrapper printed are no row.
 func (r *Rows) end() (Row, error) {
-	if len(r.row) == 0 {
+	if len(r.row) == 0 || (r.number == 1 && len(r.ends) == 0 && r.row[len(r.row)-1] == '\n') {
 		return Row{}, io.EOF
 	}
 	return Row{}, fmt.Errorf("row %d: sacct's output ends after %d of %d columns", r.number, len(r.ends), r.columns)

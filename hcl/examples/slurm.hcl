@@ -1,0 +1,94 @@
+# The jobs of two Slurm clusters. `source "slurm" "nemo" {}` alone is right for a
+# cluster whose sacct works on this machine; everything below is optional.
+
+agent {
+  name     = "nemo-head1"
+  data_dir = "/var/lib/bursar-agent"
+}
+
+source "slurm" "nemo" {
+  interval = "1m"
+
+  config {
+    sacct      = "/usr/bin/sacct"
+    partitions = ["compute", "gpu"]
+    accounts   = ["physics", "chemistry"]
+    states     = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "REQUEUED", "PREEMPTED", "NODE_FAIL"]
+    earliest   = "2024-01-01T00:00:00Z"
+    running    = true # running jobs are open records
+
+    # How the history is read, and how far back every look goes for what
+    # slurmdbd got late.
+    window       = "1d"
+    overlap      = "1h"
+    deep_overlap = "2d"
+    timeout      = "5m"
+  }
+
+  record {
+    id   = "${source.label}-${job.id}"
+    when = job.User != "healthcheck"
+
+    meta = {
+      site_id   = "nemo"
+      user_id   = job.user
+      group_id  = job.group
+      account   = job.Account
+      partition = job.Partition
+
+      # A comment such as {"voms": "/atlas/Role=pilot", "subject": "/CN=pilot"}
+      voms    = try(jsondecode(job.Comment).voms, null) # null: the key is left out
+      subject = try(jsondecode(job.Comment).subject, null)
+
+      gpu_types = try(keys(job.gpus_by_type), null)
+    }
+
+    component "Cores" {
+      amount = job.AllocCPUS
+      score "HEPScore23" { value = job.Partition == "gpu" ? 21.5 : 10.0 }
+    }
+    component "Memory" {
+      amount = job.memory_mb
+      when   = job.memory_mb != null
+    }
+    component "MaxRSS" {
+      amount = job.max_rss_bytes
+      when   = job.max_rss_bytes != null
+      kind   = "total"
+    }
+    component "TotalCPU" {
+      amount = job.cpu_seconds
+      kind   = "total"
+      when   = job.cpu_seconds != null
+    }
+    component "GPUs" {
+      amount = job.gpus
+      when   = job.gpus > 0
+    }
+    component "Billing" {
+      amount = try(job.alloc_tres["billing"], 0)
+      kind   = "rate"
+    }
+    component "Energy" {
+      amount = job.energy_joules
+      when   = try(job.energy_joules > 0, false)
+      kind   = "total"
+    }
+  }
+}
+
+# Two clusters of one slurmdbd: job.qualified_id has the cluster's name in it.
+source "slurm" "federation" {
+  config {
+    clusters = ["east", "west"]
+    running  = false
+  }
+  record {
+    id = "${source.label}-${job.qualified_id}"
+    meta = {
+      site_id  = job.cluster
+      user_id  = job.user
+      group_id = job.group
+    }
+  }
+}

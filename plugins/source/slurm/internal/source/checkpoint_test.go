@@ -1,0 +1,64 @@
+package source
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+)
+
+func TestTheCheckpointOfTheFirstReleaseIsUnderstood(t *testing.T) {
+	got, err := decodeCheckpoint([]byte(`{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]]}`))
+	want := checkpoint{Done: time.Unix(1795248797, 0).UTC(),
+		Open: []openRun{{job.Key{Cluster: "rig", Raw: 7, Submit: 1795248790}, 1795248791, "5_7", true}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+func TestCheckpointsAreReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := checkpoint{Done: time.Unix(rapid.Int64Range(0, maxDone).Draw(t, "done"), 0).UTC()}
+		raw := int64(0)
+		for range rapid.IntRange(0, 5).Draw(t, "open") {
+			raw++
+			c.Open = append(c.Open, openRun{job.Key{Cluster: rapid.SampledFrom([]string{"", "a", "<b>"}).Draw(t, "cluster"), Raw: raw,
+				Submit: rapid.Int64Range(0, 1<<40).Draw(t, "submit")}, 100 - raw, "7", rapid.Bool().Draw(t, "later")})
+		}
+		got, err := decodeCheckpoint(c.encode())
+		if diff := cmp.Diff(c, got); err != nil || diff != "" {
+			t.Fatal(err, diff)
+		}
+	})
+}
+
+func TestACheckpointIsBoundedAndKeepsTheYoungestOpenRuns(t *testing.T) {
+	c := checkpoint{Done: time.Unix(1, 0)}
+	for i := range int64(maxOpen + 100) {
+		c.Open = append(c.Open, openRun{Key: job.Key{Cluster: "cluster", Raw: i}, Start: i, JobID: "1234567"})
+	}
+	b := c.encode()
+	got, err := decodeCheckpoint(b)
+	if err != nil || len(got.Open) != maxOpen || got.Open[0].Start != maxOpen+99 || len(b) > 512<<10 {
+		t.Errorf("%d runs in %d bytes, %v", len(got.Open), len(b), err)
+	}
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	f.Add([]byte(`{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]]}`))
+	f.Add([]byte(`{"v":1,"done":0,"open":[[]]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := decodeCheckpoint(b)
+		if err != nil || c.Done.IsZero() {
+			return
+		}
+		again, err := decodeCheckpoint(c.encode())
+		if err != nil || !again.Done.Equal(c.Done) || (len(again.Open) != len(c.Open) && len(c.Open) <= maxOpen) {
+			t.Errorf("%s became %s, %v", b, bytes.TrimSpace(c.encode()), err)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+)
+
+func configure(nodes ...sdk.Node) error {
+	for i := range nodes {
+		nodes[i].Range.File = "agent.hcl"
+		nodes[i].Range.Start.Line = i + 1
+	}
+	return New(slog.New(slog.DiscardHandler)).Configure(context.Background(), sdk.NewConfig("nemo", sdk.Node{IsBlock: true, Children: nodes}))
+}
+
+func TestAnEmptyConfigurationIsRight(t *testing.T) {
+	if err := configure(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
+	err := configure(
+		text("sacct", "sacct"), text("slurm_conf", "etc/slurm.conf"), list("states", "COMPLETED", "RUNNING"), text("window", "1s"),
+		text("timeout", "soon"), text("earliest", "yesterday"), list("users", "alice,bob"), list("ignore_stderr", ""),
+		text("partition", "cpu"), text("lag", "-1s"), list("clusters", ""), text("args", "--state=CD"))
+	var got sdk.Diagnostics
+	if !errors.As(err, &got) {
+		t.Fatal(err)
+	}
+	lines := map[int]string{}
+	for _, d := range got {
+		lines[d.Subject.Start.Line] += d.Summary + ": " + d.Detail
+	}
+	for line, want := range map[int]string{
+		1: "absolute", 2: "absolute", 3: "RUNNING", 4: "out of range", 5: "soon", 6: "yesterday", 7: "alice,bob", 8: "empty text",
+		9: "partition", 10: "", 11: "no name", 12: "args",
+	} {
+		if !strings.Contains(lines[line], want) || lines[line] == "" {
+			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)
+		}
+	}
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// table returns the first cells of the rows of a section's table.
+func table(text, section string) []string {
+	_, text, _ = strings.Cut(text, "\n## "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var out []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+func TestTheReadmeHasEveryAttributeWithTypeAndMeaning(t *testing.T) {
+	text := readme(t)
+	var want []string
+	for _, a := range job.Attributes() {
+		want = append(want, a.Name)
+		if row := "| `" + a.Name + "` | " + a.Type.String() + " | " + a.Doc + " |"; !strings.Contains(text, row) {
+			t.Errorf("README.md lacks the row\n%s", row)
+		}
+	}
+	if diff := cmp.Diff(want, table(text, "Attributes")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheReadmeHasEveryKeyOfTheConfiguration(t *testing.T) {
+	// A key that is asked for is known, all others are reported.
+	keys := table(readme(t), "Configuration")
+	var nodes []sdk.Node
+	for _, k := range keys {
+		nodes = append(nodes, sdk.Node{Name: k, Value: sdk.Map(nil)})
+	}
+	var got sdk.Diagnostics
+	if !errors.As(configure(nodes...), &got) {
+		t.Fatal("maps were taken for everything")
+	}
+	for _, d := range got {
+		if strings.Contains(d.Summary, "unknown") || strings.Contains(d.Summary, "unsupported") {
+			t.Errorf("README.md has a key that is none: %v", d)
+		}
+	}
+	source, err := os.ReadFile("config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?:cfg\.\w+\(|names\(cfg, |duration\(cfg, )"(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if !slices.Contains(keys, m[1]) {
+			t.Errorf("README.md lacks the key %s", m[1])
+		}
+	}
+}
+
+func TestTheReadmeShowsTheDefaultMapping(t *testing.T) {
+	if !strings.Contains(readme(t), Mapping) {
+		t.Error("README.md does not show the default mapping as it is")
+	}
+}
+
+func TestEveryAttributeHasAnIdentifierOfItsOwnAndAMeaning(t *testing.T) {
+	seen := map[string]bool{}
+	for _, a := range job.Attributes() {
+		if seen[a.Name] || !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`).MatchString(a.Name) || a.Doc == "" || a.Type == 0 {
+			t.Errorf("%+v", a)
+		}
+		seen[a.Name] = true
+	}
+	for _, m := range regexp.MustCompile(`job\.(\w+)`).FindAllStringSubmatch(Mapping, -1) {
+		if !seen[m[1]] {
+			t.Errorf("the default mapping names job.%s, which is none", m[1])
+		}
+	}
+}
