@@ -21,6 +21,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -39,6 +40,7 @@ type Settings struct {
 
 	IgnoreExisting bool
 	MaxBody        int64
+	Patience       time.Duration
 	Gauges         api.GaugeOptions // Reader and Log are set here
 
 	Log *slog.Logger
@@ -102,10 +104,12 @@ func (a *Aggregator) serve() {
 	a.manager.Set(a.set.Agents)
 	a.set.Gauges.Reader, a.set.Gauges.Log = a.replica, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
+	pages := &web.Pages{Reader: a.replica, Pulls: a.manager.Status, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.server = api.New(api.Options{
 		Reader: a.replica, Writer: a.replica, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: agents{a.manager}, Version: a.set.Version,
+		Patience: a.set.Patience, Extra: pages.Routes(),
 	})
 	a.replica.node.OnLeader(a.lead)
 }
@@ -128,19 +132,35 @@ func (a *Aggregator) lead(ctx context.Context) error {
 // stopTime is how long requests may take to end when the daemon stops.
 const stopTime = 10 * time.Second
 
+// SetAgents changes the agents that are pulled from.
+func (a *Aggregator) SetAgents(agents []pull.Agent) { a.manager.Set(agents) }
+
 // Run serves until ctx ends, and stops in order: requests end, leadership goes
 // elsewhere, the state is closed. An error means that the node had to stop.
 func (a *Aggregator) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.replica.node.Run(ctx) })
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g.Go(func() error { return a.replica.node.Run(alive) })
+	g.Go(func() error {
+		defer stop() // the node outlives what the requests need of it
+		return a.listeners(ctx)
+	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
+	return errors.Join(g.Wait(), a.store.Close())
+}
+
+// listeners serves on all listeners until ctx ends and the requests are done.
+func (a *Aggregator) listeners(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { <-ctx.Done(); return nil }) // without a listener it waits all the same
 	for _, l := range a.set.Plain {
 		g.Go(func() error { return a.listen(ctx, l, nil) })
 	}
 	for _, l := range a.set.TLS {
 		g.Go(func() error { return a.listen(ctx, l, a.set.Keys.Public()) })
 	}
-	return errors.Join(g.Wait(), a.store.Close())
+	return g.Wait()
 }
 
 // listen serves the REST interface on one listener until ctx ends.

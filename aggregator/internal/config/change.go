@@ -1,0 +1,42 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// NeedRestart names the settings in which next differs from c and that a running
+// daemon cannot take over: everything but the agents, the log's level, and the
+// content of the certificate files.
+func (c *Config) NeedRestart(next *Config) []string {
+	a, b := &c.Aggregator, &next.Aggregator
+	var names []string
+	for _, s := range []struct {
+		name string
+		same bool
+	}{
+		{"name", a.Name.Value == b.Name.Value},
+		{"data_dir", a.DataDir.Path == b.DataDir.Path},
+		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
+		{"api.tls_listen", slices.EqualFunc(a.API.TLSListen, b.API.TLSListen, sameAddress)},
+		{"api.ignore_record_exists_error", a.API.IgnoreRecordExists == b.API.IgnoreRecordExists},
+		{"api.max_body", a.API.MaxBody.Bytes == b.API.MaxBody.Bytes},
+		{"api.patience", a.API.Patience.Duration == b.API.Patience.Duration},
+		{"tls", c.Files() == next.Files()},
+		{"metrics", a.Metrics.same(&b.Metrics)},
+		{"log.format", a.Log.Format.Value == b.Log.Format.Value},
+	} {
+		if !s.same {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+func sameAddress(a, b hcl.Address) bool { return a.String() == b.String() }
+
+func (m *Metrics) same(n *Metrics) bool {
+	return m.Frequency.Duration == n.Frequency.Duration && m.SiteKey.Value == n.SiteKey.Value &&
+		m.GroupKey.Value == n.GroupKey.Value && m.UserKey.Value == n.UserKey.Value
+}

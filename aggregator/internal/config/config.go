@@ -1,0 +1,122 @@
+package config
+
+import (
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Config is a whole aggregator.hcl.
+type Config struct {
+	// Aggregator is this node.
+	Aggregator Aggregator `hcl:"aggregator,block"`
+	// Agents are pulled from.
+	Agents []Agent `hcl:"agent,block"`
+}
+
+// Aggregator is the block aggregator { … }.
+type Aggregator struct {
+	// Name is the node's name; its certificate carries it.
+	Name hcl.String `hcl:"name"`
+	// DataDir holds the state; the daemon makes it.
+	DataDir hcl.Path `hcl:"data_dir"`
+	// Raft says who the cluster is; nil is a cluster of this node alone.
+	Raft *Raft `hcl:"raft,block"`
+	// API is the REST interface.
+	API API `hcl:"api,block,optional"`
+	// TLS are this node's certificates; nil is none.
+	TLS *hcl.TLS `hcl:"tls,block"`
+	// Metrics are the counts of records on /metrics.
+	Metrics Metrics `hcl:"metrics,block,optional"`
+	// Log is where the level and the format of the log are set.
+	Log hcl.Log `hcl:"log,block,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// Raft is the block raft { … }.
+type Raft struct {
+	// Listen is where the other nodes of the cluster reach this one.
+	Listen *hcl.Address `hcl:"listen"`
+	// Peers are the addresses of all nodes, by name.
+	Peers map[string]hcl.Address `hcl:"peers,optional"`
+	// PeersAt is where Peers is written.
+	PeersAt hcl.Range `hcl:"peers,attr_range"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// API is the block api { … }: the REST interface and the pages.
+type API struct {
+	// Listen are the addresses without TLS. Who reaches them may do everything.
+	Listen []hcl.Address `hcl:"listen,optional"`
+	// TLSListen are the addresses with mutual TLS.
+	TLSListen []hcl.Address `hcl:"tls_listen,optional"`
+	// AllowPlainRemote lets Listen have addresses that other machines reach.
+	AllowPlainRemote bool `hcl:"allow_plain_remote,optional"`
+	// IgnoreRecordExists answers a POST of records that are there with 200 and a
+	// warning, like AUDITOR's ignore_record_exists_error.
+	IgnoreRecordExists bool `hcl:"ignore_record_exists_error,optional"`
+	// MaxBody bounds the body of a request, decompressed.
+	MaxBody hcl.Size `hcl:"max_body,optional"`
+	// Patience is how long a write waits for the cluster before its connection
+	// is broken off.
+	Patience hcl.Duration `hcl:"patience,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// Metrics is the block metrics { … }: AUDITOR's counts of records. An empty key
+// leaves its gauge out.
+type Metrics struct {
+	// Frequency is how often records are counted.
+	Frequency hcl.Duration `hcl:"frequency,optional"`
+	// SiteKey, GroupKey and UserKey are the meta keys by whose values records
+	// are counted.
+	SiteKey  hcl.String `hcl:"site_meta_key,optional"`
+	GroupKey hcl.String `hcl:"group_meta_key,optional"`
+	UserKey  hcl.String `hcl:"user_meta_key,optional"`
+}
+
+// Agent is a block agent "name" { … }: an agent to pull from.
+type Agent struct {
+	// Name is what the agent's certificate says.
+	Name hcl.String `hcl:"name,label"`
+	// Address is where the agent listens.
+	Address hcl.Address `hcl:"address"`
+}
+
+// Default is the configuration in which nothing was written: loopback only, no
+// agents. Name and DataDir are empty, they have to be written.
+func Default() Config {
+	return Config{Aggregator: Aggregator{
+		API: API{
+			Listen:   []hcl.Address{{Host: "127.0.0.1", Port: 8000}},
+			MaxBody:  hcl.Size{Bytes: 64 << 20},
+			Patience: hcl.Duration{Duration: 25 * time.Second},
+		},
+		Metrics: Metrics{Frequency: hcl.Duration{Duration: 30 * time.Second}},
+	}}
+}
+
+// Load reads the configuration from files and directories. The diagnostics hold
+// every problem of the text; whether this machine has what it names is asked by
+// [Config.Check]. After errors the configuration holds what could be read.
+func Load(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
+	file, diags := hcl.Load(paths...)
+	return decode(file, file.Context(), diags)
+}
+
+// LoadOffline is Load without a look at this machine: env() and file() give
+// stand-ins, so that a configuration can be checked where it is written.
+func LoadOffline(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
+	file, diags := hcl.Load(paths...)
+	return decode(file, &hcl.EvalContext{Functions: hcl.OfflineFunctions()}, diags)
+}
+
+func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics) (*Config, *hcl.File, hcl.Diagnostics) {
+	cfg := Default()
+	diags.Extend(hcl.Decode(file, &cfg, ctx))
+	diags.Extend(cfg.validate())
+	return &cfg, file, diags
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Bounds of numbers that would make a daemon useless by mistake.
+const (
+	minBody      = 1 << 10
+	maxBody      = 1 << 30
+	minFrequency = time.Second
+)
+
+// validate reports all that is wrong beyond types and names of keys.
+func (c *Config) validate() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	a := &c.Aggregator
+	if a.Name.Value != "" {
+		diags.Extend(checkName("name", a.Name))
+	}
+	diags.Extend(a.validateRaft())
+	diags.Extend(a.API.validate(a.TLS != nil))
+	diags.Extend(a.Metrics.validate())
+	for i := range c.Agents {
+		diags.Extend(c.Agents[i].validate())
+	}
+	if len(c.Agents) > 0 && a.TLS == nil && a.Range != (hcl.Range{}) {
+		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
+	}
+	return diags
+}
+
+func checkName(attribute string, name hcl.String) hcl.Diagnostics {
+	if err := identity.CheckName(name.Value); err != nil {
+		return hcl.Diagnostics{hcl.Errorf(name.Range, fmt.Sprintf("invalid value for %q", attribute), "%v", err)}
+	}
+	return nil
+}
+
+// validateRaft accepts a cluster of this node alone.
+func (a *Aggregator) validateRaft() hcl.Diagnostics {
+	r := a.Raft
+	if r == nil {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(r.Peers))
+	switch {
+	case len(names) > 1:
+		return hcl.Diagnostics{hcl.Errorf(r.PeersAt, "more than one peer", "this version runs a cluster of one node; leave out the peers other than %q", a.Name.Value)}
+	case len(names) == 1 && names[0] != a.Name.Value:
+		return hcl.Diagnostics{hcl.Errorf(r.PeersAt, "this node is not among the peers", "a cluster of one node has itself as its only peer: %q, not %q", a.Name.Value, names[0])}
+	case r.Listen != nil:
+		return hcl.Diagnostics{hcl.Warnf(r.Listen.Range, "nothing listens here", "a cluster of one node has nobody to listen to; raft.listen has no effect")}
+	}
+	return nil
+}
+
+func (a *API) validate(tls bool) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if len(a.Listen)+len(a.TLSListen) == 0 {
+		diags.Add(hcl.Errorf(a.Range, "nothing listens", "api has neither listen nor tls_listen"))
+	}
+	for _, l := range a.Listen {
+		if !a.AllowPlainRemote && !loopback(l.Host) {
+			diags.Add(hcl.Errorf(l.Range, "plain listener that other machines reach", "%s has neither encryption nor certificates: whoever reaches it may read and write everything; use tls_listen, or set allow_plain_remote = true where a proxy or a firewall protects it", l))
+		}
+	}
+	if len(a.TLSListen) > 0 && !tls {
+		diags.Add(hcl.Errorf(a.TLSListen[0].Range, "tls_listen needs TLS", "add tls { ca cert key } to the aggregator block"))
+	}
+	diags.Extend(twice(slices.Concat(a.Listen, a.TLSListen)))
+	if a.MaxBody.Bytes < minBody || a.MaxBody.Bytes > maxBody {
+		diags.Add(hcl.Errorf(a.MaxBody.Range, `invalid value for "max_body"`, "%s is not between 1KiB and 1GiB", a.MaxBody))
+	}
+	if a.Patience.Duration <= 0 {
+		diags.Add(hcl.Errorf(a.Patience.Range, `invalid value for "patience"`, "a write must be allowed some time, such as 25s"))
+	}
+	return diags
+}
+
+// twice reports addresses that stand more than once.
+func twice(all []hcl.Address) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	seen := map[string]bool{}
+	for _, l := range all {
+		if l.Port != 0 && seen[l.String()] {
+			diags.Add(hcl.Errorf(l.Range, "duplicate address", "%s is listed twice", l))
+		}
+		seen[l.String()] = true
+	}
+	return diags
+}
+
+// loopback reports whether only this machine reaches the host.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func (m *Metrics) validate() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	if m.Frequency.Duration < minFrequency {
+		diags.Add(hcl.Errorf(m.Frequency.Range, `invalid value for "frequency"`, "%s is less than a second", m.Frequency.Duration))
+	}
+	for _, k := range []struct {
+		name string
+		key  hcl.String
+	}{{"site_meta_key", m.SiteKey}, {"group_meta_key", m.GroupKey}, {"user_meta_key", m.UserKey}} {
+		if k.key.Value == "" {
+			continue
+		}
+		if wrong := record.ValidateName(k.key.Value); wrong != "" {
+			diags.Add(hcl.Errorf(k.key.Range, fmt.Sprintf("invalid value for %q", k.name), "%s", wrong))
+		}
+	}
+	return diags
+}
+
+func (a *Agent) validate() hcl.Diagnostics {
+	diags := checkName("agent", a.Name)
+	if a.Address.Range != (hcl.Range{}) && (a.Address.Host == "" || a.Address.Port == 0) {
+		diags.Add(hcl.Errorf(a.Address.Range, `invalid value for "address"`, "%s cannot be connected to; expected host:port", a.Address))
+	}
+	return diags
+}
+
+// Check reports what this machine lacks for the configuration: certificates that
+// cannot be read, do not fit, or are someone else's.
+func (c *Config) Check() hcl.Diagnostics {
+	t := c.Aggregator.TLS
+	diags := t.Check()
+	if t == nil || diags.HasErrors() || len(c.Agents) == 0 {
+		return diags
+	}
+	keys, err := identity.Load(c.Files())
+	if err != nil {
+		diags.Add(hcl.Errorf(t.Range, "certificates cannot be used", "%v", err))
+		return diags
+	}
+	id, err := keys.Identity()
+	if err == nil && id.Role != identity.Aggregator {
+		err = fmt.Errorf("it is the certificate of %s, and agents accept aggregators only", id)
+	}
+	if err != nil {
+		diags.Add(hcl.Errorf(t.Cert.Range, "wrong certificate", "%s: %v; bursar tls cert create -role aggregator makes one", t.Cert, err))
+	}
+	if left := time.Until(keys.Expires()); left < 0 {
+		diags.Add(hcl.Warnf(t.Cert.Range, "certificate has expired", "%s ended on %s", t.Cert, keys.Expires().UTC().Format(time.DateOnly)))
+	}
+	return diags
+}
+
+// Files are where the node's certificates are; zero without TLS.
+func (c *Config) Files() identity.Files {
+	t := c.Aggregator.TLS
+	if t == nil {
+		return identity.Files{}
+	}
+	return identity.Files{CA: t.CA.Path, Cert: t.Cert.Path, Key: t.Key.Path}
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// functions are what the templates can call.
+func (p *Pages) functions() template.FuncMap {
+	return template.FuncMap{
+		"count":   count,
+		"when":    when,
+		"iso":     iso,
+		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
+		"values":  func(v []string) string { return strings.Join(v, ", ") },
+		"recpath": func(id string) string { return "/ui/record?" + url.Values{"id": {id}}.Encode() },
+	}
+}
+
+// count writes a number with thin spaces between thousands.
+func count(n any) string {
+	text := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	var b strings.Builder
+	for i, c := range text {
+		if i > 0 && (len(text)-i)%3 == 0 {
+			b.WriteRune('\u202f')
+		}
+		b.WriteRune(c)
+	}
+	return sign + b.String()
+}
+
+// when writes a time for people, in UTC.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+func iso(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// ago writes how long a moment is past.
+func ago(d time.Duration, t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "never"
+	case d < 0:
+		return "in " + span(-d)
+	case d < 2*time.Second:
+		return "now"
+	}
+	return span(d) + " ago"
+}
+
+// span writes a duration by its largest two units.
+func span(d time.Duration) string {
+	s := int64(math.Round(d.Seconds()))
+	switch {
+	case s < 120:
+		return strconv.FormatInt(s, 10) + " s"
+	case s < 2*3600:
+		return fmt.Sprintf("%d min", s/60)
+	case s < 2*86400:
+		return fmt.Sprintf("%d h %02d min", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
+}
+
+// runtime writes whole seconds like a scheduler: days-hours:minutes:seconds.
+func runtime(s int64) string {
+	sign := ""
+	if s < 0 {
+		sign, s = "-", -s
+	}
+	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
+	if s >= 86400 {
+		text = fmt.Sprintf("%d-%s", s/86400, text)
+	}
+	return sign + text
+}
+
+// std turns a record's time into a time of the library; zero when there is none.
+func std(t record.Time) time.Time {
+	if t == record.None {
+		return time.Time{}
+	}
+	return t.Std().UTC()
+}

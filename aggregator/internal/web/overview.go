@@ -1,0 +1,209 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// overviewPage is what the first page shows.
+type overviewPage struct {
+	Records     uint64
+	Running     bounded
+	Quarantine  bounded
+	Conflicts   bounded
+	Waiting     bounded
+	Agents      []agentLine
+	Reached     int // agents whose last pull succeeded
+	CompleteTo  time.Time
+	HasComplete bool
+	Newest      []line
+}
+
+// bounded is a number that is counted up to a bound.
+type bounded struct {
+	N    int
+	More bool
+}
+
+// countUp bounds what a page counts by going through it.
+const countUp = 10_000
+
+var errEnough = errors.New("enough")
+
+// tally counts how often each calls its argument.
+func tally(each func(one func() error) error) (b bounded, err error) {
+	err = each(func() error {
+		if b.N == countUp {
+			b.More = true
+			return errEnough
+		}
+		b.N++
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return b, err
+}
+
+// newest is how many records the overview shows.
+const newest = 10
+
+func (p *Pages) overview(r *http.Request, v *store.View) (any, error) {
+	page := &overviewPage{Records: v.Count()}
+	var errs [6]error
+	page.Running, errs[0] = tally(func(one func() error) error {
+		return v.OpenRecords(r.Context(), func(*columns.Row) error { return one() })
+	})
+	page.Quarantine, errs[1] = tally(func(one func() error) error {
+		return v.Quarantine(func(*store.Quarantined) error { return one() })
+	})
+	page.Conflicts, errs[2] = tally(func(one func() error) error {
+		return v.Conflicts(func(*record.Entry) error { return one() })
+	})
+	page.Waiting, errs[3] = tally(func(one func() error) error {
+		return v.WaitingStops(func(*record.Entry) error { return one() })
+	})
+	errs[4] = v.Query(r.Context(), store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
+		page.Newest = append(page.Newest, lineOf(row))
+		return nil
+	})
+	page.Agents, errs[5] = p.agentLines(v)
+	page.summarize()
+	return page, errors.Join(errs[:]...)
+}
+
+// summarize counts the agents that answer and finds the time up to which all
+// sources are complete.
+func (o *overviewPage) summarize() {
+	for _, a := range o.Agents {
+		if a.Connected {
+			o.Reached++
+		}
+		for _, s := range a.Sources {
+			if !o.HasComplete || s.CompleteTo.Before(o.CompleteTo) {
+				o.CompleteTo, o.HasComplete = s.CompleteTo, true
+			}
+		}
+	}
+}
+
+// agentLine is an agent in a table.
+type agentLine struct {
+	Name, Address string
+	Configured    bool // this node pulls from it
+	Connected     bool
+	Error         string
+	Contact       time.Time
+	Behind        uint64
+	Cursor        uint64
+	Sources       []sourceLine
+}
+
+// sourceLine is a source of an agent.
+type sourceLine struct {
+	Name       string
+	CompleteTo time.Time
+	Counts     store.Counts
+}
+
+// State is how the agent is doing, in one word.
+func (a agentLine) State() string {
+	switch {
+	case !a.Configured:
+		return "not configured"
+	case a.Connected && a.Behind > 0:
+		return "catching up"
+	case a.Connected:
+		return "up to date"
+	case a.Error != "":
+		return "unreachable"
+	}
+	return "connecting"
+}
+
+// Tone is the colour of the state.
+func (a agentLine) Tone() string {
+	switch {
+	case a.Configured && a.Connected:
+		return "good"
+	case a.Error != "":
+		return "bad"
+	}
+	return "dim"
+}
+
+type agentsPage struct{ Agents []agentLine }
+
+func (p *Pages) agents(_ *http.Request, v *store.View) (any, error) {
+	lines, err := p.agentLines(v)
+	return &agentsPage{lines}, err
+}
+
+// agentLines joins what the pulls say with what the store holds, by name.
+func (p *Pages) agentLines(v *store.View) ([]agentLine, error) {
+	all := map[string]*agentLine{}
+	for _, s := range p.Pulls() {
+		all[s.Name] = fromStatus(s)
+	}
+	cursors, err := v.Agents()
+	if err != nil {
+		return nil, err
+	}
+	counters, err := v.Counters()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cursors {
+		a := all[c.Agent]
+		if a == nil {
+			a = &agentLine{Name: c.Agent, Contact: std(c.Pulled)}
+			all[c.Agent] = a
+		}
+		a.Cursor = c.Seq
+		a.Sources = sources(c, counters)
+	}
+	lines := make([]agentLine, 0, len(all))
+	for _, a := range all {
+		lines = append(lines, *a)
+	}
+	slices.SortFunc(lines, func(a, b agentLine) int { return cmp.Compare(a.Name, b.Name) })
+	return lines, nil
+}
+
+func fromStatus(s pull.Status) *agentLine {
+	a := &agentLine{Name: s.Name, Address: s.Address, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind, Cursor: s.Cursor}
+	if s.Err != nil {
+		a.Error = s.Err.Error()
+	}
+	return a
+}
+
+// sources are those of an agent, with the time up to which each is complete.
+func sources(c store.Cursor, counters []store.SourceCounts) []sourceLine {
+	var out []sourceLine
+	for _, n := range counters {
+		if n.Source.Agent != c.Agent {
+			continue
+		}
+		s := sourceLine{Name: n.Source.Type + "/" + n.Source.Label, Counts: n.Counts}
+		if n.Source.Type == "" {
+			s.Name = "pushed to the agent"
+		}
+		for _, w := range c.Watermarks {
+			if w.Source == n.Source {
+				s.CompleteTo = std(w.CompleteTo)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}

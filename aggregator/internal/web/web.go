@@ -1,0 +1,170 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// Reader gives consistent pictures of the store; the caller closes them.
+type Reader interface {
+	Read(ctx context.Context) (*store.View, error)
+}
+
+// Pages are the pages. All fields but Now are required.
+type Pages struct {
+	Reader Reader
+	// Pulls says how the pulls from agents are doing.
+	Pulls   func() []pull.Status
+	Node    string // this node's name
+	Version string
+	Log     *slog.Logger
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
+}
+
+// policy lets a page load nothing but this server's own style sheet and script.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Routes returns the handlers by pattern of http.ServeMux.
+func (p *Pages) Routes() map[string]http.Handler {
+	static, err := fs.Sub(staticFiles, "static")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	files := http.StripPrefix("/ui/static/", http.FileServerFS(static))
+	return map[string]http.Handler{
+		"GET /{$}":              p.page("overview", p.overview),
+		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
+		"GET /ui/records":       p.page("records", p.records),
+		"GET /ui/record":        p.page("record", p.record),
+		"GET /ui/agents":        p.page("agents", p.agents),
+		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
+		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
+		"GET /ui/static/":       headers(files, "public, max-age=300"),
+		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
+		"GET /ui/{anything...}": p.page("missing", missing),
+	}
+}
+
+// headers sets what every answer carries.
+func headers(h http.Handler, cache string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", policy)
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Cache-Control", cache)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// frame is what every page shows around its content.
+type frame struct {
+	Page    string
+	Title   string
+	Node    string
+	Version string
+	Now     time.Time
+	Refresh bool // the page renews itself
+	Content any
+	Problem string // instead of the content
+}
+
+// status is an error with the status of the answer.
+type status struct {
+	code int
+	text string
+}
+
+func (s status) Error() string { return s.text }
+
+// bad is a request that makes no sense.
+func bad(format string, args ...any) error {
+	return status{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func missing(*http.Request, *store.View) (any, error) {
+	return nil, status{http.StatusNotFound, "There is no such page."}
+}
+
+// content makes what a page shows from a picture of the store. The content may
+// come with an error, which is then shown above it.
+type content func(r *http.Request, v *store.View) (any, error)
+
+func (p *Pages) page(name string, make content) http.Handler {
+	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: name == "overview" || name == "agents"}
+		code := p.fill(r, make, &f)
+		var out bytes.Buffer
+		if err := t.Execute(&out, f); err != nil {
+			p.Log.Error("a page cannot be made", "path", r.URL.Path, "error", err)
+			http.Error(w, "this page cannot be made", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(code)
+		_, _ = out.WriteTo(w) // a browser that is gone needs no answer
+	}), "no-store")
+}
+
+func titles() map[string]string {
+	return map[string]string{
+		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
+		"quarantine": "Quarantine", "conflicts": "Conflicts", "missing": "Not found",
+	}
+}
+
+// readPatience is how long a page waits for its picture of the store.
+const readPatience = 10 * time.Second
+
+// fill makes the content of a page, or says why there is none.
+func (p *Pages) fill(r *http.Request, make content, f *frame) int {
+	ctx, cancel := context.WithTimeout(r.Context(), readPatience)
+	defer cancel()
+	view, err := p.Reader.Read(ctx)
+	if err != nil {
+		p.Log.Warn("a page was refused", "path", r.URL.Path, "error", err)
+		f.Problem = "The cluster cannot answer now: " + err.Error()
+		return http.StatusServiceUnavailable
+	}
+	f.Content, err = make(r.WithContext(ctx), view)
+	if err := view.Close(); err != nil {
+		p.Log.Error("close a view", "error", err)
+	}
+	var s status
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.As(err, &s):
+		f.Problem = s.text
+		return s.code
+	}
+	p.Log.Error("a page failed", "path", r.URL.Path, "error", err)
+	f.Content, f.Problem = nil, "This page cannot be shown: "+err.Error()
+	return http.StatusInternalServerError
+}
+
+func (p *Pages) now() time.Time {
+	if p.Now != nil {
+		return p.Now().UTC()
+	}
+	return time.Now().UTC()
+}
