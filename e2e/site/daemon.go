@@ -1,0 +1,230 @@
+//go:build e2e
+
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Daemon is a program that can be started, killed and started again.
+type Daemon struct {
+	site *Site
+	name string
+	args []string
+	Env  []string // added to the test's own
+	cmd  *exec.Cmd
+	done chan error
+	log  string
+}
+
+// daemon makes one that is stopped when the test ends and shows its log when the
+// test failed.
+func (s *Site) daemon(name, program string, args ...string) *Daemon {
+	d := &Daemon{site: s, name: name, args: append([]string{filepath.Join(s.Bin, program)}, args...), log: s.path("logs", name+".log")}
+	if err := os.MkdirAll(s.path("logs"), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		d.Kill()
+		if s.t.Failed() {
+			s.t.Logf("the end of the log of %s:\n%s", name, d.Log(40))
+		}
+	})
+	return d
+}
+
+// Start starts the program; it need not be ready when Start returns.
+func (d *Daemon) Start() {
+	d.site.t.Helper()
+	out, err := os.OpenFile(d.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		d.site.t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(d.args[0], d.args[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), d.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		d.site.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	d.cmd, d.done = cmd, done
+}
+
+// PID returns the process id; 0 when the program does not run.
+func (d *Daemon) PID() int {
+	if d.cmd == nil {
+		return 0
+	}
+	return d.cmd.Process.Pid
+}
+
+// Kill ends the program as a power cut would, and waits until it is gone.
+func (d *Daemon) Kill() {
+	if d.cmd == nil {
+		return
+	}
+	_ = d.cmd.Process.Kill() // it may have ended
+	<-d.done
+	d.cmd = nil
+}
+
+// Stop ends the program in good order and fails the test when it does not exit
+// with 0.
+func (d *Daemon) Stop() {
+	d.site.t.Helper()
+	if d.cmd == nil {
+		return
+	}
+	if err := d.Signal(syscall.SIGTERM); err != nil {
+		d.site.t.Fatal(err)
+	}
+	select {
+	case err := <-d.done:
+		d.cmd = nil
+		if err != nil {
+			d.site.t.Fatalf("%s ended with %v\n%s", d.name, err, d.Log(20))
+		}
+	case <-time.After(30 * time.Second):
+		d.site.t.Fatalf("%s does not stop\n%s", d.name, d.Log(20))
+	}
+}
+
+// Signal sends a signal.
+func (d *Daemon) Signal(sig syscall.Signal) error {
+	if d.cmd == nil {
+		return errors.New("not running")
+	}
+	return d.cmd.Process.Signal(sig)
+}
+
+// Ended reports whether the program has ended by itself.
+func (d *Daemon) Ended() bool {
+	if d.cmd == nil {
+		return true
+	}
+	select {
+	case err := <-d.done:
+		d.done <- err
+		return true
+	default:
+		return false
+	}
+}
+
+// Log returns the last lines of what the program printed.
+func (d *Daemon) Log(lines int) string {
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimRight(text, "\n"), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// Run runs one of the programs to its end and returns what it printed; the error
+// holds what it said on stderr.
+func (s *Site) Run(program string, args ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(s.Bin, program), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %v: %w\n%s", program, args, err, errs.String())
+	}
+	return out.String(), nil
+}
+
+// AgentSpec says what an agent collects.
+type AgentSpec struct {
+	Name    string
+	Sources string   // HCL
+	Buffer  string   // HCL inside buffer { }
+	Plugins []string // folders beside that of make build
+}
+
+// Agent is an agent with its configuration.
+type Agent struct {
+	*Daemon
+
+	Name    string
+	Address string
+	Config  string // path
+	DataDir string
+	spec    AgentSpec
+	files   identity.Files
+}
+
+// Agent makes an agent; it does not run yet.
+func (s *Site) Agent(spec AgentSpec) *Agent {
+	s.t.Helper()
+	a := &Agent{Name: spec.Name, spec: spec, DataDir: s.path(spec.Name), Config: s.path(spec.Name + ".hcl"), files: s.Cert(identity.Agent, spec.Name)}
+	a.Address = fmt.Sprintf("127.0.0.1:%d", s.freePort())
+	a.Daemon = s.daemon(spec.Name, "bursar-agent", "-config", a.Config)
+	a.Configure(spec.Sources)
+	return a
+}
+
+// Configure writes the configuration with these sources.
+func (a *Agent) Configure(sources string) {
+	dirs := ""
+	for _, d := range append(a.spec.Plugins, filepath.Join(a.site.Bin, "plugins")) {
+		dirs += fmt.Sprintf("%q, ", d)
+	}
+	a.site.Write(filepath.Base(a.Config), fmt.Sprintf(`agent {
+  name        = %q
+  data_dir    = %q
+  listen      = %q
+  plugin_dirs = [%s]
+  %s
+  buffer {
+    %s
+  }
+}
+
+%s
+`, a.Name, a.DataDir, a.Address, dirs, tlsBlock(a.files), a.spec.Buffer, sources))
+}
+
+// Aggregator is an aggregator with its configuration.
+type Aggregator struct {
+	*Daemon
+
+	URL     string // of the plain REST interface
+	TLSURL  string
+	Config  string
+	DataDir string
+}
+
+// Aggregator makes an aggregator that pulls from the agents; it does not run yet.
+func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
+	s.t.Helper()
+	g := &Aggregator{DataDir: s.path("agg1"), Config: s.path("agg1.hcl")}
+	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.freePort()), fmt.Sprintf("127.0.0.1:%d", s.freePort())
+	g.URL, g.TLSURL = "http://"+plain, "https://"+secure
+	text := fmt.Sprintf(`aggregator {
+  name     = "agg1"
+  data_dir = %q
+  api {
+    listen     = [%q]
+    tls_listen = [%q]
+  }
+  %s
+}
+`, g.DataDir, plain, secure, tlsBlock(s.Cert(identity.Aggregator, "agg1")))
+	for _, a := range agents {
+		text += fmt.Sprintf("\nagent %q { address = %q }\n", a.Name, a.Address)
+	}
+	s.Write("agg1.hcl", text)
+	g.Daemon = s.daemon("agg1", "bursar", "aggregator", "-config", g.Config)
+	return g
+}

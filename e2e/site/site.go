@@ -1,0 +1,102 @@
+//go:build e2e
+
+package site
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Site is the temporary directory with its certificates.
+type Site struct {
+	t   testing.TB
+	Dir string
+	Bin string
+}
+
+// New makes a site that goes away with the test.
+func New(t testing.TB) *Site {
+	t.Helper()
+	s := &Site{t: t, Dir: t.TempDir(), Bin: binDir(t)}
+	if _, err := identity.CreateCA(s.path("tls"), "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func binDir(t testing.TB) string {
+	if dir := os.Getenv("BURSAR_BIN"); dir != "" {
+		return dir
+	}
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "bin")
+	if _, err := os.Stat(filepath.Join(dir, "bursar")); err != nil {
+		t.Fatalf("%v: run make build first", err)
+	}
+	return dir
+}
+
+func (s *Site) path(elem ...string) string { return filepath.Join(append([]string{s.Dir}, elem...)...) }
+
+// Write writes a file below the site's directory and returns its path.
+func (s *Site) Write(name, text string) string {
+	s.t.Helper()
+	path := s.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// Cert makes a certificate and returns its files.
+func (s *Site) Cert(role identity.Role, name string) identity.Files {
+	s.t.Helper()
+	files, err := identity.CreateCert(s.path("tls"), s.path("tls", string(role)), identity.Request{
+		Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1", "localhost"},
+	}, time.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return files
+}
+
+// tlsBlock is the tls block of a daemon's configuration.
+func tlsBlock(f identity.Files) string {
+	return fmt.Sprintf("tls {\n    ca   = %q\n    cert = %q\n    key  = %q\n  }", f.CA, f.Cert, f.Key)
+}
+
+// freePort returns a loopback port that nobody listens on.
+func (s *Site) freePort() int {
+	s.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Eventually waits until ok, and fails the test with what it last said when that
+// takes too long.
+func (s *Site) Eventually(within time.Duration, what string, ok func() (bool, string)) {
+	s.t.Helper()
+	last := ""
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		done, state := ok()
+		if done {
+			return
+		}
+		last = state
+	}
+	s.t.Fatalf("%s: not within %s; last: %s", what, within, last)
+}
