@@ -36,6 +36,9 @@ type builds struct {
 var programs builds
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv("HOST_TEST_DAEMON"); path != "" {
+		daemon(path)
+	}
 	dir, err := os.MkdirTemp("", "host-test")
 	if err != nil {
 		panic(err)
@@ -44,6 +47,55 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// daemon launches a plugin, prints the number of its process, and waits.
+func daemon(path string) {
+	p, err := Launch(context.Background(), Spec{Kind: "source", Type: "hostile", Path: path, Dev: true})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.PID())
+	select {}
+}
+
+func TestPluginEndsWhenTheDaemonIsKilled(t *testing.T) {
+	t.Parallel()
+	self := exec.Command(os.Args[0])
+	dir, err := os.MkdirTemp("", "h") // a killed daemon cleans nothing up
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	self.Env = append(os.Environ(), "TMPDIR="+dir, "HOST_TEST_DAEMON="+build(t, "./testdata/hostile", "bursar-source-hostile"))
+	out, err := self.StdoutPipe()
+	if err == nil {
+		err = self.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	_, err = fmt.Fscan(out, &pid)
+	self.Process.Kill()
+	self.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, pid)
+}
+
+// awaitEnd waits until the process is gone, or dead and not reaped.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	for range 250 {
+		if state := processState(pid); state == "" || state == "Z" {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("the process %d lives", pid)
 }
 
 func build(t *testing.T, pkg, name string) string {
@@ -317,13 +369,7 @@ func TestChildrenOfAPluginEndWithIt(t *testing.T) {
 		t.Fatalf("collect: %v", err)
 	}
 	p.Close()
-	for range 100 {
-		if state := processState(pid); state == "" || state == "Z" {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("the child %d lives", pid)
+	awaitEnd(t, pid)
 }
 
 func processState(pid int) string {
@@ -353,6 +399,9 @@ func TestPinnedBinaryRunsFromASealedCopy(t *testing.T) {
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID()))
 		if err != nil || !strings.Contains(exe, "memfd:bursar-source-hostile") {
 			t.Errorf("runs %s, %v", exe, err)
+		}
+		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID())); string(comm) != "bursar-source-h\n" {
+			t.Errorf("its name is %q", comm)
 		}
 	}
 }

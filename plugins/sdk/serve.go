@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -39,6 +40,8 @@ func ServeSource(newSource func() Source) {
 		os.Exit(byHand(newSource, os.Args, os.Stdout, os.Stderr))
 	}
 	slog.SetDefault(slog.New(logHandler(os.Stderr, os.Getenv(LevelKey))))
+	// A pinned plugin runs from a file without a name; this is what ps shows.
+	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0)
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: ProtocolVersion, MagicCookieKey: CookieKey, MagicCookieValue: CookieValue,
