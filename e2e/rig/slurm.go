@@ -276,14 +276,18 @@ func output(cmd *exec.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// logTails is the last lines of every log, for a test that fails.
+// logTails is the last lines of every log and of what failed jobs may have printed.
 func (c *Cluster) logTails() string {
 	var b strings.Builder
-	logs, _ := filepath.Glob(filepath.Join(c.dir, "log/*"))
-	for _, path := range logs {
-		text, _ := os.ReadFile(path)
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		fmt.Fprintf(&b, "== %s\n%s\n", filepath.Base(path), strings.Join(lines[max(0, len(lines)-8):], "\n"))
+	for _, pattern := range []string{"log/*.log", "log/m*.out", "home/*/slurm-*.out"} {
+		paths, _ := filepath.Glob(filepath.Join(c.dir, pattern))
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			if len(text) > 0 {
+				fmt.Fprintf(&b, "== %s\n%s\n", filepath.Base(path), strings.Join(lines[max(0, len(lines)-40):], "\n"))
+			}
+		}
 	}
 	return b.String()
 }

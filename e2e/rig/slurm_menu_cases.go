@@ -111,16 +111,20 @@ func startRequeued(c *Cluster, m menuCase) string {
 	return c.Submit(m.user, "-J", m.name, "--requeue", "--wrap", `[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || sleep 600; sleep 1`)
 }
 
-// requeue puts the job back while it runs. Slurm would let it wait for two minutes.
+// requeue puts the job back while it runs. Slurm would let it wait for two minutes,
+// in which the first run's step daemons end: they share a directory with those of a
+// second run on the same node, so their end is waited for.
 func requeue(c *Cluster, id string) {
 	c.t.Helper()
 	c.WaitState(id, "RUNNING")
 	pause()
 	c.Scontrol("requeue", id)
 	c.settle("requeued job "+id+" pending", func() error {
-		out := c.Scontrol("-o", "show", "job", id)
-		if !strings.Contains(out, "JobState=PENDING") || strings.Contains(out, "COMPLETING") {
+		if out := c.Scontrol("-o", "show", "job", id); !strings.Contains(out, "JobState=PENDING") {
 			return fmt.Errorf("%s", out)
+		}
+		if daemons, err := c.run("pgrep", "-a", "-f", `^slurmstepd: \[`+id+`\.`); err == nil {
+			return fmt.Errorf("still there: %s", daemons)
 		}
 		return nil
 	})
