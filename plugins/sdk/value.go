@@ -162,17 +162,28 @@ func (v Value) List() []Value { l, _ := v.more.([]Value); return l }
 // Map returns the members of a map, and nil of anything else.
 func (v Value) Map() map[string]Value { m, _ := v.more.(map[string]Value); return m }
 
-// encode fills p, which is new, with v.
-func (v Value) encode(p *bursarv1.Value) {
+// cell is an encoded value with the room that the usual kinds need: a batch has
+// many, and one piece of memory for each job's is much less work.
+type cell struct {
+	value bursarv1.Value
+	text  bursarv1.Value_StringValue
+	whole bursarv1.Value_IntValue
+}
+
+// encode fills c, which is new, with v.
+func (v Value) encode(c *cell) {
+	p := &c.value
 	switch v.kind {
 	case TypeString:
 		if utf8.ValidString(v.str) {
-			p.Kind = &bursarv1.Value_StringValue{StringValue: v.str}
+			c.text.StringValue = v.str
+			p.Kind = &c.text
 		} else {
 			p.Kind = &bursarv1.Value_BytesValue{BytesValue: []byte(v.str)}
 		}
 	case TypeInt, TypeTime:
-		p.Kind = &bursarv1.Value_IntValue{IntValue: int64(v.num)}
+		c.whole.IntValue = int64(v.num)
+		p.Kind = &c.whole
 	case TypeFloat:
 		p.Kind = &bursarv1.Value_FloatValue{FloatValue: v.Float()}
 	case TypeBool:
@@ -188,10 +199,10 @@ func encodeList(vs []Value) *bursarv1.ListValue { return &bursarv1.ListValue{Val
 
 // encodeAll encodes values into one piece of memory.
 func encodeAll(vs []Value) []*bursarv1.Value {
-	room, out := make([]bursarv1.Value, len(vs)), make([]*bursarv1.Value, len(vs))
+	room, out := make([]cell, len(vs)), make([]*bursarv1.Value, len(vs))
 	for i, v := range vs {
 		v.encode(&room[i])
-		out[i] = &room[i]
+		out[i] = &room[i].value
 	}
 	return out
 }
@@ -199,9 +210,9 @@ func encodeAll(vs []Value) []*bursarv1.Value {
 func encodeMap(m map[string]Value) *bursarv1.MapValue {
 	out := make(map[string]*bursarv1.Value, len(m))
 	for k, v := range m {
-		p := new(bursarv1.Value)
-		v.encode(p)
-		out[valid(k)] = p
+		c := new(cell)
+		v.encode(c)
+		out[valid(k)] = &c.value
 	}
 	return &bursarv1.MapValue{Values: out}
 }

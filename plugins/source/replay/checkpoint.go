@@ -59,11 +59,19 @@ func (c *checkpoint) last() time.Time {
 
 func (c *checkpoint) seen(t time.Time) { c.At = max(c.At, t.UnixMicro()) }
 
+// errCut says that a file changed under our hands. The next Collect goes on from
+// the last checkpoint and finds the rest where the rotation put it.
+var errCut = errors.New("it was truncated while it was read")
+
 // look takes the head of the file that is being read.
 func (c *checkpoint) look(f io.ReaderAt) error {
 	head := make([]byte, min(c.Offset, headBytes))
-	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	if n < len(head) || c.Length > 0 && sum(head[:c.Length]) != c.Head {
+		return errCut
 	}
 	c.Length, c.Head = int64(len(head)), sum(head)
 	return nil

@@ -186,6 +186,31 @@ func TestFileThatIsGoneForAMomentIsNoError(t *testing.T) {
 	}
 }
 
+func TestFileThatIsTruncatedUnderOurHandsIsReadToItsEndLater(t *testing.T) {
+	l, s := newLog(t), &sink{}
+	for i := range 8 {
+		l.append(lineOf(fmt.Sprint(i), i))
+	}
+	rotate := func(ctx context.Context, b sdk.Batch) error {
+		if s.batches == 1 { // copytruncate, between two batches
+			data, err := os.ReadFile(l.path)
+			l.must(err)
+			l.must(os.WriteFile(l.path+".1", data, 0o600))
+			l.must(os.WriteFile(l.path, []byte(lineOf("new", 9)), 0o600))
+		}
+		return s.send(ctx, b)
+	}
+	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), rotate))
+	if !errors.Is(err, errCut) {
+		t.Fatalf("error: %v, jobs %s", err, s.runs())
+	}
+	before := s.runs()
+	s.collect(t, l.tail(), sdk.Start{})
+	if got := before + " " + s.runs(); got != "0 1 2 3 4 5 6 7 new" || len(s.gaps) > 0 {
+		t.Errorf("jobs %q, gaps %v", got, s.gaps)
+	}
+}
+
 func TestAbsentFileIsAnErrorAtFirst(t *testing.T) {
 	l := newLog(t)
 	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), (&sink{}).send))

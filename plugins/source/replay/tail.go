@@ -144,7 +144,9 @@ func (r *reading) file(ctx context.Context, path string, offset int64, closed bo
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return err
 	}
-	r.at.Offset = offset
+	if r.at.Offset = offset; offset == 0 {
+		r.at.Length, r.at.Head = 0, "" // of the file before
+	}
 	lines := bufio.NewReaderSize(f, 64<<10)
 	for more := true; more; {
 		var batch sdk.Batch
