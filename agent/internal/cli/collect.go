@@ -35,7 +35,7 @@ which has the buffer and collects by itself.`,
 }
 
 func (a *app) collectOnce(ctx context.Context, source string) error {
-	cfg, err := a.load(ctx)
+	cfg, _, err := a.load(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,16 @@ import (
 
 // daemon runs the agent until it is told to stop.
 func (a *app) daemon(ctx context.Context) error {
-	cfg, err := a.load(ctx)
+	cfg, warnings, err := a.load(ctx)
 	if err != nil {
 		return err
 	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel())
 	log := slog.New(cfg.Agent.Log.Handler(a.Err, level))
+	for _, w := range warnings {
+		log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
+	}
 	notifier := run.NewNotifier(a.Getenv)
 	agent := run.New(cfg, run.Options{
 		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,

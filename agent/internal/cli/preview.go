@@ -61,7 +61,7 @@ func window(since, until string, now time.Time) (w collect.Window, err error) {
 }
 
 func (a *app) preview(ctx context.Context, source string, w collect.Window, most int) error {
-	cfg, err := a.load(ctx)
+	cfg, _, err := a.load(ctx)
 	if err != nil {
 		return err
 	}

@@ -157,16 +157,14 @@ func (a *app) formats(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// load reads the configuration and prints its warnings. All problems together
-// are the error.
-func (a *app) load(ctx context.Context) (*config.Config, error) {
+// load reads the configuration. All problems together are the error.
+func (a *app) load(ctx context.Context) (cfg *config.Config, warnings hcl.Diagnostics, err error) {
 	cfg, diags := config.Load(a.paths...)
 	if diags.HasErrors() {
 		diags.Extend(run.Check(ctx, cfg, a.plugins()))
-		return cfg, refused{diags, cfg.File.Sources}
+		return cfg, nil, refused{diags, cfg.File.Sources}
 	}
-	_ = diags.Write(a.Err, cfg.File.Sources, a.color(a.Err)) // warnings only; an error: there is nobody to tell
-	return cfg, nil
+	return cfg, diags, nil
 }
 
 func (a *app) plugins() run.Plugins {

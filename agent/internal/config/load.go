@@ -35,10 +35,12 @@ func Parse(name string, src []byte) (*Config, hcl.Diagnostics) {
 func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 	c.File = file
 	diags := hcl.Decode(file, c, file.Context())
+	diags.Extend(c.Agent.check())
+	diags.Extend(c.Agent.Buffer.check())
 	for i := range c.Sources {
 		s := &c.Sources[i]
-		problems := s.evaluate(file)
-		s.broken = problems.HasErrors() || s.ValidateHCL().HasErrors()
+		problems := append(s.evaluate(file), s.check()...)
+		s.broken = problems.HasErrors()
 		diags.Extend(problems)
 	}
 	diags.Extend(c.plugins())
@@ -49,16 +51,16 @@ func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 // typeName is a plugin's, as its file can be named.
 var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// ValidateHCL implements hcl.Validator.
-func (a *Agent) ValidateHCL() hcl.Diagnostics {
+// check says what is wrong beyond the types, also when a type is.
+func (a *Agent) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	if err := identity.CheckName(a.Name.Value); err != nil {
+	if err := identity.CheckName(a.Name.Value); err != nil && a.Name.Range != (hcl.Range{}) {
 		diags.Add(invalid(a.Name.Range, "name", "%v", err))
 	}
 	if !a.Listen.IsZero() && a.TLS == nil {
 		diags.Add(hcl.Errorf(a.Listen.Range, "listen without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
 	}
-	if a.TLS == nil && a.Listen.IsZero() {
+	if a.TLS == nil && a.Listen.IsZero() && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
 	}
 	if m := a.Metrics; m != nil && !loopback(m.Listen.Host) {
@@ -67,8 +69,8 @@ func (a *Agent) ValidateHCL() hcl.Diagnostics {
 	return diags
 }
 
-// ValidateHCL implements hcl.Validator.
-func (b *Buffer) ValidateHCL() hcl.Diagnostics {
+// check says what is wrong beyond the types.
+func (b *Buffer) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if b.MaxSize.Bytes < minMaxSize {
 		diags.Add(invalid(b.MaxSize.Range, "max_size", "%s is too little; at least 1MiB is needed", b.MaxSize))
@@ -79,8 +81,8 @@ func (b *Buffer) ValidateHCL() hcl.Diagnostics {
 	return diags
 }
 
-// ValidateHCL implements hcl.Validator.
-func (s *Source) ValidateHCL() hcl.Diagnostics {
+// check says what is wrong beyond the types.
+func (s *Source) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if !typeName.MatchString(s.Type.Value) {
 		diags.Add(hcl.Errorf(s.Type.Range, "invalid source type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", s.Type))
@@ -183,7 +185,7 @@ func (s *Source) take(p *hcl.Plugin) hcl.Diagnostics {
 // sources checks what only all sources together can show.
 func (c *Config) sources() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	if len(c.Sources) == 0 {
+	if len(c.Sources) == 0 && c.Agent.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(c.Agent.Range, "no sources", "the agent collects nothing until it has a source block"))
 	}
 	labels := map[string]*Source{}

@@ -83,6 +83,15 @@ func sample(session *collect.Session, job *bursarv1.Job) Sample {
 	return out
 }
 
+// instant writes microseconds as expressions see them.
+func instant(value json.RawMessage) json.RawMessage {
+	var t int64
+	if json.Unmarshal(value, &t) != nil {
+		return value
+	}
+	return fmt.Appendf(nil, "%q", record.Time(t))
+}
+
 // attributes are the values that the mapping names.
 func attributes(session *collect.Session, job *bursarv1.Job) []Attribute {
 	text, _ := collect.Raw(job, session.Description.GetAttributes())
@@ -90,11 +99,18 @@ func attributes(session *collect.Session, job *bursarv1.Job) []Attribute {
 		Attributes map[string]json.RawMessage `json:"attributes"`
 	}
 	_ = json.Unmarshal(text, &raw) // what was cut has no attributes to show
+	times := map[string]bool{}
+	for _, a := range session.Description.GetAttributes() {
+		times[a.GetName()] = a.GetType() == bursarv1.Type_TYPE_TIME
+	}
 	var out []Attribute
 	for _, name := range session.Mapper.Wanted() {
 		value, ok := raw.Attributes[name]
-		if !ok {
+		switch {
+		case !ok:
 			value = json.RawMessage("null")
+		case times[name]:
+			value = instant(value)
 		}
 		out = append(out, Attribute{name, value})
 	}
