@@ -85,7 +85,11 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 	if err != nil {
 		return fmt.Errorf("scan %q: %w", from[:1], err)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() {
+		if e := it.Close(); err == nil {
+			err = e
+		}
+	}()
 	for it.First(); it.Valid(); it.Next() {
 		v, err := it.ValueAndErr()
 		if err != nil {

@@ -49,6 +49,9 @@ func (p *plan) reaches(z *zone) bool {
 	if z.Dead+z.Tombstones >= z.Rows && !p.Superseded || p.Open == OnlyOpen {
 		return false
 	}
+	if !p.Running.meets(z.MinStart, z.MaxStop) {
+		return false
+	}
 	return meets(p.Start, z.MinStart, z.MaxStart) && meets(p.Stop, z.MinStop, z.MaxStop)
 }
 
@@ -158,6 +161,11 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 			return err
 		}
 	}
+	if p.Running != nil {
+		if err := b.SelectOverlap(m, p.Running.From, p.Running.To); err != nil {
+			return err
+		}
+	}
 	if !p.Runtime.any() {
 		from, to := p.Runtime.bounds()
 		if err := b.SelectRuntime(m, from, to); err != nil {
@@ -246,7 +254,7 @@ func (p *plan) match(row *columns.Row, dead bool) bool {
 
 func (p *plan) matchTimes(row *columns.Row) bool {
 	stop := row.ShownStop()
-	if !p.Start.has(int64(row.Record.Start)) {
+	if !p.Start.has(int64(row.Record.Start)) || !p.Running.meets(row.Record.Start, stop) {
 		return false
 	}
 	if stop == record.None {

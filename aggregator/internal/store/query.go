@@ -31,6 +31,9 @@ type Query struct {
 	Start   Range  // microseconds
 	Stop    Range  // microseconds; open records drop out
 	Runtime Range  // whole seconds; open records drop out
+	// Running, when set, keeps the records that run at any instant of it: they
+	// start before its end and stop after its beginning, or go on.
+	Running *Window
 	Meta    []MetaTest
 	Amounts []AmountTest
 	Open    OpenTest
@@ -118,6 +121,13 @@ func (r Range) bounds() (least, most int64) {
 func (r Range) has(v int64) bool {
 	least, most := r.bounds()
 	return least <= v && v <= most
+}
+
+// Window is the time from From, included, to To, not included.
+type Window struct{ From, To record.Time }
+
+func (w *Window) meets(start, stop record.Time) bool {
+	return w == nil || start < w.To && (stop == record.None || stop > w.From)
 }
 
 // MetaTest asks for the values of one key. A record without the key fails every

@@ -96,6 +96,9 @@ func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {
 		{"two amounts", Query{Amounts: []AmountTest{{"Memory", Range{}}, {"Cores", bound(func(r *Range) { r.GT(4) })}}}, "b"},
 		{"only open", Query{Open: OnlyOpen}, "c"},
 		{"only closed", Query{Open: OnlyClosed}, "d b e a"},
+		{"running in a window", Query{Running: &Window{t0 + 30*record.Second, t0 + 40*record.Second}}, "a c"},
+		{"running before all", Query{Running: &Window{t0, t0 + record.Second}}, ""},
+		{"resumed among the open", Query{Resume: &Position{Null: true, Key: math.MaxInt64, Seq: 2}}, "c"},
 		{"of an origin", Query{Origin: &slurm}, ""},
 		{"after", Query{Order: BySeq, After: 3}, "e c"},
 	} {

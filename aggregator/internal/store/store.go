@@ -164,6 +164,9 @@ func (s *Store) Checkpoint(dir string) error {
 // dir is moved. A crash leaves the old state or the new one. Views that are open
 // keep the old one. Apply must not run meanwhile.
 func (s *Store) Restore(dir string) error {
+	if s.disk == nil {
+		return ErrClosed
+	}
 	fs, name := s.options.FS, nextDir(s.dir)
 	path := fs.PathJoin(s.options.Dir, name)
 	if err := fs.RemoveAll(path); err != nil {

@@ -136,6 +136,34 @@ func (r *run) sweep() error {
 	if err := r.addLoose(h); err != nil {
 		return err
 	}
+	if r.plan.Order != ByStop {
+		if err := r.addOpen(h); err != nil {
+			return err
+		}
+		return r.merge(h)
+	}
+	first, second := r.merge, r.passOpen
+	if r.plan.Desc {
+		first, second = second, first
+	}
+	if err := first(h); err != nil {
+		return err
+	}
+	return second(h)
+}
+
+// passOpen hands out the open rows. They have no stop, so they stand together,
+// in the order in which they lie.
+func (r *run) passOpen(*cursorHeap) error {
+	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
+		if !r.plan.resumed(r.plan.keyOf(row)) {
+			return nil
+		}
+		return r.emit(row)
+	})
+}
+
+func (r *run) merge(h *cursorHeap) error {
 	zones := r.plan.byFirst()
 	for {
 		var err error
@@ -282,7 +310,7 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 	return keys, nil
 }
 
-// addLoose adds the waiting rows and the open ones.
+// addLoose adds the waiting rows.
 func (r *run) addLoose(h *cursorHeap) error {
 	var rows []*columns.Row
 	for _, w := range r.view.memory.waiting {
@@ -296,7 +324,7 @@ func (r *run) addLoose(h *cursorHeap) error {
 		keys[i] = r.plan.keyOf(rows[i])
 	}
 	h.add(keys, func(i int) (*columns.Row, error) { return rows[i], nil })
-	return r.addOpen(h)
+	return nil
 }
 
 // addOpen remembers only the keys of open rows; a site can have many.
@@ -322,7 +350,7 @@ func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) e
 		return nil
 	}
 	n := 0
-	return scan(v.snap, []byte{tableOpen}, func(key, value []byte) error {
+	return scanRange(v.snap, seqKey(tableOpen, p.After+1), []byte{tableOpen + 1}, func(key, value []byte) error {
 		if n++; n&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
