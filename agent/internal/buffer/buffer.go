@@ -111,7 +111,7 @@ func Open(path string, opt Options) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer: %w", err)
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout: 5 * time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: opt.NoSync,
+		Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: opt.NoSync,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("buffer %s: %w (is another agent running on it?)", path, err)

@@ -88,7 +88,7 @@ func (s *Source) check() hcl.Diagnostics {
 		diags.Add(hcl.Errorf(s.Type.Range, "invalid source type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", s.Type))
 	}
 	if err := identity.CheckName(s.Label.Value); err != nil {
-		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%v", err))
+		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q: use letters, digits, dots, dashes and underscores, at most 128", s.Label))
 	} else if problem := record.ValidateName(s.Label.Value); problem != "" || s.Label.Value == "." || s.Label.Value == ".." {
 		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q cannot be used in record ids and folder names", s.Label))
 	}
