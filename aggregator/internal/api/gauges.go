@@ -3,20 +3,23 @@ package api
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Gauges are AUDITOR's counts of records, under its names and labels.
+// Gauges are AUDITOR's counts of records, under its names and labels. Like there,
+// they are absent until the first count.
 type Gauges struct {
-	opt    GaugeOptions
-	total  prometheus.Gauge
-	per    []perValue
-	health prometheus.Gauge
+	opt   GaugeOptions
+	total *prometheus.Desc
+	age   *prometheus.Desc
+	per   []perValue
+	last  atomic.Pointer[counted]
 }
 
 // GaugeOptions say which gauges there are. The zero value has the total only.
@@ -30,8 +33,16 @@ type GaugeOptions struct {
 }
 
 type perValue struct {
-	key string
-	vec *prometheus.GaugeVec
+	key  string
+	desc *prometheus.Desc
+}
+
+// counted is one count of everything.
+type counted struct {
+	seq   uint64
+	total uint64
+	per   []map[string]uint64 // as Gauges.per
+	at    time.Time
 }
 
 // NewGauges registers the gauges.
@@ -40,24 +51,46 @@ func NewGauges(opt GaugeOptions, reg prometheus.Registerer) *Gauges {
 		opt.Every = 30 * time.Second
 	}
 	const help = "Number of records in the Auditor database"
-	g := &Gauges{opt: opt,
-		total:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "num_records_database", Help: help}),
-		health: prometheus.NewGauge(prometheus.GaugeOpts{Name: "bursar_record_gauges_last_success_timestamp_seconds", Help: "When the counts of records were last made."}),
+	g := &Gauges{
+		opt:   opt,
+		total: prometheus.NewDesc("num_records_database", help, nil, nil),
+		age:   prometheus.NewDesc("bursar_record_gauges_last_success_timestamp_seconds", "When the records were last counted.", nil, nil),
 	}
-	reg.MustRegister(g.total, g.health)
 	for _, p := range []struct{ key, name, label string }{
 		{opt.Site, "num_records_database_per_site", "site"},
 		{opt.Group, "num_records_database_per_group", "group_id"},
 		{opt.User, "num_records_database_per_user", "user_id"},
 	} {
-		if p.key == "" {
-			continue
+		if p.key != "" {
+			g.per = append(g.per, perValue{p.key, prometheus.NewDesc(p.name, help, []string{p.label}, nil)})
 		}
-		vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: p.name, Help: help}, []string{p.label})
-		reg.MustRegister(vec)
-		g.per = append(g.per, perValue{p.key, vec})
 	}
+	reg.MustRegister(g)
 	return g
+}
+
+// Describe implements prometheus.Collector.
+func (g *Gauges) Describe(out chan<- *prometheus.Desc) {
+	out <- g.total
+	out <- g.age
+	for _, p := range g.per {
+		out <- p.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *Gauges) Collect(out chan<- prometheus.Metric) {
+	c := g.last.Load()
+	if c == nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(g.total, prometheus.GaugeValue, float64(c.total))
+	out <- prometheus.MustNewConstMetric(g.age, prometheus.GaugeValue, float64(c.at.UnixNano())/1e9)
+	for i, p := range g.per {
+		for value, n := range c.per[i] {
+			out <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, float64(n), strings.ToValidUTF8(value, "\uFFFD"))
+		}
+	}
 }
 
 // Run keeps the gauges up to date until ctx ends. A failure is logged and the
@@ -66,7 +99,7 @@ func (g *Gauges) Run(ctx context.Context) error {
 	tick := time.NewTicker(g.opt.Every)
 	defer tick.Stop()
 	for {
-		if err := g.refresh(ctx); err != nil && ctx.Err() == nil {
+		if err := g.Refresh(ctx); err != nil && ctx.Err() == nil {
 			g.opt.Log.Warn("records could not be counted", "error", err)
 		}
 		select {
@@ -77,36 +110,31 @@ func (g *Gauges) Run(ctx context.Context) error {
 	}
 }
 
-func (g *Gauges) refresh(ctx context.Context) error {
+// Refresh counts now. After an error the former counts stay.
+func (g *Gauges) Refresh(ctx context.Context) error {
 	view, err := g.opt.Reader.Read(ctx)
 	if err != nil {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // a view of a closed store
-	g.total.Set(float64(view.Count()))
-	for _, p := range g.per {
-		counts, err := countBy(ctx, view, p.key)
-		if err != nil {
-			return err
-		}
-		p.vec.Reset()
-		for value, n := range counts {
-			p.vec.WithLabelValues(value).Set(float64(n))
-		}
+	next := &counted{seq: view.Seq(), total: view.Count(), at: time.Now()}
+	if last := g.last.Load(); last != nil && last.seq == next.seq {
+		next.per = last.per
+	} else if next.per, err = g.count(ctx, view); err != nil {
+		return err
 	}
-	g.health.SetToCurrentTime()
+	g.last.Store(next)
 	return nil
 }
 
-// countBy counts the shown records for each value of a meta key; one with two
-// values counts for both.
-func countBy(ctx context.Context, view *store.View, key string) (map[string]int64, error) {
-	counts := map[string]int64{}
-	err := view.Query(ctx, store.Query{Order: store.BySeq}, func(row *columns.Row) error {
-		for _, v := range row.Record.Meta.Get(key) {
-			counts[v]++
+func (g *Gauges) count(ctx context.Context, view *store.View) ([]map[string]uint64, error) {
+	var per []map[string]uint64
+	for _, p := range g.per {
+		counts, err := view.MetaCounts(ctx, p.key)
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return counts, err
+		per = append(per, counts)
+	}
+	return per, nil
 }

@@ -65,7 +65,7 @@ type parser struct {
 	meta  map[string]*metaLists
 	asc   string
 	desc  string
-	extra func(field, value string) (bool, error)
+	extra map[string]*string // fields of the caller's own
 }
 
 // metaLists are the values of one key as they stand in the query, with the index
@@ -81,9 +81,9 @@ type indexed struct {
 
 // parseQuery reads the query grammar of AUDITOR's GET /records. It accepts more
 // than AUDITOR does where that is harmless: percent-encoded brackets, and lists
-// without an index. extra takes fields of the caller's own and reports whether
-// it knows them; it may be nil.
-func parseQuery(raw string, extra func(field, value string) (bool, error)) (recordsQuery, error) {
+// without an index. extra are fields of the caller's own, whose values it gets;
+// it may be nil.
+func parseQuery(raw string, extra map[string]*string) (recordsQuery, error) {
 	p := parser{seen: map[string]bool{}, meta: map[string]*metaLists{}, extra: extra}
 	p.q.Limit = -1
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -152,10 +152,8 @@ func fields() []string {
 }
 
 func (p *parser) field(key, field string, path []string, value string) error {
-	if p.extra != nil && len(path) == 0 {
-		if known, err := p.extra(field, value); known || err != nil {
-			return err
-		}
+	if out, ok := p.extra[field]; ok {
+		return p.scalar(key, path, value, func() error { *out = value; return nil })
 	}
 	switch field {
 	case "record_id":

@@ -1,23 +1,31 @@
 package api
 
 import (
-	"encoding/json"
+	"context"
 	"net/http"
+	"net/url"
+	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// jsonError answers {"error": …}, as AUDITOR's query errors are.
-func jsonError(w http.ResponseWriter, status int, message string) {
-	text, err := json.Marshal(map[string]string{"error": message})
+// healthPatience is how long a health check waits for the quorum.
+const healthPatience = 2 * time.Second
+
+// health is GET /health_check: 200 when a quorum confirms this node's picture.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), healthPatience)
+	defer cancel()
+	view, err := s.opt.Reader.Read(ctx)
 	if err != nil {
-		text = []byte(`{"error":"unprintable"}`)
+		s.opt.Log.Warn("health check failed", "error", err)
+		empty(w, http.StatusInternalServerError)
+		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	bare(w, status, string(text))
+	s.close(view)
+	empty(w, http.StatusOK)
 }
 
 // view returns a picture of the store, or answers that there is none.
@@ -31,9 +39,12 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) (*store.View, bool
 	return view, true
 }
 
-// getRecord is GET /record/{record_id}.
+const recordPrefix = "/record/"
+
+// getRecord is GET /record/{record_id}. The id is all that stands behind
+// /record/, slashes included.
 func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
-	id, err := pathID(r)
+	id, err := url.PathUnescape(r.URL.EscapedPath()[len(recordPrefix):])
 	if err == nil {
 		err = record.ValidateID(id)
 	}
@@ -54,15 +65,7 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 	case !found:
 		jsonError(w, http.StatusNotFound, "there is no record "+id)
 	default:
-		shown := shownOf(&row)
-		w.Header().Set("Content-Type", "application/json")
-		bare(w, http.StatusOK, string(wire.AppendJSON(nil, &shown)))
+		rec := row.Shown()
+		raw(w, http.StatusOK, wire.AppendJSON(nil, &rec))
 	}
-}
-
-// shownOf is the record as queries see it.
-func shownOf(row *columns.Row) record.Record {
-	r := row.Record
-	r.Stop = row.ShownStop()
-	return r
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -17,78 +16,29 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 		jsonError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	if q.Limit == 0 {
-		w.Header().Set("Content-Type", "application/json")
-		empty(w, http.StatusOK)
-		return
-	}
 	view, ok := s.view(w, r)
 	if !ok {
 		return
 	}
 	defer s.close(view)
-	out := newStream(w, "application/json")
-	err = view.Query(r.Context(), q.store(), func(row *columns.Row) error {
-		shown := shownOf(row)
-		out.buf = append(wire.AppendJSON(out.buf, &shown), '\n')
-		return out.flushFull()
-	})
-	s.finish(w, r, out, err)
-}
-
-// finish sends the rest of a stream, or says that it failed: by a status while
-// nothing has been sent, by breaking off the connection afterwards.
-func (s *Server) finish(w http.ResponseWriter, r *http.Request, out *stream, err error) {
-	if err == nil {
-		err = out.flush()
+	if q.Limit == 0 { // no rows; for the store it is no limit
+		w.Header().Set("Content-Type", "application/json")
+		empty(w, http.StatusOK)
+		return
 	}
+	err = s.stream(w, r, view, q.store(), format{contentType: "application/json", add: appendAuditor})
 	if err == nil {
 		return
 	}
 	if r.Context().Err() == nil {
 		s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
 	}
-	if out.sent {
-		breakOff()
-	}
 	jsonError(w, http.StatusInternalServerError, err.Error())
 }
 
-// stream collects an answer and sends it in large pieces. Memory stays flat: a
-// client that reads slowly is waited for, up to a limit for each piece.
-type stream struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	typ  string
-	buf  []byte
-	sent bool
-}
-
-const (
-	pieceSize = 64 << 10
-	pieceTime = time.Minute
-)
-
-func newStream(w http.ResponseWriter, contentType string) *stream {
-	return &stream{w: w, rc: http.NewResponseController(w), typ: contentType, buf: make([]byte, 0, pieceSize+4096)}
-}
-
-func (s *stream) flushFull() error {
-	if len(s.buf) < pieceSize {
-		return nil
-	}
-	return s.flush()
-}
-
-func (s *stream) flush() error {
-	if !s.sent {
-		s.w.Header().Set("Content-Type", s.typ)
-		s.sent = true
-	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(pieceTime)) // a writer that cannot is a test's
-	_, err := s.w.Write(s.buf)
-	s.buf = s.buf[:0]
-	return err
+func appendAuditor(b []byte, row *columns.Row) ([]byte, error) {
+	rec := row.Shown()
+	return append(wire.AppendJSON(b, &rec), '\n'), nil
 }
 
 // store translates a query for the store.

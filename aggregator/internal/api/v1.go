@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -26,9 +27,9 @@ type AgentStatus struct {
 	Name        string
 	Address     string
 	Connected   bool
-	Error       string
-	LastContact time.Time
-	Behind      uint64
+	Error       string    // of the last pull; "" when it was well
+	LastContact time.Time // zero: never
+	Behind      uint64    // frames that the agent has and the cluster has not
 }
 
 // problem is an error of /v1, as RFC 9457 has it.
@@ -49,38 +50,34 @@ func answer(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the answer cannot be written as JSON"}`)
+		w.Header().Set("Content-Type", "application/problem+json")
 	}
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone needs no answer
+	bare(w, status, append(body, '\n'))
 }
 
-// v1 returns the routes below /v1.
-func (s *Server) v1() *http.ServeMux {
-	mux := http.NewServeMux()
-	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request, *store.View) error{
-		"GET /v1/records":         s.v1Records,
-		"GET /v1/records/{id...}": s.v1Record,
-		"GET /v1/changes":         s.v1Changes,
-		"GET /v1/agents":          s.v1Agents,
-		"GET /v1/counters":        s.v1Counters,
-		"GET /v1/quarantine":      s.v1Quarantine,
-		"GET /v1/quarantine/{agent}/{type}/{label}/{id...}":    s.v1Quarantined,
-		"DELETE /v1/quarantine/{agent}/{type}/{label}/{id...}": s.v1QuarantineDrop,
-		"POST /v1/quarantine/{agent}/{type}/{label}/{id...}":   s.v1QuarantineRetry,
-		"GET /v1/conflicts": s.v1Conflicts,
-		"GET /v1/waiting":   s.v1Waiting,
-		"GET /v1/status":    s.v1Status,
-	} {
-		mux.HandleFunc(pattern, s.viewing(h))
+// v1Routes returns what there is below /v1.
+func (s *Server) v1Routes() []route {
+	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
+	return []route{
+		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
+		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
+		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
+		{http.MethodPost, "/v1/records/{id...}:undelete", s.viewing(s.v1Undelete)},
+		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
+		{http.MethodGet, "/v1/agents", s.viewing(s.v1Agents)},
+		{http.MethodGet, "/v1/counters", s.viewing(s.v1Counters)},
+		{http.MethodGet, "/v1/quarantine", s.viewing(s.v1Quarantine)},
+		{http.MethodGet, quarantined, s.viewing(s.v1Quarantined)},
+		{http.MethodDelete, quarantined, s.viewing(s.v1QuarantineDrop)},
+		{http.MethodPost, quarantined + ":retry", s.viewing(s.v1QuarantineRetry)},
+		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
+		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
+		{http.MethodGet, "/v1/status", s.viewing(s.v1Status)},
+		{http.MethodGet, "/v1/openapi.yaml", openAPI},
 	}
-	mux.HandleFunc("GET /v1/openapi.yaml", openAPI)
-	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path+"; GET /v1/openapi.yaml lists what there is")
-	})
-	return mux
 }
 
 // refusal is an error that is the client's, with its status.
@@ -91,9 +88,12 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.detail }
 
-func refuse(status int, detail string) error { return &refusal{status, detail} }
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
 
-// viewing gives a handler a picture of the store, and answers its error.
+// viewing gives a handler a picture of the store, and answers its error; a
+// handler that returns one has sent nothing.
 func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *store.View) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		view, err := s.opt.Reader.Read(r.Context())
@@ -105,15 +105,16 @@ func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *store.View)
 		defer s.close(view)
 		index, _ := view.Applied()
 		w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
-		s.refused(w, r, h(w, r, view))
+		if err := h(w, r, view); err != nil {
+			s.refused(w, r, err)
+		}
 	}
 }
 
-// refused answers the error of a handler that has sent nothing yet.
+// refused answers the error of a handler.
 func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	var known *refusal
 	switch {
-	case err == nil:
 	case errors.As(err, &known):
 		fail(w, known.status, known.detail)
 	case errors.Is(err, store.ErrQuery):
@@ -124,6 +125,19 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		fail(w, http.StatusInternalServerError, err.Error())
 	}
+}
+
+// commit writes a command of /v1, where it may be answered that it cannot be done
+// now.
+func (s *Server) commit(ctx context.Context, c store.Command) error {
+	_, err := s.try(ctx, c)
+	switch {
+	case errors.Is(err, ErrNotNow):
+		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+	}
+	return nil
 }
 
 // stamp writes an instant; null for none.

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -127,130 +124,6 @@ func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *store.
 		rows = append(rows, row{c.Source.String(), countsJSON(c.Counts)})
 	}
 	answer(w, http.StatusOK, map[string]any{"counters": rows})
-	return nil
-}
-
-type jsonQuarantined struct {
-	Agent      string  `json:"agent"`
-	SourceType string  `json:"source_type"`
-	Label      string  `json:"source_label"`
-	ID         string  `json:"id"`
-	Reason     string  `json:"reason"`
-	Message    string  `json:"message"`
-	RecordID   string  `json:"record_id"`
-	First      *string `json:"first"`
-	Last       *string `json:"last"`
-	Count      int64   `json:"count"`
-	Truncated  bool    `json:"truncated"`
-	Raw        *string `json:"raw,omitempty"`
-}
-
-func quarantinedJSON(q *store.Quarantined) jsonQuarantined {
-	return jsonQuarantined{
-		Agent: q.Source.Agent, SourceType: q.Source.Type, Label: q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message,
-		RecordID: q.RecordID, First: stamp(q.First), Last: stamp(q.Last), Count: q.Count, Truncated: q.Truncated,
-	}
-}
-
-// errEnough ends a scan early.
-var errEnough = errors.New("enough")
-
-// v1Quarantine is GET /v1/quarantine, without the raw input.
-func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *store.View) error {
-	list, more := []jsonQuarantined{}, false
-	err := view.Quarantine(func(q *store.Quarantined) error {
-		if more = len(list) == maxPage; more {
-			return errEnough
-		}
-		list = append(list, quarantinedJSON(q))
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{"quarantine": list, "more": more})
-	return nil
-}
-
-// quarantineKey reads the source and the id of a path. "-" stands for an empty
-// type or label, as what is pushed to an agent has.
-func quarantineKey(r *http.Request) store.Settled {
-	part := func(name string) string {
-		if v := r.PathValue(name); v != "-" {
-			return v
-		}
-		return ""
-	}
-	return store.Settled{Source: record.Origin{Agent: part("agent"), Type: part("type"), Label: part("label")}, ID: r.PathValue("id")}
-}
-
-func (s *Server) quarantined(view *store.View, key store.Settled) (store.Quarantined, error) {
-	q, found, err := view.Quarantined(key.Source, key.ID)
-	if err == nil && !found {
-		err = refuse(http.StatusNotFound, "there is no quarantined job "+key.ID+" of "+key.Source.String())
-	}
-	return q, err
-}
-
-// v1Quarantined is GET /v1/quarantine/{agent}/{type}/{label}/{id}, with the raw
-// input.
-func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *store.View) error {
-	q, err := s.quarantined(view, quarantineKey(r))
-	if err != nil {
-		return err
-	}
-	out := quarantinedJSON(&q)
-	raw := string(q.Raw)
-	if !utf8.ValidString(raw) {
-		raw = strings.ToValidUTF8(raw, "\uFFFD")
-	}
-	out.Raw = &raw
-	answer(w, http.StatusOK, out)
-	return nil
-}
-
-// v1QuarantineDrop is DELETE of a quarantined job.
-func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *store.View) error {
-	key := quarantineKey(r)
-	if _, err := s.quarantined(view, key); err != nil {
-		return err
-	}
-	if err := s.commit(r.Context(), &store.QuarantineDropCommand{Keys: []store.Settled{key}}); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// commit writes a command of /v1, which may answer that it cannot now.
-func (s *Server) commit(ctx context.Context, c store.Command) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.Patience)
-	defer cancel()
-	if _, err := s.opt.Writer.Write(ctx, c); err != nil {
-		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: "+err.Error())
-	}
-	return nil
-}
-
-// v1QuarantineRetry is POST …:retry: the agent maps the job again.
-func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view *store.View) error {
-	key := quarantineKey(r)
-	id, ok := strings.CutSuffix(key.ID, ":retry")
-	if !ok {
-		return refuse(http.StatusNotFound, "the path of a retry ends with :retry")
-	}
-	key.ID = id
-	q, err := s.quarantined(view, key)
-	if err != nil {
-		return err
-	}
-	if s.opt.Agents == nil {
-		return refuse(http.StatusServiceUnavailable, "this node pulls from no agents")
-	}
-	if err := s.opt.Agents.Retry(r.Context(), &q); err != nil {
-		return refuse(http.StatusConflict, err.Error())
-	}
-	answer(w, http.StatusAccepted, map[string]string{"message": "the agent has mapped the job; its record comes with the next pull and settles the quarantine"})
 	return nil
 }
 

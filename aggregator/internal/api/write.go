@@ -4,11 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -20,33 +19,50 @@ var ErrNotNow = errors.New("cannot be written now")
 
 // The bodies of AUDITOR's answers, which its clients compare byte by byte.
 const (
-	recordExists    = "RECORD_EXISTS"
-	unexpectedError = "UNEXPECTED_ERROR"
-	oneIgnored      = `{"warning":"Record already exists, but the error was ignored due to AUDITOR configuration."}`
-	someIgnored     = `{"warning":"One or more records already exist, but the error was ignored due to AUDITOR configuration."}`
+	recordExists = "RECORD_EXISTS"
+	oneIgnored   = `{"warning":"Record already exists, but the error was ignored due to AUDITOR configuration."}`
+	someIgnored  = `{"warning":"One or more records already exist, but the error was ignored due to AUDITOR configuration."}`
 )
+
+// writePause is how long a write that cannot be done now waits for the next try.
+const writePause = 50 * time.Millisecond
 
 func now() record.Time { return record.FromStd(time.Now()) }
 
-// write commits a command and waits while the cluster cannot. When it could not
-// be committed, or nobody knows, the connection is broken off.
-func (s *Server) write(r *http.Request, c store.Command) any {
-	ctx, cancel := context.WithTimeout(r.Context(), s.opt.Patience)
+// try commits a command and waits while the cluster cannot, as long as patience
+// lasts. The error wraps [ErrNotNow] when nothing was written; after any other
+// one nobody knows.
+func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Patience)
 	defer cancel()
 	for {
 		result, err := s.opt.Writer.Write(ctx, c)
-		if err == nil {
-			return result
-		}
-		if !errors.Is(err, ErrNotNow) || ctx.Err() != nil {
-			s.opt.Log.Warn("a write was not committed; the client's connection is broken off", "path", r.URL.Path, "error", err)
-			breakOff()
+		if err == nil || !errors.Is(err, ErrNotNow) {
+			return result, err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
+			return nil, err
+		case <-time.After(writePause):
 		}
 	}
+}
+
+// write commits a command of AUDITOR's interface. When it could not be committed,
+// or nobody knows, the connection is broken off.
+func (s *Server) write(r *http.Request, c store.Command) any {
+	result, err := s.try(r.Context(), c)
+	if err != nil {
+		s.opt.Log.Warn("a write was not committed; its connection is broken off", "path", r.URL.Path, "error", err)
+		breakOff()
+	}
+	return result
+}
+
+// odd breaks off after a result that says nothing about what was written.
+func (s *Server) odd(r *http.Request, result any) {
+	s.opt.Log.Error("unexpected result of a write; its connection is broken off", "path", r.URL.Path, "result", fmt.Sprintf("%T %+v", result, result))
+	breakOff()
 }
 
 // postRecord is POST /record.
@@ -57,97 +73,67 @@ func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
 			text(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		b := columns.NewBuilder()
-		b.Add(row(rec))
-		s.posted(w, s.write(r, &store.PostCommand{Rows: b.Bytes(), IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), oneIgnored)
+		b := newBulk()
+		b.add(&rec)
+		s.post(w, r, b, oneIgnored)
 	})
-}
-
-func row(r record.Record) *columns.Row {
-	return &columns.Row{Record: r, Rank: record.RankPush, Stop: record.None}
-}
-
-// posted answers what became of a post.
-func (s *Server) posted(w http.ResponseWriter, result any, ignored string) {
-	post, ok := result.(store.PostResult)
-	switch {
-	case !ok || post.Unknown || post.Refused != "":
-		s.opt.Log.Error("unexpected result of a post", "result", result)
-		bare(w, http.StatusInternalServerError, unexpectedError)
-	case len(post.Existing) == 0:
-		empty(w, http.StatusOK)
-	case s.opt.IgnoreExisting:
-		w.Header().Set("Content-Type", "application/json")
-		bare(w, http.StatusOK, ignored)
-	default:
-		bare(w, http.StatusInternalServerError, recordExists)
-	}
 }
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
 	s.body(w, r, func(body []byte) {
-		parts, err := split(body)
+		b := newBulk()
+		err := wire.DecodeAdds(body, func(rec record.Record) error {
+			b.add(&rec)
+			return nil
+		})
 		if err != nil {
 			text(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		switch len(parts) {
-		case 0:
-			empty(w, http.StatusOK)
-		case 1:
-			s.posted(w, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), someIgnored)
-		default:
-			s.posted(w, s.stage(r, parts), someIgnored)
-		}
+		s.post(w, r, b, someIgnored)
 	})
 }
 
-// split decodes a bulk and cuts it into batches that fit into an entry.
-func split(body []byte) (parts [][]byte, err error) {
-	b := columns.NewBuilder()
-	flush := func() {
-		parts = append(parts, b.Bytes())
-		b.Reset()
+// post commits a bulk and answers what became of it.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, b *bulk, ignored string) {
+	parts, err := b.done()
+	switch {
+	case err != nil:
+		text(w, http.StatusRequestEntityTooLarge, err.Error())
+	case len(parts) == 0:
+		empty(w, http.StatusOK)
+	case len(parts) == 1:
+		s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
+	default:
+		s.posted(w, r, s.stage(r, parts), ignored)
 	}
-	err = wire.DecodeAdds(body, func(rec record.Record) error {
-		if b.Len() > 0 && (b.Full() || b.Size()+sizeOf(&rec) > columns.MaxBatch) {
-			flush()
-		}
-		b.Add(row(rec))
-		return nil
-	})
-	if err == nil && b.Len() > 0 {
-		flush()
-	}
-	return parts, err
 }
 
-// sizeOf is an upper bound of what the record's texts add to a batch.
-func sizeOf(r *record.Record) int {
-	n := len(r.ID) + 128
-	for i := range r.Meta {
-		n += len(r.Meta[i].Key) + 16
-		for _, v := range r.Meta[i].Values {
-			n += len(v) + 16
-		}
+// posted answers what became of a post.
+func (s *Server) posted(w http.ResponseWriter, r *http.Request, result any, ignored string) {
+	post, ok := result.(store.PostResult)
+	switch {
+	case !ok || post.Unknown:
+		s.odd(r, result)
+	case post.Refused != "":
+		text(w, http.StatusBadRequest, post.Refused)
+	case len(post.Existing) == 0:
+		empty(w, http.StatusOK)
+	case s.opt.IgnoreExisting:
+		raw(w, http.StatusOK, []byte(ignored))
+	default:
+		bare(w, http.StatusInternalServerError, []byte(recordExists))
 	}
-	for i := range r.Components {
-		n += len(r.Components[i].Name) + 32
-		for _, s := range r.Components[i].Scores {
-			n += len(s.Name) + 32
-		}
-	}
-	return n
 }
 
 // stage commits a post that is larger than one entry: its parts are kept unseen,
-// and one last entry makes all of them visible.
+// and one last entry makes all of them visible. Parts of a post that is not
+// finished are forgotten by the store.
 func (s *Server) stage(r *http.Request, parts [][]byte) any {
 	var upload store.Upload
 	if _, err := rand.Read(upload[:]); err != nil {
-		s.opt.Log.Error("no random numbers", "error", err)
-		breakOff()
+		s.odd(r, err)
 	}
 	for i, rows := range parts {
 		s.write(r, &store.StageCommand{Upload: upload, Part: uint32(i), Rows: rows, Now: now()})
@@ -163,19 +149,15 @@ func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {
 			text(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		result, ok := s.write(r, &store.PutStopCommand{ID: id, Stop: stop, Now: now()}).(store.PutResult)
+		result := s.write(r, &store.PutStopCommand{ID: id, Stop: stop, Now: now()})
+		put, ok := result.(store.PutResult)
 		switch {
 		case !ok:
-			bare(w, http.StatusInternalServerError, unexpectedError)
-		case !result.Found:
+			s.odd(r, result)
+		case !put.Found:
 			text(w, http.StatusNotFound, "Updating unknown record "+id+" not possible.")
 		default:
 			empty(w, http.StatusOK)
 		}
 	})
-}
-
-// pathID returns what stands behind /record/, percent-decoded.
-func pathID(r *http.Request) (string, error) {
-	return url.PathUnescape(r.URL.EscapedPath()[len("/record/"):])
 }

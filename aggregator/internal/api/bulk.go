@@ -1,0 +1,92 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// maxPart is the most bytes of a batch that fits into an entry of the log.
+const maxPart = 380 << 10
+
+// bulk cuts records into batches that fit into an entry.
+type bulk struct {
+	builder *columns.Builder
+	row     columns.Row
+	parts   [][]byte
+	err     error
+}
+
+func newBulk() *bulk { return &bulk{builder: columns.NewBuilder()} }
+
+// add takes a record in. Its strings must stay until done.
+func (b *bulk) add(r *record.Record) {
+	if b.builder.Len() > 0 && (b.builder.Full() || b.builder.Size()+sizeOf(r) > columns.MaxBatch) {
+		b.flush()
+	}
+	b.row = columns.Row{Record: *r, Rank: record.RankPush, Stop: record.None}
+	b.builder.Add(&b.row)
+}
+
+func (b *bulk) flush() {
+	part := b.builder.Bytes()
+	b.builder.Reset()
+	b.keep(part)
+}
+
+// done returns the batches. The error names a record that fits into none.
+func (b *bulk) done() ([][]byte, error) {
+	if b.builder.Len() > 0 {
+		b.flush()
+	}
+	return b.parts, b.err
+}
+
+// keep takes a batch, in halves when it is too large: an odd value can widen a
+// column for all rows that are in it already.
+func (b *bulk) keep(part []byte) {
+	if len(part) <= maxPart {
+		b.parts = append(b.parts, part)
+		return
+	}
+	batch, err := columns.ParseBatch(part)
+	switch {
+	case err != nil:
+		b.err = err
+	case batch.Len() == 1:
+		b.err = fmt.Errorf("the record %s is larger than allowed (%d bytes, limit: %d bytes)", batch.ID(0), len(part), maxPart)
+	default:
+		half := batch.Len() / 2
+		b.keep(some(batch, 0, half))
+		b.keep(some(batch, half, batch.Len()))
+	}
+}
+
+// some makes a batch of some rows of another.
+func some(batch *columns.Batch, from, to int) []byte {
+	out := columns.NewBuilder()
+	for i := from; i < to; i++ {
+		row := batch.Row(i)
+		out.Add(&row)
+	}
+	return out.Bytes()
+}
+
+// sizeOf is about what a record adds to a batch at most.
+func sizeOf(r *record.Record) int {
+	n := len(r.ID) + 128
+	for i := range r.Meta {
+		n += len(r.Meta[i].Key) + 16
+		for _, v := range r.Meta[i].Values {
+			n += len(v) + 16
+		}
+	}
+	for i := range r.Components {
+		n += len(r.Components[i].Name) + 32
+		for _, s := range r.Components[i].Scores {
+			n += len(s.Name) + 32
+		}
+	}
+	return n
+}
