@@ -100,7 +100,7 @@ func (s *sink) flush(at int) error {
 	}
 	checkpoint := fmt.Appendf(nil, `{"read":%d}`, at)
 	s.add(&wire.Frame{Kind: wire.KindCheckpoint, Checkpoint: checkpoint})
-	start, err := s.buffer.Start(s.source)
+	start, err := s.buffer.Begin(s.source)
 	if err != nil {
 		return err
 	}

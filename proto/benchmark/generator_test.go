@@ -1,4 +1,4 @@
-package columnstest_test
+package benchmark_test
 
 import (
 	"strings"
@@ -6,14 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/columns/columnstest"
+	"github.com/bursar-accounting/bursar/proto/benchmark"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func TestTheBenchmarkRecordIsAlwaysTheSameValidAndInOrderOfStop(t *testing.T) {
 	const n = 20_000
-	for _, ids := range []string{columnstest.Slurm, columnstest.UUID} {
-		g, again := columnstest.Generator(7, n, ids), columnstest.Generator(7, n, ids)
+	for _, ids := range []string{benchmark.Slurm, benchmark.UUID} {
+		g, again := benchmark.Generator(7, n, ids), benchmark.Generator(7, n, ids)
 		g.Extended, again.Extended = true, true
 		seen, last, arrays := map[string]bool{}, record.MinTime, 0
 		for r := range g.All() {
@@ -34,7 +34,7 @@ func TestTheBenchmarkRecordIsAlwaysTheSameValidAndInOrderOfStop(t *testing.T) {
 		if len(seen) != n {
 			t.Errorf("%d records, want %d", len(seen), n)
 		}
-		if ids == columnstest.Slurm && (arrays < n/9 || arrays > n/5) {
+		if ids == benchmark.Slurm && (arrays < n/9 || arrays > n/5) {
 			t.Errorf("%d array tasks of %d, want about a seventh", arrays, n)
 		}
 	}
