@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// defaultConfig is where the package puts the aggregator's configuration.
+const defaultConfig = "/etc/bursar/aggregator.hcl"
+
+func (p *Program) aggregatorCommand() *cobra.Command {
+	var paths []string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "aggregator",
+		Short: "run the aggregator",
+		Long: `Run the aggregator until it is asked to stop.
+
+SIGHUP reloads the configuration: the agents, the level of the log and the
+certificates; what needs a restart is reported. SIGINT and SIGTERM stop in
+order, a second SIGINT stops at once.`,
+		Example: "  bursar aggregator -config /etc/bursar/aggregator.hcl\n  bursar aggregator -config /etc/bursar/aggregator.d -check",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return p.check(paths)
+			}
+			return p.serve(cmd, paths)
+		},
+	}
+	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the configuration; may be repeated")
+	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and what it names on this machine, and stop")
+	cmd.Flags().Lookup("config").DefValue = defaultConfig
+	return cmd
+}
+
+// check loads the configuration and looks whether this machine has what it names.
+func (p *Program) check(paths []string) error {
+	conf, file, diags := config.Load(paths...)
+	if !diags.HasErrors() {
+		diags.Extend(conf.Check())
+	}
+	return p.verdict(diags, file.Sources, "the configuration is fine")
+}
+
+// verdict writes what is wrong; errors become an error.
+func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine string) error {
+	if diags.HasErrors() {
+		return troubled{diags, sources}
+	}
+	if err := diags.Write(p.Stderr, sources, p.Color); err != nil {
+		return err
+	}
+	p.say("%s", fine)
+	return nil
+}
+
+// serve runs the daemon.
+func (p *Program) serve(cmd *cobra.Command, paths []string) error {
+	var sources hcl.Sources
+	d := &run.Daemon{
+		Load: func() (*config.Config, hcl.Diagnostics) {
+			conf, file, diags := config.Load(paths...)
+			sources = file.Sources
+			return conf, diags
+		},
+		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup,
+		Ready: func() { notify(p.Getenv("NOTIFY_SOCKET"), "READY=1") },
+	}
+	err := d.Run(cmd.Context())
+	notify(p.Getenv("NOTIFY_SOCKET"), "STOPPING=1")
+	var diags hcl.Diagnostics
+	if errors.As(err, &diags) {
+		return troubled{diags, sources}
+	}
+	return err
+}
+
+// notify tells systemd how the daemon is doing, if systemd has asked.
+func notify(socket, state string) {
+	if socket == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		return // nobody is worse off who does not hear it
+	}
+	_, _ = conn.Write([]byte(state))
+	_ = conn.Close()
+}

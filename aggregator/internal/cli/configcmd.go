@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+func (p *Program) configCommand() *cobra.Command {
+	return group("config", "check and format configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar", p.validateCommand(), p.fmtCommand())
+}
+
+func (p *Program) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE…", Short: "check an aggregator's configuration",
+		Long: `Check an aggregator's configuration, all files and directories together.
+
+The text alone is looked at, so that it can be checked on any machine;
+"bursar aggregator -check" also looks for the files that it names, and
+"bursar-agent -check" checks the configuration of an agent.`,
+		Example: "  bursar config validate aggregator.hcl\n  bursar config validate /etc/bursar/aggregator.d",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, file, diags := config.LoadOffline(args...)
+			return p.verdict(diags, file.Sources, "the configuration is fine")
+		},
+	}
+}
+
+func (p *Program) fmtCommand() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use: "fmt FILE…", Short: "lay out configuration files",
+		Long: `Lay out configuration files: indentation and aligned equals signs. Files are
+rewritten; "-" reads stdin and writes stdout. Of a directory the files *.hcl are
+taken. Names of files that change are printed.`,
+		Example: "  bursar config fmt /etc/bursar\n  bursar config fmt -check aggregator.hcl\n  bursar config fmt - < aggregator.hcl",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			changed, err := p.layOut(args, check)
+			if err == nil && check && changed > 0 {
+				err = found("not in layout: %d", changed)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "change nothing, and end with 2 if a file is not in layout")
+	return cmd
+}
+
+// layOut formats all files and counts those that change.
+func (p *Program) layOut(paths []string, check bool) (changed int, err error) {
+	for _, path := range paths {
+		if path == "-" {
+			return changed, p.filter()
+		}
+		files, err := filesOf(path)
+		if err != nil {
+			return changed, err
+		}
+		for _, name := range files {
+			differs, err := layOutFile(name, check)
+			if err != nil {
+				return changed, err
+			}
+			if differs {
+				changed++
+				fmt.Fprintln(p.Stdout, name)
+			}
+		}
+	}
+	return changed, nil
+}
+
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	files, err := filepath.Glob(filepath.Join(path, "*.hcl"))
+	slices.Sort(files)
+	return files, err
+}
+
+func layOutFile(name string, check bool) (differs bool, err error) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	out, diags := hcl.FormatFile(name, src)
+	if diags.HasErrors() {
+		return false, troubled{diags, hcl.Sources{name: src}}
+	}
+	if bytes.Equal(src, out) || check {
+		return !bytes.Equal(src, out), nil
+	}
+	return true, replace(name, out)
+}
+
+// replace gives a file new content, whole or not at all, with its old mode.
+func replace(name string, content []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	temp := name + ".new"
+	if err := os.WriteFile(temp, content, info.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Rename(temp, name)
+}
+
+// filter formats stdin to stdout.
+func (p *Program) filter() error {
+	src, err := io.ReadAll(p.Stdin)
+	if err != nil {
+		return err
+	}
+	out, diags := hcl.FormatFile("stdin", src)
+	if diags.HasErrors() {
+		return troubled{diags, hcl.Sources{"stdin": src}}
+	}
+	_, err = p.Stdout.Write(out)
+	return err
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/dev"
+)
+
+func (p *Program) devCommand() *cobra.Command {
+	opt := dev.Options{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color}
+	cmd := &cobra.Command{
+		Use: "dev", Short: "start everything on this machine, to look at it",
+		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
+and data in a temporary folder that is removed at the end.
+
+Where a scheduler answers it is counted; where there is none a recorded cluster
+is played. Nothing listens to other machines. Ctrl-C stops everything.`,
+		Example: "  bursar dev\n  bursar dev -listen 127.0.0.1:9000 -data-dir /tmp/bursar\n  bursar dev -empty",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opt.ListenChosen = cmd.Flags().Changed("listen")
+			return dev.Run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.Listen, "listen", "127.0.0.1:8000", "`address` of the pages and the API")
+	f.StringVar(&opt.DataDir, "data-dir", "", "`folder` to keep everything in, instead of a temporary one")
+	f.StringVar(&opt.Config, "config", "", "`folder` with HCL files of one's own: source and plugin blocks, in place of what is found")
+	f.BoolVar(&opt.Empty, "empty", false, "play no recorded cluster where there is no scheduler")
+	f.BoolVar(&opt.Verbose, "verbose", false, "show all that the daemons log, not only their warnings")
+	return cmd
+}

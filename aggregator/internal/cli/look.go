@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// apiAgent is an agent as /v1 gives it.
+type apiAgent struct {
+	Name        string      `json:"name"`
+	Address     string      `json:"address"`
+	Configured  bool        `json:"configured"`
+	Connected   bool        `json:"connected"`
+	Error       string      `json:"error"`
+	LastContact *string     `json:"last_contact"`
+	Behind      uint64      `json:"behind"`
+	Sources     []apiSource `json:"sources"`
+}
+
+type apiSource struct {
+	Type       string  `json:"type"`
+	Label      string  `json:"label"`
+	CompleteTo *string `json:"complete_to"`
+	Counts     struct {
+		Pulled      int64 `json:"pulled"`
+		Added       int64 `json:"added"`
+		Quarantined int64 `json:"quarantined"`
+	} `json:"counts"`
+}
+
+// look makes a command that reads one resource and shows it.
+func (p *Program) look(cmd *cobra.Command, path string, show func(answer json.RawMessage, f format) error) *cobra.Command {
+	var f format
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
+			return err
+		}
+		return show(answer, f)
+	}
+	return cmd
+}
+
+func (p *Program) agentsCommand() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "agents", Short: "list agents and their sources, with lag and completeness",
+		Example: "  bursar agents\n  bursar agents -format json",
+	}, "/v1/agents", func(answer json.RawMessage, f format) error {
+		var list struct {
+			Agents []apiAgent `json:"agents"`
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return err
+		}
+		if err := p.show(f, agentTable(list.Agents), answer); err != nil {
+			return err
+		}
+		for _, a := range list.Agents {
+			if a.Error != "" && f == asTable {
+				p.say("%s: %s", printable(a.Name), printable(a.Error))
+			}
+		}
+		return nil
+	})
+}
+
+func agentTable(list []apiAgent) *table {
+	t := newTable("AGENT", "ADDRESS", "STATE", "LAST CONTACT", ">BEHIND", "SOURCE", ">RECORDS", ">QUARANTINED", "COMPLETE TO")
+	for _, a := range list {
+		head := []string{a.Name, dash(a.Address), a.state(), instant(a.LastContact), strconv.FormatUint(a.Behind, 10)}
+		for _, s := range a.Sources {
+			t.add(append(head[:5:5], s.name(), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
+		}
+		if len(a.Sources) == 0 {
+			t.add(append(head[:5:5], "-", "0", "0", "-")...)
+		}
+	}
+	return t
+}
+
+func (s apiSource) name() string {
+	if s.Type == "" && s.Label == "" {
+		return "pushed"
+	}
+	return s.Type + "/" + s.Label
+}
+
+// state is how the agent is doing, in a word or two.
+func (a *apiAgent) state() string {
+	switch {
+	case !a.Configured:
+		return "not configured"
+	case a.Connected && a.Behind > 0:
+		return "catching up"
+	case a.Connected:
+		return "up to date"
+	case a.Error != "":
+		return "unreachable"
+	}
+	return "connecting"
+}
+
+// apiStatus is the status as /v1 gives it.
+type apiStatus struct {
+	Version     string     `json:"version"`
+	Cluster     string     `json:"cluster"`
+	Index       uint64     `json:"index"`
+	Records     uint64     `json:"records"`
+	Quarantined int        `json:"quarantined"`
+	Conflicts   int        `json:"conflicts"`
+	Waiting     int        `json:"waiting_stops"`
+	Agents      []apiAgent `json:"agents"`
+}
+
+func (p *Program) statusCommand() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "status", Short: "say in a few lines how the cluster is doing",
+		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
+	}, "/v1/status", func(answer json.RawMessage, f format) error {
+		var s apiStatus
+		if err := json.Unmarshal(answer, &s); err != nil {
+			return err
+		}
+		return p.show(f, s.table(), answer)
+	})
+}
+
+func (s *apiStatus) table() *table {
+	reached, behind, oldest := 0, uint64(0), ""
+	for _, a := range s.Agents {
+		if a.Connected {
+			reached++
+		}
+		behind += a.Behind
+		for _, source := range a.Sources {
+			if to := instant(source.CompleteTo); to != "-" && (oldest == "" || to < oldest) {
+				oldest = to
+			}
+		}
+	}
+	t := newTable("WHAT", "VALUE")
+	t.add("version", s.Version)
+	t.add("cluster", dash(s.Cluster))
+	t.add("index", strconv.FormatUint(s.Index, 10))
+	t.add("records", strconv.FormatUint(s.Records, 10))
+	t.add("agents", fmt.Sprintf("%d of %d answer", reached, len(s.Agents)))
+	t.add("waiting frames", strconv.FormatUint(behind, 10))
+	t.add("complete to", dash(oldest))
+	t.add("quarantined", strconv.Itoa(s.Quarantined))
+	t.add("conflicts", strconv.Itoa(s.Conflicts))
+	t.add("waiting stops", strconv.Itoa(s.Waiting))
+	return t
+}
+
+// apiEntry is what is held under an id, as /v1 gives it.
+type apiEntry struct {
+	ID       string `json:"record_id"`
+	Holdings []struct {
+		Origin   string  `json:"origin"`
+		Rank     string  `json:"rank"`
+		Observed *string `json:"observed"`
+		Record   *struct {
+			Start *string `json:"start_time"`
+			Stop  *string `json:"stop_time"`
+		} `json:"record"`
+	} `json:"holdings"`
+}
+
+func (p *Program) conflictsCommand() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "conflicts", Short: "list runs about whose start origins disagree",
+		Example: "  bursar conflicts\n  bursar conflicts -format csv",
+	}, "/v1/conflicts", func(answer json.RawMessage, f format) error {
+		var list struct {
+			Conflicts []apiEntry `json:"conflicts"`
+			More      bool       `json:"more"`
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return err
+		}
+		t := newTable("RECORD", "ORIGIN", "RANK", "START", "STOP", "OBSERVED")
+		for _, e := range list.Conflicts {
+			for _, h := range e.Holdings {
+				start, stop := "-", "-"
+				if h.Record != nil {
+					start, stop = instant(h.Record.Start), instant(h.Record.Stop)
+				}
+				t.add(e.ID, h.Origin, h.Rank, start, stop, instant(h.Observed))
+			}
+		}
+		return p.listing(f, t, answer, list.More)
+	})
+}
+
+// listing shows a list of which the server may have sent only the beginning,
+// which is a finding.
+func (p *Program) listing(f format, t *table, answer json.RawMessage, more bool) error {
+	if err := p.show(f, t, answer); err != nil {
+		return err
+	}
+	if more {
+		return found("there are more than the server lists at once")
+	}
+	return nil
+}

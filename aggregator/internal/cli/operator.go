@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+func (p *Program) operatorCommand() *cobra.Command {
+	return group("operator", "look after a node", "  bursar operator check -config /etc/bursar/aggregator.hcl", p.checkCommand())
+}
+
+func (p *Program) checkCommand() *cobra.Command {
+	var paths []string
+	var dir string
+	cmd := &cobra.Command{
+		Use: "check", Short: "compare everything derived in a node's store with its records",
+		Long: `Compare everything derived in a node's store with its records: indexes, lists,
+counters and the state hash. The whole store is read; the aggregator must not
+run meanwhile. What differs is printed and gives exit code 2.`,
+		Example: "  systemctl stop bursar && bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator check -data-dir /var/lib/bursar",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				conf, file, diags := config.Load(paths...)
+				if diags.HasErrors() {
+					return troubled{diags, file.Sources}
+				}
+				dir = conf.Aggregator.DataDir.Path
+			}
+			return p.checkStore(cmd.Context(), filepath.Join(dir, "store"))
+		},
+	}
+	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")
+	cmd.Flags().StringVar(&dir, "data-dir", "", "the node's data `folder`, instead of the one that its configuration names")
+	cmd.Flags().Lookup("config").DefValue = defaultConfig
+	return cmd
+}
+
+func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
+	if matches, _ := filepath.Glob(filepath.Join(dir, "*")); len(matches) == 0 {
+		return fmt.Errorf("%s: there is no store", dir)
+	}
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		return fmt.Errorf("open the store (does the aggregator run?): %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	view, err := s.View()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	wrong, err := view.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range wrong {
+		fmt.Fprintln(p.Stdout, w)
+	}
+	if len(wrong) > 0 {
+		return found("the store is not sound: %d differences", len(wrong))
+	}
+	index, _ := view.Applied()
+	p.say("the store is sound: %d records at index %d, state hash %s", view.Count(), index, view.Hash())
+	return nil
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Program is what a command line runs in.
+type Program struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	Now    func() time.Time
+	// Version is the version that was built.
+	Version string
+	// Executable is the path of the running program.
+	Executable string
+	// Width is the number of columns of the terminal that stdout is; 0 when it
+	// is none, and nothing is cut then.
+	Width int
+	// Color says that stderr and stdout are terminals that show colours.
+	Color bool
+	// Hangup delivers SIGHUP to the daemon.
+	Hangup <-chan os.Signal
+}
+
+// The exit codes.
+const (
+	codeOK      = 0
+	codeError   = 1
+	codeFinding = 2
+)
+
+// finding is an error of a command that worked and found something.
+type finding struct{ error }
+
+// found makes a finding.
+func found(format string, args ...any) error { return finding{fmt.Errorf(format, args...)} }
+
+// troubled is an error about configuration, to be shown with the source.
+type troubled struct {
+	hcl.Diagnostics
+
+	sources hcl.Sources
+}
+
+func (t troubled) Error() string { return t.Diagnostics.Error() }
+
+// Run executes the command line without the program's name and returns the exit
+// code. Ending ctx asks a daemon to stop in order.
+func (p *Program) Run(ctx context.Context, args []string) int {
+	root := p.root()
+	root.SetArgs(twoDashes(root, args))
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return codeOK
+	}
+	var t troubled
+	if errors.As(err, &t) {
+		_ = t.Write(p.Stderr, t.sources, p.Color) // a terminal that is gone
+	} else {
+		fmt.Fprintf(p.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			p.say("Does the aggregator run there? -address or BURSAR_ADDR name another one.")
+		}
+	}
+	var f finding
+	if errors.As(err, &f) {
+		return codeFinding
+	}
+	return codeError
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// apiQuarantined is a quarantined job as /v1 gives it.
+type apiQuarantined struct {
+	Agent     string  `json:"agent"`
+	Type      string  `json:"source_type"`
+	Label     string  `json:"source_label"`
+	ID        string  `json:"id"`
+	Reason    string  `json:"reason"`
+	Message   string  `json:"message"`
+	RecordID  string  `json:"record_id"`
+	First     *string `json:"first"`
+	Last      *string `json:"last"`
+	Count     int64   `json:"count"`
+	Truncated bool    `json:"truncated"`
+	Raw       *string `json:"raw"`
+}
+
+// key names the job on the command line; "-" stands for an empty part.
+func (q *apiQuarantined) key() string {
+	return dash(q.Agent) + "/" + dash(q.Type) + "/" + dash(q.Label) + "/" + q.ID
+}
+
+func (p *Program) quarantineCommand() *cobra.Command {
+	return group("quarantine", "look at jobs that gave no valid record, and settle them", "  bursar quarantine list\n  bursar quarantine retry -all",
+		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "have the agent map jobs again, after its mapping was mended", retry), p.quarantineSettle("drop", "forget jobs", drop))
+}
+
+func (p *Program) quarantineList() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "list", Short: "list quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
+	}, "/v1/quarantine", func(answer json.RawMessage, f format) error {
+		list, more, err := quarantineOf(answer)
+		if err != nil {
+			return err
+		}
+		t := newTable("KEY", "REASON", "LAST", ">COUNT", "MESSAGE")
+		for _, q := range list {
+			t.add(q.key(), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
+		}
+		return p.listing(f, t, answer, more)
+	})
+}
+
+func quarantineOf(answer json.RawMessage) ([]apiQuarantined, bool, error) {
+	var list struct {
+		Quarantine []apiQuarantined `json:"quarantine"`
+		More       bool             `json:"more"`
+	}
+	err := json.Unmarshal(answer, &list)
+	return list.Quarantine, list.More, err
+}
+
+func (p *Program) quarantineShow() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use: "show KEY", Short: "show a quarantined job with its raw input", Example: "  bursar quarantine show nemo-head1/slurm/nemo/4711", Args: cobra.ExactArgs(1),
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := keyPath(args[0])
+		if err != nil {
+			return usage(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
+			return err
+		}
+		if f == asJSON {
+			return p.json(answer)
+		}
+		var q apiQuarantined
+		if err := json.Unmarshal(answer, &q); err != nil {
+			return err
+		}
+		return p.showQuarantined(&q)
+	}
+	return cmd
+}
+
+func (p *Program) showQuarantined(q *apiQuarantined) error {
+	t := newTable("WHAT", "VALUE")
+	t.add("key", q.key())
+	t.add("reason", q.Reason)
+	t.add("message", q.Message)
+	t.add("record", dash(q.RecordID))
+	t.add("first", instant(q.First))
+	t.add("last", instant(q.Last))
+	t.add("count", strconv.FormatInt(q.Count, 10))
+	if err := t.text(p.Stdout, 0, p.Color); err != nil || blank(q.Raw) == "" {
+		return err
+	}
+	lines := strings.Split(strings.TrimRight(*q.Raw, "\n"), "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	_, err := fmt.Fprintf(p.Stdout, "\n%s\n", strings.Join(lines, "\n"))
+	if q.Truncated {
+		p.say("The raw input was longer; this is its beginning.")
+	}
+	return err
+}
+
+// keyPath is the route of a job: agent/type/label/id, where the id may hold
+// slashes.
+func keyPath(key string) (string, error) {
+	parts := strings.SplitN(key, "/", 4)
+	if len(parts) != 4 || parts[3] == "" {
+		return "", fmt.Errorf("%q is no key; \"bursar quarantine list\" prints them, as AGENT/TYPE/LABEL/ID", key)
+	}
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return "/v1/quarantine/" + strings.Join(parts, "/"), nil
+}
+
+func retry(ctx context.Context, c *client.Client, path string) error {
+	return c.PostJSON(ctx, path+":retry", nil, nil)
+}
+
+func drop(ctx context.Context, c *client.Client, path string) error {
+	return c.Do(ctx, http.MethodDelete, path, nil, nil)
+}
+
+// quarantineSettle makes a command that does something to each of some jobs.
+func (p *Program) quarantineSettle(verb, short string, act func(context.Context, *client.Client, string) error) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: verb + " KEY…", Short: short,
+		Example: "  bursar quarantine " + verb + " nemo-head1/slurm/nemo/4711\n  bursar quarantine " + verb + " -all",
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all jobs in quarantine")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if all == (len(args) > 0) {
+			return usage(cmd, errors.New("either keys or -all must be given"))
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if all {
+			if args, err = p.allKeys(cmd.Context(), c); err != nil {
+				return err
+			}
+		}
+		return p.settle(cmd, c, args, verb, act)
+	}
+	return cmd
+}
+
+func (p *Program) allKeys(ctx context.Context, c *client.Client) ([]string, error) {
+	var answer json.RawMessage
+	if err := c.GetJSON(ctx, "/v1/quarantine", nil, &answer); err != nil {
+		return nil, err
+	}
+	list, more, err := quarantineOf(answer)
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].key()
+	}
+	if more {
+		p.say("There are more than the server lists at once: repeat this command afterwards.")
+	}
+	return keys, err
+}
+
+// settle acts on every key and goes on where one fails.
+func (p *Program) settle(cmd *cobra.Command, c *client.Client, keys []string, verb string, act func(context.Context, *client.Client, string) error) error {
+	failed := 0
+	for _, key := range keys {
+		path, err := keyPath(key)
+		if err == nil {
+			err = act(cmd.Context(), c, path)
+		}
+		if err != nil {
+			failed++
+			p.say("%s: %v", printable(key), err)
+		}
+		if cmd.Context().Err() != nil {
+			return cmd.Context().Err()
+		}
+	}
+	p.say("%s: %d of %d done", verb, len(keys)-failed, len(keys))
+	switch {
+	case failed == 0:
+		return nil
+	case failed == len(keys):
+		return errors.New("nothing was done")
+	}
+	return found("%d of %d failed", failed, len(keys))
+}

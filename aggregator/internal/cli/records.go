@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// selection is which records are wanted, as the options say.
+type selection struct {
+	since, until string
+	meta         []string
+	id           string
+	open, ended  bool
+	sort         string
+	ascending    bool
+	limit        int
+}
+
+// tableLimit is how many records a table has when nothing else is asked.
+const tableLimit = 50
+
+func (p *Program) recordsCommand() *cobra.Command {
+	var s selection
+	var f format
+	cmd := &cobra.Command{
+		Use: "records", Short: "list records",
+		Long: `List records, the last ended first and those that run before all others.
+
+A table has 50 records unless -limit says another number; json is one record a
+line; json and csv have all records. Times are UTC; -since and -until take a
+date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
+		Example: "  bursar records -since 7d -meta group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	fl := cmd.Flags()
+	fl.StringVar(&s.since, "since", "", "records that ended at this `time` or later")
+	fl.StringVar(&s.until, "until", "", "records that ended before this `time`")
+	fl.StringArrayVar(&s.meta, "meta", nil, "records with `key=value` in their meta; may be repeated")
+	fl.StringVar(&s.id, "id", "", "the record of this `id`")
+	fl.BoolVar(&s.open, "open", false, "records that run")
+	fl.BoolVar(&s.ended, "ended", false, "records that have ended")
+	fl.Var(&choice{&s.sort, sortings()}, "sort", "the order: stop_time, start_time, runtime, record_id")
+	fl.BoolVar(&s.ascending, "ascending", false, "turn the order round")
+	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := s.query(p.Now())
+		if err != nil {
+			return usage(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return p.records(cmd.Context(), c, query, f, s.limit)
+	}
+	return cmd
+}
+
+func sortings() []string { return []string{"stop_time", "start_time", "runtime", "record_id"} }
+
+// query is the selection in the grammar of GET /v1/records, without the limit.
+func (s *selection) query(now time.Time) (url.Values, error) {
+	q := url.Values{}
+	for _, bound := range []struct{ name, op, text string }{{"-since", "gte", s.since}, {"-until", "lt", s.until}} {
+		if bound.text == "" {
+			continue
+		}
+		t, err := moment(bound.text, now)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", bound.name, err)
+		}
+		q.Set("stop_time["+bound.op+"]", t.UTC().Format(time.RFC3339Nano))
+	}
+	for _, m := range s.meta {
+		key, value, whole := strings.Cut(m, "=")
+		if key == "" {
+			return nil, fmt.Errorf("-meta: %q is not key=value", m)
+		}
+		if !whole {
+			return nil, fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
+		}
+		list := "meta[" + key + "][c]"
+		n := 0
+		for q.Has(list + "[" + strconv.Itoa(n) + "]") {
+			n++
+		}
+		q.Set(list+"["+strconv.Itoa(n)+"]", value)
+	}
+	if s.id != "" {
+		q.Set("record_id", s.id)
+	}
+	if s.open && s.ended {
+		return nil, fmt.Errorf("-open and -ended leave nothing")
+	}
+	if s.open || s.ended {
+		q.Set("open", strconv.FormatBool(s.open))
+	}
+	direction := "desc"
+	if s.ascending {
+		direction = "asc"
+	}
+	q.Set("sort_by["+direction+"]", or(s.sort, "stop_time"))
+	return q, nil
+}
+
+// moment reads a time, or how long it is ago.
+func moment(s string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	if d, err := hcl.ParseDuration(s); err == nil {
+		return now.Add(-d), nil
+	}
+	return now, fmt.Errorf("%q is neither a time, like 2026-01-31 or 2026-01-31T12:00:00Z, nor how long ago, like 36h or 7d", s)
+}
+
+// records writes the answer in the format.
+func (p *Program) records(ctx context.Context, c *client.Client, query url.Values, f format, limit int) error {
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	switch f {
+	case asCSV:
+		return c.Download(ctx, "/v1/records", query, "text/csv", p.Stdout)
+	case asJSON:
+		for raw, err := range c.Stream(ctx, "/v1/records", query) {
+			if err != nil {
+				return err
+			}
+			if _, err := p.Stdout.Write(append(raw, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.recordTable(ctx, c, query, limit)
+}
+
+// apiRecord is a record as /v1 gives it.
+type apiRecord struct {
+	ID         string              `json:"record_id"`
+	Meta       map[string][]string `json:"meta"`
+	Components []struct {
+		Name   string `json:"name"`
+		Amount int64  `json:"amount"`
+	} `json:"components"`
+	Start   *string `json:"start_time"`
+	Stop    *string `json:"stop_time"`
+	Runtime *int64  `json:"runtime"`
+	State   string  `json:"state"`
+}
+
+// recordTable writes records for people and says when there are more.
+func (p *Program) recordTable(ctx context.Context, c *client.Client, query url.Values, limit int) error {
+	if limit == 0 {
+		limit = tableLimit
+		query.Set("limit", strconv.Itoa(limit+1))
+	}
+	var list []apiRecord
+	for raw, err := range c.Stream(ctx, "/v1/records", query) {
+		var r apiRecord
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil {
+			return err
+		}
+		list = append(list, r)
+	}
+	more := limit > 0 && len(list) > limit
+	if more {
+		list = list[:limit]
+	}
+	if err := tableOf(list).text(p.Stdout, p.Width, p.Color); err != nil {
+		return err
+	}
+	if more {
+		p.say("There are more: -limit -1 lists all of them.")
+	} else if len(list) == 0 {
+		p.say("No record matches.")
+	}
+	return nil
+}
+
+// tableOf leaves out the columns that no record fills.
+func tableOf(list []apiRecord) *table {
+	keys := []string{"site_id", "group_id", "user_id"}
+	keys = slices.DeleteFunc(keys, func(k string) bool {
+		return !slices.ContainsFunc(list, func(r apiRecord) bool { return len(r.Meta[k]) > 0 })
+	})
+	head := append([]string{"RECORD"}, upper(keys)...)
+	t := newTable(append(head, "COMPONENTS", "START", "STOP", ">RUNTIME")...)
+	for _, r := range list {
+		cells := []string{r.ID}
+		for _, k := range keys {
+			cells = append(cells, dash(strings.Join(r.Meta[k], ",")))
+		}
+		t.add(append(cells, dash(r.parts()), instant(r.Start), r.stop(), r.runtime())...)
+	}
+	return t
+}
+
+func upper(keys []string) []string {
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = strings.ToUpper(strings.TrimSuffix(k, "_id"))
+	}
+	return out
+}
+
+func (r *apiRecord) parts() string {
+	var parts []string
+	for _, c := range r.Components {
+		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10))
+	}
+	return strings.Join(parts, " ")
+}
+
+func (r *apiRecord) stop() string {
+	if r.Stop == nil {
+		return "running"
+	}
+	return instant(r.Stop)
+}
+
+// runtime is written like a scheduler does: days-hours:minutes:seconds.
+func (r *apiRecord) runtime() string {
+	if r.Runtime == nil {
+		return "-"
+	}
+	s, sign := *r.Runtime, ""
+	if s < 0 {
+		s, sign = -s, "-"
+	}
+	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
+	if s >= 86400 {
+		text = fmt.Sprintf("%d-%s", s/86400, text)
+	}
+	return sign + text
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *Program) versionCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use: "version", Short: "print the version", Example: "  bursar version\n  bursar version -format json", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if f == asJSON {
+				text, err := json.Marshal(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				if err != nil {
+					return err
+				}
+				return p.json(text)
+			}
+			_, err := fmt.Fprintf(p.Stdout, "bursar %s (%s, %s/%s)\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	formatFlag(cmd, &f, asTable, asJSON)
+	return cmd
+}
+
+func (p *Program) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish", Short: "print what completes this command line in a shell",
+		Example:   "  source <(bursar completion bash)\n  bursar completion zsh > ~/.zfunc/_bursar",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch args[0] {
+			case "bash":
+				return cmd.Root().GenBashCompletionV2(p.Stdout, true)
+			case "zsh":
+				return cmd.Root().GenZshCompletion(p.Stdout)
+			}
+			return cmd.Root().GenFishCompletion(p.Stdout, true)
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options say what is started, and where.
+type Options struct {
+	Out io.Writer // what the user asked for: where the pages are, what to try
+	Err io.Writer // what goes wrong, and what the daemons warn of
+	// Executable is the path of bursar; bursar-agent and the folder plugins are
+	// beside it.
+	Executable string
+	// Listen is the address of the pages and the API. When it is taken and
+	// ListenChosen is false, another port is taken.
+	Listen       string
+	ListenChosen bool
+	// DataDir keeps everything; empty is a temporary folder, removed at the end.
+	DataDir string
+	// Config is a folder of HCL files with source and plugin blocks, which take
+	// the place of what is found; empty is none.
+	Config string
+	// Empty plays no recorded cluster where there is no scheduler.
+	Empty bool
+	// Verbose shows all that the daemons log.
+	Verbose bool
+	Color   bool
+}
+
+// Run starts everything and waits until ctx ends. Then, or when one of the
+// daemons ends by itself, which is an error, it stops all of them.
+func Run(ctx context.Context, opt Options) (err error) {
+	dir, remove, err := folder(opt.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	site, err := prepare(ctx, opt, dir)
+	if err != nil {
+		return err
+	}
+	family := newFamily(filepath.Join(dir, "log"), opt)
+	defer family.close()
+	if err := start(family, site); err != nil {
+		return errors.Join(err, family.stop())
+	}
+	if err := follow(ctx, family, site, opt); err != nil && ctx.Err() == nil {
+		return errors.Join(err, family.stop())
+	}
+	fmt.Fprintln(opt.Out, "\nStopping.")
+	return family.stop()
+}
+
+// folder makes the folder of a run, and what removes it.
+func folder(chosen string) (dir string, remove func() error, err error) {
+	if chosen == "" {
+		dir, err = os.MkdirTemp("", "bursar-dev-")
+		return dir, func() error { return os.RemoveAll(dir) }, err
+	}
+	dir, err = filepath.Abs(chosen)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o750)
+	}
+	return dir, func() error { return nil }, err
+}
+
+// start starts the agent, and then the aggregator, which finds it listening.
+func start(f *family, s *site) error {
+	args := []string{"-dev"}
+	for _, path := range s.agentConfigs {
+		args = append(args, "-config", path)
+	}
+	if err := f.start("agent", s.agent, args...); err != nil {
+		return err
+	}
+	return f.start("aggregator", s.bursar, "aggregator", "-config", s.aggregatorConfig)
+}
+
+// follow tells the user what is there, and waits.
+func follow(ctx context.Context, f *family, s *site, opt Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case err := <-f.ended:
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	records, err := s.await(ctx)
+	if err == nil {
+		s.welcome(opt.Out, records)
+		<-ctx.Done()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// freePort returns an address of this machine that nobody listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// address is where the pages will be.
+func address(opt Options) (string, error) {
+	l, err := net.Listen("tcp", opt.Listen)
+	if err == nil {
+		at := l.Addr().String()
+		return at, l.Close()
+	}
+	if opt.ListenChosen {
+		return "", fmt.Errorf("%w; -listen chooses another address", err)
+	}
+	at, other := freePort()
+	fmt.Fprintf(opt.Err, "%s is taken, so this is on %s.\n", opt.Listen, at)
+	return at, other
+}
+
+// shortly is how long the first records are waited for.
+const shortly = 3 * time.Second

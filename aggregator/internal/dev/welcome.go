@@ -1,0 +1,111 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// await waits until the aggregator serves, and a little for the first records. It
+// returns how many there are.
+func (s *site) await(ctx context.Context) (uint64, error) {
+	c, err := client.New(client.Options{Address: "http://" + s.listen, Timeout: 2 * time.Second})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	for c.Health(ctx) != nil {
+		if err := pause(ctx); err != nil {
+			return 0, err
+		}
+	}
+	began := time.Now()
+	for deadline := began.Add(shortly); ; {
+		var now status
+		if err := c.Do(ctx, http.MethodGet, "/v1/status", nil, &now); err != nil {
+			return 0, err
+		}
+		if now.complete(began) || !s.waitsForRecords || time.Now().After(deadline) {
+			return now.Records, nil
+		}
+		if err := pause(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// status is what is asked of the aggregator.
+type status struct {
+	Records uint64 `json:"records"`
+	Agents  []struct {
+		Sources []struct {
+			CompleteTo *time.Time `json:"complete_to"`
+		} `json:"sources"`
+	} `json:"agents"`
+}
+
+// complete reports whether a source has told all that there was about a minute
+// before that moment.
+func (s *status) complete(at time.Time) bool {
+	for _, a := range s.Agents {
+		for _, source := range a.Sources {
+			if to := source.CompleteTo; to != nil && to.After(at.Add(-time.Minute)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(50 * time.Millisecond):
+		return nil
+	}
+}
+
+// welcome tells the user what is there and what to try.
+func (s *site) welcome(w io.Writer, records uint64) {
+	env := ""
+	if s.listen != "127.0.0.1:8000" {
+		env = "BURSAR_ADDR=http://" + s.listen + " "
+	}
+	host, port, _ := strings.Cut(s.listen, ":")
+	keep := ""
+	if s.temporary {
+		keep = ", removed at the end"
+	}
+	fmt.Fprintf(w, `
+bursar is running.
+
+  Pages     http://%[1]s/
+  Records   %[2]d so far, from %[3]s
+  Files     %[4]s%[5]s
+
+Try, in another terminal:
+
+  %[6]sbursar status
+  %[6]sbursar records -since 24h
+  %[6]sbursar agents
+  curl 'http://%[1]s/v1/records?limit=2'
+
+Post a record as to AUDITOR; its clients work unchanged:
+
+  curl http://%[1]s/record -H 'Content-Type: application/json' -d '{"record_id":"hello-1",
+    "meta":{"user_id":["me"]},"components":[{"name":"Cores","amount":4,"scores":[]}],
+    "start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-01T01:00:00Z"}'
+  pyauditor: AuditorClientBuilder().address("%[7]s", %[8]s).timeout(10).build()
+
+Add a source of your own: put a file with source blocks into a folder, and
+start again with bursar dev -config FOLDER.
+
+Ctrl-C stops everything.
+`, s.listen, records, s.source, s.dir, keep, env, host, port)
+}
