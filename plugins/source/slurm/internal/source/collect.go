@@ -16,10 +16,11 @@ func dawn() time.Time { return time.Date(2008, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 const (
 	minWindow  = time.Minute
-	maxGrowth  = 128 // a window with few jobs grows up to so many times its size
-	busyJobs   = 20  // jobs at one moment that make a wide window too wide
-	fewRows    = 2_000
-	manyRows   = 100_000
+	maxGrowth  = 128     // a window with few rows grows up to so many times its size
+	quietRows  = 1_000   // a window with fewer says little about the next one
+	busyJobs   = 20      // jobs at one moment by which a wide window may be too wide
+	fewRows    = 20_000  // a window with fewer is too small to be quick
+	manyRows   = 100_000 // a window with more is too large to be gentle
 	batchRuns  = 2000
 	batchBytes = 4 << 20
 )
@@ -39,6 +40,7 @@ type pass struct {
 	batch sdk.Batch
 	bytes int
 	runs  []*job.Run
+	quiet bool // the last window had hardly a job
 	// counting are the jobs that never started in batch.
 	counting map[job.Key]time.Time
 	refusing []refusal // in batch
@@ -85,6 +87,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
 		again: from.Window != nil, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, counting: map[job.Key]time.Time{}}
 	p.from = p.since(c.Done, from.Rewind)
+	s.width = min(s.width, s.config.window) // it may have grown in quieter times
 	return p, nil
 }
 
@@ -149,7 +152,7 @@ func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error 
 // busy reports whether a window that has grown ends in busy times, of which it
 // may hold too much.
 func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
-	if p.width <= p.config.window {
+	if p.width <= p.config.window || !p.quiet {
 		return false, nil
 	}
 	jobs := 0
@@ -171,13 +174,12 @@ func (p *pass) narrow(err error, width time.Duration) bool {
 
 // adapt chooses the size of the next window by the rows of this one.
 func (p *pass) adapt(rows int, last bool) {
+	p.quiet = rows < quietRows
 	switch {
 	case rows > manyRows:
-		p.width = max(minWindow, min(p.width, p.config.window)/2)
+		p.width = max(minWindow, p.width/2)
 	case rows < fewRows && !last:
 		p.width = min(p.width*2, maxGrowth*p.config.window)
-	case p.width > p.config.window:
-		p.width = p.config.window
 	}
 }
 
