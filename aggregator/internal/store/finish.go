@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -91,6 +92,9 @@ func (t *tx) placeFresh(bulk bool) error {
 			}
 		}
 	}
+	if err := t.indexFresh(); err != nil {
+		return err
+	}
 	return t.placeFreshOpen()
 }
 
@@ -99,9 +103,8 @@ func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
 	t.number(row)
 	row.Received, row.Changed = t.now, t.now
 	t.m.Hash.add(known.row(row))
-	if err := t.indexPlain(row.Record.ID, row.Seq); err != nil {
-		return err
-	}
+	t.m.Shown++
+	t.plain = append(t.plain, plainIndex{row.Record.ID, row.Seq})
 	if bulk {
 		return nil
 	}
@@ -116,15 +119,28 @@ func (t *tx) number(row *columns.Row) {
 	t.m.Rows++
 }
 
-func (t *tx) indexPlain(id string, seq uint64) error {
+// plainIndex is an id that shows the closed row of that number.
+type plainIndex struct {
+	id  string
+	seq uint64
+}
+
+// indexFresh writes the index of the new rows in the order of their ids: the
+// memtable takes sorted keys in half the time.
+func (t *tx) indexFresh() error {
+	slices.SortFunc(t.plain, func(a, b plainIndex) int { return strings.Compare(a.id, b.id) })
 	var value [binary.MaxVarintLen64]byte
-	v := appendPlainIndex(value[:0], seq)
-	op := t.b.SetDeferred(1+len(id), len(v))
-	op.Key[0] = tableIndex
-	copy(op.Key[1:], id)
-	copy(op.Value, v)
-	t.m.Shown++
-	return op.Finish()
+	for _, x := range t.plain {
+		v := appendPlainIndex(value[:0], x.seq)
+		op := t.b.SetDeferred(1+len(x.id), len(v))
+		op.Key[0] = tableIndex
+		copy(op.Key[1:], x.id)
+		copy(op.Value, v)
+		if err := op.Finish(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *tx) placeFreshOpen() error {

@@ -30,6 +30,7 @@ type tx struct {
 	counts map[record.Origin]*Counts
 	masks  map[uint64]columns.Mask // of superseded rows, by block
 	hasher rowHasher
+	plain  []plainIndex // of new rows
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool
