@@ -117,7 +117,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "bursar-agent", Short: "collect what every job used, and hand it to the aggregators", Long: about,
 		Example: "  bursar-agent -config /etc/bursar/agent.hcl\n  bursar-agent -config /etc/bursar/agent.hcl -check",
-		Args:    cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Args:    noCommand, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if check {
 				return a.check(c.Context())
@@ -134,6 +134,18 @@ func (a *app) root() *cobra.Command {
 		return fmt.Errorf("%s; see `%s -h`", strings.ReplaceAll(err.Error(), "--", "-"), c.CommandPath())
 	})
 	return root
+}
+
+// noCommand refuses arguments, which can only be mistyped commands.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		return fmt.Errorf("there is no command %q; did you mean %q?", args[0], like[0])
+	}
+	return fmt.Errorf("there is no command %q; see `bursar-agent -h`", args[0])
 }
 
 func (a *app) runCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -124,6 +125,9 @@ binaries started, without touching the others.`,
 			client := a.client()
 			defer client.Close()
 			r, err := client.Reload(c.Context())
+			if errors.Is(err, control.ErrNotRunning) {
+				return err
+			}
 			if err != nil {
 				return fmt.Errorf("the configuration is refused, the old one stays:\n%w", err)
 			}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// binary is the example plugin, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "bursar-cli-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "bursar-source-example")
+	build := exec.Command("go", "build", "-o", binary, "github.com/bursar-accounting/bursar/plugins/source/example")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%v\n%s", err, out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// bursar runs the command line and returns the exit code and all that it said,
+// with the folder's name taken out.
+func bursar(t *testing.T, dir string, args ...string) (int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Executable: filepath.Join(dir, "bursar-agent"), Version: "1.2.3"}
+	code := Main(t.Context(), env, args)
+	text := out.String()
+	if errs.Len() > 0 {
+		text += "-- stderr\n" + errs.String()
+	}
+	return code, strings.ReplaceAll(text, dir+"/", "")
+}
+
+const sound = `agent {
+  name     = "a1"
+  data_dir = "data"
+}
+source "example" "ex" {
+  config { path = "DIR/jobs" }
+  record {
+    when  = job.user != "nobody"
+    id    = "${source.label}-${job.id}"
+    start = job.start
+    stop  = job.stop
+    state = "DONE"
+    component "Cores" {
+      amount = job.id == "4" ? -1 : 8
+      score "HEPScore23" { value = 10.5 }
+    }
+    component "Work" {
+      amount = 5
+      kind   = "total"
+    }
+  }
+}
+`
+
+// folder is a site with the example plugin, four jobs and a configuration.
+func folder(t *testing.T, configuration string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(binary)
+	must(err)
+	must(os.Mkdir(filepath.Join(dir, "plugins"), 0o700))
+	must(os.WriteFile(filepath.Join(dir, "plugins/bursar-source-example"), text, 0o700))
+	must(os.WriteFile(filepath.Join(dir, "jobs"), []byte("1 eve 100 200\n2 alice 1767225600 1767229200\n3 nobody 1767225600 1767229200\n4 bob 1767225600 1767229200\n"), 0o600))
+	must(os.WriteFile(filepath.Join(dir, "agent.hcl"), []byte(strings.ReplaceAll(configuration, "DIR", dir)), 0o600))
+	return dir
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	a := &app{}
+	commands := []string{""}
+	for _, c := range a.root().Commands() {
+		commands = append(commands, c.Name())
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.Name())
+		}
+	}
+	var all strings.Builder
+	for _, name := range commands {
+		args := append(strings.Fields(name), "-h")
+		code, text := bursar(t, t.TempDir(), args...)
+		if code != 0 {
+			t.Errorf("%s -h: exit code %d", name, code)
+		}
+		fmt.Fprintf(&all, "$ bursar-agent %s\n%s\n", strings.Join(args, " "), text)
+	}
+	golden(t, "help.txt", all.String())
+}
+
+func TestLongFlagsTakeOneDashOrTwo(t *testing.T) {
+	for in, want := range map[string]string{
+		"-config x": "--config x", "--config x": "--config x", "-config=x": "--config=x", "-n 3": "-n 3", "-n3": "-n3", "-h": "-h", "-- -config": "-- -config", "-1": "-1",
+	} {
+		if got := strings.Join(twoDashes(strings.Fields(in)), " "); got != want {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
+
+func TestACheckPrintsAllProblemsWithTheirLines(t *testing.T) {
+	dir := folder(t, "agent {\n  name = \"a1\"\n  nam  = 1\n}\nsource \"example\" \"ex\" {\n  config { pth = \"x\" }\n  record {\n    state = job.usr\n  }\n}\nsource \"exmple\" \"x\" {}\n")
+	code, text := bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	golden(t, "check-bad.txt", text)
+	dir = folder(t, sound)
+	code, text = bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	golden(t, "check-good.txt", text)
+}
+
+func TestAPreviewShowsEachJobAndWhatBecomesOfIt(t *testing.T) {
+	dir := folder(t, sound)
+	for _, format := range []string{"table", "json"} {
+		code, text := bursar(t, dir, "preview", "-dev", "-config", dir+"/agent.hcl", "-since", "2025-12-31", "-until", "2026-01-02", "-n", "3", "-format", format)
+		if code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		golden(t, "preview-"+format+".txt", text)
+	}
+}
+
+func TestCollectOnceFillsTheBufferAndSaysWhatItDid(t *testing.T) {
+	dir := folder(t, sound)
+	var all strings.Builder
+	for _, args := range []string{"collect -once", "collect -once -source example/ex", "collect", "collect -once -source nope"} {
+		code, text := bursar(t, dir, append(strings.Fields(args), "-dev", "-config", dir+"/agent.hcl")...)
+		fmt.Fprintf(&all, "$ bursar-agent %s => %d\n%s\n", args, code, text)
+	}
+	golden(t, "collect.txt", all.String())
+}
+
+func TestMistakesOnTheCommandLineAreAnswered(t *testing.T) {
+	dir := folder(t, sound)
+	var all strings.Builder
+	for _, args := range []string{
+		"stauts", "-chek", "preview -n 0", "preview -since never", "status -format xml", "status", "reload", "recollect", "recollect -source ex -from 2026-13-01",
+		"preview -since 1h -until 2h", "-config nowhere.hcl -check", "version -format table",
+	} {
+		code, text := bursar(t, dir, append(strings.Fields(args), "-config", dir+"/agent.hcl")...)
+		if strings.HasPrefix(args, "version") {
+			text, _, _ = strings.Cut(text, " (")
+			text = strings.Join(strings.Fields(text)[:2], " ") + "\n"
+		}
+		fmt.Fprintf(&all, "$ bursar-agent %s => %d\n%s\n", args, code, text)
+	}
+	golden(t, "mistakes.txt", all.String())
+}
+
+func TestTheStatusIsATable(t *testing.T) {
+	at := func(minutes int) *time.Time {
+		x := time.Date(2026, 3, 1, 12, minutes, 0, 0, time.UTC)
+		return &x
+	}
+	var b strings.Builder
+	err := printStatus(&b, control.Status{
+		Name: "nemo-head1", Version: "1.2.3", Started: *at(0), Listen: "0.0.0.0:7070",
+		Buffer: control.Buffer{First: 11, Last: 4010, Bytes: 3 << 20, MaxBytes: 8 << 30, Clusters: []control.Cluster{{ID: "9f86d081", Behind: 12, At: *at(29)}}},
+		Sources: []control.Source{
+			{Type: "slurm", Label: "nemo", State: "waiting", Plugin: "1.0.0", LastSuccess: at(29), CompleteTo: at(28), Counts: control.Counts{Records: 3980, Unchanged: 17, Filtered: 2, Withdrawn: 1, Quarantined: 3}},
+			{Type: "nomad", Label: "cloud", State: "collecting", Progress: &control.Progress{Done: 40, Total: 365, Unit: "days", At: "2025-04-09"}},
+			{Type: "htcondor", Label: "grid", State: "failed", Error: "plugin not found"},
+		},
+	}, *at(30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status.txt", b.String())
+}
+
+func TestTheProgressLineTellsTheTimeLeft(t *testing.T) {
+	now := time.Unix(0, 0)
+	b := newBar(nil, false, func() time.Time { return now })
+	b.line("s", &control.Progress{Done: 10, Total: 110, Unit: "days"}, control.Counts{})
+	now = now.Add(10 * time.Second)
+	got := b.line("s", &control.Progress{Done: 60, Total: 110, Unit: "days", At: "2025-04-09"}, control.Counts{Records: 7})
+	if want := "s  [#############...........]  55%  60/110 days at 2025-04-09, 10s left  7 sent"; got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestTheDoctorExitsByTheWorstThatItFound(t *testing.T) {
+	dir := folder(t, sound)
+	code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl")
+	if code != 1 || !strings.Contains(text, "ok       source         example/ex: plugin version 1.0.0") || !strings.Contains(text, "agent is not running") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	if code, text := bursar(t, dir, "doctor", "-config", dir+"/agent.hcl"); code != 2 || !strings.Contains(text, "unsafe plugin binary") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	if code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl", "-format", "json"); code != 1 || !strings.HasPrefix(text, "[") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+}
