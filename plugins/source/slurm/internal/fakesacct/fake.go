@@ -265,3 +265,10 @@ func (r Row) number(column string) int64 {
 	n, _ := strconv.ParseInt(r[column], 10, 64)
 	return n
 }
+
+// Shift moves a time by so many seconds.
+func (r Row) Shift(column string, seconds int64) {
+	if n := r.number(column); n > 0 {
+		r[column] = strconv.FormatInt(n+seconds, 10)
+	}
+}

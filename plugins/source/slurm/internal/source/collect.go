@@ -53,7 +53,11 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 		return err
 	}
 	if from.Window != nil {
-		return p.walk(ctx, from.Window.From, from.Window.To, from.Window.To.Before(p.now))
+		first := from.Window.From
+		if first.Before(dawn()) {
+			first = dawn()
+		}
+		return p.walk(ctx, first, from.Window.To, from.Window.To.Before(p.now))
 	}
 	if err := p.walk(ctx, p.from, p.now, false); err != nil {
 		return err
