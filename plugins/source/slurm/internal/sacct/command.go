@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -75,7 +74,7 @@ func (c *command) verdict(ctx context.Context, useErr, waitErr error, stderr str
 	said := c.errors(stderr)
 	cause := context.Cause(ctx)
 	switch {
-	case cause != nil && errors.Is(cause, ErrHung), cause != nil && cause != useErr:
+	case errors.Is(cause, ErrHung), cause != nil && !errors.Is(useErr, cause):
 		return withText(fmt.Errorf("sacct: %w", cause), said)
 	case strings.Contains(stderr, "Too wide of a date range"):
 		return withText(fmt.Errorf("sacct: %w", ErrTooWide), said)
@@ -113,9 +112,10 @@ func (c *command) errors(stderr string) string {
 	return strings.Join(out, "\n")
 }
 
-var errorLine = regexp.MustCompile(`(?i)\b(error|fatal)\b`)
-
-func isError(line string) bool { return errorLine.MatchString(line) }
+func isError(line string) bool {
+	line = strings.ToLower(line)
+	return strings.Contains(line, "error:") || strings.Contains(line, "fatal:")
+}
 
 // environment is that of this process with what shapes sacct's output replaced.
 func environment(slurmConf string) []string {

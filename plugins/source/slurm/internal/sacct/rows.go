@@ -43,10 +43,10 @@ func (r *Rows) Next() (Row, error) {
 	r.number++
 	for {
 		chunk, err := r.in.ReadSlice('\n')
-		if len(chunk) == 0 && err == io.EOF {
+		if len(chunk) == 0 && errors.Is(err, io.EOF) {
 			return r.end()
 		}
-		if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return Row{}, fmt.Errorf("row %d: %w", r.number, err)
 		}
 		if done, err := r.take(chunk); done || err != nil {

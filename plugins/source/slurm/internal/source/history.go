@@ -69,13 +69,10 @@ func (h *history) unknown(runs []*job.Run) []string {
 func (h *history) ask(ctx context.Context, ask asker, ids []string) error {
 	q := sacct.Query{Columns: []string{"JobIDRaw", "Submit", "Cluster"}, Jobs: ids}
 	return ask.Rows(ctx, q, func(row sacct.Row) error {
-		raw, err := strconv.ParseInt(row.Fields[0], 10, 64)
-		if err != nil {
+		raw, badID := strconv.ParseInt(row.Fields[0], 10, 64)
+		submit, badTime := field.Time(row.Fields[1])
+		if badID != nil || badTime != nil || submit.IsZero() {
 			return nil // the job itself will be refused
-		}
-		submit, err := field.Time(row.Fields[1])
-		if err != nil || submit.IsZero() {
-			return nil
 		}
 		key := jobKey{row.Fields[2], raw}
 		if first, known := h.first[key]; !known || submit.Unix() < first {

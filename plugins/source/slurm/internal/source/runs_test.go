@@ -242,3 +242,28 @@ func TestJobsThatNeverStartedAreCountedOnce(t *testing.T) {
 		t.Errorf("%d were counted", s.skipped)
 	}
 }
+
+func TestStepsOfEveryKindBelongToTheirJob(t *testing.T) {
+	s := newSite(t)
+	s.job("7", "COMPLETED", -2, -1.5, -1, "TotalCPU", "")
+	for i, step := range []string{"7.batch", "7.extern", "7.interactive", "7.0", "7.1", "7.2+1"} {
+		s.step(step, "MaxRSS", strconv.Itoa(i+1)+"M", "TotalCPU", "00:00.500")
+	}
+	s.job("8", "COMPLETED", -2, -1.5, -1, "JobID", "5_2")
+	s.step("8.interactive", "JobID", "5_2.interactive", "MaxRSS", "1K")
+	s.job("20", "COMPLETED", -2, -1.5, -1, "JobID", "19+1")
+	s.step("20.0", "JobID", "19+1.0", "MaxRSS", "2K")
+	s.poll(0)
+	s.wantRuns("7", "5_2", "19+1")
+	for _, c := range []struct {
+		run, attribute string
+		want           int64
+	}{
+		{"7", "steps", 6}, {"7", "max_rss_bytes", 6 << 20}, {"7", "max_rss_sum_bytes", 21 << 20}, {"7", "cpu_seconds", 3},
+		{"5_2", "max_rss_bytes", 1024}, {"19+1", "max_rss_bytes", 2048},
+	} {
+		if got := s.value(c.run, c.attribute).Int(); got != c.want {
+			t.Errorf("%s of %s: %d, want %d", c.attribute, c.run, got, c.want)
+		}
+	}
+}
