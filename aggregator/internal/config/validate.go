@@ -24,7 +24,7 @@ const (
 func (c *Config) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	a := &c.Aggregator
-	if a.Name.Value != "" {
+	if a.Name.Range != (hcl.Range{}) {
 		diags.Extend(checkName("name", a.Name))
 	}
 	diags.Extend(a.validateRaft())

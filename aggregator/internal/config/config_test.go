@@ -1,0 +1,183 @@
+package config_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, files, err)
+	}
+	return files
+}
+
+func TestBadFilesReportEveryProblemWithItsPlace(t *testing.T) {
+	for _, name := range glob(t, "testdata/*.bad.hcl") {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			_, _, diags := config.Load(name)
+			if !diags.HasErrors() {
+				t.Fatal("no error")
+			}
+			golden := strings.TrimSuffix(name, ".hcl") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(diags.Error()+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), diags.Error()+"\n"); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestGoodFilesAndShippedExamplesLoadWithoutAWord(t *testing.T) {
+	files := append(glob(t, "testdata/*.good.hcl"), glob(t, "../../../hcl/examples/aggregator*.hcl")...)
+	for _, name := range files {
+		for how, load := range map[string]func(...string) (*config.Config, error){
+			"here": func(p ...string) (*config.Config, error) { c, _, d := config.Load(p...); return c, anyOf(d) },
+			"off":  func(p ...string) (*config.Config, error) { c, _, d := config.LoadOffline(p...); return c, anyOf(d) },
+		} {
+			if _, err := load(name); err != nil {
+				t.Errorf("%s (%s): %v", name, how, err)
+			}
+		}
+	}
+}
+
+// anyOf makes an error of warnings, too.
+func anyOf[D interface {
+	~[]E
+	error
+}, E any](d D) error {
+	if len(d) == 0 {
+		return nil
+	}
+	return d
+}
+
+func TestWhatIsNotWrittenHasAWorkingDefault(t *testing.T) {
+	c, _, diags := config.Load("testdata/small.good.hcl")
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	a := c.Aggregator
+	got := []any{len(a.API.Listen), a.API.Listen[0].String(), len(a.API.TLSListen), a.API.MaxBody.Bytes, a.API.Patience.Duration, a.API.IgnoreRecordExists, a.Metrics.Frequency.Duration, a.Metrics.SiteKey.Value, len(c.Agents)}
+	want := []any{1, "127.0.0.1:8000", 0, int64(64 << 20), 25 * time.Second, false, 30 * time.Second, "", 0}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestARelativePathCountsFromItsFile(t *testing.T) {
+	c, _, _ := config.Load("testdata/alone.good.hcl")
+	if got := c.Aggregator.DataDir.Path; got != "testdata/data" {
+		t.Error(got)
+	}
+}
+
+// written makes a configuration with an agent and certificates of a role.
+func written(t *testing.T, role identity.Role) *config.Config {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := identity.CreateCA(dir, "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.CreateCert(dir, dir, identity.Request{Identity: identity.Identity{Role: role, Name: "x"}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "aggregator.hcl")
+	text := "aggregator {\n  name = \"x\"\n  data_dir = \"data\"\n  tls {\n    ca = \"ca.pem\"\n    cert = \"x.pem\"\n    key = \"x.key\"\n  }\n}\nagent \"h\" { address = \"h:1\" }\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, diags := config.Load(name)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCertificatesThatAgentsWouldRefuseAreReported(t *testing.T) {
+	if err := written(t, identity.Aggregator).Check().Err(); err != nil {
+		t.Error(err)
+	}
+	err := written(t, identity.Client).Check().Err()
+	if err == nil || !strings.Contains(err.Error(), "aggregator.hcl:6:12: wrong certificate") {
+		t.Error(err)
+	}
+}
+
+func TestFilesThatAreMissingAreReportedAtTheirPlace(t *testing.T) {
+	c := written(t, identity.Aggregator)
+	if err := os.Remove(c.Files().Key); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check().Err(); err == nil || !strings.Contains(err.Error(), "aggregator.hcl:7:11") {
+		t.Error(err)
+	}
+}
+
+func TestAReloadNamesWhatItCannotTakeOver(t *testing.T) {
+	load := func(text string) *config.Config {
+		name := filepath.Join(t.TempDir(), "a.hcl")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.Load(name)
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a := load("aggregator {\n name = \"a\"\n data_dir = \"/d\"\n}")
+	if got := a.NeedRestart(load("aggregator {\n name = \"a\"\n data_dir = \"/d\"\n log { level = \"debug\" }\n}")); got != nil {
+		t.Error("the level of the log needs a restart:", got)
+	}
+	got := a.NeedRestart(load("aggregator {\n name = \"a\"\n data_dir = \"/e\"\n api {\n  listen = [\"127.0.0.1:1\"]\n  patience = \"1s\"\n }\n metrics { site_meta_key = \"s\" }\n}"))
+	if d := cmp.Diff([]string{"data_dir", "api.listen", "api.patience", "metrics"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.hcl", "../../../hcl/examples/aggregator*.hcl"} {
+		files, _ := filepath.Glob(pattern)
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		name := filepath.Join(dir, "fuzz.hcl")
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.LoadOffline(name)
+		if !diags.HasErrors() && c.Aggregator.Name.Value == "" {
+			t.Error("a node without a name was accepted")
+		}
+	})
+}

@@ -1,0 +1,4 @@
+aggregator {
+  name     = "agg1"
+  data_dir = "/var/lib/bursar"
+}

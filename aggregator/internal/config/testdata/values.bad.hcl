@@ -1,0 +1,25 @@
+aggregator {
+  name     = "agg 1"
+  data_dir = "/var/lib/bursar"
+  raft {
+    peers = {
+      agg1 = "agg1.example.org:8701"
+      agg2 = "agg2.example.org:8701"
+    }
+  }
+  api {
+    listen     = ["0.0.0.0:8000", "192.0.2.1:8000", ":8000", "accounting.example.org:80", "127.0.0.1:1", "127.0.0.1:1"]
+    tls_listen = ["0.0.0.0:8443"]
+    max_body   = "12B"
+    patience   = "0s"
+  }
+  metrics {
+    frequency     = "10ms"
+    site_meta_key = "a/b"
+  }
+  log {
+    level = "loud"
+  }
+}
+
+agent "head/1" { address = ":7070" }

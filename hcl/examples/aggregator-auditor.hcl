@@ -1,0 +1,21 @@
+# In the place of an AUDITOR server: its collectors and plugins go on as they are,
+# with this address in their configuration.
+
+aggregator {
+  name     = "accounting"
+  data_dir = "/var/lib/bursar"
+
+  api {
+    listen = ["127.0.0.1:8000", "[::1]:8000"]
+
+    # Collectors without certificates on other machines need a plain address
+    # that they reach, behind a firewall that lets only them:
+    #   listen             = ["10.0.0.5:8000"]
+    #   allow_plain_remote = true
+  }
+
+  metrics {
+    site_meta_key  = "site_id"
+    group_meta_key = "group_id"
+  }
+}

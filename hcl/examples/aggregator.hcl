@@ -1,0 +1,51 @@
+# The aggregator "agg1", a cluster of one node. What is not here has a default.
+
+aggregator {
+  name     = "agg1"
+  data_dir = "/var/lib/bursar"
+
+  # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address may do
+  # everything, so it is one of this machine; other machines come with a
+  # certificate.
+  api {
+    listen     = ["127.0.0.1:8000"]
+    tls_listen = ["0.0.0.0:8443"]
+    max_body   = "64MiB"
+
+    # A record that is there already is refused, which AUDITOR's clients
+    # understand. true answers 200 and a warning instead.
+    ignore_record_exists_error = false
+
+    # A write waits this long for the cluster before its connection is broken
+    # off; AUDITOR's clients then keep their copy.
+    patience = "25s"
+  }
+
+  # `bursar tls cert create -role aggregator -name agg1 -host agg1.example.org` makes these.
+  tls {
+    ca   = "/etc/bursar/tls/ca.pem"
+    cert = "/etc/bursar/tls/agg1.pem"
+    key  = "/etc/bursar/tls/agg1.key"
+  }
+
+  # Counts of records on /metrics, by the values of these meta keys. Without a key
+  # there is no such count; users of a large site are many lines.
+  metrics {
+    frequency      = "30s"
+    site_meta_key  = "site_id"
+    group_meta_key = "group_id"
+    user_meta_key  = "user_id"
+  }
+
+  log {
+    level  = "info"
+    format = "text"
+  }
+}
+
+# The agents to pull from, by the names in their certificates.
+agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
+
+agent "atlas-head1" {
+  address = "head1.atlas.example.org:7070"
+}
