@@ -112,8 +112,9 @@ func startRequeued(c *Cluster, m menuCase) string {
 }
 
 // requeue puts the job back while it runs. Slurm would let it wait for two minutes,
-// in which the first run's step daemons end: they share a directory with those of a
-// second run on the same node, so their end is waited for.
+// in which the first run's step daemons end and its revoked credential ages: a node
+// refuses a second run of which the credential is of the same second. So the end of
+// those daemons is waited for, and then some seconds more.
 func requeue(c *Cluster, id string) {
 	c.t.Helper()
 	c.WaitState(id, "RUNNING")
@@ -128,6 +129,7 @@ func requeue(c *Cluster, id string) {
 		}
 		return nil
 	})
+	pause()
 	c.Scontrol("update", "JobId="+id, "StartTime=now")
 }
 
