@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
 	if !asked {
-		flag.Set("rapid.checks", "6")
+		flag.Set("rapid.checks", "4")
 	}
 	os.Exit(m.Run())
 }

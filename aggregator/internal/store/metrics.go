@@ -31,7 +31,11 @@ func newCollector(s *Store) *collector {
 }
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.records, c.seq, c.applied, c.bytes, c.blocks, c.writes} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector. A store that is closed shows nothing.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {

@@ -283,6 +283,7 @@ func (q *Query) naive(r *record.Record) bool {
 
 func (m *machine) sameQuery(t *rapid.T, v *View) {
 	q := m.query(t)
+	m.s.overlap = rapid.SampledFrom([]int{maxOverlap, 0}).Draw(t, "overlap")
 	var want []record.Record
 	for _, r := range m.m.shown() {
 		if q.naive(&r) {

@@ -319,6 +319,7 @@ func TestMetricsShowWhatIsHeldAndWhatBecameOfWrites(t *testing.T) {
 	b := newBox(t)
 	b.o.Registerer = reg
 	b.restart()
+	b.restart()
 	b.ingest("head1", t0, put(sample("a", 1), 1), put(sample("a", 1), 1))
 	families, err := reg.Gather()
 	if err != nil {

@@ -17,6 +17,8 @@ type Store struct {
 	blocks  *blockCache
 	stages  map[Upload]stageHead
 	broken  error // why nothing more can be applied; the applier's
+	overlap int   // blocks that a sweep may hold
+	metrics *collector
 
 	mu     sync.RWMutex // guards what follows
 	disk   *disk        // nil after Close
@@ -37,16 +39,27 @@ func Open(o Options) (*Store, error) {
 	if err := removeOthers(o.FS, o.Dir, dir); err != nil {
 		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
 	}
-	s := &Store{options: o, hashes: map[uint64]Hash{}}
+	s := &Store{options: o, hashes: map[uint64]Hash{}, overlap: maxOverlap}
 	if err := s.open(dir); err != nil {
 		return nil, err
 	}
-	if o.Registerer != nil {
-		if err := o.Registerer.Register(newCollector(s)); err != nil {
-			return nil, errors.Join(fmt.Errorf("store: metrics: %w", err), s.Close())
-		}
+	if err := s.register(); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// register shows the store's metrics until Close.
+func (s *Store) register() error {
+	if s.options.Registerer == nil {
+		return nil
+	}
+	c := newCollector(s)
+	if err := s.options.Registerer.Register(c); err != nil {
+		return errors.Join(fmt.Errorf("store: metrics: %w", err), s.Close())
+	}
+	s.metrics = c
+	return nil
 }
 
 // open makes the named database the store's. What was open before is let go.
@@ -81,6 +94,9 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	if d == nil {
 		return nil
+	}
+	if s.metrics != nil {
+		s.options.Registerer.Unregister(s.metrics)
 	}
 	return errors.Join(err, d.release())
 }

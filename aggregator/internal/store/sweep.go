@@ -34,7 +34,7 @@ func (r *run) start() error {
 	switch {
 	case q.ID != "" && !q.Tombstones && !q.Superseded:
 		return r.lookup()
-	case q.Order == BySeq, q.Order <= ByStart && r.overlap() <= maxOverlap:
+	case q.Order == BySeq, q.Order <= ByStart && r.overlap() <= r.view.store.overlap:
 		return r.sweep()
 	case q.Limit > 0 && q.Limit <= maxHeap:
 		return r.best()
