@@ -1,0 +1,308 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/web"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// site is a store with the pages over it.
+type site struct {
+	t     *testing.T
+	store *store.Store
+	index uint64
+	down  error
+	mux   *http.ServeMux
+	pulls []pull.Status
+}
+
+func (s *site) Read(context.Context) (*store.View, error) {
+	if s.down != nil {
+		return nil, s.down
+	}
+	return s.store.View()
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	st, err := store.Open(store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &site{t: t, store: st, mux: http.NewServeMux()}
+	pages := &web.Pages{
+		Reader: s, Pulls: func() []pull.Status { return s.pulls }, Node: "agg1", Version: "1.2.3",
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+	}
+	for pattern, h := range pages.Routes() {
+		s.mux.Handle(pattern, h)
+	}
+	return s
+}
+
+func (s *site) apply(c store.Command) {
+	s.t.Helper()
+	s.index++
+	if _, err := s.store.Apply(s.index, 1, store.Encode(c)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// batch makes rows of records.
+func (s *site) batch(list ...record.Record) []byte {
+	s.t.Helper()
+	b := columns.NewBuilder()
+	for i := range list {
+		b.Add(&columns.Row{Record: list[i], Rank: record.RankPush, Version: record.Version{Ended: !list[i].Open(), Observed: 1}, Stop: record.None})
+	}
+	return b.Bytes()
+}
+
+// post adds records as AUDITOR's POST does.
+func (s *site) post(list ...record.Record) {
+	s.t.Helper()
+	s.apply(&store.PostCommand{Rows: s.batch(list...), Now: record.FromStd(time.Now())})
+}
+
+func (s *site) get(path string) (int, string, http.Header) {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, path, nil))
+	body, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w.Code, string(body), w.Header()
+}
+
+func run(id string, minutes int, user string) record.Record {
+	start := time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC)
+	return record.Record{
+		ID: id, Meta: record.Meta{{Key: "site_id", Values: []string{"here"}}, {Key: "user_id", Values: []string{user}}},
+		Components: []record.Component{{Name: "Cores", Amount: 12345, Scores: []record.Score{{Name: "HEPScore23", Value: 11.5}}}},
+		Start:      record.FromStd(start), Stop: record.FromStd(start.Add(26 * time.Hour)),
+	}
+}
+
+func pagePaths() []string {
+	return []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", "/ui/conflicts"}
+}
+
+func TestEveryPageOfAnEmptyStoreIsThere(t *testing.T) {
+	s := newSite(t)
+	for _, path := range pagePaths() {
+		if code, body, _ := s.get(path); code != 200 || !strings.Contains(body, "</html>") || strings.Contains(body, `role="alert"`) {
+			t.Errorf("%s: %d\n%s", path, code, body)
+		}
+	}
+}
+
+func TestPagesLoadNothingFromElsewhere(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"))
+	link := regexp.MustCompile(`(?:src|href|action)="([^"]*)"`)
+	for _, path := range append(pagePaths(), "/ui/record?id=r1", "/ui/nowhere") {
+		_, body, head := s.get(path)
+		policy := head.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || head.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+		for _, m := range link.FindAllStringSubmatch(body, -1) {
+			target := html.UnescapeString(m[1])
+			if strings.HasPrefix(target, "#") {
+				continue
+			}
+			if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
+				t.Errorf("%s leads to %s", path, target)
+			} else if code, _, _ := s.get(target); code != 200 {
+				t.Errorf("%s leads to %s, which answers %d", path, target, code)
+			}
+		}
+		if strings.Contains(body, "<style") || strings.Contains(body, " style=") || regexp.MustCompile(`<script[^>]*>[^<]`).MatchString(body) || regexp.MustCompile(`\son[a-z]+=`).MatchString(body) {
+			t.Errorf("%s has something inline", path)
+		}
+	}
+}
+
+func TestWhatARecordSaysCannotBecomeMarkup(t *testing.T) {
+	s := newSite(t)
+	const evil = `"><script>alert(1)</script><b onclick='x'>&amp;{{.}}`
+	r := run(evil, 0, evil)
+	r.Components[0].Name, r.State = evil, evil
+	s.post(r)
+	s.apply(&store.IngestCommand{
+		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 0, Begin: &store.Begin{}, Now: record.FromStd(time.Now()),
+	})
+	s.apply(&store.IngestCommand{
+		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{2}, Now: record.FromStd(time.Now()), Rows: s.batch(),
+		Quarantine: []store.Quarantined{{Source: record.Origin{Agent: evil, Type: evil, Label: evil}, ID: evil, Reason: "input", Message: evil, RecordID: evil, Raw: []byte(evil + "\xff")}},
+	})
+	s.pulls = []pull.Status{{Name: evil, Address: evil, Err: errors.New(evil)}}
+	paths := append(pagePaths(), "/ui/record?"+url.Values{"id": {evil}}.Encode(), "/ui/record?"+url.Values{"id": {evil + "2"}}.Encode(),
+		"/ui/records?"+url.Values{"id": {evil}, "key": {evil}, "value": {evil}, "since": {evil}, "runs": {evil}}.Encode())
+	shown := map[string]bool{}
+	for _, path := range paths {
+		_, body, _ := s.get(path)
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<b onclick") {
+			t.Errorf("%s:\n%s", path, body)
+		}
+		shown[path] = strings.Contains(body, "&lt;script&gt;")
+	}
+	for _, path := range []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", paths[len(pagePaths())]} {
+		if !shown[path] {
+			t.Errorf("%s does not show it at all", path)
+		}
+	}
+}
+
+func TestPagesOfRecordsFollowEachOtherWithoutGapOrRepetition(t *testing.T) {
+	s := newSite(t)
+	var list []record.Record
+	for i := range 120 {
+		list = append(list, run(fmt.Sprintf("run-%03d", i), i/3, "alice"))
+	}
+	s.post(list...)
+	id := regexp.MustCompile(`>(run-\d\d\d)<`)
+	next := regexp.MustCompile(`href="([^"]*)">Next page`)
+	seen := map[string]int{}
+	path, pages := "/ui/records?key=user_id&value=alice", 0
+	for path != "" && pages < 10 {
+		code, body, _ := s.get(path)
+		if code != 200 {
+			t.Fatal(path, code)
+		}
+		for _, m := range id.FindAllStringSubmatch(body, -1) {
+			seen[m[1]]++
+		}
+		path = ""
+		if m := next.FindStringSubmatch(body); m != nil {
+			path = html.UnescapeString(m[1])
+		}
+		pages++
+	}
+	if len(seen) != 120 || pages != 3 {
+		t.Errorf("%d records on %d pages", len(seen), pages)
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+	}
+}
+
+func TestFiltersFindWhatTheySay(t *testing.T) {
+	s := newSite(t)
+	open := run("open", 0, "bob")
+	open.Stop = record.None
+	s.post(run("early", 0, "alice"), run("late", 600, "bob"), open)
+	for query, want := range map[string]string{
+		"":                           "early late open",
+		"runs=running":               "open",
+		"runs=ended":                 "early late",
+		"id=late":                    "late",
+		"key=user_id&value=bob":      "late open",
+		"key=user_id":                "early late open",
+		"key=account":                "",
+		"since=2026-01-02+10:00":     "late",
+		"until=2026-01-02+10:00":     "early",
+		"since=2026-01-02":           "early late",
+		"until=2026-01-02T02:00Z":    "?",
+		"since=yesterday":            "?",
+		"value=bob":                  "?",
+		"runs=perhaps":               "?",
+		"after=bogus":                "?",
+		"after=eyJPcmRlciI6OTl9":     "?",
+		"until=2026-01-02T02:00:00Z": "",
+	} {
+		code, body, _ := s.get("/ui/records?" + query)
+		var found []string
+		for _, id := range []string{"early", "late", "open"} {
+			if strings.Contains(body, ">"+id+"</a>") {
+				found = append(found, id)
+			}
+		}
+		got := strings.Join(found, " ")
+		if code == http.StatusBadRequest && strings.Contains(body, `role="alert"`) {
+			got = "?"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestTheOverviewCountsWhatIsThere(t *testing.T) {
+	s := newSite(t)
+	open := run("open", 0, "bob")
+	open.Stop = record.None
+	s.post(run("r1", 0, "alice"), open)
+	s.pulls = []pull.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
+	_, body, _ := s.get("/")
+	for _, want := range []string{
+		"<b>2</b><span>records</span>", "<b>1</b><span>running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}
+
+func TestARecordsPageShowsAllOfIt(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r/1 ü", 0, "alice"))
+	_, body, _ := s.get("/ui/record?" + url.Values{"id": {"r/1 ü"}}.Encode())
+	for _, want := range []string{"r/1 ü", "2026-01-01 00:00:00", "2026-01-02 02:00:00", "1-02:00:00", "Cores", "12\u202f345", "rate", "HEPScore23", "11.5", "user_id", "alice", "pushed"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}
+
+func TestWhatIsNotThereIsSaid(t *testing.T) {
+	s := newSite(t)
+	for path, want := range map[string]string{"/ui/nowhere": "There is no such page.", "/ui/record?id=x": "There is no record", "/ui/record": "There is no record"} {
+		if code, body, _ := s.get(path); code != 404 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
+
+func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
+	s := newSite(t)
+	s.down = errors.New("no leader")
+	for _, path := range pagePaths() {
+		if code, body, _ := s.get(path); code != 503 || !strings.Contains(body, "no leader") {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+func TestNoPageStandsWhereAuditorHasARoute(t *testing.T) {
+	s := newSite(t)
+	for _, path := range []string{"/record", "/records", "/record/x", "/health_check", "/metrics", "/v1/records"} {
+		if _, pattern := s.mux.Handler(httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)); pattern != "" {
+			t.Errorf("%s is answered by %s", path, pattern)
+		}
+	}
+}
