@@ -17,7 +17,7 @@ const (
 	filterBits   = 14
 	filterProbes = 7
 	lineBits     = 512
-	firstSegment = 1 << 20
+	firstSegment = 1 << 22
 )
 
 func newSegment(capacity int) *segment {
