@@ -71,10 +71,24 @@ func newTable(head ...string) *table {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// csv writes the table as comma separated values.
+// csv writes the table as comma separated values, for machines: an empty value is
+// empty, and the heads are words.
 func (t *table) csv(w io.Writer) error {
+	all := [][]string{make([]string, len(t.head))}
+	for i, h := range t.head {
+		all[0][i] = strings.ToLower(strings.ReplaceAll(h, " ", "_"))
+	}
+	for _, r := range t.rows {
+		r = slices.Clone(r)
+		for i := range r {
+			if r[i] == "-" {
+				r[i] = ""
+			}
+		}
+		all = append(all, r)
+	}
 	out := csv.NewWriter(w)
-	if err := out.WriteAll(append([][]string{t.head}, t.rows...)); err != nil {
+	if err := out.WriteAll(all); err != nil {
 		return err
 	}
 	return out.Error()

@@ -1,0 +1,277 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// shell is where a test calls bursar.
+type shell struct {
+	env   map[string]string
+	stdin string
+	width int
+	color bool
+}
+
+// bursar calls the program and returns what it did.
+func (s shell) bursar(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	p := cli.Program{
+		Stdin: strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
+		Getenv:  func(name string) string { return s.env[name] },
+		Now:     func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		Version: "1.2.3", Executable: "/usr/bin/bursar", Width: s.width, Color: s.color,
+	}
+	code = p.Run(ctx, args)
+	return code, out.String(), errs.String()
+}
+
+// golden compares with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s differs (-want +got):\n%s", name, d)
+	}
+}
+
+const twoRecords = `{"record_id":"nemo-1","meta":{"site_id":["nemo"],"user_id":["alice"]},"components":[{"name":"Cores","amount":8,"kind":"rate","scores":[]},{"name":"Memory","amount":16000,"kind":"rate","scores":[]}],"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T03:04:05.5Z","runtime":97445,"submit_time":null,"state":"COMPLETED"}
+{"record_id":"nemo-\u001b[31m2","meta":null,"components":[],"start_time":"2026-02-01T00:00:00Z","stop_time":null,"runtime":null,"submit_time":null,"state":""}
+`
+
+// routes are what the server of the tests answers.
+func routes() map[string]string {
+	agent := `{"name":"head1","address":"head1:7070","configured":true,"connected":%v,"error":%q,"last_contact":"2026-03-01T11:59:59.123456Z","behind":12,"cursor":4711,"epoch":"00","sources":[{"type":"slurm","label":"nemo","complete_to":"2026-03-01T11:58:00Z","counts":{"pulled":101,"added":100,"quarantined":1}},{"type":"","label":"","complete_to":null,"counts":{"pulled":1,"added":1,"quarantined":0}}]}`
+	agents := fmt.Sprintf(agent, true, "") + `,{"name":"head2","address":"head2:7070","configured":true,"connected":false,"error":"pull: no route to host","last_contact":null,"behind":0,"cursor":0,"epoch":"","sources":[]}`
+	job := `{"agent":"head1","source_type":"slurm","source_label":"nemo","id":"4711/a","reason":"mapping","message":"agent.hcl:12:5: no attribute","record_id":"nemo-4711","first":"2026-02-28T00:00:00Z","last":"2026-03-01T00:00:00Z","count":3,"truncated":false%s}`
+	return map[string]string{
+		"GET /v1/agents":     `{"agents":[` + agents + `]}`,
+		"GET /v1/status":     `{"version":"1.2.3","cluster":"CLUSTER","cluster_version":1,"index":42,"term":2,"hash":"00","records":20000,"last_change":20001,"quarantined":1,"conflicts":2,"waiting_stops":0,"agents":[` + agents + `]}`,
+		"GET /v1/quarantine": `{"quarantine":[` + fmt.Sprintf(job, "") + `],"more":false}`,
+		"GET /v1/quarantine/head1/slurm/nemo/4711%2Fa":        fmt.Sprintf(job, `,"raw":"{\"JobID\":\"4711\"}\n\u001b[2J"`),
+		"POST /v1/quarantine/head1/slurm/nemo/4711%2Fa:retry": `{"message":"done"}`,
+		"DELETE /v1/quarantine/head1/slurm/nemo/4711%2Fa":     ``,
+		"GET /v1/conflicts": `{"conflicts":[{"record_id":"nemo-1","deleted":false,"conflict":true,"record":null,"holdings":[{"origin":"head1/slurm/nemo","rank":"scheduler","ended":true,"observed":"2026-03-01T00:00:00Z","withdrawn":false,"record":{"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T00:00:00Z"}},{"origin":"pushed","rank":"pushed","ended":false,"observed":null,"withdrawn":false,"record":null}]}],"more":false}`,
+	}
+}
+
+// server answers routes and remembers the last query.
+func server(t *testing.T) (shell, *string) {
+	t.Helper()
+	query := new(string)
+	known := routes()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*query = r.URL.RawQuery
+		answer, ok := known[r.Method+" "+r.URL.EscapedPath()]
+		switch {
+		case r.URL.Path == "/v1/records" && r.Header.Get("Accept") == "application/x-ndjson":
+			_, _ = io.WriteString(w, twoRecords)
+		case r.URL.Path == "/v1/records" && r.Header.Get("Accept") == "text/csv":
+			_, _ = io.WriteString(w, "record_id\nnemo-1\n")
+		case ok && answer == "":
+			w.WriteHeader(http.StatusNoContent)
+		case ok:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		default:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no such thing"}`)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, query
+}
+
+func TestCommandsWriteTheirAnswerInEveryFormat(t *testing.T) {
+	s, _ := server(t)
+	for _, command := range []string{"records", "agents", "status", "conflicts", "quarantine list", "quarantine show head1/slurm/nemo/4711/a"} {
+		for _, format := range []string{"table", "json", "csv"} {
+			if strings.Contains(command, "show") && format == "csv" {
+				continue
+			}
+			code, out, errs := s.bursar(t.Context(), append(strings.Fields(command), "-format", format)...)
+			if code != 0 {
+				t.Errorf("%s -format %s: %d %s", command, format, code, errs)
+			}
+			name := strings.Join(strings.Fields(command)[:min(2, len(strings.Fields(command)))], "-")
+			golden(t, name+"."+format, out)
+		}
+	}
+}
+
+func TestATableFitsTheTerminal(t *testing.T) {
+	s, _ := server(t)
+	for _, s.width = range []int{60, 80, 132} {
+		for _, command := range []string{"records", "agents", "conflicts", "quarantine list", "status"} {
+			_, out, _ := s.bursar(t.Context(), strings.Fields(command)...)
+			for line := range strings.Lines(out) {
+				if n := len([]rune(strings.TrimRight(line, "\n"))); n > max(s.width, 9*6+8*2) {
+					t.Errorf("%s at %d columns: %d in %q", command, s.width, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatARecordSaysDoesNotReachTheTerminalRaw(t *testing.T) {
+	s, _ := server(t)
+	for _, command := range []string{"records", "quarantine show head1/slurm/nemo/4711/a"} {
+		if _, out, _ := s.bursar(t.Context(), strings.Fields(command)...); strings.Contains(out, "\x1b") {
+			t.Errorf("%s: %q", command, out)
+		}
+	}
+}
+
+func TestColoursAreForTerminalsOnly(t *testing.T) {
+	s, _ := server(t)
+	if _, out, _ := s.bursar(t.Context(), "agents"); strings.Contains(out, "\x1b") {
+		t.Error("colours without a terminal")
+	}
+	s.color = true
+	if _, out, _ := s.bursar(t.Context(), "agents"); !strings.HasPrefix(out, "\x1b[1m") {
+		t.Error("no colours on a terminal")
+	}
+}
+
+func TestOptionsOfRecordsBecomeAQuery(t *testing.T) {
+	s, query := server(t)
+	for line, want := range map[string]string{
+		"":                        "limit=51&sort_by%5Bdesc%5D=stop_time",
+		"-limit 7 -ascending":     "limit=7&sort_by%5Basc%5D=stop_time",
+		"-limit -1":               "sort_by%5Bdesc%5D=stop_time",
+		"--limit=7 -sort=runtime": "limit=7&sort_by%5Bdesc%5D=runtime",
+		"-since 2026-01-01 -until 24h -format json":                          "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
+		"-meta user_id=alice -meta user_id=b=c -meta site_id=-x -format csv": "meta%5Bsite_id%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
+		"-id nemo-1 -open -format json":                                      "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
+		"-ended -format json":                                                "open=false&sort_by%5Bdesc%5D=stop_time",
+		"-id -x -format json":                                                "record_id=-x&sort_by%5Bdesc%5D=stop_time",
+		"-id -xyz -format json":                                              "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
+	} {
+		code, _, errs := s.bursar(t.Context(), append([]string{"records"}, strings.Fields(line)...)...)
+		if code != 0 || *query != want {
+			t.Errorf("%q: %d %s\n got %s\nwant %s", line, code, errs, *query, want)
+		}
+	}
+}
+
+func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
+	s, _ := server(t)
+	for line, want := range map[string]string{
+		"recods":                                `did you mean "records"?`,
+		"tls cert creat":                        `did you mean "create"?`,
+		"records -lmit 3":                       "unknown flag: -lmit",
+		"records -format xml":                   "want one of table, json, csv",
+		"records -since yesterday":              "neither a time",
+		"records -meta alice":                   "alice=VALUE",
+		"records -open -ended":                  "leave nothing",
+		"records extra":                         `unknown command "extra"`,
+		"quarantine show 4711":                  "AGENT/TYPE/LABEL/ID",
+		"quarantine drop":                       "either keys or -all",
+		"quarantine drop -all x/y/z/1":          "either keys or -all",
+		"quarantine show a/b/c/d":               "there is no such thing",
+		"tls cert create -role king -name x":    "want one of aggregator, agent, client",
+		"tls cert create":                       "-role and -name are needed",
+		"tls ca create -lifetime x":             "-lifetime",
+		"operator check -data-dir /nonexistent": "there is no store",
+		"status -address ftp://x":               "want for example https://",
+		"status -client-cert /nonexistent -client-key /nonexistent": "no such file",
+		"config validate /nonexistent":                              "no such file",
+	} {
+		code, out, errs := s.bursar(t.Context(), strings.Fields(line)...)
+		if code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d, stdout %q, stderr %q; want %q", line, code, out, errs, want)
+		}
+	}
+}
+
+func TestARefusedConnectionSaysHowToNameAnother(t *testing.T) {
+	code, _, errs := shell{}.bursar(t.Context(), "status", "-address", "http://127.0.0.1:1")
+	if code != 1 || !strings.Contains(errs, "BURSAR_ADDR") {
+		t.Error(code, errs)
+	}
+}
+
+func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
+	s, _ := server(t)
+	for line, want := range map[string]int{
+		"retry head1/slurm/nemo/4711/a":                    0,
+		"retry -all":                                       0,
+		"drop head1/slurm/nemo/4711/a":                     0,
+		"drop head1/slurm/nemo/4711/a head1/slurm/nemo/no": 2,
+		"drop head1/slurm/nemo/no":                         1,
+	} {
+		if code, _, errs := s.bursar(t.Context(), append([]string{"quarantine"}, strings.Fields(line)...)...); code != want {
+			t.Errorf("%s: %d, want %d: %s", line, code, want, errs)
+		}
+	}
+}
+
+func TestEveryCommandHelpsWithAnExample(t *testing.T) {
+	seen := 0
+	var walk func(path []string)
+	walk = func(path []string) {
+		code, out, errs := shell{}.bursar(t.Context(), append(path, "-h")...)
+		if code != 0 || errs != "" || !strings.Contains(out, "\nExamples:\n") || !strings.Contains(out, "bursar "+strings.Join(path, " ")) {
+			t.Errorf("bursar %s -h: %d\n%s%s", strings.Join(path, " "), code, out, errs)
+		}
+		seen++
+		_, list, found := strings.Cut(out, "\nCommands:\n")
+		if !found {
+			return
+		}
+		list, _, _ = strings.Cut(list, "\n\n")
+		for line := range strings.Lines(list) {
+			walk(append(path[:len(path):len(path)], strings.Fields(line)[0]))
+		}
+	}
+	walk(nil)
+	if seen < 20 {
+		t.Errorf("only %d commands were seen", seen)
+	}
+}
+
+func TestCompletionKnowsCommandsAndValues(t *testing.T) {
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		if code, out, _ := (shell{}).bursar(t.Context(), "completion", name); code != 0 || !strings.Contains(out, "bursar") {
+			t.Errorf("completion %s: %d", name, code)
+		}
+	}
+	if _, out, _ := (shell{}).bursar(t.Context(), "__complete", "records", "-format", ""); !strings.Contains(out, "csv") {
+		t.Error(out)
+	}
+}
+
+func TestVersionIsSaid(t *testing.T) {
+	if _, out, _ := (shell{}).bursar(t.Context(), "version"); !strings.HasPrefix(out, "bursar 1.2.3 (go1.") {
+		t.Error(out)
+	}
+	if _, out, _ := (shell{}).bursar(t.Context(), "version", "-format", "json"); !strings.Contains(out, `"version": "1.2.3"`) {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,203 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCertificatesThatAreMadeAreWhoTheyShouldBe(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"tls", "ca", "create", "-dir", dir},
+		{"tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "agent", "-name", "head1", "-host", "head1.example.org", "-host", "10.0.0.1"},
+	} {
+		if code, out, errs := (shell{}).bursar(t.Context(), args...); code != 0 || out != "" {
+			t.Fatal(args, code, errs)
+		}
+	}
+	keys, err := identity.Load(identity.Files{CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "head1.pem"), Key: filepath.Join(dir, "head1.key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := keys.Identity(); err != nil || id != (identity.Identity{Role: identity.Agent, Name: "head1"}) {
+		t.Error(id, err)
+	}
+	if code, _, errs := (shell{}).bursar(t.Context(), "tls", "ca", "create", "-dir", dir); code != 1 || !strings.Contains(errs, "exists") {
+		t.Error("an authority was replaced", code, errs)
+	}
+}
+
+const ugly = "aggregator {\nname=\"a\"\n  data_dir = \"/d\"\n}\n"
+
+func TestFmtLaysOutAndCheckOnlySays(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "a.hcl", ugly)
+	if code, out, _ := (shell{}).bursar(t.Context(), "config", "fmt", "-check", dir); code != 2 || out != path+"\n" {
+		t.Error(code, out)
+	}
+	if code, out, _ := (shell{}).bursar(t.Context(), "config", "fmt", dir); code != 0 || out != path+"\n" {
+		t.Error(code, out)
+	}
+	text, err := os.ReadFile(path)
+	if want := "aggregator {\n  name     = \"a\"\n  data_dir = \"/d\"\n}\n"; err != nil || string(text) != want {
+		t.Errorf("%q", text)
+	}
+	if code, out, _ := (shell{}).bursar(t.Context(), "config", "fmt", "-check", path); code != 0 || out != "" {
+		t.Error(code, out)
+	}
+	if _, out, _ := (shell{stdin: ugly}).bursar(t.Context(), "config", "fmt", "-"); out != string(text) {
+		t.Error(out)
+	}
+	broken := write(t, dir, "b.hcl", "aggregator {")
+	if code, _, errs := (shell{}).bursar(t.Context(), "config", "fmt", broken); code != 1 || !strings.Contains(errs, "b.hcl:1") {
+		t.Error(code, errs)
+	}
+}
+
+func TestValidateShowsEveryProblemWithItsLine(t *testing.T) {
+	dir := t.TempDir()
+	bad := write(t, dir, "bad.hcl", "aggregator {\n  nme = \"a\"\n  api { listen = [\"0.0.0.0:1\"] }\n}\n")
+	code, out, errs := (shell{}).bursar(t.Context(), "config", "validate", bad)
+	if code != 1 || out != "" || !strings.Contains(errs, "bad.hcl:2:3") || !strings.Contains(errs, "bad.hcl:3:19") || !strings.Contains(errs, "^^^") {
+		t.Error(code, out, errs)
+	}
+	good := write(t, dir, "good.hcl", ugly)
+	if code, _, errs := (shell{}).bursar(t.Context(), "config", "validate", good); code != 0 {
+		t.Error(errs)
+	}
+	if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", good, "-check"); code != 0 {
+		t.Error(errs)
+	}
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	got chan string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	select {
+	case l.got <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
+// await waits for a line with that text.
+func (l *lines) await(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l.got:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-t.Context().Done():
+			t.Fatal("no", text)
+		case <-time.After(time.Minute):
+			t.Fatal("no ", text)
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
+	dir := t.TempDir()
+	at := freePort(t)
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", at)
+	path := write(t, dir, "a.hcl", text)
+	hangup := make(chan os.Signal)
+	log := &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1", Hangup: hangup}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	log.await(t, "this node leads")
+
+	s := shell{env: map[string]string{"BURSAR_ADDR": "http://" + at}}
+	body := strings.NewReader(`{"record_id":"r1","meta":{"user_id":["alice"]},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T03:04:05Z"}`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+"/record", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	resp.Body.Close()
+	for _, line := range []string{"records -meta user_id=alice", "records -since 2026-01-01 -format csv", "records -ended -format json", "records -sort runtime -limit -1"} {
+		if code, out, errs := s.bursar(t.Context(), strings.Fields(line)...); code != 0 || strings.Count(out, "r1") != 1 {
+			t.Errorf("%s: %d %s %s", line, code, out, errs)
+		}
+	}
+	for _, line := range []string{"records -open", "status", "agents", "conflicts", "quarantine list", "quarantine drop -all"} {
+		if code, _, errs := s.bursar(t.Context(), strings.Fields(line)...); code != 0 {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+
+	write(t, dir, "a.hcl", "aggregator {")
+	hangup <- os.Interrupt
+	log.await(t, "the old one stays")
+	write(t, dir, "a.hcl", strings.Replace(text, at, "127.0.0.1:1", 1))
+	hangup <- os.Interrupt
+	log.await(t, "setting=api.listen")
+	log.await(t, "configuration reloaded")
+
+	if code, _, errs := s.bursar(t.Context(), "operator", "check", "-data-dir", filepath.Join(dir, "data")); code != 1 || !strings.Contains(errs, "does the aggregator run?") {
+		t.Error("a store in use was opened", code, errs)
+	}
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Error("exit code", code)
+	}
+	if code, _, errs := s.bursar(t.Context(), "operator", "check", "-config", write(t, dir, "a.hcl", text)); code != 0 || !strings.Contains(errs, "sound: 1 records") {
+		t.Error(code, errs)
+	}
+}
+
+func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	busy := write(t, dir, "busy.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", taken.Addr()))
+	bad := write(t, dir, "bad.hcl", "aggregator {\n  nam = 1\n}\n")
+	for path, want := range map[string]string{busy: "busy.hcl:4: listen tcp", bad: "bad.hcl:2:3", filepath.Join(dir, "none"): "no such file"} {
+		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", path, code, errs)
+		}
+	}
+}
