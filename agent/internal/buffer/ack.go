@@ -110,6 +110,9 @@ const chunksPerDrop = 1000
 // of a chunk's time and of the bytes freed so far.
 func (b *Buffer) drop(may func(written, freed int64) bool) (frames int, err error) {
 	freed := int64(0)
+	if nothing, err := b.nothing(); nothing || err != nil {
+		return 0, err
+	}
 	for {
 		n, count := 0, 0
 		err := b.update(func(tx *bbolt.Tx, s *state) error {
@@ -123,6 +126,18 @@ func (b *Buffer) drop(may func(written, freed int64) bool) (frames int, err erro
 			return frames, err
 		}
 	}
+}
+
+// nothing reports that no frame that is kept is acknowledged by all, so that a
+// transaction would be in vain.
+func (b *Buffer) nothing() (bool, error) {
+	s, _ := b.head()
+	through := uint64(0)
+	err := b.db.View(func(tx *bbolt.Tx) (err error) {
+		through, err = b.acknowledged(tx, &s)
+		return err
+	})
+	return through < s.first, err
 }
 
 func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64) bool) (chunks, frames int, size int64, err error) {

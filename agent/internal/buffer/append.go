@@ -49,7 +49,7 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 		if err := b.putFrames(tx, s, a.Frames); err != nil {
 			return err
 		}
-		return putSource(tx, a)
+		return putSource(tx, s, a)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("append to the buffer: %w", err)
@@ -105,7 +105,7 @@ func (b *Buffer) putFrames(tx *bbolt.Tx, s *state, frames [][]byte) error {
 func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // putSource writes the checkpoint and the notes of a.
-func putSource(tx *bbolt.Tx, a Append) error {
+func putSource(tx *bbolt.Tx, s *state, a Append) error {
 	key := a.Source.key()
 	if a.Checkpoint != nil {
 		if err := tx.Bucket(bucketSources).Put(key, a.Checkpoint); err != nil {
@@ -113,7 +113,7 @@ func putSource(tx *bbolt.Tx, a Append) error {
 		}
 	}
 	if a.Rewound {
-		if err := tx.Bucket(bucketRewind).Delete(key); err != nil {
+		if err := rewound(tx, s, a.Source); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,8 @@ var (
 	bucketMeta     = []byte("meta")
 	bucketChunks   = []byte("chunks")   // first sequence number → time of the append, chunk
 	bucketSources  = []byte("sources")  // source → checkpoint
-	bucketRewind   = []byte("rewind")   // source → microseconds to step back
+	bucketRewind   = []byte("rewind")   // source → microseconds to step back, cluster
+	bucketQueue    = []byte("queue")    // source, cluster → checkpoint to go back to afterwards
 	bucketClusters = []byte("clusters") // cluster → acknowledged position, time
 	bucketOpen     = []byte("open")     // source, run → note on a running job
 )
@@ -137,7 +138,7 @@ func (b *Buffer) Close() error {
 // load reads the head and makes what is missing.
 func (b *Buffer) load() error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketClusters, bucketOpen} {
+		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}

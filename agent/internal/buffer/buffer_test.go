@@ -390,3 +390,35 @@ func TestWaitReturnsWhenSomethingComes(t *testing.T) {
 	cancel()
 	b.Wait(ctx, 1)
 }
+
+func TestASourceGoesBackForEveryClusterThatNeedsItOneAfterTheOther(t *testing.T) {
+	b := open(t, path(t), buffer.Options{})
+	source := buffer.Source{Type: "slurm", Label: "nemo"}
+	resume := func(cluster, checkpoint string) {
+		_, err := b.Resume(buffer.Resume{
+			Cluster: cluster, Epoch: b.Epoch(), Known: buffer.Position{Epoch: buffer.Epoch{9}, Seq: 5},
+			Checkpoints: map[buffer.Source][]byte{source: []byte(checkpoint)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume("a", "at a")
+	resume("b", "at b")
+	resume("a", "at a2")
+	for _, want := range []string{"at a2", "at b"} {
+		start, err := b.Begin(source)
+		if err != nil || string(start.Checkpoint) != want || start.Rewind != buffer.Overlap {
+			t.Fatalf("%+v, %v; want %s", start, err, want)
+		}
+		if _, err := b.Append(buffer.Append{Source: source, Generation: start.Generation + 1, Rewound: true}); !errors.Is(err, buffer.ErrSuperseded) {
+			t.Fatalf("error %v", err)
+		}
+		if _, err := b.Append(buffer.Append{Source: source, Generation: start.Generation, Rewound: true, Checkpoint: []byte("now")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if start, err := b.Begin(source); err != nil || string(start.Checkpoint) != "now" || start.Rewind != 0 {
+		t.Fatalf("%+v, %v", start, err)
+	}
+}

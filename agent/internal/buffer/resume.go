@@ -67,14 +67,45 @@ func (b *Buffer) stepBack(tx *bbolt.Tx, s *state, r Resume) error {
 	}
 	s.generation++
 	for source, checkpoint := range r.Checkpoints {
-		err := errors.Join(
-			tx.Bucket(bucketSources).Put(source.key(), checkpoint),
-			tx.Bucket(bucketRewind).Put(source.key(), sequence(uint64(Overlap.Microseconds()))))
-		if err != nil {
+		if err := sendBack(tx, source, r.Cluster, checkpoint); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sendBack makes a source go back to a cluster's checkpoint: at once, or after it
+// has gone back for another cluster, whose checkpoint may be an older one; nobody
+// but the source can tell.
+func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
+	rewind := tx.Bucket(bucketRewind)
+	if v := rewind.Get(source.key()); len(v) >= 8 && string(v[8:]) != cluster {
+		return tx.Bucket(bucketQueue).Put(queueKey(source, cluster), checkpoint)
+	}
+	return errors.Join(
+		tx.Bucket(bucketSources).Put(source.key(), checkpoint),
+		rewind.Put(source.key(), append(sequence(uint64(Overlap.Microseconds())), cluster...)))
+}
+
+func queueKey(s Source, cluster string) []byte { return append(append(s.key(), 0), cluster...) }
+
+// rewound notes that the source has stepped back, and sends it back for the next
+// cluster that waits for that.
+func rewound(tx *bbolt.Tx, s *state, source Source) error {
+	if err := tx.Bucket(bucketRewind).Delete(source.key()); err != nil {
+		return err
+	}
+	prefix := queueKey(source, "")
+	k, v := tx.Bucket(bucketQueue).Cursor().Seek(prefix)
+	if !hasPrefix(k, prefix) {
+		return nil
+	}
+	s.generation++
+	cluster, checkpoint := string(k[len(prefix):]), clone(v)
+	if err := tx.Bucket(bucketQueue).Delete(queueKey(source, cluster)); err != nil {
+		return err
+	}
+	return sendBack(tx, source, cluster, checkpoint)
 }
 
 // start returns the position before the oldest frame that is kept.
@@ -104,7 +135,7 @@ func (b *Buffer) Begin(s Source) (Start, error) {
 	start := Start{Generation: head.generation}
 	err := b.db.View(func(tx *bbolt.Tx) error {
 		start.Checkpoint = clone(tx.Bucket(bucketSources).Get(s.key()))
-		if v := tx.Bucket(bucketRewind).Get(s.key()); len(v) == 8 {
+		if v := tx.Bucket(bucketRewind).Get(s.key()); len(v) >= 8 {
 			start.Rewind = time.Duration(binary.BigEndian.Uint64(v)) * time.Microsecond
 		}
 		return nil

@@ -163,8 +163,11 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	return pause, nil
 }
 
+// failed notes a failure, and logs it unless it is the same again.
 func (l *Loop) failed(err error) {
-	l.log.Error("collection failed; it is tried again from the last checkpoint", "error", err)
+	if old := l.Status().Err; old == nil || old.Error() != err.Error() {
+		l.log.Error("collection failed; it is tried again from the last checkpoint", "error", err)
+	}
 	l.set(func(s *Status) { s.State, s.Err = "failed", err })
 }
 
@@ -249,6 +252,9 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 	}
 	l.set(func(s *Status) {
 		s.Progress = resp.GetProgress()
+		if session.Description.GetPush() { // its stream has no end
+			s.Err, s.LastSuccess = nil, time.Now()
+		}
 		if w := resp.GetWatermark(); w != 0 {
 			s.Watermark = record.Time(w)
 		}
