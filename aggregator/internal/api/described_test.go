@@ -104,7 +104,7 @@ func (d *described) check(t testing.TB, method, path, body string, header []stri
 	}
 	route, params := d.find(req)
 	if route == nil {
-		if a.status != http.StatusNotFound && a.status != http.StatusMethodNotAllowed {
+		if method != http.MethodHead && a.status != http.StatusNotFound && a.status != http.StatusMethodNotAllowed {
 			t.Errorf("%s %s: %v, but it is not described", method, path, a)
 		}
 		return
