@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// bench measures one thing after the other.
+type bench struct {
+	*options
+
+	dir      string // removed at the end
+	fill     string // the program that only the agent's packages can be
+	tls      identity.Files
+	caDir    string
+	progress *progress
+	report   *Report
+	sets     map[string]*set
+	ingested float64 // records a second, for the ratio to PostgreSQL
+}
+
+// set is the benchmark records with one kind of ids: an agent's buffer full of
+// them, and a node that has pulled them.
+type set struct {
+	ids   string
+	agent *agentSite
+	node  *nodeSite
+}
+
+// measurement is a piece of work that adds lines to the report.
+type measurement struct {
+	name string
+	run  func(b *bench, ctx context.Context) error
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"agent", (*bench).agentIdle},
+		{"ingest", (*bench).ingest},
+		{"get", (*bench).stream},
+		{"lookup", (*bench).lookup},
+		{"scan", (*bench).scan},
+		{"restart", (*bench).restart},
+		{"disk", (*bench).diskSpace},
+		{"post", (*bench).post},
+		{"postgres", (*bench).postgres},
+		{"mapping", (*bench).mapping},
+		{"dev", (*bench).dev},
+	}
+}
+
+func names() []string {
+	var all []string
+	for _, m := range measurements() {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// newBench makes certificates and builds what only the agent's packages can do.
+func newBench(ctx context.Context, o *options, dir string) (*bench, error) {
+	b := &bench{options: o, dir: dir, progress: &progress{w: terminal(os.Stderr)}, report: &Report{}, sets: map[string]*set{}}
+	var err error
+	if b.report.Conditions, err = conditions(ctx, o, dir); err != nil {
+		return nil, err
+	}
+	b.progress.begin("building")
+	b.fill = filepath.Join(dir, "fill")
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.fill, "github.com/bursar-accounting/bursar/agent/internal/fill")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build fill: %w: %s", err, out)
+	}
+	return b, b.certificates()
+}
+
+// all runs what is asked for. What fails is told at the end; the others go on.
+func (b *bench) all(ctx context.Context) error {
+	defer b.stopAll()
+	var failed []error
+	for _, m := range measurements() {
+		if !b.wants(m.name) || ctx.Err() != nil {
+			continue
+		}
+		if err := m.run(b, ctx); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", m.name, err))
+		}
+	}
+	return errors.Join(append(failed, ctx.Err())...)
+}
+
+func (b *bench) stopAll() {
+	for _, s := range b.sets {
+		if s.node != nil {
+			_ = s.node.stop() // its folder is removed
+		}
+		if s.agent != nil {
+			_ = s.agent.stop() // as above
+		}
+	}
+}
+
+func (b *bench) add(l Line) { b.report.Lines = append(b.report.Lines, l) }
+
+// first returns the set that all is measured with, with a node that serves it.
+func (b *bench) first(ctx context.Context) (*set, error) { return b.pulled(ctx, b.kinds()[0]) }
+
+// pulled returns the set of that kind after a node has pulled all of it; the
+// node runs.
+func (b *bench) pulled(ctx context.Context, ids string) (*set, error) {
+	s, err := b.filled(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if s.node == nil {
+		if _, err := b.pullInto(ctx, s, "node-"+ids); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.node.ensure(ctx)
+}
+
+// filled returns the set of that kind with a full buffer; nobody serves it.
+func (b *bench) filled(ctx context.Context, ids string) (*set, error) {
+	if s := b.sets[ids]; s != nil {
+		return s, nil
+	}
+	s := &set{ids: ids}
+	var err error
+	if s.agent, err = b.newAgent("agent-" + ids); err != nil {
+		return nil, err
+	}
+	if err := b.fillBuffer(ctx, s); err != nil {
+		return nil, err
+	}
+	b.sets[ids] = s
+	return s, nil
+}

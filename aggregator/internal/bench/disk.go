@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// diskSpace measures what a record takes in a store that is compacted, with all
+// its indexes. The node is stopped for it.
+func (b *bench) diskSpace(ctx context.Context) error {
+	for _, ids := range b.kinds() {
+		s, err := b.pulled(ctx, ids)
+		if err != nil {
+			return err
+		}
+		if err := s.node.stop(); err != nil {
+			return err
+		}
+		b.progress.begin("compacting %d records, %s ids", b.n, ids)
+		before, after, err := compacted(filepath.Join(s.node.dir, "store"))
+		if err != nil {
+			return err
+		}
+		most := 60.0
+		if ids == "uuid" {
+			most = 130
+		}
+		value := float64(after) / float64(b.n)
+		b.add(overRuns("disk_"+ids, "disk, compacted, all indexes, "+ids+" ids", "B/rec", under(most), []float64{value}).
+			noted("%.0f B before", float64(before)/float64(b.n)))
+	}
+	return nil
+}
+
+// compacted rewrites the store in dir and returns its bytes before and after.
+func compacted(dir string) (before, after uint64, err error) {
+	s, err := store.Open(store.Options{Dir: dir})
+	if err != nil {
+		return 0, 0, err
+	}
+	before = s.BytesOnDisk()
+	if err := s.Compact(); err != nil {
+		return 0, 0, err
+	}
+	after = s.BytesOnDisk()
+	return before, after, s.Close()
+}
+
+// restart measures how long a node that holds all records takes from its start
+// until it says that it is healthy.
+func (b *bench) restart(ctx context.Context) error {
+	s, err := b.first(ctx)
+	if err != nil {
+		return err
+	}
+	var times []float64
+	for range b.runs {
+		if err := s.node.stop(); err != nil {
+			return err
+		}
+		b.progress.begin("restart with %d records", b.n)
+		begun := time.Now()
+		if err := s.node.healthy(ctx); err != nil {
+			return err
+		}
+		times = append(times, time.Since(begun).Seconds())
+	}
+	b.add(overRuns("restart", fmt.Sprintf("restart of a node with %d records, until it is healthy", b.n), "s", under(5), times))
+	return nil
+}
+
+// healthy starts the node and asks until it says that it is healthy.
+func (n *nodeSite) healthy(ctx context.Context) error {
+	if err := n.ensure(ctx); err != nil {
+		return err
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(3 * time.Millisecond) {
+		resp, err := http.Get(n.url() + "/health_check")
+		if err != nil {
+			continue
+		}
+		if resp.Body.Close() == nil && resp.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
+	return errPatience
+}

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// certificates makes an authority and the aggregator's certificate.
+func (b *bench) certificates() error {
+	b.caDir = filepath.Join(b.dir, "tls")
+	if _, err := identity.CreateCA(b.caDir, "bench", 24*time.Hour, time.Now()); err != nil {
+		return err
+	}
+	var err error
+	b.tls, err = b.certificate(identity.Aggregator, "agg1")
+	return err
+}
+
+func (b *bench) certificate(role identity.Role, name string) (identity.Files, error) {
+	return identity.CreateCert(b.caDir, b.caDir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, time.Now())
+}
+
+// port returns a port of loopback that is free.
+func port() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func ports(addresses ...*string) error {
+	for _, a := range addresses {
+		var err error
+		if *a, err = port(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agentSite is an agent: its folder, and its process while it runs.
+type agentSite struct {
+	bench   *bench
+	name    string
+	dir     string
+	listen  string
+	metrics string
+	process *process
+}
+
+// newAgent writes the configuration of an agent; more are further blocks.
+func (b *bench) newAgent(name string, more ...string) (*agentSite, error) {
+	a := &agentSite{bench: b, name: name, dir: filepath.Join(b.dir, name)}
+	if err := ports(&a.listen, &a.metrics); err != nil {
+		return nil, err
+	}
+	files, err := b.certificate(identity.Agent, name)
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(`agent {
+  name        = %q
+  data_dir    = %q
+  listen      = %q
+  plugin_dirs = [%q]
+  tls {
+    ca   = %q
+    cert = %q
+    key  = %q
+  }
+  buffer { max_size = "1000GiB" }
+  metrics { listen = %q }
+}
+`, name, a.dir, a.listen, filepath.Join(b.bin, "plugins"), files.CA, files.Cert, files.Key, a.metrics)
+	if err := os.MkdirAll(a.dir, 0o750); err != nil {
+		return nil, err
+	}
+	return a, os.WriteFile(a.config(), []byte(config+strings.Join(more, "\n")), 0o600)
+}
+
+func (a *agentSite) config() string { return a.dir + ".hcl" }
+func (a *agentSite) buffer() string { return filepath.Join(a.dir, "buffer.db") }
+
+// ensure starts the agent when it does not run.
+func (a *agentSite) ensure(ctx context.Context) (err error) {
+	if a.process != nil {
+		return a.process.alive()
+	}
+	if a.process, err = start(a.bench.program("bursar-agent"), []string{"-config", a.config()}, nil); err != nil {
+		return err
+	}
+	return until(ctx, a.process, func() bool { _, err := a.gauges(ctx); return err == nil })
+}
+
+func (a *agentSite) stop() error {
+	if a.process == nil {
+		return nil
+	}
+	err := a.process.stop()
+	a.process = nil
+	return err
+}
+
+// gauges reads the agent's metrics.
+func (a *agentSite) gauges(ctx context.Context) (map[string]float64, error) {
+	body, err := get(ctx, "http://"+a.metrics+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]float64{}
+	for line := range strings.Lines(body) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if v, err := strconv.ParseFloat(value, 64); ok && err == nil {
+			values[name] = v
+		}
+	}
+	return values, nil
+}
+
+// unacknowledged returns how many frames the cluster has not acknowledged; false
+// while the agent does not know it.
+func (a *agentSite) unacknowledged(ctx context.Context, cluster string) (float64, bool, error) {
+	values, err := a.gauges(ctx)
+	left, known := values[fmt.Sprintf("bursar_buffer_unacknowledged_frames{cluster=%q}", cluster)]
+	return left, known, err
+}
+
+// get reads a small answer.
+func get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var b strings.Builder
+	if _, err := bufio.NewReader(resp.Body).WriteTo(&b); err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return b.String(), nil
+}
+
+// patience is how long a daemon may take to be ready.
+const patience = 2 * time.Minute
+
+var errPatience = errors.New("it took too long")
+
+// until asks every few milliseconds until ok says yes or the process ends.
+func until(ctx context.Context, p *process, ok func() bool) error {
+	end := time.Now().Add(patience)
+	for !ok() {
+		if err := p.alive(); err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w; %s said last: %s", errPatience, p.cmd.Path, p.log.tail())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// nodeSite is an aggregator of one node: its folder, and its process while it
+// runs.
+type nodeSite struct {
+	bench   *bench
+	dir     string
+	api     string
+	process *process
+	inside  *inside
+
+	cluster string    // its id, once it leads
+	leads   time.Time // since when
+}
+
+// newNode writes the configuration of a node that pulls from a; nil: from none.
+func (b *bench) newNode(name string, a *agentSite) (*nodeSite, error) {
+	n := &nodeSite{bench: b, dir: filepath.Join(b.dir, name)}
+	if err := ports(&n.api); err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(`aggregator {
+  name     = "agg1"
+  data_dir = %q
+  api { listen = [%q] }
+  tls {
+    ca   = %q
+    cert = %q
+    key  = %q
+  }
+}
+`, n.dir, n.api, b.tls.CA, b.tls.Cert, b.tls.Key)
+	if a != nil {
+		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)
+	}
+	return n, os.WriteFile(n.config(), []byte(config), 0o600)
+}
+
+func (n *nodeSite) config() string { return n.dir + ".hcl" }
+func (n *nodeSite) url() string    { return "http://" + n.api }
+
+// leadsWord is what the aggregator logs right before it begins to pull.
+const leadsWord = "this node leads"
+
+var clusterID = regexp.MustCompile(`cluster=(\S+)`)
+
+// ensure starts the node when it does not run, and waits until it leads and
+// answers.
+func (n *nodeSite) ensure(ctx context.Context) (err error) {
+	if n.inside != nil {
+		return nil
+	}
+	if n.process != nil {
+		return n.process.alive()
+	}
+	if n.bench.profile != "" {
+		return n.runInside(ctx)
+	}
+	if n.process, err = start(n.bench.program("bursar"), []string{"aggregator", "-config", n.config()}, nil); err != nil {
+		return err
+	}
+	return n.wait(ctx, n.process.log.expect(leadsWord), n.process.done, n.process.ended)
+}
+
+// wait waits until the node leads.
+func (n *nodeSite) wait(ctx context.Context, leads <-chan string, done <-chan struct{}, ended func() error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-done:
+		return ended()
+	case <-time.After(patience):
+		return errPatience
+	case line := <-leads:
+		n.leads = time.Now()
+		if m := clusterID.FindStringSubmatch(line); m != nil {
+			n.cluster = m[1]
+		}
+		return nil
+	}
+}
+
+func (n *nodeSite) stop() error {
+	if n.inside != nil {
+		err := n.inside.stop()
+		n.inside = nil
+		return err
+	}
+	if n.process == nil {
+		return nil
+	}
+	err := n.process.stop()
+	n.process = nil
+	return err
+}
+
+// cpu returns the seconds that the node has computed so far; 0 for one inside
+// this program.
+func (n *nodeSite) cpu() float64 {
+	if n.process == nil {
+		return 0
+	}
+	return n.process.cpu()
+}
+
+// watch is [process.watch].
+func (n *nodeSite) watch() func() (most, last float64) {
+	if n.process == nil {
+		return func() (float64, float64) { return 0, 0 }
+	}
+	return n.process.watch()
+}
+
+// fillReport is what fill says.
+type fillReport struct {
+	Done    bool    `json:"done"`
+	Frames  int     `json:"frames"`
+	Bytes   int64   `json:"bytes"`
+	Rate    float64 `json:"rate"`
+	Allocs  int64   `json:"allocs"`
+	Seconds float64 `json:"seconds"`
+}
+
+// runFill runs fill and returns its last report.
+func (b *bench) runFill(ctx context.Context, env []string, each func(fillReport), args ...string) (last fillReport, err error) {
+	cmd := exec.CommandContext(ctx, b.fill, args...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return last, err
+	}
+	if err := cmd.Start(); err != nil {
+		return last, err
+	}
+	for in := json.NewDecoder(out); err == nil; {
+		var r fillReport
+		if err = in.Decode(&r); err == nil {
+			last = r
+			each(r)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return last, fmt.Errorf("fill %s: %w", args[0], err)
+	}
+	return last, nil
+}
+
+// fillBuffer fills the buffer of the set's agent.
+func (b *bench) fillBuffer(ctx context.Context, s *set) error {
+	b.progress.begin("filling the agent's buffer with %d records, %s ids", b.n, s.ids)
+	_, err := b.runFill(ctx, nil, func(r fillReport) { b.progress.at(float64(r.Frames), float64(b.n)) },
+		"buffer", "-path", s.agent.buffer(), "-n", strconv.Itoa(b.n), "-ids", s.ids, "-sample", b.sample(s.ids))
+	return err
+}
+
+// sample is the file with some of the ids.
+func (b *bench) sample(ids string) string { return filepath.Join(b.dir, "ids-"+ids) }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// mapping measures the agent's mapping on one core.
+func (b *bench) mapping(ctx context.Context) error {
+	b.progress.begin("mapping")
+	var rates []float64
+	var last fillReport
+	for range max(b.runs, 3) {
+		r, err := b.runFill(ctx, []string{"GOMAXPROCS=1"}, func(fillReport) {}, "mapping")
+		if err != nil {
+			return err
+		}
+		rates, last = append(rates, r.Rate), r
+	}
+	b.add(overRuns("mapping", "mapping, ten expressions, to a finished record, one core", "jobs/s", atLeast(80_000), rates).noted("%d allocations a job", last.Allocs))
+	return nil
+}
+
+// How the agent at rest and under a trickle is measured.
+const (
+	trickle     = 10 // jobs a second
+	idleTime    = 3 * time.Second
+	trickleTime = 20 * time.Second
+)
+
+// agentIdle measures the memory of an agent with one source that has nothing to
+// do, and then its CPU while the source brings ten jobs a second.
+func (b *bench) agentIdle(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(b.bin, "plugins", "bursar-source-replay")); err != nil {
+		return err
+	}
+	jobs := filepath.Join(b.dir, "jobs.ndjson")
+	if err := os.WriteFile(jobs, nil, 0o600); err != nil {
+		return err
+	}
+	a, err := b.newAgent("agent-idle", fmt.Sprintf("source \"replay\" \"lab\" {\n  interval = \"1s\"\n  config { path = %q }\n}\n", jobs))
+	if err != nil {
+		return err
+	}
+	if err := a.ensure(ctx); err != nil {
+		return err
+	}
+	defer func() { _ = a.stop() }() // its folder is removed
+	b.progress.begin("agent, idle")
+	time.Sleep(idleTime)
+	b.add(overRuns("agent_rss_idle", "agent, RssAnon, idle with one source", "MiB", under(40), []float64{a.process.anonymous()}))
+	share, err := b.trickle(ctx, a, jobs)
+	if err != nil {
+		return err
+	}
+	b.add(overRuns("agent_cpu", fmt.Sprintf("agent, CPU at %d jobs/s", trickle), "%", under(1), []float64{share}).noted("%s, without the plugin's own", trickleTime))
+	return nil
+}
+
+// trickle writes jobs into the source's file and returns the agent's share of a
+// core in percent.
+func (b *bench) trickle(ctx context.Context, a *agentSite, path string) (float64, error) {
+	b.progress.begin("agent, %d jobs a second", trickle)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	before, begun, ticks := a.process.cpu(), time.Now(), time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for i := 0; time.Since(begun) < trickleTime; i++ {
+		if _, err := f.Write(trickleJobs(i)); err != nil {
+			return 0, err
+		}
+		b.progress.at(time.Since(begun).Seconds(), trickleTime.Seconds())
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-ticks.C:
+		}
+	}
+	share := 100 * (a.process.cpu() - before) / time.Since(begun).Seconds()
+	values, err := a.gauges(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if sent := values[`bursar_source_records_total{source="replay/lab"}`]; sent < float64(trickle)*trickleTime.Seconds()/2 {
+		return 0, fmt.Errorf("only %.0f jobs were sent; the agent said last: %s", sent, a.process.log.tail())
+	}
+	return share, nil
+}
+
+// trickleJobs are the jobs of one second.
+func trickleJobs(second int) []byte {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	for i := range trickle {
+		now := time.Now().Add(-time.Minute)
+		_ = out.Encode(map[string]any{ // texts and numbers only
+			"id": fmt.Sprint(second*trickle + i), "start": now.Add(-time.Hour).Format(time.RFC3339), "stop": now.Format(time.RFC3339),
+			"user": fmt.Sprintf("user%d", i), "group": "lab", "cores": i + 1,
+		})
+	}
+	return b.Bytes()
+}
+
+// dev measures how long `bursar dev` takes until its first page shows records.
+func (b *bench) dev(ctx context.Context) error {
+	var times []float64
+	for range b.runs {
+		b.progress.begin("bursar dev")
+		seconds, err := b.devOnce(ctx)
+		if err != nil {
+			return err
+		}
+		times = append(times, seconds)
+	}
+	b.add(overRuns("dev", "bursar dev, start to first page with data", "s", under(3), times))
+	return nil
+}
+
+func (b *bench) devOnce(ctx context.Context) (float64, error) {
+	address, err := port()
+	if err != nil {
+		return 0, err
+	}
+	node := &nodeSite{api: address}
+	begun := time.Now()
+	p, err := start(b.program("bursar"), []string{"dev", "-listen", address}, []string{"TMPDIR=" + b.dir})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = p.stop() }() // it is a child, and ends with this program
+	err = until(ctx, p, func() bool {
+		records, err := node.count(ctx)
+		return err == nil && records > 0 && page(node.url()+"/")
+	})
+	return time.Since(begun).Seconds(), err
+}
+
+// page reports whether a page is served.
+func page(url string) bool {
+	resp, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+}
