@@ -201,3 +201,42 @@ func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
+	dir := t.TempDir()
+	must := func(args ...string) {
+		t.Helper()
+		if code, _, errs := (shell{}).bursar(t.Context(), args...); code != 0 {
+			t.Fatal(args, errs)
+		}
+	}
+	must("tls", "ca", "create", "-dir", dir)
+	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "aggregator", "-name", "a", "-host", "127.0.0.1")
+	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "client", "-name", "alice")
+	at := freePort(t)
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api {\n    listen = []\n    tls_listen = [%q]\n  }\n  tls {\n    ca = \"ca.pem\"\n    cert = \"a.pem\"\n    key = \"a.key\"\n  }\n}\n", at))
+	log := &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	log.await(t, "this node leads")
+	ca := filepath.Join(dir, "ca.pem")
+	s := shell{env: map[string]string{
+		"BURSAR_ADDR": "https://" + at, "BURSAR_CACERT": ca,
+		"BURSAR_CLIENT_CERT": filepath.Join(dir, "alice.pem"), "BURSAR_CLIENT_KEY": filepath.Join(dir, "alice.key"),
+	}}
+	if code, out, errs := s.bursar(t.Context(), "status"); code != 0 || !strings.Contains(out, "records") {
+		t.Error(code, out, errs)
+	}
+	if code, out, _ := (shell{}).bursar(t.Context(), "status", "-address", "https://"+at, "-ca-cert", ca); code != 1 || out != "" {
+		t.Error("a client without a certificate was served", out)
+	}
+	if code, out, _ := (shell{}).bursar(t.Context(), "status", "-address", "http://"+at); code != 1 || out != "" {
+		t.Error("a client without TLS was served", out)
+	}
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Error("exit code", code)
+	}
+}

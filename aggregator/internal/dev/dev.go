@@ -48,7 +48,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	}
 	family := newFamily(filepath.Join(dir, "log"), opt)
 	defer family.close()
-	if err := start(family, site); err != nil {
+	if err := start(ctx, family, site); err != nil {
 		return errors.Join(err, family.stop())
 	}
 	if err := follow(ctx, family, site, opt); err != nil && ctx.Err() == nil {
@@ -71,13 +71,16 @@ func folder(chosen string) (dir string, remove func() error, err error) {
 	return dir, func() error { return nil }, err
 }
 
-// start starts the agent, and then the aggregator, which finds it listening.
-func start(f *family, s *site) error {
+// start starts the agent, and when it listens the aggregator.
+func start(ctx context.Context, f *family, s *site) error {
 	args := []string{"-dev"}
 	for _, path := range s.agentConfigs {
 		args = append(args, "-config", path)
 	}
 	if err := f.start("agent", s.agent, args...); err != nil {
+		return err
+	}
+	if err := s.awaitAgent(ctx); err != nil {
 		return err
 	}
 	return f.start("aggregator", s.bursar, "aggregator", "-config", s.aggregatorConfig)

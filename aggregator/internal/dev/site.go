@@ -23,7 +23,9 @@ type site struct {
 	bursar, agent    string // programs
 	aggregatorConfig string
 	agentConfigs     []string
-	listen           string
+	listen           string // of the aggregator
+	agentListen      string
+	keys             identity.Files // of the aggregator
 	dir              string
 	source           string // in words
 	temporary        bool
@@ -41,11 +43,10 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 	if s.listen, err = address(opt); err != nil {
 		return nil, err
 	}
-	agentListen, err := freePort()
-	if err != nil {
+	if s.agentListen, err = freePort(); err != nil {
 		return nil, err
 	}
-	if err := certificates(filepath.Join(dir, "tls")); err != nil {
+	if s.keys, err = certificates(filepath.Join(dir, "tls")); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
 	plugins := pluginDirs(opt.Executable)
@@ -54,8 +55,8 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 	agentConfig := filepath.Join(dir, "agent.hcl")
 	s.agentConfigs = append([]string{agentConfig}, s.agentConfigs...)
 	return s, errors.Join(
-		os.WriteFile(s.aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, agentListen)), 0o640),
-		os.WriteFile(agentConfig, []byte(agentHCL(dir, agentListen, plugins)+source), 0o640),
+		os.WriteFile(s.aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o640),
+		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o640),
 	)
 }
 
@@ -82,22 +83,23 @@ func pluginDirs(executable string) []string {
 }
 
 // certificates makes an authority and the certificates of both daemons, new ones
-// each time.
-func certificates(dir string) error {
+// each time, and returns those of the aggregator.
+func certificates(dir string) (aggregator identity.Files, err error) {
 	if err := os.RemoveAll(dir); err != nil {
-		return err
+		return aggregator, err
 	}
 	now := time.Now()
 	if _, err := identity.CreateCA(dir, "bursar dev", identity.LifetimeCA, now); err != nil {
-		return err
+		return aggregator, err
 	}
-	for _, role := range []identity.Role{identity.Aggregator, identity.Agent} {
+	issue := func(role identity.Role) (identity.Files, error) {
 		req := identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"localhost", "127.0.0.1"}}
-		if _, err := identity.CreateCert(dir, filepath.Join(dir, string(role)), req, now); err != nil {
-			return err
-		}
+		return identity.CreateCert(dir, filepath.Join(dir, string(role)), req, now)
 	}
-	return nil
+	if _, err := issue(identity.Agent); err != nil {
+		return aggregator, err
+	}
+	return issue(identity.Aggregator)
 }
 
 // sources returns the source blocks: those of the user, a scheduler that answers

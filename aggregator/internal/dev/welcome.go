@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,7 +10,31 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
+
+// awaitAgent waits until the agent takes connections, for two seconds at most: the
+// aggregator would find it later, too.
+func (s *site) awaitAgent(ctx context.Context) error {
+	keys, err := identity.Load(s.keys)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	dialer := tls.Dialer{Config: keys.Client(identity.Agent, name)}
+	dialer.Config.NextProtos = []string{"h2"}
+	for {
+		conn, err := dialer.DialContext(ctx, "tcp", s.agentListen)
+		if err == nil {
+			_ = conn.Close() // it was only to see
+			return nil
+		}
+		if pause(ctx) != nil {
+			return nil
+		}
+	}
+}
 
 // await waits until the aggregator serves, and a little for the first records. It
 // returns how many there are.
