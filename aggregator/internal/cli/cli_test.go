@@ -27,15 +27,19 @@ type shell struct {
 	stdin string
 	width int
 	color bool
+	now   func() time.Time // nil: noon of 2026-03-01
 }
 
 // bursar calls the program and returns what it did.
 func (s shell) bursar(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
+	if s.now == nil {
+		s.now = func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+	}
 	p := cli.Program{
 		Stdin: strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
 		Getenv:  func(name string) string { return s.env[name] },
-		Now:     func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		Now:     s.now,
 		Version: "1.2.3", Executable: "/usr/bin/bursar", Width: s.width, Color: s.color,
 	}
 	code = p.Run(ctx, args)

@@ -206,7 +206,7 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	dir := t.TempDir()
 	must := func(args ...string) {
 		t.Helper()
-		if code, _, errs := (shell{}).bursar(t.Context(), args...); code != 0 {
+		if code, _, errs := (shell{now: time.Now}).bursar(t.Context(), args...); code != 0 {
 			t.Fatal(args, errs)
 		}
 	}
