@@ -262,7 +262,7 @@ func (c *compiler) use(ref hcl.Ref) {
 		return
 	}
 	if len(ref.Path) == 0 {
-		c.fail(ref.Range, "invalid reference", "name one of its attributes, as in job.NAME; job as a whole cannot be used")
+		c.fail(ref.Range, "invalid reference", "name the attribute, as in job.NAME; job as a whole cannot be used")
 		return
 	}
 	c.names[ref.Path[0]] = true
