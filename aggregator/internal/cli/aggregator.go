@@ -75,8 +75,7 @@ func (p *Program) serve(cmd *cobra.Command, paths []string) error {
 	}
 	err := d.Run(cmd.Context())
 	notify(p.Getenv("NOTIFY_SOCKET"), "STOPPING=1")
-	var diags hcl.Diagnostics
-	if errors.As(err, &diags) {
+	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
 		return troubled{diags, sources}
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,7 +252,7 @@ func TestEveryCommandHelpsWithAnExample(t *testing.T) {
 		}
 		list, _, _ = strings.Cut(list, "\n\n")
 		for line := range strings.Lines(list) {
-			walk(append(path[:len(path):len(path)], strings.Fields(line)[0]))
+			walk(append(slices.Clip(path), strings.Fields(line)[0]))
 		}
 	}
 	walk(nil)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,9 +31,25 @@ The text alone is looked at, so that it can be checked on any machine;
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, file, diags := config.LoadOffline(args...)
+			if forAgent(file) {
+				return errors.New("this is the configuration of an agent: bursar-agent -config FILE -check checks it")
+			}
 			return p.verdict(diags, file.Sources, "the configuration is fine")
 		},
 	}
+}
+
+// forAgent reports whether the files are an agent's: they have its block, which has
+// no label.
+func forAgent(file *hcl.File) bool {
+	var own struct {
+		Agent *struct {
+			Rest hcl.Body `hcl:",remain"`
+		} `hcl:"agent,block"`
+		Rest hcl.Body `hcl:",remain"`
+	}
+	diags := hcl.Decode(file, &own, nil)
+	return own.Agent != nil && !diags.HasErrors()
 }
 
 func (p *Program) fmtCommand() *cobra.Command {
@@ -73,7 +90,9 @@ func (p *Program) layOut(paths []string, check bool) (changed int, err error) {
 			}
 			if differs {
 				changed++
-				fmt.Fprintln(p.Stdout, name)
+				if _, err := fmt.Fprintln(p.Stdout, name); err != nil {
+					return changed, err
+				}
 			}
 		}
 	}
@@ -115,7 +134,7 @@ func replace(name string, content []byte) error {
 	if err := os.WriteFile(temp, content, info.Mode().Perm()); err != nil {
 		return err
 	}
-	return os.Rename(temp, name)
+	return os.Rename(temp, name) //nolint:gosec // the file that the operator has named
 }
 
 // filter formats stdin to stdout.

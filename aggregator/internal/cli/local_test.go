@@ -240,3 +240,10 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 		t.Error("exit code", code)
 	}
 }
+
+func TestValidateKnowsTheConfigurationOfAnAgent(t *testing.T) {
+	path := write(t, t.TempDir(), "agent.hcl", "agent {\n  name = \"head1\"\n}\nsource \"slurm\" \"nemo\" {}\n")
+	if code, _, errs := (shell{}).bursar(t.Context(), "config", "validate", path); code != 1 || !strings.Contains(errs, "bursar-agent -config FILE -check") {
+		t.Error(code, errs)
+	}
+}

@@ -62,7 +62,9 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	for _, w := range wrong {
-		fmt.Fprintln(p.Stdout, w)
+		if _, err := fmt.Fprintln(p.Stdout, w); err != nil {
+			return err
+		}
 	}
 	if len(wrong) > 0 {
 		return found("the store is not sound: %d differences", len(wrong))

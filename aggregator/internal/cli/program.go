@@ -66,8 +66,7 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 	if err == nil {
 		return codeOK
 	}
-	var t troubled
-	if errors.As(err, &t) {
+	if t, ok := errors.AsType[troubled](err); ok {
 		_ = t.Write(p.Stderr, t.sources, p.Color) // a terminal that is gone
 	} else {
 		fmt.Fprintf(p.Stderr, "%s: %v\n", cmd.CommandPath(), err)
@@ -75,8 +74,7 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 			p.say("Does the aggregator run there? -address or BURSAR_ADDR name another one.")
 		}
 	}
-	var f finding
-	if errors.As(err, &f) {
+	if _, ok := errors.AsType[finding](err); ok {
 		return codeFinding
 	}
 	return codeError

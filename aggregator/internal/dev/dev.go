@@ -54,8 +54,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if err := follow(ctx, family, site, opt); err != nil && ctx.Err() == nil {
 		return errors.Join(err, family.stop())
 	}
-	fmt.Fprintln(opt.Out, "\nStopping.")
-	return family.stop()
+	_, err = fmt.Fprintln(opt.Out, "\nStopping.")
+	return errors.Join(err, family.stop())
 }
 
 // folder makes the folder of a run, and what removes it.
@@ -99,7 +99,9 @@ func follow(ctx context.Context, f *family, s *site, opt Options) error {
 	}()
 	records, err := s.await(ctx)
 	if err == nil {
-		s.welcome(opt.Out, records)
+		if err := s.welcome(opt.Out, records); err != nil {
+			return err
+		}
 		<-ctx.Done()
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -128,7 +130,9 @@ func address(opt Options) (string, error) {
 		return "", fmt.Errorf("%w; -listen chooses another address", err)
 	}
 	at, other := freePort()
-	fmt.Fprintf(opt.Err, "%s is taken, so this is on %s.\n", opt.Listen, at)
+	if _, err := fmt.Fprintf(opt.Err, "%s is taken, so this is on %s.\n", opt.Listen, at); err != nil {
+		return at, err
+	}
 	return at, other
 }
 

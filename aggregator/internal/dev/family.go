@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -128,7 +129,7 @@ func (f *family) keep(c *child, out io.Reader) {
 		if line != "" {
 			_, _ = c.log.WriteString(line) // a log file only
 			if f.matters(line) {
-				fmt.Fprintf(f.opt.Err, "[%s] %s\n", c.name, strings.TrimRight(line, "\n"))
+				_, _ = fmt.Fprintf(f.opt.Err, "[%s] %s\n", c.name, strings.TrimRight(line, "\n"))
 			}
 		}
 		if err != nil {
@@ -175,8 +176,8 @@ func (f *family) stop() error {
 	f.children = nil
 	f.mu.Unlock()
 	var errs []error
-	for i := len(children) - 1; i >= 0; i-- {
-		errs = append(errs, children[i].stop())
+	for _, c := range slices.Backward(children) {
+		errs = append(errs, c.stop())
 	}
 	return errors.Join(errs...)
 }

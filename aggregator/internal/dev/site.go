@@ -55,8 +55,8 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 	agentConfig := filepath.Join(dir, "agent.hcl")
 	s.agentConfigs = append([]string{agentConfig}, s.agentConfigs...)
 	return s, errors.Join(
-		os.WriteFile(s.aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o640),
-		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o640),
+		os.WriteFile(s.aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o600),
+		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -96,18 +99,32 @@ func pause(ctx context.Context) error {
 	}
 }
 
+// call is how the user calls the program.
+func (s *site) call() string {
+	if found, err := exec.LookPath("bursar"); err == nil && found == s.bursar {
+		return "bursar"
+	}
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, s.bursar); err == nil && !strings.HasPrefix(short, "..") {
+			return "./" + short
+		}
+	}
+	return s.bursar
+}
+
 // welcome tells the user what is there and what to try.
-func (s *site) welcome(w io.Writer, records uint64) {
-	env := ""
+func (s *site) welcome(w io.Writer, records uint64) error {
+	call := s.call()
+	env := call
 	if s.listen != "127.0.0.1:8000" {
-		env = "BURSAR_ADDR=http://" + s.listen + " "
+		env = "BURSAR_ADDR=http://" + s.listen + " " + call
 	}
 	host, port, _ := strings.Cut(s.listen, ":")
 	keep := ""
 	if s.temporary {
 		keep = ", removed at the end"
 	}
-	fmt.Fprintf(w, `
+	_, err := fmt.Fprintf(w, `
 bursar is running.
 
   Pages     http://%[1]s/
@@ -116,9 +133,9 @@ bursar is running.
 
 Try, in another terminal:
 
-  %[6]sbursar status
-  %[6]sbursar records -since 24h
-  %[6]sbursar agents
+  %[6]s status
+  %[6]s records -since 24h
+  %[6]s agents
   curl 'http://%[1]s/v1/records?limit=2'
 
 Post a record as to AUDITOR; its clients work unchanged:
@@ -129,8 +146,9 @@ Post a record as to AUDITOR; its clients work unchanged:
   pyauditor: AuditorClientBuilder().address("%[7]s", %[8]s).timeout(10).build()
 
 Add a source of your own: put a file with source blocks into a folder, and
-start again with bursar dev -config FOLDER.
+start again with %[9]s dev -config FOLDER.
 
 Ctrl-C stops everything.
-`, s.listen, records, s.source, s.dir, keep, env, host, port)
+`, s.listen, records, s.source, s.dir, keep, env, host, port, call)
+	return err
 }
