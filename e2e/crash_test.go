@@ -39,7 +39,7 @@ func writeJobs(t testing.TB, path string, first, n int) truth {
 	var sum truth
 	for i := first; i < first+n; i++ {
 		start, seconds, cores := int64(1_760_000_000+i), int64(1+i%5000), int64(1+i%64)
-		fmt.Fprintf(w, `{"id":"%d","start":%d,"stop":%d,"user":"u%d","cores":%d}`+"\n", i, start, start+seconds, i%100, cores)
+		fmt.Fprintf(w, `{"id":"%d","start":%d,"stop":%d,"user":"u%d","cpus":%d}`+"\n", i, start, start+seconds, i%100, cores)
 		sum.jobs++
 		sum.coreSeconds += seconds * cores
 	}

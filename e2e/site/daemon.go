@@ -169,7 +169,8 @@ func (s *Site) Agent(spec AgentSpec) *Agent {
 	s.t.Helper()
 	a := &Agent{Name: spec.Name, spec: spec, DataDir: s.path(spec.Name), Config: s.path(spec.Name + ".hcl"), files: s.Cert(identity.Agent, spec.Name)}
 	a.Address = fmt.Sprintf("127.0.0.1:%d", s.freePort())
-	a.Daemon = s.daemon(spec.Name, "bursar-agent", "-config", a.Config)
+	// -dev: the repository may lie below a folder such as /tmp.
+	a.Daemon = s.daemon(spec.Name, "bursar-agent", "-dev", "-config", a.Config)
 	a.Configure(spec.Sources)
 	return a
 }
