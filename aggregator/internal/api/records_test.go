@@ -145,6 +145,12 @@ func TestQueriesThatMakeNoSenseAreRefusedAsJSON(t *testing.T) {
 	}
 }
 
+func TestATextThatEndsWithABackslashIsSpelledForAuditorsAsyncClient(t *testing.T) {
+	rg := newRig(t)
+	rg.add(`{"record_id":"\\","meta":{"k":["a\\","\"\\\\n","\nx"]},"components":[],"start_time":"2024-01-01T00:00:00Z"}`)
+	rg.want("GET", "/records", "", 200, `{"record_id":"\u005c","meta":{"k":["a\u005c","\"\u005c\u005cn","\nx"]},"components":[],"start_time":"2024-01-01T00:00:00Z","stop_time":null,"runtime":null}`+"\n")
+}
+
 func TestEqualStopsComeInTheOrderOfArrival(t *testing.T) {
 	rg := newRig(t)
 	for _, id := range []string{"z", "m", "a"} {

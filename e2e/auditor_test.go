@@ -1,0 +1,41 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+func TestAuditorsClientsWorkUnmodified(t *testing.T) {
+	python := rig.Python(t)
+	s := site.New(t)
+	agg := s.Aggregator()
+	agg.Start()
+	agg.AwaitReady()
+	cert := s.Cert(identity.Client, "tardis")
+	for _, link := range []struct {
+		name, url string
+		tls       []string
+	}{
+		{"plain", agg.URL, nil},
+		{"tls", agg.TLSURL, []string{cert.Cert, cert.Key, cert.CA}},
+	} {
+		for _, mode := range []string{"async", "blocking", "queued"} {
+			t.Run(mode+" "+link.name, func(t *testing.T) {
+				args := append([]string{"-W", "ignore", "testdata/auditor_client.py", mode, link.url, mode + "-" + link.name + "-", t.TempDir()}, link.tls...)
+				out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				t.Log(strings.TrimSpace(string(out)))
+			})
+		}
+	}
+	agg.Stop()
+}
