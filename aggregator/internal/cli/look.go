@@ -76,7 +76,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 }
 
 func agentTable(list []apiAgent) *table {
-	t := newTable("AGENT", "ADDRESS", "STATE", "LAST CONTACT", ">BEHIND", "SOURCE", ">RECORDS", ">QUARANTINED", "COMPLETE TO")
+	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
 		head := []string{a.Name, dash(a.Address), a.state(), instant(a.LastContact), strconv.FormatUint(a.Behind, 10)}
 		for _, s := range a.Sources {
@@ -189,7 +189,7 @@ func (p *Program) conflictsCommand() *cobra.Command {
 		if err := json.Unmarshal(answer, &list); err != nil {
 			return err
 		}
-		t := newTable("RECORD", "ORIGIN", "RANK", "START", "STOP", "OBSERVED")
+		t := newTable("RECORD", "ORIGIN", "?RANK", "START", "?STOP", "?OBSERVED")
 		for _, e := range list.Conflicts {
 			for _, h := range e.Holdings {
 				start, stop := "-", "-"

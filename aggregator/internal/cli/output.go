@@ -54,17 +54,27 @@ func (c *choice) Set(s string) error {
 
 // table is rows under a head.
 type table struct {
-	head  []string
-	right []bool // columns of numbers
-	rows  [][]string
+	head []string
+	look []column
+	rows [][]string
 }
 
-// newTable makes a table; a name that begins with ">" heads a column of numbers.
+// column says how a column behaves.
+type column struct {
+	right bool // it holds numbers
+	first bool // it is cut before all others where there is no room
+	leave bool // it is left out where there is no room
+}
+
+// newTable makes a table. Signs before a name say how its column behaves: ">" for
+// numbers, "~" for one that is cut first, "?" for one that may be left out.
 func newTable(head ...string) *table {
 	t := &table{}
 	for _, h := range head {
-		name, right := strings.CutPrefix(h, ">")
-		t.head, t.right = append(t.head, name), append(t.right, right)
+		name := strings.TrimLeft(h, ">~?")
+		signs := h[:len(h)-len(name)]
+		t.head = append(t.head, name)
+		t.look = append(t.look, column{strings.Contains(signs, ">"), strings.Contains(signs, "~"), strings.Contains(signs, "?")})
 	}
 	return t
 }
@@ -98,18 +108,18 @@ func (t *table) csv(w io.Writer) error {
 const gap = "  "
 
 // text writes the table for people, at most width columns wide unless width is 0.
-func (t *table) text(w io.Writer, width int, color bool) error {
+// It returns the columns that had no room.
+func (t *table) text(w io.Writer, width int, color bool) (left []string, err error) {
 	var b strings.Builder
-	widths := t.widths(width)
+	widths := t.fit(width)
 	line := func(cells []string) string {
-		var l strings.Builder
+		var parts []string
 		for i, c := range cells {
-			if i > 0 {
-				l.WriteString(gap)
+			if widths[i] > 0 {
+				parts = append(parts, pad(cut(printable(c), widths[i]), widths[i], t.look[i].right))
 			}
-			l.WriteString(pad(cut(printable(c), widths[i]), widths[i], t.right[i]))
 		}
-		return strings.TrimRight(l.String(), " ")
+		return strings.TrimRight(strings.Join(parts, gap), " ")
 	}
 	head := line(t.head)
 	if color {
@@ -119,42 +129,69 @@ func (t *table) text(w io.Writer, width int, color bool) error {
 	for _, r := range t.rows {
 		b.WriteString(line(r) + "\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	for i, n := range widths {
+		if n == 0 {
+			left = append(left, t.head[i])
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return left, err
 }
 
-// narrowest is how far a column is cut.
-const narrowest = 6
+// How far columns are cut: those that are cut first, and the others when that and
+// leaving out is not enough.
+const (
+	narrow    = 14
+	narrowest = 6
+)
 
-// widths are those of the columns; the widest are cut until all fit.
-func (t *table) widths(limit int) []int {
+// fit returns the widths of the columns so that all fit into limit, 0 for those
+// that are left out.
+func (t *table) fit(limit int) []int {
 	w := make([]int, len(t.head))
-	total := len(gap) * (len(w) - 1)
 	for i := range w {
 		w[i] = uniseg.StringWidth(t.head[i])
 		for _, r := range t.rows {
 			w[i] = max(w[i], uniseg.StringWidth(printable(r[i])))
 		}
-		total += w[i]
 	}
-	for limit > 0 && total > limit {
-		i := widest(w)
-		if w[i] <= narrowest {
-			break
+	if limit == 0 {
+		return w
+	}
+	shrink(w, limit, narrow, func(i int) bool { return t.look[i].first })
+	for i := range w {
+		if t.look[i].leave && total(w) > limit {
+			w[i] = 0
 		}
-		w[i]--
-		total--
 	}
+	shrink(w, limit, narrowest, func(int) bool { return true })
 	return w
 }
 
-func widest(w []int) (at int) {
-	for i := range w {
-		if w[i] > w[at] {
-			at = i
+// shrink cuts the widest of some columns until all fit or none is above least.
+func shrink(w []int, limit, least int, may func(int) bool) {
+	for total(w) > limit {
+		at := -1
+		for i := range w {
+			if may(i) && w[i] > least && (at < 0 || w[i] > w[at]) {
+				at = i
+			}
+		}
+		if at < 0 {
+			return
+		}
+		w[at]--
+	}
+}
+
+// total is the width of a line.
+func total(w []int) (sum int) {
+	for _, n := range w {
+		if n > 0 {
+			sum += n + len(gap)
 		}
 	}
-	return at
+	return sum - len(gap)
 }
 
 // cut shortens s to a width.
@@ -198,7 +235,16 @@ func (p *Program) show(f format, t *table, answer json.RawMessage) error {
 	case asCSV:
 		return t.csv(p.Stdout)
 	}
-	return t.text(p.Stdout, p.Width, p.Color)
+	return p.print(t)
+}
+
+// print writes a table for people.
+func (p *Program) print(t *table) error {
+	left, err := t.text(p.Stdout, p.Width, p.Color)
+	if len(left) > 0 {
+		p.say("No room for %s: a wider terminal or -format csv shows all.", strings.Join(left, ", "))
+	}
+	return err
 }
 
 func (p *Program) json(answer json.RawMessage) error {

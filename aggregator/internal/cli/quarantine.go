@@ -49,7 +49,7 @@ func (p *Program) quarantineList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		t := newTable("KEY", "REASON", "LAST", ">COUNT", "MESSAGE")
+		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
 		for _, q := range list {
 			t.add(q.key(), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
@@ -108,7 +108,7 @@ func (p *Program) showQuarantined(q *apiQuarantined) error {
 	t.add("first", instant(q.First))
 	t.add("last", instant(q.Last))
 	t.add("count", strconv.FormatInt(q.Count, 10))
-	if err := t.text(p.Stdout, 0, p.Color); err != nil || blank(q.Raw) == "" {
+	if _, err := t.text(p.Stdout, 0, p.Color); err != nil || blank(q.Raw) == "" {
 		return err
 	}
 	lines := strings.Split(strings.TrimRight(*q.Raw, "\n"), "\n")

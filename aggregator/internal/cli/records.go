@@ -188,7 +188,7 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query url.V
 	if more {
 		list = list[:limit]
 	}
-	if err := tableOf(list).text(p.Stdout, p.Width, p.Color); err != nil {
+	if err := p.print(tableOf(list)); err != nil {
 		return err
 	}
 	if more {
@@ -206,7 +206,7 @@ func tableOf(list []apiRecord) *table {
 		return !slices.ContainsFunc(list, func(r apiRecord) bool { return len(r.Meta[k]) > 0 })
 	})
 	head := append([]string{"RECORD"}, upper(keys)...)
-	t := newTable(append(head, "COMPONENTS", "START", "STOP", ">RUNTIME")...)
+	t := newTable(append(head, "~COMPONENTS", "?START", "STOP", ">RUNTIME")...)
 	for _, r := range list {
 		cells := []string{r.ID}
 		for _, k := range keys {
@@ -221,6 +221,9 @@ func upper(keys []string) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
 		out[i] = strings.ToUpper(strings.TrimSuffix(k, "_id"))
+		if k == "site_id" {
+			out[i] = "?" + out[i]
+		}
 	}
 	return out
 }

@@ -279,6 +279,30 @@ func TestARecordsPageShowsAllOfIt(t *testing.T) {
 	}
 }
 
+func TestConflictsAreShownWithWhoSaidWhat(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"))
+	other := run("r1", 90, "alice")
+	b := columns.NewBuilder()
+	source := record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}
+	b.Add(&columns.Row{Record: other, Origin: source, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: 5}, Stop: record.None})
+	now := record.FromStd(time.Now())
+	s.apply(&store.IngestCommand{Agent: "head1", Epoch: store.Epoch{1}, From: 1, To: 0, Begin: &store.Begin{}, Now: now})
+	s.apply(&store.IngestCommand{Agent: "head1", Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{1}, Now: now, Rows: b.Bytes()})
+	_, body, _ := s.get("/ui/conflicts")
+	for _, want := range []string{">r1</a>", "head1/slurm/nemo", "pushed", "2026-01-01 00:00:00", "2026-01-01 01:30:00"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+	if _, body, _ := s.get("/"); !strings.Contains(body, "<b>1</b><span>conflicts</span>") {
+		t.Errorf("the overview does not count it:\n%s", body)
+	}
+	if _, body, _ := s.get("/ui/record?id=r1"); !strings.Contains(body, "Origins disagree") {
+		t.Errorf("the record does not say it:\n%s", body)
+	}
+}
+
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	s := newSite(t)
 	for path, want := range map[string]string{"/ui/nowhere": "There is no such page.", "/ui/record?id=x": "There is no record", "/ui/record": "There is no record"} {
