@@ -154,7 +154,7 @@ func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64)
 		if header.Last() > through || !may(int64(binary.BigEndian.Uint64(v)), size) {
 			break
 		}
-		chunks, frames, size = chunks+1, frames+int(header.Count), size+int64(len(v)-8)
+		chunks, frames, size = chunks+1, frames+header.Count, size+int64(len(v)-8)
 		s.first = header.Last() + 1
 		if err := c.Delete(); err != nil {
 			return chunks, frames, size, err

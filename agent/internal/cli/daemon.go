@@ -40,8 +40,7 @@ func (a *app) daemon(ctx context.Context) error {
 
 // explain gives diagnostics the files that they are about.
 func explain(cfg *config.Config, err error) error {
-	var diags hcl.Diagnostics
-	if errors.As(err, &diags) {
+	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
 		return refused{diags, cfg.File.Sources}
 	}
 	return err
@@ -53,14 +52,14 @@ func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(ch)
-	interrupts := 0
+	interrupts, ended := 0, ctx.Done()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-ended:
 			if interrupts == 0 {
 				return
 			}
-			ctx = context.Background() // wait for the second interrupt
+			ended = nil // wait for the second interrupt
 		case s := <-ch:
 			if s == syscall.SIGHUP {
 				go func() { _, _ = agent.Reload(ctx) }() // the agent logs how it went

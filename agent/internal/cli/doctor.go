@@ -155,7 +155,7 @@ func (f *findings) plugins(ctx context.Context, cfg *config.Config, p run.Plugin
 			f.add("source", good, "%s: plugin version %s", s.Name(), session.Description.GetVersion())
 		}
 		if session != nil {
-			session.Close()
+			_ = session.Close() // it was only a look
 		}
 	}
 }

@@ -197,12 +197,10 @@ func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
 	raw, cut := Raw(job, t.attributes)
 	q := wire.Quarantine{ID: t.quarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
-	var e *mapping.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mapping.Error](err); ok {
 		q.RecordID = trim(e.RecordID)
 	}
-	var field *record.FieldError
-	if errors.As(err, &field) {
+	if _, ok := errors.AsType[*record.FieldError](err); ok {
 		q.Reason = "validation"
 	}
 	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})

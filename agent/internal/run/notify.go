@@ -35,8 +35,8 @@ func (n Notifier) Say(state string) {
 	if err != nil {
 		return
 	}
-	defer conn.Close()
-	_, _ = conn.Write([]byte(state)) // as above
+	_, _ = conn.Write([]byte(state)) // nobody listening is no error
+	_ = conn.Close()                 // as above
 }
 
 // Watch gives signs of life until ctx ends.

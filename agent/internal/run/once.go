@@ -45,7 +45,7 @@ func once(ctx context.Context, cfg *config.Config, s *config.Source, b *buffer.B
 	if err := errors.Join(err, diags.Err()); err != nil {
 		return err
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	if session.Description.GetPush() {
 		return ErrPush
 	}

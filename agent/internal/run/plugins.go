@@ -64,7 +64,7 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir,
 	})
 	if session == nil {
-		process.Close()
+		_ = process.Close() // the error that counts is the one before
 	}
 	if err != nil {
 		return nil, diags, fmt.Errorf("plugin %s: %w", path, err)
@@ -89,7 +89,7 @@ func (p Plugins) folder(path string) (folder string, clean func(), err error) {
 		return path, func() {}, nil
 	}
 	folder, err = os.MkdirTemp("", "bursar-agent-")
-	return folder, func() { os.RemoveAll(folder) }, err
+	return folder, func() { _ = os.RemoveAll(folder) }, err
 }
 
 // Prepared is a source whose plugin was asked.
@@ -139,7 +139,7 @@ func Broken(prepared []Prepared) hcl.Diagnostics {
 func Close(prepared []Prepared) {
 	for _, p := range prepared {
 		if p.Session != nil {
-			p.Session.Close()
+			_ = p.Session.Close() // a plugin that does not end by itself is killed
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 	if diags.HasErrors() {
 		return nil, diags.Err()
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	var jobs []*bursarv1.Job
 	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
 		jobs = append(jobs, job)
