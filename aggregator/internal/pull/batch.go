@@ -27,7 +27,7 @@ type batcher struct {
 	now   func() record.Time
 	emit  func(*store.IngestCommand) error
 
-	pos     position // behind what was taken
+	pos     position // behind what was taken; its digest is that of the last command
 	digest  frame.Digest
 	rows    *columns.Builder
 	decoder wire.Decoder
@@ -46,6 +46,11 @@ func (b *batcher) begin() {
 	b.decoder.Reset() // rows and commands hold copies, or views of the chunk
 	b.extra = 0
 	b.cmd = &store.IngestCommand{Agent: b.agent, Epoch: b.pos.epoch, From: b.pos.seq + 1, Before: store.Chain(b.digest)}
+}
+
+// end is the place behind all that was taken, emitted or not.
+func (b *batcher) end() position {
+	return position{epoch: b.pos.epoch, seq: b.pos.seq, digest: b.digest}
 }
 
 // chunk takes a chunk that continues right behind what was taken, and emits

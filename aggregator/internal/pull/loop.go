@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -142,8 +143,9 @@ func (l *Loop) follow(ctx context.Context) error {
 	pipe := newPipe(ctx, cancel, l)
 	defer pipe.close()
 	b := newBatcher(l.Name, at(cursor), now, pipe.submit)
+	next := l.ahead(ctx, b.end())
 	for {
-		resp, err := l.pull(ctx, b.pos)
+		resp, err := next()
 		if err == nil && resp.GetResume() {
 			return l.resume(ctx, resp)
 		}
@@ -151,6 +153,7 @@ func (l *Loop) follow(ctx context.Context) error {
 			err = pipe.failure()
 		}
 		if err == nil {
+			next = l.ahead(ctx, behind(b.end(), resp))
 			err = take(b, resp)
 		}
 		if err != nil {
@@ -158,6 +161,36 @@ func (l *Loop) follow(ctx context.Context) error {
 		}
 		pipe.acknowledge()
 	}
+}
+
+// ahead begins a pull behind p and returns what waits for its answer, so that
+// the agent is asked for what comes next while this node works on what came. The
+// goroutine ends with the pull, which ends with ctx.
+func (l *Loop) ahead(ctx context.Context, p position) func() (*bursarv1.PullResponse, error) {
+	type answer struct {
+		resp *bursarv1.PullResponse
+		err  error
+	}
+	ch := make(chan answer, 1)
+	go func() {
+		resp, err := l.pull(ctx, p)
+		ch <- answer{resp, err}
+	}()
+	return func() (*bursarv1.PullResponse, error) {
+		a := <-ch
+		return a.resp, a.err
+	}
+}
+
+// behind is where the answer to a pull from p ends, as the agent says. Whether
+// that is so turns out when the chunks are taken.
+func behind(p position, resp *bursarv1.PullResponse) position {
+	if len(resp.GetChunks()) == 0 {
+		return p
+	}
+	end := position{epoch: p.epoch, seq: resp.GetLast()}
+	copy(end.digest[:], resp.GetDigest())
+	return end
 }
 
 // remind acknowledges what is committed already: the last acknowledgement may not
@@ -176,10 +209,14 @@ func now() record.Time { return record.FromStd(time.Now()) }
 
 // take emits all chunks of an answer as commands.
 func take(b *batcher, resp *bursarv1.PullResponse) error {
+	end := behind(b.end(), resp)
 	for _, raw := range resp.GetChunks() {
 		if err := b.chunk(raw); err != nil {
 			return fmt.Errorf("what the agent sent: %w", err)
 		}
+	}
+	if b.end() != end {
+		return fmt.Errorf("what the agent sent ends with frame %d, and it says %d: %w", b.pos.seq, end.seq, frame.ErrChain)
 	}
 	return b.flush()
 }
