@@ -57,7 +57,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
-		"GET /ui/static/":       headers(files, "public, max-age=300"),
+		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
 		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
 		"GET /ui/{anything...}": p.page("missing", missing),
 	}
