@@ -1,7 +1,9 @@
 package api
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -18,9 +20,31 @@ type bulk struct {
 	err     error
 }
 
-func newBulk() *bulk { return &bulk{builder: columns.NewBuilder()} }
+// builders keeps what batches are made with for the next bulk.
+type builders struct{ pool sync.Pool }
 
-// add takes a record in. Its strings must stay until done.
+// bulk calls fill with an empty bulk and returns its batches. The error is that
+// of fill, or names a record that fits into no entry.
+func (bs *builders) bulk(fill func(*bulk) error) (parts [][]byte, err error) {
+	builder, ok := bs.pool.Get().(*columns.Builder)
+	if !ok {
+		builder = columns.NewBuilder()
+	}
+	b := &bulk{builder: builder}
+	if err := fill(b); err != nil {
+		builder.Reset()
+		bs.pool.Put(builder)
+		return nil, err
+	}
+	parts, err = b.done()
+	bs.pool.Put(builder)
+	return parts, err
+}
+
+// errRecordSize is wrapped when a record fits into no entry.
+var errRecordSize = errors.New("larger than allowed")
+
+// add takes a record in. Its strings must stay until the bulk is done.
 func (b *bulk) add(r *record.Record) {
 	if b.builder.Len() > 0 && (b.builder.Full() || b.builder.Size()+sizeOf(r) > columns.MaxBatch) {
 		b.flush()
@@ -55,7 +79,7 @@ func (b *bulk) keep(part []byte) {
 	case err != nil:
 		b.err = err
 	case batch.Len() == 1:
-		b.err = fmt.Errorf("the record %s is larger than allowed (%d bytes, limit: %d bytes)", batch.ID(0), len(part), maxPart)
+		b.err = fmt.Errorf("the record %s is %w (%d bytes, limit: %d bytes)", batch.ID(0), errRecordSize, len(part), maxPart)
 	default:
 		half := batch.Len() / 2
 		b.keep(some(batch, 0, half))

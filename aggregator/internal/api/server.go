@@ -49,10 +49,11 @@ type Options struct {
 
 // Server answers requests. It is an http.Handler.
 type Server struct {
-	opt    Options
-	bodies bodyMemory
-	routes []route
-	extra  *http.ServeMux
+	opt      Options
+	bodies   bodyMemory
+	builders builders
+	routes   []route
+	extra    *http.ServeMux
 }
 
 const (

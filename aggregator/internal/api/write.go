@@ -67,47 +67,42 @@ func (s *Server) odd(r *http.Request, result any) {
 
 // postRecord is POST /record.
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
-	s.body(w, r, func(body []byte) {
+	s.post(w, r, oneIgnored, func(body []byte, b *bulk) error {
 		rec, err := wire.DecodeAdd(body)
-		if err != nil {
-			text(w, http.StatusBadRequest, err.Error())
-			return
+		if err == nil {
+			b.add(&rec)
 		}
-		b := newBulk()
-		b.add(&rec)
-		s.post(w, r, b, oneIgnored)
+		return err
 	})
 }
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
-	s.body(w, r, func(body []byte) {
-		b := newBulk()
-		err := wire.DecodeAdds(body, func(rec record.Record) error {
+	s.post(w, r, someIgnored, func(body []byte, b *bulk) error {
+		return wire.DecodeAdds(body, func(rec record.Record) error {
 			b.add(&rec)
 			return nil
 		})
-		if err != nil {
-			text(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		s.post(w, r, b, someIgnored)
 	})
 }
 
-// post commits a bulk and answers what became of it.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, b *bulk, ignored string) {
-	parts, err := b.done()
-	switch {
-	case err != nil:
-		text(w, http.StatusRequestEntityTooLarge, err.Error())
-	case len(parts) == 0:
-		empty(w, http.StatusOK)
-	case len(parts) == 1:
-		s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
-	default:
-		s.posted(w, r, s.stage(r, parts), ignored)
-	}
+// post commits the records of a body and answers what became of them.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, ignored string, decode func([]byte, *bulk) error) {
+	s.body(w, r, func(body []byte) {
+		parts, err := s.builders.bulk(func(b *bulk) error { return decode(body, b) })
+		switch {
+		case errors.Is(err, errRecordSize):
+			text(w, http.StatusRequestEntityTooLarge, err.Error())
+		case err != nil:
+			text(w, http.StatusBadRequest, err.Error())
+		case len(parts) == 0:
+			empty(w, http.StatusOK)
+		case len(parts) == 1:
+			s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
+		default:
+			s.posted(w, r, s.stage(r, parts), ignored)
+		}
+	})
 }
 
 // posted answers what became of a post.
