@@ -14,6 +14,9 @@ type reader struct {
 	b   []byte
 	at  int
 	bad bool
+	// own says that b is nobody else's and stays as it is, so that texts are
+	// parts of it instead of copies.
+	own bool
 }
 
 // readText returns a reader of s, which is only read.
@@ -67,8 +70,15 @@ func (r *reader) take(n uint64) []byte {
 // field returns the bytes behind a length, which are a view.
 func (r *reader) field() []byte { return r.take(r.uvarint()) }
 
-// text returns a copy of the field.
-func (r *reader) text() string { return string(r.field()) }
+// text returns the field as a copy, or as a part of b where that is the reader's
+// own.
+func (r *reader) text() string {
+	f := r.field()
+	if r.own {
+		return unsafe.String(unsafe.SliceData(f), len(f))
+	}
+	return string(f)
+}
 
 func (r *reader) uint64() uint64 {
 	b := r.take(8)

@@ -55,7 +55,7 @@ func DecodeRow(data []byte) (Row, error) {
 	if len(data) < 6 || binary.LittleEndian.Uint32(data[2:]) != checksum(data[:2], data[6:]) {
 		return Row{}, corrupt("checksum of a row")
 	}
-	r := reader{b: data[6:]}
+	r := reader{b: append([]byte(nil), data[6:]...), own: true}
 	row := r.row()
 	if !r.done() {
 		return Row{}, corrupt("row is cut off or too long")
@@ -100,13 +100,17 @@ func (r *reader) meta() record.Meta {
 		return nil
 	}
 	m := make(record.Meta, 0, min(n, 64))
+	values := make([]string, 0, min(n, 64)) // of all keys: most have one
 	for range n {
-		e := record.MetaEntry{Key: r.text()}
+		e, first := record.MetaEntry{Key: r.text()}, len(values)
 		for range min(r.uvarint(), uint64(r.left())+1) {
-			e.Values = append(e.Values, r.text())
+			values = append(values, r.text())
 			if r.bad {
 				return nil
 			}
+		}
+		if len(values) > first {
+			e.Values = values[first:len(values):len(values)]
 		}
 		m = append(m, e)
 		if r.bad {

@@ -48,6 +48,6 @@ func decodeWaiting(value []byte) (*waitingRow, error) {
 	if len(value) == 0 {
 		return nil, ErrCorrupt
 	}
-	row, err := columns.DecodeRow(append([]byte(nil), value[1:]...))
+	row, err := columns.DecodeRow(value[1:])
 	return &waitingRow{row: row, dead: value[0] == 1}, err
 }
