@@ -76,7 +76,13 @@ func (g *Aggregator) AwaitRecords(n int64, within time.Duration) {
 // grammar.
 func (g *Aggregator) Records(query url.Values, yield func(record.Record)) {
 	g.site.t.Helper()
-	resp, err := client().Get(g.URL + "/records?" + query.Encode())
+	g.records("/records", query, yield)
+}
+
+// records reads a path that answers with a record a line.
+func (g *Aggregator) records(path string, query url.Values, yield func(record.Record)) {
+	g.site.t.Helper()
+	resp, err := client().Get(g.URL + path + "?" + query.Encode())
 	if err != nil {
 		g.site.t.Fatal(err)
 	}

@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// slurmSource is a source with a mapping as a site would write it; config goes
+// into its config block.
+func slurmSource(c *rig.Cluster, label, config string) string {
+	return fmt.Sprintf(`
+source "slurm" %q {
+  interval = "1s"
+  config {
+    sacct = %q
+    %s
+  }
+  record {
+    id   = "${source.label}-${job.id}"
+    meta = {
+      site_id   = "e2e"
+      user_id   = job.user
+      group_id  = job.group
+      account   = job.Account
+      partition = job.Partition
+      name      = job.JobName
+      comment   = job.Comment != "" ? job.Comment : null
+      voms      = try(jsondecode(regex("{.*}", job.Comment)).voms, null)
+      project   = try(jsondecode(regex("{.*}", job.Comment)).project, null)
+      admin     = try(jsondecode(job.AdminComment).stdout, null)
+    }
+    component "Cores" { amount = job.AllocCPUS }
+    component "Memory" { amount = job.alloc_memory_bytes / 1048576 }
+    component "GPUs" {
+      amount = job.gpus
+      when   = job.gpus > 0
+    }
+  }
+}
+`, label, c.SacctPath(), config)
+}
+
+// slurmRecord is what a test compares of a record with a run. The times are in
+// seconds; what is not there is 0.
+type slurmRecord struct {
+	Start, Stop, Submit            int64
+	State                          string
+	Ended                          bool
+	Code, Signal                   int32
+	Cores, Memory, GPUs            int64
+	User, Group, Account           string
+	Partition, Name, Comment       string
+	Voms, Project, AdminOfComments string
+}
+
+// seconds is t, which has to be whole seconds; the zero of the scheduler for none.
+func seconds(t testing.TB, id string, at record.Time) int64 {
+	if at == record.None {
+		return 0
+	}
+	if at%record.Second != 0 {
+		t.Errorf("%s: %s is no whole second", id, at)
+	}
+	return int64(at / record.Second)
+}
+
+func amount(r *record.Record, component string) int64 {
+	if c := r.Component(component); c != nil {
+		return c.Amount
+	}
+	return 0
+}
+
+func observed(t testing.TB, r record.Record) slurmRecord {
+	meta := func(key string) string { return strings.Join(r.Meta.Get(key), "§") }
+	if site := meta("site_id"); site != "e2e" {
+		t.Errorf("%s: site_id is %q", r.ID, site)
+	}
+	return slurmRecord{
+		Start: seconds(t, r.ID, r.Start), Stop: seconds(t, r.ID, r.Stop), Submit: seconds(t, r.ID, r.Submit),
+		State: r.State, Ended: r.Exit.Known, Code: r.Exit.Code, Signal: r.Exit.Signal,
+		Cores: amount(&r, "Cores"), Memory: amount(&r, "Memory"), GPUs: amount(&r, "GPUs"),
+		User: meta("user_id"), Group: meta("group_id"), Account: meta("account"),
+		Partition: meta("partition"), Name: meta("name"), Comment: meta("comment"),
+		Voms: meta("voms"), Project: meta("project"), AdminOfComments: meta("admin"),
+	}
+}
+
+// expected says which records the runs of the accounting database must have
+// become, by id. Runs that had no nodes become none; the first run of a job has
+// the job's id, later ones have their time of submission behind it.
+func expected(label string, runs []rig.Run) map[string]slurmRecord {
+	all, known := map[string]slurmRecord{}, map[uint32]bool{}
+	for _, r := range runs {
+		id := label + "-" + r.JobID
+		if known[r.RawID] {
+			id += fmt.Sprintf("-%d", r.Submit)
+		}
+		known[r.RawID] = true
+		if r.Ran() {
+			all[id] = expectedOf(r)
+		}
+	}
+	return all
+}
+
+func expectedOf(r rig.Run) slurmRecord {
+	want := slurmRecord{
+		Start: r.Start, Stop: r.End, Submit: r.Submit, State: r.State,
+		Ended: r.Finished(), Code: int32(r.ExitCode), Signal: int32(r.Signal),
+		Cores: r.Cores, Memory: r.MemoryMB, GPUs: r.GPUs,
+		User: r.User, Group: r.User, Account: r.Account, Partition: r.Partition, Name: r.Name, Comment: r.Comment,
+	}
+	switch {
+	case r.Comment == rig.MenuComment:
+		want.Voms, want.Project = "/atlas/Role=pilot", "P7"
+	case strings.HasPrefix(r.Comment, `{"project":`):
+		want.Project = strings.Trim(strings.TrimPrefix(r.Comment, `{"project":`), `"}`)
+	}
+	if r.AdminComment == rig.MenuAdminComment {
+		want.AdminOfComments = "/x"
+	}
+	return want
+}
+
+// labelled are the records of one source.
+func labelled(t testing.TB, g *site.Aggregator, label string) map[string]slurmRecord {
+	out := map[string]slurmRecord{}
+	for id, r := range g.Whole() {
+		if strings.HasPrefix(id, label+"-") {
+			out[id] = observed(t, r)
+		}
+	}
+	return out
+}
+
+// awaitExpected waits until a source's records are those of the accounting
+// database, which goes on changing meanwhile.
+func awaitExpected(t testing.TB, s *site.Site, g *site.Aggregator, c *rig.Cluster, label string) {
+	t.Helper()
+	s.Eventually(time.Minute, "the records of "+label+" are those of the accounting database", func() (bool, string) {
+		diff := cmp.Diff(expected(label, c.Runs()), labelled(t, g, label))
+		return diff == "", "(-accounting +records)\n" + diff
+	})
+}
+
+func TestEveryJobKindBecomesItsRecord(t *testing.T) {
+	for _, v := range rig.Variants() {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			c := rig.Slurm(t, v)
+			s := site.New(t)
+			// The second source wants jobs only that end well.
+			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "") + slurmSource(c, "good", `states = ["COMPLETED"]`)})
+			agg := s.Aggregator(agent)
+			agent.Start()
+			agg.Start()
+			facts := c.MenuWithTimeout()
+			awaitExpected(t, s, agg, c, "rig")
+			checkMenu(t, facts, agg.Whole())
+			checkWithdrawn(t, s, agg, c, facts)
+			checkSound(t, agg, agent)
+		})
+	}
+}
+
+// checkMenu says for each case of the menu what must hold, beside the comparison
+// with the accounting database.
+func checkMenu(t *testing.T, facts []rig.Fact, all map[string]record.Record) {
+	t.Helper()
+	again := map[string]bool{}
+	for _, f := range facts {
+		id := "rig-" + f.JobID
+		if again[id] {
+			id += fmt.Sprintf("-%d", f.Submit)
+		}
+		again["rig-"+f.JobID] = true
+		r, there := all[id]
+		switch {
+		case there != f.Ran():
+			t.Errorf("%s: the record %s is there: %t", f.Case, id, there)
+		case there && r.Open() != (f.State == "RUNNING"):
+			t.Errorf("%s: the record %s of a job that is %s is open: %t", f.Case, id, f.State, r.Open())
+		}
+	}
+	cases := map[string]bool{}
+	for _, f := range facts {
+		cases[f.Case] = true
+	}
+	if len(cases) < 20 {
+		t.Errorf("the menu had only %v", slices.Sorted(maps.Keys(cases)))
+	}
+}
+
+// checkWithdrawn ends the job that is still running: for one source its record is
+// closed, for the other, which does not want cancelled jobs, it is taken back.
+func checkWithdrawn(t *testing.T, s *site.Site, g *site.Aggregator, c *rig.Cluster, facts []rig.Fact) {
+	t.Helper()
+	at := slices.IndexFunc(facts, func(f rig.Fact) bool { return f.Case == "running" })
+	id := facts[at].JobID
+	if open, there := g.Whole()["good-"+id]; !there || !open.Open() {
+		t.Errorf("the running job %s has no open record: %+v", id, open)
+	}
+	c.Scancel(rig.Alice, id)
+	c.WaitState(id, "CANCELLED")
+	awaitExpected(t, s, g, c, "rig")
+	s.Eventually(time.Minute, "the records of good are those of the jobs that ended well", func() (bool, string) {
+		want := expected("good", c.Runs())
+		maps.DeleteFunc(want, func(_ string, r slurmRecord) bool { return r.State != "COMPLETED" })
+		diff := cmp.Diff(want, labelled(t, g, "good"))
+		return diff == "", "(-accounting +records)\n" + diff
+	})
+}
+
+// checkSound checks that nothing was refused on the way and that the counts add up.
+func checkSound(t *testing.T, g *site.Aggregator, a *site.Agent) {
+	t.Helper()
+	status, err := g.Status()
+	if err != nil || status.Quarantined != 0 || status.Conflicts != 0 {
+		t.Errorf("%+v, %v: want nothing in quarantine and no conflict", status, err)
+	}
+	agent, err := a.Status()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, source := range agent.Sources {
+		if source.Error != "" || source.Counts.Refused+source.Counts.Quarantined != 0 {
+			t.Errorf("source %+v", source)
+		}
+	}
+	checkConserved(t, g)
+}
