@@ -200,6 +200,10 @@ func idsOf(t testing.TB, lines string) []string {
 	scan := bufio.NewScanner(strings.NewReader(lines))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
+		if id, _, ok := strings.Cut(strings.TrimPrefix(scan.Text(), `{"record_id":"`), `"`); ok && !strings.Contains(id, `\`) {
+			ids = append(ids, id)
+			continue
+		}
 		var r struct {
 			ID string `json:"record_id"`
 		}
