@@ -80,7 +80,7 @@ func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagno
 		target.Field(s.body).Set(reflect.ValueOf(b))
 	}
 	diags.Extend(d.leftovers(s, rest, at, target))
-	if v, ok := target.Addr().Interface().(Validator); ok && !diags.HasErrors() {
+	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
 		diags.Extend(v.ValidateHCL())
 	}
 	return diags

@@ -77,7 +77,7 @@ func replaceIn(diags Diagnostics, secret string) Diagnostics {
 // their arguments.
 func outsideCalls(node hclsyntax.Node) []*hclsyntax.FunctionCallExpr {
 	var calls []*hclsyntax.FunctionCallExpr
-	hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
 		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok && (c.Name == "env" || c.Name == "file") {
 			calls = append(calls, c)
 		}

@@ -3,6 +3,7 @@ package hcl
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,9 +59,7 @@ func offline(args []string, usage string) (string, error) {
 func ExpressionFunctions() map[string]function.Function {
 	all := map[string]function.Function{}
 	for _, group := range []map[string]function.Function{collections(), texts(), numbers(), conversions(), moments()} {
-		for name, f := range group {
-			all[name] = f
-		}
+		maps.Copy(all, group)
 	}
 	for _, name := range []string{"env", "file"} {
 		all[name] = textFunction(keep, func([]string) (string, error) {

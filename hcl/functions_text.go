@@ -46,7 +46,7 @@ func (p *patterns) get(pattern string) (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("invalid pattern: %v", err)
+		return nil, fmt.Errorf("invalid pattern: %w", err)
 	}
 	if p.count.Add(1) <= maxPatterns {
 		p.compiled.Store(pattern, re)

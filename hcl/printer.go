@@ -23,7 +23,7 @@ func (p printer) text(d *Diagnostic) string {
 		fmt.Fprintf(&b, "  at %s\n", place(*d.Subject))
 		b.WriteString(p.snippet(*d.Subject))
 	}
-	for _, l := range strings.Split(strings.TrimSpace(d.Detail), "\n") {
+	for l := range strings.SplitSeq(strings.TrimSpace(d.Detail), "\n") {
 		if l != "" {
 			fmt.Fprintf(&b, "  %s\n", l)
 		}

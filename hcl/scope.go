@@ -128,7 +128,7 @@ func (s *Scope) readConstant(call *hclsyntax.FunctionCallExpr) Diagnostics {
 		}
 		text, err := stringOf(v)
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // the call itself reports it when it is evaluated
 		}
 		args = append(args, text)
 	}

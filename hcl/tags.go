@@ -120,8 +120,8 @@ func blockFieldOf(f reflect.StructField, i int, options string) blockField {
 // specLabels reads only the labels, so that a struct may contain itself.
 func specLabels(t reflect.Type) []string {
 	var out []string
-	for i := range t.NumField() {
-		if name, ok := strings.CutSuffix(t.Field(i).Tag.Get("hcl"), ",label"); ok {
+	for f := range t.Fields() {
+		if name, ok := strings.CutSuffix(f.Tag.Get("hcl"), ",label"); ok {
 			out = append(out, name)
 		}
 	}

@@ -264,11 +264,11 @@ func (n Node) String() string {
 	if !n.Block {
 		return n.Name + " = " + n.Value.String()
 	}
-	out := n.Name
+	words := []string{n.Name}
 	for _, l := range n.Labels {
-		out += fmt.Sprintf(" %q", l)
+		words = append(words, strconv.Quote(l))
 	}
-	return out + " " + showNodes(n.Children)
+	return strings.Join(append(words, showNodes(n.Children)), " ")
 }
 
 // String shows the value on one line, what is sensitive as "***".

@@ -161,8 +161,7 @@ func (c *Client) setHeader(req *http.Request, r request) {
 
 // strip takes away what url.Error says again: the method and the address.
 func strip(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

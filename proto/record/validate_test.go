@@ -103,8 +103,7 @@ func TestValidationNamesTheField(t *testing.T) {
 			if err.Error() != c.want {
 				t.Errorf("got  %s\nwant %s", err, c.want)
 			}
-			var field *FieldError
-			if !errors.As(err, &field) {
+			if _, ok := errors.AsType[*FieldError](err); !ok {
 				t.Errorf("a %T", err)
 			}
 		})

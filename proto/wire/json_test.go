@@ -282,8 +282,7 @@ func TestRefusedBodiesNameThePlace(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := DecodeAdd([]byte(c.body))
-			var where *JSONError
-			if !errors.As(err, &where) {
+			if _, ok := errors.AsType[*JSONError](err); !ok {
 				t.Fatalf("got %v", err)
 			}
 			if diff := cmp.Diff("Json deserialize error: "+c.want, err.Error()); diff != "" {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -162,10 +163,8 @@ func appendNumber(b []byte, v float64) []byte {
 	}
 	from := len(b)
 	b = strconv.AppendFloat(b, v, 'f', -1, 64)
-	for _, c := range b[from:] {
-		if c == '.' {
-			return b
-		}
+	if slices.Contains(b[from:], '.') {
+		return b
 	}
 	return append(b, ".0"...)
 }

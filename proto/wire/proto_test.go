@@ -134,7 +134,7 @@ func TestMalformedProtobufIsAnError(t *testing.T) {
 		"nothing":                     nil,
 		"a body of a later kind":      protowire.AppendBytes(protowire.AppendTag(nil, 20, protowire.BytesType), []byte("x")),
 		"two bodies":                  append(bytes.Clone(stop), stop...),
-		"a body that is a number":     {10<<3 | 0, 1},
+		"a body that is a number":     {10 << 3, 1},
 		"a cut body":                  stop[:len(stop)-1],
 		"a length beyond the end":     {11<<3 | 2, 200},
 		"a length without end":        {11<<3 | 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},

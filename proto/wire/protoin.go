@@ -121,7 +121,7 @@ func (r *reader) longBytes() []byte {
 func (r *reader) text() string { return view(r.bytes()) }
 
 // view returns b as a string without a copy.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) } //nolint:gosec // no one writes to b while its views live
 
 func (r *reader) float() float64 {
 	if len(r.b)-r.i < 8 {
