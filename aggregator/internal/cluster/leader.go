@@ -49,7 +49,7 @@ func (l *leaderNews) start(n *Node) {
 		return ok
 	})
 	n.raft.RegisterObserver(observer)
-	n.start(func() {
+	n.tasks.Go(func() {
 		defer n.raft.DeregisterObserver(observer)
 		for {
 			select {

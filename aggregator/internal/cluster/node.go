@@ -139,9 +139,9 @@ func (n *Node) startRaft() error {
 	}
 	n.raft, n.trans = r, trans
 	n.armed.Store(true)
-	n.start(func() { n.throne.follow(notify, n.stopping) })
-	n.start(n.keepLogShort)
-	n.start(n.leadAlone)
+	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })
+	n.tasks.Go(n.keepLogShort)
+	n.tasks.Go(n.leadAlone)
 	n.news.start(n)
 	if err := n.measure.register(n.conf.Metrics); err != nil {
 		return errors.Join(err, n.Shutdown(context.Background()))
@@ -198,14 +198,6 @@ func (n *Node) ownAddr() string {
 		}
 	}
 	return n.id
-}
-
-func (n *Node) start(task func()) {
-	n.tasks.Add(1)
-	go func() {
-		defer n.tasks.Done()
-		task()
-	}()
 }
 
 // ID returns this node's id.

@@ -520,7 +520,7 @@ func knock(addr string, conf *tls.Config) error {
 	if _, err := c.Write([]byte{0xff}); err != nil {
 		return err
 	}
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

@@ -90,7 +90,7 @@ func (n *Node) stopRaft(ctx context.Context) error {
 
 func (n *Node) lastFlush() error {
 	if _, err := n.machine.position(); err != nil {
-		return nil // the State is not to be touched any more
+		return nil //nolint:nilerr // the State is not to be touched any more
 	}
 	if err := n.conf.State.Flush(); err != nil {
 		return fmt.Errorf("cluster: flush the state: %w", err)

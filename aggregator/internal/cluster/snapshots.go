@@ -324,8 +324,7 @@ func (s *sink) Close() error {
 		return nil
 	}
 	if err := s.finish(); err != nil {
-		s.Cancel()
-		return fmt.Errorf("cluster: snapshot %s: %w", s.meta.ID, err)
+		return fmt.Errorf("cluster: snapshot %s: %w", s.meta.ID, errors.Join(err, s.Cancel()))
 	}
 	s.ended = true
 	if err := s.store.reap(); err != nil || s.meta.Held {

@@ -97,7 +97,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was to end
 		}
 		backoff = min(max(2*backoff, least), maxBackoff)
 		if l.Status().Connected {

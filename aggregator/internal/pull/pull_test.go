@@ -84,7 +84,8 @@ func (a *agent) Pull(ctx context.Context, req *bursarv1.PullRequest, _ ...grpc.C
 			}
 			part, err := c.Slice(req.GetAfter())
 			a.mu.Unlock()
-			return &bursarv1.PullResponse{Epoch: a.id(), Chunks: [][]byte{part}, Last: c.Last(), Digest: c.After[:], Behind: a.last - c.Last()}, err
+			last := c.Last() + a.lie
+			return &bursarv1.PullResponse{Epoch: a.id(), Chunks: [][]byte{part}, Last: last, Digest: c.After[:], Behind: a.last - c.Last()}, err
 		}
 		grown := a.grown
 		a.mu.Unlock()
@@ -281,6 +282,31 @@ func TestANewBufferOfAnAgentIsToldWhatTheClusterHas(t *testing.T) {
 	}
 	if n := l.count(t); n != 3 {
 		t.Errorf("%d records, want 3", n)
+	}
+}
+
+func TestAnAgentThatMisstatesWhereItsAnswerEndsIsNotBelieved(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	for i := range 5 {
+		a.add(t, rec(i))
+	}
+	a.lie = 1
+	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Run(ctx) }()
+	for loop.Status().Err == nil {
+		time.Sleep(time.Millisecond)
+	}
+	a.mu.Lock()
+	a.lie = 0
+	a.mu.Unlock()
+	for l.count(t) != 5 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }
 
