@@ -17,6 +17,7 @@ import (
 // Variant says which Slurm is started.
 type Variant int
 
+// The variants.
 const (
 	Host   Variant = iota // Slurm 22.05, Debian 12's, from the machine itself
 	Chroot                // Slurm 24.11, Debian 13's, from the chroot that setup.sh made

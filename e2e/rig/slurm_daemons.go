@@ -69,10 +69,10 @@ func (c *Cluster) StopDaemon(name string) {
 		c.t.Fatalf("rig: stop %s: %v", name, err)
 	}
 	c.settle("end of "+name, func() error {
-		if _, err := c.run("pgrep", "-x", "-f", pattern); err != nil {
-			return nil
+		if _, err := c.run("pgrep", "-x", "-f", pattern); err == nil {
+			return fmt.Errorf("%s still runs", name)
 		}
-		return fmt.Errorf("%s still runs", name)
+		return nil
 	})
 }
 
