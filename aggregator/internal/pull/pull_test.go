@@ -35,6 +35,7 @@ type agent struct {
 	acked   uint64
 	resumed []*bursarv1.ResumeRequest
 	chance  *rand.Rand // nil: never fails
+	lie     uint64     // how far behind its end an answer says that it ends
 }
 
 func newAgent(epoch byte) *agent { return &agent{epoch: epoch, grown: make(chan struct{})} }
