@@ -19,7 +19,7 @@ func ParseBatch(data []byte) (*Batch, error) {
 	if err := f.parse(data, kindBatch); err != nil {
 		return nil, err
 	}
-	b.v = view{frame: f, n: f.header.Rows, tables: func() *tables { return &b.tabs }}
+	b.v = view{frame: f, n: f.header.Rows, tables: func() *tables { return &b.tabs }, shared: &shared{}}
 	if err := b.loadTables(); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (b *Batch) Len() int { return b.v.n }
 func (b *Batch) AppendID(dst []byte, i int) []byte { return b.v.appendID(dst, i) }
 
 // ID returns the record id of a row.
-func (b *Batch) ID(i int) string { return string(b.v.appendID(nil, i)) }
+func (b *Batch) ID(i int) string { return b.v.id(i) }
 
 // Start returns the start of a row.
 func (b *Batch) Start(i int) record.Time {
@@ -173,8 +173,8 @@ func (b *Batch) Origin(i int) (record.Origin, record.Rank) {
 }
 
 // Row returns a row. Rows share the slices of their metas and scores.
-func (b *Batch) Row(i int) Row {
-	r, _ := b.v.row(i) // checked when parsed
+func (b *Batch) Row(i int) (r Row) {
+	_ = b.v.row(&r, i) // checked when parsed
 	return r
 }
 

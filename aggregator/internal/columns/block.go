@@ -26,19 +26,7 @@ func DecodeHeader(data []byte) (Header, error) { return readHeader(data, kindBlo
 // DecodeBlock reads a block that was encoded against d. The block keeps views
 // of data, which must stay unchanged as long as it is used. The error wraps
 // [ErrCorrupt] or [ErrFormat].
-func DecodeBlock(data []byte, d *Dict) (*Block, error) {
-	f := &frame{}
-	if err := f.parse(data, kindBlock); err != nil {
-		return nil, err
-	}
-	for t := range numTables {
-		if f.parts[blobTable+t] != nil {
-			return nil, corrupt("a block has no tables")
-		}
-	}
-	t := d.current.Load()
-	return &Block{v: view{frame: f, n: f.header.Rows, tables: func() *tables { return t }}}, nil
-}
+func DecodeBlock(data []byte, d *Dict) (*Block, error) { return NewReader(d).Block(data) }
 
 // Header returns the block's zone map.
 func (b *Block) Header() Header { return b.v.frame.header }
@@ -220,17 +208,23 @@ func (b *Block) ID(i int) (string, error) {
 }
 
 // Row returns a row. Rows share the slices of their metas and scores.
-func (b *Block) Row(i int) (Row, error) {
+func (b *Block) Row(i int) (r Row, err error) {
+	err = b.ReadRow(&r, i)
+	return r, err
+}
+
+// ReadRow sets r to a row, as [Block.Row] returns it.
+func (b *Block) ReadRow(r *Row, i int) error {
 	if !b.all {
 		if err := b.v.loadAll(); err != nil {
-			return Row{}, err
+			return err
 		}
 		if err := b.v.extras(); err != nil {
-			return Row{}, err
+			return err
 		}
 		b.all = true
 	}
-	return b.v.row(i)
+	return b.v.row(r, i)
 }
 
 // Rows yields all rows in the order of Seq, and ends with the first error.

@@ -284,7 +284,7 @@ func summary(n int, cols *[numCols][]uint64) Header {
 func (b *Builder) batch() *Batch {
 	b.pad()
 	out := &Batch{tabs: b.tabs}
-	out.v = view{frame: &frame{header: b.header()}, n: b.n, tables: func() *tables { return &out.tabs }}
+	out.v = view{frame: &frame{header: b.header()}, n: b.n, tables: func() *tables { return &out.tabs }, shared: &shared{}}
 	for c, v := range b.cols {
 		out.v.loaded[c] = true
 		if len(v) > 0 {

@@ -18,14 +18,12 @@ type view struct {
 
 	textAt, hexAt, extraAt []uint32 // where each row begins, and the end
 
-	ids   []byte             // memory of the ids that rows are given
-	parts []record.Component // and of their components
+	ids   [][]string         // by idChunk rows: those that were asked for
+	idBuf []byte             // memory to put ids together in
+	parts []record.Component // memory of the components that rows are given
+	slabs int                // components of the last slab
 
-	metas     map[uint32]record.Meta
-	templates map[uint32]template
-	shapes    map[uint32]idShape
-	ends      map[uint32]endKey
-	origins   map[uint32]originKey
+	shared *shared
 }
 
 // at returns a number of a loaded column.
@@ -183,18 +181,17 @@ func (v *view) shape(id uint32) (idShape, bool) {
 	if id == 0 {
 		return idShape{}, true
 	}
-	if s, ok := v.shapes[id]; ok {
-		return s, true
+	if s := v.shared.shapes.get(id); s != nil {
+		return *s, true
 	}
 	data, ok := v.tables().get(TableID, uint64(id))
 	if !ok {
 		return idShape{}, false
 	}
 	s, ok := shapeOf(data)
-	if v.shapes == nil {
-		v.shapes = map[uint32]idShape{}
+	if ok {
+		v.shared.shapes.set(id, s)
 	}
-	v.shapes[id] = s
 	return s, ok
 }
 

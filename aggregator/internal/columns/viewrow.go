@@ -1,46 +1,71 @@
 package columns
 
 import (
-	"unsafe"
-
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// row puts a row together after all columns were loaded.
-func (v *view) row(i int) (Row, error) {
-	r := Row{}
-	v.rowTimes(&r, i)
+// row sets r to a row after all columns were loaded.
+func (v *view) row(r *Row, i int) error {
+	*r = Row{}
+	v.rowOwn(r, i)
+	r.Record.ID = v.id(i)
+	return v.rowEntries(r, i)
+}
+
+// rowOwn reads what is the row's own but for the id and the amounts.
+func (v *view) rowOwn(r *Row, i int) {
+	v.rowTimes(r, i)
 	r.Seq, r.Supersedes = v.at(colSeq, i), v.at(colSupersedes, i)
 	r.Received = record.Time(v.at(colReceived, i))
 	r.Changed = r.Received + record.Time(v.at(colChanged, i))
-	r.Record.ID = v.id(i)
-	return r, v.rowEntries(&r, i)
 }
 
-// Rows take their ids and components out of slabs of this many bytes and
-// components, which saves most of the allocations of a sweep.
-const (
-	idSlab   = 1024
-	partSlab = 32
-)
+// idChunk is how many ids are put together at a time: whoever keeps one keeps
+// the memory of all of them.
+const idChunk = 32
 
+// id returns the id of a row after loadIDs.
 func (v *view) id(i int) string {
-	if cap(v.ids)-len(v.ids) < 64 {
-		v.ids = make([]byte, 0, idSlab)
+	if v.ids == nil {
+		v.ids = make([][]string, (v.n+idChunk-1)/idChunk)
 	}
-	at := len(v.ids)
-	v.ids = v.appendID(v.ids, i)
-	id := v.ids[at:]
-	return unsafe.String(unsafe.SliceData(id), len(id))
+	k := i / idChunk
+	if v.ids[k] == nil {
+		v.ids[k] = v.idsOf(k*idChunk, min(v.n, (k+1)*idChunk))
+	}
+	return v.ids[k][i%idChunk]
 }
+
+func (v *view) idsOf(from, to int) []string {
+	var ends [idChunk]int
+	b := v.idBuf[:0]
+	for i := from; i < to; i++ {
+		b = v.appendID(b, i)
+		ends[i-from] = len(b)
+	}
+	v.idBuf = b
+	text, ids, at := string(b), make([]string, to-from), 0
+	for k := range ids {
+		ids[k], at = text[at:ends[k]], ends[k]
+	}
+	return ids
+}
+
+// Rows take their components out of slabs of this many, which saves most of the
+// allocations of a sweep. The first is small, for those who want one row.
+const (
+	firstSlab = 8
+	maxSlab   = 64
+)
 
 // slab returns n components to be filled in.
 func (v *view) slab(n int) []record.Component {
-	if n > partSlab/2 {
+	if n > maxSlab/2 {
 		return make([]record.Component, n)
 	}
 	if len(v.parts) < n {
-		v.parts = make([]record.Component, partSlab)
+		v.slabs = min(maxSlab, max(firstSlab, 2*v.slabs, n))
+		v.parts = make([]record.Component, v.slabs)
 	}
 	out := v.parts[:n:n]
 	v.parts = v.parts[n:]
@@ -113,53 +138,46 @@ func (v *view) template(id uint32, extra *reader) (template, bool) {
 	if id == 0 {
 		return parseTemplate(extra.text())
 	}
-	if t, ok := v.templates[id]; ok {
-		return t, true
+	if t := v.shared.templates.get(id); t != nil {
+		return *t, true
 	}
 	data, ok := v.tables().get(TableTemplate, uint64(id))
 	if !ok {
 		return nil, false
 	}
 	t, ok := parseTemplate(data)
-	if v.templates == nil {
-		v.templates = map[uint32]template{}
+	if ok {
+		v.shared.templates.set(id, t)
 	}
-	v.templates[id] = t
 	return t, ok
 }
 
 func (v *view) originOf(id uint32, extra *reader) (originKey, bool) {
-	if k, ok := v.origins[id]; ok {
-		return k, true
+	if k := v.shared.origins.get(id); k != nil {
+		return *k, true
 	}
 	data, ok := v.tables().get(TableOrigin, uint64(id))
 	if id == 0 {
 		data, ok = extra.text(), !extra.bad
 	}
 	o, rank, parsed := parseOrigin(data)
-	if id != 0 && ok {
-		if v.origins == nil {
-			v.origins = map[uint32]originKey{}
-		}
-		v.origins[id] = originKey{o, rank}
+	if id != 0 && ok && parsed {
+		v.shared.origins.set(id, originKey{o, rank})
 	}
 	return originKey{o, rank}, ok && parsed
 }
 
 func (v *view) endOf(id uint32, extra *reader) (endKey, bool) {
-	if k, ok := v.ends[id]; ok {
-		return k, true
+	if k := v.shared.ends.get(id); k != nil {
+		return *k, true
 	}
 	data, ok := v.tables().get(TableEnd, uint64(id))
 	if id == 0 {
 		data, ok = extra.text(), !extra.bad
 	}
 	state, exit, parsed := parseEnd(data)
-	if id != 0 && ok {
-		if v.ends == nil {
-			v.ends = map[uint32]endKey{}
-		}
-		v.ends[id] = endKey{state, exit}
+	if id != 0 && ok && parsed {
+		v.shared.ends.set(id, endKey{state, exit})
 	}
 	return endKey{state, exit}, ok && parsed
 }
@@ -167,8 +185,8 @@ func (v *view) endOf(id uint32, extra *reader) (endKey, bool) {
 // meta returns the meta of a set, in which markers take their values from the
 // row.
 func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
-	if m, ok := v.metas[id]; ok {
-		return m, true
+	if m := v.shared.metas.get(id); m != nil {
+		return *m, true
 	}
 	data, ok := v.tables().get(TableSet, uint64(id))
 	if id == 0 {
@@ -177,12 +195,9 @@ func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
 	if !ok {
 		return nil, false
 	}
-	m, shared, ok := parseMeta(v.tables(), data, extra)
-	if shared && ok && id != 0 {
-		if v.metas == nil {
-			v.metas = map[uint32]record.Meta{}
-		}
-		v.metas[id] = m
+	m, common, ok := parseMeta(v.tables(), data, extra)
+	if common && ok && id != 0 {
+		v.shared.metas.set(id, m)
 	}
 	return m, ok
 }

@@ -89,23 +89,49 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 	if err != nil {
 		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
 	}
-	p := &part{batch: batch, rows: make([]columns.Row, batch.Len()), taken: make([]int32, 0, batch.Len())}
+	p := &part{batch: batch, facts: newFacts(batch, c.Agent, &t.hasher), taken: make([]int32, 0, batch.Len())}
 	t.parts = append(t.parts, p)
+	t.fresh.expect(batch.Len())
 	check := newRowChecker(c.Agent)
-	for i := range p.rows {
-		p.rows[i] = batch.Row(i)
-		if err := t.ingestRow(p, i, check); err != nil {
+	var own columns.Row
+	for i := range batch.Len() {
+		batch.ReadOwn(&own, i)
+		if p.facts.plain(&own, i) {
+			err = t.ingestPlain(p, i, own.Record.ID)
+		} else {
+			err = t.ingestRow(p, i, check)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ingestRow adds row i of the part, or merges it when its id is known.
+// ingestPlain adds row i of the part, which is valid, or merges it when its id is
+// known. Most rows are new and are never put together.
+func (t *tx) ingestPlain(p *part, i int, id string) error {
+	h := hashText(id)
+	sl, err := t.meet(h, id)
+	if err != nil {
+		return err
+	}
+	counts := p.facts.counts(t, i)
+	if sl == nil {
+		t.takeFresh(p, i, h)
+		counts.outcome(record.Added)
+		return nil
+	}
+	row := p.batch.Row(i)
+	counts.outcome(sl.put(&row))
+	return nil
+}
+
+// ingestRow is the same for a row that must be looked at as a whole.
 func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
-	row := &p.rows[i]
-	if problem := check.row(row); problem != nil {
-		return t.refuse(sourceOf(check.agent, check.origin(row)), &row.Record, problem)
+	row := p.batch.Row(i)
+	if problem := check.row(&row); problem != nil {
+		return t.refuse(sourceOf(check.agent, check.origin(&row)), &row.Record, problem)
 	}
 	h := hashText(row.Record.ID)
 	sl, err := t.meet(h, row.Record.ID)
@@ -117,14 +143,17 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 		t.count(check.source).outcome(record.Added)
 		return nil
 	}
+	t.count(check.source).outcome(sl.put(&row))
+	return nil
+}
+
+// put merges a row that its origin says.
+func (sl *slot) put(row *columns.Row) record.Outcome {
 	if sl.repeats(row) {
-		t.count(check.source).outcome(record.Unchanged)
-		return nil
+		return record.Unchanged
 	}
 	body := row.Record
-	w := record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body}
-	t.count(check.source).outcome(sl.entry.Merge(w))
-	return nil
+	return sl.entry.Merge(record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
 }
 
 // takeFresh adds row i of the last part, whose id nobody has heard of.
@@ -158,18 +187,13 @@ func (t *tx) ingestWrite(agent string, w *record.Write) error {
 	return t.merge(source, *w)
 }
 
-// rowChecker checks the rows of one batch. Metas and components that many rows
-// share are checked once.
+// rowChecker checks rows as a whole.
 type rowChecker struct {
 	agent  string
-	last   record.Origin
 	source record.Origin // of the last row
-	known  map[*record.MetaEntry]bool
 }
 
-func newRowChecker(agent string) *rowChecker {
-	return &rowChecker{agent: agent, source: sourceOf(agent, record.Pushed), known: map[*record.MetaEntry]bool{}}
-}
+func newRowChecker(agent string) *rowChecker { return &rowChecker{agent: agent} }
 
 // origin returns the row's origin when the agent may speak for it, else the
 // agent's pushes.
@@ -181,32 +205,14 @@ func (c *rowChecker) origin(row *columns.Row) record.Origin {
 }
 
 func (c *rowChecker) row(row *columns.Row) error {
-	if row.Origin != c.last {
-		c.last, c.source = row.Origin, sourceOf(c.agent, row.Origin)
-	}
+	c.source = sourceOf(c.agent, row.Origin)
 	if err := checkWho(c.agent, row.Origin, row.Rank, row.Version); err != nil {
 		return err
 	}
 	if row.Tombstone || row.Stop != record.None {
 		return fieldError(row.Record.ID, "record", "is no plain record")
 	}
-	return c.valid(&row.Record)
-}
-
-// valid is Validate, but of a meta that the batch shares only once.
-func (c *rowChecker) valid(r *record.Record) error {
-	if len(r.Meta) == 0 || !c.known[&r.Meta[0]] {
-		if err := r.Validate(); err != nil {
-			return err
-		}
-		if len(r.Meta) > 0 {
-			c.known[&r.Meta[0]] = true
-		}
-		return nil
-	}
-	bare := *r
-	bare.Meta = nil
-	return bare.Validate()
+	return row.Record.Validate()
 }
 
 func mayWrite(agent string, o record.Origin) bool { return o.IsPushed() || o.Agent == agent }

@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -99,16 +98,27 @@ func (t *tx) placeFresh(bulk bool) error {
 }
 
 func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
-	row := &p.rows[i]
+	row := &t.own
+	if p.batch == nil {
+		row = &p.rows[i]
+	} else {
+		p.batch.ReadOwn(row, i)
+	}
 	t.number(row)
 	row.Received, row.Changed = t.now, t.now
-	t.m.Hash.add(known.row(row))
+	if p.batch == nil {
+		t.m.Hash.add(known.row(row))
+	} else {
+		t.m.Hash.add(p.facts.hash(row, i))
+	}
 	t.m.Shown++
 	t.plain = append(t.plain, plainIndex{row.Record.ID, row.Seq})
 	if bulk {
 		return nil
 	}
-	return t.wait(row)
+	whole := p.row(i)
+	whole.Seq, whole.Received, whole.Changed = row.Seq, row.Received, row.Changed
+	return t.wait(&whole)
 }
 
 // number gives the row the next sequence number and counts it. Its hash is the
@@ -119,16 +129,10 @@ func (t *tx) number(row *columns.Row) {
 	t.m.Rows++
 }
 
-// plainIndex is an id that shows the closed row of that number.
-type plainIndex struct {
-	id  string
-	seq uint64
-}
-
 // indexFresh writes the index of the new rows in the order of their ids: the
 // memtable takes sorted keys in half the time.
 func (t *tx) indexFresh() error {
-	slices.SortFunc(t.plain, func(a, b plainIndex) int { return strings.Compare(a.id, b.id) })
+	sortByID(t.plain)
 	var value [binary.MaxVarintLen64]byte
 	for _, x := range t.plain {
 		v := appendPlainIndex(value[:0], x.seq)
@@ -233,6 +237,8 @@ type sharedHashes struct {
 	origin record.Origin
 	last   uint64
 	has    bool
+
+	amounts []int64
 }
 
 func newSharedHashes(h *rowHasher) *sharedHashes {
@@ -243,7 +249,7 @@ func (s *sharedHashes) row(r *columns.Row) Hash {
 	if !s.has || s.origin != r.Origin {
 		s.origin, s.last, s.has = r.Origin, s.hasher.origin(r.Origin), true
 	}
-	return s.hasher.rowWith(r, s.meta(r.Record.Meta), s.hasher.template(r.Record.Components), s.last)
+	return s.hasher.rowWith(r, s.meta(r.Record.Meta), s.hasher.template(r.Record.Components), s.last, s.amountsOf(r))
 }
 
 func (s *sharedHashes) meta(m record.Meta) uint64 {
@@ -256,4 +262,12 @@ func (s *sharedHashes) meta(m record.Meta) uint64 {
 	h := s.hasher.meta(m)
 	s.metas[&m[0]] = h
 	return h
+}
+
+func (s *sharedHashes) amountsOf(r *columns.Row) []int64 {
+	s.amounts = s.amounts[:0]
+	for i := range r.Record.Components {
+		s.amounts = append(s.amounts, r.Record.Components[i].Amount)
+	}
+	return s.amounts
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -10,16 +11,34 @@ import (
 // loose ones. Rows that turn out not to be new are dropped from it.
 type part struct {
 	batch *columns.Batch // nil when the rows are loose
-	rows  []columns.Row
-	taken []int32 // positions of rows that are new, ascending
+	facts *facts         // of batch
+	rows  []columns.Row  // loose
+	taken []int32        // positions of rows that are new, ascending
 
 	closed []int32 // of taken, those whose run has ended
 	first  uint64  // the sequence number of the first of closed; the others follow
 }
 
-func (p *part) row(i int) columns.Row    { return p.rows[i] }
-func (p *part) open(i int) bool          { return isOpen(&p.rows[i]) }
-func (p *part) is(i int, id string) bool { return p.rows[i].Record.ID == id }
+func (p *part) row(i int) columns.Row {
+	if p.batch != nil {
+		return p.batch.Row(i)
+	}
+	return p.rows[i]
+}
+
+func (p *part) open(i int) bool {
+	if p.batch != nil {
+		return p.batch.Open(i) && !p.batch.Tombstone(i)
+	}
+	return isOpen(&p.rows[i])
+}
+
+func (p *part) is(i int, id string) bool {
+	if p.batch != nil {
+		return p.batch.ID(i) == id
+	}
+	return p.rows[i].Record.ID == id
+}
 
 // drop takes position i out again.
 func (p *part) drop(i int) {
@@ -43,15 +62,22 @@ type freshCell struct {
 
 func (f *freshIDs) add(hash uint64, part, row int) {
 	if 2*(f.n+1) > len(f.cells) {
-		f.grow()
+		f.grow(0)
 	}
 	f.n++
 	f.put(freshCell{hash: hash, part: int32(part) + 1, row: int32(row)})
 }
 
-func (f *freshIDs) grow() {
+// expect makes room for n more ids.
+func (f *freshIDs) expect(n int) {
+	for 2*(f.n+n) > len(f.cells) {
+		f.grow(2 * (f.n + n))
+	}
+}
+
+func (f *freshIDs) grow(least int) {
 	old := f.cells
-	f.cells = make([]freshCell, max(1024, 2*len(old)))
+	f.cells = make([]freshCell, 1<<bits.Len(uint(max(1023, 2*len(old)-1, least-1))))
 	for _, c := range old {
 		if c.part != 0 {
 			f.put(c)

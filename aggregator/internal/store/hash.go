@@ -52,17 +52,59 @@ func pairHash(key, value []byte) Hash {
 
 // rowHasher hashes rows. The parts that many rows share are hashed once and
 // given as numbers.
-type rowHasher struct{ e encoder }
+type rowHasher struct {
+	e       encoder
+	metas   encoder
+	amounts []int64
+}
 
 func (h *rowHasher) row(r *columns.Row) Hash {
-	return h.rowWith(r, h.meta(r.Record.Meta), h.template(r.Record.Components), h.origin(r.Origin))
+	h.amounts = h.amounts[:0]
+	for i := range r.Record.Components {
+		h.amounts = append(h.amounts, r.Record.Components[i].Amount)
+	}
+	return h.rowWith(r, h.meta(r.Record.Meta), h.template(r.Record.Components), h.origin(r.Origin), h.amounts)
 }
 
+// meta hashes the hashes of its values, so that those of values that many metas
+// have are made once.
 func (h *rowHasher) meta(m record.Meta) uint64 {
+	h.beginMeta(m != nil)
+	for i := range m {
+		if len(m[i].Values) == 0 {
+			h.addValue(h.value(m[i].Key, "", false), false)
+		}
+		for k, v := range m[i].Values {
+			h.addValue(h.value(m[i].Key, v, true), k > 0)
+		}
+	}
+	return h.endMeta()
+}
+
+// value hashes one value of a key; has is false for a key without values.
+func (h *rowHasher) value(key, value string, has bool) uint64 {
 	h.e.b = h.e.b[:0]
-	h.e.meta(m)
+	h.e.bool(has)
+	h.e.text(key)
+	h.e.b = append(h.e.b, value...)
 	return xxhash.Sum64(h.e.b)
 }
+
+func (h *rowHasher) beginMeta(present bool) {
+	h.metas.b = h.metas.b[:0]
+	h.metas.bool(present)
+}
+
+// addValue adds the hash of a value, which goes on with the key of the one
+// before or begins the next.
+func (h *rowHasher) addValue(hash uint64, goesOn bool) {
+	if goesOn {
+		hash = ^hash
+	}
+	h.metas.fixed(hash)
+}
+
+func (h *rowHasher) endMeta() uint64 { return xxhash.Sum64(h.metas.b) }
 
 // template hashes components without their amounts.
 func (h *rowHasher) template(cs []record.Component) uint64 {
@@ -81,7 +123,8 @@ func (h *rowHasher) origin(o record.Origin) uint64 {
 	return xxhash.Sum64(h.e.b)
 }
 
-func (h *rowHasher) rowWith(r *columns.Row, meta, template, origin uint64) Hash {
+// rowWith takes nothing that the other arguments say out of r.
+func (h *rowHasher) rowWith(r *columns.Row, meta, template, origin uint64, amounts []int64) Hash {
 	e := &h.e
 	e.b = append(e.b[:0], 0, 'R')
 	e.fixed(r.Seq, meta, template, origin)
@@ -90,8 +133,8 @@ func (h *rowHasher) rowWith(r *columns.Row, meta, template, origin uint64) Hash 
 	e.bool(r.Version.Ended)
 	e.bool(r.Tombstone)
 	e.byte(byte(r.Rank))
-	for i := range r.Record.Components {
-		e.fixed(uint64(r.Record.Components[i].Amount))
+	for _, amount := range amounts {
+		e.fixed(uint64(amount))
 	}
 	e.text(r.Record.ID)
 	e.text(r.Record.State)

@@ -31,6 +31,7 @@ type tx struct {
 	masks  map[uint64]columns.Mask // of superseded rows, by block
 	hasher rowHasher
 	plain  []plainIndex // of new rows
+	own    columns.Row  // memory to read rows into
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool
