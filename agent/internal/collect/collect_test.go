@@ -310,11 +310,11 @@ func TestWhatFailsGoesToQuarantineStopsNothingAndIsSettledAfterTheMend(t *testin
 	r := newRig(t, buffer.Options{})
 	r.sched.add(jobs(job("1", "alice", -1), job("2", "bob", 2)))
 	r.collect()
-	r.want("quarantine fake/f/1 validation", "closed n-2 2")
+	r.want("quarantine 1 validation", "closed n-2 2")
 	r.record = `component "Cores" { amount = abs(job.cores) }`
 	r.sched.add(jobs(job("1", "alice", -1)))
 	r.collect()
-	r.want("closed n-1 1 settles fake/f/1")
+	r.want("closed n-1 1 settles 1")
 }
 
 func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
@@ -331,15 +331,15 @@ func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
 	if cut {
 		t.Fatal("cut")
 	}
-	if err := r.loop.Retry(t.Context(), "fake/f/1", raw); err == nil || !strings.Contains(err.Error(), "fails again") {
+	if err := r.loop.Retry(t.Context(), "1", raw); err == nil || !strings.Contains(err.Error(), "fails again") {
 		t.Fatalf("error %v", err)
 	}
 	r.want()
 	r.record = `component "Cores" { amount = abs(job.cores) }`
-	if err := r.loop.Retry(t.Context(), "fake/f/1", raw); err != nil {
+	if err := r.loop.Retry(t.Context(), "1", raw); err != nil {
 		t.Fatal(err)
 	}
-	r.want("closed n-1 3 settles fake/f/1")
+	r.want("closed n-1 3 settles 1")
 	if err := r.loop.Retry(t.Context(), "q", []byte("no job")); err == nil {
 		t.Error("text that is no job was retried")
 	}
@@ -356,7 +356,7 @@ func TestOddOutputOfAPluginIsQuarantinedAndStopsNothing(t *testing.T) {
 	})
 	r.collect()
 	got := r.frames()
-	if len(got) != 4 || !slices.Contains(got, "closed n-3 3") || !slices.Contains(got, "quarantine fake/f/r input") {
+	if len(got) != 4 || !slices.Contains(got, "closed n-3 3") || !slices.Contains(got, "quarantine r input") {
 		t.Fatal(got)
 	}
 	if c := r.loop.Status().Counts; c.Refused != 3 || c.Skipped != 7 || c.Records != 1 {
@@ -548,7 +548,7 @@ func TestARecollectionSendsTheWindowAgainWithdrawsAndLeavesTheCheckpointAlone(t 
 	if err != nil || counts != plan || counts.Records != 1 || counts.Withdrawn != 1 {
 		t.Fatalf("%+v, planned %+v, %v", counts, plan, err)
 	}
-	r.want("closed n-1 1 settles fake/f/1", "withdraw n-2 closed")
+	r.want("closed n-1 1 settles 1", "withdraw n-2 closed")
 	if after, _ := r.buffer.Begin(source); string(after.Checkpoint) != string(before.Checkpoint) {
 		t.Error("the checkpoint has moved")
 	}
@@ -575,7 +575,7 @@ func TestARecollectionInterruptsACollectionThatGoesOnAfterwards(t *testing.T) {
 	}
 	cancel()
 	<-done
-	r.want("closed n-1 1", "closed n-1 1 settles fake/f/1", "closed n-2 2")
+	r.want("closed n-1 1", "closed n-1 1 settles 1", "closed n-2 2")
 }
 
 func TestAPluginThatFailsIsTriedAgainFromItsCheckpoint(t *testing.T) {

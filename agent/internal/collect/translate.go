@@ -148,7 +148,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		return
 	}
 	if settles == "" && (before.quarantined || t.again) {
-		settles = t.quarantineID(job.GetRun())
+		settles = quarantineID(job.GetRun())
 	}
 	if open && note.Record != r.ID {
 		t.withdraw(d, note.Record, !r.Open(), "")
@@ -196,7 +196,7 @@ func (t *translator) withdraw(d *draft, id string, ended bool, settles string) {
 func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
 	raw, cut := Raw(job, t.attributes)
-	q := wire.Quarantine{ID: t.quarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
+	q := wire.Quarantine{ID: quarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
 	if e, ok := errors.AsType[*mapping.Error](err); ok {
 		q.RecordID = trim(e.RecordID)
 	}
@@ -206,14 +206,13 @@ func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
 	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
 }
 
-// quarantineID is a function of the run alone: a job that fails again replaces
-// its earlier failure.
-func (t *translator) quarantineID(run string) string {
-	id := t.source.String() + "/" + strings.ToValidUTF8(run, "\uFFFD")
-	if len(id) > record.MaxID/2 {
-		id = fmt.Sprintf("%s/%x", t.source, runKey(run))
+// quarantineID names a run within its source, and is a function of the run alone:
+// a job that fails again replaces its earlier failure.
+func quarantineID(run string) string {
+	if len(run) > record.MaxID/2 {
+		return fmt.Sprintf("%x", runKey(run))
 	}
-	return id
+	return strings.ToValidUTF8(run, "\uFFFD")
 }
 
 func (t *translator) refused(d *draft, r *bursarv1.Refused) {
@@ -225,10 +224,10 @@ func (t *translator) refused(d *draft, r *bursarv1.Refused) {
 	}
 	run := r.GetRun()
 	if run == "" {
-		run = fmt.Sprintf("%x", frame.Digest{}.Next(raw))
+		run = frame.Digest{}.Next(raw).String()
 	}
 	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: wire.Quarantine{
-		ID: t.quarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut,
+		ID: quarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut,
 	}})
 }
 
