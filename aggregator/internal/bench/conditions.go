@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -99,8 +100,7 @@ func fsyncMicros(dir string) (micros float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	page := make([]byte, 4<<10)
 	var times []float64
 	for range 200 {

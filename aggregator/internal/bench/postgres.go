@@ -27,14 +27,14 @@ const postgresBin = "/usr/lib/postgresql/15/bin"
 // times faster the ingest of this run was.
 func (b *bench) postgres(ctx context.Context) error {
 	line := Line{Name: "postgres", What: "bare inserts into PostgreSQL 15, UNNEST of 1000, JSONB, unique id", Unit: "rec/s"}
-	server, reason, err := b.startPostgres(ctx)
-	if err != nil {
-		return err
-	}
-	if reason != "" {
-		line.Skipped = reason
+	server, err := b.startPostgres(ctx)
+	if errors.Is(err, errNoPostgres) {
+		line.Skipped = err.Error()
 		b.add(line)
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	rate, size, err := b.insertAll(ctx, server)
 	if err := errors.Join(err, server.stop()); err != nil {
@@ -56,23 +56,25 @@ type pgServer struct {
 	user    string
 }
 
-// startPostgres makes and starts a cluster on a socket of its own; reason is why
-// there can be none.
-func (b *bench) startPostgres(ctx context.Context) (s *pgServer, reason string, err error) {
+// errNoPostgres is wrapped by the reasons why there can be none.
+var errNoPostgres = errors.New("no PostgreSQL 15")
+
+// startPostgres makes and starts a cluster on a socket of its own.
+func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if _, err := os.Stat(filepath.Join(postgresBin, "postgres")); err != nil {
-		return nil, "no PostgreSQL 15: " + err.Error(), nil
+		return nil, fmt.Errorf("%w: %w", errNoPostgres, err)
 	}
 	who, err := unprivileged()
 	if err != nil {
-		return nil, err.Error(), nil
+		return nil, err
 	}
 	s = &pgServer{dir: filepath.Join(b.dir, "pg"), user: who.Username}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	credential, err := b.hand(s.dir, who)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	data := filepath.Join(s.dir, "data")
 	b.progress.begin("initdb")
@@ -80,15 +82,15 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, reason string, 
 	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGKILL}
 	initdb.Dir = s.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, "", fmt.Errorf("initdb: %w: %s", err, out)
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	cmd := exec.Command(filepath.Join(postgresBin, "postgres"), "-D", data, "-k", s.dir, "-c", "listen_addresses=")
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	if s.process, err = startCommand(cmd); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return s, "", until(ctx, s.process, func() bool {
+	return s, until(ctx, s.process, func() bool {
 		conn, err := s.connect(ctx)
 		if err != nil {
 			return false
@@ -107,7 +109,7 @@ func unprivileged() (*user.User, error) {
 			return u, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is neither postgres nor nobody")
+	return nil, fmt.Errorf("%w: it does not run as root, and there is neither postgres nor nobody", errNoPostgres)
 }
 
 // hand gives a folder to another user and lets it through to it.
@@ -124,7 +126,7 @@ func (b *bench) hand(dir string, who *user.User) (*syscall.Credential, error) {
 		return nil, err
 	}
 	credential := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return credential, errors.Join(os.Chown(dir, uid, gid), os.Chmod(b.dir, 0o711))
+	return credential, errors.Join(os.Chown(dir, uid, gid), os.Chmod(b.dir, 0o711)) //nolint:gosec // the other user must get through
 }
 
 func (s *pgServer) connect(ctx context.Context) (*pgx.Conn, error) {

@@ -28,30 +28,30 @@ func (n *nodeSite) count(ctx context.Context) (int, error) {
 	return status.Records, err
 }
 
-// sweep reads an answer to its end and returns its lines and bytes.
-func sweep(ctx context.Context, target string, each func(lines int)) (lines int, size int64, err error) {
+// sweep reads an answer to its end and returns its lines.
+func sweep(ctx context.Context, target string, each func(lines int)) (lines int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return 0, 0, fmt.Errorf("%s: %s", target, resp.Status)
+		return 0, fmt.Errorf("%s: %s", target, resp.Status)
 	}
 	buf := make([]byte, 1<<20)
 	for {
 		n, err := resp.Body.Read(buf)
-		lines, size = lines+bytes.Count(buf[:n], []byte{'\n'}), size+int64(n)
+		lines += bytes.Count(buf[:n], []byte{'\n'})
 		each(lines)
 		if errors.Is(err, io.EOF) {
-			return lines, size, nil
+			return lines, nil
 		}
 		if err != nil {
-			return lines, size, err
+			return lines, err
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (b *bench) stream(ctx context.Context) error {
 	for range b.runs {
 		b.progress.begin("GET /records, %d records", b.n)
 		begun := time.Now()
-		lines, _, err := sweep(ctx, s.node.url()+"/records", func(lines int) { b.progress.at(float64(lines), float64(b.n)) })
+		lines, err := sweep(ctx, s.node.url()+"/records", func(lines int) { b.progress.at(float64(lines), float64(b.n)) })
 		if err != nil || lines != b.n {
 			return fmt.Errorf("%d records came, want %d: %w", lines, b.n, err)
 		}
@@ -134,7 +134,7 @@ func (b *bench) scan(ctx context.Context) error {
 	var rates []float64
 	for range max(b.runs, 5) {
 		begun := time.Now()
-		lines, _, err := sweep(ctx, s.node.url()+strings.NewReplacer("[", "%5B", "]", "%5D").Replace(unindexed), func(int) {})
+		lines, err := sweep(ctx, s.node.url()+strings.NewReplacer("[", "%5B", "]", "%5D").Replace(unindexed), func(int) {})
 		if err != nil || lines != 0 {
 			return fmt.Errorf("%d records match: %w", lines, err)
 		}
