@@ -11,27 +11,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
-
-// pki makes a CA and a certificate for each identity, named role-name.
-func pki(t *testing.T, ids ...identity.Identity) map[identity.Identity]*identity.Keys {
-	t.Helper()
-	dir := t.TempDir()
-	if _, err := identity.CreateCA(dir, "test", identity.LifetimeCA, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	keys := map[identity.Identity]*identity.Keys{}
-	for _, id := range ids {
-		files, err := identity.CreateCert(dir, filepath.Join(dir, string(id.Role)), identity.Request{Identity: id, Hosts: []string{"127.0.0.1", "localhost"}}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if keys[id], err = identity.Load(files); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return keys
-}
 
 // shake does a handshake and returns the error of each end.
 func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error) {
@@ -65,24 +46,22 @@ func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error
 }
 
 func TestPeersAcceptOnlyTheRolesAndNamesThatTheyShould(t *testing.T) {
-	agg := identity.Identity{Role: identity.Aggregator, Name: "agg1"}
-	agent := identity.Identity{Role: identity.Agent, Name: "head1"}
-	client := identity.Identity{Role: identity.Client, Name: "alice"}
-	keys := pki(t, agg, agent, client)
-	other := pki(t, agg)
+	ca := identitytest.New(t)
+	agg, agent, client := ca.Keys(identity.Aggregator, "agg1"), ca.Keys(identity.Agent, "head1"), ca.Keys(identity.Client, "alice")
+	other := identitytest.New(t).Keys(identity.Aggregator, "agg1")
 	cases := []struct {
 		name   string
 		server *tls.Config
 		client *tls.Config
 		want   string // "" for success
 	}{
-		{"an aggregator pulls from the agent", keys[agent].Server(identity.Aggregator), keys[agg].Client(identity.Agent, "head1"), ""},
-		{"an agent cannot pull", keys[agent].Server(identity.Aggregator), keys[agent].Client(identity.Agent, "head1"), "accepts aggregator only"},
-		{"a client cannot pull", keys[agent].Server(identity.Aggregator), keys[client].Client(identity.Agent, "head1"), "accepts aggregator only"},
-		{"an agent of another name is refused", keys[agent].Server(identity.Aggregator), keys[agg].Client(identity.Agent, "head2"), "want head2"},
-		{"an aggregator is no agent", keys[agg].Server(identity.Aggregator), keys[agg].Client(identity.Agent, ""), "accepts agent only"},
-		{"another CA is refused", keys[agent].Server(identity.Aggregator), other[agg].Client(identity.Agent, "head1"), "unknown authority"},
-		{"a client reads the REST interface", keys[agg].Public(), keys[client].Client(identity.Aggregator, ""), ""},
+		{"an aggregator pulls from the agent", agent.Server(identity.Aggregator), agg.Client(identity.Agent, "head1"), ""},
+		{"an agent cannot pull", agent.Server(identity.Aggregator), agent.Client(identity.Agent, "head1"), "accepts aggregator only"},
+		{"a client cannot pull", agent.Server(identity.Aggregator), client.Client(identity.Agent, "head1"), "accepts aggregator only"},
+		{"an agent of another name is refused", agent.Server(identity.Aggregator), agg.Client(identity.Agent, "head2"), "want head2"},
+		{"an aggregator is no agent", agg.Server(identity.Aggregator), agg.Client(identity.Agent, ""), "accepts agent only"},
+		{"another CA is refused", agent.Server(identity.Aggregator), other.Client(identity.Agent, "head1"), "unknown authority"},
+		{"a client reads the REST interface", agg.Public(), client.Client(identity.Aggregator, ""), ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

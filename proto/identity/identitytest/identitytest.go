@@ -1,0 +1,76 @@
+// Package identitytest makes the certificates of tests.
+package identitytest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// CA is a certificate authority whose files go away with the test. What goes
+// wrong ends the test.
+type CA struct {
+	t   testing.TB
+	dir string
+}
+
+// New makes an authority.
+func New(t testing.TB) *CA {
+	t.Helper()
+	ca := &CA{t: t, dir: t.TempDir()}
+	if _, err := identity.CreateCA(ca.dir, "test", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// Files makes the certificate of a peer that is reached as 127.0.0.1 and
+// localhost. Each role and name can be had once.
+func (ca *CA) Files(role identity.Role, name string) identity.Files {
+	ca.t.Helper()
+	files, err := identity.CreateCert(ca.dir, filepath.Join(ca.dir, string(role)), identity.Request{
+		Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1", "localhost"},
+	}, time.Now())
+	if err != nil {
+		ca.t.Fatal(err)
+	}
+	return files
+}
+
+// Keys makes a certificate as Files does, and loads it.
+func (ca *CA) Keys(role identity.Role, name string) *identity.Keys {
+	ca.t.Helper()
+	keys, err := identity.Load(ca.Files(role, name))
+	if err != nil {
+		ca.t.Fatal(err)
+	}
+	return keys
+}
+
+// TLS makes a certificate as Files does, for both ends of a connection that
+// trusts this authority and checks host names instead of identities.
+func (ca *CA) TLS(role identity.Role, name string) *tls.Config {
+	ca.t.Helper()
+	files := ca.Files(role, name)
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		ca.t.Fatal(err)
+	}
+	pool := ca.pool()
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{cert}}
+}
+
+func (ca *CA) pool() *x509.CertPool {
+	ca.t.Helper()
+	pem, err := os.ReadFile(filepath.Join(ca.dir, "ca.pem"))
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		ca.t.Fatal("the certificate of the authority cannot be read: ", err)
+	}
+	return pool
+}
