@@ -77,7 +77,7 @@ func (w *walk) folders(dir string) error {
 	if err := w.folder(at); err != nil {
 		return err
 	}
-	for _, name := range strings.Split(strings.Trim(dir, "/"), "/") {
+	for name := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
 		at = filepath.Join(at, name)
 		if err := w.folder(at); err != nil {
 			return err

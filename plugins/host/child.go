@@ -145,8 +145,7 @@ func (c *child) bury() {
 }
 
 func describeExit(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("the process ended: %s", exit.ProcessState)
 	}
 	if err != nil {
@@ -166,10 +165,12 @@ func (c *child) readStdout() {
 		c.mu.Lock()
 		c.plain = len(parts) < 6 || parts[5] == ""
 		c.mu.Unlock()
-		go io.WriteString(c.tell, line+"\n") // ends with the reader or with tell
+		go c.hand(line) // ends with the reader or with tell
 	}
 	c.log.copy(r, streamOut)
 }
+
+func (c *child) hand(line string) { _, _ = io.WriteString(c.tell, line+"\n") }
 
 func (c *child) refuse(line string, err error) {
 	c.mu.Lock()

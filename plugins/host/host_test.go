@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/logtest"
 )
 
 // builds compiles each program once for all tests.
@@ -316,16 +316,16 @@ func TestPluginWithoutCertificateServesOnItsPrivateSocket(t *testing.T) {
 
 func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
 	t.Parallel()
-	var log counter
+	var log logtest.Log
 	spec := hostile(t, "flood")
-	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	spec.Logger = log.Logger()
 	p := launch(t, spec)
 	began := time.Now()
 	go collect(t.Context(), p)
-	log.await(t, "lines dropped")
+	log.Await(t, "lines dropped")
 	seconds := int(time.Since(began)/time.Second) + 2
 	p.Close()
-	if n := log.lines(); n > seconds*(maxLines+1)+20 {
+	if n := log.Lines(); n > seconds*(maxLines+1)+20 {
 		t.Errorf("%d lines in %d seconds", n, seconds)
 	}
 	if strings.ContainsRune(log.String(), 7) {
@@ -335,12 +335,12 @@ func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
 
 func TestLogLineThatIsNoEntryStopsNobody(t *testing.T) {
 	t.Parallel()
-	var log counter
+	var log logtest.Log
 	spec := hostile(t, "log-panic")
-	spec.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	spec.Logger = log.Logger()
 	p := launch(t, spec)
 	collect(t.Context(), p)
-	log.await(t, "@message")
+	log.Await(t, "@message")
 	if err := p.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -505,35 +505,4 @@ func sum(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(data))
-}
-
-// counter is a log that can be looked at while it is written.
-type counter struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.buf.Write(p)
-}
-
-func (c *counter) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.buf.String()
-}
-
-func (c *counter) lines() int { return strings.Count(c.String(), "\n") }
-
-func (c *counter) await(t *testing.T, text string) {
-	t.Helper()
-	for range 500 {
-		if strings.Contains(c.String(), text) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("the log never says %q: %.2000s", text, c.String())
 }

@@ -41,7 +41,7 @@ type stamp struct {
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size(), modified: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.device, s.inode = uint64(st.Dev), st.Ino
+		s.device, s.inode = uint64(st.Dev), st.Ino //nolint:unconvert // of another size on other systems
 	}
 	return s
 }
@@ -88,7 +88,8 @@ func (i *image) pin(file *os.File, want string) error {
 		closeFile(memory)
 		return err
 	}
-	return i.seal(memory, script)
+	i.seal(memory, script)
+	return nil
 }
 
 // digest hashes file and copies it to memory, if that is not nil.
@@ -106,22 +107,21 @@ func digest(file, memory *os.File) (sum []byte, script bool, err error) {
 
 // seal makes memory what is executed. A script cannot be: its interpreter opens
 // it again by name.
-func (i *image) seal(memory *os.File, script bool) error {
+func (i *image) seal(memory *os.File, script bool) {
 	switch {
 	case memory == nil:
-		return nil
+		return
 	case script:
 		i.note = "it is a script"
 		closeFile(memory)
-		return nil
+		return
 	}
 	if err := sealMemoryFile(memory); err != nil {
 		i.note = err.Error()
 		closeFile(memory)
-		return nil
+		return
 	}
 	i.sealed, i.path = memory, fmt.Sprintf("/proc/self/fd/%d", memory.Fd())
-	return nil
 }
 
 func closeFile(f *os.File) {

@@ -153,7 +153,7 @@ type lineWriter struct {
 }
 
 func (w *lineWriter) stop() {
-	w.Close()
+	_ = w.Close()
 	<-w.ended
 }
 

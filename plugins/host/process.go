@@ -159,7 +159,7 @@ func (p *Process) config() *plugin.ClientConfig {
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     p.spec.StartTimeout,
+		StartTimeout:     2 * p.spec.StartTimeout, // the context of the start ends first, and says why
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.TempDir},
 		SyncStdout:       p.output[0],
 		SyncStderr:       p.output[1],
@@ -234,7 +234,7 @@ func (p *Process) explain(ctx context.Context, err error, log *lines) error {
 	case p.child.refused() != nil:
 		err = p.child.refused()
 	}
-	p.child.Wait(ctx)
+	_ = p.child.Wait(ctx) // its error is p.child.exit
 	err = fmt.Errorf("start %s: %w", filepath.Base(p.spec.Path), err)
 	if ctx.Err() == nil && p.child.exit != nil {
 		err = fmt.Errorf("%w; %w", err, p.child.exit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -15,7 +16,7 @@ type Plugin interface {
 	Ping(ctx context.Context) error
 	Done() <-chan struct{}
 	Err() error
-	Close() error
+	io.Closer
 }
 
 // Options of a Supervisor. A zero duration is the default in brackets.
@@ -164,7 +165,7 @@ func (s *Supervisor[P]) ping(ctx context.Context, p P) error {
 	defer cancel()
 	err := p.Ping(ctx)
 	switch {
-	case err == nil || context.Cause(ctx) == context.Canceled:
+	case err == nil || errors.Is(context.Cause(ctx), context.Canceled):
 		return nil
 	case p.Err() != nil:
 		return p.Err()

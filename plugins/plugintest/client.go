@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,8 +26,8 @@ func Serve(t testing.TB, newSource func() sdk.Source) bursarv1.SourcePluginClien
 	listener := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(sdk.MaxMessage), grpc.MaxSendMsgSize(sdk.MaxMessage))
 	sdk.RegisterSource(server, newSource, slog.New(slog.DiscardHandler))
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
 	conn, err := grpc.NewClient("passthrough:source",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -37,7 +38,7 @@ func Serve(t testing.TB, newSource func() sdk.Source) bursarv1.SourcePluginClien
 	t.Cleanup(func() {
 		conn.Close()
 		server.Stop()
-		<-served
+		serving.Wait()
 	})
 	return bursarv1.NewSourcePluginClient(conn)
 }

@@ -126,7 +126,7 @@ func printAttributes(w io.Writer, d Description) {
 	for _, a := range d.Attributes {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Type, a.Doc)
 	}
-	t.Flush()
+	_ = t.Flush()
 	if d.Mapping != "" {
 		fmt.Fprintln(w, "\nDefault mapping (record block):")
 		fmt.Fprintln(w, strings.TrimSpace(d.Mapping))

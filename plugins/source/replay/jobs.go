@@ -40,8 +40,8 @@ func sites() [3]site {
 	}
 }
 
-func groups() [12]string {
-	return [...]string{"atlas", "cms", "climate", "astro", "genomics", "materials", "fluids", "chemistry", "neuro", "linguistics", "robotics", "hydrology"}
+func groups() []string {
+	return []string{"atlas", "cms", "climate", "astro", "genomics", "materials", "fluids", "chemistry", "neuro", "linguistics", "robotics", "hydrology"}
 }
 
 const users = 60

@@ -182,16 +182,16 @@ func (r *reading) send(ctx context.Context, b sdk.Batch) error {
 func (r *reading) fill(lines *bufio.Reader, closed bool) (b sdk.Batch, more bool, err error) {
 	for size := 0; len(b.Jobs)+len(b.Refused) < r.batch && size < maxBatch; {
 		line, n, err := nextLine(lines)
-		if err != nil && !errors.Is(err, io.EOF) {
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
 			return b, false, err
 		}
-		whole := err == nil || closed && n > 0
-		if whole {
+		if whole := !end || closed && n > 0; whole {
 			r.at.Offset += int64(n)
 			size += n
 			r.line(&b, line, n)
 		}
-		if err != nil {
+		if end {
 			return b, false, nil
 		}
 	}
