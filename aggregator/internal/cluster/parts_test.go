@@ -2,28 +2,23 @@ package cluster
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	pki "github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
 
 func copyAll(to io.Writer, from io.Reader) (int64, error) { return io.Copy(to, from) }
@@ -432,58 +427,9 @@ func TestRaftsLogIsReadableInSlog(t *testing.T) {
 	}
 }
 
-// authority signs certificates for 127.0.0.1.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{key: newKey(t)}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true,
-		BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
-	a.cert = parse(t, tmpl, tmpl, a.key, a.key)
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func parse(t *testing.T, tmpl, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func (a *authority) config(t *testing.T) *tls.Config {
-	t.Helper()
-	key := newKey(t)
-	leaf := parse(t, &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}, a.cert, key, a.key)
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return &tls.Config{RootCAs: pool, ClientCAs: pool,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
-}
-
 func TestRaftRunsOverMutualTLSAndOnlyOverIt(t *testing.T) {
-	ca := newAuthority(t)
-	s, err := ListenTLS("127.0.0.1:0", "", ca.config(t))
+	ca := identitytest.New(t)
+	s, err := ListenTLS("127.0.0.1:0", "", ca.TLS(pki.Aggregator, "agg1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,17 +440,17 @@ func TestRaftRunsOverMutualTLSAndOnlyOverIt(t *testing.T) {
 	n := lead(t, conf)
 	propose(t, n.Node, "a")
 
-	stranger := newAuthority(t).config(t)
-	stranger.RootCAs = ca.config(t).RootCAs
-	if err := knock(s.Addr().String(), ca.config(t)); err != nil {
+	peer := ca.TLS(pki.Aggregator, "agg2")
+	stranger := identitytest.New(t).TLS(pki.Aggregator, "agg2")
+	stranger.RootCAs = peer.RootCAs
+	if err := knock(s.Addr().String(), peer); err != nil {
 		t.Fatalf("a peer: %v", err)
 	}
 	if err := knock(s.Addr().String(), stranger); err == nil {
 		t.Fatal("a stranger was let in")
 	}
-	old := ca.config(t)
-	old.MaxVersion = tls.VersionTLS12
-	if err := knock(s.Addr().String(), old); err == nil {
+	peer.MaxVersion = tls.VersionTLS12
+	if err := knock(s.Addr().String(), peer); err == nil {
 		t.Fatal("TLS 1.2 was let in")
 	}
 }
