@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,17 +300,18 @@ func TestAnyIDCanBeFetched(t *testing.T) {
 
 func TestAWriteThatCannotBeDoneNowWaitsAndIsDone(t *testing.T) {
 	rg := newRig(t)
-	tries := 0
-	rg.node.fault = func(store.Command) error {
-		if tries++; tries < 4 {
+	var tries atomic.Int64
+	fault := func(store.Command) error {
+		if tries.Add(1) < 4 {
 			return fmt.Errorf("no leader: %w", api.ErrNotNow)
 		}
 		return nil
 	}
+	rg.node.change(func(n *node) { n.fault = fault })
 	rg.want("POST", "/record", alice, 200, "")
-	tries = 0
+	tries.Store(0)
 	rg.want("PUT", "/record", `{"record_id":"r1","components":[],"stop_time":"2023-02-24T01:00:00Z"}`, 200, "")
-	tries = 0
+	tries.Store(0)
 	rg.want("POST", "/records", "["+bob+"]", 200, "")
 }
 
@@ -325,7 +327,7 @@ func TestAWriteThatWasNotCommittedIsNeverAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rg := newRig(t, impatient)
 			rg.add(bob)
-			break_(rg.node)
+			rg.node.change(break_)
 			for _, s := range []step{
 				{method: "POST", path: "/record", body: alice},
 				{method: "POST", path: "/records", body: "[" + strings.Replace(alice, "r1", "r3", 1) + "]"},
@@ -335,9 +337,7 @@ func TestAWriteThatWasNotCommittedIsNeverAnswered(t *testing.T) {
 					t.Errorf("%s %s: answered %v", s.method, s.path, a)
 				}
 			}
-			rg.node.mu.Lock()
-			rg.node.fault, rg.node.lost = nil, nil
-			rg.node.mu.Unlock()
+			rg.node.change(func(n *node) { n.fault, n.lost = nil, nil })
 			want := []string{"r2"}
 			if name == "unknown, done" {
 				want = []string{"r2", "r1", "r3"}
@@ -351,22 +351,23 @@ func TestAWriteThatWasNotCommittedIsNeverAnswered(t *testing.T) {
 
 func TestAPostInPartsThatIsCutShortShowsNothing(t *testing.T) {
 	rg := newRig(t, impatient)
-	parts := 0
-	rg.node.fault = func(c store.Command) error {
+	var parts atomic.Int64
+	fault := func(c store.Command) error {
 		if _, ok := c.(*store.StageCommand); ok {
-			if parts++; parts == 2 {
+			if parts.Add(1) == 2 {
 				return errors.New("leadership was lost")
 			}
 		}
 		return nil
 	}
+	rg.node.change(func(n *node) { n.fault = fault })
 	var list []string
 	for i := range 9000 {
 		list = append(list, fmt.Sprintf(`{"record_id":"p%d","components":[],"start_time":"2023-02-24T00:00:00Z"}`, i))
 	}
 	body := "[" + strings.Join(list, ",") + "]"
-	if a := rg.do("POST", "/records", body); a.err == nil || parts != 2 {
-		t.Fatal(a, parts)
+	if a := rg.do("POST", "/records", body); a.err == nil || parts.Load() != 2 {
+		t.Fatal(a, parts.Load())
 	}
 	if got := rg.ids(""); len(got) != 0 {
 		t.Errorf("%d records", len(got))
@@ -380,7 +381,7 @@ func TestAPostInPartsThatIsCutShortShowsNothing(t *testing.T) {
 func TestReadsThatCannotBeDoneAreErrors(t *testing.T) {
 	rg := newRig(t)
 	rg.add(bob)
-	rg.node.deaf = errors.New("no quorum")
+	rg.node.change(func(n *node) { n.deaf = errors.New("no quorum") })
 	rg.steps([]step{
 		{"GET", "/health_check", "", 500, "", "Content-Length: 0"},
 		{"GET", "/records", "", 500, `{"error":"the cluster cannot answer now: no quorum"}`, "Content-Type: application/json"},
@@ -394,11 +395,11 @@ func TestReadsThatCannotBeDoneAreErrors(t *testing.T) {
 
 func TestADefectInAHandlerBreaksItsConnectionAndNothingElse(t *testing.T) {
 	rg := newRig(t)
-	rg.node.fault = func(store.Command) error { panic("index out of range") }
+	rg.node.change(func(n *node) { n.fault = func(store.Command) error { panic("index out of range") } })
 	if a := rg.do("POST", "/record", alice); a.err == nil {
 		t.Errorf("answered %v", a)
 	}
-	rg.node.fault = nil
+	rg.node.change(func(n *node) { n.fault = nil })
 	rg.want("POST", "/record", alice, 200, "")
 	if text := rg.log.String(); !strings.Contains(text, "index out of range") || !strings.Contains(text, "auditor_test.go") {
 		t.Errorf("the log has no stack: %s", text)

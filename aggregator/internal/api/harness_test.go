@@ -34,6 +34,13 @@ type node struct {
 	deaf  error                     // why it cannot be read
 }
 
+// change changes how the node behaves.
+func (n *node) change(how func(*node)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	how(n)
+}
+
 func (n *node) Write(_ context.Context, c store.Command) (any, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +72,7 @@ type rig struct {
 	t        testing.TB
 	node     *node
 	url      string
-	log      *bytes.Buffer
+	log      *locked
 	registry *prometheus.Registry
 	described
 }
@@ -74,9 +81,9 @@ type change func(*api.Options, *store.Options)
 
 func newRig(t testing.TB, changes ...change) *rig {
 	t.Helper()
-	rg := &rig{t: t, node: &node{}, log: &bytes.Buffer{}, registry: prometheus.NewRegistry()}
+	rg := &rig{t: t, node: &node{}, log: &locked{}, registry: prometheus.NewRegistry()}
 	opt := api.Options{
-		Reader: rg.node, Writer: rg.node, Version: "test", Log: slog.New(slog.NewTextHandler(&locked{w: rg.log}, nil)),
+		Reader: rg.node, Writer: rg.node, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
 		Metrics: promhttp.HandlerFor(rg.registry, promhttp.HandlerOpts{}),
 	}
 	disk := store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20}
@@ -100,16 +107,22 @@ func newRig(t testing.TB, changes ...change) *rig {
 	return rg
 }
 
-// locked lets several goroutines write.
+// locked is a text that several goroutines write.
 type locked struct {
 	mu sync.Mutex
-	w  io.Writer
+	b  bytes.Buffer
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(p)
+	return l.b.Write(p)
 }
 
 // answer is what came back; err says that the connection broke.

@@ -211,7 +211,7 @@ func TestWritesBelowV1ThatCannotBeDoneNowAreAnswered(t *testing.T) {
 	rg := newRig(t, impatient)
 	rg.add(bob)
 	for want, err := range map[string]error{"nothing was done": api.ErrNotNow, "may or may not": errors.New("lost")} {
-		rg.node.fault = func(store.Command) error { return err }
+		rg.node.change(func(n *node) { n.fault = func(store.Command) error { return err } })
 		if a := rg.do("DELETE", "/v1/records/r2", ""); a.status != 503 || !strings.Contains(a.body, want) {
 			t.Error(a)
 		}
@@ -419,11 +419,11 @@ func TestGaugesHaveAuditorsNamesAndLabels(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	rg.node.deaf = errors.New("no quorum")
+	rg.node.change(func(n *node) { n.deaf = errors.New("no quorum") })
 	if err := g.Refresh(context.Background()); err == nil || len(gauges()) == 0 {
 		t.Error("the former counts are gone:", err)
 	}
-	rg.node.deaf = nil
+	rg.node.change(func(n *node) { n.deaf = nil })
 	rg.want("DELETE", "/v1/records/a", "", 204, "")
 	if err := g.Refresh(context.Background()); err != nil || !strings.Contains(strings.Join(gauges(), " "), `{site="x"} 1`) {
 		t.Error(gauges(), err)
