@@ -179,7 +179,7 @@ func (s *Server) v1Status(w http.ResponseWriter, _ *http.Request, view *store.Vi
 		return err
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": fmt.Sprintf("%x", view.Hash()),
+		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(),
 		"records": view.Count(), "last_change": view.Seq(), "quarantined": quarantine, "conflicts": conflicts, "waiting_stops": waiting, "agents": agents,
 	})
 	return nil
