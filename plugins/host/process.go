@@ -225,12 +225,12 @@ func (nothing) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.Clien
 func (p *Process) explain(ctx context.Context, err error, log *lines) error {
 	p.kill()
 	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
 	case p.child.number() == 0:
 		return fmt.Errorf("start %s: %w", p.spec.Path, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("it was not ready within %s", p.spec.StartTimeout)
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case p.child.refused() != nil:
 		err = p.child.refused()
 	}
