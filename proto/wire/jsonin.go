@@ -177,16 +177,24 @@ func (in *jsonReader) missing(field string) *JSONError {
 	return in.fail("missing field `%s`", field)
 }
 
+// once notes in seen that the key of bit is there, and refuses it the next time.
+func (in *jsonReader) once(bit int, key string, seen *int) *JSONError {
+	if *seen&bit != 0 {
+		return in.fail("duplicate field `%s`", key)
+	}
+	*seen |= bit
+	return nil
+}
+
 // field reads the value of a key.
 func (in *jsonReader) field(want shape, key string, seen *int, r *record.Record) (err *JSONError) {
 	bit := fieldBit(want, key)
 	if bit == 0 {
 		return in.skip(2)
 	}
-	if *seen&bit != 0 {
-		return in.fail("duplicate field `%s`", key)
+	if err := in.once(bit, key, seen); err != nil {
+		return err
 	}
-	*seen |= bit
 	switch bit {
 	case seenID:
 		r.ID, err = in.name()

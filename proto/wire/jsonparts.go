@@ -79,26 +79,38 @@ func (in *jsonReader) metaEntry(key string) *JSONError {
 	if err := in.count(); err != nil {
 		return err
 	}
+	if err := in.sequence(in.metaValue); err != nil {
+		return err
+	}
+	*in.metas.next() = record.MetaEntry{Key: key, Values: in.values.take()}
+	return nil
+}
+
+func (in *jsonReader) metaValue() *JSONError {
+	value, err := in.name()
+	if err == nil {
+		err = in.count()
+	}
+	if err != nil {
+		return err
+	}
+	*in.values.next() = value
+	return nil
+}
+
+// sequence calls read for each element of a list.
+func (in *jsonReader) sequence(read func() *JSONError) *JSONError {
 	if err := in.open('[', "a sequence"); err != nil {
 		return err
 	}
 	for i := 0; ; i++ {
 		more, err := in.element(i == 0)
-		if err != nil {
+		if err != nil || !more {
 			return err
 		}
-		if !more {
-			*in.metas.next() = record.MetaEntry{Key: key, Values: in.values.take()}
-			return nil
-		}
-		value, err := in.name()
-		if err == nil {
-			err = in.count()
-		}
-		if err != nil {
+		if err := read(); err != nil {
 			return err.in("[%d]", i)
 		}
-		*in.values.next() = value
 	}
 }
 
@@ -125,25 +137,17 @@ func (in *jsonReader) list(want shape) ([]record.Component, *JSONError) {
 	if want == shapeStored && in.null() {
 		return nil, nil
 	}
-	if err := in.open('[', "a sequence"); err != nil {
-		return nil, err
-	}
-	for i := 0; ; i++ {
-		more, err := in.element(i == 0)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return in.components.take(), nil
-		}
+	err := in.sequence(func() *JSONError {
 		c := in.components.next()
 		if in.usualComponent(c) {
-			continue
+			return nil
 		}
-		if err := in.component(want, c); err != nil {
-			return nil, err.in("[%d]", i)
-		}
+		return in.component(want, c)
+	})
+	if err != nil {
+		return nil, err
 	}
+	return in.components.take(), nil
 }
 
 // The fields of a component and of a score that were seen.
@@ -218,10 +222,9 @@ func (in *jsonReader) componentField(want shape, key string, seen *int, c *recor
 	if bit == 0 {
 		return in.skip(4)
 	}
-	if *seen&bit != 0 {
-		return in.fail("duplicate field `%s`", key)
+	if err := in.once(bit, key, seen); err != nil {
+		return err
 	}
-	*seen |= bit
 	switch bit {
 	case seenName:
 		c.Name, err = in.name()
@@ -275,25 +278,17 @@ func (in *jsonReader) kind() (record.Kind, *JSONError) {
 }
 
 func (in *jsonReader) scoreList() ([]record.Score, *JSONError) {
-	if err := in.open('[', "a sequence"); err != nil {
-		return nil, err
-	}
-	for i := 0; ; i++ {
-		more, err := in.element(i == 0)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return in.scores.take(), nil
-		}
+	err := in.sequence(func() *JSONError {
 		score := in.scores.next()
 		if in.usualScore(score) {
-			continue
+			return nil
 		}
-		if err := in.score(score); err != nil {
-			return nil, err.in("[%d]", i)
-		}
+		return in.score(score)
+	})
+	if err != nil {
+		return nil, err
 	}
+	return in.scores.take(), nil
 }
 
 // usualScore is to a score what usualComponent is to a component.
@@ -345,10 +340,9 @@ func (in *jsonReader) scoreField(key string, seen *int, score *record.Score) (er
 	if bit == 0 {
 		return in.skip(6)
 	}
-	if *seen&bit != 0 {
-		return in.fail("duplicate field `%s`", key)
+	if err := in.once(bit, key, seen); err != nil {
+		return err
 	}
-	*seen |= bit
 	if bit == seenName {
 		score.Name, err = in.name()
 	} else {
