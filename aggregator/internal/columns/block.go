@@ -213,6 +213,14 @@ func (b *Block) Row(i int) (r Row, err error) {
 	return r, err
 }
 
+// Lend makes the rows from now on valid only until the next one of the block is
+// read: what they do not share with others is overwritten then. It saves most of
+// the memory of a sweep.
+func (b *Block) Lend() {
+	b.v.lends = true
+	b.v.parts, b.v.slabs = nil, 0
+}
+
 // ReadRow sets r to a row, as [Block.Row] returns it.
 func (b *Block) ReadRow(r *Row, i int) error {
 	if !b.all {

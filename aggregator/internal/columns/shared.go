@@ -1,12 +1,10 @@
 package columns
 
-import "github.com/bursar-accounting/bursar/proto/record"
-
 // shared is what many rows have in common, each decoded once. It belongs to one
 // goroutine; the views of several blocks may share one when they have the same
 // dictionary, whose entries never change.
 type shared struct {
-	metas     paged[record.Meta]
+	metas     paged[metaForm]
 	templates paged[template]
 	shapes    paged[idShape]
 	ends      paged[endKey]
@@ -14,29 +12,36 @@ type shared struct {
 }
 
 const (
-	pageSize = 256
+	pageSize = 64
 	// maxShared is how many values of a kind are kept before all are forgotten:
 	// so memory stays flat however many a store has.
-	maxShared = 1 << 16
+	maxShared = 1 << 15
 )
 
 // paged holds values by the number of their entry, in pages that are made when
 // they are needed.
 type paged[T any] struct {
-	pages []*[pageSize]*T
+	pages []*[pageSize]cell[T]
 	n     int
+}
+
+type cell[T any] struct {
+	value T
+	known bool
 }
 
 // get returns the value that was set; nil for none.
 func (p *paged[T]) get(id uint32) *T {
 	if k := int(id / pageSize); k < len(p.pages) && p.pages[k] != nil {
-		return p.pages[k][id%pageSize]
+		if c := &p.pages[k][id%pageSize]; c.known {
+			return &c.value
+		}
 	}
 	return nil
 }
 
-// set keeps a value of an entry that has none.
-func (p *paged[T]) set(id uint32, v T) {
+// set keeps a value of an entry that has none, and returns it.
+func (p *paged[T]) set(id uint32, v T) *T {
 	if p.n >= maxShared {
 		*p = paged[T]{}
 	}
@@ -45,10 +50,12 @@ func (p *paged[T]) set(id uint32, v T) {
 		p.pages = append(p.pages, nil)
 	}
 	if p.pages[k] == nil {
-		p.pages[k] = new([pageSize]*T)
+		p.pages[k] = new([pageSize]cell[T])
 	}
-	p.pages[k][id%pageSize] = &v
+	c := &p.pages[k][id%pageSize]
+	c.value, c.known = v, true
 	p.n++
+	return &c.value
 }
 
 // Reader decodes blocks of one dictionary. What their rows have in common is

@@ -22,6 +22,9 @@ type view struct {
 	idBuf []byte             // memory to put ids together in
 	parts []record.Component // memory of the components that rows are given
 	slabs int                // components of the last slab
+	lends bool               // rows' slices are overwritten by the next row
+	lent  record.Meta        // with lends: memory of metas
+	texts []string           // and of their values
 
 	shared *shared
 }

@@ -60,6 +60,13 @@ const (
 
 // slab returns n components to be filled in.
 func (v *view) slab(n int) []record.Component {
+	if v.lends && n <= cap(v.parts) {
+		return v.parts[:n]
+	}
+	if v.lends {
+		v.parts = make([]record.Component, n)
+		return v.parts
+	}
 	if n > maxSlab/2 {
 		return make([]record.Component, n)
 	}
@@ -185,48 +192,116 @@ func (v *view) endOf(id uint32, extra *reader) (endKey, bool) {
 // meta returns the meta of a set, in which markers take their values from the
 // row.
 func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
-	if m := v.shared.metas.get(id); m != nil {
-		return *m, true
-	}
-	data, ok := v.tables().get(TableSet, uint64(id))
 	if id == 0 {
-		data, ok = extra.text(), !extra.bad
+		return readMeta(v.tables(), extra.text(), extra)
 	}
-	if !ok {
-		return nil, false
+	f := v.shared.metas.get(id)
+	if f == nil {
+		data, ok := v.tables().get(TableSet, uint64(id))
+		if !ok {
+			return nil, false
+		}
+		form, ok := parseForm(v.tables(), data)
+		if !ok {
+			return nil, false
+		}
+		f = v.shared.metas.set(id, form)
 	}
-	m, common, ok := parseMeta(v.tables(), data, extra)
-	if common && ok && id != 0 {
-		v.shared.metas.set(id, m)
+	if len(f.holes) == 0 {
+		return f.meta, true
 	}
+	if !v.lends {
+		return f.fill(make(record.Meta, 0, len(f.meta)), make([]string, len(f.holes)), extra)
+	}
+	v.texts = append(v.texts[:0], make([]string, len(f.holes))...)
+	m, ok := f.fill(v.lent[:0], v.texts, extra)
+	v.lent = m
 	return m, ok
 }
 
-// parseMeta reads a set. shared is false when it took values from extra.
-func parseMeta(t *tables, data string, extra *reader) (m record.Meta, shared, ok bool) {
+// metaForm is a set as a meta, with holes where the values are in the rows.
+type metaForm struct {
+	meta  record.Meta
+	holes []hole
+}
+
+type hole struct{ entry, value int }
+
+// fill appends the meta with the values of a row to m. texts has room for these.
+func (f *metaForm) fill(m record.Meta, texts []string, extra *reader) (record.Meta, bool) {
+	m = append(m, f.meta...)
+	for k, h := range f.holes {
+		texts[k] = extra.text()
+		e := &m[h.entry]
+		if len(e.Values) == 1 {
+			e.Values = texts[k : k+1 : k+1]
+			continue
+		}
+		if h.first(f.holes[:k]) {
+			e.Values = append([]string(nil), e.Values...)
+		}
+		e.Values[h.value] = texts[k]
+	}
+	return m, !extra.bad
+}
+
+// first reports whether no hole before is in the same entry.
+func (h hole) first(before []hole) bool {
+	return len(before) == 0 || before[len(before)-1].entry != h.entry
+}
+
+// parseForm reads a set.
+func parseForm(t *tables, data string) (f metaForm, ok bool) {
+	f.meta, ok = parseMeta(data, func(pair uint64, at hole) (key, value string, has, ok bool) {
+		p, ok := t.pair(pair)
+		if !ok {
+			return "", "", false, false
+		}
+		key, ok = t.get(TableKey, uint64(p.key))
+		if p.kind == pairInline {
+			f.holes = append(f.holes, at)
+		}
+		return key, p.value, p.kind != pairEmpty, ok
+	})
+	return f, ok
+}
+
+// readMeta reads a set that is in the row.
+func readMeta(t *tables, data string, extra *reader) (record.Meta, bool) {
+	return parseMeta(data, func(pair uint64, _ hole) (key, value string, has, ok bool) {
+		return readItem(t, pair, extra)
+	})
+}
+
+// parseMeta reads a set, of whose pairs item knows the keys and values.
+func parseMeta(data string, item func(pair uint64, at hole) (key, value string, has, ok bool)) (record.Meta, bool) {
 	r := readText(data)
 	if r.byte() == 0 {
-		return nil, true, r.done()
+		return nil, r.done()
 	}
 	n := items(r)
-	m, shared = make(record.Meta, 0, n), true
+	m := make(record.Meta, 0, n)
 	values, first := make([]string, 0, n), 0
 	for r.left() > 0 {
 		u := r.uvarint()
-		key, value, has, inline, found := readItem(t, u>>1, extra)
-		if !found {
-			return nil, false, false
+		begins := u&1 == 0 || len(m) == 0
+		if begins {
+			m, first = append(m, record.MetaEntry{}), len(values)
 		}
-		shared = shared && !inline
-		if u&1 == 0 || len(m) == 0 {
-			m, first = append(m, record.MetaEntry{Key: key}), len(values)
+		e := &m[len(m)-1]
+		key, value, has, ok := item(u>>1, hole{len(m) - 1, len(values) - first})
+		if !ok {
+			return nil, false
+		}
+		if begins {
+			e.Key = key
 		}
 		if has {
 			values = append(values, value)
-			m[len(m)-1].Values = values[first:len(values):len(values)]
+			e.Values = values[first:len(values):len(values)]
 		}
 	}
-	return m, shared, !r.bad && !extra.bad
+	return m, !r.bad
 }
 
 // parseShared reads a set without what is in the rows.
@@ -262,20 +337,20 @@ func items(r reader) (n int) {
 	return n
 }
 
-// readItem reads one item of a set. A pair of 0 is in the row as a whole, of a
-// marker the value is.
-func readItem(t *tables, id uint64, extra *reader) (key, value string, has, inline, ok bool) {
+// readItem reads one item of a set that is in the row. A pair of 0 is in the row
+// as a whole, of a marker the value is.
+func readItem(t *tables, id uint64, extra *reader) (key, value string, has, ok bool) {
 	if id == 0 {
 		key, kind := extra.text(), extra.byte()
-		return key, extra.text(), kind == pairValue, true, !extra.bad
+		return key, extra.text(), kind == pairValue, !extra.bad
 	}
 	p, ok := t.pair(id)
 	if !ok {
-		return "", "", false, false, false
+		return "", "", false, false
 	}
 	key, ok = t.get(TableKey, uint64(p.key))
 	if p.kind == pairInline {
-		return key, extra.text(), true, true, ok && !extra.bad
+		return key, extra.text(), true, ok && !extra.bad
 	}
-	return key, p.value, p.kind == pairValue, false, ok
+	return key, p.value, p.kind == pairValue, ok
 }

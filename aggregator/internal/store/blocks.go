@@ -15,23 +15,24 @@ import (
 // they have sent before in order.
 const applierBlocks = 16
 
-// blockCache keeps the last few decoded blocks. It belongs to one goroutine.
+// blockCache keeps the last few decoded blocks, and the reader of all blocks of
+// its owner. It belongs to one goroutine.
 type blockCache struct {
-	dict  *columns.Dict
-	max   int
-	held  map[uint64]*columns.Block
-	order []uint64 // oldest first
+	reader *columns.Reader
+	max    int
+	held   map[uint64]*columns.Block
+	order  []uint64 // oldest first
 }
 
 func newBlockCache(dict *columns.Dict, max int) *blockCache {
-	return &blockCache{dict: dict, max: max, held: map[uint64]*columns.Block{}}
+	return &blockCache{reader: columns.NewReader(dict), max: max, held: map[uint64]*columns.Block{}}
 }
 
 func (c *blockCache) get(r pebble.Reader, z *zone) (*columns.Block, error) {
 	if b, ok := c.held[z.First]; ok {
 		return b, nil
 	}
-	b, err := readBlock(r, z, c.dict)
+	b, err := readBlock(r, z, c.reader)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (c *blockCache) drop(first uint64) {
 	c.order = slices.DeleteFunc(c.order, func(v uint64) bool { return v == first })
 }
 
-func readBlock(r pebble.Reader, z *zone, dict *columns.Dict) (*columns.Block, error) {
+func readBlock(r pebble.Reader, z *zone, reader *columns.Reader) (*columns.Block, error) {
 	data, ok, err := get(r, seqKey(tableBlock, z.First))
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func readBlock(r pebble.Reader, z *zone, dict *columns.Dict) (*columns.Block, er
 	if !ok {
 		return nil, fmt.Errorf("%w: block %d is missing", ErrCorrupt, z.First)
 	}
-	b, err := columns.DecodeBlock(data, dict)
+	b, err := reader.Block(data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
 	}

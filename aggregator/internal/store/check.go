@@ -60,7 +60,7 @@ func (c *checker) blocks() error {
 }
 
 func (c *checker) block(z *zone) error {
-	b, err := readBlock(c.view.snap, z, c.view.memory.dict)
+	b, err := readBlock(c.view.snap, z, c.view.blocks.reader)
 	if err != nil {
 		c.differ("block %d does not read: %v", z.First, err)
 		return nil

@@ -49,6 +49,10 @@ type Query struct {
 	// they are still there: for who adds up what the feed says, see DESIGN.md.
 	Superseded bool
 
+	// Lent says that yield keeps nothing of a row: then all of it may be
+	// overwritten by the next, which makes a long answer a third cheaper.
+	Lent bool
+
 	Order Order
 	Desc  bool
 	// Resume, when set, leaves out all rows up to and including that position.
@@ -191,7 +195,8 @@ func (q *Query) PositionOf(row *columns.Row) Position {
 }
 
 // Query calls yield with the rows of q in its order. The row belongs to the
-// query and is overwritten by the next one, the slices in it are not. The error
+// query and is overwritten by the next one, the slices in it are not, unless
+// q.Lent. Rows with the same meta mostly share its slice. The error
 // is that of yield, of ctx, or of the disk; then the rows so far are not the
 // answer. [ErrQuery] says that q makes no sense.
 func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) error) error {

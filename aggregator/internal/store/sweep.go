@@ -199,11 +199,9 @@ func (r *run) admit(h *cursorHeap, zones []*zone) ([]*zone, error) {
 // step emits the next row.
 func (r *run) step(h *cursorHeap) error {
 	c := h.list[0]
-	row, err := c.row(c.at)
-	if err != nil {
+	if err := c.read(c.at, &r.row); err != nil {
 		return err
 	}
-	r.row = *row
 	if err := r.emit(&r.row); err != nil {
 		return err
 	}
@@ -212,7 +210,9 @@ func (r *run) step(h *cursorHeap) error {
 		return r.ctx.Err()
 	}
 	c.key = c.keyAt(c.at)
-	heap.Fix(h, 0)
+	if len(h.list) > 1 {
+		heap.Fix(h, 0)
+	}
 	return nil
 }
 
@@ -221,7 +221,7 @@ type cursor struct {
 	key   sortKey // of the row at
 	at, n int
 	keyAt func(i int) sortKey
-	row   func(i int) (*columns.Row, error)
+	read  func(i int, row *columns.Row) error
 }
 
 type cursorHeap struct {
@@ -239,10 +239,16 @@ func (h *cursorHeap) Pop() any {
 	return c
 }
 
-func (h *cursorHeap) add(keys []sortKey, row func(i int) (*columns.Row, error)) {
+func (h *cursorHeap) add(keys []sortKey, read func(i int, row *columns.Row) error) {
 	if len(keys) > 0 {
-		heap.Push(h, &cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, row: row})
+		heap.Push(h, &cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, read: read})
 	}
+}
+
+// place is a row of a block.
+type place struct {
+	key sortKey
+	at  int32
 }
 
 // open adds the matching rows of a block, sorted.
@@ -254,10 +260,6 @@ func (r *run) open(h *cursorHeap, z *zone) error {
 	keys, err := r.plan.blockKeys(b, m)
 	if err != nil {
 		return err
-	}
-	type place struct {
-		key sortKey
-		at  int32
 	}
 	places := make([]place, 0, len(keys))
 	next := 0
@@ -273,13 +275,11 @@ func (r *run) open(h *cursorHeap, z *zone) error {
 	if len(places) == 0 {
 		return nil
 	}
-	var row columns.Row
+	if r.plan.Lent {
+		b.Lend()
+	}
 	heap.Push(h, &cursor{key: places[0].key, n: len(places), keyAt: func(i int) sortKey { return places[i].key },
-		row: func(i int) (*columns.Row, error) {
-			var err error
-			row, err = b.Row(int(places[i].at))
-			return &row, err
-		}})
+		read: func(i int, row *columns.Row) error { return b.ReadRow(row, int(places[i].at)) }})
 	return nil
 }
 
@@ -323,7 +323,10 @@ func (r *run) addLoose(h *cursorHeap) error {
 	for i := range rows {
 		keys[i] = r.plan.keyOf(rows[i])
 	}
-	h.add(keys, func(i int) (*columns.Row, error) { return rows[i], nil })
+	h.add(keys, func(i int, row *columns.Row) error {
+		*row = *rows[i]
+		return nil
+	})
 	return nil
 }
 
@@ -340,7 +343,13 @@ func (r *run) addOpen(h *cursorHeap) error {
 		return err
 	}
 	slices.SortFunc(keys, r.plan.compare)
-	h.add(keys, func(i int) (*columns.Row, error) { return readOpen(r.view.snap, keys[i].seq) })
+	h.add(keys, func(i int, row *columns.Row) error {
+		open, err := readOpen(r.view.snap, keys[i].seq)
+		if err == nil {
+			*row = *open
+		}
+		return err
+	})
 	return nil
 }
 
@@ -364,7 +373,7 @@ func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) e
 
 // selected reads a block and selects its rows.
 func (v *View) selected(p *plan, z *zone) (*columns.Block, columns.Mask, error) {
-	b, err := readBlock(v.snap, z, v.memory.dict)
+	b, err := readBlock(v.snap, z, v.blocks.reader)
 	if err != nil {
 		return nil, nil, err
 	}
