@@ -4,6 +4,10 @@ aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"
 
+  # With less free space on the disk of data_dir, writes wait and reads go on.
+  # The default is the smaller of this and a twentieth of the file system.
+  min_free = "512MiB"
+
   # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address may do
   # everything, so it is one of this machine; other machines come with a
   # certificate.

@@ -70,6 +70,15 @@ func (g *Guard) say(err error) {
 	g.log.Info("there is space again, writes go on")
 }
 
+// Size returns how large the file system of path is, in bytes.
+func Size(path string) (uint64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, err
+	}
+	return st.Blocks * uint64(st.Bsize), nil
+}
+
 // Free returns the bytes that an unprivileged process can still write on the
 // file system of path.
 func Free(path string) (uint64, error) {

@@ -108,7 +108,7 @@ func (d *Daemon) open() (err error) {
 func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
-		Name: a.Name.Value, DataDir: a.DataDir.Path, Agents: agentList(c),
+		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Agents: agentList(c),
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
 	set.Gauges.Every = a.Metrics.Frequency.Duration

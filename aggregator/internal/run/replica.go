@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -18,6 +19,7 @@ import (
 type replica struct {
 	node  *cluster.Node
 	store *store.Store
+	guard *disk.Guard
 }
 
 // readPatience is how long a read waits for a leader, who may just be elected.
@@ -43,8 +45,11 @@ func (r *replica) Read(ctx context.Context) (*store.View, error) {
 	}
 }
 
-// Write implements api.Writer.
+// Write implements api.Writer. While the disk is nearly full nothing is written.
 func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
+	if err := r.guard.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
+	}
 	result, err := r.node.Propose(ctx, store.Encode(c))
 	if errors.Is(err, cluster.ErrNotLeader) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
@@ -52,8 +57,12 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 	return result.Value, err
 }
 
-// Submit implements pull.Committer.
+// Submit implements pull.Committer. While the disk is nearly full nothing is
+// committed, so nothing is acknowledged: the agents keep what they have.
 func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
+	if err := r.guard.Check(); err != nil {
+		return nil, err
+	}
 	p, err := r.node.Submit(ctx, store.Encode(c))
 	if err != nil {
 		return nil, err

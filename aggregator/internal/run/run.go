@@ -29,6 +29,9 @@ import (
 type Settings struct {
 	Name    string
 	DataDir string
+	// MinFree is how many bytes stay free on the file system of DataDir; zero
+	// is the smaller of 512 MiB and a twentieth of it.
+	MinFree int64
 	Version string
 	// Listeners of the REST interface, open already: plain ones, and those that
 	// take mutual TLS.
@@ -87,6 +90,10 @@ func (a *Aggregator) join() error {
 	if err != nil {
 		return err
 	}
+	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
+	if err != nil {
+		return err
+	}
 	node, err := cluster.Open(cluster.Config{
 		DataDir: a.set.DataDir, State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry,
 		Bootstrap: []cluster.Server{{ID: id, Addr: a.set.Name}},
@@ -94,7 +101,7 @@ func (a *Aggregator) join() error {
 	if err != nil {
 		return fmt.Errorf("open the node: %w", err)
 	}
-	a.replica = &replica{node: node, store: a.store}
+	a.replica = &replica{node: node, store: a.store, guard: guard}
 	return nil
 }
 

@@ -1,0 +1,48 @@
+package run
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+func TestWritesOfEveryKindWaitWhileTheDiskIsNearlyFull(t *testing.T) {
+	guard, err := space(t.TempDir(), 1<<62, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{guard: guard} // nothing is proposed, so there is no node
+	if _, err := r.Write(t.Context(), &store.DeleteCommand{}); !errors.Is(err, api.ErrNotNow) || !errors.Is(err, disk.ErrFull) {
+		t.Errorf("a write: %v", err)
+	}
+	if _, err := r.Submit(t.Context(), &store.IngestCommand{}); !errors.Is(err, disk.ErrFull) {
+		t.Errorf("an ingest: %v", err)
+	}
+}
+
+func TestASmallDiskIsUsedUpToATwentieth(t *testing.T) {
+	dir := t.TempDir()
+	registry := prometheus.NewRegistry()
+	if _, err := space(dir, 0, registry, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	size, err := disk.Size(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if got := f.GetMetric()[0].GetGauge().GetValue(); f.GetName() == "bursar_disk_min_free_bytes" && got != float64(min(512<<20, size/20)) {
+			t.Errorf("%.0f bytes of %d are kept free", got, size)
+		}
+	}
+}
