@@ -285,17 +285,27 @@ func TestACutAnswerIsAnError(t *testing.T) {
 	}
 }
 
-func TestASilentStreamTimesOut(t *testing.T) {
-	one := sample("one")
+// impatient is a client with a short timeout, of a server whose handler may wait
+// for hold until the test ends.
+func impatient(t *testing.T, handler func(hold <-chan struct{}) http.Handler) *Client {
+	t.Helper()
 	hold := make(chan struct{})
-	server := httptest.NewServer(cut(string(wire.AppendJSON(nil, &one)), func(http.ResponseWriter) { <-hold }))
-	defer server.Close()
-	defer close(hold)
+	server := httptest.NewServer(handler(hold))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hold) })
 	c, err := New(Options{Address: server.URL, Timeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestASilentStreamTimesOut(t *testing.T) {
+	one := sample("one")
+	c := impatient(t, func(hold <-chan struct{}) http.Handler {
+		return cut(string(wire.AppendJSON(nil, &one)), func(http.ResponseWriter) { <-hold })
+	})
 	var last error
 	for _, err := range c.Query(t.Context(), nil) {
 		last = err
@@ -306,15 +316,9 @@ func TestASilentStreamTimesOut(t *testing.T) {
 }
 
 func TestACallThatHangsTimesOut(t *testing.T) {
-	hold := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold }))
-	defer server.Close()
-	defer close(hold)
-	c, err := New(Options{Address: server.URL, Timeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := impatient(t, func(hold <-chan struct{}) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold })
+	})
 	if err := c.Health(t.Context()); !errors.Is(err, ErrTimeout) {
 		t.Errorf("got %v", err)
 	}

@@ -285,39 +285,40 @@ func perRecord(b *testing.B, n int) {
 	b.ReportMetric(float64(b.N)*float64(n)/b.Elapsed().Seconds(), "rec/s")
 }
 
-func BenchmarkDecodeRecord(b *testing.B) {
-	var encoded [][]byte
-	for _, r := range benchmarkRecords(1000) {
+func encodedRecords(n int) (encoded [][]byte) {
+	for _, r := range benchmarkRecords(n) {
 		encoded = append(encoded, AppendRecord(nil, &r))
 	}
+	return encoded
+}
+
+func decodeAll(b *testing.B, d *Decoder, r *record.Record, encoded [][]byte) {
+	for _, e := range encoded {
+		if err := d.Record(e, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeRecord(b *testing.B) {
+	encoded := encodedRecords(1000)
 	b.ReportAllocs()
 	for b.Loop() {
 		var d Decoder
 		var r record.Record
-		for _, e := range encoded {
-			if err := d.Record(e, &r); err != nil {
-				b.Fatal(err)
-			}
-		}
+		decodeAll(b, &d, &r, encoded)
 	}
 	perRecord(b, len(encoded))
 }
 
 func BenchmarkDecodeRecordAndReset(b *testing.B) {
-	var encoded [][]byte
-	for _, r := range benchmarkRecords(1000) {
-		encoded = append(encoded, AppendRecord(nil, &r))
-	}
+	encoded := encodedRecords(1000)
 	b.ReportAllocs()
 	var d Decoder
 	for b.Loop() {
 		d.Reset()
 		var r record.Record
-		for _, e := range encoded {
-			if err := d.Record(e, &r); err != nil {
-				b.Fatal(err)
-			}
-		}
+		decodeAll(b, &d, &r, encoded)
 	}
 	perRecord(b, len(encoded))
 }
