@@ -314,12 +314,17 @@ func TestPluginWithoutCertificateServesOnItsPrivateSocket(t *testing.T) {
 	}
 }
 
+func launchLogged(t *testing.T, how string) (*Process, *logtest.Log) {
+	t.Helper()
+	log := new(logtest.Log)
+	spec := hostile(t, how)
+	spec.Logger = log.Logger()
+	return launch(t, spec), log
+}
+
 func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
 	t.Parallel()
-	var log logtest.Log
-	spec := hostile(t, "flood")
-	spec.Logger = log.Logger()
-	p := launch(t, spec)
+	p, log := launchLogged(t, "flood")
 	began := time.Now()
 	go collect(t.Context(), p)
 	log.Await(t, "lines dropped")
@@ -335,10 +340,7 @@ func TestFloodOfOutputIsCutToAHundredLinesASecond(t *testing.T) {
 
 func TestLogLineThatIsNoEntryStopsNobody(t *testing.T) {
 	t.Parallel()
-	var log logtest.Log
-	spec := hostile(t, "log-panic")
-	spec.Logger = log.Logger()
-	p := launch(t, spec)
+	p, log := launchLogged(t, "log-panic")
 	collect(t.Context(), p)
 	log.Await(t, "@message")
 	if err := p.Ping(t.Context()); err != nil {
