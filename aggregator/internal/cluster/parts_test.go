@@ -21,8 +21,6 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
 
-func copyAll(to io.Writer, from io.Reader) (int64, error) { return io.Copy(to, from) }
-
 func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
 	type entry struct {
 		size    int64

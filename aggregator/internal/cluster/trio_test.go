@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 
@@ -239,16 +240,9 @@ func arrive(t *testing.T, n *Node) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	to, err := n.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	size, err := copyAll(to, r)
-	if err != nil || size != meta.Size {
+	to, size := fill(t, n, *meta, r)
+	if err := errors.Join(to.Close(), to.Close()); err != nil || size != meta.Size {
 		t.Fatalf("%d bytes of %d, %v", size, meta.Size, err)
-	}
-	if err := errors.Join(to.Close(), to.Close()); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -290,14 +284,21 @@ func receive(t *testing.T, n *Node, meta raft.SnapshotMeta) error {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	to, _ := fill(t, n, meta, r)
+	return to.Close()
+}
+
+// fill begins a snapshot and writes the image into it.
+func fill(t *testing.T, n *Node, meta raft.SnapshotMeta, image io.Reader) (to raft.SnapshotSink, size int64) {
+	t.Helper()
 	to, err := n.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := copyAll(to, r); err != nil {
+	if size, err = io.Copy(to, image); err != nil {
 		t.Fatal(err)
 	}
-	return to.Close()
+	return to, size
 }
 
 func BenchmarkPropose(b *testing.B) {
