@@ -181,13 +181,30 @@ func (l *log) count(t *testing.T) uint64 {
 	return v.Count()
 }
 
-// follow pulls until the agent's frames are all acknowledged.
-func follow(t *testing.T, a *agent, l *log) {
+// run starts a loop that pulls from a into l. The function ends it and checks
+// that it ended well.
+func run(t *testing.T, a *agent, l *log) (loop *pull.Loop, stop func()) {
 	t.Helper()
-	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
+	loop = &pull.Loop{
+		Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Backoff: time.Millisecond,
+		Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- loop.Run(ctx) }()
+	return loop, func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// follow pulls until the agent's frames are all acknowledged.
+func follow(t *testing.T, a *agent, l *log) {
+	t.Helper()
+	_, stop := run(t, a, l)
 	for {
 		a.mu.Lock()
 		all := a.acked == a.last
@@ -197,10 +214,7 @@ func follow(t *testing.T, a *agent, l *log) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	stop()
 }
 
 func rec(i int) *wire.Frame {
@@ -292,10 +306,7 @@ func TestAnAgentThatMisstatesWhereItsAnswerEndsIsNotBelieved(t *testing.T) {
 		a.add(t, rec(i))
 	}
 	a.lie = 1
-	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- loop.Run(ctx) }()
+	loop, stop := run(t, a, l)
 	for loop.Status().Err == nil {
 		time.Sleep(time.Millisecond)
 	}
@@ -305,10 +316,7 @@ func TestAnAgentThatMisstatesWhereItsAnswerEndsIsNotBelieved(t *testing.T) {
 	for l.count(t) != 5 {
 		time.Sleep(time.Millisecond)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	stop()
 }
 
 func TestBrokenChunksChangeNothing(t *testing.T) {
@@ -317,10 +325,7 @@ func TestBrokenChunksChangeNothing(t *testing.T) {
 	good := a.chunks[0]
 	a.chunks[0] = append([]byte(nil), good...)
 	a.chunks[0][len(good)-1] ^= 1
-	loop := &pull.Loop{Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()), Backoff: time.Millisecond}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- loop.Run(ctx) }()
+	loop, stop := run(t, a, l)
 	for loop.Status().Err == nil {
 		time.Sleep(time.Millisecond)
 	}
@@ -333,8 +338,5 @@ func TestBrokenChunksChangeNothing(t *testing.T) {
 	for l.count(t) != 1 {
 		time.Sleep(time.Millisecond)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	stop()
 }
