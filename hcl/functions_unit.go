@@ -69,11 +69,7 @@ func ParseSeconds(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := roundHalfEven(nanos)
-	if !n.IsInt64() {
-		return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
-	}
-	return time.Duration(n.Int64()), nil
+	return durationOf(nanos, s)
 }
 
 // quickClock reads what sacct prints most, [D-]HH:MM:SS and MM:SS with at most

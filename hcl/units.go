@@ -41,11 +41,16 @@ func ParseDuration(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	nanos := roundHalfEven(total)
-	if !nanos.IsInt64() {
+	return durationOf(total, s)
+}
+
+// durationOf rounds nanoseconds, which s says, to a whole number of them.
+func durationOf(nanos *big.Rat, s string) (time.Duration, error) {
+	n := roundHalfEven(nanos)
+	if !n.IsInt64() {
 		return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
 	}
-	return time.Duration(nanos.Int64()), nil
+	return time.Duration(n.Int64()), nil
 }
 
 // sumUnits adds the pieces of a duration, exactly, in nanoseconds.
