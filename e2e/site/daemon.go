@@ -209,6 +209,12 @@ type Aggregator struct {
 // Aggregator makes an aggregator that pulls from the agents; it does not run yet.
 func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
 	s.t.Helper()
+	return s.AggregatorWith("", agents...)
+}
+
+// AggregatorWith is Aggregator with settings, HCL for the aggregator block.
+func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
+	s.t.Helper()
 	g := &Aggregator{DataDir: s.path("agg1"), Config: s.path("agg1.hcl")}
 	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.freePort()), fmt.Sprintf("127.0.0.1:%d", s.freePort())
 	g.URL, g.TLSURL = "http://"+plain, "https://"+secure
@@ -220,8 +226,9 @@ func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
     tls_listen = [%q]
   }
   %s
+  %s
 }
-`, g.DataDir, plain, secure, tlsBlock(s.Cert(identity.Aggregator, "agg1")))
+`, g.DataDir, plain, secure, settings, tlsBlock(s.Cert(identity.Aggregator, "agg1")))
 	for _, a := range agents {
 		text += fmt.Sprintf("\nagent %q { address = %q }\n", a.Name, a.Address)
 	}
