@@ -93,25 +93,38 @@ func (t *tx) ingestRows(c *IngestCommand) error {
 	t.parts = append(t.parts, p)
 	t.fresh.expect(batch.Len())
 	check := newRowChecker(c.Agent)
-	var own columns.Row
 	for i := range batch.Len() {
-		batch.ReadOwn(&own, i)
-		if p.facts.plain(&own, i) {
-			err = t.ingestPlain(p, i, own.Record.ID)
-		} else {
-			err = t.ingestRow(p, i, check)
+		if i%touchAhead == 0 {
+			t.touch(batch, i)
 		}
-		if err != nil {
+		if err := t.ingestAt(p, i, check); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// touch makes the filter ready for the ids of the next rows.
+func (t *tx) touch(batch *columns.Batch, from int) {
+	t.ahead = t.ahead[:0]
+	for i := from; i < min(from+touchAhead, batch.Len()); i++ {
+		t.ahead = append(t.ahead, hashText(batch.ID(i)))
+	}
+	t.s.filter.touch(t.ahead)
+}
+
+// ingestAt takes in row i of the part. t.ahead has its hash.
+func (t *tx) ingestAt(p *part, i int, check *rowChecker) error {
+	p.batch.ReadOwn(&t.own, i)
+	if !p.facts.plain(&t.own, i) {
+		return t.ingestRow(p, i, check)
+	}
+	return t.ingestPlain(p, i, t.own.Record.ID, t.ahead[i%touchAhead])
+}
+
 // ingestPlain adds row i of the part, which is valid, or merges it when its id is
 // known. Most rows are new and are never put together.
-func (t *tx) ingestPlain(p *part, i int, id string) error {
-	h := hashText(id)
+func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
 	sl, err := t.meet(h, id)
 	if err != nil {
 		return err

@@ -1,10 +1,17 @@
 package store
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // filter is a Bloom filter of record ids: blocks of one cache line, 14 bits an
 // id, in segments that are sized ahead so that none is ever copied.
-type filter struct{ segments []*segment }
+type filter struct {
+	segments []*segment
+	warm     uint64 // what touch read, so that it is read
+}
 
 // segment holds capacity ids; each has its bits in one line of 512 bits.
 type segment struct {
@@ -50,6 +57,28 @@ func (f *filter) add(h uint64) {
 	for range filterProbes {
 		line[x>>6&7] |= 1 << (x & 63)
 		x += step
+	}
+}
+
+// touch reads what the ids will ask for next, all at once: the lines are nowhere
+// near each other, and memory is slow one line at a time.
+func (f *filter) touch(hashes []uint64) {
+	s, sum := f.last(), f.warm
+	for _, h := range hashes {
+		sum ^= s.line(h)[0]
+	}
+	f.warm = sum
+}
+
+// touchAhead is how many ids are touched at a time.
+const touchAhead = 64
+
+func (f *filter) addAll(hashes []uint64) {
+	for chunk := range slices.Chunk(hashes, touchAhead) {
+		f.touch(chunk)
+		for _, h := range chunk {
+			f.add(h)
+		}
 	}
 }
 

@@ -310,10 +310,33 @@ func (l *loaded) loadStages(r pebble.Reader) error {
 	})
 }
 
+// loadFilter reads the ids in one goroutine and adds them in another.
 func (l *loaded) loadFilter(r pebble.Reader) error {
 	l.filter = newFilter(int(l.memory.Rows))
-	return scan(r, []byte{tableIndex}, func(key, _ []byte) error {
-		l.filter.add(hashID(key[1:]))
+	chunks, done := make(chan []uint64, 8), make(chan error, 1)
+	go func() {
+		defer close(chunks)
+		done <- hashIDs(r, chunks)
+	}()
+	for chunk := range chunks {
+		l.filter.addAll(chunk)
+	}
+	return <-done
+}
+
+const hashChunk = 2048
+
+// hashIDs sends the hashes of all ids.
+func hashIDs(r pebble.Reader, out chan<- []uint64) error {
+	chunk := make([]uint64, 0, hashChunk)
+	err := scan(r, []byte{tableIndex}, func(key, _ []byte) error {
+		chunk = append(chunk, hashID(key[1:]))
+		if len(chunk) == hashChunk {
+			out <- chunk
+			chunk = make([]uint64, 0, hashChunk)
+		}
 		return nil
 	})
+	out <- chunk
+	return err
 }

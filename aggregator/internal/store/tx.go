@@ -32,6 +32,7 @@ type tx struct {
 	hasher rowHasher
 	plain  []plainIndex // of new rows
 	own    columns.Row  // memory to read rows into
+	ahead  []uint64     // hashes of the ids of the next rows
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool
