@@ -259,6 +259,19 @@ func TestOnlyColumnsThatAreWantedAndThereAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestStepsAreAskedForOnlyByThoseWhoNeedThem(t *testing.T) {
+	available := []string{"JobIDRaw", "JobID", "State", "Submit", "Start", "End", "AllocCPUS", "TotalCPU", "MaxRSS"}
+	for wanted, steps := range map[string]bool{
+		"AllocCPUS": false, "ElapsedRaw": false, "gpus": false, "exit_code": false,
+		"steps": true, "cpu_seconds": true, "TotalCPU": true, "max_rss_bytes": true, "MaxRSS": true, "energy_joules": true, "disk_read_bytes": true,
+	} {
+		plan, err := job.NewPlan(func(a string) bool { return a == wanted || a == "id" }, available)
+		if err != nil || plan.Steps != steps {
+			t.Errorf("%s: %+v, %v", wanted, plan, err)
+		}
+	}
+}
+
 func TestAnSacctWithoutANeededColumnIsRefused(t *testing.T) {
 	if _, err := job.NewPlan(all, []string{"JobID", "State", "Submit", "Start", "End"}); err == nil || !strings.Contains(err.Error(), "JobIDRaw") {
 		t.Error(err)

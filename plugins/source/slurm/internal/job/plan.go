@@ -12,6 +12,9 @@ import (
 type Plan struct {
 	// Columns are what to ask for; text that users write stands last.
 	Columns []string
+	// Steps says that a value that is wanted depends on the steps of a job, also
+	// where sacct shows it in the job's row: without them it is nothing.
+	Steps bool
 
 	index  map[string]int
 	wanted []bool // by attribute
@@ -33,6 +36,12 @@ func free() []string {
 		"AdminComment", "Extra", "SubmitLine", "Comment"}
 }
 
+// Columns that sacct makes from the steps of a job.
+func ofSteps() []string {
+	return append([]string{"TotalCPU", "UserCPU", "SystemCPU", "ConsumedEnergyRaw", "TRESUsageInTot", "TRESUsageOutTot",
+		"ReqCPUFreqMin", "ReqCPUFreqMax", "ReqCPUFreqGov", "DerivedExitCode"}, largestColumns()...)
+}
+
 // NewPlan plans for the attributes that wants names, of an sacct that has the
 // available columns. It fails when a column is missing that no row can do without.
 func NewPlan(wants func(attribute string) bool, available []string) (*Plan, error) {
@@ -46,7 +55,9 @@ func NewPlan(wants func(attribute string) bool, available []string) (*Plan, erro
 		p.wanted = append(p.wanted, wants(a.Name))
 		for _, column := range a.columns {
 			ask[column] = ask[column] || p.wanted[i]
+			p.Steps = p.Steps || p.wanted[i] && slices.Contains(ofSteps(), column)
 		}
+		p.Steps = p.Steps || p.wanted[i] && a.Name == "steps"
 	}
 	// Slurm has not always written names alike.
 	spelled := map[string]string{}

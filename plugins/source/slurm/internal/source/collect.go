@@ -190,7 +190,7 @@ func (p *pass) adapt(rows int, last bool) {
 // window collects the runs that ended in [from, to) and, in the last window, also
 // those that ended later or go on.
 func (p *pass) window(ctx context.Context, from, to time.Time, last bool) (rows int, err error) {
-	q := sacct.Query{Columns: p.plan.Columns, From: from, To: to, Steps: true}
+	q := sacct.Query{Columns: p.plan.Columns, From: from, To: to, Steps: p.plan.Steps}
 	err = p.read(ctx, q, &rows, func(r *job.Run) bool {
 		return last || (r.Ended() && r.End.Before(to))
 	})

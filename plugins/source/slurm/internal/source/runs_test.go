@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
 )
 
 func TestABackfillSendsEveryRunOnceAndEndsAtNow(t *testing.T) {
@@ -240,6 +241,24 @@ func TestJobsThatNeverStartedAreCountedOnce(t *testing.T) {
 	s.wantRuns()
 	if s.skipped != 1 {
 		t.Errorf("%d were counted", s.skipped)
+	}
+}
+
+func TestWithoutStepsARunIsTheSame(t *testing.T) {
+	s := newSite(t)
+	s.source.wants = func(attribute string) bool { return attribute == "id" || attribute == "AllocCPUS" }
+	s.job("7", "COMPLETED", -2, -1.5, -1)
+	s.step("7.batch", "MaxRSS", "1M")
+	s.job("8", "RUNNING", -2, -1.5, never)
+	s.poll(0)
+	s.wantRuns("7", "8 open")
+	if got := s.value("7", "AllocCPUS").Int(); got != 1 {
+		t.Errorf("AllocCPUS %d", got)
+	}
+	for _, call := range fakesacct.Calls(t, s.dir)[1:] {
+		if !strings.Contains(call, "--allocations") {
+			t.Errorf("steps were asked for: %s", call)
+		}
 	}
 }
 

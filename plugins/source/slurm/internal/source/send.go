@@ -120,7 +120,7 @@ func (p *pass) vanished(ctx context.Context) error {
 	}
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(ids)), maxAskSteps) {
 		rows := 0
-		q := sacct.Query{Columns: p.plan.Columns, Steps: true}
+		q := sacct.Query{Columns: p.plan.Columns, Steps: p.plan.Steps}
 		for _, raw := range batch {
 			q.Jobs = append(q.Jobs, strconv.FormatInt(raw, 10))
 		}
