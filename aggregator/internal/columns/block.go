@@ -17,6 +17,7 @@ type Block struct {
 	sets   []uint32
 	temps  []uint32
 	all    bool
+	picks  int // rows that were read one by one
 }
 
 // DecodeHeader reads the zone map of a block from its first [HeaderSize] bytes

@@ -94,6 +94,12 @@ func FuzzDecodeBlock(f *testing.F) {
 		if err != nil {
 			return
 		}
+		picked, err := columns.DecodeBlock(seal(data), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var row columns.Row
+		_ = picked.Pick(&row, picked.Len()-1)
 		use(b, d)
 		for _, err := range b.Rows() {
 			if err != nil {
@@ -116,6 +122,10 @@ func use(b *columns.Block, d *columns.Dict) {
 		_, _ = b.Amounts(p)
 	}
 	_, _ = b.ID(b.Len() - 1)
+	var row columns.Row
+	for i := range min(b.Len(), 5) {
+		_ = b.Pick(&row, b.Len()-1-i)
+	}
 }
 
 func FuzzDecodeRow(f *testing.F) {

@@ -186,6 +186,7 @@ func TestOddRowsSurviveBlocksOfManyParts(t *testing.T) {
 				rt.Fatal(err)
 			}
 			checkBlock(t, decode(t, e.Data, d), want)
+			checkSingle(t, e.Data, d, want)
 			checkPostings(t, d, e, want)
 		}
 	})
@@ -222,6 +223,25 @@ func checkBlock(t testing.TB, b *columns.Block, want []columns.Row) {
 }
 
 // checkPostings sees that every pair of the rows leads to the block.
+// checkSingle compares the rows that are read one by one, and those that are
+// lent.
+func checkSingle(t testing.TB, data []byte, d *columns.Dict, want []columns.Row) {
+	t.Helper()
+	lent := decode(t, data, d)
+	lent.Lend()
+	var row columns.Row
+	for i := range want {
+		if ok, err := decode(t, data, d).PickSeq(&row, want[i].Seq); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		same(t, want[i], row)
+		if err := lent.ReadRow(&row, i); err != nil {
+			t.Fatal(err)
+		}
+		same(t, want[i], row)
+	}
+}
+
 func checkPostings(t testing.TB, d *columns.Dict, e *columns.Encoded, want []columns.Row) {
 	t.Helper()
 	if !slices.IsSorted(e.KVs) {

@@ -64,20 +64,17 @@ func readBlock(r pebble.Reader, z *zone, reader *columns.Reader) (*columns.Block
 	return b, nil
 }
 
-// blockRow returns the row of that number.
+// blockRow returns the row of that number; nil for none.
 func blockRow(b *columns.Block, seq uint64) (*columns.Row, error) {
-	i, ok, err := b.Find(seq)
-	if err == nil && !ok {
-		err = fmt.Errorf("row %d is not in its block", seq)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	row, err := b.Row(i)
+	row := &columns.Row{}
+	ok, err := b.PickSeq(row, seq)
 	if err != nil {
 		return nil, fmt.Errorf("%w: row %d: %w", ErrCorrupt, seq, err)
 	}
-	return &row, nil
+	if !ok {
+		return nil, nil
+	}
+	return row, nil
 }
 
 // readMask returns the superseded rows of a block as a mask of the caller's own.

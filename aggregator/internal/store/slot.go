@@ -140,7 +140,11 @@ func (t *tx) rowAt(x *index) (*columns.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blockRow(block, x.Seq)
+	row, err := blockRow(block, x.Seq)
+	if err == nil && row == nil {
+		err = fmt.Errorf("%w: row %d is not in its block", ErrCorrupt, x.Seq)
+	}
+	return row, err
 }
 
 // waits reports whether a stop waits for its body.

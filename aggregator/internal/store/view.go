@@ -104,11 +104,8 @@ func (v *View) closedRow(seq uint64) (*columns.Row, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if _, ok, err := block.Find(seq); err != nil || !ok {
-		return nil, false, err
-	}
 	row, err := blockRow(block, seq)
-	return row, err == nil, err
+	return row, row != nil, err
 }
 
 // Entry returns all that is held under the id; an id that is not known has an
