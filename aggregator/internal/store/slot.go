@@ -69,7 +69,7 @@ func (t *tx) meet(hash uint64, id string) (*slot, error) {
 func (sl *slot) repeats(row *columns.Row) bool {
 	r := sl.row
 	sl.same = r != nil && sl.held == nil && !sl.touched && row.Origin == r.Origin && row.Rank == r.Rank && row.Version == r.Version &&
-		row.Stop == r.Stop && row.StopObserved == r.StopObserved && record.Same(&row.Record, &r.Record)
+		row.Stop == r.Stop && row.StopObserved == r.StopObserved && sameRecord(&row.Record, &r.Record)
 	sl.touched = true
 	return sl.same
 }
