@@ -170,13 +170,13 @@ func printRecord(b *strings.Builder, r *record.Record) {
 		line(b, "meta."+m.Key, strings.Join(m.Values, ", "))
 	}
 	for _, c := range r.Components {
-		text := fmt.Sprint(c.Amount)
+		parts := []string{fmt.Sprint(c.Amount)}
 		if c.Kind == record.Total {
-			text += " in total"
+			parts[0] += " in total"
 		}
 		for _, s := range c.Scores {
-			text += fmt.Sprintf(", %s %g", s.Name, s.Value)
+			parts = append(parts, fmt.Sprintf("%s %g", s.Name, s.Value))
 		}
-		line(b, c.Name, text)
+		line(b, c.Name, strings.Join(parts, ", "))
 	}
 }

@@ -22,7 +22,7 @@ func bare(w http.ResponseWriter, status int, body []byte) {
 		w.Header()["Content-Type"] = nil // or net/http guesses one
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	_, _ = w.Write(body) //nolint:gosec // JSON or plain text, never HTML; a client that is gone needs no answer
 }
 
 // empty answers without a body.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,9 +142,7 @@ func golden(t *testing.T, path, got string) {
 func one(columns fakesacct.Row, steps ...fakesacct.Row) *fakesacct.DB {
 	base := fakesacct.Row{"JobIDRaw": "7", "JobID": "7", "State": "COMPLETED", "Submit": "1000000", "Eligible": "1000000",
 		"Start": "1000010", "End": "1000110", "Cluster": "c"}
-	for k, v := range columns {
-		base[k] = v
-	}
+	maps.Copy(base, columns)
 	db := &fakesacct.DB{Rows: []fakesacct.Row{base}}
 	for i, s := range steps {
 		s["JobIDRaw"] = fmt.Sprintf("7.%d", i)

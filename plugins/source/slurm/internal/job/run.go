@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -82,17 +83,17 @@ func (p *Plan) Lost(key Key, jobID string, start int64) (*Run, error) {
 
 func (r *Run) read() (err error) {
 	if r.ID, err = field.ParseJobID(r.fields[1]); err != nil {
-		return fmt.Errorf("JobID: %w", err)
+		return fmt.Errorf("column JobID: %w", err)
 	}
 	if r.State, err = field.ParseState(r.fields[2]); err != nil {
-		return fmt.Errorf("State: %w", err)
+		return fmt.Errorf("column State: %w", err)
 	}
 	submit, err := r.time("Submit")
 	if err != nil {
 		return err
 	}
 	if submit.IsZero() {
-		return fmt.Errorf("Submit: there is none")
+		return errors.New("column Submit: there is none")
 	}
 	r.Submit = submit.Unix()
 	if r.Start, err = r.time("Start"); err != nil {

@@ -72,7 +72,7 @@ func (h *history) ask(ctx context.Context, ask asker, ids []string) error {
 		raw, badID := strconv.ParseInt(row.Fields[0], 10, 64)
 		submit, badTime := field.Time(row.Fields[1])
 		if badID != nil || badTime != nil || submit.IsZero() {
-			return nil // the job itself will be refused
+			return nil //nolint:nilerr // the job itself will be refused
 		}
 		key := jobKey{row.Fields[2], raw}
 		if first, known := h.first[key]; !known || submit.Unix() < first {
