@@ -114,7 +114,7 @@ func TestAnOddRowIsRefusedOnceAndCostsNothingElse(t *testing.T) {
 	want := []string{
 		"10: column Comment is longer than 262144 byt",
 		"12: max_rss_bytes: step 12.batch: MaxRSS: \"m",
-		"8: State: \"what?\" is no state",
+		"8: column State: \"what?\" is no state",
 		"9: cpu_seconds: TotalCPU: \"plenty\" is no du",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
