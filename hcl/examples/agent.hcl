@@ -5,11 +5,11 @@ agent {
   data_dir = "/var/lib/bursar-agent"
   listen   = "0.0.0.0:7070"
 
-  # Aggregators pull by mutual TLS only. `bursar tls cert -role agent -name nemo-head1` makes these.
+  # Aggregators pull by mutual TLS only. `bursar tls cert create -role agent -name nemo-head1 -host head1.nemo.example.org` makes these.
   tls {
     ca   = "/etc/bursar/tls/ca.pem"
-    cert = "/etc/bursar/tls/agent.pem"
-    key  = "/etc/bursar/tls/agent.key"
+    cert = "/etc/bursar/tls/nemo-head1.pem"
+    key  = "/etc/bursar/tls/nemo-head1.key"
   }
 
   # Collected records wait here for the aggregators. What they have committed is

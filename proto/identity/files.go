@@ -117,8 +117,11 @@ func (k *Keys) Server(roles ...Role) *tls.Config {
 }
 
 // Public returns the configuration of the REST interface: mutual TLS from 1.2 on,
-// for every certificate that the CA has signed.
-func (k *Keys) Public() *tls.Config { return k.server(tls.VersionTLS12, nil) }
+// for clients and aggregators. An agent's certificate does not open it: who has
+// taken over a head node writes no records of other sites.
+func (k *Keys) Public() *tls.Config {
+	return k.server(tls.VersionTLS12, require("", Client, Aggregator))
+}
 
 func (k *Keys) server(version uint16, verify func(tls.ConnectionState) error) *tls.Config {
 	build := func() *tls.Config {

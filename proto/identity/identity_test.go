@@ -61,6 +61,7 @@ func TestPeersAcceptOnlyTheRolesAndNamesThatTheyShould(t *testing.T) {
 		{"an agent of another name is refused", agent.Server(identity.Aggregator), agg.Client(identity.Agent, "head2"), "want head2"},
 		{"an aggregator is no agent", agg.Server(identity.Aggregator), agg.Client(identity.Agent, ""), "accepts agent only"},
 		{"another CA is refused", agent.Server(identity.Aggregator), other.Client(identity.Agent, "head1"), "unknown authority"},
+		{"an agent does not open the REST interface", agg.Public(), agent.Client(identity.Aggregator, ""), "accepts client or aggregator only"},
 		{"a client reads the REST interface", agg.Public(), client.Client(identity.Aggregator, ""), ""},
 	}
 	for _, c := range cases {

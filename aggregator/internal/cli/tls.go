@@ -52,7 +52,7 @@ func (p *Program) certCommand() *cobra.Command {
 		Example: "  bursar tls cert create -ca-dir tls -dir tls -role aggregator -name agg1 -host agg1.example.org -host 10.0.0.5\n  bursar tls cert create -ca-dir tls -role client -name alice",
 	}
 	roles := []string{string(identity.Aggregator), string(identity.Agent), string(identity.Client)}
-	cmd.Flags().StringVar(&caDir, "ca-dir", ".", "`folder` with ca.pem and ca.key")
+	cmd.Flags().StringVar(&caDir, "ca-dir", "", "`folder` with ca.pem and ca.key; without it, that of -dir")
 	cmd.Flags().StringVar(&dir, "dir", ".", "`folder` to write to")
 	cmd.Flags().Var(&choice{&role, roles}, "role", "whom it is for: aggregator, agent, client")
 	cmd.Flags().StringVar(&name, "name", "", "the `name` in the certificate: as in the configuration")
@@ -66,6 +66,9 @@ func (p *Program) certCommand() *cobra.Command {
 			return usage(cmd, fmt.Errorf("-lifetime: %w", err))
 		case role == "" || name == "":
 			return usage(cmd, fmt.Errorf("-role and -name are needed"))
+		}
+		if caDir == "" {
+			caDir = dir
 		}
 		files, err := identity.CreateCert(caDir, dir, identity.Request{Identity: identity.Identity{Role: identity.Role(role), Name: name}, Hosts: hosts, Lifetime: life}, p.Now())
 		if err != nil {
