@@ -146,13 +146,41 @@ func labelled(t testing.TB, g *site.Aggregator, label string) map[string]slurmRe
 	return out
 }
 
+// same says whether two sets of records are the same, and how the first ones
+// differ that are not.
+func same(want, got map[string]slurmRecord) (bool, string) {
+	var odd []string
+	for id, w := range want {
+		if g, there := got[id]; !there || g != w {
+			odd = append(odd, id)
+		}
+	}
+	for id := range got {
+		if _, there := want[id]; !there {
+			odd = append(odd, id)
+		}
+	}
+	slices.Sort(odd)
+	text := fmt.Sprintf("%d records of %d differ (-accounting +records)", len(odd), len(want))
+	for _, id := range odd[:min(len(odd), 5)] {
+		w, g := map[string]slurmRecord{}, map[string]slurmRecord{}
+		if r, there := want[id]; there {
+			w[id] = r
+		}
+		if r, there := got[id]; there {
+			g[id] = r
+		}
+		text += "\n" + cmp.Diff(w, g)
+	}
+	return len(odd) == 0, text
+}
+
 // awaitExpected waits until a source's records are those of the accounting
 // database, which goes on changing meanwhile.
 func awaitExpected(t testing.TB, s *site.Site, g *site.Aggregator, c *rig.Cluster, label string) {
 	t.Helper()
 	s.Eventually(time.Minute, "the records of "+label+" are those of the accounting database", func() (bool, string) {
-		diff := cmp.Diff(expected(label, c.Runs()), labelled(t, g, label))
-		return diff == "", "(-accounting +records)\n" + diff
+		return same(expected(label, c.Runs()), labelled(t, g, label))
 	})
 }
 
@@ -219,8 +247,7 @@ func checkWithdrawn(t *testing.T, s *site.Site, g *site.Aggregator, c *rig.Clust
 	s.Eventually(time.Minute, "the records of good are those of the jobs that ended well", func() (bool, string) {
 		want := expected("good", c.Runs())
 		maps.DeleteFunc(want, func(_ string, r slurmRecord) bool { return r.State != "COMPLETED" })
-		diff := cmp.Diff(want, labelled(t, g, "good"))
-		return diff == "", "(-accounting +records)\n" + diff
+		return same(want, labelled(t, g, "good"))
 	})
 }
 
@@ -241,4 +268,68 @@ func checkSound(t *testing.T, g *site.Aggregator, a *site.Agent) {
 		}
 	}
 	checkConserved(t, g)
+}
+
+const backfilled = 200_000
+
+func TestTwoHundredThousandJobsAreBackFilledOnceWhileNewOnesArrive(t *testing.T) {
+	c := rig.Slurm(t, rig.Host)
+	s := site.New(t)
+	history := c.Fill(backfilled, 365, time.Now().Truncate(time.Second))
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "")})
+	agg := s.Aggregator(agent)
+	began := time.Now()
+	agent.Start()
+	agg.Start()
+	news := submitUntil(t, c, func() bool {
+		status, err := agg.Status()
+		return err == nil && status.Records >= backfilled
+	})
+	t.Logf("%d jobs were back-filled in %s, while %d new ones arrived", backfilled, time.Since(began).Round(100*time.Millisecond), news)
+	awaitExpected(t, s, agg, c, "rig")
+	checkHistory(t, agg, history, news)
+	checkSound(t, agg, agent)
+}
+
+// submitUntil submits a short job every second, and returns how many when done
+// says so.
+func submitUntil(t *testing.T, c *rig.Cluster, done func() bool) (news int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Minute); !done(); time.Sleep(time.Second) {
+		if time.Now().After(end) {
+			t.Fatalf("not all jobs are there after ten minutes")
+		}
+		c.Submit(rig.Alice, "-J", "new", "--wrap", "sleep 1")
+		news++
+	}
+	return news
+}
+
+// checkHistory compares the records of a filled history with its sums, which were
+// computed without the database.
+func checkHistory(t *testing.T, g *site.Aggregator, want rig.Filled, news int) {
+	t.Helper()
+	got := rig.Filled{FirstJob: want.FirstJob, LastJob: want.LastJob, Start: want.Start, End: want.End,
+		ByAccount: map[string]int64{}, ByUser: map[string]int64{}, ByState: map[string]int{}}
+	others := 0
+	for _, r := range g.Whole() {
+		if r.Meta.Get("name")[0] == "new" {
+			others++
+			continue
+		}
+		elapsed, _ := r.Runtime()
+		used := elapsed * amount(&r, "Cores")
+		got.Jobs++
+		got.CoreSeconds += used
+		got.GPUSeconds += elapsed * amount(&r, "GPUs")
+		got.ByAccount[r.Meta.Get("account")[0]] += used
+		got.ByUser[r.Meta.Get("user_id")[0]] += used
+		got.ByState[r.State]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-history +records)\n%s", diff)
+	}
+	if others != news {
+		t.Errorf("%d records of the %d new jobs", others, news)
+	}
 }

@@ -40,7 +40,7 @@ type pass struct {
 	batch sdk.Batch
 	bytes int
 	runs  []*job.Run
-	quiet bool // the last window had hardly a job
+	rows  int // of the last window
 	// counting are the jobs that never started in batch.
 	counting map[job.Key]time.Time
 	refusing []refusal // in batch
@@ -154,15 +154,16 @@ func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error 
 }
 
 // busy reports whether a window that has grown ends in busy times, of which it
-// may hold too much.
+// may hold too much: more jobs at one moment than the last window had rows. Where
+// jobs come evenly that never is, since each job of a moment has a row.
 func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
-	if p.width <= p.config.window || !p.quiet {
+	if p.width <= p.config.window || p.rows >= quietRows {
 		return false, nil
 	}
 	jobs := 0
 	q := sacct.Query{Columns: p.plan.Columns[:1], From: end.Add(-time.Second), To: end}
 	err := p.sacct.Rows(ctx, q, func(sacct.Row) error { jobs++; return nil })
-	return jobs > busyJobs, err
+	return jobs > max(busyJobs, p.rows), err
 }
 
 // narrow makes the next window smaller after one that was too much for slurmdbd,
@@ -178,7 +179,7 @@ func (p *pass) narrow(err error, width time.Duration) bool {
 
 // adapt chooses the size of the next window by the rows of this one.
 func (p *pass) adapt(rows int, last bool) {
-	p.quiet = rows < quietRows
+	p.rows = rows
 	switch {
 	case rows > manyRows:
 		p.width = max(minWindow, p.width/2)

@@ -39,6 +39,21 @@ func TestABackfillSendsEveryRunOnceAndEndsAtNow(t *testing.T) {
 	}
 }
 
+func TestWindowsGrowWhereAFewJobsComeEvenly(t *testing.T) {
+	s := newSite(t, text("earliest", "2025-05-10"))
+	for i := range 365 * 4 { // each runs for a week, so 28 at a time
+		end := float64(-6 * i)
+		s.job(strconv.Itoa(i), "COMPLETED", end-168, end-168, end)
+	}
+	s.poll(0)
+	if len(s.jobs) != 365*4 || len(s.sent) != len(s.jobs) {
+		t.Errorf("%d runs, %d sent", len(s.jobs), len(s.sent))
+	}
+	if calls := s.calls(); calls > 60 {
+		t.Errorf("%d calls of sacct for a year", calls)
+	}
+}
+
 func TestABackfillTellsItsProgressAndWhatIsLeft(t *testing.T) {
 	s := newSite(t, text("window", "12h"))
 	began := time.Time{}
