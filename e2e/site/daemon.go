@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -177,9 +179,9 @@ func (s *Site) Agent(spec AgentSpec) *Agent {
 
 // Configure writes the configuration with these sources.
 func (a *Agent) Configure(sources string) {
-	dirs := ""
+	var dirs []string
 	for _, d := range append(a.spec.Plugins, filepath.Join(a.site.Bin, "plugins")) {
-		dirs += fmt.Sprintf("%q, ", d)
+		dirs = append(dirs, strconv.Quote(d))
 	}
 	a.site.Write(filepath.Base(a.Config), fmt.Sprintf(`agent {
   name        = %q
@@ -193,7 +195,7 @@ func (a *Agent) Configure(sources string) {
 }
 
 %s
-`, a.Name, a.DataDir, a.Address, dirs, tlsBlock(a.files), a.spec.Buffer, sources))
+`, a.Name, a.DataDir, a.Address, strings.Join(dirs, ", "), tlsBlock(a.files), a.spec.Buffer, sources))
 }
 
 // Aggregator is an aggregator with its configuration.
@@ -218,7 +220,7 @@ func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
 	g := &Aggregator{DataDir: s.path("agg1"), Config: s.path("agg1.hcl")}
 	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.freePort()), fmt.Sprintf("127.0.0.1:%d", s.freePort())
 	g.URL, g.TLSURL = "http://"+plain, "https://"+secure
-	text := fmt.Sprintf(`aggregator {
+	text := []string{fmt.Sprintf(`aggregator {
   name     = "agg1"
   data_dir = %q
   api {
@@ -228,11 +230,11 @@ func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
   %s
   %s
 }
-`, g.DataDir, plain, secure, settings, tlsBlock(s.Cert(identity.Aggregator, "agg1")))
+`, g.DataDir, plain, secure, settings, tlsBlock(s.Cert(identity.Aggregator, "agg1")))}
 	for _, a := range agents {
-		text += fmt.Sprintf("\nagent %q { address = %q }\n", a.Name, a.Address)
+		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.Address))
 	}
-	s.Write("agg1.hcl", text)
+	s.Write("agg1.hcl", strings.Join(text, "\n"))
 	g.Daemon = s.daemon("agg1", "bursar", "aggregator", "-config", g.Config)
 	return g
 }

@@ -107,7 +107,7 @@ func (s *Server) guard(r *http.Request) {
 	if cause == nil {
 		return
 	}
-	if cause != error(http.ErrAbortHandler) { //nolint:errorlint // a panic is with the very value
+	if cause != http.ErrAbortHandler { //nolint:errorlint // a panic is with the very value
 		s.opt.Log.Error("a request met a defect; its connection is broken off", "method", r.Method, "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
 	}
 	breakOff()
