@@ -2,6 +2,7 @@ package pull
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -81,27 +82,60 @@ const entryRoom = columns.MaxBatch
 
 // frame takes one frame.
 func (b *batcher) frame(raw []byte) error {
-	if b.pos.seq >= b.cmd.From && (b.rows.Full() || b.rows.Size()+b.extra+len(raw) > entryRoom) {
-		if err := b.flush(); err != nil {
-			return err
-		}
-	}
 	var f wire.Frame
 	if err := b.decoder.Frame(raw, &f); err != nil {
 		return err
 	}
+	if b.pos.seq >= b.cmd.From && !b.fits(&f, raw) {
+		if err := b.flush(); err != nil {
+			return err
+		}
+		if err := b.decoder.Frame(raw, &f); err != nil { // flush took back the decoder's memory
+			return err
+		}
+	}
+	b.take(&f, raw)
+	return nil
+}
+
+// fits reports whether the command stays small enough for an entry with one more
+// frame.
+func (b *batcher) fits(f *wire.Frame, raw []byte) bool {
+	more := b.beside(f, raw)
+	if f.Kind == wire.KindRecord {
+		more += len(raw)
+	}
+	return !b.rows.Full() && b.rows.Size()+b.extra+more <= entryRoom
+}
+
+// beside bounds the bytes that the frame takes in a command beside its rows. Each
+// element names its origin in full, the agent included, which the frame does not.
+func (b *batcher) beside(f *wire.Frame, raw []byte) (n int) {
+	element := len(b.agent) + len(f.SourceType) + len(f.SourceLabel) + numbers
+	if f.Settles != "" {
+		n += element + len(f.Settles)
+	}
+	if f.Kind != wire.KindRecord {
+		n += element + len(raw)
+	}
+	return n
+}
+
+// numbers bounds the bytes of the numbers, times and lengths of one element of a
+// command.
+const numbers = 64
+
+func (b *batcher) take(f *wire.Frame, raw []byte) {
+	b.extra += b.beside(f, raw)
 	b.cmd.Observed = max(b.cmd.Observed, f.Version.Observed)
 	if f.Settles != "" {
-		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(&f), ID: f.Settles})
-		b.extra += len(f.Settles) + 64
+		b.cmd.Settles = append(b.cmd.Settles, store.Settled{Source: b.source(f), ID: f.Settles})
 	}
 	if f.Kind == wire.KindRecord {
-		b.record(&f)
-		return nil
+		b.record(f)
+		return
 	}
-	b.extra += len(raw) + 64
-	b.other(&f, raw)
-	return nil
+	b.other(f, raw)
 }
 
 // source is the origin of the frame; it names the agent also for what was pushed
@@ -127,6 +161,7 @@ func (b *batcher) other(f *wire.Frame, raw []byte) {
 		c.Writes = append(c.Writes, w)
 	case wire.KindQuarantine:
 		q := f.Quarantine
+		b.unsettle(store.Settled{Source: source, ID: q.ID})
 		c.Quarantine = append(c.Quarantine, store.Quarantined{Source: source, ID: q.ID, Reason: q.Reason, Message: q.Message, RecordID: q.RecordID, Raw: q.Raw, Truncated: q.Truncated})
 	case wire.KindGap:
 		c.Gaps = append(c.Gaps, store.Gap{Source: source, From: f.Gap.From, To: f.Gap.To, Reason: f.Gap.Reason})
@@ -141,6 +176,12 @@ func (b *batcher) other(f *wire.Frame, raw []byte) {
 	case wire.KindDirectory:
 		c.Facts = append(c.Facts, store.Fact{Kind: store.FactDirectory, Source: source, At: record.Time(f.Version.Observed), Data: raw})
 	}
+}
+
+// unsettle drops what settled a job that has failed once more: the store takes the
+// failures of a command before the settles.
+func (b *batcher) unsettle(job store.Settled) {
+	b.cmd.Settles = slices.DeleteFunc(b.cmd.Settles, func(s store.Settled) bool { return s == job })
 }
 
 // flush emits the command when there is a frame in it.

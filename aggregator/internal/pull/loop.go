@@ -272,7 +272,7 @@ func (l *Loop) resume(ctx context.Context, resp *bursarv1.PullResponse) error {
 	}
 	cmd := &store.IngestCommand{Agent: l.Name, From: from.GetAfter() + 1, To: from.GetAfter(), Now: now()}
 	copy(cmd.Epoch[:], from.GetEpoch())
-	begin := &store.Begin{Replaces: cursor.Epoch, After: from.GetAfter()}
+	begin := &store.Begin{Replaces: cursor.Epoch, ReplacesSeq: cursor.Seq, ReplacesDigest: cursor.Digest, After: from.GetAfter()}
 	copy(begin.Digest[:], from.GetDigest())
 	cmd.Begin, cmd.Before, cmd.After = begin, begin.Digest, begin.Digest
 	pending, err := l.Commit.Submit(ctx, cmd)

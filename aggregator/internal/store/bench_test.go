@@ -184,6 +184,11 @@ func BenchmarkResend(b *testing.B) {
 	defer s.Close()
 	ingestAll(b, s, list)
 	index, _ := s.Applied()
+	end, err := Decode(list[len(list)-1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	last := end.(*IngestCommand)
 	used := cpu(b)
 	for b.Loop() {
 		for i, data := range list {
@@ -193,7 +198,7 @@ func BenchmarkResend(b *testing.B) {
 			}
 			again := c.(*IngestCommand)
 			if again.Begin = nil; i == 0 {
-				again.Begin = &Begin{Replaces: Epoch{1}}
+				again.Begin = &Begin{Replaces: Epoch{1}, ReplacesSeq: last.To, ReplacesDigest: last.After}
 			}
 			index++
 			r, err := s.Apply(index, 1, Encode(again))

@@ -16,7 +16,7 @@ import (
 func everyCommand() []Command {
 	r := sample("a", 1)
 	return []Command{
-		&IngestCommand{Agent: "a", Epoch: Epoch{1}, From: 2, To: 3, Before: Chain{2}, After: Chain{3}, Begin: &Begin{Epoch{9}, 1, Chain{2}}, Now: t0,
+		&IngestCommand{Agent: "a", Epoch: Epoch{1}, From: 2, To: 3, Before: Chain{2}, After: Chain{3}, Begin: &Begin{Epoch{9}, 7, Chain{8}, 1, Chain{2}}, Now: t0,
 			Rows: []byte("rows"), Writes: []record.Write{{ID: "a", Op: record.OpPut, Origin: slurm, Rank: 4, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}},
 			Quarantine: []Quarantined{{Source: slurm, ID: "q", Reason: "r", Message: "m", RecordID: "x", Raw: []byte("raw"), Truncated: true, First: record.None, Last: t0, Count: 3}},
 			Settles:    []Settled{{slurm, "s"}}, Gaps: []Gap{{slurm, t0, t0, "why", record.None}}, Watermarks: []Watermark{{slurm, t0}},

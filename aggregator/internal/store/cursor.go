@@ -25,14 +25,19 @@ type Cursor struct {
 // continues reports whether c is the next command after the cursor.
 func (c *Cursor) continues(cmd *IngestCommand) bool {
 	seq, digest := c.Seq, c.Digest
-	epoch := cmd.Epoch
-	if cmd.Begin != nil {
-		seq, digest, epoch = cmd.Begin.After, cmd.Begin.Digest, cmd.Begin.Replaces
-	}
-	if c.Epoch != epoch {
+	if b := cmd.Begin; b != nil {
+		if !c.isAt(b.Replaces, b.ReplacesSeq, b.ReplacesDigest) {
+			return false
+		}
+		seq, digest = b.After, b.Digest
+	} else if c.Epoch != cmd.Epoch {
 		return false
 	}
 	return cmd.Epoch != Epoch{} && cmd.From == seq+1 && cmd.To+1 >= cmd.From && cmd.Before == digest
+}
+
+func (c *Cursor) isAt(epoch Epoch, seq uint64, digest Chain) bool {
+	return c.Epoch == epoch && c.Seq == seq && c.Digest == digest
 }
 
 func (c *Cursor) advance(cmd *IngestCommand) {

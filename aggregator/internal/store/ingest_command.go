@@ -15,6 +15,10 @@ type Chain = [16]byte
 // above the cursor's Seq, and Before the cursor's Digest. Then the records, the
 // quarantine, the counters and the cursor change together. Otherwise nothing
 // changes and the result says Accepted false. The result is an [IngestResult].
+//
+// Within a command the rows come first, then Writes, Quarantine and Settles, each
+// in its order: a job in both Quarantine and Settles is settled. Whoever fills a
+// command leaves out a settle that a later failure of the same job follows.
 type IngestCommand struct {
 	Agent    string
 	Epoch    Epoch
@@ -42,11 +46,16 @@ type IngestCommand struct {
 	Observed int64
 }
 
-// Begin is where a new epoch starts: the agent's answer to Resume.
+// Begin is where a new epoch starts: the agent's answer to Resume. It is taken
+// only while the cursor is where it was when the agent was asked, so that one that
+// comes late cannot set the cursor back. What it replaces is zero for an agent
+// that was never pulled.
 type Begin struct {
-	Replaces Epoch  // the epoch that the cursor must have, zero for an agent that was never pulled
-	After    uint64 // the first frame to come is After+1
-	Digest   Chain  // of the new buffer at After
+	Replaces       Epoch  // the Epoch that the cursor must have
+	ReplacesSeq    uint64 // its Seq
+	ReplacesDigest Chain  // its Digest
+	After          uint64 // the first frame to come is After+1
+	Digest         Chain  // of the new buffer at After
 }
 
 // Quarantined is a job that gave no valid record. Source and ID are its key; a
@@ -132,6 +141,8 @@ func (c *IngestCommand) encode(e *encoder) {
 	e.bool(c.Begin != nil)
 	if c.Begin != nil {
 		e.raw(c.Begin.Replaces[:])
+		e.uint(c.Begin.ReplacesSeq)
+		e.raw(c.Begin.ReplacesDigest[:])
 		e.uint(c.Begin.After)
 		e.raw(c.Begin.Digest[:])
 	}
@@ -153,7 +164,7 @@ func (c *IngestCommand) decode(d *decoder) {
 	c.From, c.To = d.uint(), d.uint()
 	c.Before, c.After = d.sixteen(), d.sixteen()
 	if d.bool() {
-		c.Begin = &Begin{Replaces: d.sixteen(), After: d.uint(), Digest: d.sixteen()}
+		c.Begin = &Begin{Replaces: d.sixteen(), ReplacesSeq: d.uint(), ReplacesDigest: d.sixteen(), After: d.uint(), Digest: d.sixteen()}
 	}
 	c.Now, c.Observed = d.time(), d.int()
 	c.Rows = d.view()

@@ -16,14 +16,17 @@ func TestIngestThatDoesNotContinueTheCursorChangesNothing(t *testing.T) {
 	cur := *b.agent["head1"]
 	index, before := b.s.Hash()
 	for name, c := range map[string]*IngestCommand{
-		"again":        {Epoch: cur.Epoch, From: 1, To: 2, After: cur.Digest},
-		"a gap":        {Epoch: cur.Epoch, From: 4, To: 4, Before: cur.Digest},
-		"digest":       {Epoch: cur.Epoch, From: 3, To: 3, Before: Chain{99}},
-		"epoch":        {Epoch: Epoch{7}, From: 3, To: 3, Before: cur.Digest},
-		"backwards":    {Epoch: cur.Epoch, From: 3, To: 1, Before: cur.Digest},
-		"other begin":  {Epoch: Epoch{7}, From: 1, To: 1, Begin: &Begin{Replaces: Epoch{9}}},
-		"no epoch":     {From: 1, To: 1, Begin: &Begin{Replaces: cur.Epoch}},
-		"begin behind": {Epoch: Epoch{7}, From: 5, To: 5, Begin: &Begin{Replaces: cur.Epoch, After: 3}},
+		"again":                       {Epoch: cur.Epoch, From: 1, To: 2, After: cur.Digest},
+		"a gap":                       {Epoch: cur.Epoch, From: 4, To: 4, Before: cur.Digest},
+		"digest":                      {Epoch: cur.Epoch, From: 3, To: 3, Before: Chain{99}},
+		"epoch":                       {Epoch: Epoch{7}, From: 3, To: 3, Before: cur.Digest},
+		"backwards":                   {Epoch: cur.Epoch, From: 3, To: 1, Before: cur.Digest},
+		"other begin":                 {Epoch: Epoch{7}, From: 1, To: 1, Begin: &Begin{Replaces: Epoch{9}}},
+		"no epoch":                    {From: 1, To: 1, Begin: &Begin{Replaces: cur.Epoch, ReplacesSeq: 2, ReplacesDigest: cur.Digest}},
+		"begin behind":                {Epoch: Epoch{7}, From: 5, To: 5, Begin: &Begin{Replaces: cur.Epoch, ReplacesSeq: 2, ReplacesDigest: cur.Digest, After: 3}},
+		"begin of an earlier cursor":  {Epoch: Epoch{7}, From: 1, To: 1, Begin: &Begin{Replaces: cur.Epoch, ReplacesSeq: 1, ReplacesDigest: cur.Digest}},
+		"begin of another digest":     {Epoch: Epoch{7}, From: 1, To: 1, Begin: &Begin{Replaces: cur.Epoch, ReplacesSeq: 2, ReplacesDigest: Chain{99}}},
+		"begin of a buffer not begun": {Epoch: cur.Epoch, From: 1, To: 0, Begin: &Begin{}},
 	} {
 		c.Agent, c.Now = "head1", t0
 		r := b.apply(c).(IngestResult)
@@ -40,11 +43,38 @@ func TestNewEpochBeginsWhereTheAgentSays(t *testing.T) {
 	b := newBox(t)
 	b.ingest("head1", t0, put(sample("a", 1), 1))
 	r := b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{2}, Now: t0, From: 11, To: 10, Before: Chain{5}, After: Chain{5},
-		Begin: &Begin{Replaces: Epoch{1}, After: 10, Digest: Chain{5}}}).(IngestResult)
+		Begin: &Begin{Replaces: Epoch{1}, ReplacesSeq: 1, ReplacesDigest: Chain{1}, After: 10, Digest: Chain{5}}}).(IngestResult)
 	want := Cursor{Agent: "head1", Epoch: Epoch{2}, Seq: 10, Digest: Chain{5}, Pulled: t0}
 	if diff := cmp.Diff(want, r.Cursor); !r.Accepted || diff != "" {
 		t.Fatal(diff)
 	}
+}
+
+func TestABeginThatComesAgainLateDoesNotSetTheCursorBack(t *testing.T) {
+	b := newBox(t)
+	begin := &IngestCommand{Agent: "head1", Epoch: Epoch{1}, Now: t0, From: 1, To: 0, Begin: &Begin{}}
+	b.apply(begin)
+	b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{1}, Now: t0, From: 1, To: 9, After: Chain{9}})
+	again := &IngestCommand{Agent: "head1", Epoch: Epoch{1}, Now: t0, From: 1, To: 0, Begin: &Begin{Replaces: Epoch{1}}}
+	for name, late := range map[string]*IngestCommand{"of the first buffer": begin, "of the same epoch": again} {
+		_, before := b.s.Hash()
+		r := b.apply(late).(IngestResult)
+		if _, after := b.s.Hash(); r.Accepted || r.Cursor.Seq != 9 || after != before {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestWithinACommandFailuresComeBeforeSettles(t *testing.T) {
+	b := newBox(t)
+	q := Quarantined{Source: slurm, ID: "j1", Reason: "mapping", Raw: []byte("{}")}
+	b.apply(&IngestCommand{Agent: "head1", Epoch: Epoch{1}, From: 1, To: 2, Begin: &Begin{}, Now: t0,
+		Settles: []Settled{{slurm, "j1"}}, Quarantine: []Quarantined{q}})
+	b.view(func(v *View) {
+		if _, ok, err := v.Quarantined(slurm, "j1"); ok || err != nil {
+			t.Error("the settled job is still there", err)
+		}
+	})
 }
 
 func TestCursorCarriesCheckpointsAndWatermarksOfEverySource(t *testing.T) {

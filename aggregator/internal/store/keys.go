@@ -65,15 +65,19 @@ func quarantineKey(o record.Origin, id string) []byte {
 
 func gapKey(g *Gap) []byte {
 	b := sourceKey(tableGap, g.Source)
-	b = binary.BigEndian.AppendUint64(b, uint64(g.From))
-	b = binary.BigEndian.AppendUint64(b, uint64(g.To))
+	b = appendKeyTime(appendKeyTime(b, g.From), g.To)
 	return append(b, g.Reason...)
+}
+
+// appendKeyTime keeps the order of times, also of those before 1970.
+func appendKeyTime(b []byte, t record.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(t)^1<<63)
 }
 
 func factKey(f *Fact) []byte {
 	b := appendKeyOrigin([]byte{tableFact, byte(f.Kind)}, f.Source)
 	if f.Kind == FactCapacity {
-		b = binary.BigEndian.AppendUint64(b, uint64(f.At)^1<<63)
+		b = appendKeyTime(b, f.At)
 	}
 	return b
 }
