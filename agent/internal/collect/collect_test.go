@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -311,10 +312,110 @@ func TestWhatFailsGoesToQuarantineStopsNothingAndIsSettledAfterTheMend(t *testin
 	r.sched.add(jobs(job("1", "alice", -1), job("2", "bob", 2)))
 	r.collect()
 	r.want("quarantine 1 validation", "closed n-2 2")
-	r.record = `component "Cores" { amount = abs(job.cores) }`
+	r.record = mended
 	r.sched.add(jobs(job("1", "alice", -1)))
 	r.collect()
 	r.want("closed n-1 1 settles 1")
+}
+
+// mended is a record block under which a negative number of cores is no error.
+const mended = `component "Cores" { amount = abs(job.cores) }`
+
+func TestAJobInQuarantineIsSettledByItsReturnAlsoOverARestart(t *testing.T) {
+	r := newRig(t, buffer.Options{})
+	r.sched.add(jobs(job("1", "alice", -1)))
+	r.collect()
+	r.want("quarantine 1 validation")
+	r.reopen()
+	r.sched.add(jobs(job("1", "alice", 1)))
+	r.collect()
+	r.want("closed n-1 1 settles 1")
+}
+
+func TestFramesOfASourceThatNeverHadAFailureSettleNothing(t *testing.T) {
+	r := newRig(t, buffer.Options{})
+	r.sched.add(jobs(job("1", "alice", 1)))
+	r.collect()
+	r.reopen()
+	r.sched.add(jobs(job("2", "alice", 1)))
+	r.collect()
+	r.want("closed n-1 1", "closed n-2 1")
+}
+
+func TestAJobThatWasSentThenFailsAndIsThenLeftOutIsTakenBackAndSettled(t *testing.T) {
+	r := newRig(t, buffer.Options{})
+	r.record = `when = job.user != "nobody"`
+	r.sched.add(jobs(job("1", "alice", 1)), jobs(job("1", "alice", -1)), jobs(job("1", "nobody", -1)), jobs(job("1", "nobody", -1)))
+	r.collect()
+	r.want("closed n-1 1", "quarantine 1 validation", "withdraw n-1 closed settles 1")
+}
+
+func TestARunningJobThatFailsAndReturnsToWhatItWasIsSettledAlsoOverARestart(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		for name, bad := range map[string]sdk.Batch{"validation": jobs(func() sdk.Job { j := running("1"); j.Values[4] = sdk.Int(-1); return j }()), "input": {Refused: []sdk.Refused{{Run: "1", Message: "torn"}}}} {
+			r := newRig(t, buffer.Options{})
+			r.sched.add(jobs(running("1")), bad, bad)
+			r.collect()
+			if got := r.frames(); got[1] != "quarantine 1 "+name {
+				t.Fatal(got)
+			}
+			if restart {
+				r.reopen()
+			}
+			r.sched.add(jobs(running("1")))
+			r.collect()
+			r.want("open n-1 4 settles 1")
+		}
+	}
+}
+
+func TestRefusedInputIsSettledByALaterGoodRowOfTheSameRunAlsoOverARestart(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		r := newRig(t, buffer.Options{})
+		r.sched.add(jobs(job("1", "alice", 1)), sdk.Batch{Refused: []sdk.Refused{{Run: "1", Message: "torn"}}})
+		r.collect()
+		r.want("closed n-1 1", "quarantine 1 input")
+		if restart {
+			r.reopen()
+		}
+		r.sched.add(jobs(job("1", "alice", 1)))
+		r.collect()
+		r.want("closed n-1 1 settles 1")
+	}
+}
+
+// noted are the runs that the buffer has notes on.
+func (r *rig) noted() []string {
+	r.t.Helper()
+	runs, err := r.buffer.OpenRuns(source)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(runs))
+}
+
+func TestARunThatBeginsAndEndsWithinOneBatchLeavesNoNote(t *testing.T) {
+	for name, last := range map[string]sdk.Job{"record": job("1", "alice", 4), "left out": excluded(job("1", "alice", 4))} {
+		r := newRig(t, buffer.Options{})
+		r.sched.add(jobs(running("1"), running("2"), last))
+		r.collect()
+		if got := r.noted(); !slices.Equal(got, []string{"2"}) {
+			t.Errorf("%s: notes on %q", name, got)
+		}
+		r.sched.add(jobs(job("2", "alice", 4), running("2"), job("2", "alice", 5)))
+		r.collect()
+		if got := r.noted(); len(got) != 0 {
+			t.Errorf("%s: notes on %q", name, got)
+		}
+	}
+}
+
+func TestAnIDThatChangesWithTheEndIsTakenBackWithinOneBatchToo(t *testing.T) {
+	r := newRig(t, buffer.Options{})
+	r.record = "when = job.user != \"nobody\"\nid = \"${job.user}-${job.id}\""
+	r.sched.add(jobs(running("1"), job("1", "bob", 4), running("2"), job("2", "nobody", 4)))
+	r.collect()
+	r.want("open alice-1 4", "withdraw alice-1 closed", "closed bob-1 4", "open alice-2 4", "withdraw alice-2 closed", "withdraw nobody-2 closed")
 }
 
 func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
@@ -335,7 +436,7 @@ func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	r.want()
-	r.record = `component "Cores" { amount = abs(job.cores) }`
+	r.record = mended
 	if err := r.loop.Retry(t.Context(), "1", raw); err != nil {
 		t.Fatal(err)
 	}
@@ -548,7 +649,7 @@ func TestARecollectionSendsTheWindowAgainWithdrawsAndLeavesTheCheckpointAlone(t 
 	if err != nil || counts != plan || counts.Records != 1 || counts.Withdrawn != 1 {
 		t.Fatalf("%+v, planned %+v, %v", counts, plan, err)
 	}
-	r.want("closed n-1 1 settles 1", "withdraw n-2 closed")
+	r.want("closed n-1 1 settles 1", "withdraw n-2 closed settles 2")
 	if after, _ := r.buffer.Begin(source); string(after.Checkpoint) != string(before.Checkpoint) {
 		t.Error("the checkpoint has moved")
 	}

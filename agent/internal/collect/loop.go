@@ -64,6 +64,7 @@ func NewLoop(source buffer.Source, interval time.Duration, b Buffer, sessions Se
 	}
 	l := &Loop{source: source, interval: interval, buffer: b, sessions: sessions, log: log.With("source", source.String()), nudge: make(chan struct{}, 1)}
 	l.tr = &translator{source: source, memory: newMemory(), open: open, observe: b.Clock().Observe}
+	_, l.tr.memory.partial = open[marker]
 	l.status = Status{State: "starting", Watermark: record.None}
 	return l, nil
 }
@@ -269,6 +270,7 @@ func (l *Loop) use(session *Session) {
 
 // commit puts a draft into the buffer and then remembers it. l.work is held.
 func (l *Loop) commit(ctx context.Context, d *draft) error {
+	d.finish()
 	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 {
 		if err := l.put(ctx, d.append); err != nil {
 			return err

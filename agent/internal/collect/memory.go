@@ -7,6 +7,8 @@ import "hash/fnv"
 // then a run is sent again, which does no harm.
 type memory struct {
 	young, old map[uint64]sent
+	// partial: runs were sent that it does not hold.
+	partial bool
 }
 
 // sent is what was sent of a run.
@@ -14,7 +16,11 @@ type sent struct {
 	fingerprint uint64
 	quarantined bool
 	withdrawn   bool
+	refused     bool // it was no job, so there is no fingerprint
 }
+
+// is reports whether a job with that fingerprint has been dealt with.
+func (s sent) is(fingerprint uint64) bool { return !s.refused && s.fingerprint == fingerprint }
 
 // generation is how many runs are kept at least.
 const generation = 1 << 16
@@ -38,6 +44,7 @@ func (m *memory) get(run string) (sent, bool) {
 
 func (m *memory) put(run string, s sent) {
 	if len(m.young) >= generation {
+		m.partial = m.partial || len(m.old) > 0
 		m.young, m.old = map[uint64]sent{}, m.young
 	}
 	m.young[runKey(run)] = s

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -83,7 +82,7 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 		}
 	}
 	l.tr.amnesia, l.tr.again = false, false
-	d := &draft{append: buffer.Append{Source: l.source}, sent: map[string]sent{}}
+	d := newDraft(l.source)
 	l.tr.job(d, job, quarantineID)
 	return l.commit(ctx, d)
 }

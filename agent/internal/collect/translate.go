@@ -59,13 +59,6 @@ type translator struct {
 	again bool
 }
 
-// draft is an append in the making, and what to remember once it is on disk.
-type draft struct {
-	append buffer.Append
-	counts Counts
-	sent   map[string]sent
-}
-
 // Bounds of what a source sends: the name of a run, and a frame that is no
 // record, which has to fit into one entry of the aggregators' log.
 const (
@@ -76,9 +69,12 @@ const (
 // batch translates one message of a source. The error is a checkpoint that
 // cannot be kept.
 func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
-	d := &draft{append: buffer.Append{Source: t.source}, sent: map[string]sent{}}
+	d := newDraft(t.source)
 	if n := len(resp.GetCheckpoint()); n > maxExtra {
 		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, maxExtra)
+	}
+	if t.amnesia && !t.again {
+		t.mark(d)
 	}
 	for _, job := range resp.GetJobs() {
 		t.job(d, job, "")
@@ -126,35 +122,49 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		return
 	}
 	print := t.mapper.Fingerprint(job)
-	before, known := d.sent[job.GetRun()]
-	if !known {
-		before, known = t.memory.get(job.GetRun())
-	}
-	note, open := t.open[job.GetRun()]
-	same := known && before.fingerprint == print || open && note.Digest == print
+	before, known := t.before(d, job.GetRun())
+	note, open := t.note(d, job.GetRun())
+	same := known && before.is(print) || !known && open && note.Digest == print
 	if same && !t.again && !t.amnesia && settles == "" {
 		d.counts.Unchanged++
 		return
+	}
+	held := known && !before.withdrawn || open || t.amnesia || settles != ""
+	if settles == "" && (before.quarantined || t.again || !known && t.unsure(d)) {
+		settles = quarantineID(job.GetRun())
 	}
 	r, keep, err := t.apply(job)
 	switch {
 	case err != nil:
 		t.quarantine(d, job, err)
-		d.sent[job.GetRun()] = sent{fingerprint: print, quarantined: true}
+		t.failed(d, job.GetRun(), sent{fingerprint: print, quarantined: true})
 		return
-	case !keep:
-		t.leaveOut(d, job, r.ID, known && !before.withdrawn && !before.quarantined || open, settles)
+	case !keep && !held:
+		d.counts.Filtered++
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
 		return
 	}
-	if settles == "" && (before.quarantined || t.again) {
-		settles = quarantineID(job.GetRun())
+	if open && !keep && record.ValidateID(r.ID) != nil {
+		r.ID = note.Record // what has no id now was sent under that one
 	}
 	if open && note.Record != r.ID {
-		t.withdraw(d, note.Record, !r.Open(), "")
+		t.withdraw(d, note.Record, ended(job, r, keep), "")
 	}
-	t.record(d, job.GetRun(), r, print, open, settles)
+	if !keep {
+		t.leaveOut(d, job, r.ID, settles)
+		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
+		return
+	}
+	t.record(d, job.GetRun(), r, print, settles)
 	d.sent[job.GetRun()] = sent{fingerprint: print}
+}
+
+// ended says whether the job is over: by its record's stop where it has one.
+func ended(job *bursarv1.Job, r record.Record, keep bool) bool {
+	if keep {
+		return !r.Open()
+	}
+	return job.GetEnded()
 }
 
 // apply maps the job; what the source leaves out only gets its id.
@@ -166,27 +176,25 @@ func (t *translator) apply(job *bursarv1.Job) (r record.Record, keep bool, err e
 	return r, false, err
 }
 
-func (t *translator) record(d *draft, run string, r record.Record, print uint64, open bool, settles string) {
+func (t *translator) record(d *draft, run string, r record.Record, print uint64, settles string) {
 	d.counts.Records++
 	t.frame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
-	switch {
-	case r.Open():
-		d.append.Opened = append(d.append.Opened, buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
-	case open:
-		d.append.Closed = append(d.append.Closed, run)
+	if r.Open() {
+		d.open(buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
+		return
 	}
+	t.close(d, run)
 }
 
-// leaveOut counts a job that is left out, and takes it back when a cluster may
-// hold it.
-func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id string, wasSent bool, settles string) {
-	if !wasSent && !t.amnesia && settles == "" || record.ValidateID(id) != nil {
+// leaveOut takes back a job that is left out, which a cluster may hold.
+func (t *translator) leaveOut(d *draft, job *bursarv1.Job, id, settles string) {
+	t.close(d, job.GetRun())
+	if record.ValidateID(id) != nil {
 		d.counts.Filtered++
 		return
 	}
 	d.counts.Withdrawn++
 	t.withdraw(d, id, job.GetEnded(), settles)
-	d.append.Closed = append(d.append.Closed, job.GetRun())
 }
 
 func (t *translator) withdraw(d *draft, id string, ended bool, settles string) {
@@ -223,7 +231,9 @@ func (t *translator) refused(d *draft, r *bursarv1.Refused) {
 		raw = raw[:MaxRaw]
 	}
 	run := r.GetRun()
-	if run == "" {
+	if run != "" {
+		t.failed(d, run, sent{quarantined: true, refused: true})
+	} else {
 		run = frame.Digest{}.Next(raw).String()
 	}
 	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: wire.Quarantine{
