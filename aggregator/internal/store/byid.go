@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -13,32 +12,68 @@ type plainIndex struct {
 	seq uint64
 }
 
-// sortByID sorts by id. It compares the eight bytes behind what all ids begin
-// with as numbers, and the rest only where these are equal.
+// heading is an entry of a list by the eight bytes behind what all ids begin
+// with.
+type heading struct {
+	head uint64
+	at   int32
+}
+
+// sortByID sorts by id: first by headings, and by the rest only where these are
+// equal.
 func sortByID(list []plainIndex) {
 	if len(list) < 2 {
 		return
 	}
-	type place struct {
-		head uint64
-		at   int32
-	}
 	common := commonStart(list)
-	places := make([]place, len(list))
+	order := make([]heading, len(list))
 	for i := range list {
-		places[i] = place{head(list[i].id[common:]), int32(i)}
+		order[i] = heading{head(list[i].id[common:]), int32(i)}
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
-		}
-		return strings.Compare(list[a.at].id, list[b.at].id)
-	})
+	order = sortByHead(order)
 	sorted := make([]plainIndex, len(list))
-	for i, p := range places {
-		sorted[i] = list[p.at]
+	for i, h := range order {
+		sorted[i] = list[h.at]
 	}
 	copy(list, sorted)
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && order[to].head == order[from].head {
+			to++
+		}
+		if to-from > 1 {
+			slices.SortFunc(list[from:to], func(a, b plainIndex) int { return strings.Compare(a.id, b.id) })
+		}
+		from = to
+	}
+}
+
+// sortByHead sorts byte by byte, from the last to the first, those in which the
+// headings differ.
+func sortByHead(list []heading) []heading {
+	other, differ := make([]heading, len(list)), uint64(0)
+	for _, h := range list {
+		differ |= h.head ^ list[0].head
+	}
+	for shift := 0; shift < 64; shift += 8 {
+		if byte(differ>>shift) == 0 {
+			continue
+		}
+		var start [257]int32
+		for _, h := range list {
+			start[int(byte(h.head>>shift))+1]++
+		}
+		for k := 1; k < len(start); k++ {
+			start[k] += start[k-1]
+		}
+		for _, h := range list {
+			k := byte(h.head >> shift)
+			other[start[k]] = h
+			start[k]++
+		}
+		list, other = other, list
+	}
+	return list
 }
 
 // commonStart returns how many bytes all ids begin with.
