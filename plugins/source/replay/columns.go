@@ -88,7 +88,8 @@ component "GPUs" {
 // maxDepth of a line's nesting.
 const maxDepth = 32
 
-// parse reads one line as a job.
+// parse reads one line as a job. With an error the job has its run, as far as the
+// line tells it.
 func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 	object, err := decode(line)
 	if err != nil {
@@ -97,12 +98,15 @@ func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 	job := sdk.Job{Values: make([]sdk.Value, len(columns))}
 	for i, c := range columns[:len(columns)-1] {
 		if job.Values[i], err = convert(object[c.Name], c.Type); err != nil {
-			return sdk.Job{}, fmt.Errorf("%s: %w", c.Name, err)
+			return job, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if i == colID {
+			job.Run = job.Values[i].Str()
 		}
 	}
 	whole, err := value(object, maxDepth)
 	if err != nil {
-		return sdk.Job{}, err
+		return job, err
 	}
 	if fields {
 		job.Values[len(columns)-1] = whole
@@ -111,7 +115,6 @@ func parse(line []byte, columns []sdk.Attribute, fields bool) (sdk.Job, error) {
 }
 
 func finish(job sdk.Job) (sdk.Job, error) {
-	job.Run = job.Values[colID].Str()
 	switch {
 	case job.Run == "":
 		return job, errors.New("id: missing")

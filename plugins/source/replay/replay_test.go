@@ -292,6 +292,35 @@ func TestOddLinesAreRefusedWithTheirTextAndStopNothing(t *testing.T) {
 	}
 }
 
+func TestARefusedLineBearsTheRunsNameAndAMendedOneComesInALaterBatch(t *testing.T) {
+	l := newLog(t)
+	good := lineOf("a", 1)
+	for i, bad := range []string{`"start":"yesterday"`, `"start":1,"cpus":"four"`, `"x":1`, `"start":1,"deep":` + strings.Repeat("[", 40) + strings.Repeat("]", 40)} {
+		for _, id := range []string{`"a"`, `7`} {
+			l.must(os.WriteFile(l.path, nil, 0o600))
+			text := strings.Replace(good, `"a"`, id, 1)
+			l.append(text + "{\"id\":" + id + "," + bad + "}\n" + lineOf("b", 2) + text + lineOf("c", 3))
+			tail := l.tail()
+			tail.batch = 100
+			var seen []string
+			send := func(_ context.Context, b sdk.Batch) error {
+				for _, j := range b.Jobs {
+					seen = append(seen, j.Run)
+				}
+				for _, r := range b.Refused {
+					seen = append(seen, "!"+r.Run)
+				}
+				return nil
+			}
+			l.must(tail.collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), send)))
+			run := strings.Trim(id, `"`)
+			if want := []string{run, "b", "!" + run, run, "c"}; !slices.Equal(seen, want) {
+				t.Errorf("case %d: %q, want %q", i, seen, want)
+			}
+		}
+	}
+}
+
 func TestColumnsAndFieldsOfALine(t *testing.T) {
 	job, err := parse([]byte(`{"id":7,"start":1.5,"stop":"1970-01-01T01:00:00.25+01:00","cpus":2e0,"x":{"y":[1,"a",null,true]}}`), attributes(), true)
 	if err != nil {

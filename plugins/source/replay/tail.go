@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -59,6 +60,14 @@ type reading struct {
 	again   bool   // read the current file from its beginning
 	keep    keeper // nil: all
 	window  bool
+	held    *lineRead // a line that was read and not taken
+}
+
+// lineRead is what nextLine gave.
+type lineRead struct {
+	text []byte
+	n    int
+	err  error
 }
 
 // everything reads the older files and the current one, for a window.
@@ -147,6 +156,7 @@ func (r *reading) file(ctx context.Context, path string, offset int64, closed bo
 	if r.at.Offset = offset; offset == 0 {
 		r.at.Length, r.at.Head = 0, "" // of the file before
 	}
+	r.held = nil
 	lines := bufio.NewReaderSize(f, 64<<10)
 	for more := true; more; {
 		var batch sdk.Batch
@@ -181,21 +191,34 @@ func (r *reading) send(ctx context.Context, b sdk.Batch) error {
 // fill reads lines until a batch is full or the file has no more.
 func (r *reading) fill(lines *bufio.Reader, closed bool) (b sdk.Batch, more bool, err error) {
 	for size := 0; len(b.Jobs)+len(b.Refused) < r.batch && size < maxBatch; {
-		line, n, err := nextLine(lines)
-		end := errors.Is(err, io.EOF)
-		if err != nil && !end {
-			return b, false, err
+		line := r.next(lines)
+		end := errors.Is(line.err, io.EOF)
+		if line.err != nil && !end {
+			return b, false, line.err
 		}
-		if whole := !end || closed && n > 0; whole {
-			r.at.Offset += int64(n)
-			size += n
-			r.line(&b, line, n)
+		if whole := !end || closed && line.n > 0; whole {
+			if !r.line(&b, line.text, line.n) {
+				r.held = &line
+				return b, true, nil
+			}
+			r.at.Offset += int64(line.n)
+			size += line.n
 		}
 		if end {
 			return b, false, nil
 		}
 	}
 	return b, true, nil
+}
+
+// next is the line that was held back, or else the next one.
+func (r *reading) next(lines *bufio.Reader) (line lineRead) {
+	if r.held != nil {
+		line, r.held = *r.held, nil
+		return line
+	}
+	line.text, line.n, line.err = nextLine(lines)
+	return line
 }
 
 // nextLine reads a line with its end, and keeps of a long one only its head.
@@ -211,19 +234,24 @@ func nextLine(r *bufio.Reader) (line []byte, n int, err error) {
 	}
 }
 
-// line takes one line into the batch.
-func (r *reading) line(b *sdk.Batch, line []byte, n int) {
+// line takes one line into the batch. It refuses to when the batch has a line of
+// the same run that was no job: within a batch, jobs come before those, and the
+// run would stay in quarantine.
+func (r *reading) line(b *sdk.Batch, line []byte, n int) bool {
 	if len(bytes.TrimSpace(line)) == 0 {
-		return
+		return true
 	}
 	if n > maxLine {
 		b.Refused = append(b.Refused, sdk.Refused{Message: fmt.Sprintf("a line of %d bytes; at most %d are read", n, maxLine), Raw: line})
-		return
+		return true
 	}
 	job, err := parse(line, r.columns, r.fields)
 	if err != nil {
 		b.Refused = append(b.Refused, sdk.Refused{Run: job.Run, Message: err.Error(), Raw: bytes.TrimSpace(line)})
-		return
+		return true
+	}
+	if slices.ContainsFunc(b.Refused, func(x sdk.Refused) bool { return x.Run == job.Run }) {
+		return false
 	}
 	when := job.Values[colStop].Time()
 	if !job.Ended {
@@ -233,4 +261,5 @@ func (r *reading) line(b *sdk.Batch, line []byte, n int) {
 	if r.keep == nil || r.keep(when) {
 		b.Jobs = append(b.Jobs, job)
 	}
+	return true
 }
