@@ -173,12 +173,13 @@ func BenchmarkSelect(b *testing.B) {
 	})
 }
 
-// BenchmarkLookup decodes a block and gives one row of it.
+// BenchmarkLookup gives one row of a block.
 func BenchmarkLookup(b *testing.B) {
 	each(b, func(b *testing.B, ids string) {
 		_, _, block, d := store(b, ids)
 		for b.Loop() {
-			if _, err := decode(b, block[0].Data, d).Row(2000); err != nil {
+			var row columns.Row
+			if err := decode(b, block[0].Data, d).Pick(&row, 2000); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -195,6 +196,29 @@ func BenchmarkRows(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+	perRow(b, columns.MaxRows)
+}
+
+// BenchmarkRowsLent gives the rows of one block after the other to who keeps
+// none.
+func BenchmarkRowsLent(b *testing.B) {
+	_, _, block, d := store(b, columnstest.Slurm)
+	reader, k := columns.NewReader(d), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		blk, err := reader.Block(block[k%batches].Data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		blk.Lend()
+		var row columns.Row
+		for i := range blk.Len() {
+			if err := blk.ReadRow(&row, i); err != nil {
+				b.Fatal(err)
+			}
+		}
+		k++
 	}
 	perRow(b, columns.MaxRows)
 }

@@ -249,7 +249,7 @@ func (f *frame) parseParts(r reader) error {
 		if r.bad || id < next || id >= numParts || n == 0 {
 			return corrupt("directory")
 		}
-		lengths[id], next = n, id+1
+		lengths[id], next = n, id+1 //nolint:gosec // id < numParts
 	}
 	for id, n := range lengths {
 		if n > 0 {

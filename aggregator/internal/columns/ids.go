@@ -84,7 +84,7 @@ func (p *idParser) long(i int) (end int, ok bool) {
 // hex takes the hex digits between pairs of positions and returns the last.
 func (p *idParser) hex(at ...int) int {
 	for k := 0; k < len(at); k += 2 {
-		for i := at[k]; i < at[k+1]; i += 2 {
+		for i := at[k]; i < at[k+1]; i += 2 { //nolint:gosec // the positions come in pairs
 			p.bytes = append(p.bytes, nibble(p.id[i])<<4|nibble(p.id[i+1]))
 		}
 	}

@@ -20,7 +20,7 @@ type reader struct {
 }
 
 // readText returns a reader of s, which is only read.
-func readText(s string) reader { return reader{b: unsafe.Slice(unsafe.StringData(s), len(s))} }
+func readText(s string) reader { return reader{b: unsafe.Slice(unsafe.StringData(s), len(s))} } //nolint:gosec // a reader does not write to b
 
 // left returns how many bytes are left.
 func (r *reader) left() int { return len(r.b) - r.at }
@@ -75,7 +75,7 @@ func (r *reader) field() []byte { return r.take(r.uvarint()) }
 func (r *reader) text() string {
 	f := r.field()
 	if r.own {
-		return unsafe.String(unsafe.SliceData(f), len(f))
+		return unsafe.String(unsafe.SliceData(f), len(f)) //nolint:gosec // no one writes to b, which is own
 	}
 	return string(f)
 }

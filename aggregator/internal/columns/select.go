@@ -2,6 +2,7 @@ package columns
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -126,14 +127,7 @@ func (d *Dict) MetaFilter(key string, match func(values []string, present bool) 
 
 // Contains returns a match for [Dict.MetaFilter]: value is one of the values.
 func Contains(value string) func(values []string, present bool) bool {
-	return func(values []string, _ bool) bool {
-		for _, v := range values {
-			if v == value {
-				return true
-			}
-		}
-		return false
-	}
+	return func(values []string, _ bool) bool { return slices.Contains(values, value) }
 }
 
 // SelectMeta keeps the rows of m that match f, which must be of the dictionary

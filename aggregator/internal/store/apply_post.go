@@ -48,7 +48,7 @@ func (t *tx) postBatch(data []byte, result *PostResult) error {
 		r := batch.Row(i).Record
 		if err := r.Validate(); err != nil {
 			result.Refused = err.Error()
-			return nil
+			return nil //nolint:nilerr // the result says it
 		}
 		if err := t.postRecord(p, &r, result); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (t *tx) pushedRow(r *record.Record) columns.Row {
 func (c *PutStopCommand) apply(t *tx) (any, error) {
 	t.now = c.Now
 	if record.ValidateID(c.ID) != nil || checkStop(c.ID, c.Stop) != nil {
-		return PutResult{}, nil
+		return PutResult{}, nil //nolint:nilerr // what has such an id or stop is not found
 	}
 	sl, err := t.meet(hashText(c.ID), c.ID)
 	if err != nil {

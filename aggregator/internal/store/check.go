@@ -35,10 +35,10 @@ type checker struct {
 	hasher rowHasher
 	found  []string
 
-	hash                    Hash
-	rows, shown             uint64
-	indexed, held           uint64
-	conflicts, stops, blobs uint64
+	hash             Hash
+	rows, shown      uint64
+	indexed, held    uint64
+	conflicts, stops uint64
 }
 
 func (c *checker) differ(format string, args ...any) {

@@ -53,11 +53,6 @@ func (e *encoder) version(v record.Version) {
 	e.int(v.Observed)
 }
 
-func (e *encoder) record(r *record.Record) {
-	e.text(r.ID)
-	e.body(r)
-}
-
 // body is a record without its id.
 func (e *encoder) body(r *record.Record) {
 	e.meta(r.Meta)
@@ -219,13 +214,6 @@ func (d *decoder) origin() record.Origin {
 
 func (d *decoder) version() record.Version {
 	return record.Version{Ended: d.bool(), Observed: d.int()}
-}
-
-func (d *decoder) record() record.Record {
-	id := d.text()
-	r := d.body()
-	r.ID = id
-	return r
 }
 
 func (d *decoder) body() (r record.Record) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -60,8 +61,6 @@ func (d *disk) release() error {
 }
 
 // get returns a copy of the value; nil and false when there is none.
-func (d *disk) get(key []byte) ([]byte, bool, error) { return get(d.db, key) }
-
 func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -185,8 +184,7 @@ func removeOthers(fs vfs.FS, dir, current string) error {
 
 // nextDir is the name of the database that replaces name.
 func nextDir(name string) string {
-	var n int
-	fmt.Sscanf(strings.TrimPrefix(name, dirPrefix), "%d", &n)
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, dirPrefix)) // another name than those of this function begins anew
 	return fmt.Sprintf("%s%06d", dirPrefix, n+1)
 }
 

@@ -43,7 +43,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
-	defer v.Close()
+	defer func() { _ = v.Close() }() // it was only read
 	gauge := func(d *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}

@@ -40,10 +40,8 @@ func (m *model) shown() (list []record.Record) {
 // machine drives a store and the model with random commands.
 type machine struct {
 	*box
-	m    *model
-	now  record.Time
-	obs  int64
-	seen map[string]bool
+	m   *model
+	now record.Time
 }
 
 func (m *machine) id(t *rapid.T) string {
@@ -62,10 +60,10 @@ func (m *machine) write(t *rapid.T) record.Write {
 	o := rapid.SampledFrom([]record.Origin{slurm, {Agent: "head1", Type: "epilog", Label: "nemo"}, record.Pushed}).Draw(t, "origin")
 	rank := map[string]record.Rank{"slurm": record.RankScheduler, "epilog": record.RankEpilog, "": record.RankPush}[o.Type]
 	obs := int64(rapid.IntRange(1, 30).Draw(t, "observed"))
-	switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
-	case op == 0:
+	switch rapid.IntRange(0, 9).Draw(t, "op") {
+	case 0:
 		return record.Write{ID: m.id(t), Op: record.OpWithdraw, Origin: o, Rank: rank, Version: record.Version{Ended: true, Observed: obs}}
-	case op == 1:
+	case 1:
 		stop := t0 + record.Time(rapid.IntRange(0, 9).Draw(t, "stop"))*record.Minute
 		return record.Write{ID: m.id(t), Op: record.OpStop, Origin: record.Pushed, Rank: record.RankPush,
 			Version: record.Version{Ended: true, Observed: obs}, Stop: stop}

@@ -15,7 +15,6 @@ type plan struct {
 	zones []*zone
 	metas []*columns.MetaFilter // one for each of Query.Meta
 	mask  func(z *zone) (columns.Mask, error)
-	none  bool // nothing can match
 }
 
 func (v *View) plan(q *Query) (*plan, error) {

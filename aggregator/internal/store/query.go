@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -212,7 +213,7 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 		run.left = math.MaxInt
 	}
 	err = run.start()
-	if err == errEnough {
+	if errors.Is(err, errEnough) {
 		return nil
 	}
 	return err

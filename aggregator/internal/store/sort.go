@@ -130,7 +130,6 @@ type sorter struct {
 	parent string
 	buf    []byte // encoded rows, one after the other
 	items  []sortItem
-	used   int
 	runs   []*os.File
 }
 
@@ -146,7 +145,7 @@ const itemBytes = 72
 func (r *run) sorted() error {
 	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, parent: r.view.store.options.SpillDir}
 	err := r.sortInto(s)
-	if e := s.close(); e != nil && (err == nil || err == errEnough) {
+	if e := s.close(); e != nil && (err == nil || errors.Is(err, errEnough)) {
 		return fmt.Errorf("sort: %w", e)
 	}
 	return err
@@ -204,8 +203,8 @@ func (s *sorter) spill() error {
 	s.sort()
 	w := bufio.NewWriterSize(f, 256<<10)
 	for _, it := range s.items {
-		w.Write(binary.AppendUvarint(nil, uint64(it.to-it.from)))
-		w.Write(s.buf[it.from:it.to])
+		_, _ = w.Write(binary.AppendUvarint(nil, uint64(it.to-it.from))) // Flush has the first error
+		_, _ = w.Write(s.buf[it.from:it.to])
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("sort: %w", err)
@@ -319,7 +318,7 @@ func (h *runHeap) merge(yield func(*columns.Row) error) error {
 
 func (r *mergeRun) advance(p *plan) (bool, error) {
 	b, err := r.next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return false, nil
 	}
 	if err == nil && len(b) < 8 {

@@ -149,7 +149,7 @@ func (s *Store) Cluster() (id string, version uint32) {
 func (s *Store) Flush() error {
 	d, err := s.acquire()
 	if err != nil {
-		return nil // closed: Close has flushed
+		return nil //nolint:nilerr // closed: Close has flushed
 	}
 	return errors.Join(d.db.LogData(nil, pebble.Sync), d.release())
 }
@@ -222,7 +222,7 @@ func (s *Store) BytesOnDisk() uint64 {
 	if err != nil {
 		return 0
 	}
-	defer d.release()
+	defer func() { _ = d.release() }() // it was only read
 	return d.db.Metrics().DiskSpaceUsage()
 }
 

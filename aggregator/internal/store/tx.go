@@ -226,7 +226,7 @@ func (s *Store) applyGroup(index, term uint64, g *GroupCommand) (any, error) {
 
 func (s *Store) run(index uint64, c Command, stamp func(*memory)) (any, error) {
 	t := s.begin(index)
-	defer t.b.Close()
+	defer func() { _ = t.b.Close() }() // what counts is whether it was committed
 	result, err := c.apply(t)
 	if err != nil {
 		return nil, err
