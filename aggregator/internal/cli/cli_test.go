@@ -195,6 +195,7 @@ func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
 		"records -since yesterday":              "neither a time",
 		"records -meta alice":                   "alice=VALUE",
 		"records -open -ended":                  "leave nothing",
+		"records -limit -2":                     "-1 is all",
 		"records extra":                         `unknown command "extra"`,
 		"quarantine show 4711":                  "AGENT/TYPE/LABEL/ID",
 		"quarantine drop":                       "either keys or -all",

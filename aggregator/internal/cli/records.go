@@ -57,6 +57,9 @@ date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 	fl.IntVar(&s.limit, "limit", 0, "at most this `number` of records; a table has 50, -1 is all")
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if s.limit < -1 {
+			return usage(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
+		}
 		query, err := s.query(p.Now())
 		if err != nil {
 			return usage(cmd, err)
