@@ -66,14 +66,14 @@ type score struct {
 }
 
 // Compile checks a mapping and returns it ready for jobs. All problems are
-// reported together; the Mapper is nil when one is an error.
+// reported together: what could be decoded is checked beside what could not. The
+// Mapper is nil when one is an error.
 func Compile(opt Options) (*Mapper, hcl.Diagnostics) {
 	c := compiler{opt: opt, mapper: &Mapper{columns: map[string]int{}}}
 	c.declare()
 	b := c.decode()
-	if !c.diags.HasErrors() {
-		c.compile(b)
-	}
+	c.torn = c.diags.HasErrors()
+	c.compile(b)
 	if c.diags.HasErrors() {
 		return nil, c.diags
 	}
@@ -88,6 +88,7 @@ type compiler struct {
 	names  map[string]bool // attributes that are used
 	slow   map[string]bool // of these, those that HCL needs
 	diags  hcl.Diagnostics
+	torn   bool // a part could not be decoded: what is missing may be in it
 }
 
 // declare makes the scope of the declared attributes.
@@ -138,9 +139,8 @@ func (c *compiler) decode() block {
 
 func (c *compiler) compile(b block) {
 	m := c.mapper
-	if b.ID == nil || b.Start == nil {
+	if (b.ID == nil || b.Start == nil) && !c.torn {
 		c.fail(missing(c.opt.Record), "incomplete mapping", "a record needs an id and a start, and neither this block nor the plugin's default mapping says them")
-		return
 	}
 	m.when = c.program(b.When, cty.Bool)
 	m.id = c.program(b.ID, cty.String)
@@ -205,7 +205,7 @@ func (c *compiler) component(b *componentBlock) component {
 		name: b.Name, amount: c.program(b.Amount, cty.Number), when: c.program(b.When, cty.Bool),
 		amountPart: part + "amount", whenPart: part + "when",
 	}
-	if problem := record.ValidateName(b.Name); problem != "" {
+	if problem := c.name(b.Name); problem != "" {
 		c.fail(b.Range, "invalid component name", "%q %s", b.Name, problem)
 	}
 	switch b.Kind {
@@ -217,12 +217,21 @@ func (c *compiler) component(b *componentBlock) component {
 	}
 	for i := range b.Scores {
 		s := &b.Scores[i]
-		if problem := record.ValidateName(s.Name); problem != "" {
+		if problem := c.name(s.Name); problem != "" {
 			c.fail(s.Range, "invalid score name", "%q %s", s.Name, problem)
 		}
 		out.scores = append(out.scores, c.score(part, s))
 	}
 	return out
+}
+
+// name says what is wrong with a label; one that could not be decoded has been
+// reported.
+func (c *compiler) name(label string) string {
+	if label == "" && c.torn {
+		return ""
+	}
+	return record.ValidateName(label)
 }
 
 func (c *compiler) score(part string, s *scoreBlock) score {

@@ -3,6 +3,7 @@ package mapping_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,34 @@ func TestTheDefaultMappingAloneGivesARecord(t *testing.T) {
 		Components: []record.Component{{Name: "Cores", Amount: 8}}}
 	if diff := cmp.Diff(want, got); diff != "" || !keep || err != nil {
 		t.Fatal(diff, keep, err)
+	}
+}
+
+func TestAllProblemsOfAMappingAreReportedTogether(t *testing.T) {
+	_, diags := compile(t, `
+id = job.nothing
+colour = "red"
+meta = { user = job.nobody, "" = 1 }
+component "Cores" {
+  amont = job.cores
+  kind  = "whole"
+  score "s" { valeu = job.cpus }
+}
+component "Memory" { amount = job.memory }
+component { amount = 1 }
+`)
+	var got []string
+	for _, d := range diags {
+		got = append(got, fmt.Sprintf("%d %s", d.Subject.Start.Line, d.Summary))
+	}
+	slices.Sort(got)
+	want := []string{
+		`10 unknown attribute "job.memory"`, `11 wrong number of labels on "component"`, `2 unknown attribute "job.nothing"`,
+		`3 unknown attribute "colour"`, "4 invalid meta key", `4 unknown attribute "job.nobody"`, "5 invalid kind", "5 missing attribute",
+		`6 unknown attribute "amont"`, "8 missing attribute", `8 unknown attribute "valeu"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%v", diff, diags)
 	}
 }
 
