@@ -233,10 +233,20 @@ func (p *pass) take(row sacct.Row, belongs func(*job.Run) bool) *job.Run {
 		err = p.tooLong(row)
 	}
 	if err != nil {
-		p.refuse(row.Fields[1], err, p.plan.Show(row.Fields))
+		p.refuse(p.nameOf(r, row), err, p.plan.Show(row.Fields))
 		return nil
 	}
 	return p.admit(r)
+}
+
+// nameOf names a row that is no job as its run is named once it is one, as far as
+// the row tells.
+func (p *pass) nameOf(r *job.Run, row sacct.Row) string {
+	if r == nil || r.ID.Job == "" {
+		return row.Fields[1]
+	}
+	r.Qualified, r.Later = p.config.severalClusters(), r.Restarts > 0
+	return r.RunName()
 }
 
 func (p *pass) tooLong(row sacct.Row) error {

@@ -93,6 +93,23 @@ func TestAllHistoryIsFoundWithoutAThousandCalls(t *testing.T) {
 	}
 }
 
+func TestARefusedRowIsNamedAsItsRunIsOnceItIsMended(t *testing.T) {
+	s := newSite(t, list("clusters", "c1", "c2"))
+	s.job("7", "what?", -2, -1.5, -1)
+	s.job("8", "COMPLETED", -2, -1.5, -1, "Comment", strings.Repeat("x", 300<<10), "Cluster", "c2")
+	s.job("9", "COMPLETED", -2, -1.5, -1)
+	s.poll(0)
+	s.wantRuns("c1/9")
+	var got []string
+	for _, r := range s.refused {
+		got = append(got, r.Run)
+	}
+	slices.Sort(got)
+	if want := []string{"c1/7", "c2/8"}; !cmp.Equal(got, want) {
+		t.Errorf("refused %v, want %v", got, want)
+	}
+}
+
 func TestAnOddRowIsRefusedOnceAndCostsNothingElse(t *testing.T) {
 	s := newSite(t)
 	s.job("7", "COMPLETED", -2, -1.5, -1)
