@@ -1,8 +1,12 @@
 package serve
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,42 +19,105 @@ func tlsCredentials(keys *identity.Keys) grpccreds.TransportCredentials {
 	return grpccreds.NewTLS(keys.Server(identity.Aggregator))
 }
 
-// credentials logs refused peers: each address at most once a minute.
+// credentials logs refused peers: each certificate from each address at most once
+// a minute.
 type credentials struct {
 	grpccreds.TransportCredentials
 	log *slog.Logger
 
 	mu   sync.Mutex
-	seen map[string]time.Time
+	seen map[string]*refusals // by address
 }
 
-// logEvery is how often one peer's refusals are logged.
-const logEvery = time.Minute
+// refusals are what was logged of an address since a time.
+type refusals struct {
+	since time.Time
+	what  map[string]bool
+}
+
+const (
+	logEvery     = time.Minute // how often one peer's refusals are logged
+	logMost      = 16          // refusals of different kinds of one address that are logged in that time
+	logAddresses = 10_000      // addresses that are remembered
+)
 
 // ServerHandshake does the handshake and logs its failure.
 func (c *credentials) ServerHandshake(conn net.Conn) (net.Conn, grpccreds.AuthInfo, error) {
 	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
-	if err != nil && c.first(conn.RemoteAddr()) {
-		c.log.Warn("refused a connection; only aggregators with a certificate of the same CA may pull", "peer", conn.RemoteAddr().String(), "error", err)
+	if err != nil {
+		c.refused(conn.RemoteAddr(), err)
 	}
 	return secure, info, err
 }
 
-// first reports whether the peer was not logged within the last minute.
-func (c *credentials) first(addr net.Addr) bool {
+func (c *credentials) refused(addr net.Addr, err error) {
+	attrs := []any{"peer", addr.String()}
+	what := kind(err)
+	if cert := presented(err); cert != nil {
+		what = holder(cert)
+		attrs = append(attrs, "certificate", what, "issuer", short(cert.Issuer.String()))
+	}
+	if c.first(addr, what, time.Now()) {
+		c.log.Warn("refused a connection; only aggregators with a certificate of the same CA may pull", append(attrs, "error", err)...)
+	}
+}
+
+// kind tells refusals apart that bear no certificate. Errors of the network name
+// ports, which differ each time, so they are all one.
+func kind(err error) string {
+	if _, network := errors.AsType[net.Error](err); network {
+		return "network"
+	}
+	return short(err.Error())
+}
+
+// presented is the certificate that the peer showed and that was not of the CA.
+func presented(err error) *x509.Certificate {
+	v, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || len(v.UnverifiedCertificates) == 0 {
+		return nil
+	}
+	return v.UnverifiedCertificates[0]
+}
+
+// holder is whom a certificate says that it is for. Nobody has vouched for that.
+func holder(cert *x509.Certificate) string {
+	var names []string
+	for _, u := range cert.URIs {
+		names = append(names, u.String())
+	}
+	if len(names) == 0 {
+		names = []string{cert.Subject.String()}
+	}
+	return short(strings.Join(names, " "))
+}
+
+// short bounds what comes from a peer.
+func short(s string) string {
+	const most = 256
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
+// first reports whether that was not logged of the address within the last
+// minute.
+func (c *credentials) first(addr net.Addr, what string, now time.Time) bool {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		host = addr.String()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if c.seen == nil || len(c.seen) > 10_000 {
-		c.seen = map[string]time.Time{}
+	if c.seen == nil || len(c.seen) > logAddresses {
+		c.seen = map[string]*refusals{}
 	}
-	if now.Sub(c.seen[host]) < logEvery {
+	r := c.seen[host]
+	if r == nil || now.Sub(r.since) >= logEvery {
+		r = &refusals{since: now, what: map[string]bool{}}
+		c.seen[host] = r
+	}
+	if r.what[what] || len(r.what) >= logMost {
 		return false
 	}
-	c.seen[host] = now
+	r.what[what] = true
 	return true
 }

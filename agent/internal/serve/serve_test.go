@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -93,7 +94,12 @@ func pki(t *testing.T) map[identity.Role]*identity.Keys {
 
 func (r *rig) dial(t *testing.T, as identity.Role) bursarv1.AgentClient {
 	t.Helper()
-	c, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(credentials.NewTLS(r.keys[as].Client(identity.Agent, "agent1"))))
+	return r.connect(t, r.keys[as].Client(identity.Agent, "agent1"))
+}
+
+func (r *rig) connect(t *testing.T, config *tls.Config) bursarv1.AgentClient {
+	t.Helper()
+	c, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,4 +162,31 @@ func TestOnlyAggregatorsMayPullAndARefusalIsLoggedOnce(t *testing.T) {
 	if !strings.Contains(r.log.String(), "client/client1") {
 		t.Errorf("the log does not name the peer:\n%s", r.log)
 	}
+}
+
+func TestTheCertificateOfAForeignCAIsNamedAndHidesNoOtherPeerOfTheSameAddress(t *testing.T) {
+	r := start(t)
+	foreign := pki(t)
+	for range 2 {
+		for _, as := range []identity.Role{identity.Aggregator, identity.Client} {
+			config := foreign[as].Client(identity.Agent, "agent1")
+			config.VerifyConnection = nil // the foreign peer takes the agent for its own
+			if _, err := r.connect(t, config).Pull(t.Context(), &bursarv1.PullRequest{Cluster: "c"}); err == nil {
+				t.Fatal("a peer of another CA could pull")
+			}
+		}
+		if _, err := r.dial(t, identity.Client).Pull(t.Context(), &bursarv1.PullRequest{Cluster: "c"}); err == nil {
+			t.Fatal("a client could pull")
+		}
+	}
+	log := r.log.String()
+	for _, name := range []string{foreignURI(identity.Aggregator), foreignURI(identity.Client), "is for client/client1"} {
+		if n := strings.Count(log, name); n != 1 {
+			t.Errorf("%s is logged %d times:\n%s", name, n, log)
+		}
+	}
+}
+
+func foreignURI(role identity.Role) string {
+	return "certificate=" + identity.Identity{Role: role, Name: string(role) + "1"}.URI().String()
 }
