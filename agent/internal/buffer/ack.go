@@ -8,7 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Ack is how far a cluster has committed, and when it said so last.
+// Ack is how far a cluster has committed, and when it said so last: in an
+// acknowledgement, or when it resumed.
 type Ack struct {
 	Epoch   Epoch
 	Through uint64
@@ -17,38 +18,29 @@ type Ack struct {
 
 // Ack notes that the cluster has committed all frames through p. Acknowledging
 // twice, or less than before, changes nothing but the time. The errors are those
-// of [Buffer.Read]; an acknowledgement of frames that are no longer kept is fine.
+// of [Buffer.Read], and [ErrCluster] when the cluster has no name; an
+// acknowledgement of frames that are no longer kept is fine.
 func (b *Buffer) Ack(cluster string, p Position) error {
+	if cluster == "" {
+		return fmt.Errorf("acknowledgement: %w", ErrCluster)
+	}
 	return b.update(func(tx *bbolt.Tx, s *state) error {
-		if p.Epoch == s.epoch && p.Seq+1 < s.first {
+		if p.Epoch == s.epoch && p.Seq < s.first-1 {
 			p.Seq = s.first - 1
 		} else if err := check(tx, s, p); err != nil {
 			return fmt.Errorf("acknowledgement of cluster %s: %w", cluster, err)
+		}
+		if old, ok := parseAck(tx.Bucket(bucketClusters).Get([]byte(cluster))); ok && old.Epoch == p.Epoch {
+			p.Seq = max(p.Seq, old.Through)
 		}
 		return b.putAck(tx, cluster, p)
 	})
 }
 
+// putAck makes p the cluster's position, whatever it was before.
 func (b *Buffer) putAck(tx *bbolt.Tx, cluster string, p Position) error {
-	bucket := tx.Bucket(bucketClusters)
-	if old, ok := parseAck(bucket.Get([]byte(cluster))); ok && old.Epoch == p.Epoch {
-		p.Seq = max(p.Seq, old.Through)
-	}
-	v := append([]byte(nil), p.Epoch[:]...)
-	v = binary.BigEndian.AppendUint64(v, p.Seq)
-	v = binary.BigEndian.AppendUint64(v, uint64(b.opt.Now().UnixMicro()))
-	return bucket.Put([]byte(cluster), v)
-}
-
-func parseAck(v []byte) (Ack, bool) {
-	var a Ack
-	if len(v) != len(a.Epoch)+16 {
-		return a, false
-	}
-	copy(a.Epoch[:], v)
-	a.Through = binary.BigEndian.Uint64(v[16:])
-	a.At = time.UnixMicro(int64(binary.BigEndian.Uint64(v[24:]))).UTC()
-	return a, true
+	ack := Ack{Epoch: p.Epoch, Through: p.Seq, At: b.opt.Now()}
+	return tx.Bucket(bucketClusters).Put([]byte(cluster), appendAck(nil, ack))
 }
 
 func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {
@@ -65,26 +57,19 @@ func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {
 }
 
 // acknowledged returns the frame through which every known cluster has
-// committed. A cluster that has said nothing for the time of retention is not
-// known any more; where no cluster is known, nothing is acknowledged.
+// committed, however long it has been silent. Where no cluster is known, or one
+// has not been back since the epoch changed, nothing is acknowledged.
 func (b *Buffer) acknowledged(tx *bbolt.Tx, s *state) (uint64, error) {
 	acks, err := readAcks(tx)
-	if err != nil {
+	if err != nil || len(acks) == 0 {
 		return 0, err
 	}
-	through, known := s.last, false
+	through := s.last
 	for _, a := range acks {
-		if b.opt.Now().Sub(a.At) > b.opt.Retain {
-			continue
-		}
-		known = true
 		if a.Epoch != s.epoch {
 			return 0, nil
 		}
 		through = min(through, a.Through)
-	}
-	if !known {
-		return 0, nil
 	}
 	return through, nil
 }
@@ -164,9 +149,15 @@ func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64)
 	return chunks, frames, size, nil
 }
 
-// Forget makes the cluster unknown, so that it no longer holds frames back.
+// Forget makes the cluster unknown, so that it no longer holds frames back. When
+// it comes back it is known again, and is told what is gone. The error is
+// [ErrCluster] when it is not known.
 func (b *Buffer) Forget(cluster string) error {
 	return b.update(func(tx *bbolt.Tx, _ *state) error {
-		return tx.Bucket(bucketClusters).Delete([]byte(cluster))
+		clusters := tx.Bucket(bucketClusters)
+		if clusters.Get([]byte(cluster)) == nil {
+			return fmt.Errorf("forget cluster %q: %w", cluster, ErrCluster)
+		}
+		return clusters.Delete([]byte(cluster))
 	})
 }

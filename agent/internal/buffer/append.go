@@ -42,6 +42,7 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 	if err := b.room(a); err != nil {
 		return 0, err
 	}
+	last := uint64(0)
 	err := b.update(func(tx *bbolt.Tx, s *state) error {
 		if (a.Checkpoint != nil || a.Rewound) && a.Generation != s.generation {
 			return ErrSuperseded
@@ -49,15 +50,13 @@ func (b *Buffer) Append(a Append) (uint64, error) {
 		if err := b.putFrames(tx, s, a.Frames); err != nil {
 			return err
 		}
+		last = s.last
 		return putSource(tx, s, a)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("append to the buffer: %w", err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.notify()
-	return b.state.last, nil
+	return last, nil
 }
 
 // room makes room for a, if need be by dropping acknowledged chunks early.
@@ -102,8 +101,6 @@ func (b *Buffer) putFrames(tx *bbolt.Tx, s *state, frames [][]byte) error {
 	return nil
 }
 
-func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
 // putSource writes the checkpoint and the notes of a.
 func putSource(tx *bbolt.Tx, s *state, a Append) error {
 	key := a.Source.key()
@@ -124,15 +121,12 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 		}
 	}
 	for _, o := range a.Opened {
-		value := append(binary.BigEndian.AppendUint64(nil, o.Digest), o.Record...)
-		if err := open.Put(openKey(a.Source, o.Run), value); err != nil {
+		if err := open.Put(openKey(a.Source, o.Run), appendNote(nil, o)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func openKey(s Source, run string) []byte { return append(append(s.key(), 0), run...) }
 
 // Wait returns when the buffer holds a frame behind after, when it is closed or
 // when ctx ends.

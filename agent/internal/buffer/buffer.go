@@ -2,7 +2,6 @@ package buffer
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -88,7 +87,7 @@ var (
 	bucketChunks   = []byte("chunks")   // first sequence number → time of the append, chunk
 	bucketSources  = []byte("sources")  // source → checkpoint
 	bucketRewind   = []byte("rewind")   // source → microseconds to step back, cluster
-	bucketQueue    = []byte("queue")    // source, cluster → checkpoint to go back to afterwards
+	bucketQueue    = []byte("queue")    // source, cluster or own → checkpoint to go back to afterwards
 	bucketClusters = []byte("clusters") // cluster → acknowledged position, time
 	bucketOpen     = []byte("open")     // source, run → note on a running job
 )
@@ -150,10 +149,11 @@ func (b *Buffer) load() error {
 		if err := b.loadHead(meta); err != nil {
 			return err
 		}
-		b.clock = &Clock{now: b.opt.Now}
-		if v := meta.Get(keyClock); len(v) == 8 {
-			b.clock.last = int64(binary.BigEndian.Uint64(v))
+		last, err := parseClock(meta.Get(keyClock))
+		if err != nil {
+			return err
 		}
+		b.clock = &Clock{now: b.opt.Now, last: last}
 		return b.loadEpoch(meta)
 	})
 }
@@ -208,26 +208,6 @@ func machine(path string) string {
 	return string(id) + inode(path)
 }
 
-// head format: first, last, bytes (8 bytes each), digest.
-func (s *state) appendHead(v []byte) []byte {
-	v = binary.BigEndian.AppendUint64(v, s.first)
-	v = binary.BigEndian.AppendUint64(v, s.last)
-	v = binary.BigEndian.AppendUint64(v, uint64(s.bytes))
-	return append(v, s.digest[:]...)
-}
-
-func parseHead(v []byte) (state, error) {
-	var s state
-	if len(v) != 24+len(s.digest) {
-		return s, fmt.Errorf("%w: a head of %d bytes", ErrFormat, len(v))
-	}
-	s.first = binary.BigEndian.Uint64(v)
-	s.last = binary.BigEndian.Uint64(v[8:])
-	s.bytes = int64(binary.BigEndian.Uint64(v[16:]))
-	copy(s.digest[:], v[24:])
-	return s, nil
-}
-
 // notify wakes all who wait for an append. b.mu is held.
 func (b *Buffer) notify() {
 	close(b.changed)
@@ -249,6 +229,9 @@ func (b *Buffer) update(fn func(tx *bbolt.Tx, s *state) error) error {
 	})
 	if err != nil {
 		return err
+	}
+	if s.last != b.state.last {
+		b.notify()
 	}
 	b.state = s
 	return nil
@@ -276,6 +259,8 @@ type Stats struct {
 	Last     uint64 // of the newest frame
 	Bytes    int64  // of the chunks
 	MaxBytes int64
+	// Clusters that are known, by their ids: those that have resumed or
+	// acknowledged and were not forgotten since.
 	Clusters map[string]Ack
 }
 

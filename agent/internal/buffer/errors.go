@@ -4,9 +4,12 @@ import "errors"
 
 // What a caller decides on.
 var (
-	// ErrFull: what nobody has acknowledged fills the buffer. Nothing was
-	// written; try again when a cluster has pulled.
-	ErrFull = errors.New("the buffer is full of frames that no aggregator has acknowledged")
+	// ErrFull: what some known cluster has not acknowledged, or nobody, fills the
+	// buffer. Nothing was written; try again when it has pulled, or when a cluster
+	// that is gone for good was forgotten.
+	ErrFull = errors.New("the buffer is full of frames that not all aggregator clusters have acknowledged")
+	// ErrCluster: the buffer does not know a cluster of that name.
+	ErrCluster = errors.New("the cluster is not known")
 	// ErrSuperseded: the source was sent back to an older checkpoint since it
 	// began; begin again.
 	ErrSuperseded = errors.New("the source was sent back to an older checkpoint")

@@ -43,7 +43,7 @@ func check(tx *bbolt.Tx, s *state, p Position) error {
 		return ErrEpoch
 	case p.Seq > s.last:
 		return fmt.Errorf("%w: %d, and the last frame is %d", ErrAhead, p.Seq, s.last)
-	case p.Seq+1 < s.first:
+	case p.Seq < s.first-1:
 		return fmt.Errorf("%w: frames %d to %d are no longer kept", ErrEpoch, p.Seq+1, s.first-1)
 	}
 	digest, err := digestAt(tx, s, p.Seq)
@@ -149,11 +149,12 @@ func (b *Buffer) OpenRuns(s Source) (map[string]OpenRun, error) {
 	err := b.db.View(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(bucketOpen).Cursor()
 		for k, v := c.Seek(prefix); hasPrefix(k, prefix); k, v = c.Next() {
-			if len(v) < 8 {
-				return fmt.Errorf("note on the run %q of %s: %w", k[len(prefix):], s, ErrFormat)
-			}
 			run := string(k[len(prefix):])
-			runs[run] = OpenRun{Run: run, Record: string(v[8:]), Digest: binary.BigEndian.Uint64(v)}
+			note, ok := parseNote(run, v)
+			if !ok {
+				return fmt.Errorf("note on the run %q of %s: %w", run, s, ErrFormat)
+			}
+			runs[run] = note
 		}
 		return nil
 	})

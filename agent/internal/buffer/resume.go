@@ -1,11 +1,14 @@
 package buffer
 
 import (
-	"encoding/binary"
-	"errors"
+	"bytes"
+	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // Overlap is how far sources step back behind a checkpoint that a cluster
@@ -28,39 +31,69 @@ type Resume struct {
 }
 
 // Resume agrees with a cluster on where to go on, and returns the position
-// behind which it pulls.
+// behind which it pulls. From then on the cluster is known, at that position.
 //
 // Where the cluster's position is a place in this buffer, that is it. Otherwise
 // all that is kept is sent again; when the cluster has committed frames that
 // this buffer does not have (it was lost, or is an old copy), the buffer's clock
 // is moved beyond what the cluster has seen, its sources go back to the
 // cluster's checkpoints, less [Overlap], and a buffer that the cluster took for
-// the same gets a new epoch. Calling it again with the same arguments is
-// harmless.
+// the same gets a new epoch. When frames are gone that the cluster lacks, a gap
+// frame says so. Calling it again with the same arguments is harmless. The error
+// is [ErrCluster] when the cluster has no name.
 func (b *Buffer) Resume(r Resume) (Position, error) {
+	if r.Cluster == own {
+		return Position{}, fmt.Errorf("resume: %w", ErrCluster)
+	}
 	var from Position
-	err := b.update(func(tx *bbolt.Tx, s *state) error {
+	err := b.update(func(tx *bbolt.Tx, s *state) (err error) {
 		if r.Epoch != s.epoch {
 			return ErrEpoch
 		}
-		if check(tx, s, r.Known) == nil {
-			from = r.Known
-			return nil
-		}
-		if err := b.stepBack(tx, s, r); err != nil {
+		if from, err = b.agree(tx, s, r); err != nil {
 			return err
 		}
-		var err error
-		from, err = start(tx, s)
-		return err
+		return b.putAck(tx, r.Cluster, from)
 	})
-	return from, err
+	if err != nil {
+		return Position{}, err
+	}
+	return from, nil
+}
+
+// agree returns where the cluster goes on, and makes good for what is missing.
+func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
+	if check(tx, s, r.Known) == nil {
+		return r.Known, nil
+	}
+	if r.Known.Epoch == s.epoch && r.Known.Seq < s.first-1 {
+		if err := b.tellGap(tx, s, r); err != nil {
+			return Position{}, err
+		}
+	}
+	if err := b.stepBack(tx, s, r); err != nil {
+		return Position{}, err
+	}
+	return start(tx, s)
+}
+
+// tellGap appends a frame of no source that says which frames the cluster lacks
+// and will not get. It names no begin: nobody knows any more when the first of
+// them was written.
+func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume) error {
+	_, oldest := tx.Bucket(bucketChunks).Cursor().First()
+	f := wire.Frame{
+		Kind: wire.KindGap, Version: record.Version{Observed: b.clock.Observe()},
+		Gap: wire.Gap{From: record.None, To: writtenAt(oldest), Reason: fmt.Sprintf(
+			"the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", r.Known.Seq+1, s.first-1, r.Cluster)},
+	}
+	return b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)})
 }
 
 // stepBack makes good for what the cluster has and the buffer has not.
 func (b *Buffer) stepBack(tx *bbolt.Tx, s *state, r Resume) error {
 	b.clock.Advance(r.Observed)
-	if r.Known.Epoch == s.epoch && r.Known.Seq+1 >= s.first {
+	if r.Known.Epoch == s.epoch && r.Known.Seq >= s.first-1 {
 		if err := b.renew(tx.Bucket(bucketMeta), s); err != nil {
 			return err
 		}
@@ -74,23 +107,58 @@ func (b *Buffer) stepBack(tx *bbolt.Tx, s *state, r Resume) error {
 	return nil
 }
 
+// own is the name in the queue of the checkpoint that the source itself had; no
+// cluster is called that.
+const own = ""
+
 // sendBack makes a source go back to a cluster's checkpoint: at once, or after it
-// has gone back for another cluster, whose checkpoint may be an older one; nobody
-// but the source can tell.
+// has gone back for another one, whose checkpoint may be older; nobody but the
+// source can tell. For the same reason the source goes back to its own checkpoint
+// afterwards: what lies between may be with that cluster alone.
 func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
-	rewind := tx.Bucket(bucketRewind)
-	if v := rewind.Get(source.key()); len(v) >= 8 && string(v[8:]) != cluster {
+	if _, other, ok := parseRewind(tx.Bucket(bucketRewind).Get(source.key())); ok && other != cluster {
 		return tx.Bucket(bucketQueue).Put(queueKey(source, cluster), checkpoint)
 	}
-	return errors.Join(
-		tx.Bucket(bucketSources).Put(source.key(), checkpoint),
-		rewind.Put(source.key(), append(sequence(uint64(Overlap.Microseconds())), cluster...)))
+	if err := setAside(tx, source, cluster, checkpoint); err != nil {
+		return err
+	}
+	return goBack(tx, source, cluster, checkpoint)
 }
 
-func queueKey(s Source, cluster string) []byte { return append(append(s.key(), 0), cluster...) }
+// setAside queues the source's own checkpoint, unless one is queued already or
+// it is the one that the source goes back to. A source that has none would begin
+// anew; that is worth its while when some other cluster is known.
+func setAside(tx *bbolt.Tx, source Source, cluster string, instead []byte) error {
+	queue, key := tx.Bucket(bucketQueue), queueKey(source, own)
+	checkpoint := clone(tx.Bucket(bucketSources).Get(source.key()))
+	if queue.Get(key) != nil || checkpoint != nil && bytes.Equal(checkpoint, instead) {
+		return nil
+	}
+	if checkpoint == nil {
+		acks, err := readAcks(tx)
+		delete(acks, cluster)
+		if err != nil || len(acks) == 0 {
+			return err
+		}
+	}
+	return queue.Put(key, checkpoint)
+}
 
-// rewound notes that the source has stepped back, and sends it back for the next
-// cluster that waits for that.
+// goBack makes the source begin at the checkpoint, less [Overlap]; an empty one
+// is none.
+func goBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
+	sources, key := tx.Bucket(bucketSources), source.key()
+	if err := tx.Bucket(bucketRewind).Put(key, appendRewind(nil, Overlap, cluster)); err != nil {
+		return err
+	}
+	if len(checkpoint) == 0 {
+		return sources.Delete(key)
+	}
+	return sources.Put(key, checkpoint)
+}
+
+// rewound notes that the source has stepped back, and sends it back to the next
+// checkpoint that waits for that.
 func rewound(tx *bbolt.Tx, s *state, source Source) error {
 	if err := tx.Bucket(bucketRewind).Delete(source.key()); err != nil {
 		return err
@@ -105,7 +173,7 @@ func rewound(tx *bbolt.Tx, s *state, source Source) error {
 	if err := tx.Bucket(bucketQueue).Delete(queueKey(source, cluster)); err != nil {
 		return err
 	}
-	return sendBack(tx, source, cluster, checkpoint)
+	return goBack(tx, source, cluster, checkpoint)
 }
 
 // start returns the position before the oldest frame that is kept.
@@ -135,8 +203,12 @@ func (b *Buffer) Begin(s Source) (Start, error) {
 	start := Start{Generation: head.generation}
 	err := b.db.View(func(tx *bbolt.Tx) error {
 		start.Checkpoint = clone(tx.Bucket(bucketSources).Get(s.key()))
-		if v := tx.Bucket(bucketRewind).Get(s.key()); len(v) >= 8 {
-			start.Rewind = time.Duration(binary.BigEndian.Uint64(v)) * time.Microsecond
+		if v := tx.Bucket(bucketRewind).Get(s.key()); v != nil {
+			back, _, ok := parseRewind(v)
+			if !ok {
+				return fmt.Errorf("step back of %s: %w", s, ErrFormat)
+			}
+			start.Rewind = back
 		}
 		return nil
 	})
