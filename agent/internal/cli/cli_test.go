@@ -170,6 +170,37 @@ func TestAPreviewShowsEachJobAndWhatBecomesOfIt(t *testing.T) {
 	}
 }
 
+func TestAPreviewWithoutABeginWidensItsWindowUntilThereAreEnoughJobs(t *testing.T) {
+	dir := folder(t, sound)
+	line := func(id string, back time.Duration) string {
+		stop := time.Now().Add(-back)
+		return fmt.Sprintf("%s ann %d %d\n", id, stop.Add(-time.Hour).Unix(), stop.Unix())
+	}
+	const day = 24 * time.Hour
+	jobs := line("years", 1000*day) + line("weeks", 20*day) + line("days", 5*day) + line("hour", time.Hour)
+	if err := os.WriteFile(filepath.Join(dir, "jobs"), []byte(jobs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []string{1: "hour", 2: "days hour", 3: "weeks days hour", 4: "years weeks days hour", 5: "years weeks days hour"} {
+		if n == 0 {
+			continue
+		}
+		code, text := bursar(t, dir, "preview", "-dev", "-config", dir+"/agent.hcl", "-n", fmt.Sprint(n))
+		var got []string
+		for _, l := range strings.Split(text, "\n") {
+			if rest, ok := strings.CutPrefix(l, "example/ex  "); ok {
+				got = append(got, strings.Fields(rest)[0])
+			}
+		}
+		if strings.Join(got, " ") != want || code != 0 {
+			t.Errorf("-n %d: %q, want %q, exit code %d:\n%s", n, got, want, code, text)
+		}
+		if all := strings.Contains(text, "all of the past"); all != (n > 3) {
+			t.Errorf("-n %d: said that it looks through all of the past: %v", n, all)
+		}
+	}
+}
+
 func TestCollectOnceFillsTheBufferAndSaysWhatItDid(t *testing.T) {
 	dir := folder(t, sound)
 	var all strings.Builder

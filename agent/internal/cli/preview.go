@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
+	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -24,43 +25,55 @@ func (a *app) previewCommand() *cobra.Command {
 		Use: "preview", Short: "show what the mapping makes of the last real jobs", Args: cobra.NoArgs,
 		Long: `Asks the source plugins for the last jobs and shows, for each, the attributes that
 the mapping names, and the record that they become, or why they become none.
-Nothing is kept, and the daemon need not run.`,
+Without -since it looks back a day, then 7 and 30 days, then into all of the past,
+until there are as many jobs as -n asks for. Nothing is kept, and the
+daemon need not run.`,
 		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := window(since, until, time.Now())
+			ws, err := windows(since, until, time.Now())
 			if err != nil {
 				return err
 			}
 			if most < 1 {
 				return errors.New("-n must be at least 1")
 			}
-			return a.preview(c.Context(), source, w, most)
+			return a.preview(c.Context(), source, ws, most)
 		},
 	})
 	c.Flags().StringVar(&source, "source", "", "type/label of the only source to ask")
-	c.Flags().StringVar(&since, "since", "24h", "begin of the window: a span back, a day or a time in RFC 3339")
+	c.Flags().StringVar(&since, "since", "", "begin of the window: a span back, a day or a time in RFC 3339 (default: as far back as it takes)")
 	c.Flags().StringVar(&until, "until", "", "end of the window (default now)")
 	c.Flags().IntVarP(&most, "number", "n", 10, "how many jobs of each source")
 	return c
 }
 
-func window(since, until string, now time.Time) (w collect.Window, err error) {
-	w.To = now.UTC()
-	if w.From, err = moment(since, now); err != nil {
-		return w, fmt.Errorf("-since: %w", err)
-	}
+// windows are the windows to look into until there are enough jobs.
+func windows(since, until string, now time.Time) ([]collect.Window, error) {
+	to := now.UTC()
 	if until != "" {
-		if w.To, err = moment(until, now); err != nil {
-			return w, fmt.Errorf("-until: %w", err)
+		var err error
+		if to, err = moment(until, now); err != nil {
+			return nil, fmt.Errorf("-until: %w", err)
 		}
 	}
-	if !w.From.Before(w.To) {
-		return w, errors.New("the window is empty: -since is not before -until")
+	if since == "" {
+		const day = 24 * time.Hour
+		return []collect.Window{{From: to.Add(-day), To: to}, {From: to.Add(-7 * day), To: to}, {From: to.Add(-30 * day), To: to}, {From: dawn(), To: to}}, nil
 	}
-	return w, nil
+	from, err := moment(since, now)
+	if err != nil {
+		return nil, fmt.Errorf("-since: %w", err)
+	}
+	if !from.Before(to) {
+		return nil, errors.New("the window is empty: -since is not before -until")
+	}
+	return []collect.Window{{From: from, To: to}}, nil
 }
 
-func (a *app) preview(ctx context.Context, source string, w collect.Window, most int) error {
+// dawn is before any job.
+func dawn() time.Time { return time.Unix(0, 0).UTC() }
+
+func (a *app) preview(ctx context.Context, source string, windows []collect.Window, most int) error {
 	cfg, _, err := a.load(ctx)
 	if err != nil {
 		return err
@@ -72,12 +85,9 @@ func (a *app) preview(ctx context.Context, source string, w collect.Window, most
 	shown := []shownJob{}
 	var errs []error
 	for _, s := range sources {
-		samples, err := run.Preview(ctx, cfg, s, a.plugins(), w, most)
+		samples, err := a.samples(ctx, cfg, s, windows, most)
 		if err != nil {
 			errs = append(errs, explain(cfg, err))
-		}
-		if err == nil && len(samples) == 0 {
-			fmt.Fprintf(a.Err, "%s: no job between %s and %s\n", s.Name(), w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
 		}
 		for _, x := range samples {
 			shown = append(shown, show(s.Name(), x))
@@ -89,6 +99,22 @@ func (a *app) preview(ctx context.Context, source string, w collect.Window, most
 		errs = append(errs, printJobs(a.Out, shown))
 	}
 	return errors.Join(errs...)
+}
+
+// samples are the last jobs of a source, from the first window that has enough.
+func (a *app) samples(ctx context.Context, cfg *config.Config, s *config.Source, windows []collect.Window, most int) (samples []run.Sample, err error) {
+	for _, w := range windows {
+		if w.From.Equal(dawn()) {
+			fmt.Fprintf(a.Err, "%s: %d jobs in the last 30 days; looking through all of the past\n", s.Name(), len(samples))
+		}
+		if samples, err = run.Preview(ctx, cfg, s, a.plugins(), w, most); err != nil || len(samples) >= most {
+			return samples, err
+		}
+	}
+	if w := windows[len(windows)-1]; len(samples) == 0 {
+		fmt.Fprintf(a.Err, "%s: no job between %s and %s\n", s.Name(), w.From.Format(time.RFC3339), w.To.Format(time.RFC3339))
+	}
+	return samples, nil
 }
 
 // shownJob is a job of a preview as it is printed.
