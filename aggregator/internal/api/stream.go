@@ -32,6 +32,7 @@ type format struct {
 // returned, and nothing has been sent; what fails later breaks off the
 // connection.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *store.View, q store.Query, f format) error {
+	q.Lent = true // each row is written out at once
 	out := &stream{w: w, rc: http.NewResponseController(w), typ: f.contentType, buf: []byte(f.head)}
 	err := view.Query(r.Context(), q, func(row *columns.Row) (err error) {
 		if out.buf, err = f.add(out.buf, row); err != nil || len(out.buf) < pieceSize {

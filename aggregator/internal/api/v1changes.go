@@ -43,7 +43,7 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *store.V
 // parseChanges reads after and limit, and refuses everything else: a filter that
 // is passed over would be a feed with holes.
 func parseChanges(rawQuery string) (store.Query, error) {
-	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: defaultPage}
+	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: defaultPage, Lent: true}
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil {
 		return q, refuse(http.StatusBadRequest, "%v", err)

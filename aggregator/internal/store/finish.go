@@ -13,7 +13,7 @@ const (
 	foldRows = columns.MaxRows
 	// bulkRows is how many closed rows of one command go straight into blocks,
 	// together with those that wait.
-	bulkRows = 1024
+	bulkRows = 1000
 )
 
 // finishRows gives the command's rows their sequence numbers and puts them where
