@@ -264,6 +264,9 @@ func (f *findings) agent(s control.Status, err error) {
 			f.add("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
 		}
 	}
+	for _, hint := range silent(s.Buffer, time.Now()) {
+		f.add("agent", doubtful, "%s", hint)
+	}
 	if len(s.Buffer.Clusters) == 0 && s.Listen != "" {
 		f.add("agent", doubtful, "no aggregator has pulled yet")
 	}

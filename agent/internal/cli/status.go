@@ -59,7 +59,7 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	b := s.Buffer
 	fmt.Fprintf(t, "Buffer\t%d frames, %s of %s\n", b.Last+1-b.First, hcl.Size{Bytes: b.Bytes}.String(), hcl.Size{Bytes: b.MaxBytes}.String())
 	for _, c := range b.Clusters {
-		fmt.Fprintf(t, "Cluster\t%s, %d frames behind, acknowledged %s ago\n", c.ID, c.Behind, ago(c.At, now))
+		fmt.Fprintf(t, "Cluster\t%s, %s, last heard of %s ago\n", c.ID, place(c), ago(c.At, now))
 	}
 	if len(b.Clusters) == 0 {
 		fmt.Fprintf(t, "Cluster\tnone has pulled yet\n")
@@ -71,6 +71,9 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for _, hint := range silent(b, now) {
+		fmt.Fprintf(w, "\n%s\n", hint)
 	}
 	return printTroubles(w, s)
 }

@@ -54,6 +54,18 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	return out, json.NewDecoder(body).Decode(&out)
 }
 
+// Forget makes the agent forget a cluster. The error says which clusters it knows
+// when it does not know that one.
+func (c *Client) Forget(ctx context.Context, f Forget) (Forgotten, error) {
+	var out Forgotten
+	body, err := c.do(ctx, http.MethodPost, "/v1/forget", f)
+	if err != nil {
+		return out, err
+	}
+	defer body.Close()
+	return out, json.NewDecoder(body).Decode(&out)
+}
+
 // Recollect asks for a recollection and calls show with every step of it.
 func (c *Client) Recollect(ctx context.Context, r Recollect, show func(Step)) (Counts, error) {
 	body, err := c.do(ctx, http.MethodPost, "/v1/recollect", r)

@@ -23,6 +23,10 @@ func (a agent) Reload(context.Context) (control.Reloaded, error) {
 	return control.Reloaded{Added: []string{"x/y"}}, a.refuse
 }
 
+func (a agent) Forget(_ context.Context, f control.Forget) (control.Forgotten, error) {
+	return control.Forgotten{Cluster: control.Cluster{ID: f.Cluster}, Dropped: 7}, a.refuse
+}
+
 func (a agent) Recollect(_ context.Context, _ control.Recollect, send func(control.Step) error) (control.Counts, error) {
 	for _, s := range a.steps {
 		if err := send(s); err != nil {
@@ -84,6 +88,17 @@ func TestARefusalKeepsItsWords(t *testing.T) {
 	counts, err := client.Recollect(t.Context(), control.Recollect{}, func(control.Step) { shown++ })
 	if err == nil || !strings.Contains(err.Error(), "never") || shown != 3 || counts.Records != 3 {
 		t.Errorf("%d steps, %+v, %v", shown, counts, err)
+	}
+}
+
+func TestAnOrderToForgetNamesItsClusterAndSaysWhatWent(t *testing.T) {
+	client := serve(t, filepath.Join(t.TempDir(), "s"), agent{})
+	if got, err := client.Forget(t.Context(), control.Forget{Cluster: "c1"}); err != nil || got.Cluster.ID != "c1" || got.Dropped != 7 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	client = serve(t, filepath.Join(t.TempDir(), "s"), agent{refuse: errors.New("there is no cluster \"c2\"")})
+	if _, err := client.Forget(t.Context(), control.Forget{Cluster: "c2"}); err == nil || err.Error() != "there is no cluster \"c2\"" {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -4,5 +4,6 @@
 //
 //	GET  /v1/status      Status
 //	POST /v1/reload      Reloaded, or 422 with Refusal
+//	POST /v1/forget      Forgotten, or 422 with Refusal
 //	POST /v1/recollect   one Step a line, until one is Done
 package control

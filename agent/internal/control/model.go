@@ -27,12 +27,13 @@ type Buffer struct {
 	Clusters []Cluster `json:"clusters"`
 }
 
-// Cluster is an aggregator cluster that has acknowledged frames.
+// Cluster is an aggregator cluster that has pulled and was not forgotten since.
 type Cluster struct {
 	ID      string    `json:"id"`
 	Through uint64    `json:"through"`
 	Behind  uint64    `json:"behind"` // frames that it has not acknowledged
-	At      time.Time `json:"at"`     // of its last acknowledgement
+	At      time.Time `json:"at"`     // when it last agreed where to go on, or acknowledged
+	Away    bool      `json:"away"`   // it has not been back since the buffer's epoch changed; Through is 0
 }
 
 // Source is how one source is doing. Times that are not known are absent.
@@ -98,11 +99,24 @@ type Step struct {
 	Error    string    `json:"error,omitempty"`
 }
 
+// Forget asks that a cluster which is gone for good holds no frames back.
+type Forget struct {
+	Cluster string `json:"cluster"`
+}
+
+// Forgotten says what came of it.
+type Forgotten struct {
+	Cluster Cluster `json:"cluster"` // as it was last known
+	Dropped int     `json:"dropped"` // frames that went at once, because they are old and all others have them
+}
+
 // Agent is what is controlled.
 type Agent interface {
 	Status() Status
 	// Reload takes the configuration over, or refuses all of it with an error.
 	Reload(ctx context.Context) (Reloaded, error)
+	// Forget makes a cluster unknown, so that it holds nothing back any more.
+	Forget(ctx context.Context, f Forget) (Forgotten, error)
 	// Recollect calls send after every batch and returns the totals.
 	Recollect(ctx context.Context, r Recollect, send func(Step) error) (Counts, error)
 }

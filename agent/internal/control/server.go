@@ -63,6 +63,7 @@ func handler(agent Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, agent.Status()) })
 	mux.HandleFunc("POST /v1/reload", func(w http.ResponseWriter, r *http.Request) { reload(w, r, agent) })
+	mux.HandleFunc("POST /v1/forget", func(w http.ResponseWriter, r *http.Request) { forget(w, r, agent) })
 	mux.HandleFunc("POST /v1/recollect", func(w http.ResponseWriter, r *http.Request) { recollect(w, r, agent) })
 	return mux
 }
@@ -85,12 +86,33 @@ func reload(w http.ResponseWriter, r *http.Request, agent Agent) {
 // maxRequest bounds the body of a request in bytes.
 const maxRequest = 64 << 10
 
-func recollect(w http.ResponseWriter, r *http.Request, agent Agent) {
-	var req Recollect
+// read reads the request's body into req, or answers that it cannot.
+func read(w http.ResponseWriter, r *http.Request, req any) bool {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&req); err != nil {
+	err := decoder.Decode(req)
+	if err != nil {
 		answer(w, http.StatusBadRequest, Refusal{err.Error()})
+	}
+	return err == nil
+}
+
+func forget(w http.ResponseWriter, r *http.Request, agent Agent) {
+	var req Forget
+	if !read(w, r, &req) {
+		return
+	}
+	done, err := agent.Forget(r.Context(), req)
+	if err != nil {
+		answer(w, http.StatusUnprocessableEntity, Refusal{err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, done)
+}
+
+func recollect(w http.ResponseWriter, r *http.Request, agent Agent) {
+	var req Recollect
+	if !read(w, r, &req) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")

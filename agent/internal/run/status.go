@@ -35,14 +35,17 @@ func (a *Agent) Status() control.Status {
 func bufferOf(s buffer.Stats) control.Buffer {
 	out := control.Buffer{Epoch: hex.EncodeToString(s.Epoch[:]), First: s.First, Last: s.Last, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Clusters: []control.Cluster{}}
 	for _, id := range slices.Sorted(maps.Keys(s.Clusters)) {
-		ack := s.Clusters[id]
-		c := control.Cluster{ID: id, Through: ack.Through, At: ack.At, Behind: s.Last - min(ack.Through, s.Last)}
-		if ack.Epoch != s.Epoch {
-			c.Through, c.Behind = 0, s.Last
-		}
-		out.Clusters = append(out.Clusters, c)
+		out.Clusters = append(out.Clusters, clusterOf(id, s))
 	}
 	return out
+}
+
+func clusterOf(id string, s buffer.Stats) control.Cluster {
+	ack := s.Clusters[id]
+	if ack.Epoch != s.Epoch {
+		return control.Cluster{ID: id, At: ack.At, Behind: s.Last, Away: true}
+	}
+	return control.Cluster{ID: id, Through: ack.Through, At: ack.At, Behind: s.Last - min(ack.Through, s.Last)}
 }
 
 func sourceOf(s *source) control.Source {

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/agent/internal/control"
+)
+
+func (a *app) forgetCommand() *cobra.Command {
+	var cluster string
+	c := a.formats(&cobra.Command{
+		Use: "forget", Short: "make the running agent forget a cluster that is gone for good", Args: cobra.NoArgs,
+		Long: `An agent keeps what any cluster that it knows has not acknowledged, however long
+that cluster is silent. One that will never be back, because its disks were wiped
+and it has a new id, has to be forgotten by order. Should it come back after all,
+it is told which frames are gone. "bursar-agent status" shows the clusters.`,
+		Example: "  bursar-agent forget -cluster 9f86d081",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if cluster == "" {
+				return errors.New("say which -cluster; `bursar-agent status` shows them")
+			}
+			client := a.client()
+			defer client.Close()
+			f, err := client.Forget(c.Context(), control.Forget{Cluster: cluster})
+			if err != nil {
+				return err
+			}
+			if a.format == "json" {
+				return printJSON(a.Out, f)
+			}
+			_, err = fmt.Fprintf(a.Out, "Forgot cluster %s, %s; %d frames were dropped.\n", f.Cluster.ID, place(f.Cluster), f.Dropped)
+			return err
+		},
+	})
+	c.Flags().StringVar(&cluster, "cluster", "", "id of the cluster")
+	return c
+}
+
+// place says in words how far the cluster is.
+func place(c control.Cluster) string {
+	if c.Away {
+		return "not back since the buffer became another one"
+	}
+	return fmt.Sprintf("%d frames behind", c.Behind)
+}
+
+// silence is for how long a cluster that lacks frames may say nothing before
+// people are told of it.
+const silence = 24 * time.Hour
+
+// silent says, for each cluster that lacks frames and has long said nothing, what
+// that means and what to do.
+func silent(b control.Buffer, now time.Time) []string {
+	var hints []string
+	for _, c := range b.Clusters {
+		if (c.Behind > 0 || c.Away) && now.Sub(c.At) > silence {
+			hints = append(hints, fmt.Sprintf("cluster %s has said nothing for %s and holds back all that it lacks; if it is gone for good: bursar-agent forget -cluster %s", c.ID, ago(c.At, now), c.ID))
+		}
+	}
+	return hints
+}
