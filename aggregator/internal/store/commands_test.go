@@ -77,16 +77,6 @@ func FuzzDecode(f *testing.F) {
 		if c, err := Decode(data); err == nil {
 			Encode(c)
 		}
-		decodeCursor("a", data)
-		decodeHeld("a", data, &columns.Row{})
-		decodeHeld("a", data, nil)
-		decodeIndex(data)
-		decodeState(data)
-		decodeZone(1, data)
-		decodeQuarantined(data)
-		decodeFact(data)
-		decodeStageHead(data)
-		keyOrigin(data)
 	})
 }
 

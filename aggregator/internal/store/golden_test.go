@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,65 +16,255 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of the present formats")
 
-// goldens has the bytes of everything that is kept or sent, by name.
-func goldens() (names []string, bytes map[string][]byte) {
-	bytes = map[string][]byte{}
-	add := func(name string, b []byte) {
-		names = append(names, name)
-		bytes[name] = b
-	}
+// golden is something that is kept or sent: its bytes, and how they are read.
+type golden struct {
+	name  string
+	bytes []byte
+	again func([]byte) ([]byte, error) // decodes and encodes; nil for what is only written
+}
+
+var (
+	goldenRow = columns.Row{Record: sample("a", 1), Origin: slurm, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: 3}, Stop: record.None}
+	goldenGap = Gap{Source: slurm, From: -1, To: t0, Reason: "lost", Noticed: t0 + 1}
+)
+
+func goldenFact() *Fact { return &Fact{FactCapacity, slurm, -1, []byte("f")} }
+
+// goldens has everything that is kept or sent.
+func goldens() []golden {
+	list := goldenCommands()
+	list = append(list, goldenValues()...)
+	list = append(list, goldenRecords()...)
+	return append(list, goldenKeys()...)
+}
+
+func goldenCommands() (list []golden) {
 	for _, c := range everyCommand() {
-		add(strings.TrimPrefix(fmt.Sprintf("%T", c), "*store."), Encode(c))
+		list = append(list, golden{strings.TrimPrefix(fmt.Sprintf("%T", c), "*store."), Encode(c), func(b []byte) ([]byte, error) {
+			c, err := Decode(b)
+			if err != nil {
+				return nil, err
+			}
+			return Encode(c), nil
+		}})
 	}
-	r := sample("a", 1)
-	row := columns.Row{Record: r, Origin: slurm, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: 3}, Stop: record.None}
+	return list
+}
+
+// again is the way back of a value whose decoder and encoder these are.
+func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
+	return func(b []byte) ([]byte, error) {
+		v, err := decode(b)
+		if err != nil {
+			return nil, err
+		}
+		return encode(v), nil
+	}
+}
+
+func ownCursor(b []byte) (Cursor, error) { return decodeCursor("a", b) }
+func ownZone(b []byte) (*zone, error)    { return decodeZone(1, b) }
+
+func decodeGap(b []byte) (Gap, error) {
+	d := decoder{b: b}
+	d.format(smallFormat)
+	g := d.gap()
+	return g, d.end("gap")
+}
+
+func encodeGap(g Gap) []byte {
+	e := encoder{b: []byte{smallFormat}}
+	e.gap(&g)
+	return e.b
+}
+
+func encodeFact(f Fact) []byte {
+	e := encoder{b: []byte{smallFormat}}
+	e.fact(&f)
+	return e.b
+}
+
+// Ways back of the stored values, by which also the fuzzing goes.
+var (
+	indexAgain       = again(decodeIndex, func(x index) []byte { return x.encode() })
+	cursorAgain      = again(ownCursor, func(c Cursor) []byte { return c.encode() })
+	stateAgain       = again(decodeState, func(s state) []byte { return s.encode() })
+	zoneAgain        = again(ownZone, (*zone).encode)
+	quarantinedAgain = again(decodeQuarantined, func(q Quarantined) []byte { return encodeQuarantined(&q) })
+	countsAgain      = again(decodeCounts, func(c Counts) []byte { return c.encode() })
+	uploadAgain      = again(decodeStageHead, stageHead.encode)
+	gapAgain         = again(decodeGap, encodeGap)
+	factAgain        = again(decodeFact, encodeFact)
+	waitingAgain     = again(decodeWaiting, (*waitingRow).value)
+	openAgain        = again(columns.DecodeRow, func(r columns.Row) []byte { return columns.AppendRow(nil, &r) })
+	heldAgain        = againHeld(&goldenRow)
+	heldAloneAgain   = againHeld(nil)
+)
+
+func againHeld(row *columns.Row) func([]byte) ([]byte, error) {
+	return again(func(b []byte) ([]record.Holding, error) { return decodeHeld("a", b, row) },
+		func(hs []record.Holding) []byte { return encodeHeld(&record.Entry{ID: "a", Holdings: hs}, row) })
+}
+
+func goldenValues() []golden {
+	return []golden{
+		{"index", (&index{Seq: 300}).encode(), indexAgain},
+		{"index with flags", (&index{Seq: 300, Open: true, Hidden: true, Held: true, Deleted: true, By: "me", At: t0}).encode(), indexAgain},
+		{"cursor", (&Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
+			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode(), cursorAgain},
+		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Parts: 4, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},
+		{"zone", (&zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}).encode(), zoneAgain},
+		{"quarantined", encodeQuarantined(&Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}), quarantinedAgain},
+		{"counts", (&Counts{Pulled: 9, Added: 1, Merged: 2, Unchanged: 3, Quarantined: 3}).encode(), countsAgain},
+		{"upload", stageHead{Begun: t0, Parts: 2}.encode(), uploadAgain},
+		{"gap", encodeGap(goldenGap), gapAgain},
+		{"fact", encodeFact(*goldenFact()), factAgain},
+	}
+}
+
+func goldenRecords() []golden {
+	row, open := goldenRow, goldenRow
+	open.Record.Stop = record.None
 	e := record.Entry{ID: "a", Holdings: []record.Holding{row.Holding(), {Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Observed: 1},
 		Record: &record.Record{ID: "a", Start: t0, Stop: record.None, Submit: record.None}, Stop: t0, StopObserved: 9}}}
-	add("held", encodeHeld(&e, &row))
-	add("index", (&index{Seq: 300}).encode())
-	add("index with flags", (&index{Seq: 300, Open: true, Hidden: true, Held: true, Deleted: true, By: "me", At: t0}).encode())
-	add("cursor", (&Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
-		Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode())
-	add("state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Parts: 4, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode())
-	add("zone", (&zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}).encode())
-	add("quarantined", encodeQuarantined(&Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}))
-	add("counts", (&Counts{Pulled: 9, Added: 1, Merged: 2, Unchanged: 3, Quarantined: 3}).encode())
-	add("upload", stageHead{Begun: t0, Parts: 2}.encode())
-	add("waiting row", (&waitingRow{row: row, dead: true}).value())
+	numbered := row
+	numbered.Seq = 1
+	dict := columns.NewDict()
+	block, err := columns.EncodeBlock(dict, columns.Part{Rows: []columns.Row{numbered}})
+	if err != nil {
+		panic(err)
+	}
 	h := rowHasher{}
 	hash := h.row(&row)
-	add("hash of a row", []byte(hash.String()))
-	return names, bytes
+	return []golden{
+		{"held", encodeHeld(&e, &row), heldAgain},
+		{"held alone", encodeHeld(&e, nil), heldAloneAgain},
+		{"waiting row", (&waitingRow{row: row, dead: true}).value(), waitingAgain},
+		{"open row", columns.AppendRow(nil, &open), openAgain},
+		{"dictionary state", block.State, againDict(block.Entries)},
+		{"hash of a row", []byte(hash.String()), nil},
+	}
+}
+
+func againDict(entries []columns.Entry) func([]byte) ([]byte, error) {
+	return func(b []byte) ([]byte, error) {
+		d := columns.NewDict()
+		for _, e := range entries {
+			if err := d.Load(e); err != nil {
+				return nil, err
+			}
+		}
+		err := d.LoadState(b)
+		return d.State(), err
+	}
+}
+
+func goldenKeys() []golden {
+	seq := func(table byte) golden {
+		return golden{"key " + string(table), seqKey(table, 300), func(b []byte) ([]byte, error) { return seqKey(b[0], keySeq(b)), nil }}
+	}
+	text := func(table byte) golden {
+		return golden{"key " + string(table), textKey(table, "job"), func(b []byte) ([]byte, error) { return textKey(b[0], keyText(b)), nil }}
+	}
+	return []golden{
+		seq(tableBlock), seq(tableZone), seq(tableWaiting), seq(tableOpen), seq(tableDead),
+		text(tableIndex), text(tableHeld), text(tableConflict), text(tableStop), text(tableCursor),
+		{"key m", postingKey(7, 300), nil},
+		{"key d", dictKey(&columns.Entry{Table: columns.TableKey, ID: 5}), func(b []byte) ([]byte, error) {
+			table, id := splitDictKey(b)
+			return dictKey(&columns.Entry{Table: table, ID: id}), nil
+		}},
+		{"key e", dictStateKey, nil},
+		{"key q", quarantineKey(slurm, "job"), nil},
+		{"key g", gapKey(&goldenGap), nil},
+		{"key k", sourceKey(tableCounter, slurm), func(b []byte) ([]byte, error) {
+			o, err := keyOrigin(b[1:])
+			return sourceKey(b[0], o), err
+		}},
+		{"key s", stageKey(Upload{1}, 2), nil},
+		{"key t", stageHeadKey(Upload{1}), nil},
+		{"key n", factKey(goldenFact()), nil},
+		{"key n of a census", factKey(&Fact{Kind: FactCensus, Source: slurm, At: t0}), nil},
+		{"key v", documentKey("space", "key"), nil},
+		{"key z", stateKey, nil},
+	}
 }
 
 const goldenFile = "testdata/formats-1.golden"
 
 func TestFormatsAreThoseThatWereReleased(t *testing.T) {
-	names, got := goldens()
+	list := goldens()
 	if *update {
-		var text strings.Builder
-		for _, name := range names {
-			fmt.Fprintf(&text, "%s\t%s\n", name, hex.EncodeToString(got[name]))
-		}
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(goldenFile, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
+		writeGoldens(t, list)
+	}
+	lines := goldenLines(t)
+	if len(lines) != len(list) {
+		t.Errorf("%d formats, %d in the golden file", len(list), len(lines))
+	}
+	for _, g := range list {
+		if want, ok := lines[g.name]; !ok || !bytes.Equal(g.bytes, want) {
+			t.Errorf("%s\ngot  %x\nwant %x", g.name, g.bytes, want)
 		}
 	}
+}
+
+func TestWhatWasReleasedIsReadAndWrittenAsItWas(t *testing.T) {
+	lines := goldenLines(t)
+	for _, g := range goldens() {
+		if g.again == nil {
+			continue
+		}
+		if got, err := g.again(lines[g.name]); err != nil || !bytes.Equal(got, lines[g.name]) {
+			t.Errorf("%s: %v\ngot  %x\nwant %x", g.name, err, got, lines[g.name])
+		}
+	}
+}
+
+func writeGoldens(t *testing.T, list []golden) {
+	t.Helper()
+	var text strings.Builder
+	for _, g := range list {
+		fmt.Fprintf(&text, "%s\t%s\n", g.name, hex.EncodeToString(g.bytes))
+	}
+	err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(goldenFile, []byte(text.String()), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func goldenLines(t *testing.T) map[string][]byte {
+	t.Helper()
 	text, err := os.ReadFile(goldenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	if len(lines) != len(names) {
-		t.Errorf("%d formats, %d in the golden file", len(names), len(lines))
-	}
-	for _, line := range lines {
-		name, want, _ := strings.Cut(line, "\t")
-		if hex.EncodeToString(got[name]) != want {
-			t.Errorf("%s\ngot  %x\nwant %s", name, got[name], want)
+	lines := map[string][]byte{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if lines[name], err = hex.DecodeString(value); err != nil {
+			t.Fatal(err)
 		}
 	}
+	return lines
+}
+
+func FuzzStoredValues(f *testing.F) {
+	for _, g := range goldens() {
+		f.Add(g.bytes)
+	}
+	ways := map[string]func([]byte) ([]byte, error){"index": indexAgain, "cursor": cursorAgain, "state": stateAgain, "zone": zoneAgain,
+		"quarantined": quarantinedAgain, "counts": countsAgain, "upload": uploadAgain, "gap": gapAgain, "fact": factAgain,
+		"waiting": waitingAgain, "open": openAgain, "held": heldAgain, "held alone": heldAloneAgain}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for name, way := range ways {
+			once, err := way(data)
+			if err != nil {
+				continue
+			}
+			if twice, err := way(once); err != nil || !bytes.Equal(once, twice) {
+				t.Errorf("%s: what was read of %x and written as %x is read as %x, %v", name, data, once, twice, err)
+			}
+		}
+		_, _ = keyOrigin(data)
+	})
 }
