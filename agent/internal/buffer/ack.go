@@ -40,7 +40,7 @@ func (b *Buffer) Ack(cluster string, p Position) error {
 // putAck makes p the cluster's position, whatever it was before.
 func (b *Buffer) putAck(tx *bbolt.Tx, cluster string, p Position) error {
 	ack := Ack{Epoch: p.Epoch, Through: p.Seq, At: b.opt.Now()}
-	return tx.Bucket(bucketClusters).Put([]byte(cluster), appendAck(nil, ack))
+	return tx.Bucket(bucketClusters).Put([]byte(cluster), encodeAck(ack))
 }
 
 func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {

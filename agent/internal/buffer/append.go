@@ -121,7 +121,7 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 		}
 	}
 	for _, o := range a.Opened {
-		if err := open.Put(openKey(a.Source, o.Run), appendNote(nil, o)); err != nil {
+		if err := open.Put(openKey(a.Source, o.Run), encodeNote(o)); err != nil {
 			return err
 		}
 	}

@@ -225,7 +225,7 @@ func (b *Buffer) update(fn func(tx *bbolt.Tx, s *state) error) error {
 			return err
 		}
 		meta := tx.Bucket(bucketMeta)
-		return errors.Join(meta.Put(keyHead, s.appendHead(nil)), meta.Put(keyClock, b.clock.bytes()))
+		return errors.Join(meta.Put(keyHead, s.encode()), meta.Put(keyClock, b.clock.bytes()))
 	})
 	if err != nil {
 		return err

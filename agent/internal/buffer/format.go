@@ -11,9 +11,9 @@ import (
 
 // What the values of the file look like. All numbers are big-endian.
 
-// appendHead appends first, last and bytes (8 bytes each) and the digest.
-func (s *state) appendHead(v []byte) []byte {
-	v = binary.BigEndian.AppendUint64(v, s.first)
+// encode gives first, last and bytes (8 bytes each) and the digest.
+func (s *state) encode() []byte {
+	v := binary.BigEndian.AppendUint64(nil, s.first)
 	v = binary.BigEndian.AppendUint64(v, s.last)
 	v = binary.BigEndian.AppendUint64(v, uint64(s.bytes))
 	return append(v, s.digest[:]...)
@@ -34,9 +34,9 @@ func parseHead(v []byte) (state, error) {
 	return s, nil
 }
 
-// appendAck appends the epoch, the frame and the time in microseconds.
-func appendAck(v []byte, a Ack) []byte {
-	v = append(v, a.Epoch[:]...)
+// encodeAck gives the epoch, the frame and the time in microseconds.
+func encodeAck(a Ack) []byte {
+	v := append([]byte(nil), a.Epoch[:]...)
 	v = binary.BigEndian.AppendUint64(v, a.Through)
 	return binary.BigEndian.AppendUint64(v, uint64(a.At.UnixMicro()))
 }
@@ -52,9 +52,9 @@ func parseAck(v []byte) (Ack, bool) {
 	return a, true
 }
 
-// appendRewind appends the microseconds to step back and for whom.
-func appendRewind(v []byte, back time.Duration, cluster string) []byte {
-	return append(binary.BigEndian.AppendUint64(v, uint64(back.Microseconds())), cluster...)
+// encodeRewind gives the microseconds to step back and for whom.
+func encodeRewind(back time.Duration, cluster string) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(back.Microseconds())), cluster...)
 }
 
 func parseRewind(v []byte) (back time.Duration, cluster string, ok bool) {
@@ -68,9 +68,9 @@ func parseRewind(v []byte) (back time.Duration, cluster string, ok bool) {
 	return time.Duration(n) * time.Microsecond, string(v[8:]), true
 }
 
-// appendNote appends the digest and the record's id.
-func appendNote(v []byte, o OpenRun) []byte {
-	return append(binary.BigEndian.AppendUint64(v, o.Digest), o.Record...)
+// encodeNote gives the digest and the record's id.
+func encodeNote(o OpenRun) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, o.Digest), o.Record...)
 }
 
 func parseNote(run string, v []byte) (OpenRun, bool) {

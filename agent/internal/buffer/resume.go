@@ -148,7 +148,7 @@ func setAside(tx *bbolt.Tx, source Source, cluster string, instead []byte) error
 // is none.
 func goBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {
 	sources, key := tx.Bucket(bucketSources), source.key()
-	if err := tx.Bucket(bucketRewind).Put(key, appendRewind(nil, Overlap, cluster)); err != nil {
+	if err := tx.Bucket(bucketRewind).Put(key, encodeRewind(Overlap, cluster)); err != nil {
 		return err
 	}
 	if len(checkpoint) == 0 {
