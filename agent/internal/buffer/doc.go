@@ -9,6 +9,8 @@
 // every known cluster has acknowledged and what is older than the retention;
 // when the buffer is nearly full the oldest acknowledged chunks go early.
 // Nothing that is not acknowledged is ever dropped: [ErrFull] stops collection.
+// A cluster is known from its first [Buffer.Resume] on until [Buffer.Forget],
+// however long it is silent.
 //
 // An epoch names one buffer on one machine. A new file, a file on another
 // machine and a file that ends before what a cluster has committed from it get
