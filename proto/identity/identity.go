@@ -73,7 +73,10 @@ func Of(cert *x509.Certificate) (Identity, error) {
 	case !slices.Contains(Roles(), found[0].Role):
 		return Identity{}, fmt.Errorf("%w: the certificate carries the unknown role %q", ErrIdentity, found[0].Role)
 	}
-	return found[0], CheckName(found[0].Name)
+	if err := CheckName(found[0].Name); err != nil {
+		return Identity{}, fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
+	return found[0], nil
 }
 
 // Peer returns the identity of the other end of a connection whose certificate
