@@ -187,7 +187,7 @@ func TestAPreviewWithoutABeginWidensItsWindowUntilThereAreEnoughJobs(t *testing.
 		}
 		code, text := bursar(t, dir, "preview", "-dev", "-config", dir+"/agent.hcl", "-n", fmt.Sprint(n))
 		var got []string
-		for _, l := range strings.Split(text, "\n") {
+		for l := range strings.SplitSeq(text, "\n") {
 			if rest, ok := strings.CutPrefix(l, "example/ex  "); ok {
 				got = append(got, strings.Fields(rest)[0])
 			}
@@ -272,4 +272,16 @@ func TestTheDoctorExitsByTheWorstThatItFound(t *testing.T) {
 	if code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl", "-format", "json"); code != 1 || !strings.HasPrefix(text, "[") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
+}
+
+func FuzzMoment(f *testing.F) {
+	for _, s := range []string{"2026-01-31", "2026-01-31T12:00:00+01:00", "48h", "7d", "-1h", "never", "", "99999999999999d"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, s string) {
+		if at, err := moment(s, now); err == nil && at.Location() != time.UTC {
+			t.Errorf("%q gives %s, which is not in UTC", s, at)
+		}
+	})
 }

@@ -141,7 +141,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 		return
 	case !keep && !held:
 		d.counts.Filtered++
-		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
+		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true, quarantined: settles != ""}
 		return
 	}
 	if open && !keep && record.ValidateID(r.ID) != nil {

@@ -273,6 +273,46 @@ func TestTheFingerprintCoversWhatTheMappingNamesAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestFingerprintsStayWhatTheyWereInOlderBuffers(t *testing.T) {
+	const want uint64 = 0x69bfac7643c58999
+	if got := must(t, "").Fingerprint(job()); got != want {
+		t.Errorf("%#x, want %#x", got, want)
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, body := range []string{
+		ten, fallback, `id = job.ad["Machine Slots"]`, `meta = { "${job.id}" = 1 }`, `component { amount = 1 }`, `when = job`,
+		`component "a" { amont = job.cores }`, `start = null`, `meta = { x = regex("(", job.user) }`,
+	} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		file, diags := hcl.Parse("agent.hcl", []byte(body))
+		if diags.HasErrors() {
+			return
+		}
+		m, diags := mapping.Compile(mapping.Options{Agent: "a", Type: "slurm", Label: "l", Attributes: attributes, Default: fallback, Record: file.Body})
+		if (m == nil) != diags.HasErrors() {
+			t.Fatalf("mapper %v with %v", m, diags)
+		}
+		if m == nil {
+			return
+		}
+		for _, j := range []*bursarv1.Job{job(), {Run: "1"}} {
+			r, keep, err := m.Map(j)
+			if err == nil && keep {
+				err = r.Validate()
+			} else {
+				err = nil
+			}
+			if err != nil {
+				t.Errorf("an invalid record was made: %v", err)
+			}
+		}
+	})
+}
+
 const ten = `
 meta = {
   site_id   = "nemo"
