@@ -21,7 +21,9 @@ type Append struct {
 	// one. It travels behind the frames as a frame of its own, which the caller
 	// puts last into Frames.
 	Checkpoint []byte
-	// Rewound says that the source has stepped back as [Start.Rewind] asked.
+	// Rewound says that the source has stepped back as [Start.Rewind] asked and
+	// has come to its end; next to a Checkpoint, that its stream has no end and it
+	// goes on from there, and not from the checkpoint that it had itself.
 	Rewound bool
 	// Opened and Closed are the running jobs whose notes are kept or dropped.
 	Opened []OpenRun
@@ -110,7 +112,7 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 		}
 	}
 	if a.Rewound {
-		if err := rewound(tx, s, a.Source); err != nil {
+		if err := rewound(tx, s, a.Source, a.Checkpoint != nil); err != nil {
 			return err
 		}
 	}

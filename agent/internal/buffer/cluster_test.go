@@ -181,11 +181,38 @@ func TestASourceGoesBackToItsOwnCheckpointToo(t *testing.T) {
 		if err != nil || len(start.Checkpoint) != 1 || start.Checkpoint[0] != want || start.Rewind != buffer.Overlap {
 			t.Fatalf("%+v, %v; want %d", start, err, want)
 		}
-		if _, err := b.Append(buffer.Append{Source: slurm, Generation: start.Generation, Rewound: true, Checkpoint: []byte{60}}); err != nil {
-			t.Fatal(err)
+		for _, a := range []buffer.Append{{Checkpoint: []byte{60}}, {Rewound: true}} {
+			a.Source, a.Generation = slurm, start.Generation
+			if _, err := b.Append(a); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if start, err := b.Begin(slurm); err != nil || start.Checkpoint[0] != 60 || start.Rewind != 0 {
+		t.Fatalf("%+v, %v", start, err)
+	}
+}
+
+// TestASourceWithoutAnEndGoesOnFromWhereItSteppedBackTo: its own checkpoint may
+// be the newer one, and it would skip what lies before that.
+func TestASourceWithoutAnEndGoesOnFromWhereItSteppedBackTo(t *testing.T) {
+	b := open(t, path(t), buffer.Options{})
+	fill(t, b, 5, 1)
+	_, err := b.Resume(buffer.Resume{Cluster: "a", Epoch: b.Epoch(), Known: buffer.Position{Epoch: buffer.Epoch{7}}, Checkpoints: map[buffer.Source][]byte{slurm: {1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, err := b.Begin(slurm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range []buffer.Append{{Checkpoint: []byte{2}, Rewound: true}, {Checkpoint: []byte{3}}} {
+		a.Source, a.Generation = slurm, start.Generation
+		if _, err := b.Append(a); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if start, err = b.Begin(slurm); err != nil || start.Checkpoint[0] != 3 || start.Rewind != 0 {
 		t.Fatalf("%+v, %v", start, err)
 	}
 }

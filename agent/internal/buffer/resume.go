@@ -158,10 +158,16 @@ func goBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) erro
 }
 
 // rewound notes that the source has stepped back, and sends it back to the next
-// checkpoint that waits for that.
-func rewound(tx *bbolt.Tx, s *state, source Source) error {
+// checkpoint that waits for that. A source that is not at its end would skip what
+// lies before its own checkpoint, if that is the newer one, so it stays.
+func rewound(tx *bbolt.Tx, s *state, source Source, endless bool) error {
 	if err := tx.Bucket(bucketRewind).Delete(source.key()); err != nil {
 		return err
+	}
+	if endless {
+		if err := tx.Bucket(bucketQueue).Delete(queueKey(source, own)); err != nil {
+			return err
+		}
 	}
 	prefix := queueKey(source, "")
 	k, v := tx.Bucket(bucketQueue).Cursor().Seek(prefix)
