@@ -33,11 +33,14 @@ type batcher struct {
 	rows    *columns.Builder
 	decoder wire.Decoder
 	cmd     *store.IngestCommand
-	extra   int // bytes of the command beside its rows
+	extra   int      // bytes of the command beside its rows
+	start   position // where the command begins
+	frames  [][]byte // what is in the command
+	most    int      // bytes of rows and extra that are not halved
 }
 
 func newBatcher(agent string, from position, now func() record.Time, emit func(*store.IngestCommand) error) *batcher {
-	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder()}
+	b := &batcher{agent: agent, now: now, emit: emit, pos: from, digest: from.digest, rows: columns.NewBuilder(), most: entryMost}
 	b.begin()
 	return b
 }
@@ -45,7 +48,8 @@ func newBatcher(agent string, from position, now func() record.Time, emit func(*
 func (b *batcher) begin() {
 	b.rows.Reset()
 	b.decoder.Reset() // rows and commands hold copies, or views of the chunk
-	b.extra = 0
+	b.extra, b.frames = 0, b.frames[:0]
+	b.start = b.end()
 	b.cmd = &store.IngestCommand{Agent: b.agent, Epoch: b.pos.epoch, From: b.pos.seq + 1, Before: store.Chain(b.digest)}
 }
 
@@ -69,7 +73,6 @@ func (b *batcher) chunk(raw []byte) error {
 		if err := b.frame(f); err != nil {
 			return fmt.Errorf("frame %d: %w", seq, err)
 		}
-		b.pos.seq, b.digest = seq, b.digest.Next(f)
 	}
 	if b.digest != c.After {
 		return fmt.Errorf("frames %d to %d: %w", c.First, c.Last(), frame.ErrChain)
@@ -79,6 +82,10 @@ func (b *batcher) chunk(raw []byte) error {
 
 // entryRoom is what a command may hold beside the envelope.
 const entryRoom = columns.MaxBatch
+
+// entryMost is what an entry can hold beside the envelope: a single row, with
+// times or amounts unlike all others, can make the columns of all rows wider.
+const entryMost = entryRoom + 24<<10
 
 // frame takes one frame.
 func (b *batcher) frame(raw []byte) error {
@@ -95,6 +102,8 @@ func (b *batcher) frame(raw []byte) error {
 		}
 	}
 	b.take(&f, raw)
+	b.frames = append(b.frames, raw)
+	b.pos.seq, b.digest = b.pos.seq+1, b.digest.Next(raw)
 	return nil
 }
 
@@ -189,12 +198,34 @@ func (b *batcher) flush() error {
 	if b.pos.seq < b.cmd.From {
 		return nil
 	}
-	b.cmd.To, b.cmd.After, b.cmd.Now = b.pos.seq, store.Chain(b.digest), b.now()
 	if b.rows.Len() > 0 {
 		b.cmd.Rows = b.rows.Bytes()
 	}
+	if len(b.frames) > 1 && len(b.cmd.Rows)+b.extra > b.most {
+		return b.halve()
+	}
+	b.cmd.To, b.cmd.After, b.cmd.Now = b.pos.seq, store.Chain(b.digest), b.now()
 	cmd := b.cmd
 	b.pos.digest = b.digest
 	b.begin()
 	return b.emit(cmd)
+}
+
+// halve emits the frames of the command as two commands, or more.
+func (b *batcher) halve() error {
+	frames := b.frames
+	b.frames, b.pos, b.digest = nil, b.start, b.start.digest
+	b.begin()
+	middle := len(frames) / 2
+	for _, half := range [][][]byte{frames[:middle], frames[middle:]} {
+		for _, raw := range half {
+			if err := b.frame(raw); err != nil {
+				return err
+			}
+		}
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

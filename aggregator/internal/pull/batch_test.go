@@ -16,12 +16,18 @@ import (
 )
 
 // cut returns the commands that the frames become.
-func cut(t *testing.T, agent string, frames []*wire.Frame) (list []*store.IngestCommand) {
+func cut(t *testing.T, agent string, frames []*wire.Frame) []*store.IngestCommand {
+	t.Helper()
+	return cutAt(t, agent, frames, entryMost)
+}
+
+func cutAt(t *testing.T, agent string, frames []*wire.Frame, most int) (list []*store.IngestCommand) {
 	t.Helper()
 	b := newBatcher(agent, position{epoch: store.Epoch{1}}, func() record.Time { return 1 }, func(c *store.IngestCommand) error {
 		list = append(list, c)
 		return nil
 	})
+	b.most = most
 	for len(frames) > 0 {
 		chunk := frame.NewBuilder(b.pos.seq+1, b.digest)
 		n := min(len(frames), 500)
@@ -66,7 +72,7 @@ func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 				}
 				next := uint64(1)
 				for _, c := range cut(t, name, frames) {
-					if n := len(store.Encode(c)); n > cluster.MaxEntry {
+					if n := len(store.Encode(c)); n > cluster.MaxEntry { 
 						t.Errorf("agent of %d bytes, %s, settles %v: a command has %d bytes", len(name), kind, settles, n)
 					}
 					if c.From != next {
@@ -145,5 +151,27 @@ func TestTheLastWordOnAQuarantinedJobHolds(t *testing.T) {
 		if err := errors.Join(v.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestACommandThatTurnsOutTooLargeIsHalvedWithoutLoss(t *testing.T) {
+	var frames []*wire.Frame
+	for i := range 900 {
+		frames = append(frames, ofKind(wire.KindRecord, i), ofKind(wire.KindQuarantine, i), ofKind(wire.KindWatermark, i))
+	}
+	const most = 8 << 10
+	list := cutAt(t, "head1", frames, most)
+	next, before, rows, failed := uint64(1), store.Chain{}, 0, 0
+	for _, c := range list {
+		if c.From != next || c.Before != before || len(c.Rows) > most {
+			t.Fatalf("a command has the frames %d to %d, want from %d, and %d bytes of rows", c.From, c.To, next, len(c.Rows))
+		}
+		if batch, err := columns.ParseBatch(c.Rows); err == nil {
+			rows += batch.Len()
+		}
+		next, before, failed = c.To+1, c.After, failed+len(c.Quarantine)
+	}
+	if len(list) < 4 || next != uint64(len(frames))+1 || rows != 900 || failed != 900 {
+		t.Errorf("%d commands up to frame %d with %d rows and %d failures", len(list), next-1, rows, failed)
 	}
 }

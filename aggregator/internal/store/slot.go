@@ -244,8 +244,11 @@ func (t *tx) retireInBlock(seq uint64) error {
 		return err
 	}
 	at, ok, err := block.Find(seq)
-	if err != nil || !ok {
-		return fmt.Errorf("%w: row %d is not in its block (%v)", ErrCorrupt, seq, err)
+	if err != nil {
+		return fmt.Errorf("%w: row %d: %w", ErrCorrupt, seq, err)
+	}
+	if !ok {
+		return fmt.Errorf("%w: row %d is not in its block", ErrCorrupt, seq)
 	}
 	mask, err := t.mask(z)
 	if err != nil {
