@@ -72,7 +72,7 @@ func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 				}
 				next := uint64(1)
 				for _, c := range cut(t, name, frames) {
-					if n := len(store.Encode(c)); n > cluster.MaxEntry { 
+					if n := len(store.Encode(c)); n > cluster.MaxEntry {
 						t.Errorf("agent of %d bytes, %s, settles %v: a command has %d bytes", len(name), kind, settles, n)
 					}
 					if c.From != next {
