@@ -67,18 +67,24 @@ func (c *child) Start(context.Context) error {
 		return err
 	}
 	started := make(chan error, 1)
+	c.readers.Add(2) // before the process may end, whose end waits for them
 	go c.live(started)
 	err = <-started
 	for _, w := range closers {
 		w.Close()
 	}
 	if err != nil {
+		c.readers.Add(-2)
 		c.stdout.Close()
 		c.stderr.Close()
 		return err
 	}
-	c.readers.Go(c.readStdout)
-	c.readers.Go(c.readStderr)
+	for _, read := range []func(){c.readStdout, c.readStderr} {
+		go func() {
+			defer c.readers.Done()
+			read()
+		}()
+	}
 	return nil
 }
 
