@@ -20,6 +20,10 @@ import (
 
 func TestMain(m *testing.M) {
 	fakesacct.Main()
+	// With the race detector every fake sacct would wait a second at its end.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
