@@ -46,7 +46,7 @@ test: ## Run all tests that need only Go (with the race detector where a C compi
 .PHONY: e2e
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
 	e2e/setup.sh
-	go test -tags e2e -timeout 40m -count 1 ./e2e/...
+	go test -tags e2e -timeout 40m -count 1 -p 1 ./e2e/...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.
