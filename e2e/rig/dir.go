@@ -50,8 +50,8 @@ func Cache() string {
 		return dir
 	}
 	base, err := os.UserCacheDir()
-	if err != nil {
-		base = "/root/.cache"
+	if err != nil { // neither XDG_CACHE_HOME nor HOME is set
+		base = os.TempDir()
 	}
 	return filepath.Join(base, "bursar-e2e")
 }
