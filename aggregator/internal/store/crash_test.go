@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
+
+var cuts = flag.Int("cuts", 200, "how many times the power is cut")
 
 // crashLog is a log of commands with everything in it that a site does.
 func crashLog(t *testing.T) [][]byte {
@@ -56,7 +59,7 @@ func TestPowerCutAtAnyPointLosesNothingThatTheLogHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	fs := vfs.NewCrashableMem()
 	at := 0
-	for cycle := range 200 {
+	for cycle := range *cuts {
 		at = crashOnce(t, cycle, &fs, log, want, at, rng)
 	}
 }
