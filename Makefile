@@ -52,6 +52,10 @@ e2e: build ## Install real schedulers and clients, and run the end-to-end tests.
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.
 	@.ci/fuzz $(or $(FUZZTIME),10s)
 
+.PHONY: powercuts
+powercuts: ## Cut the power CUTS times (default 10000), of the store and of the agent's buffer.
+	go test -count 1 -timeout 30m -run PowerCut ./aggregator/internal/store ./agent/internal/buffer -cuts $(or $(CUTS),10000)
+
 .PHONY: bench
 bench: build ## Measure what DESIGN.md promises; prints each line with its spread.
 	go run ./aggregator/internal/bench $(BENCHARGS)

@@ -29,7 +29,7 @@ func (a *app) daemon(ctx context.Context) error {
 	notifier := run.NewNotifier(a.Getenv)
 	agent := run.New(cfg, run.Options{
 		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,
-		Ready: func() { notifier.Say("READY=1") },
+		Ready: func() { notifier.Say("READY=1") }, Probe: a.probe,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

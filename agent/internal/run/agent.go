@@ -36,6 +36,9 @@ type Options struct {
 	Level *slog.LevelVar
 	// Ready is called when the agent serves; nil: nobody is told.
 	Ready func()
+	// Probe reads the buffer's file before it is opened, in a process of its own,
+	// since a damaged one may end that; see [buffer.Probe]. Nil: nobody does.
+	Probe func(ctx context.Context, path string) error
 }
 
 // Agent is the agent's daemon.
@@ -73,7 +76,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.open(cfg); err != nil {
+	if err := a.open(ctx, cfg); err != nil {
 		Close(prepared)
 		return err
 	}
@@ -97,7 +100,12 @@ func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, er
 }
 
 // open opens the buffer and the certificates.
-func (a *Agent) open(cfg *config.Config) (err error) {
+func (a *Agent) open(ctx context.Context, cfg *config.Config) (err error) {
+	if a.opt.Probe != nil {
+		if err := a.opt.Probe(ctx, cfg.BufferPath()); err != nil {
+			return err
+		}
+	}
 	if a.buffer, err = buffer.Open(cfg.BufferPath(), cfg.BufferOptions()); err != nil {
 		return err
 	}
