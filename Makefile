@@ -48,6 +48,10 @@ e2e: build ## Install real schedulers and clients, and run the end-to-end tests.
 	e2e/setup.sh
 	go test -tags e2e -timeout 40m -count 1 -p 1 ./e2e/...
 
+.PHONY: soak
+soak: build ## Run CYCLES (default 2000) cycles of faults from the schedule of SEED (default: the time).
+	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoFaultLosesOrDoublesARecord -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.
 	@.ci/fuzz $(or $(FUZZTIME),10s)

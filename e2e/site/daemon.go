@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,14 +24,15 @@ type Daemon struct {
 	name string
 	args []string
 	Env  []string // added to the test's own
+	Via  []string // a command that becomes the program, put before it
 	cmd  *exec.Cmd
 	done chan error
 	log  string
 }
 
-// daemon makes one that is stopped when the test ends and shows its log when the
-// test failed.
-func (s *Site) daemon(name, program string, args ...string) *Daemon {
+// Daemon makes a program of the site: it is stopped when the test ends, and the
+// end of its log is shown when the test failed.
+func (s *Site) Daemon(name, program string, args ...string) *Daemon {
 	d := &Daemon{site: s, name: name, args: append([]string{filepath.Join(s.Bin, program)}, args...), log: s.path("logs", name+".log")}
 	if err := os.MkdirAll(s.path("logs"), 0o755); err != nil {
 		s.t.Fatal(err)
@@ -52,7 +54,8 @@ func (d *Daemon) Start() {
 		d.site.t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.Command(d.args[0], d.args[1:]...)
+	line := append(slices.Clone(d.Via), d.args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), d.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -85,20 +88,29 @@ func (d *Daemon) Kill() {
 // with 0.
 func (d *Daemon) Stop() {
 	d.site.t.Helper()
+	if err := d.Terminate(30 * time.Second); err != nil {
+		d.site.t.Fatal(err)
+	}
+}
+
+// Terminate asks the program to end and waits until it has. The error says that
+// it did not exit with 0, or not in time; it is nil when the program did not run.
+func (d *Daemon) Terminate(within time.Duration) error {
 	if d.cmd == nil {
-		return
+		return nil
 	}
 	if err := d.Signal(syscall.SIGTERM); err != nil {
-		d.site.t.Fatal(err)
+		return err
 	}
 	select {
 	case err := <-d.done:
 		d.cmd = nil
 		if err != nil {
-			d.site.t.Fatalf("%s ended with %v\n%s", d.name, err, d.Log(20))
+			return fmt.Errorf("%s ended with %w\n%s", d.name, err, d.Log(20))
 		}
-	case <-time.After(30 * time.Second):
-		d.site.t.Fatalf("%s does not stop\n%s", d.name, d.Log(20))
+		return nil
+	case <-time.After(within):
+		return fmt.Errorf("%s does not stop\n%s", d.name, d.Log(20))
 	}
 }
 
@@ -170,9 +182,9 @@ type Agent struct {
 func (s *Site) Agent(spec AgentSpec) *Agent {
 	s.t.Helper()
 	a := &Agent{Name: spec.Name, spec: spec, DataDir: s.path(spec.Name), Config: s.path(spec.Name + ".hcl"), files: s.Cert(identity.Agent, spec.Name)}
-	a.Address = fmt.Sprintf("127.0.0.1:%d", s.freePort())
+	a.Address = fmt.Sprintf("127.0.0.1:%d", s.FreePort())
 	// -dev: the repository may lie below a folder such as /tmp.
-	a.Daemon = s.daemon(spec.Name, "bursar-agent", "-dev", "-config", a.Config)
+	a.Daemon = s.Daemon(spec.Name, "bursar-agent", "-dev", "-config", a.Config)
 	a.Configure(spec.Sources)
 	return a
 }
@@ -195,7 +207,7 @@ func (a *Agent) Configure(sources string) {
 }
 
 %s
-`, a.Name, a.DataDir, a.Address, strings.Join(dirs, ", "), tlsBlock(a.files), a.spec.Buffer, sources))
+`, a.Name, a.DataDir, a.Address, strings.Join(dirs, ", "), TLSBlock(a.files), a.spec.Buffer, sources))
 }
 
 // Aggregator is an aggregator with its configuration.
@@ -218,7 +230,7 @@ func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
 func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
 	s.t.Helper()
 	g := &Aggregator{DataDir: s.path("agg1"), Config: s.path("agg1.hcl")}
-	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.freePort()), fmt.Sprintf("127.0.0.1:%d", s.freePort())
+	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.FreePort()), fmt.Sprintf("127.0.0.1:%d", s.FreePort())
 	g.URL, g.TLSURL = "http://"+plain, "https://"+secure
 	text := []string{fmt.Sprintf(`aggregator {
   name     = "agg1"
@@ -230,11 +242,11 @@ func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
   %s
   %s
 }
-`, g.DataDir, plain, secure, settings, tlsBlock(s.Cert(identity.Aggregator, "agg1")))}
+`, g.DataDir, plain, secure, settings, TLSBlock(s.Cert(identity.Aggregator, "agg1")))}
 	for _, a := range agents {
 		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.Address))
 	}
 	s.Write("agg1.hcl", strings.Join(text, "\n"))
-	g.Daemon = s.daemon("agg1", "bursar", "aggregator", "-config", g.Config)
+	g.Daemon = s.Daemon("agg1", "bursar", "aggregator", "-config", g.Config)
 	return g
 }

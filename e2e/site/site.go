@@ -4,6 +4,7 @@ package site
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,12 +20,20 @@ type Site struct {
 	t   testing.TB
 	Dir string
 	Bin string
+
+	taken map[int]bool // ports that were given out
 }
 
 // New makes a site that goes away with the test.
 func New(t testing.TB) *Site {
 	t.Helper()
-	s := &Site{t: t, Dir: t.TempDir(), Bin: binDir(t)}
+	return NewIn(t, t.TempDir())
+}
+
+// NewIn makes a site in a directory that is the caller's to remove.
+func NewIn(t testing.TB, dir string) *Site {
+	t.Helper()
+	s := &Site{t: t, Dir: dir, Bin: binDir(t), taken: map[int]bool{}}
 	if _, err := identity.CreateCA(s.path("tls"), "test", identity.LifetimeCA, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -70,20 +79,30 @@ func (s *Site) Cert(role identity.Role, name string) identity.Files {
 	return files
 }
 
-// tlsBlock is the tls block of a daemon's configuration.
-func tlsBlock(f identity.Files) string {
+// TLSBlock is the tls block of a daemon's configuration.
+func TLSBlock(f identity.Files) string {
 	return fmt.Sprintf("tls {\n    ca   = %q\n    cert = %q\n    key  = %q\n  }", f.CA, f.Cert, f.Key)
 }
 
-// freePort returns a loopback port that nobody listens on.
-func (s *Site) freePort() int {
+// FreePort returns a loopback port that nobody listens on. It is below those that
+// the kernel gives to connections, so that a daemon that is down finds it free
+// when it comes back.
+func (s *Site) FreePort() int {
 	s.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err != nil {
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if !s.taken[port] {
+			s.taken[port] = true
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	s.t.Fatal("no port is free")
+	return 0
 }
 
 // Eventually waits until ok, and fails the test with what it last said when that

@@ -1,0 +1,271 @@
+//go:build e2e
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+)
+
+// recovery is how long all may take, after the last fault has ended, until every
+// node holds all there is. A loaded machine needs some of it.
+const recovery = 60 * time.Second
+
+// Campaign runs a schedule of faults on a site and compares with the truth.
+type Campaign struct {
+	t    testing.TB
+	site *Site
+	seed uint64
+
+	mu       sync.Mutex
+	started  time.Time
+	damaged  map[*Member]Damage
+	fate     map[string]int // what became of damage, by class of file
+	slowest  time.Duration  // recovery
+	progress progress
+}
+
+// NewCampaign makes one.
+func NewCampaign(t testing.TB, s *Site, seed uint64) *Campaign {
+	return &Campaign{t: t, site: s, seed: seed, started: time.Now(), damaged: map[*Member]Damage{}, fate: map[string]int{},
+		progress: progress{cursors: map[string]uint64{}}}
+}
+
+func (c *Campaign) say(format string, args ...any) {
+	c.t.Logf("%7.1fs "+format, append([]any{time.Since(c.started).Seconds()}, args...)...)
+}
+
+// Begin starts all daemons and waits until they work.
+func (c *Campaign) Begin() {
+	c.t.Helper()
+	for _, m := range c.site.All() {
+		m.Start()
+	}
+	c.fail(c.Settle(recovery))
+}
+
+// Run runs a schedule. It ends the test at the first thing that is not as it has
+// to be.
+func (c *Campaign) Run(plan []Cycle) {
+	c.t.Helper()
+	for i, cycle := range plan {
+		c.say("cycle %d of %d", i+1, len(plan))
+		c.fail(c.cycle(cycle))
+	}
+	c.say("the slowest recovery took %s; damage: %v", c.slowest.Round(time.Millisecond), c.fate)
+}
+
+func (c *Campaign) fail(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%v\n-seed %d gives this schedule again", err, c.seed)
+	}
+}
+
+// cycle lets jobs flow while things go wrong, heals all, and compares.
+func (c *Campaign) cycle(cycle Cycle) error {
+	stop := make(chan struct{})
+	var working sync.WaitGroup
+	var jobs, seen error
+	working.Go(func() { jobs = c.write(cycle.Jobs) })
+	working.Go(func() { seen = c.watch(stop) })
+	struck := c.strikes(cycle.Faults)
+	c.site.Network.Heal()
+	began := time.Now()
+	close(stop)
+	working.Wait()
+	if err := errors.Join(jobs, seen, struck, c.alive()); err != nil {
+		return err
+	}
+	if err := c.settle(); err != nil {
+		return err
+	}
+	c.slowest = max(c.slowest, time.Since(began))
+	return nil
+}
+
+// write makes the schedulers make up jobs, a few at a time.
+func (c *Campaign) write(n int) error {
+	const pieces = 5
+	for range pieces {
+		for _, a := range c.site.Agents {
+			if err := a.Jobs.Write(n / pieces); err != nil {
+				return err
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil
+}
+
+// watch asks the nodes by turns until stop, and compares each answer with the one
+// before.
+func (c *Campaign) watch(stop <-chan struct{}) error {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		node := c.site.Nodes[i%len(c.site.Nodes)]
+		if st, err := node.Status(); err == nil {
+			if err := c.progress.take(st); err != nil {
+				return fmt.Errorf("%s: %w", node.Name, err)
+			}
+		}
+	}
+}
+
+// strikes runs the faults of a cycle, which may overlap, to their ends.
+func (c *Campaign) strikes(faults []Fault) error {
+	errs := make([]error, len(faults))
+	var all sync.WaitGroup
+	for i, f := range faults {
+		time.Sleep(f.After)
+		all.Go(func() { errs[i] = c.strike(f) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// alive returns an error when a daemon ended that had no reason to.
+func (c *Campaign) alive() error {
+	for _, m := range c.site.All() {
+		if _, damaged := c.damaged[m]; !damaged && m.Ended() {
+			return fmt.Errorf("%s ended by itself:\n%s", m.Name, m.Log(20))
+		}
+	}
+	return nil
+}
+
+// settle waits until all is there, with the remedy for what was damaged.
+func (c *Campaign) settle() error {
+	if len(c.damaged) == 0 {
+		return c.Settle(recovery)
+	}
+	err := c.settleUnless(c.refused, untilRemedy)
+	if err != nil && !errors.Is(err, ErrNotYet) {
+		return err
+	}
+	for m, d := range c.damaged {
+		fate := "right all the same"
+		if err != nil {
+			if fate, err = c.remedy(m, d); err != nil {
+				return err
+			}
+		}
+		c.say("%s: %s", d, fate)
+		c.fate[d.Class+": "+fate]++
+	}
+	clear(c.damaged)
+	return c.Settle(recovery)
+}
+
+// untilRemedy is how long an operator waits before he heals a daemon that is
+// damaged and has not ended.
+const untilRemedy = 15 * time.Second
+
+// refused reports whether a damaged daemon has ended.
+func (c *Campaign) refused() bool {
+	for m := range c.damaged {
+		if m.Ended() {
+			return true
+		}
+	}
+	return false
+}
+
+// remedy does what an operator does with a daemon whose data are damaged: a node
+// of three and an agent begin anew, a node alone gets its data back from a copy.
+func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
+	fate = "did not go on, did not end"
+	if m.Ended() {
+		fate = "refused"
+		c.say("%s refused:\n%s", m.Name, m.Log(3))
+	}
+	m.Kill()
+	if m.Jobs == nil && len(c.site.Nodes) == 1 {
+		err = d.Turn()
+	} else {
+		err = m.Disk.Wipe()
+	}
+	m.Start()
+	return fate, err
+}
+
+// truth is what all schedulers together have made up.
+func (c *Campaign) truth() Truth {
+	all := Truth{}
+	for _, a := range c.site.Agents {
+		maps.Copy(all, a.Jobs.truth)
+	}
+	return all
+}
+
+// Settle waits until every node holds the truth, all of it and nothing else, and
+// all nodes have the same hash at the same index.
+func (c *Campaign) Settle(within time.Duration) error {
+	return c.settleUnless(func() bool { return false }, within)
+}
+
+func (c *Campaign) settleUnless(giveUp func() bool, within time.Duration) error {
+	truth := c.truth()
+	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		err := c.settled(truth)
+		if err == nil || !errors.Is(err, ErrNotYet) {
+			return err
+		}
+		if giveUp() || time.Now().After(end) {
+			return fmt.Errorf("not within %s: %w", within, err)
+		}
+	}
+}
+
+func (c *Campaign) settled(truth Truth) error {
+	for _, n := range c.site.Nodes {
+		st, err := n.Status()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNotYet, err)
+		}
+		if st.Records < int64(len(truth)) {
+			return fmt.Errorf("%w: %s has %d records, there are %d", ErrNotYet, n.Name, st.Records, len(truth))
+		}
+	}
+	for _, n := range c.site.Nodes {
+		h, err := n.Holding()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNotYet, err)
+		}
+		if err := truth.Compare(h); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		if err := n.Conserved(); err != nil {
+			return err
+		}
+	}
+	return c.same()
+}
+
+// same checks that the nodes have one hash, as far as they are at one index.
+func (c *Campaign) same() error {
+	first, err := c.site.Nodes[0].Status()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotYet, err)
+	}
+	for _, n := range c.site.Nodes[1:] {
+		st, err := n.Status()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrNotYet, err)
+		case st.Index != first.Index:
+			return fmt.Errorf("%w: %s is at %d, %s at %d", ErrNotYet, n.Name, st.Index, c.site.Nodes[0].Name, first.Index)
+		case st.Hash != first.Hash:
+			return fmt.Errorf("the state of %s differs from that of %s at index %d", n.Name, c.site.Nodes[0].Name, st.Index)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+//go:build e2e
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Status is what a node says of itself.
+type Status struct {
+	Index   uint64 `json:"index"`
+	Hash    string `json:"hash"`
+	Records int64  `json:"records"`
+	Agents  []struct {
+		Name   string `json:"name"`
+		Cursor uint64 `json:"cursor"`
+		Epoch  string `json:"epoch"`
+	} `json:"agents"`
+}
+
+// fetch hands a good answer of a node's REST interface to read.
+func (m *Member) fetch(path string, within time.Duration, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		return fmt.Errorf("%s GET %s: %s: %s", m.Name, path, resp.Status, text)
+	}
+	return read(resp.Body)
+}
+
+// decode fetches an answer that is one JSON value.
+func (m *Member) decode(path string, into any) error {
+	return m.fetch(path, 10*time.Second, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
+}
+
+// Status asks a node; the answer is linearizable.
+func (m *Member) Status() (Status, error) {
+	var st Status
+	return st, m.decode("/v1/status", &st)
+}
+
+// Pushed is the prefix of the ids that the clients of the REST interface write.
+const Pushed = "pushed-"
+
+// Holding reads all that a node holds of the schedulers' jobs.
+func (m *Member) Holding() (*Holding, error) {
+	h := NewHolding()
+	err := m.fetch("/v1/records?format=ndjson", time.Minute, h.read)
+	if err != nil {
+		return nil, fmt.Errorf("records of %s: %w", m.Name, err)
+	}
+	return h, nil
+}
+
+// read takes records, one a line.
+func (h *Holding) read(body io.Reader) error {
+	for lines := bufio.NewReaderSize(body, 1<<20); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r, err := wire.DecodeRecordJSON(line)
+		if err != nil {
+			return fmt.Errorf("%w in %s", err, line)
+		}
+		if !strings.HasPrefix(r.ID, Pushed) {
+			h.Take(&r)
+		}
+	}
+}
+
+// Conserved checks that every write that came has one outcome.
+func (m *Member) Conserved() error {
+	var answer struct {
+		Counters []struct {
+			Source    string `json:"source"`
+			Conserved bool   `json:"conserved"`
+		} `json:"counters"`
+	}
+	if err := m.decode("/v1/counters", &answer); err != nil {
+		return err
+	}
+	for _, c := range answer.Counters {
+		if !c.Conserved {
+			return fmt.Errorf("%s: the counters of %s do not add up: %+v", m.Name, c.Source, c)
+		}
+	}
+	return nil
+}
+
+// Leader is the node that leads as far as the nodes' logs tell; the first one when
+// they say nothing.
+func (s *Site) Leader() *Member {
+	leader, latest := s.Nodes[0], ""
+	for _, n := range s.Nodes {
+		for line := range strings.Lines(n.Log(2000)) {
+			if at, ok := ledAt(line); ok && at > latest {
+				leader, latest = n, at
+			}
+		}
+	}
+	return leader
+}
+
+// ledAt returns the time of a line of the log that says that the node leads. Such
+// times are in order as texts.
+func ledAt(line string) (at string, ok bool) {
+	if !strings.Contains(line, "this node leads") {
+		return "", false
+	}
+	_, rest, _ := strings.Cut(line, "time=")
+	at, _, _ = strings.Cut(rest, " ")
+	return at, true
+}
+
+// progress is what never goes back in a linearizable answer.
+type progress struct {
+	index   uint64
+	cursors map[string]uint64 // by agent and epoch
+}
+
+// take compares an answer with the ones before it.
+func (p *progress) take(st Status) error {
+	if st.Index < p.index {
+		return fmt.Errorf("the applied index went back from %d to %d", p.index, st.Index)
+	}
+	p.index = st.Index
+	for _, a := range st.Agents {
+		key := a.Name + " in epoch " + a.Epoch
+		if a.Cursor < p.cursors[key] {
+			return fmt.Errorf("the cursor of %s went back from %d to %d", key, p.cursors[key], a.Cursor)
+		}
+		p.cursors[key] = a.Cursor
+	}
+	return nil
+}

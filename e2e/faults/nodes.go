@@ -1,0 +1,296 @@
+//go:build e2e
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Member is a daemon of the site: an aggregator or an agent.
+type Member struct {
+	*site.Daemon
+
+	Name string
+	Disk *Disk
+	Data string // its data directory, on Disk
+	URL  string // of an aggregator's plain REST interface
+	// Jobs is the scheduler of an agent.
+	Jobs *Scheduler
+
+	listen string // where it really listens: an aggregator's raft, an agent's gRPC
+	reach  string // the proxy before it
+
+	struck sync.Mutex // held by a fault
+
+	mu    sync.Mutex
+	pid   int
+	up    bool
+	since time.Time
+}
+
+// Site is a site under test.
+type Site struct {
+	*site.Site
+
+	Nodes   []*Member
+	Agents  []*Member
+	Network *Network
+
+	t testing.TB
+}
+
+// Plan says how large a site is.
+type Plan struct {
+	Nodes  int
+	Agents int
+	Seed   uint64
+	// Liar runs the aggregators and agents with syncs that do nothing.
+	Liar bool
+	// Settings are HCL for every aggregator block.
+	Settings string
+}
+
+// NewSite makes a site; nothing runs yet. When the test fails its directory stays,
+// with the data of every daemon, and is named.
+func NewSite(t testing.TB, p Plan) *Site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bursar-faults-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disks := filepath.Join(dir, "disks")
+	s := &Site{t: t, Network: NewNetwork()}
+	t.Cleanup(func() { s.clear(dir, disks) })
+	s.must(os.Mkdir(disks, 0o755))
+	s.must(syscall.Mount("tmpfs", disks, "tmpfs", 0, "mode=755"))
+	s.Site = site.NewIn(t, dir)
+	for i := range p.Nodes {
+		s.Nodes = append(s.Nodes, s.member(fmt.Sprintf("agg%d", i+1)))
+	}
+	for i := range p.Agents {
+		a := s.member(fmt.Sprintf("head%d", i+1))
+		a.Jobs = NewScheduler(fmt.Sprintf("lab%d", i+1), filepath.Join(dir, a.Name+".ndjson"), p.Seed+uint64(i)<<32)
+		s.Agents = append(s.Agents, a)
+	}
+	for _, a := range s.Agents {
+		s.agent(a)
+	}
+	for _, n := range s.Nodes {
+		s.aggregator(n, p)
+	}
+	if p.Liar {
+		s.lie()
+	}
+	return s
+}
+
+func (s *Site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// member makes what aggregators and agents have in common.
+func (s *Site) member(name string) *Member {
+	s.t.Helper()
+	m := &Member{Name: name, Data: filepath.Join(s.Dir, name, "data"), listen: s.local()}
+	var err error
+	m.Disk, err = NewDisk(filepath.Join(s.Dir, "disks", name), filepath.Join(s.Dir, name))
+	s.must(err)
+	proxy, err := s.Network.Proxy(name, s.local(), m.listen, s.who)
+	s.must(err)
+	m.reach = proxy.Addr
+	return m
+}
+
+func (s *Site) local() string { return fmt.Sprintf("127.0.0.1:%d", s.FreePort()) }
+
+// who names the daemon that has dialled; "" is a stranger.
+func (s *Site) who(addr *net.TCPAddr) string {
+	pids := map[int]string{}
+	for _, m := range s.All() {
+		m.mu.Lock()
+		if m.pid != 0 {
+			pids[m.pid] = m.Name
+		}
+		m.mu.Unlock()
+	}
+	return owner(addr, pids)
+}
+
+// All returns aggregators and agents.
+func (s *Site) All() []*Member { return append(append([]*Member{}, s.Nodes...), s.Agents...) }
+
+func (s *Site) agent(m *Member) {
+	config := s.Write(m.Name+".hcl", fmt.Sprintf(`agent {
+  name        = %q
+  data_dir    = %q
+  listen      = %q
+  plugin_dirs = [%q]
+  %s
+}
+
+%s`, m.Name, m.Data, m.listen, filepath.Join(s.Bin, "plugins"), site.TLSBlock(s.Cert(identity.Agent, m.Name)), m.Jobs.Source()))
+	// -dev: the repository may lie below a folder such as /tmp.
+	m.Daemon = s.Daemon(m.Name, "bursar-agent", "-dev", "-config", config)
+}
+
+func (s *Site) aggregator(m *Member, p Plan) {
+	api := s.local()
+	m.URL = "http://" + api
+	text := []string{fmt.Sprintf(`aggregator {
+  name     = %q
+  data_dir = %q
+  min_free = "32MiB"
+  %s
+  %s
+  api {
+    listen   = [%q]
+    patience = "10s"
+  }
+  %s
+}
+`, m.Name, m.Data, s.raft(m), p.Settings, api, site.TLSBlock(s.Cert(identity.Aggregator, m.Name)))}
+	for _, a := range s.Agents {
+		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.reach))
+	}
+	m.Daemon = s.Daemon(m.Name, "bursar", "aggregator", "-config", s.Write(m.Name+".hcl", strings.Join(text, "\n")))
+}
+
+// raft is the raft block of a node. A node alone has none.
+func (s *Site) raft(m *Member) string {
+	if len(s.Nodes) == 1 {
+		return ""
+	}
+	var peers []string
+	for _, n := range s.Nodes {
+		peers = append(peers, fmt.Sprintf("      %s = %q\n", n.Name, n.reach))
+	}
+	return fmt.Sprintf("raft {\n    listen = %q\n    peers  = {\n%s    }\n  }", m.listen, strings.Join(peers, ""))
+}
+
+// lie gives all daemons syncs that do nothing.
+func (s *Site) lie() {
+	via, err := Liar()
+	s.must(err)
+	for _, m := range s.All() {
+		m.Via = via
+	}
+}
+
+// Start starts the daemon when it does not run.
+func (m *Member) Start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.up {
+		return
+	}
+	m.Daemon.Start()
+	m.pid, m.up, m.since = m.PID(), true, time.Now()
+}
+
+// Kill ends the daemon at once, when it runs. A frozen disk is thawed: nobody can
+// be killed in a write.
+func (m *Member) Kill() {
+	m.Disk.Thaw()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Daemon.Kill()
+	m.pid, m.up = 0, false
+}
+
+// Terminate ends the daemon in good order. One that was just started is given the
+// time to take the signal.
+func (m *Member) Terminate() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	time.Sleep(time.Until(m.since.Add(time.Second)))
+	err := m.Daemon.Terminate(recovery)
+	m.pid, m.up = 0, false
+	return err
+}
+
+// Cut takes the power from the daemon and its disk, and gives the disk its power
+// back.
+func (m *Member) Cut() error {
+	if err := m.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return m.Disk.Cut(func() {
+		m.killChildren() // a plugin has no file of the disk open, but its folder perhaps
+		m.Kill()
+	})
+}
+
+// Pause stops the daemon for a time; it does not notice.
+func (m *Member) Pause(d time.Duration) {
+	if m.Signal(syscall.SIGSTOP) == nil {
+		time.Sleep(d)
+		_ = m.Signal(syscall.SIGCONT) // it was just there
+	}
+}
+
+// killChildren kills the plugins of an agent.
+func (m *Member) killChildren() {
+	for _, pid := range children(m.PID()) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// children are the processes that a process has started.
+func children(parent int) (pids []int) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil || parent == 0 {
+		return nil
+	}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			var pid int
+			if _, err := fmt.Sscan(field, &pid); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// clear takes everything away but, after a failure, the directory with the data.
+func (s *Site) clear(dir, disks string) {
+	s.Network.Close()
+	errs := []error{os.MkdirAll(filepath.Join(dir, "kept"), 0o755)}
+	for _, m := range s.All() {
+		if m.Daemon != nil {
+			m.Kill()
+		}
+		if s.t.Failed() {
+			errs = append(errs, command("cp", "-a", m.Disk.Dir, filepath.Join(dir, "kept")))
+		}
+		errs = append(errs, m.Disk.Unmount())
+	}
+	errs = append(errs, syscall.Unmount(disks, syscall.MNT_DETACH))
+	if s.t.Failed() {
+		s.t.Logf("logs and data are kept in %s", dir)
+	} else {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.t.Errorf("clear up: %v", err)
+	}
+}

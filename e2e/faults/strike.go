@@ -1,0 +1,188 @@
+//go:build e2e
+
+package faults
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// pick finds whom a fault strikes.
+func (c *Campaign) pick(f Fault) *Member {
+	s := c.site
+	if f.Whom == Agent {
+		return s.Agents[f.Which]
+	}
+	leader := s.Leader()
+	if f.Whom == Leader {
+		return leader
+	}
+	var followers []*Member
+	for _, n := range s.Nodes {
+		if n != leader {
+			followers = append(followers, n)
+		}
+	}
+	return followers[f.Which%len(followers)]
+}
+
+// strike does what the fault says, to its end.
+func (c *Campaign) strike(f Fault) error {
+	m := c.pick(f)
+	c.say("%s strikes %s", f, m.Name)
+	switch f.Kind {
+	case Isolate, Deafen, Mute, Part, Lag, Reset:
+		c.disturb(f, m)
+		return nil
+	case KillAll, CutAll:
+		return c.strikeAll(f)
+	case Kill, KillChild, Cut, Restart, Pause, FillDisk, SlowDisk, HangDisk, Jump, Flip:
+	}
+	m.struck.Lock() // one after the other on one machine
+	defer m.struck.Unlock()
+	switch f.Kind {
+	case Kill:
+		m.Kill()
+		m.Start()
+	case KillChild:
+		m.killChildren()
+	case Cut:
+		if err := m.Cut(); err != nil {
+			return err
+		}
+		m.Start()
+	case Restart:
+		if err := m.Terminate(); err != nil {
+			return err
+		}
+		m.Start()
+	case Pause:
+		m.Pause(f.For)
+	case FillDisk:
+		return m.full(f.For)
+	case SlowDisk:
+		m.Disk.Slow(time.Duration(20+f.Salt%200)*time.Millisecond, 20*time.Millisecond, f.For)
+	case HangDisk:
+		m.Disk.Freeze()
+		time.Sleep(f.For)
+		m.Disk.Thaw()
+	case Jump:
+		return c.jump(f, m)
+	case Flip:
+		return c.flip(f, m)
+	case KillAll, CutAll, Isolate, Deafen, Mute, Part, Lag, Reset: // above
+	}
+	return nil
+}
+
+// full fills the disk for a time.
+func (m *Member) full(d time.Duration) error {
+	if err := m.Disk.Fill(0); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	return m.Disk.Empty()
+}
+
+// strikeAll kills all aggregators at once, or cuts their power.
+func (c *Campaign) strikeAll(f Fault) error {
+	for _, n := range c.site.Nodes {
+		n.struck.Lock()
+		defer n.struck.Unlock()
+	}
+	errs := make([]error, len(c.site.Nodes))
+	var all sync.WaitGroup
+	for i, n := range c.site.Nodes {
+		all.Go(func() {
+			if f.Kind == KillAll {
+				n.Kill()
+			} else {
+				errs[i] = n.Cut()
+			}
+		})
+	}
+	all.Wait()
+	for i, n := range c.site.Nodes {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		n.Start()
+	}
+	return nil
+}
+
+// disturb lets the network do what the fault says, for its time.
+func (c *Campaign) disturb(f Fault, m *Member) {
+	net := c.site.Network
+	others := c.site.All()
+	if f.Kind == Part {
+		others = c.site.Nodes
+		for i, n := range others {
+			if n == m {
+				others = others[(i+1)%len(others) : (i+1)%len(others)+1]
+				break
+			}
+		}
+	}
+	set := func(l Link) {
+		for _, o := range others {
+			if o == m {
+				continue
+			}
+			if f.Kind != Mute {
+				net.Set(o.Name, m.Name, l)
+			}
+			if f.Kind != Deafen {
+				net.Set(m.Name, o.Name, l)
+			}
+		}
+	}
+	switch f.Kind {
+	case Reset:
+		net.Reset(m.Name)
+		return
+	case Lag:
+		set(Link{Delay: time.Duration(10+f.Salt%290) * time.Millisecond})
+	default:
+		set(Link{Held: true})
+	}
+	time.Sleep(f.For)
+	set(Link{})
+	if f.Salt%2 == 0 { // or else what was held arrives late
+		net.Reset(m.Name)
+	}
+}
+
+// flip turns over a bit while the daemon is down. What becomes of that is seen
+// when the cycle ends.
+func (c *Campaign) flip(f Fault, m *Member) error {
+	m.Kill()
+	d, err := FlipBit(m.Data, f.Salt)
+	if err != nil {
+		return err
+	}
+	c.say("%s: %s", m.Name, d)
+	c.mu.Lock()
+	c.damaged[m] = d
+	c.mu.Unlock()
+	m.Start()
+	return nil
+}
+
+// jump lets the daemon run for a time with a clock that is wrong.
+func (c *Campaign) jump(f Fault, m *Member) error {
+	offsets := []time.Duration{-25 * time.Hour, -time.Hour, -time.Minute, time.Minute, time.Hour, 25 * time.Hour}
+	m.Kill()
+	m.Env = append(m.Env, fmt.Sprintf("%s=%s", clockOffset, offsets[f.Salt%uint64(len(offsets))]))
+	m.Start()
+	time.Sleep(f.For)
+	m.Kill()
+	m.Env = nil
+	m.Start()
+	return nil
+}
+
+// clockOffset is what a daemon that was built with the tag faults adds to the
+// wall clock.
+const clockOffset = "BURSAR_TEST_CLOCK_OFFSET"
