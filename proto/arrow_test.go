@@ -26,7 +26,10 @@ var allowed = map[string][]string{
 	"aggregator/internal/store":   {"aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/cluster": {"aggregator/internal/cluster", "proto"},
 	"aggregator/internal/pull":    {"aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/api":     {"aggregator/internal/api", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/disk":    {"aggregator/internal/disk", "proto"},
+	"aggregator/internal/limit":   {"aggregator/internal/limit", "proto"},
+	"aggregator/internal/health":  {"aggregator/internal/health", "proto"},
+	"aggregator/internal/api":     {"aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/api", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }
 
 func TestImportsFollowTheArrow(t *testing.T) {

@@ -5,8 +5,8 @@ aggregator {
   data_dir = "/var/lib/bursar"
 
   # With less free space on the disk of data_dir, writes wait and reads go on.
-  # The default is the smaller of this and a twentieth of the file system.
-  min_free = "512MiB"
+  # The default is a twentieth of the file system, at most 4GiB.
+  min_free = "1GiB"
 
   # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address may do
   # everything, so it is one of this machine; other machines come with a

@@ -21,7 +21,7 @@ type Aggregator struct {
 	// DataDir holds the state; the daemon makes it.
 	DataDir hcl.Path `hcl:"data_dir"`
 	// MinFree is how much space stays free on DataDir's file system: with less,
-	// writes wait and reads go on. Zero is the smaller of 512 MiB and a twentieth
+	// writes wait and reads go on. Zero is the smaller of 4 GiB and a twentieth
 	// of the file system.
 	MinFree hcl.Size `hcl:"min_free,optional"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.

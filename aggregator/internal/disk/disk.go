@@ -1,5 +1,7 @@
-// Package disk keeps the node from writing into a full disk: long before writes
-// fail, it refuses them, so that reads go on and compaction has room.
+// Package disk keeps a node from writing into a full disk and from leading on one
+// that hangs. Long before writes fail it refuses them, so that reads go on and
+// compaction has room; a ballast file is room that an operator can give back at
+// once.
 package disk
 
 import (
@@ -7,84 +9,105 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// ErrFull is wrapped by the error of [Guard.Check].
+// ErrFull is wrapped by the errors of [Guard.Check] and [Guard.CheckPull].
 var ErrFull = errors.New("the disk is nearly full")
 
 // Guard looks at the free space of one file system.
 type Guard struct {
-	path string
-	min  uint64
-	log  *slog.Logger
-	free func(path string) (uint64, error)
+	path  string
+	marks Marks
+	log   *slog.Logger
+	space func(path string) (Space, error)
 
 	mu      sync.Mutex
 	checked time.Time
-	err     error
+	state   State
+}
+
+// State is a file system at one moment.
+type State struct {
+	Space
+	Level Level
+	// Since is when the level was reached, as far as this process knows.
+	Since time.Time
+	// Err says why the file system could not be looked at; writes wait then.
+	Err error
 }
 
 // checkEvery bounds how often the file system is asked.
 const checkEvery = 500 * time.Millisecond
 
-// NewGuard makes a guard that wants min bytes free on the file system of path.
-func NewGuard(path string, min int64, log *slog.Logger) *Guard {
-	return &Guard{path: path, min: uint64(max(min, 0)), log: log, free: Free}
+// NewGuard makes a guard of the file system of path.
+func NewGuard(path string, marks Marks, log *slog.Logger) *Guard {
+	return &Guard{path: path, marks: marks, log: log, space: Measure}
 }
 
-// Check returns an error while less than the wanted space is free; it wraps
-// [ErrFull]. It is cheap: the answer may be half a second old.
-func (g *Guard) Check() error {
+// Marks are those that the guard was made with.
+func (g *Guard) Marks() Marks { return g.marks }
+
+// State returns how the file system is; it may be half a second old.
+func (g *Guard) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if time.Since(g.checked) < checkEvery {
-		return g.err
+		return g.state
 	}
+	first := g.checked.IsZero()
 	g.checked = time.Now()
-	err := g.look()
-	if (err == nil) != (g.err == nil) {
-		g.say(err)
+	before := g.state
+	g.state.Space, g.state.Err = g.space(g.path)
+	if g.state.Err == nil {
+		g.state.Level = g.marks.Level(g.state.Free)
 	}
-	g.err = err
-	return err
+	if first || before.Level != g.state.Level {
+		g.state.Since = g.checked
+	}
+	g.say(before, g.state)
+	return g.state
 }
 
-func (g *Guard) look() error {
-	free, err := g.free(g.path)
-	if err != nil {
-		return fmt.Errorf("free space of %s: %w", g.path, err)
-	}
-	if free < g.min {
-		return fmt.Errorf("%w: %s has %d MiB free, and %d MiB are kept for reads and for tidying up", ErrFull, g.path, free>>20, g.min>>20)
+// Check returns an error while nothing may be written; it wraps [ErrFull]. It is
+// cheap.
+func (g *Guard) Check() error { return g.least(ReadOnly, g.marks.ReadOnly) }
+
+// CheckPull returns an error while this node should not take in more from
+// agents, who can keep what they have; it wraps [ErrFull].
+func (g *Guard) CheckPull() error { return g.least(Low, g.marks.Low) }
+
+func (g *Guard) least(level Level, mark uint64) error {
+	s := g.State()
+	switch {
+	case s.Err != nil:
+		return s.Err
+	case s.Level >= level:
+		return fmt.Errorf("%w: %s has %d MiB free, and %d MiB are kept for reads and for tidying up", ErrFull, g.path, s.Free>>20, mark>>20)
 	}
 	return nil
 }
 
-func (g *Guard) say(err error) {
-	if err != nil {
-		g.log.Error("writes wait until there is space", "error", err)
+// say logs what changes for writers.
+func (g *Guard) say(before, now State) {
+	if now.Err != nil {
+		if before.Err == nil {
+			g.log.Error("writes wait: the disk cannot be looked at", "error", now.Err)
+		}
 		return
 	}
-	g.log.Info("there is space again, writes go on")
-}
-
-// Size returns how large the file system of path is, in bytes.
-func Size(path string) (uint64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, err
+	if before.Level == now.Level && before.Err == nil {
+		return
 	}
-	return st.Blocks * uint64(st.Bsize), nil
-}
-
-// Free returns the bytes that an unprivileged process can still write on the
-// file system of path.
-func Free(path string) (uint64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, err
+	level, text := slog.LevelWarn, "the disk is filling up"
+	switch now.Level {
+	case Normal:
+		level, text = slog.LevelInfo, "there is space again"
+	case Low:
+		level, text = slog.LevelError, "the disk is nearly full: nothing is pulled, another node shall lead"
+	case ReadOnly:
+		level, text = slog.LevelError, "the disk is full: writes wait until there is space"
+	case Warn:
 	}
-	return st.Bavail * uint64(st.Bsize), nil
+	g.log.Log(nil, level, text, "path", g.path, "free_bytes", now.Free, "size_bytes", now.Size) //nolint:staticcheck // there is no context to pass on
 }

@@ -60,7 +60,7 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.
 func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
-	if err := r.guard.Check(); err != nil {
+	if err := r.guard.CheckPull(); err != nil {
 		return nil, err
 	}
 	p, err := r.node.Submit(ctx, store.Encode(c))

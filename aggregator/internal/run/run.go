@@ -30,7 +30,7 @@ type Settings struct {
 	Name    string
 	DataDir string
 	// MinFree is how many bytes stay free on the file system of DataDir; zero
-	// is the smaller of 512 MiB and a twentieth of it.
+	// is the smaller of 4 GiB and a twentieth of it.
 	MinFree int64
 	Version string
 	// Listeners of the REST interface, open already: plain ones, and those that

@@ -9,40 +9,31 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 )
 
-// maxMinFree and minFreePart bound the space that is kept free where the
-// configuration does not say how much: the smaller of the two, so that a small
-// disk can be used too.
-const (
-	maxMinFree  = 512 << 20
-	minFreePart = 20 // a twentieth of the file system
-)
-
-// space makes the guard of the disk that dir is on, with its metrics. A min of
+// space makes the guard of the disk that dir is on, with its metrics. A least of
 // zero is the default.
 func space(dir string, least int64, metrics prometheus.Registerer, log *slog.Logger) (*disk.Guard, error) {
-	if least == 0 {
-		size, err := disk.Size(dir)
-		if err != nil {
-			return nil, fmt.Errorf("size of the file system of %s: %w", dir, err)
-		}
-		least = int64(min(maxMinFree, size/minFreePart))
+	now, err := disk.Measure(dir)
+	if err != nil {
+		return nil, fmt.Errorf("size of the file system of %s: %w", dir, err)
 	}
-	guard := disk.NewGuard(dir, least, log)
-	metrics.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_disk_free_bytes", Help: "Space that is free on the file system of the data directory."}, func() float64 {
-			free, err := disk.Free(dir)
-			if err != nil {
-				return 0
-			}
-			return float64(free)
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_disk_min_free_bytes", Help: "Below so much free space writes wait."}, func() float64 { return float64(least) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_writes_paused", Help: "1 while writes wait for space on the disk."}, func() float64 {
-			if guard.Check() != nil {
-				return 1
-			}
-			return 0
-		}),
-	)
+	guard := disk.NewGuard(dir, disk.MarksOf(now.Size, uint64(max(least, 0))), log)
+	gauge := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_" + name, Help: help}, value))
+	}
+	gauge("disk_free_bytes", "Space that is free on the file system of the data directory.", func() float64 { return float64(guard.State().Free) })
+	gauge("disk_size_bytes", "Space that files can take on the file system of the data directory.", func() float64 { return float64(guard.State().Size) })
+	gauge("disk_min_free_bytes", "Below so much free space writes wait.", func() float64 { return float64(guard.Marks().ReadOnly) })
+	gauge("disk_low_bytes", "Below so much free space nothing is pulled and the leadership is handed over.", func() float64 { return float64(guard.Marks().Low) })
+	gauge("disk_level", "How full the disk is: 0 normal, 1 it fills up, 2 nothing is pulled, 3 nothing is written.", func() float64 { return float64(guard.State().Level) })
+	gauge("writes_paused", "1 while writes wait for space on the disk.", func() float64 { return one(guard.Check() != nil) })
+	gauge("pulls_paused", "1 while this node would not pull for want of space on the disk.", func() float64 { return one(guard.CheckPull() != nil) })
 	return guard, nil
+}
+
+// one is a truth as a gauge has it.
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

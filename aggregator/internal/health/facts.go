@@ -1,0 +1,136 @@
+package health
+
+import "time"
+
+// Facts are what a verdict rests on, as one node knows it.
+type Facts struct {
+	// Now is the time of the node that judges.
+	Now time.Time
+	// Node is the name of the node that judges, Version that of its program.
+	Node, Version string
+	// Cluster is the cluster's id; "" while it has none.
+	Cluster string
+	// Leader is the id of the node that leads; "" while none is known.
+	Leader string
+	// LeaderLost is since when no leader is known; zero when one is.
+	LeaderLost time.Time
+	// Nodes are the members, the one that judges among them.
+	Nodes []Node
+	// Agents are those that the leader pulls from.
+	Agents []Agent
+	Data   Data
+	Backup Backup
+	// Others are findings of parts that have their own judgement.
+	Others []Finding
+	// Unknown is what could not be found out, a sentence each.
+	Unknown []string
+}
+
+// Node is a member of the cluster.
+type Node struct {
+	Name, ID, Address string
+	Voter, Leader     bool
+	// Self says that it is the node that judges.
+	Self bool
+	// Seen is when the node was last heard; zero for never.
+	Seen time.Time
+	// Lag is how many entries of the log it has not applied yet; LagKnown says
+	// whether that is known.
+	Lag      uint64
+	LagKnown bool
+	// Applied is the index of the last entry that it has applied.
+	Applied uint64
+	// Hash is the state hash at HashIndex; "" while unknown.
+	Hash      string
+	HashIndex uint64
+	// ClockOffset is how far the node's clock is ahead of the judge's.
+	ClockOffset time.Duration
+	// ConfigDiffers names what the node's files have otherwise than the cluster.
+	ConfigDiffers []string
+	Local
+}
+
+// Local is what a node knows of itself alone.
+type Local struct {
+	Version string `json:"version"`
+	Disk    Disk   `json:"disk"`
+	// CertFrom and CertEnds bound the validity of the node's certificate; zero
+	// without one.
+	CertFrom time.Time `json:"cert_from,omitzero"`
+	CertEnds time.Time `json:"cert_ends,omitzero"`
+	// CertError says why renewed certificates were refused.
+	CertError string `json:"cert_error,omitempty"`
+	// Fenced says why the node keeps itself from serving; "" when it serves.
+	Fenced string `json:"fenced,omitempty"`
+	// Paused says why the node, when it leads, does not pull; "" when it does.
+	Paused string `json:"paused,omitempty"`
+	// Agents are those that the node pulls from; only a leader has any.
+	Agents []Agent `json:"agents,omitempty"`
+}
+
+// Level is how full a disk is.
+type Level string
+
+// The levels, from good to bad.
+const (
+	LevelUnknown  Level = ""
+	LevelNormal   Level = "normal"
+	LevelWarn     Level = "warn"     // act soon
+	LevelLow      Level = "low"      // the leader stops pulling and hands over
+	LevelReadOnly Level = "readonly" // nothing is written
+)
+
+// Disk is the file system of a node's data.
+type Disk struct {
+	Path  string    `json:"path,omitempty"`
+	Free  uint64    `json:"free"`
+	Size  uint64    `json:"size"`
+	Level Level     `json:"level"`
+	Since time.Time `json:"since,omitzero"` // of the level
+	// Ballast is the size of the file that can be given up for room.
+	Ballast uint64 `json:"ballast"`
+	// Stalled is how long a write has been hanging.
+	Stalled time.Duration `json:"stalled,omitzero"`
+}
+
+// Share is the free part of the disk in percent.
+func (d Disk) Share() float64 {
+	if d.Size == 0 {
+		return 0
+	}
+	return 100 * float64(d.Free) / float64(d.Size)
+}
+
+// Agent is an agent as the leader sees it.
+type Agent struct {
+	Name      string    `json:"name"`
+	Address   string    `json:"address"`
+	Connected bool      `json:"connected"`
+	Error     string    `json:"error,omitempty"`
+	Contact   time.Time `json:"contact,omitzero"` // zero: never
+	Behind    uint64    `json:"behind"`           // frames that wait on it
+}
+
+// Data is what the store holds.
+type Data struct {
+	// Known says that the store could be read.
+	Known                           bool
+	Index, Records                  uint64
+	Quarantined, Conflicts, Waiting int
+	Gaps                            int
+	OldestQuarantined, NewestGap    time.Time
+	// CompleteTo is the oldest of the times up to which the sources are complete;
+	// zero when none says so.
+	CompleteTo time.Time
+	// Late names the source that CompleteTo is of.
+	Late string
+	// Lost are the sources whose counters do not add up.
+	Lost []string
+}
+
+// Backup is the newest archive that is known of.
+type Backup struct {
+	// Known says that this version keeps book of archives.
+	Known bool
+	Last  time.Time // zero: never
+}

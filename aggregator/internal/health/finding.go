@@ -1,0 +1,85 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities, the worst first.
+const (
+	Critical Severity = "critical" // something does not work, or is about to
+	Warning  Severity = "warning"  // something is to be done
+	Notice   Severity = "notice"   // good to know; all is well nevertheless
+)
+
+func (s Severity) rank() int {
+	return slices.Index([]Severity{Critical, Warning, Notice}, s)
+}
+
+// Finding is something that an operator should know.
+type Finding struct {
+	Severity Severity
+	// ID is the kind of finding, a name that stays.
+	ID string
+	// About names what it is about, such as a node; "" for the cluster.
+	About string
+	// What is a sentence without a full stop.
+	What string
+	// Do is what to do first: a command, or a sentence where there is none.
+	Do string
+	// Since is when it began; zero when nobody knows.
+	Since time.Time
+}
+
+func (f *Finding) key() string { return f.ID + "\x00" + f.About }
+
+// State is the verdict in a word.
+type State string
+
+// The states.
+const (
+	Well      State = "well"
+	Attention State = "attention" // there are warnings
+	Broken    State = "broken"    // there are critical findings
+)
+
+// Report is a verdict with what it rests on.
+type Report struct {
+	State    State
+	Findings []Finding // the worst first
+	Facts    Facts
+}
+
+// ToDo counts the findings that ask for something to be done.
+func (r *Report) ToDo() (n int) {
+	for i := range r.Findings {
+		if r.Findings[i].Severity != Notice {
+			n++
+		}
+	}
+	return n
+}
+
+// sorted puts the worst first; equals stay in the order of the rules.
+func sorted(list []Finding) []Finding {
+	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	return list
+}
+
+func stateOf(list []Finding) State {
+	state := Well
+	for i := range list {
+		switch list[i].Severity {
+		case Critical:
+			return Broken
+		case Warning:
+			state = Attention
+		case Notice:
+		}
+	}
+	return state
+}

@@ -1,0 +1,345 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of the rules.
+const (
+	// silence is how long a member or an agent may be unheard. Nodes exchange
+	// facts every few seconds; a pull waits up to 20 s for something new.
+	silence = 30 * time.Second
+	// farBehind is how many entries a member may lag.
+	farBehind = 1000
+	// clockApart is how far two clocks may differ before it is said, and
+	// clockFar before it matters.
+	clockApart = time.Second
+	clockFar   = 10 * time.Second
+	// lateSource is how far a source may be from complete.
+	lateSource = 6 * time.Hour
+	// oldBackup is how old the newest archive may be.
+	oldBackup = 8 * 24 * time.Hour
+	// oldGap is how long a gap asks for something to be done; it is in the books
+	// for ever.
+	oldGap = 7 * 24 * time.Hour
+	// slowWrite is how long a write to the disk may take.
+	slowWrite = 2 * time.Second
+	// certSoon and certNow are how long before its end a certificate is spoken
+	// of, at most; those of a short life have a third and a tenth of it.
+	certSoon = 21 * 24 * time.Hour
+	certNow  = 3 * 24 * time.Hour
+)
+
+// judge collects findings.
+type judge struct {
+	*Facts
+
+	found []Finding
+}
+
+// Judge returns the verdict on facts. It is a pure function.
+func Judge(f Facts) Report {
+	j := &judge{Facts: &f}
+	for _, rule := range []func(){
+		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.sources, j.certificates,
+		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.conflicts, j.waiting, j.backups,
+	} {
+		rule()
+	}
+	j.found = append(j.found, f.Others...)
+	for _, u := range f.Unknown {
+		j.add(Finding{Severity: Warning, ID: "unknown", About: u, What: u, Do: "journalctl -u bursar -n 50"})
+	}
+	j.found = sorted(j.found)
+	return Report{State: stateOf(j.found), Findings: j.found, Facts: f}
+}
+
+func (j *judge) add(f Finding) { j.found = append(j.found, f) }
+
+// silent reports whether the judge does not hear the node.
+func (j *judge) silent(n *Node) bool { return !n.Self && j.Now.Sub(n.Seen) > silence }
+
+// each calls a rule for all nodes that are heard.
+func (j *judge) each(rule func(n *Node)) {
+	for i := range j.Nodes {
+		if n := &j.Nodes[i]; !j.silent(n) {
+			rule(n)
+		}
+	}
+}
+
+func (j *judge) leader() {
+	if j.Leader != "" {
+		return
+	}
+	heard, voters := j.quorum()
+	f := Finding{Severity: Critical, ID: "no-leader", What: "no node leads: nothing is pulled or written", Since: j.LeaderLost, Do: "journalctl -u bursar -n 50"}
+	if voters > 0 && heard <= voters/2 {
+		f.What = fmt.Sprintf("no node leads: %d of %d voters are heard, and %d are needed", heard, voters, voters/2+1)
+		f.Do = "systemctl start bursar   # on the nodes that are not heard; if they are lost for good: bursar operator recover -h"
+	}
+	j.add(f)
+}
+
+func (j *judge) quorum() (heard, voters int) {
+	for i := range j.Nodes {
+		n := &j.Nodes[i]
+		if !n.Voter {
+			continue
+		}
+		voters++
+		if !j.silent(n) {
+			heard++
+		}
+	}
+	return heard, voters
+}
+
+// members finds nodes that are silent, and nodes that lag.
+func (j *judge) members() {
+	for i := range j.Nodes {
+		n := &j.Nodes[i]
+		switch {
+		case j.silent(n):
+			j.add(Finding{
+				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
+				What: fmt.Sprintf("node %s at %s is not heard", n.Name, n.Address),
+				Do:   fmt.Sprintf("systemctl status bursar   # on %s", n.Name),
+			})
+		case n.LagKnown && n.Lag > farBehind:
+			j.add(Finding{
+				Severity: Warning, ID: "node-behind", About: n.Name,
+				What: fmt.Sprintf("node %s is %d entries behind", n.Name, n.Lag),
+				Do:   fmt.Sprintf("journalctl -u bursar -n 50   # on %s: its disk or its network is slow", n.Name),
+			})
+		}
+	}
+}
+
+// voters finds members that do not vote, and a cluster that no node may leave.
+func (j *judge) voters() {
+	voters := 0
+	for i := range j.Nodes {
+		if j.Nodes[i].Voter {
+			voters++
+			continue
+		}
+		j.add(Finding{
+			Severity: Notice, ID: "node-joins", About: j.Nodes[i].Name,
+			What: fmt.Sprintf("node %s does not vote yet: it does once it has caught up", j.Nodes[i].Name), Do: "bursar operator raft list-peers",
+		})
+	}
+	if voters == 2 {
+		j.add(Finding{
+			Severity: Warning, ID: "two-voters",
+			What: "the cluster has two voters: it stops when either fails", Do: "bursar operator raft add   # a third node",
+		})
+	}
+}
+
+func (j *judge) fences() {
+	j.each(func(n *Node) {
+		if n.Fenced != "" {
+			j.add(Finding{
+				Severity: Critical, ID: "node-fenced", About: n.Name, What: fmt.Sprintf("node %s does not serve: %s", n.Name, n.Fenced),
+				Do: fmt.Sprintf("bursar operator check   # on %s, stopped; then replace it as the runbook says", n.Name),
+			})
+		}
+	})
+}
+
+// disks finds disks that are full, or soon will be.
+func (j *judge) disks() {
+	j.each(func(n *Node) {
+		f := Finding{About: n.Name, Since: n.Disk.Since, ID: "disk-" + string(n.Disk.Level)}
+		what := ""
+		switch n.Disk.Level {
+		case LevelWarn:
+			f.Severity, what = Warning, "is filling up"
+		case LevelLow:
+			f.Severity, what = Critical, "is nearly full: the node neither leads nor pulls"
+		case LevelReadOnly:
+			f.Severity, what = Critical, "is full: the node writes nothing"
+		case LevelNormal, LevelUnknown:
+			return
+		}
+		f.What = fmt.Sprintf("the disk of %s %s (%.1f %% of %s free)", n.Name, what, n.Disk.Share(), size(n.Disk.Size))
+		f.Do = fmt.Sprintf("du -xh --max-depth=2 %s | sort -h   # on %s", n.Disk.Path, n.Name)
+		if n.Disk.Level != LevelWarn && n.Disk.Ballast > 0 {
+			f.Do = fmt.Sprintf("bursar operator disk free-ballast   # on %s, gives %s of room", n.Name, size(n.Disk.Ballast))
+		}
+		j.add(f)
+	})
+}
+
+func (j *judge) stalls() {
+	j.each(func(n *Node) {
+		if n.Disk.Stalled > slowWrite {
+			j.add(Finding{
+				Severity: Critical, ID: "disk-stalled", About: n.Name, Since: j.Now.Add(-n.Disk.Stalled),
+				What: fmt.Sprintf("a write to the disk of %s has been hanging for %s", n.Name, n.Disk.Stalled.Round(time.Second)),
+				Do:   fmt.Sprintf("dmesg -T | tail -n 30   # on %s", n.Name),
+			})
+		}
+	})
+}
+
+// paused finds a leader that does not pull, unless its disk has been spoken of.
+func (j *judge) paused() {
+	j.each(func(n *Node) {
+		full := n.Disk.Level == LevelLow || n.Disk.Level == LevelReadOnly
+		if n.Leader && n.Paused != "" && !full {
+			j.add(Finding{
+				Severity: Critical, ID: "pulls-paused", About: n.Name, What: "nothing is pulled from the agents: " + n.Paused,
+				Do: fmt.Sprintf("journalctl -u bursar -n 50   # on %s", n.Name),
+			})
+		}
+	})
+}
+
+func (j *judge) agents() {
+	for _, a := range j.Agents {
+		if a.Connected && a.Error == "" {
+			continue
+		}
+		f := Finding{Severity: Warning, ID: "agent-silent", About: a.Name, Since: a.Contact}
+		f.Do = "systemctl status bursar-agent   # on " + a.Name
+		switch {
+		case !a.Contact.IsZero() && j.Now.Sub(a.Contact) <= silence, a.Contact.IsZero() && a.Error == "":
+			continue // it may be back in a moment
+		case a.Contact.IsZero():
+			f.What = fmt.Sprintf("agent %s at %s was never reached", a.Name, a.Address)
+		default:
+			f.What = fmt.Sprintf("agent %s at %s does not answer", a.Name, a.Address)
+		}
+		if a.Error != "" {
+			f.What += ": " + a.Error
+		}
+		j.add(f)
+	}
+}
+
+func (j *judge) sources() {
+	d := j.Data
+	if d.Known && !d.CompleteTo.IsZero() && j.Now.Sub(d.CompleteTo) > lateSource {
+		j.add(Finding{
+			Severity: Warning, ID: "source-late", About: d.Late, Since: d.CompleteTo,
+			What: fmt.Sprintf("source %s is complete only to %s", d.Late, d.CompleteTo.UTC().Format("2006-01-02 15:04")), Do: "bursar agents",
+		})
+	}
+}
+
+// certificates finds those that end soon, or could not be renewed.
+func (j *judge) certificates() {
+	j.each(func(n *Node) {
+		if n.CertError != "" {
+			j.add(Finding{
+				Severity: Warning, ID: "certificate-refused", About: n.Name, What: fmt.Sprintf("new certificates of %s are refused: %s", n.Name, n.CertError),
+				Do: fmt.Sprintf("bursar aggregator -check   # on %s", n.Name),
+			})
+		}
+		if n.CertEnds.IsZero() {
+			return
+		}
+		left, life := n.CertEnds.Sub(j.Now), n.CertEnds.Sub(n.CertFrom)
+		f := Finding{ID: "certificate-ends", About: n.Name, Do: fmt.Sprintf("bursar tls cert create -role aggregator -name %s   # and put it on %s", n.Name, n.Name)}
+		f.What = fmt.Sprintf("the certificate of %s ends on %s", n.Name, n.CertEnds.UTC().Format("2006-01-02 15:04"))
+		switch {
+		case left <= 0:
+			f.Severity, f.Since = Critical, n.CertEnds
+			f.What = fmt.Sprintf("the certificate of %s ended on %s", n.Name, n.CertEnds.UTC().Format("2006-01-02 15:04"))
+		case left < min(certNow, life/10):
+			f.Severity = Critical
+		case left < min(certSoon, life/3):
+			f.Severity = Warning
+		default:
+			return
+		}
+		j.add(f)
+	})
+}
+
+func (j *judge) clocks() {
+	j.each(func(n *Node) {
+		apart := n.ClockOffset.Abs()
+		if n.Self || apart < clockApart {
+			return
+		}
+		f := Finding{Severity: Warning, ID: "clock-apart", About: n.Name, Do: "timedatectl   # on both; start chronyd where it says no"}
+		if apart >= clockFar {
+			f.Severity = Critical
+		}
+		f.What = fmt.Sprintf("the clocks of %s and %s differ by %s", j.Node, n.Name, apart.Round(100*time.Millisecond))
+		j.add(f)
+	})
+}
+
+func (j *judge) configuration() {
+	j.each(func(n *Node) {
+		if len(n.ConfigDiffers) > 0 {
+			j.add(Finding{
+				Severity: Warning, ID: "config-differs", About: n.Name, What: fmt.Sprintf("the files of %s differ from what the cluster uses: %s", n.Name, few(n.ConfigDiffers)),
+				Do: fmt.Sprintf("bursar config diff   # on %s", n.Name),
+			})
+		}
+	})
+}
+
+func (j *judge) versions() {
+	by := map[string][]string{}
+	j.each(func(n *Node) {
+		if n.Version != "" {
+			by[n.Version] = append(by[n.Version], n.Name)
+		}
+	})
+	if len(by) < 2 {
+		return
+	}
+	var parts []string
+	for v, names := range by {
+		slices.Sort(names)
+		parts = append(parts, strings.Join(names, ", ")+" "+v)
+	}
+	slices.Sort(parts)
+	j.add(Finding{Severity: Warning, ID: "versions-mixed", What: "the nodes run different versions: " + strings.Join(parts, "; "), Do: "dnf upgrade bursar   # on the older ones, one after the other"})
+}
+
+// hashes finds two nodes that differ at the same index.
+func (j *judge) hashes() {
+	seen := map[uint64]*Node{}
+	j.each(func(n *Node) {
+		if n.Hash == "" {
+			return
+		}
+		o := seen[n.HashIndex]
+		seen[n.HashIndex] = n
+		if o != nil && o.Hash != n.Hash {
+			j.add(Finding{
+				Severity: Critical, ID: "state-differs", About: n.Name, What: fmt.Sprintf("%s and %s differ in their state at index %d", o.Name, n.Name, n.HashIndex),
+				Do: "bursar operator check   # on each node, stopped, one after the other",
+			})
+		}
+	})
+}
+
+// few lists at most three names.
+func few(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// size writes bytes for people.
+func size(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

@@ -1,0 +1,80 @@
+package health
+
+import "fmt"
+
+func (j *judge) quarantine() {
+	if n := j.Data.Quarantined; n > 0 {
+		j.add(Finding{
+			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined,
+			What: fmt.Sprintf("%s in quarantine: their usage is not counted", plural(n, "job is", "jobs are")),
+			Do:   "bursar quarantine list   # mend the mapping, then: bursar quarantine retry -all",
+		})
+	}
+}
+
+// lost finds counters that do not add up, which is a defect.
+func (j *judge) lost() {
+	if len(j.Data.Lost) > 0 {
+		j.add(Finding{
+			Severity: Critical, ID: "not-conserved", What: "what was pulled does not add up with what became of it: " + few(j.Data.Lost),
+			Do: "bursar agents -format json   # and report it: this must never happen",
+		})
+	}
+}
+
+func (j *judge) gaps() {
+	if n := j.Data.Gaps; n > 0 {
+		f := Finding{
+			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap,
+			What: fmt.Sprintf("%s in what the agents could hand over", plural(n, "gap", "gaps")),
+			Do:   "bursar-agent recollect -h   # on the agent: the scheduler still has the jobs",
+		}
+		if j.Now.Sub(j.Data.NewestGap) > oldGap {
+			f.Severity = Notice
+		}
+		j.add(f)
+	}
+}
+
+func (j *judge) conflicts() {
+	if n := j.Data.Conflicts; n > 0 {
+		j.add(Finding{
+			Severity: Warning, ID: "conflicts", What: fmt.Sprintf("origins disagree about the start of %s", plural(n, "run", "runs")),
+			Do: "bursar conflicts",
+		})
+	}
+}
+
+func (j *judge) waiting() {
+	if n := j.Data.Waiting; n > 0 {
+		j.add(Finding{
+			Severity: Notice, ID: "waiting-stops", What: fmt.Sprintf("%s for a record that has not come", plural(n, "stop waits", "stops wait")),
+			Do: "curl -s $BURSAR_ADDR/v1/waiting",
+		})
+	}
+}
+
+func (j *judge) backups() {
+	b := j.Backup
+	if !b.Known {
+		return
+	}
+	f := Finding{ID: "backup-old", Do: "bursar snapshot save FILE"}
+	switch {
+	case b.Last.IsZero() && j.Data.Records > 0:
+		f.Severity, f.ID, f.What = Notice, "backup-none", "no snapshot has been saved that this cluster knows of"
+	case !b.Last.IsZero() && j.Now.Sub(b.Last) > oldBackup:
+		f.Severity, f.Since = Warning, b.Last
+		f.What = fmt.Sprintf("the newest snapshot is %d days old", int(j.Now.Sub(b.Last).Hours()/24))
+	default:
+		return
+	}
+	j.add(f)
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

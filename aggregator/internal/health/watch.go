@@ -1,0 +1,129 @@
+package health
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Source adds what one part of the daemon knows to the facts. What it cannot
+// find out it says in Facts.Unknown; it never waits longer than ctx.
+type Source func(ctx context.Context, f *Facts)
+
+// Watch judges now and again, remembers since when something has been found, and
+// logs what changes.
+type Watch struct {
+	Sources []Source
+	Log     *slog.Logger
+	// Every is how often it looks; zero is 5 s.
+	Every time.Duration
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
+
+	mu    sync.Mutex
+	since map[string]time.Time // of findings that are there, by key
+	last  Report
+	ready bool
+}
+
+const (
+	lookEvery = 5 * time.Second
+	// patience bounds the gathering of facts.
+	patience = 3 * time.Second
+	// lines of findings are logged once and again after logAgain.
+	logAgain = 6 * time.Hour
+)
+
+// Run looks until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	every := w.Every
+	if every == 0 {
+		every = lookEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	told := map[string]time.Time{}
+	for {
+		w.tell(w.Report(ctx), told)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Report gathers the facts now and judges them. It may be called at any time.
+func (w *Watch) Report(ctx context.Context) Report {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f := Facts{Now: w.now()}
+	for _, source := range w.Sources {
+		source(ctx, &f)
+	}
+	r := Judge(f)
+	w.remember(&r)
+	return r
+}
+
+// Last returns the newest report; false before the first.
+func (w *Watch) Last() (Report, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last, w.ready
+}
+
+// remember gives findings that do not know since when they hold the time at which
+// they were found first, and keeps the report.
+func (w *Watch) remember(r *Report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := make(map[string]time.Time, len(r.Findings))
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		key := f.key()
+		at, known := w.since[key]
+		if !known {
+			at = r.Facts.Now
+		}
+		since[key] = at
+		if f.Since.IsZero() {
+			f.Since = at
+		}
+	}
+	w.since, w.last, w.ready = since, *r, true
+}
+
+// tell logs what is new, what is over, and after some hours what is still so.
+func (w *Watch) tell(r Report, told map[string]time.Time) {
+	if w.Log == nil {
+		return
+	}
+	there := map[string]bool{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		key := f.key()
+		there[key] = true
+		if last, ok := told[key]; f.Severity == Notice || ok && r.Facts.Now.Sub(last) < logAgain {
+			continue
+		}
+		told[key] = r.Facts.Now
+		w.Log.Warn("finding", "id", f.ID, "severity", string(f.Severity), "about", f.About, "what", f.What, "do", f.Do)
+	}
+	for key := range told {
+		if !there[key] {
+			delete(told, key)
+			id, about, _ := strings.Cut(key, "\x00")
+			w.Log.Info("finding is over", "id", id, "about", about)
+		}
+	}
+}
+
+func (w *Watch) now() time.Time {
+	if w.Now != nil {
+		return w.Now()
+	}
+	return time.Now()
+}
