@@ -22,7 +22,8 @@ type bench struct {
 	progress *progress
 	report   *Report
 	sets     map[string]*set
-	ingested float64 // records a second, for the ratio to PostgreSQL
+	// Records a second into one node and into three, for the ratios to PostgreSQL.
+	ingested, replicated float64
 }
 
 // set is the benchmark records with one kind of ids: an agent's buffer full of
@@ -49,7 +50,9 @@ func measurements() []measurement {
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
 		{"post", (*bench).post},
+		{"trio", (*bench).trio},
 		{"postgres", (*bench).postgres},
+		{"failover", (*bench).failover},
 		{"mapping", (*bench).mapping},
 		{"dev", (*bench).dev},
 	}

@@ -1,4 +1,4 @@
-// Command bench measures what DESIGN.md promises for one node, with the
+// Command bench measures what DESIGN.md promises for one node and for three, with the
 // benchmark record and the real programs on this machine. README.md says what
 // each line means.
 package main
@@ -34,6 +34,7 @@ type options struct {
 	ids     string
 	only    []string
 	runs    int
+	kills   int
 	dir     string
 	bin     string
 	format  string
@@ -49,6 +50,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.ids, "ids", "slurm,uuid", "`kinds` of record ids: slurm, uuid or both; all but ingest, lookup and disk is measured with the first")
 	f.StringVar(&only, "only", "", "measure only these, by `name`: "+strings.Join(names(), ","))
 	f.IntVar(&o.runs, "runs", 3, "how `often` what is measured by runs is run")
+	f.IntVar(&o.kills, "kills", 10, "how `often` the leader of three nodes is killed, and stopped")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "`folder` in which a temporary one is made, and removed at the end")
 	f.StringVar(&o.bin, "bin", "bin", "`folder` with bursar, bursar-agent and plugins")
 	f.StringVar(&o.format, "format", "table", "table or json")
@@ -79,8 +81,8 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	case o.n < 10_000:
 		return fmt.Errorf("-n: %d records are too few to measure; at least 10000", o.n)
-	case o.runs < 1:
-		return fmt.Errorf("-runs: %d", o.runs)
+	case o.runs < 1 || o.kills < 1:
+		return fmt.Errorf("-runs %d, -kills %d: at least 1", o.runs, o.kills)
 	case o.format != "table" && o.format != "json":
 		return fmt.Errorf("-format: %q is neither table nor json", o.format)
 	}

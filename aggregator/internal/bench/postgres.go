@@ -43,8 +43,10 @@ func (b *bench) postgres(ctx context.Context) error {
 	line.Measured, line.Low, line.High, line.Runs = rate, rate, rate, 1
 	b.add(line.noted("one connection, default configuration, %.0f B a record", size/float64(b.n)))
 	if b.ingested > 0 {
-		times := b.ingested / rate
-		b.add(overRuns("ratio", "agent buffer → one node against PostgreSQL, same run", "×", atLeast(3), []float64{times}))
+		b.add(overRuns("ratio", "agent buffer → one node against PostgreSQL, same run", "×", atLeast(3), []float64{b.ingested / rate}))
+	}
+	if b.replicated > 0 {
+		b.add(overRuns("ratio_trio", "agent buffer → three nodes against PostgreSQL, same run", "×", atLeast(1.3), []float64{b.replicated / rate}))
 	}
 	return nil
 }
