@@ -12,10 +12,25 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
 // daemon runs the agent until it is told to stop.
 func (a *app) daemon(ctx context.Context) error {
+	err := a.runDaemon(ctx)
+	if _, ok := errors.AsType[refused](err); ok {
+		return unmendable{err}
+	}
+	return err
+}
+
+// unmendable is why the daemon ended when a restart would end the same way.
+type unmendable struct{ error }
+
+// Unwrap returns the reason.
+func (u unmendable) Unwrap() error { return u.error }
+
+func (a *app) runDaemon(ctx context.Context) error {
 	cfg, warnings, err := a.load(ctx)
 	if err != nil {
 		return err
@@ -26,15 +41,15 @@ func (a *app) daemon(ctx context.Context) error {
 	for _, w := range warnings {
 		log.Warn("configuration", "warning", hcl.Diagnostics{w}.Error())
 	}
-	notifier := run.NewNotifier(a.Getenv)
+	notifier := systemd.FromEnv(a.Getenv)
 	agent := run.New(cfg, run.Options{
 		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,
-		Ready: func() { notifier.Say("READY=1") }, Probe: a.probe,
+		Ready: notifier.Ready, Probe: a.probe,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go a.signals(ctx, cancel, agent, notifier, log)
-	go notifier.Watch(ctx)
+	go notifier.Watch(ctx, agent.Alive)
 	return explain(cfg, agent.Run(ctx))
 }
 
@@ -48,7 +63,7 @@ func explain(cfg *config.Config, err error) error {
 
 // signals stops the agent at the first SIGTERM or SIGINT, the process at the
 // second SIGINT, and reloads at SIGHUP.
-func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run.Agent, n run.Notifier, log *slog.Logger) {
+func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run.Agent, n systemd.Notifier, log *slog.Logger) {
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(ch)
@@ -62,7 +77,11 @@ func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run
 			ended = nil // wait for the second interrupt
 		case s := <-ch:
 			if s == syscall.SIGHUP {
-				go func() { _, _ = agent.Reload(ctx) }() // the agent logs how it went
+				go func() {
+					n.Reloading()
+					_, _ = agent.Reload(ctx) // the agent logs how it went
+					n.Ready()
+				}()
 				continue
 			}
 			if s == syscall.SIGINT {
@@ -72,7 +91,7 @@ func (a *app) signals(ctx context.Context, cancel context.CancelFunc, agent *run
 				os.Exit(1)
 			}
 			log.Info("the agent stops", "signal", s.String())
-			n.Say("STOPPING=1")
+			n.Stopping()
 			cancel()
 		}
 	}

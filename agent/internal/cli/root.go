@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
 // Env is what the command line gets of the world.
@@ -77,6 +78,9 @@ func (a *app) fail(err error) int {
 		return int(code)
 	}
 	a.print(err)
+	if _, ok := errors.AsType[unmendable](err); ok {
+		return systemd.ExitConfig
+	}
 	return 1
 }
 

@@ -84,6 +84,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.live(ctx, cfg, prepared)
 }
 
+// Alive returns when no part of the agent holds what all of them need, for a
+// watchdog.
+func (a *Agent) Alive(context.Context) error {
+	a.running()
+	return nil
+}
+
 // prepare checks what only this machine can tell.
 func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, error) {
 	diags := CheckIdentity(cfg)

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"errors"
-	"net"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
 // defaultConfig is where the package puts the aggregator's configuration.
@@ -70,26 +70,21 @@ func (p *Program) serve(cmd *cobra.Command, paths []string) error {
 			sources = file.Sources
 			return conf, diags
 		},
-		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup,
-		Ready: func() { notify(p.Getenv("NOTIFY_SOCKET"), "READY=1") },
+		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
 	}
 	err := d.Run(cmd.Context())
-	notify(p.Getenv("NOTIFY_SOCKET"), "STOPPING=1")
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
-		return troubled{diags, sources}
+		return unmendable{troubled{diags, sources}, systemd.ExitConfig}
 	}
 	return err
 }
 
-// notify tells systemd how the daemon is doing, if systemd has asked.
-func notify(socket, state string) {
-	if socket == "" {
-		return
-	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		return // nobody is worse off who does not hear it
-	}
-	_, _ = conn.Write([]byte(state))
-	_ = conn.Close()
+// unmendable is why the daemon ended when a restart would end the same way; the
+// unit knows the exit code.
+type unmendable struct {
+	error
+	code int
 }
+
+// Unwrap returns the reason.
+func (u unmendable) Unwrap() error { return u.error }

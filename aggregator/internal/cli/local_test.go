@@ -195,8 +195,11 @@ func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
 	defer taken.Close()
 	busy := write(t, dir, "busy.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", taken.Addr()))
 	bad := write(t, dir, "bad.hcl", "aggregator {\n  nam = 1\n}\n")
-	for path, want := range map[string]string{busy: "busy.hcl:4: listen tcp", bad: "bad.hcl:2:3", filepath.Join(dir, "none"): "no such file"} {
-		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != 1 || !strings.Contains(errs, want) {
+	for path, want := range map[string]struct {
+		code int
+		text string
+	}{busy: {1, "busy.hcl:4: listen tcp"}, bad: {78, "bad.hcl:2:3"}, filepath.Join(dir, "none"): {78, "no such file"}} {
+		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != want.code || !strings.Contains(errs, want.text) {
 			t.Errorf("%s: %d %s", path, code, errs)
 		}
 	}

@@ -77,5 +77,8 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 	if _, ok := errors.AsType[finding](err); ok {
 		return codeFinding
 	}
+	if u, ok := errors.AsType[unmendable](err); ok {
+		return u.code
+	}
 	return codeError
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
 // Daemon is an aggregator that lives by a configuration file.
@@ -25,8 +26,8 @@ type Daemon struct {
 	Log io.Writer
 	// Hangup asks for a reload; nil never does.
 	Hangup <-chan os.Signal
-	// Ready is called once all listeners are open; nil is not called.
-	Ready func()
+	// Notify is told when the daemon serves, reloads and stops.
+	Notify systemd.Notifier
 
 	level slog.LevelVar
 	log   *slog.Logger
@@ -55,9 +56,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		defer close(reloads)
 		d.reloads(ctx)
 	}()
-	if d.Ready != nil {
-		d.Ready()
-	}
+	d.announce(ctx)
 	err := d.agg.Run(ctx)
 	cancel()
 	<-reloads
@@ -166,6 +165,8 @@ func (d *Daemon) reloads(ctx context.Context) {
 // reload takes over what can change while the daemon runs, and says what cannot.
 // A bad configuration is refused as a whole.
 func (d *Daemon) reload() {
+	d.Notify.Reloading()
+	defer d.Notify.Ready()
 	next, diags := d.load()
 	if err := diags.Err(); err != nil {
 		d.log.Error("the configuration is refused, the old one stays", "error", err)

@@ -1,0 +1,65 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+)
+
+// said waits until systemd is told the state.
+func said(t *testing.T, conn *net.UnixConn, state string) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for text := make([]byte, 4096); ; {
+		n, err := conn.Read(text)
+		if err != nil {
+			t.Fatalf("%s: %v", state, err)
+		}
+		if first, _, _ := strings.Cut(string(text[:n]), "\n"); first == state {
+			return
+		}
+	}
+}
+
+func TestSystemdIsToldHowTheDaemonIsDoing(t *testing.T) {
+	dir, err := os.MkdirTemp("", "") // a short name: that of a socket is bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	env := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "30000"}
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", freePort(t)))
+	hangup := make(chan os.Signal)
+	log := &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(key string) string { return env[key] }, Now: time.Now, Version: "1", Hangup: hangup}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	said(t, conn, "READY=1")
+	said(t, conn, "WATCHDOG=1")
+	hangup <- os.Interrupt
+	said(t, conn, "RELOADING=1")
+	said(t, conn, "READY=1")
+	cancel()
+	said(t, conn, "STOPPING=1")
+	if code := <-ended; code != 0 {
+		t.Error("exit code", code)
+	}
+}
