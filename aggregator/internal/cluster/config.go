@@ -36,7 +36,7 @@ type Config struct {
 	// one up to date whose log is too far behind, nor be brought.
 	Images Images
 
-	// Stream carries raft between the nodes; see ListenTLS. The node closes it.
+	// Stream carries raft between the nodes: Transport.Raft. The node closes it.
 	// Nil: the node is alone, dials nobody and listens nowhere.
 	Stream raft.StreamLayer
 
@@ -62,6 +62,10 @@ type Config struct {
 	// that lag; 0 means 64 MiB.
 	TrailingBytes int64
 
+	// Stable is how long a new node must have kept up before it gets its vote; 0
+	// means 10 s.
+	Stable time.Duration
+
 	// Logger gets what raft and the node have to say; nil means silence.
 	Logger *slog.Logger
 
@@ -77,6 +81,7 @@ func (c Config) withDefaults() Config {
 	c.MaxInFlight = or(c.MaxInFlight, 64)
 	c.LogBytes = or(c.LogBytes, 64<<20)
 	c.TrailingBytes = or(c.TrailingBytes, 64<<20)
+	c.Stable = or(c.Stable, 10*time.Second)
 	c.lockWait = or(c.lockWait, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -37,7 +37,7 @@ func (n *Node) openDisk() error {
 	if err := errors.Join(syncDir(n.conf.raftDir()), syncDir(n.conf.DataDir)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine}
+	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
 	n.votes = n.newVotes()
 	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpoint)
 	if err != nil {
@@ -84,8 +84,8 @@ func guarded(path string, do func() error) (err error) {
 func (n *Node) newVotes() *votes {
 	return &votes{
 		under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine,
-		stored: func() error { return nil },
-		closed: n.stopping, logger: n.logger,
+		voted: func() error { return nil },
+		pulse: &n.pulse, closed: n.stopping, logger: n.logger,
 	}
 }
 
@@ -156,15 +156,19 @@ func (n *Node) beginNew(member bool) error {
 	if len(n.conf.Bootstrap) > 0 {
 		return n.bootstrap()
 	}
-	// It becomes a member when the leader of others first writes to it.
-	n.votes.stored = func() error { return writeMarker(n.conf.DataDir, n.id) }
+	// A bootstrap that was cut short has left term 1, and can be repeated.
+	if err := n.votes.SetUint64([]byte(termKey), 0); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	// It becomes a member when others first write to it or ask for its vote.
+	n.votes.voted = func() error { return writeMarker(n.conf.DataDir, n.id) }
 	return nil
 }
 
 // bootstrap writes the first entry of a new cluster; it can be repeated when it
 // was cut short.
 func (n *Node) bootstrap() error {
-	conf, err := n.bootstrapList()
+	conf, err := founders(n.id, n.conf.Bootstrap)
 	if err != nil {
 		return err
 	}
@@ -185,16 +189,16 @@ func (n *Node) newBootstrapTransport() raft.Transport {
 	return trans
 }
 
-func (n *Node) bootstrapList() (c raft.Configuration, err error) {
+func founders(id string, servers []Server) (c raft.Configuration, err error) {
 	self := false
-	for _, s := range n.conf.Bootstrap {
-		self = self || s.ID == n.id
+	for _, s := range servers {
+		self = self || s.ID == id
 		c.Servers = append(c.Servers, raft.Server{
 			Suffrage: raft.Voter, ID: raft.ServerID(s.ID), Address: raft.ServerAddress(s.Addr),
 		})
 	}
 	if !self {
-		return c, fmt.Errorf("cluster: bootstrap: node %s is not among the servers", n.id)
+		return c, fmt.Errorf("cluster: bootstrap: node %s is not among the servers", id)
 	}
 	return c, nil
 }

@@ -18,7 +18,11 @@
 //	}
 //
 //	func Identity(dataDir string) (string, error)  // this node's id, made when there is none
-//	func ListenTLS(listen, advertise string, *tls.Config) (raft.StreamLayer, error)
+//	func NewTransport(TransportConfig) (*Transport, error) // one port: raft, and the protocol of package peer
+//	func (*Transport) Raft() raft.StreamLayer      // Config.Stream
+//	func (*Transport) Peers() net.Listener         // accepts *Conn
+//	func (*Transport) DialPeer(ctx, addr) (net.Conn, error)
+//	func (*Transport) Close() error
 //	func Open(Config) (*Node, error)               // checks everything on disk, starts raft
 //
 //	func (*Node) OnLeader(func(ctx context.Context) error) // before Run
@@ -32,6 +36,21 @@
 //	func (*Node) ReadIndex(ctx) (uint64, error)        // leader: confirmed and applied here
 //	func (*Node) Linearizable(ctx) error               // the same, index not wanted
 //	func (*Node) WaitApplied(ctx, index) error         // any node
+//
+//	func (*Node) Fresh() bool                          // no history: may be bootstrapped or added
+//	func (*Node) Bootstrap([]Server) error             // founders of a new cluster, the same list on all
+//	func (*Node) Members() []Member
+//	func (*Node) Add(ctx, Server) error                // leader; the vote follows when it has caught up
+//	func (*Node) Remove(ctx, id) error                 // leader; refused where the quorum would be lost
+//	func (*Node) Readdress(ctx, Server) error          // leader
+//	func (*Node) Reach() []Reach                       // leader: how far each member is, and when it answered
+//	func (*Node) Install(ctx, dir) error               // leader: all nodes replace their State by an image
+//
+//	func Recover(Config, []Server) error               // offline, after a lost quorum
+//	func Inspect(dataDir) (Inspection, error)          // offline
+//
+//	func (*Node) Alive() error                         // raft's main loop answers
+//	func (*Node) LogStalled() time.Duration            // how long a write of the log has been hanging
 //
 //	func (*Node) ID() string
 //	func (*Node) IsLeader() bool

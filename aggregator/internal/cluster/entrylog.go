@@ -32,6 +32,8 @@ type entryLog struct {
 	halt func(error)
 	// end does not return when raft would panic over an error.
 	end func()
+	// pulse knows of the writes under way; nil for nobody.
+	pulse *pulse
 
 	mu    sync.Mutex
 	shape shape
@@ -114,7 +116,7 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 			return e.failed(fmt.Errorf("cluster: entry %d from the leader: %w", l.Index, err))
 		}
 	}
-	if err := e.under.StoreLogs(logs); err != nil {
+	if err := e.store(logs); err != nil {
 		err = fmt.Errorf("cluster: raft log %s: store entries: %w", e.path, err)
 		if foreign || !diskFull(err) {
 			return e.failed(err)
@@ -123,6 +125,11 @@ func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 	}
 	e.note(logs)
 	return nil
+}
+
+func (e *entryLog) store(logs []*raft.Log) error {
+	defer e.pulse.begin()()
+	return e.under.StoreLogs(logs)
 }
 
 func (e *entryLog) failed(err error) error {
@@ -140,7 +147,10 @@ func (e *entryLog) note(logs []*raft.Log) {
 
 // DeleteRange removes the entries from min to max, both included.
 func (e *entryLog) DeleteRange(min, max uint64) error {
-	if err := e.under.DeleteRange(min, max); err != nil {
+	end := e.pulse.begin()
+	err := e.under.DeleteRange(min, max)
+	end()
+	if err != nil {
 		return e.failed(fmt.Errorf("cluster: raft log %s: delete entries %d to %d: %w", e.path, min, max, err))
 	}
 	e.mu.Lock()

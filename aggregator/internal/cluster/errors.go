@@ -2,7 +2,7 @@ package cluster
 
 import "errors"
 
-// Errors of Propose, Submit, Barrier, ReadIndex and TransferLeadership.
+// Errors of a running node.
 var (
 	// ErrNotLeader: this node does not lead, and nothing was proposed.
 	ErrNotLeader = errors.New("cluster: not the leader")
@@ -15,6 +15,12 @@ var (
 	// ErrStopped: the node has been shut down or has stopped itself; nothing
 	// was proposed.
 	ErrStopped = errors.New("cluster: node stopped")
+	// ErrNotFresh: only a node without history is bootstrapped.
+	ErrNotFresh = errors.New("cluster: the node has a history")
+	// ErrQuorum: too few members can be reached for what was asked.
+	ErrQuorum = errors.New("cluster: no quorum would be left")
+	// ErrOtherNode: the node at an address is not the one that is meant.
+	ErrOtherNode = errors.New("cluster: another node is at this address")
 	// ErrNoPeer: there is no other voter to hand the leadership to.
 	ErrNoPeer = errors.New("cluster: no peer to lead")
 )

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -33,10 +32,12 @@ type Stats struct {
 	Servers []Member
 }
 
-// Member is a server of the newest configuration.
+// Member is a server of the newest configuration. One that is no voter gets the
+// log and takes no part in decisions: it is new.
 type Member struct {
 	Server
-	Voter bool
+	Voter  bool
+	Leader bool
 }
 
 // Stats returns how this node stands.
@@ -49,11 +50,7 @@ func (n *Node) Stats() Stats {
 		Snapshot: snapshot, LogBytes: n.entries.bytesAfter(snapshot),
 		InFlight: len(n.slots), Contact: n.raft.LastContact(),
 	}
-	for _, m := range n.members() {
-		s.Servers = append(s.Servers, Member{
-			Server: Server{ID: string(m.ID), Addr: string(m.Address)}, Voter: m.Suffrage == raft.Voter,
-		})
-	}
+	s.Servers = n.Members()
 	return s
 }
 

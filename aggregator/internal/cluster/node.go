@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -28,13 +27,16 @@ type Node struct {
 	snaps   *snapshots
 	machine *machine
 	raft    *raft.Raft
-	trans   *raft.NetworkTransport
+	trans   *mesh
 
-	slots   chan struct{} // one per command in flight
-	reads   readGuard
-	throne  throne
-	news    leaderNews
-	measure *measure
+	slots    chan struct{} // one per command in flight
+	changing chan struct{} // one change of the members at a time
+	pulse    pulse
+	probe    probe
+	reads    readGuard
+	throne   throne
+	news     leaderNews
+	measure  *measure
 
 	haltOnce sync.Once
 	halted   chan struct{} // closed when the node must stop
@@ -78,6 +80,9 @@ func open(conf Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, ok := conf.Stream.(*raftStream); ok && s.t.ID() != id {
+		return nil, fmt.Errorf("cluster: the transport is for node %s, and this is node %s", s.t.ID(), id)
+	}
 	n := newNode(conf, id)
 	if err := n.openDisk(); err != nil {
 		return nil, errors.Join(err, n.closeDisk())
@@ -92,11 +97,13 @@ func newNode(conf Config, id string) *Node {
 	n := &Node{
 		conf: conf, id: id, logger: conf.Logger.With("node", id),
 		slots:    make(chan struct{}, conf.MaxInFlight),
+		changing: make(chan struct{}, 1),
 		halted:   make(chan struct{}),
 		stopping: make(chan struct{}),
 		ended:    make(chan struct{}),
 	}
 	n.throne = newThrone()
+	n.OnLeader(n.tend)
 	n.measure = newMeasure(n)
 	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.halt)
 	return n
@@ -174,20 +181,6 @@ func (n *Node) cached() raft.LogStore {
 		return n.entries
 	}
 	return cache
-}
-
-func (n *Node) newTransport() *raft.NetworkTransport {
-	stream := n.conf.Stream
-	if stream == nil {
-		stream = newLoneStream(n.ownAddr())
-	}
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  newTracked(stream),
-		MaxPool:                 3,
-		Timeout:                 10 * time.Second * time.Duration(n.conf.Multiplier),
-		Logger:                  newHCLog(n.logger),
-		MsgpackUseNewTimeFormat: true,
-	})
 }
 
 // ownAddr is the address that the bootstrap list gives this node.

@@ -269,7 +269,7 @@ func TestABootstrapThatWasCutShortIsRepeated(t *testing.T) {
 	if err := n.openDisk(); err != nil {
 		t.Fatal(err)
 	}
-	n.votes.stored = func() error { return nil }
+	n.votes.voted = func() error { return nil }
 	if err := errors.Join(n.votes.SetUint64([]byte(termKey), 1), n.closeDisk()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -16,9 +15,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
-
-	pki "github.com/bursar-accounting/bursar/proto/identity"
-	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
 
 func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
@@ -196,7 +192,7 @@ func TestADamagedVoteIsNotUsed(t *testing.T) {
 	under := raft.NewInmemStore()
 	var halts []error
 	v := &votes{under: under, path: "raft.db", halt: func(e error) { halts = append(halts, e) }, end: func() {},
-		stored: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
+		voted: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
 	key := []byte("LastVoteTerm")
 	if _, err := v.GetUint64(key); err == nil || err.Error() != "not found" {
 		t.Fatal(err)
@@ -225,7 +221,7 @@ func TestADamagedVoteIsNotUsed(t *testing.T) {
 func TestATermWaitsForSpaceOnTheDisk(t *testing.T) {
 	t.Parallel()
 	v := &votes{under: &stubVotes{raft.NewInmemStore(), 1}, path: "raft.db", halt: func(e error) { t.Error(e) }, end: func() {},
-		stored: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
+		voted: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
 	if err := v.SetUint64([]byte("k"), 3); err != nil {
 		t.Fatal(err)
 	}
@@ -422,56 +418,5 @@ func TestRaftsLogIsReadableInSlog(t *testing.T) {
 	}
 	if l.IsDebug() || !l.IsInfo() || l.GetLevel() != hclog.Info {
 		t.Fatal(l.GetLevel())
-	}
-}
-
-func TestRaftRunsOverMutualTLSAndOnlyOverIt(t *testing.T) {
-	ca := identitytest.New(t)
-	s, err := ListenTLS("127.0.0.1:0", "", ca.TLS(pki.Aggregator, "agg1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := &memory{}
-	conf := lone(t, t.TempDir(), state)
-	conf.Stream = s
-	conf.Bootstrap[0].Addr = s.Addr().String()
-	n := lead(t, conf)
-	propose(t, n.Node, "a")
-
-	peer := ca.TLS(pki.Aggregator, "agg2")
-	stranger := identitytest.New(t).TLS(pki.Aggregator, "agg2")
-	stranger.RootCAs = peer.RootCAs
-	if err := knock(s.Addr().String(), peer); err != nil {
-		t.Fatalf("a peer: %v", err)
-	}
-	if err := knock(s.Addr().String(), stranger); err == nil {
-		t.Fatal("a stranger was let in")
-	}
-	peer.MaxVersion = tls.VersionTLS12
-	if err := knock(s.Addr().String(), peer); err == nil {
-		t.Fatal("TLS 1.2 was let in")
-	}
-}
-
-// knock connects and sends an unknown request, which a raft transport that has
-// let the caller in answers by closing in an orderly manner.
-func knock(addr string, conf *tls.Config) error {
-	c, err := tls.Dial("tcp", addr, conf)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if _, err := c.Write([]byte{0xff}); err != nil {
-		return err
-	}
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
-}
-
-func TestAListenerWithoutACAIsRefused(t *testing.T) {
-	if _, err := ListenTLS("127.0.0.1:0", "", &tls.Config{}); err == nil {
-		t.Fatal("no error")
 	}
 }

@@ -37,6 +37,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	n.closing.Store(true)
 	n.drain(ctx)
 	close(n.stopping)
+	n.serveImages(nil)
 	err := n.stopRaft(ctx)
 	n.tasks.Wait()
 	n.news.close()

@@ -2,22 +2,15 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
-)
-
-const (
-	// maxConns bounds the connections that peers may hold at once.
-	maxConns = 64
-	// handshakeLimit is how long a caller may take to prove who it is.
-	handshakeLimit = 5 * time.Second
 )
 
 // address is a net.Addr that is told to the peers as it is.
@@ -75,113 +68,98 @@ func (l *loneStream) Close() error {
 // Addr returns the address in the cluster's configuration.
 func (l *loneStream) Addr() net.Addr { return l.addr }
 
-// tlsStream carries raft over mutual TLS 1.3.
-type tlsStream struct {
-	listener net.Listener
-	addr     net.Addr
-	conf     *tls.Config
-	ready    chan net.Conn
-	ctx      context.Context
-	cancel   context.CancelFunc
-	tasks    sync.WaitGroup
-	slots    chan struct{} // handshakes under way
+// queue hands out connections that have proved themselves.
+type queue struct {
+	addr   net.Addr
+	ready  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
 }
 
-// ListenTLS listens on listen for peers and dials them, with TLS 1.3 and
-// certificates on both sides. conf has the certificate, RootCAs and ClientCAs;
-// its VerifyConnection should demand the role of an aggregator. advertise is the
-// address that the peers use; empty means listen as it turned out.
-//
-// Raft itself trusts everyone who connects, so nothing but this may carry it
-// between machines.
-func ListenTLS(listen, advertise string, conf *tls.Config) (raft.StreamLayer, error) {
-	if conf == nil || conf.RootCAs == nil || conf.ClientCAs == nil {
-		return nil, errors.New("cluster: raft listener: a CA for both directions is required")
-	}
-	l, err := net.Listen("tcp", listen)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: raft listener: %w", err)
-	}
-	conf = conf.Clone()
-	conf.MinVersion = tls.VersionTLS13
-	conf.ClientAuth = tls.RequireAndVerifyClientCert
-	s := &tlsStream{listener: l, addr: l.Addr(), conf: conf, ready: make(chan net.Conn), slots: make(chan struct{}, maxConns)}
-	if advertise != "" {
-		s.addr = address(advertise)
-	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.tasks.Add(1)
-	go s.accept()
-	return s, nil
+func newQueue(addr net.Addr) *queue {
+	return &queue{addr: addr, ready: make(chan net.Conn, 16), closed: make(chan struct{})}
 }
 
-// accept hands on who has proved itself; a slow caller delays nobody.
-func (s *tlsStream) accept() {
-	defer s.tasks.Done()
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			pause(s.ctx, 100*time.Millisecond) // out of descriptors, say
-			continue
-		}
-		select {
-		case s.slots <- struct{}{}:
-			s.tasks.Add(1)
-			go s.greet(conn)
-		default:
-			conn.Close()
-		}
-	}
-}
-
-func (s *tlsStream) greet(conn net.Conn) {
-	defer s.tasks.Done()
-	defer func() { <-s.slots }()
-	tc := tls.Server(conn, s.conf)
-	ctx, cancel := context.WithTimeout(s.ctx, handshakeLimit)
-	defer cancel()
-	if err := tc.HandshakeContext(ctx); err != nil {
-		conn.Close()
+// put hands a connection on, and closes it where nobody takes it.
+func (q *queue) put(c net.Conn) {
+	select {
+	case <-q.closed:
+		c.Close()
 		return
+	default:
 	}
 	select {
-	case s.ready <- tc:
-	case <-s.ctx.Done():
-		conn.Close()
+	case q.ready <- c:
+	default: // nobody serves: the peer tries again
+		c.Close()
 	}
 }
 
-// Accept returns the next peer whose certificate was verified.
-func (s *tlsStream) Accept() (net.Conn, error) {
+// Accept returns the next connection.
+func (q *queue) Accept() (net.Conn, error) {
 	select {
-	case c := <-s.ready:
+	case c := <-q.ready:
 		return c, nil
-	case <-s.ctx.Done():
+	case <-q.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-// Dial connects to a peer; its certificate must be valid for the host in addr.
-func (s *tlsStream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout}, Config: s.conf}
-	ctx, cancel := context.WithTimeout(s.ctx, timeout)
-	defer cancel()
-	return d.DialContext(ctx, "tcp", string(addr))
-}
-
-// Close stops listening and dialling; connections are their users' business.
-func (s *tlsStream) Close() error {
-	s.cancel()
-	err := s.listener.Close()
-	s.tasks.Wait()
-	return err
+// Close ends Accept; connections are their users' business.
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.closed) })
+	return nil
 }
 
 // Addr returns the address that peers use.
-func (s *tlsStream) Addr() net.Addr { return s.addr }
+func (q *queue) Addr() net.Addr { return q.addr }
+
+// raftStream is the raft half of a Transport. Addresses that are dialled carry
+// the id of the node that is meant, see meant. The node itself it reaches
+// without a network.
+type raftStream struct {
+	*queue
+	t    *Transport
+	self *loneStream
+}
+
+// meant joins an id and an address into what raftStream dials.
+func meant(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
+	return raft.ServerAddress(id) + "@" + addr
+}
+
+// hear hands on the calls of the node to itself.
+func (s *raftStream) hear() {
+	for {
+		c, err := s.self.Accept()
+		if err != nil {
+			return
+		}
+		s.put(c)
+	}
+}
+
+// Dial connects to the node whose id the address carries.
+func (s *raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	select {
+	case <-s.closed:
+		return nil, net.ErrClosed
+	default:
+	}
+	id, addr, ok := strings.Cut(string(to), "@")
+	if !ok || id == "" {
+		return nil, fmt.Errorf("cluster: dial %s: it does not say which node is meant", to)
+	}
+	if id == s.t.conf.ID {
+		return s.self.Dial(raft.ServerAddress(s.self.addr), timeout)
+	}
+	ctx, cancel := context.WithTimeout(s.t.ctx, timeout)
+	defer cancel()
+	return s.t.greet(ctx, id, addr, forRaft)
+}
+
+// Close ends the raft half.
+func (s *raftStream) Close() error { return errors.Join(s.queue.Close(), s.self.Close()) }
 
 // tracked closes, with the stream, all that came from it: raft's transport
 // would wait for ever on connections that a peer keeps open. It also bounds

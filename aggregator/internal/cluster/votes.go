@@ -28,9 +28,11 @@ type votes struct {
 	path  string
 	halt  func(error)
 	end   func()
-	// stored is called once, after the first value is on disk.
-	stored func() error
+	// voted is called once, after the first value that a member stores is on
+	// disk: all but the terms 0 and 1 of a node that is being bootstrapped.
+	voted  func() error
 	once   sync.Once
+	pulse  *pulse
 	closed <-chan struct{}
 	logger *slog.Logger
 }
@@ -63,8 +65,8 @@ func openVote(key, stored []byte) ([]byte, error) {
 // Set stores a value durably.
 func (v *votes) Set(key, value []byte) error {
 	err := v.keep(key, sealVote(key, value))
-	if err == nil {
-		v.once.Do(func() { err = v.stored() })
+	if err == nil && !founding(key, value) {
+		v.once.Do(func() { err = v.voted() })
 	}
 	if err != nil {
 		v.halt(fmt.Errorf("cluster: raft log %s: store %s: %w", v.path, key, err))
@@ -73,10 +75,17 @@ func (v *votes) Set(key, value []byte) error {
 	return err
 }
 
+// founding reports whether a value is that of a node without history.
+func founding(key, value []byte) bool {
+	return string(key) == termKey && len(value) == 8 && binary.BigEndian.Uint64(value) <= 1
+}
+
 // keep writes, and waits while the disk is full.
 func (v *votes) keep(key, sealed []byte) error {
 	for told := false; ; told = true {
+		end := v.pulse.begin()
 		err := v.under.Set(key, sealed)
+		end()
 		if err == nil || !diskFull(err) {
 			return err
 		}

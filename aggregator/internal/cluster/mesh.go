@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// mesh is raft's transport with three things added: the id of the node that is
+// meant goes with each address, the leader remembers how far each peer is, and a
+// pipeline cannot block for ever.
+type mesh struct {
+	*raft.NetworkTransport
+	greets bool // the stream dials by id and address
+	peers  *contacts
+	// silent says why nothing may be sent now, nil for go ahead.
+	silent func() error
+}
+
+func (n *Node) newTransport() *mesh {
+	stream := n.conf.Stream
+	if stream == nil {
+		stream = newLoneStream(n.ownAddr())
+	}
+	_, greets := stream.(*raftStream)
+	under := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:                  newTracked(stream),
+		MaxPool:                 3,
+		Timeout:                 10 * time.Second * time.Duration(n.conf.Multiplier),
+		Logger:                  newHCLog(n.logger),
+		MsgpackUseNewTimeFormat: true,
+	})
+	return &mesh{NetworkTransport: under, greets: greets, peers: newContacts(), silent: n.mute}
+}
+
+func (m *mesh) to(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
+	if m.greets {
+		return meant(id, addr)
+	}
+	return addr
+}
+
+// AppendEntries sends entries, or a heartbeat.
+func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if err := m.silent(); err != nil {
+		return err
+	}
+	err := m.NetworkTransport.AppendEntries(id, m.to(id, addr), req, resp)
+	if err == nil {
+		m.peers.appended(string(id), req, resp)
+	}
+	return err
+}
+
+// RequestVote asks for a vote.
+func (m *mesh) RequestVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return m.NetworkTransport.RequestVote(id, m.to(id, addr), req, resp)
+}
+
+// RequestPreVote asks whether a vote would be given.
+func (m *mesh) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return m.NetworkTransport.RequestPreVote(id, m.to(id, addr), req, resp)
+}
+
+// TimeoutNow hands the leadership on.
+func (m *mesh) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return m.NetworkTransport.TimeoutNow(id, m.to(id, addr), req, resp)
+}
+
+// InstallSnapshot sends an image of the State.
+func (m *mesh) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if err := m.silent(); err != nil {
+		return err
+	}
+	err := m.NetworkTransport.InstallSnapshot(id, m.to(id, addr), req, resp, data)
+	if err == nil && resp.Success {
+		m.peers.note(string(id), req.Term, req.LastLogIndex)
+	}
+	return err
+}
+
+// AppendEntriesPipeline opens a pipeline.
+func (m *mesh) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) (raft.AppendPipeline, error) {
+	under, err := m.NetworkTransport.AppendEntriesPipeline(id, m.to(id, addr))
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(under, string(id), m), nil
+}
+
+// pipeline stands between raft and its network pipeline, which can block for
+// ever: raft's reader ends at the first answer that is no success and never
+// reads again, the network's reader then waits for it with the next answer, and
+// raft's sender waits for the network's reader, so that nobody closes the
+// pipeline. Here somebody reads on to the end.
+type pipeline struct {
+	raft.AppendPipeline
+	id     string
+	mesh   *mesh
+	out    chan raft.AppendFuture
+	once   sync.Once
+	closed chan struct{}
+	failed chan struct{} // closed after the first answer at which raft's reader ends
+}
+
+func newPipeline(under raft.AppendPipeline, id string, m *mesh) *pipeline {
+	p := &pipeline{AppendPipeline: under, id: id, mesh: m,
+		out: make(chan raft.AppendFuture), closed: make(chan struct{}), failed: make(chan struct{})}
+	go p.forward()
+	return p
+}
+
+// forward hands answers to raft until it stops reading, then drops them.
+func (p *pipeline) forward() {
+	for {
+		select {
+		case f := <-p.AppendPipeline.Consumer():
+			p.pass(f)
+		case <-p.closed:
+			return
+		}
+	}
+}
+
+func (p *pipeline) pass(f raft.AppendFuture) {
+	select {
+	case <-p.failed:
+		return
+	default:
+	}
+	if f.Error() == nil {
+		p.mesh.peers.appended(p.id, f.Request(), f.Response())
+	}
+	select {
+	case p.out <- f:
+	case <-p.closed:
+	}
+	if f.Error() != nil || !f.Response().Success || f.Response().Term > f.Request().Term {
+		close(p.failed)
+	}
+}
+
+// AppendEntries sends the next message, unless an answer has ended the pipeline.
+func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	select {
+	case <-p.failed:
+		return nil, raft.ErrPipelineShutdown
+	default:
+	}
+	if err := p.mesh.silent(); err != nil {
+		return nil, err
+	}
+	return p.AppendPipeline.AppendEntries(req, resp)
+}
+
+// Consumer returns the answers.
+func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.out }
+
+// Close ends the pipeline.
+func (p *pipeline) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return p.AppendPipeline.Close()
+}
+
+// contacts is what a leader knows of its peers from their answers.
+type contacts struct {
+	mu   sync.Mutex
+	list map[string]contact
+}
+
+type contact struct {
+	term  uint64
+	match uint64
+	at    time.Time
+}
+
+func newContacts() *contacts { return &contacts{list: map[string]contact{}} }
+
+// appended notes the answer to entries or to a heartbeat.
+func (c *contacts) appended(id string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	if resp.Term > req.Term {
+		return
+	}
+	match := uint64(0)
+	if resp.Success {
+		match = req.PrevLogEntry
+		if n := len(req.Entries); n > 0 {
+			match = req.Entries[n-1].Index
+		}
+	}
+	c.note(id, req.Term, match)
+}
+
+// note remembers what a peer is known to hold in that term; 0 for nothing new.
+func (c *contacts) note(id string, term, match uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.list[id]
+	if term < was.term {
+		return
+	}
+	if term == was.term {
+		match = max(match, was.match)
+	}
+	c.list[id] = contact{term: term, match: match, at: time.Now()}
+}
+
+// of returns what is known of a peer in that term.
+func (c *contacts) of(id string, term uint64) contact {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got := c.list[id]
+	if got.term != term {
+		return contact{at: got.at}
+	}
+	return got
+}
+
+// mute returns an error while this node must not speak as a leader.
+func (n *Node) mute() error {
+	if d := n.LogStalled(); d > stallLimit {
+		return fmt.Errorf("cluster: the raft log has not taken a write for %s", d.Round(time.Second))
+	}
+	return nil
+}
