@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"aggregator/internal/disk":    {"aggregator/internal/disk", "proto"},
 	"aggregator/internal/limit":   {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/health":  {"aggregator/internal/health", "proto"},
-	"aggregator/internal/api":     {"aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/api", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/access":  {"aggregator/internal/access", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/api":     {"aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }
 
 func TestImportsFollowTheArrow(t *testing.T) {

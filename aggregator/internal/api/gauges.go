@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 )
 
 // Gauges are AUDITOR's counts of records, under its names and labels. Like there,
@@ -112,12 +112,15 @@ func (g *Gauges) Run(ctx context.Context) error {
 
 // Refresh counts now. After an error the former counts stay.
 func (g *Gauges) Refresh(ctx context.Context) error {
-	view, err := g.opt.Reader.Read(ctx)
+	view, err := g.opt.Reader.Read(ctx, access.Daemon())
 	if err != nil {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // a view of a closed store
-	next := &counted{seq: view.Seq(), total: view.Count(), at: time.Now()}
+	next := &counted{seq: view.Seq(), at: time.Now()}
+	if next.total, err = view.Count(ctx); err != nil {
+		return err
+	}
 	if last := g.last.Load(); last != nil && last.seq == next.seq {
 		next.per = last.per
 	} else if next.per, err = g.count(ctx, view); err != nil {
@@ -127,7 +130,7 @@ func (g *Gauges) Refresh(ctx context.Context) error {
 	return nil
 }
 
-func (g *Gauges) count(ctx context.Context, view *store.View) ([]map[string]uint64, error) {
+func (g *Gauges) count(ctx context.Context, view *access.View) ([]map[string]uint64, error) {
 	var per []map[string]uint64
 	for _, p := range g.per {
 		counts, err := view.MetaCounts(ctx, p.key)

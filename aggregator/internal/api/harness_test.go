@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -66,6 +67,9 @@ func (n *node) Read(context.Context) (*store.View, error) {
 	return n.store.View()
 }
 
+// admin may do everything.
+func admin(*http.Request) access.Principal { return access.Daemon() }
+
 // rig is a server on a real connection over a real store. Every answer is
 // checked against the description of the interface.
 type rig struct {
@@ -83,7 +87,7 @@ func newRig(t testing.TB, changes ...change) *rig {
 	t.Helper()
 	rg := &rig{t: t, node: &node{}, log: &locked{}, registry: prometheus.NewRegistry()}
 	opt := api.Options{
-		Reader: rg.node, Writer: rg.node, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
+		Reader: access.Reader{Source: rg.node}, Writer: rg.node, Who: admin, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
 		Metrics: promhttp.HandlerFor(rg.registry, promhttp.HandlerOpts{}),
 	}
 	disk := store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20}

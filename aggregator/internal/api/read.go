@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -18,7 +18,7 @@ const healthPatience = 2 * time.Second
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthPatience)
 	defer cancel()
-	view, err := s.opt.Reader.Read(ctx)
+	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		s.opt.Log.Warn("health check failed", "error", err)
 		empty(w, http.StatusInternalServerError)
@@ -29,8 +29,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 }
 
 // view returns a picture of the store, or answers that there is none.
-func (s *Server) view(w http.ResponseWriter, r *http.Request) (*store.View, bool) {
-	view, err := s.opt.Reader.Read(r.Context())
+func (s *Server) view(w http.ResponseWriter, r *http.Request) (*access.View, bool) {
+	view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 	if err != nil {
 		s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
 		jsonError(w, http.StatusInternalServerError, "the cluster cannot answer now: "+err.Error())

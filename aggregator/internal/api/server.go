@@ -8,15 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Reader gives consistent pictures of the store.
+// Reader gives consistent pictures of the store, as a principal sees them.
 type Reader interface {
 	// Read returns a picture that holds all that was acknowledged before the
 	// call. The caller closes it. An error means that this node cannot say so
 	// now.
-	Read(ctx context.Context) (*store.View, error)
+	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
 // Writer commits commands.
@@ -29,8 +30,10 @@ type Writer interface {
 
 // Options of a [Server]. The zero value of a number means its default.
 type Options struct {
-	Reader  Reader
-	Writer  Writer
+	Reader Reader
+	Writer Writer
+	// Who says who makes a request. Nil: nobody may do anything.
+	Who     func(r *http.Request) access.Principal
 	Metrics http.Handler // answers GET /metrics; nil: there is no such route
 	Log     *slog.Logger
 	// IgnoreExisting answers duplicates with 200 and a warning, as AUDITOR does
@@ -81,6 +84,9 @@ func New(opt Options) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.guard(r)
 	s.extendWrite(w)
+	if s.opt.Who != nil {
+		r = r.WithContext(access.With(r.Context(), s.opt.Who(r)))
+	}
 	path := r.URL.EscapedPath()
 	switch {
 	case path == "/health_check":
@@ -148,7 +154,7 @@ func (s *Server) only(w http.ResponseWriter, r *http.Request, m methods) {
 	empty(w, http.StatusMethodNotAllowed)
 }
 
-func (s *Server) close(v *store.View) {
+func (s *Server) close(v *access.View) {
 	if err := v.Close(); err != nil {
 		s.opt.Log.Error("close a view", "error", err)
 	}

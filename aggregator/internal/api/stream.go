@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -31,7 +32,7 @@ type format struct {
 // stream sends all rows of a query. What fails before the first piece is
 // returned, and nothing has been sent; what fails later breaks off the
 // connection.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *store.View, q store.Query, f format) error {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *access.View, q store.Query, f format) error {
 	q.Lent = true // each row is written out at once
 	out := &stream{w: w, rc: http.NewResponseController(w), typ: f.contentType, buf: []byte(f.head)}
 	err := view.Query(r.Context(), q, func(row *columns.Row) (err error) {

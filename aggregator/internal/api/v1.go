@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -94,9 +95,9 @@ func refuse(status int, format string, args ...any) error {
 
 // viewing gives a handler a picture of the store, and answers its error; a
 // handler that returns one has sent nothing.
-func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *store.View) error) http.HandlerFunc {
+func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		view, err := s.opt.Reader.Read(r.Context())
+		view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 		if err != nil {
 			s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
 			fail(w, http.StatusServiceUnavailable, "the cluster cannot answer now: "+err.Error())
@@ -117,6 +118,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &known):
 		fail(w, known.status, known.detail)
+	case errors.Is(err, access.ErrDenied), errors.Is(err, access.ErrRows):
+		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrQuery):
 		fail(w, http.StatusBadRequest, err.Error())
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -384,7 +385,7 @@ func TestTheDescriptionIsServed(t *testing.T) {
 
 func TestGaugesHaveAuditorsNamesAndLabels(t *testing.T) {
 	rg := newRig(t)
-	g := api.NewGauges(api.GaugeOptions{Reader: rg.node, Site: "site", Group: "group", User: "user_id"}, rg.registry)
+	g := api.NewGauges(api.GaugeOptions{Reader: access.Reader{Source: rg.node}, Site: "site", Group: "group", User: "user_id"}, rg.registry)
 	gauges := func() []string {
 		var list []string
 		for line := range strings.Lines(rg.do("GET", "/metrics", "").body) {

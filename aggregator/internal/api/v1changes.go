@@ -6,13 +6,14 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // v1Changes is GET /v1/changes: the change feed behind after, tombstones
 // included, and the position to ask from next.
-func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	q, err := parseChanges(r.URL.RawQuery)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -13,7 +14,7 @@ import (
 )
 
 // v1Record is GET /v1/records/{id}: what is shown, and what everyone says.
-func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	entry, err := known(view, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *store.Vi
 }
 
 // known returns the entry of an id of which anything is known.
-func known(view *store.View, id string) (record.Entry, error) {
+func known(view *access.View, id string) (record.Entry, error) {
 	if err := record.ValidateID(id); err != nil {
 		return record.Entry{}, refuse(http.StatusBadRequest, "%v", err)
 	}
@@ -44,7 +45,7 @@ func known(view *store.View, id string) (record.Entry, error) {
 
 // v1Delete is DELETE /v1/records/{id}: the id stays, marked, and beats every
 // later write.
-func (s *Server) v1Delete(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Delete(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	entry, err := known(view, r.PathValue("id"))
 	if err == nil && !entry.Deleted {
 		err = s.commit(r.Context(), &store.DeleteCommand{IDs: []string{entry.ID}, By: caller(r), Now: now()})
@@ -57,7 +58,7 @@ func (s *Server) v1Delete(w http.ResponseWriter, r *http.Request, view *store.Vi
 
 // v1Undelete is POST /v1/records/{id}:undelete: the mark goes, and the next write
 // counts again.
-func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	entry, err := known(view, r.PathValue("id"))
 	if err == nil && entry.Deleted {
 		err = s.commit(r.Context(), &store.UndeleteCommand{IDs: []string{entry.ID}, By: caller(r), Now: now()})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -52,7 +53,7 @@ func countsJSON(c store.Counts) jsonCounts {
 
 // v1Agents is GET /v1/agents: the agents of the configuration, and those that
 // were pulled from before.
-func (s *Server) v1Agents(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Agents(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	agents, err := s.agents(view)
 	if err == nil {
 		answer(w, http.StatusOK, map[string]any{"agents": agents})
@@ -60,7 +61,7 @@ func (s *Server) v1Agents(w http.ResponseWriter, _ *http.Request, view *store.Vi
 	return err
 }
 
-func (s *Server) agents(view *store.View) ([]*jsonAgent, error) {
+func (s *Server) agents(view *access.View) ([]*jsonAgent, error) {
 	cursors, err := view.Agents()
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
 }
 
 // v1Counters is GET /v1/counters: what became of all writes, by source.
-func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	counters, err := view.Counters()
 	if err != nil {
 		return err
@@ -128,12 +129,12 @@ func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *store.
 }
 
 // v1Conflicts is GET /v1/conflicts.
-func (s *Server) v1Conflicts(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Conflicts(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	return entries(w, "conflicts", view.Conflicts)
 }
 
 // v1Waiting is GET /v1/waiting: stops that have no record yet.
-func (s *Server) v1Waiting(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Waiting(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	return entries(w, "waiting", view.WaitingStops)
 }
 
@@ -155,23 +156,15 @@ func entries(w http.ResponseWriter, name string, each func(func(*record.Entry) e
 }
 
 // v1Status is GET /v1/status: the node and the cluster in a few numbers.
-func (s *Server) v1Status(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Status(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	index, term := view.Applied()
 	id, version := view.Cluster()
-	count := func(each func(func(*record.Entry) error) error) (n int, err error) {
-		err = each(func(*record.Entry) error { n++; return nil })
-		return n, err
-	}
-	conflicts, err := count(view.Conflicts)
+	odd, err := view.Figures()
 	if err != nil {
 		return err
 	}
-	waiting, err := count(view.WaitingStops)
+	records, err := view.Count(r.Context())
 	if err != nil {
-		return err
-	}
-	quarantine := 0
-	if err := view.Quarantine(func(*store.Quarantined) error { quarantine++; return nil }); err != nil {
 		return err
 	}
 	agents, err := s.agents(view)
@@ -180,7 +173,7 @@ func (s *Server) v1Status(w http.ResponseWriter, _ *http.Request, view *store.Vi
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(),
-		"records": view.Count(), "last_change": view.Seq(), "quarantined": quarantine, "conflicts": conflicts, "waiting_stops": waiting, "agents": agents,
+		"records": records, "last_change": view.Seq(), "quarantined": odd.Quarantined, "conflicts": odd.Conflicts, "waiting_stops": odd.Waiting, "agents": agents,
 	})
 	return nil
 }

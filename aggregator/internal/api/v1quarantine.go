@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -36,7 +37,7 @@ func quarantinedJSON(q *store.Quarantined) jsonQuarantined {
 var errEnough = errors.New("enough")
 
 // v1Quarantine is GET /v1/quarantine, without the raw input.
-func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *store.View) error {
+func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	list, more := []jsonQuarantined{}, false
 	err := view.Quarantine(func(q *store.Quarantined) error {
 		if more = len(list) == maxPage; more {
@@ -64,7 +65,7 @@ func quarantineKey(r *http.Request) store.Settled {
 	return store.Settled{Source: record.Origin{Agent: part("agent"), Type: part("type"), Label: part("label")}, ID: r.PathValue("id")}
 }
 
-func (s *Server) quarantined(view *store.View, key store.Settled) (store.Quarantined, error) {
+func (s *Server) quarantined(view *access.View, key store.Settled) (store.Quarantined, error) {
 	q, found, err := view.Quarantined(key.Source, key.ID)
 	if err == nil && !found {
 		err = refuse(http.StatusNotFound, "there is no quarantined job %s of %s", key.ID, key.Source)
@@ -74,7 +75,7 @@ func (s *Server) quarantined(view *store.View, key store.Settled) (store.Quarant
 
 // v1Quarantined is GET /v1/quarantine/{agent}/{type}/{label}/{id}, with the raw
 // input.
-func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	q, err := s.quarantined(view, quarantineKey(r))
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *sto
 }
 
 // v1QuarantineDrop is DELETE of a quarantined job.
-func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	key := quarantineKey(r)
 	if _, err := s.quarantined(view, key); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (s *Server) v1QuarantineDrop(w http.ResponseWriter, r *http.Request, view *
 }
 
 // v1QuarantineRetry is POST …:retry: the agent maps the job again.
-func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	q, err := s.quarantined(view, quarantineKey(r))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 // v1Records is GET /v1/records.
-func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *store.View) error {
+func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	p, err := parsePage(r)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *store.V
 
 // recordsPage answers {"records": […], "next": "cursor"}; next is null on the
 // last page.
-func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *store.View, q store.Query) error {
+func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *access.View, q store.Query) error {
 	size := q.Limit
 	if size == 0 {
 		size = defaultPage

@@ -25,7 +25,7 @@ type replica struct {
 // readPatience is how long a read waits for a leader, who may just be elected.
 const readPatience = 5 * time.Second
 
-// Read implements api.Reader: a linearizable picture.
+// Read implements access.Source: a linearizable picture.
 func (r *replica) Read(ctx context.Context) (*store.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
@@ -109,11 +110,12 @@ func (a *Aggregator) join() error {
 func (a *Aggregator) serve() {
 	a.manager = &pull.Manager{Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
 	a.manager.Set(a.set.Agents)
-	a.set.Gauges.Reader, a.set.Gauges.Log = a.replica, a.set.Log
+	reader := access.Reader{Source: a.replica}
+	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
-	pages := &web.Pages{Reader: a.replica, Pulls: a.manager.Status, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
+	pages := &web.Pages{Reader: reader, Pulls: a.manager.Status, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.server = api.New(api.Options{
-		Reader: a.replica, Writer: a.replica, Log: a.set.Log,
+		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: agents{a.manager}, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(),

@@ -257,6 +257,9 @@ func (m *machine) query(t *rapid.T) Query {
 	if rapid.Bool().Draw(t, "lacks") {
 		q.Meta = append(q.Meta, MetaTest{Key: "user_id", Lacks: []string{"u3"}})
 	}
+	if rapid.Bool().Draw(t, "allowed") {
+		q.Allowed = allow(rapid.SliceOfN(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 3).Draw(t, "groups")...)
+	}
 	at := func() int64 { return int64(t0) + int64(rapid.IntRange(0, 1100).Draw(t, "at"))*int64(record.Minute) }
 	switch rapid.IntRange(0, 5).Draw(t, "filter") {
 	case 0:

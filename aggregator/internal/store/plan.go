@@ -13,14 +13,16 @@ import (
 type plan struct {
 	*Query
 	zones []*zone
-	metas []*columns.MetaFilter // one for each of Query.Meta
+	metas []*columns.MetaFilter   // one for each of Query.Meta
+	allow [][]*columns.MetaFilter // as Query.Allowed
 	mask  func(z *zone) (columns.Mask, error)
 }
 
 func (v *View) plan(q *Query) (*plan, error) {
 	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
-	for i := range q.Meta {
-		p.metas = append(p.metas, v.memory.dict.MetaFilter(q.Meta[i].Key, q.Meta[i].match))
+	p.metas = v.metaFilters(q.Meta)
+	for _, tests := range q.Allowed {
+		p.allow = append(p.allow, v.metaFilters(tests))
 	}
 	posted, all, err := v.posted(q)
 	if err != nil {
@@ -35,6 +37,14 @@ func (v *View) plan(q *Query) (*plan, error) {
 		}
 	}
 	return p, nil
+}
+
+func (v *View) metaFilters(tests []MetaTest) []*columns.MetaFilter {
+	filters := make([]*columns.MetaFilter, 0, len(tests))
+	for i := range tests {
+		filters = append(filters, v.memory.dict.MetaFilter(tests[i].Key, tests[i].match))
+	}
+	return filters
 }
 
 // reaches reports whether a row of the block can match, by its zone.
@@ -65,10 +75,31 @@ func (v *View) posted(q *Query) (blocks []uint64, all bool, err error) {
 	if q.Tombstones {
 		return nil, true, nil
 	}
+	blocks, all, err = v.postedAll(q.Meta)
+	if err != nil || q.Allowed == nil {
+		return blocks, all, err
+	}
+	var may []uint64
+	for _, tests := range q.Allowed {
+		some, every, err := v.postedAll(tests)
+		if err != nil || every {
+			return blocks, all, err
+		}
+		may = append(may, some...)
+	}
+	slices.Sort(may)
+	if may = slices.Compact(may); all {
+		return may, false, nil
+	}
+	return intersect(blocks, may), false, nil
+}
+
+// postedAll returns the blocks that have all the values that the tests ask for.
+func (v *View) postedAll(tests []MetaTest) (blocks []uint64, all bool, err error) {
 	all = true
-	for i := range q.Meta {
-		for _, values := range q.Meta[i].needed() {
-			some, err := v.postings(q.Meta[i].Key, values)
+	for i := range tests {
+		for _, values := range tests[i].needed() {
+			some, err := v.postings(tests[i].Key, values)
 			if err != nil {
 				return nil, false, err
 			}
@@ -171,10 +202,8 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 			return err
 		}
 	}
-	for _, f := range p.metas {
-		if err := b.SelectMeta(m, f); err != nil {
-			return err
-		}
+	if err := p.selectMeta(b, m); err != nil {
+		return err
 	}
 	for i := range p.Amounts {
 		test := &p.Amounts[i]
@@ -183,6 +212,29 @@ func (p *plan) selectColumns(b *columns.Block, m columns.Mask) error {
 			return err
 		}
 	}
+	return nil
+}
+
+func (p *plan) selectMeta(b *columns.Block, m columns.Mask) error {
+	for _, f := range p.metas {
+		if err := b.SelectMeta(m, f); err != nil {
+			return err
+		}
+	}
+	if p.Allowed == nil {
+		return nil
+	}
+	may := columns.NewMask(b.Len())
+	for _, filters := range p.allow {
+		some := slices.Clone(m)
+		for _, f := range filters {
+			if err := b.SelectMeta(some, f); err != nil {
+				return err
+			}
+		}
+		may.Or(some)
+	}
+	m.And(may)
 	return nil
 }
 
@@ -263,15 +315,29 @@ func (p *plan) matchTimes(row *columns.Row) bool {
 }
 
 func (p *plan) matchContent(r *record.Record) bool {
-	for i := range p.Meta {
-		at, ok := slices.BinarySearchFunc(r.Meta, p.Meta[i].Key, func(e record.MetaEntry, key string) int { return strings.Compare(e.Key, key) })
-		if !ok || !p.Meta[i].match(r.Meta[at].Values, true) {
-			return false
-		}
+	if !hold(p.Meta, r.Meta) || p.Allowed != nil && !MetaAllowed(p.Allowed, r.Meta) {
+		return false
 	}
 	for i := range p.Amounts {
 		c := r.Component(p.Amounts[i].Name)
 		if c == nil || !p.Amounts[i].Amount.has(c.Amount) {
+			return false
+		}
+	}
+	return true
+}
+
+// MetaAllowed reports whether all tests of at least one of the lists hold for the
+// meta, as [Query.Allowed] has it.
+func MetaAllowed(allowed [][]MetaTest, m record.Meta) bool {
+	return slices.ContainsFunc(allowed, func(tests []MetaTest) bool { return hold(tests, m) })
+}
+
+// hold reports whether all tests hold for the meta.
+func hold(tests []MetaTest, m record.Meta) bool {
+	for i := range tests {
+		at, ok := slices.BinarySearchFunc(m, tests[i].Key, func(e record.MetaEntry, key string) int { return strings.Compare(e.Key, key) })
+		if !ok || !tests[i].match(m[at].Values, true) {
 			return false
 		}
 	}

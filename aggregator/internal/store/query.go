@@ -36,6 +36,10 @@ type Query struct {
 	// start before its end and stop after its beginning, or go on.
 	Running *Window
 	Meta    []MetaTest
+	// Allowed, when not nil, keeps the records for which all tests of at least one
+	// of the lists hold; one that is empty and not nil keeps none. It is what a
+	// reader may see at all, beside what is asked for.
+	Allowed [][]MetaTest
 	Amounts []AmountTest
 	Open    OpenTest
 	// Origin, when set, keeps the rows that this origin says.

@@ -56,6 +56,14 @@ func bound(set func(*Range)) (r Range) {
 	return r
 }
 
+// allow keeps records with one of the groups, each in a list of its own.
+func allow(groups ...string) (lists [][]MetaTest) {
+	for _, g := range groups {
+		lists = append(lists, []MetaTest{{Key: "group_id", Any: []string{g}}})
+	}
+	return lists
+}
+
 func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {
 	b := few(t)
 	sec := func(s int64) int64 { return int64(t0) + s*int64(record.Second) }
@@ -92,6 +100,14 @@ func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {
 		{"contains and lacks", meta(MetaTest{Key: "group_id", Contains: []string{"g2"}, Lacks: []string{"g1"}}), "c"},
 		{"unknown key", meta(MetaTest{Key: "x", Lacks: []string{"g2"}}), ""},
 		{"unknown value", meta(MetaTest{Key: "group_id", Contains: []string{"g9"}}), ""},
+		{"allowed: none", Query{Allowed: [][]MetaTest{}}, ""},
+		{"allowed: one list", Query{Allowed: allow("g1")}, "b a"},
+		{"allowed: one of two lists", Query{Allowed: allow("g1", "g2")}, "b a c"},
+		{"allowed: an unknown value", Query{Allowed: allow("g9")}, ""},
+		{"allowed and asked for", Query{Allowed: allow("g2"), Meta: []MetaTest{{Key: "group_id", Contains: []string{"g1"}}}}, "b"},
+		{"allowed and by id", Query{ID: "a", Allowed: allow("g2")}, ""},
+		{"allowed and sorted", Query{Order: ByID, Desc: true, Allowed: allow("g2")}, "c b"},
+		{"allowed and a limit of an order that must be sorted", Query{Order: ByID, Limit: 1, Allowed: allow("g2")}, "b"},
 		{"amount of any component", Query{Amounts: []AmountTest{{"Memory", bound(func(r *Range) { r.Equals(4) })}}}, "d b"},
 		{"two amounts", Query{Amounts: []AmountTest{{"Memory", Range{}}, {"Cores", bound(func(r *Range) { r.GT(4) })}}}, "b"},
 		{"only open", Query{Open: OnlyOpen}, "c"},
@@ -122,6 +138,7 @@ func TestRowsInBlocksAreSelectedLikeLooseOnes(t *testing.T) {
 		t.Fatal("the rows are not in blocks")
 	}
 	for _, q := range []Query{{}, {Order: ByRuntime}, {Desc: true}, {Order: ByID},
+		{Allowed: allow("g1")}, {Allowed: allow("g2", "g9", "g1")}, {Allowed: [][]MetaTest{}}, {Allowed: allow("g1"), Meta: []MetaTest{{Key: "group_id", Contains: []string{"g2"}}}},
 		{Meta: []MetaTest{{Key: "group_id", Contains: []string{"g1"}}}}, {Amounts: []AmountTest{{"Memory", bound(func(r *Range) { r.LTE(4) })}}}} {
 		q.Start.LT(int64(t0 + record.Hour))
 		if diff := cmp.Diff(ids(t, loose, q), ids(t, blocks, q)); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -29,7 +30,7 @@ type quarantined struct {
 	Cut                                          bool // Raw is only the beginning
 }
 
-func (p *Pages) quarantine(_ *http.Request, v *store.View) (any, error) {
+func (p *Pages) quarantine(_ *http.Request, v *access.View) (any, error) {
 	page := &quarantinePage{}
 	err := v.Quarantine(func(q *store.Quarantined) error {
 		if len(page.Jobs) == listed {
@@ -78,7 +79,7 @@ type conflict struct {
 	Recorded bool // there is a page of the record
 }
 
-func (p *Pages) conflicts(_ *http.Request, v *store.View) (any, error) {
+func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
 	page := &conflictsPage{}
 	collect := func(into *[]conflict) func(*record.Entry) error {
 		return func(e *record.Entry) error {
@@ -90,7 +91,10 @@ func (p *Pages) conflicts(_ *http.Request, v *store.View) (any, error) {
 			return nil
 		}
 	}
-	err := errors.Join(v.Conflicts(collect(&page.Conflicts)), v.WaitingStops(collect(&page.Waiting)))
+	err := v.Conflicts(collect(&page.Conflicts))
+	if v.Principal().Rows.All() { // a stop says nothing by which it could be shown to some
+		err = errors.Join(err, v.WaitingStops(collect(&page.Waiting)))
+	}
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

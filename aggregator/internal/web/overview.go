@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -19,7 +20,7 @@ type overviewPage struct {
 	Running     bounded
 	Quarantine  bounded
 	Conflicts   bounded
-	Waiting     bounded
+	Whole       bool // the reader sees all records, and what is about all
 	Agents      []agentLine
 	Reached     int // agents whose last pull succeeded
 	CompleteTo  time.Time
@@ -57,28 +58,36 @@ func tally(each func(one func() error) error) (b bounded, err error) {
 // newest is how many records the overview shows.
 const newest = 10
 
-func (p *Pages) overview(r *http.Request, v *store.View) (any, error) {
-	page := &overviewPage{Records: v.Count()}
-	var errs [6]error
-	page.Running, errs[0] = tally(func(one func() error) error {
+func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
+	page := &overviewPage{}
+	var errs [5]error
+	page.Records, errs[0] = v.Count(r.Context())
+	page.Running, errs[1] = tally(func(one func() error) error {
 		return v.OpenRecords(r.Context(), func(*columns.Row) error { return one() })
-	})
-	page.Quarantine, errs[1] = tally(func(one func() error) error {
-		return v.Quarantine(func(*store.Quarantined) error { return one() })
 	})
 	page.Conflicts, errs[2] = tally(func(one func() error) error {
 		return v.Conflicts(func(*record.Entry) error { return one() })
 	})
-	page.Waiting, errs[3] = tally(func(one func() error) error {
-		return v.WaitingStops(func(*record.Entry) error { return one() })
-	})
-	errs[4] = v.Query(r.Context(), store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
+	errs[3] = v.Query(r.Context(), store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
 		page.Newest = append(page.Newest, lineOf(row))
 		return nil
 	})
-	page.Agents, errs[5] = p.agentLines(v)
-	page.summarize()
+	if v.Principal().Rows.All() {
+		errs[4] = p.whole(page, v)
+	}
 	return page, errors.Join(errs[:]...)
+}
+
+// whole adds what is about all records.
+func (p *Pages) whole(page *overviewPage, v *access.View) (err error) {
+	page.Whole = true
+	var errs [2]error
+	page.Quarantine, errs[0] = tally(func(one func() error) error {
+		return v.Quarantine(func(*store.Quarantined) error { return one() })
+	})
+	page.Agents, errs[1] = p.agentLines(v)
+	page.summarize()
+	return errors.Join(errs[:]...)
 }
 
 // summarize counts the agents that answer and finds the time up to which all
@@ -143,13 +152,13 @@ func (a agentLine) Tone() string {
 
 type agentsPage struct{ Agents []agentLine }
 
-func (p *Pages) agents(_ *http.Request, v *store.View) (any, error) {
+func (p *Pages) agents(_ *http.Request, v *access.View) (any, error) {
 	lines, err := p.agentLines(v)
 	return &agentsPage{lines}, err
 }
 
 // agentLines joins what the pulls say with what the store holds, by name.
-func (p *Pages) agentLines(v *store.View) ([]agentLine, error) {
+func (p *Pages) agentLines(v *access.View) ([]agentLine, error) {
 	all := map[string]*agentLine{}
 	for _, s := range p.Pulls() {
 		all[s.Name] = fromStatus(s)

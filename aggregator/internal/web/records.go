@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -74,9 +75,13 @@ type recordsPage struct {
 // pageSize is how many records a page shows.
 const pageSize = 50
 
-func (p *Pages) records(r *http.Request, v *store.View) (any, error) {
+func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	form := r.URL.Query()
-	page := &recordsPage{Total: v.Count(), Filter: filter{
+	total, err := v.Count(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	page := &recordsPage{Total: total, Filter: filter{
 		ID: form.Get("id"), Since: form.Get("since"), Until: form.Get("until"), Key: form.Get("key"), Value: form.Get("value"), Runs: form.Get("runs"),
 	}}
 	page.First = "/ui/records?" + page.Filter.query().Encode()
@@ -210,7 +215,7 @@ type saying struct {
 	Waiting      bool
 }
 
-func (p *Pages) record(r *http.Request, v *store.View) (any, error) {
+func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 	id := r.URL.Query().Get("id")
 	row, found, err := v.Get(id)
 	if err != nil {

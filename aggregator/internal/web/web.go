@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 //go:embed templates
@@ -22,9 +22,10 @@ var templateFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// Reader gives consistent pictures of the store; the caller closes them.
+// Reader gives consistent pictures of the store as a principal sees them; the
+// caller closes them. The principal is that of the request's context.
 type Reader interface {
-	Read(ctx context.Context) (*store.View, error)
+	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
 // Pages are the pages. All fields but Now are required.
@@ -100,13 +101,13 @@ func bad(format string, args ...any) error {
 	return status{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-func missing(*http.Request, *store.View) (any, error) {
+func missing(*http.Request, *access.View) (any, error) {
 	return nil, status{http.StatusNotFound, "There is no such page."}
 }
 
 // content makes what a page shows from a picture of the store. The content may
 // come with an error, which is then shown above it.
-type content func(r *http.Request, v *store.View) (any, error)
+type content func(r *http.Request, v *access.View) (any, error)
 
 func (p *Pages) page(name string, make content) http.Handler {
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
@@ -139,7 +140,7 @@ const readPatience = 10 * time.Second
 func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	ctx, cancel := context.WithTimeout(r.Context(), readPatience)
 	defer cancel()
-	view, err := p.Reader.Read(ctx)
+	view, err := p.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		p.Log.Warn("a page was refused", "path", r.URL.Path, "error", err)
 		f.Problem = "The cluster cannot answer now: " + err.Error()
@@ -156,6 +157,10 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	case errors.As(err, &s):
 		f.Problem = s.text
 		return s.code
+	}
+	if errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrRows) {
+		f.Content, f.Problem = nil, "This page is not for you: "+err.Error()+"."
+		return http.StatusForbidden
 	}
 	p.Log.Error("a page failed", "path", r.URL.Path, "error", err)
 	f.Content, f.Problem = nil, "This page cannot be shown: "+err.Error()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -52,7 +53,7 @@ func newSite(t *testing.T) *site {
 	})
 	s := &site{t: t, store: st, mux: http.NewServeMux()}
 	pages := &web.Pages{
-		Reader: s, Pulls: func() []pull.Status { return s.pulls }, Node: "agg1", Version: "1.2.3",
+		Reader: access.Reader{Source: s}, Pulls: func() []pull.Status { return s.pulls }, Node: "agg1", Version: "1.2.3",
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 	}
 	for pattern, h := range pages.Routes() {
@@ -88,7 +89,7 @@ func (s *site) post(list ...record.Record) {
 func (s *site) get(path string) (int, string, http.Header) {
 	s.t.Helper()
 	w := httptest.NewRecorder()
-	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, path, nil))
+	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(access.With(s.t.Context(), access.Daemon()), http.MethodGet, path, nil))
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil {
 		s.t.Fatal(err)

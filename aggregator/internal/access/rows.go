@@ -1,0 +1,69 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Rows are the records that a principal may see, by their meta. The zero value
+// is none.
+type Rows struct {
+	all  bool
+	some [][]store.MetaTest // one of these must hold whole; never nil when all is false and the filter is used
+}
+
+// AllRows is every record.
+func AllRows() Rows { return Rows{all: true} }
+
+// Grant is a rule of a reader: a record must have all keys, and under each one
+// of its values.
+type Grant map[string][]string
+
+// SomeRows are the records that at least one of the grants gives. A grant without
+// keys, or with a key without values, gives none.
+func SomeRows(grants ...Grant) Rows {
+	var r Rows
+	for _, g := range grants {
+		if tests := g.tests(); tests != nil {
+			r.some = append(r.some, tests)
+		}
+	}
+	return r
+}
+
+func (g Grant) tests() []store.MetaTest {
+	var tests []store.MetaTest
+	for key, values := range g {
+		if len(values) == 0 {
+			return nil
+		}
+		tests = append(tests, store.MetaTest{Key: key, Any: slices.Clone(values)})
+	}
+	slices.SortFunc(tests, func(a, b store.MetaTest) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+	return tests
+}
+
+// All reports whether every record is seen.
+func (r Rows) All() bool { return r.all }
+
+// allowed is the filter as the store takes it: nil for none, and never nil when
+// there is one.
+func (r Rows) allowed() [][]store.MetaTest {
+	switch {
+	case r.all:
+		return nil
+	case r.some == nil:
+		return [][]store.MetaTest{}
+	}
+	return r.some
+}
+
+// has reports whether a record with that meta is seen.
+func (r Rows) has(m record.Meta) bool { return r.all || store.MetaAllowed(r.some, m) }

@@ -1,0 +1,278 @@
+package access
+
+import (
+	"context"
+	"errors"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// ErrDenied is wrapped when the principal has no role for what it asks.
+var ErrDenied = errors.New("not permitted")
+
+// ErrRows is returned for what has no meta by which it could be shown in part:
+// who sees some of the records only does not see it at all.
+var ErrRows = errors.New("your access is limited to some of the records, and this is about all of them")
+
+// Source gives pictures of the store.
+type Source interface {
+	// Read returns a picture that holds all that was acknowledged before the
+	// call. The caller closes it.
+	Read(ctx context.Context) (*store.View, error)
+}
+
+// Reader gives pictures of the store for principals.
+type Reader struct{ Source Source }
+
+// Read returns what p may see of the store now. The caller closes it.
+func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {
+	view, err := r.Source.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NewView(view, p), nil
+}
+
+// View is a picture of the store as a principal sees it: no method gives a
+// record, or a number of records, that its row filter leaves out. Methods that
+// show records return [ErrDenied] to a principal that has no role to read. A view
+// belongs to one goroutine at a time and must be closed.
+type View struct {
+	view *store.View
+	who  Principal
+}
+
+// NewView takes a picture over for p. It is closed with the view.
+func NewView(view *store.View, p Principal) *View { return &View{view: view, who: p} }
+
+// Close ends the view.
+func (v *View) Close() error { return v.view.Close() }
+
+// Principal is who sees.
+func (v *View) Principal() Principal { return v.who }
+
+// Applied returns the index and term up to which the view shows commands.
+func (v *View) Applied() (index, term uint64) { return v.view.Applied() }
+
+// Seq returns the number of the last change in the view; 0 before the first.
+func (v *View) Seq() uint64 { return v.view.Seq() }
+
+// Hash returns the state hash of the view.
+func (v *View) Hash() store.Hash { return v.view.Hash() }
+
+// Cluster returns the cluster's id and version.
+func (v *View) Cluster() (id string, version uint32) { return v.view.Cluster() }
+
+// rows returns an error when the principal reads no records.
+func (v *View) rows() error {
+	if !v.who.May(identity.Read) {
+		return ErrDenied
+	}
+	return nil
+}
+
+// whole returns an error when the principal does not see what is about all
+// records.
+func (v *View) whole() error {
+	if err := v.rows(); err != nil {
+		return err
+	}
+	if !v.who.Rows.All() {
+		return ErrRows
+	}
+	return nil
+}
+
+// figures returns an error when the principal sees no figures of the whole.
+func (v *View) figures() error {
+	if v.who.May(identity.Monitor) {
+		return nil
+	}
+	return v.whole()
+}
+
+// Count returns how many records are shown to the principal.
+func (v *View) Count(ctx context.Context) (uint64, error) {
+	if v.figures() == nil {
+		return v.view.Count(), nil
+	}
+	if err := v.rows(); err != nil {
+		return 0, err
+	}
+	var n uint64
+	err := v.view.Scan(ctx, store.Query{Allowed: v.who.Rows.allowed()},
+		func(_ *columns.Block, m columns.Mask) error { n += uint64(m.Count()); return nil },
+		func(*columns.Row) error { n++; return nil })
+	return n, err
+}
+
+// Get returns the row that is shown under the id; false when none is.
+func (v *View) Get(id string) (columns.Row, bool, error) {
+	if err := v.rows(); err != nil {
+		return columns.Row{}, false, err
+	}
+	row, ok, err := v.view.Get(id)
+	if err != nil || !ok || !v.who.Rows.has(row.Record.Meta) {
+		return columns.Row{}, false, err
+	}
+	return row, true, nil
+}
+
+// Entry returns what is held under the id; an id that is not known has an entry
+// that holds nothing. With a row filter an id is known when its shown record
+// passes, and of its entry only the holdings remain that pass too.
+func (v *View) Entry(id string) (record.Entry, error) {
+	if err := v.rows(); err != nil {
+		return record.Entry{ID: id}, err
+	}
+	e, err := v.view.Entry(id)
+	if err != nil || v.cut(&e) {
+		return e, err
+	}
+	return record.Entry{ID: id}, nil
+}
+
+// cut takes out of an entry what the principal does not see; false when nothing
+// may remain of it.
+func (v *View) cut(e *record.Entry) bool {
+	if v.who.Rows.All() {
+		return true
+	}
+	if shown := e.Shown(); shown == nil || !v.who.Rows.has(shown.Meta) {
+		return false
+	}
+	var seen []record.Holding
+	for i := range e.Holdings {
+		if r := e.Holdings[i].Shown(); r != nil && v.who.Rows.has(r.Meta) {
+			seen = append(seen, e.Holdings[i])
+		}
+	}
+	e.Holdings = seen
+	return true
+}
+
+// Query calls yield with the rows of q in its order, as [store.View.Query] does.
+// In the change feed of a principal with a row filter, a record that leaves what
+// it may see is a tombstone, as far as the store still knows what it was; see
+// DESIGN.md.
+func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row) error) error {
+	if err := v.rows(); err != nil {
+		return err
+	}
+	if v.who.Rows.All() {
+		return v.view.Query(ctx, q, yield)
+	}
+	if q.Tombstones {
+		return v.feed(ctx, q, yield)
+	}
+	q.Allowed = v.who.Rows.allowed()
+	return v.view.Query(ctx, q, yield)
+}
+
+// OpenRecords calls yield with every record whose run goes on.
+func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) error {
+	return v.Query(ctx, store.Query{Open: store.OnlyOpen}, yield)
+}
+
+// MetaCounts returns how many records have each value of the key.
+func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, error) {
+	if err := v.figures(); err != nil {
+		return nil, err
+	}
+	return v.view.MetaCounts(ctx, key)
+}
+
+// Conflicts calls yield with the entries whose origins are in conflict, by id.
+func (v *View) Conflicts(yield func(*record.Entry) error) error {
+	if err := v.rows(); err != nil {
+		return err
+	}
+	return v.view.Conflicts(func(e *record.Entry) error {
+		if !v.cut(e) || !e.Conflict() {
+			return nil
+		}
+		return yield(e)
+	})
+}
+
+// WaitingStops calls yield with the entries that have a stop without a body. A
+// stop has no meta: the error is [ErrRows] for who sees some of the records only.
+func (v *View) WaitingStops(yield func(*record.Entry) error) error {
+	if err := v.whole(); err != nil {
+		return err
+	}
+	return v.view.WaitingStops(yield)
+}
+
+// Quarantine calls yield with every quarantined job. Raw input has no meta: the
+// error is [ErrRows] for who sees some of the records only.
+func (v *View) Quarantine(yield func(*store.Quarantined) error) error {
+	if err := v.whole(); err != nil {
+		return err
+	}
+	return v.view.Quarantine(yield)
+}
+
+// Quarantined returns one quarantined job; false when there is none. The error is
+// [ErrRows] as for Quarantine.
+func (v *View) Quarantined(source record.Origin, id string) (store.Quarantined, bool, error) {
+	if err := v.whole(); err != nil {
+		return store.Quarantined{}, false, err
+	}
+	return v.view.Quarantined(source, id)
+}
+
+// Figures are the numbers of what is odd.
+type Figures struct{ Conflicts, Waiting, Quarantined int }
+
+// Figures counts what is odd in the whole store. The error is [ErrRows] for who
+// sees some of the records only and does not monitor.
+func (v *View) Figures() (f Figures, err error) {
+	if err := v.figures(); err != nil {
+		return f, err
+	}
+	err = errors.Join(
+		v.view.Conflicts(func(*record.Entry) error { f.Conflicts++; return nil }),
+		v.view.WaitingStops(func(*record.Entry) error { f.Waiting++; return nil }),
+		v.view.Quarantine(func(*store.Quarantined) error { f.Quarantined++; return nil }),
+	)
+	return f, err
+}
+
+// Agents returns the cursors of all agents that were ever pulled, by name. The
+// error is as that of Figures.
+func (v *View) Agents() ([]store.Cursor, error) {
+	if err := v.figures(); err != nil {
+		return nil, err
+	}
+	return v.view.Agents()
+}
+
+// Counters returns what became of the writes of every source. The error is as
+// that of Figures.
+func (v *View) Counters() ([]store.SourceCounts, error) {
+	if err := v.figures(); err != nil {
+		return nil, err
+	}
+	return v.view.Counters()
+}
+
+// Document returns a value of [store.DocumentCommand]; nil and false when there
+// is none. Documents are the daemon's own.
+func (v *View) Document(space, key string) ([]byte, bool, error) {
+	if err := v.figures(); err != nil {
+		return nil, false, err
+	}
+	return v.view.Document(space, key)
+}
+
+// Documents calls yield with the values of a space, as [store.View.Documents].
+func (v *View) Documents(space, prefix string, yield func(store.Document) error) error {
+	if err := v.figures(); err != nil {
+		return err
+	}
+	return v.view.Documents(space, prefix, yield)
+}
