@@ -1,0 +1,183 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// resultFormat is the version of what [EncodeResult] writes.
+const resultFormat = 1
+
+// The kinds of results. The numbers travel between nodes of different versions:
+// they are never reused.
+const (
+	resultNone     = 0
+	resultIngest   = 1
+	resultPost     = 2
+	resultPut      = 3
+	resultDelete   = 4
+	resultText     = 5
+	resultNumber   = 6
+	resultHash     = 7
+	resultDocument = 8
+	resultGroup    = 9
+)
+
+// ErrResult is wrapped by the errors of [EncodeResult] and [DecodeResult].
+var ErrResult = errors.New("unknown or damaged result")
+
+// EncodeResult returns the result of a command, as [Store.Apply] gives it, as
+// bytes for another node: a follower that has handed the command to the leader.
+func EncodeResult(result any) ([]byte, error) {
+	e := encoder{b: []byte{resultFormat}}
+	if err := e.result(result, true); err != nil {
+		return nil, err
+	}
+	return e.b, nil
+}
+
+// DecodeResult reads what [EncodeResult] wrote. The error wraps [ErrResult].
+func DecodeResult(b []byte) (any, error) {
+	d := decoder{b: b}
+	d.format(resultFormat)
+	result := d.result(true)
+	if err := d.end("result"); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrResult, err)
+	}
+	return result, nil
+}
+
+// result writes one result. A group, which holds no group, is written where
+// outer is true.
+func (e *encoder) result(result any, outer bool) error {
+	switch r := result.(type) {
+	case nil:
+		e.byte(resultNone)
+	case IngestResult:
+		e.byte(resultIngest)
+		e.bool(r.Accepted)
+		e.text(r.Cursor.Agent)
+		e.bytes(r.Cursor.encode())
+		e.counts(&r.Counts)
+	case PostResult:
+		e.byte(resultPost)
+		e.post(&r)
+	case PutResult:
+		e.byte(resultPut)
+		e.bool(r.Found)
+	case DeleteResult:
+		e.byte(resultDelete)
+		e.int(int64(r.Changed))
+	case string:
+		e.byte(resultText)
+		e.text(r)
+	case uint32:
+		e.byte(resultNumber)
+		e.uint(uint64(r))
+	default:
+		return e.rareResult(result, outer)
+	}
+	return nil
+}
+
+func (e *encoder) rareResult(result any, outer bool) error {
+	switch r := result.(type) {
+	case HashResult:
+		e.byte(resultHash)
+		e.uint(r.Index)
+		e.fixed(r.Hash.Hi, r.Hash.Lo)
+	case DocumentResult:
+		e.byte(resultDocument)
+		e.bool(r.Done)
+		e.uint(r.Index)
+	case []any:
+		if !outer {
+			return fmt.Errorf("%w: a group within a group", ErrResult)
+		}
+		e.byte(resultGroup)
+		e.uint(uint64(len(r)))
+		for _, one := range r {
+			if err := e.result(one, false); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("%w: %T", ErrResult, result)
+	}
+	return nil
+}
+
+func (e *encoder) post(r *PostResult) {
+	list(e, r.Existing, (*encoder).textp)
+	e.text(r.Refused)
+	e.bool(r.Unknown)
+	e.int(int64(r.Added))
+	e.uint(r.Seq)
+}
+
+func (d *decoder) post() PostResult {
+	return PostResult{Existing: unlist(d, (*decoder).text), Refused: d.text(), Unknown: d.bool(), Added: int(d.int()), Seq: d.uint()}
+}
+
+func (d *decoder) result(outer bool) any {
+	switch d.byte() {
+	case resultNone:
+		return nil
+	case resultIngest:
+		return d.ingestResult()
+	case resultPost:
+		return d.post()
+	case resultPut:
+		return PutResult{Found: d.bool()}
+	case resultDelete:
+		return DeleteResult{Changed: int(d.int())}
+	case resultText:
+		return d.text()
+	case resultNumber:
+		return d.number()
+	case resultHash:
+		return HashResult{Index: d.uint(), Hash: Hash{Hi: d.fixed(), Lo: d.fixed()}}
+	case resultDocument:
+		return DocumentResult{Done: d.bool(), Index: d.uint()}
+	case resultGroup:
+		if outer {
+			return d.groupResult()
+		}
+	}
+	d.fail()
+	return nil
+}
+
+func (d *decoder) number() uint32 {
+	v := d.uint()
+	if v > 1<<32-1 {
+		d.fail()
+	}
+	return uint32(v)
+}
+
+func (d *decoder) ingestResult() IngestResult {
+	r := IngestResult{Accepted: d.bool()}
+	agent, cursor := d.text(), d.view()
+	if d.err != nil {
+		return IngestResult{}
+	}
+	var err error
+	if r.Cursor, err = decodeCursor(agent, cursor); err != nil {
+		d.fail()
+	}
+	r.Counts = d.counts()
+	return r
+}
+
+func (d *decoder) groupResult() []any {
+	n := d.count()
+	results := make([]any, 0, min(n, 4096))
+	for range n {
+		results = append(results, d.result(false))
+		if d.err != nil {
+			return nil
+		}
+	}
+	return results
+}
