@@ -1,0 +1,168 @@
+package peer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// bookFile is where a [Book] is kept in the data directory.
+const bookFile = "peers.book"
+
+const bookFormat = 1
+
+// ErrBook is wrapped by the errors of [OpenBook] for a file that is damaged or of
+// a newer program. The message has the remedy.
+var ErrBook = errors.New("peers.book cannot be used")
+
+// Book is what a node remembers of the others: its promises while a cluster
+// gathers, and afterwards which name belongs to which id. It is safe for one
+// goroutine at a time.
+type Book struct {
+	path string
+	page bookPage
+}
+
+// bookPage is the body of the file.
+type bookPage struct {
+	Node  string   `json:"node"` // id of the node whose book it is
+	Oath  Oath     `json:"oath"`
+	Nodes []Listed `json:"nodes,omitempty"` // sorted by name
+}
+
+// sealedBook is the file.
+type sealedBook struct {
+	Format int             `json:"format"`
+	CRC    uint32          `json:"crc32c"` // of the body
+	Body   json.RawMessage `json:"body"`
+}
+
+// OpenBook reads the book of the node with that id; it is empty when there is
+// none, or when it is of an id that the node has no longer.
+func OpenBook(dataDir, id string) (*Book, error) {
+	b := &Book{path: filepath.Join(dataDir, bookFile), page: bookPage{Node: id}}
+	raw, err := os.ReadFile(b.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the book of peers: %w", err)
+	}
+	page, err := decodeBook(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w; a node that has joined its cluster needs it no more and may start without: move it away then. A node that has never joined one starts with an empty data directory instead", ErrBook, b.path, err)
+	}
+	if page.Node == id {
+		b.page = page
+	}
+	return b, nil
+}
+
+func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+func encodeBook(page bookPage) ([]byte, error) {
+	body, err := json.Marshal(page)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(sealedBook{Format: bookFormat, CRC: castagnoli(body), Body: body})
+}
+
+func decodeBook(raw []byte) (page bookPage, err error) {
+	var sealed sealedBook
+	if err := json.Unmarshal(raw, &sealed); err != nil {
+		return page, err
+	}
+	if sealed.Format != bookFormat {
+		return page, fmt.Errorf("format %d, this program knows %d", sealed.Format, bookFormat)
+	}
+	if castagnoli(sealed.Body) != sealed.CRC {
+		return page, errors.New("its checksum differs")
+	}
+	d := json.NewDecoder(bytes.NewReader(sealed.Body))
+	d.DisallowUnknownFields()
+	err = d.Decode(&page)
+	if err == nil && !page.Oath.Held.None() && len(page.Oath.Held.Nodes) == 0 {
+		err = errors.New("a promise without nodes")
+	}
+	return page, err
+}
+
+// Oath returns what the node has promised.
+func (b *Book) Oath() Oath { return b.page.Oath }
+
+// Swear makes the oath durable.
+func (b *Book) Swear(o Oath) error {
+	next := b.page
+	next.Oath = o
+	return b.write(next)
+}
+
+// Nodes returns the nodes that were seen as members, sorted by name.
+func (b *Book) Nodes() []Listed { return b.page.Nodes }
+
+// Note makes durable which name belongs to which id. What is known already costs
+// nothing.
+func (b *Book) Note(n Listed) error {
+	next := b.page
+	next.Nodes = nil
+	for _, known := range b.page.Nodes {
+		if known == n {
+			return nil
+		}
+		if known.Name != n.Name && known.ID != n.ID {
+			next.Nodes = append(next.Nodes, known)
+		}
+	}
+	next.Nodes = append(next.Nodes, n)
+	sortListed(next.Nodes)
+	return b.write(next)
+}
+
+// write replaces the file, durably, and then the page.
+func (b *Book) write(next bookPage) error {
+	raw, err := encodeBook(next)
+	if err == nil {
+		err = replaceFile(b.path, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("write the book of peers: %w", err)
+	}
+	b.page = next
+	return nil
+}
+
+// replaceFile writes a file whole or not at all, and durably.
+func replaceFile(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

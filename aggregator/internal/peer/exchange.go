@@ -1,0 +1,99 @@
+package peer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	grpcpeer "google.golang.org/grpc/peer"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+const (
+	// exchangeEvery is how often facts are exchanged.
+	exchangeEvery = 2 * time.Second
+	// exchangeTime bounds one exchange.
+	exchangeTime = 2 * time.Second
+)
+
+// exchange swaps facts with all other nodes until ctx ends.
+func (p *Peer) exchange(ctx context.Context) error {
+	repeat(ctx, exchangeEvery, func() bool {
+		others := p.others()
+		var all sync.WaitGroup
+		for _, addr := range others {
+			all.Go(func() { p.swap(ctx, addr) })
+		}
+		all.Wait()
+		return true
+	})
+	return nil
+}
+
+// others returns the addresses of all other nodes: those of the configuration
+// and the members that it does not name. What is of no node any more is
+// forgotten.
+func (p *Peer) others() []string {
+	addrs, names, ids := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, n := range p.peers {
+		addrs[n.Addr], names[n.Name] = true, true
+	}
+	for _, m := range p.conf.Node.Members() {
+		addrs[m.Addr], ids[m.ID] = true, true
+	}
+	delete(addrs, p.me.Addr)
+	p.links.keep(func(addr string) bool { return addrs[addr] })
+	p.roster.keep(func(f Fact) bool { return names[f.Name] || ids[f.ID] })
+	list := make([]string, 0, len(addrs))
+	for addr := range addrs {
+		list = append(list, addr)
+	}
+	return list
+}
+
+// swap exchanges facts with the node at addr.
+func (p *Peer) swap(ctx context.Context, addr string) {
+	client, err := p.links.to(addr)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+	defer cancel()
+	own := p.roster.Own()
+	begun := time.Now()
+	var other grpcpeer.Peer
+	resp, err := client.Exchange(ctx, &bursarv1.ExchangeRequest{Facts: own.message()}, grpc.Peer(&other))
+	if err != nil {
+		p.conf.Log.Debug("facts were not exchanged", "addr", addr, "error", err)
+		return
+	}
+	f, err := factOf(resp.GetFacts())
+	if err != nil || f.Name != nameOf(other.AuthInfo) || f.ID == p.me.ID {
+		p.conf.Log.Warn("the facts of another node cannot be used", "addr", addr, "name", f.Name, "certificate", nameOf(other.AuthInfo), "error", err)
+		return
+	}
+	f.RoundTrip = time.Since(begun)
+	p.hear(f)
+}
+
+// hear keeps the facts of another node, and which name has which id.
+func (p *Peer) hear(f Fact) {
+	p.roster.Hear(f)
+	if f.Fresh {
+		return
+	}
+	member := false
+	for _, m := range p.conf.Node.Members() {
+		member = member || m.ID == f.ID
+	}
+	if !member {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.book.Note(Listed{Name: f.Name, ID: f.ID, Addr: f.Addr}); err != nil {
+		p.conf.Log.Warn("the book of peers was not written", "error", err)
+	}
+}

@@ -1,0 +1,197 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Limits of a message: a command is at most an entry of the log, a result may
+// name a thousand ids.
+const (
+	maxRequest  = cluster.MaxEntry + 128<<10
+	maxResponse = 8 << 20
+)
+
+// links are the connections to other nodes, by address. They are made at the
+// first call.
+type links struct {
+	dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	mu     sync.Mutex
+	open   map[string]*grpc.ClientConn
+	closed bool
+}
+
+func newLinks(dial func(context.Context, string) (net.Conn, error)) *links {
+	return &links{dial: dial, open: map[string]*grpc.ClientConn{}}
+}
+
+var errLinksClosed = errors.New("this node stops")
+
+// to returns the client of the node at addr.
+func (l *links) to(addr string) (bursarv1.PeerClient, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errLinksClosed
+	}
+	if l.dial == nil {
+		return nil, fmt.Errorf("this node has no raft listener and cannot reach %s", addr)
+	}
+	conn := l.open[addr]
+	if conn == nil {
+		var err error
+		if conn, err = l.connect(addr); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", addr, err)
+		}
+		l.open[addr] = conn
+	}
+	return bursarv1.NewPeerClient(conn), nil
+}
+
+func (l *links) connect(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+addr,
+		grpc.WithContextDialer(l.dial),
+		grpc.WithTransportCredentials(proven{}),
+		grpc.WithStatsHandler(sentHandler{}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 3 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.WithDisableServiceConfig(),
+	)
+}
+
+// close ends all connections; calls under way fail.
+func (l *links) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, conn := range l.open {
+		_ = conn.Close() // nothing is lost with a connection
+	}
+	l.open = nil
+}
+
+// keep closes the connections to addresses for which want is false.
+func (l *links) keep(want func(addr string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for addr, conn := range l.open {
+		if !want(addr) {
+			_ = conn.Close()
+			delete(l.open, addr)
+		}
+	}
+}
+
+// proven are the credentials of connections whose ends have proved who they are
+// before gRPC gets them, as those of cluster.Transport.
+type proven struct{}
+
+// provenInfo is what gRPC keeps of such a connection.
+type provenInfo struct {
+	credentials.CommonAuthInfo
+
+	name string // of the other end, from its certificate
+}
+
+// AuthType implements credentials.AuthInfo.
+func (provenInfo) AuthType() string { return "bursar-peer" }
+
+var errUnproven = errors.New("a connection whose other end has not proved who it is")
+
+func (proven) take(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, ok := conn.(*cluster.Conn)
+	if !ok {
+		return nil, nil, errUnproven
+	}
+	return conn, provenInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, c.Peer.Name}, nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (p proven) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return p.take(conn)
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (p proven) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return p.take(conn)
+}
+
+// Info implements credentials.TransportCredentials.
+func (proven) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.3"} //nolint:staticcheck // the field is deprecated, the struct is not without it
+}
+
+// Clone implements credentials.TransportCredentials.
+func (p proven) Clone() credentials.TransportCredentials { return p }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (proven) OverrideServerName(string) error { return nil }
+
+// nameOf returns the name in the certificate of the other end.
+func nameOf(info credentials.AuthInfo) string {
+	p, _ := info.(provenInfo)
+	return p.name
+}
+
+// callerName returns the name in the caller's certificate.
+func callerName(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	return nameOf(p.AuthInfo)
+}
+
+// sent is true once a request has left this node, or may have. It is read in the
+// goroutine of the call, after the call.
+type sent struct{ yes bool }
+
+type sentKey struct{}
+
+// withSent returns a context whose call notes whether its request has left.
+func withSent(ctx context.Context) (context.Context, *sent) {
+	s := new(sent)
+	return context.WithValue(ctx, sentKey{}, s), s
+}
+
+// sentHandler notes that requests leave. gRPC tells it in the goroutine that
+// calls, after it has handed the request to the connection.
+type sentHandler struct{}
+
+// HandleRPC implements stats.Handler.
+func (sentHandler) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.OutPayload); !ok {
+		return
+	}
+	if note, ok := ctx.Value(sentKey{}).(*sent); ok {
+		note.yes = true
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (sentHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (sentHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (sentHandler) HandleConn(context.Context, stats.ConnStats) {}

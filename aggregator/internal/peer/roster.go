@@ -1,0 +1,88 @@
+package peer
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Roster keeps the newest fact of every node, this one included. Its methods may
+// be called by many goroutines at once.
+type Roster struct {
+	own func() Fact
+
+	mu    sync.Mutex
+	facts map[string]Fact // by name
+}
+
+// NewRoster makes a roster; own says what this node says of itself, nil is for
+// tests that have no such node.
+func NewRoster(own func() Fact) *Roster {
+	return &Roster{own: own, facts: map[string]Fact{}}
+}
+
+// Own returns what this node says of itself now.
+func (r *Roster) Own() Fact {
+	if r.own == nil {
+		return Fact{}
+	}
+	f := r.own()
+	f.Seen = time.Now()
+	return f
+}
+
+// Hear takes a fact of another node, heard now.
+func (r *Roster) Hear(f Fact) {
+	f.Seen = time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts[f.Name] = f
+}
+
+// All returns the newest fact of each node, sorted by name, with when it was
+// heard; this node's own is of now. Nodes that were never heard of are not among
+// them.
+func (r *Roster) All() []Fact {
+	list := r.Others()
+	if r.own != nil {
+		list = append(list, r.Own())
+	}
+	slices.SortFunc(list, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Others returns the newest fact of each other node, sorted by name.
+func (r *Roster) Others() []Fact {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Fact, 0, len(r.facts))
+	for _, f := range r.facts {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// ByID returns the newest fact of the node with that id, other than this one.
+func (r *Roster) ByID(id string) (Fact, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.facts {
+		if f.ID == id {
+			return f, true
+		}
+	}
+	return Fact{}, false
+}
+
+// keep forgets the nodes for which want is false.
+func (r *Roster) keep(want func(Fact) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, f := range r.facts {
+		if !want(f) {
+			delete(r.facts, name)
+		}
+	}
+}

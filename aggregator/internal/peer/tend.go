@@ -1,0 +1,142 @@
+package peer
+
+import (
+	"context"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+)
+
+const (
+	// tendEvery is how often the leader looks after the members.
+	tendEvery = time.Second
+	// changeTime bounds one change of the members.
+	changeTime = 10 * time.Second
+)
+
+// Tend is what a leader does for its cluster until ctx ends: nodes that its
+// configuration names and that have no cluster are added, the former self of a
+// node that comes back with other data is removed, and addresses follow the
+// configuration. It is a duty of the node: OnLeader(p.Tend).
+func (p *Peer) Tend(ctx context.Context) error {
+	if p.alone() {
+		return nil
+	}
+	told := map[string]string{}
+	repeat(ctx, tendEvery, func() bool {
+		p.tendSelf(ctx)
+		heard := p.hellos(ctx)
+		for _, n := range p.peers {
+			h, ok := heard[n.Name]
+			if !ok || h.Name != n.Name || ctx.Err() != nil {
+				continue
+			}
+			if why := p.tendPeer(ctx, n, h); why != told[n.Name] {
+				told[n.Name] = why
+				if why != "" {
+					p.conf.Log.Warn("a configured node does not belong to the cluster", "name", n.Name, "id", h.ID, "reason", why)
+				}
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// tendSelf corrects this node's own address: a node that was alone had none that
+// others can reach.
+func (p *Peer) tendSelf(ctx context.Context) {
+	own, ok := p.member(p.me.ID)
+	if !ok || p.me.Addr == "" || own.Addr == p.me.Addr {
+		return
+	}
+	p.change(ctx, "this node has another address", cluster.Server{ID: p.me.ID, Addr: p.me.Addr}, p.conf.Node.Readdress)
+}
+
+// tendPeer makes a member of the node that has answered as n. It returns why it
+// cannot be one.
+func (p *Peer) tendPeer(ctx context.Context, n Listed, h Hello) (why string) {
+	want := cluster.Server{ID: h.ID, Addr: n.Addr}
+	m, member := p.member(h.ID)
+	switch {
+	case member && m.Addr != n.Addr:
+		p.change(ctx, "a node has another address: "+n.Name, want, p.conf.Node.Readdress)
+	case member:
+		p.remember(Listed{Name: n.Name, ID: h.ID, Addr: n.Addr})
+	case !h.Fresh:
+		return "it has data of another cluster, or was removed from this one; to have it join, stop it, empty its data directory and start it again"
+	case !h.Promise.None() && !promised(h.Promise, p.me.ID):
+		return bound(n.Name, h.Promise)
+	default:
+		if p.retire(ctx, n, h.ID) {
+			p.change(ctx, "a node is added: "+n.Name, want, p.conf.Node.Add)
+		}
+	}
+	return ""
+}
+
+func promised(p Promise, id string) bool {
+	for _, n := range p.Nodes {
+		if n.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// retire removes the members that the node with the new id was before: raft has
+// no two members of one address, and without its data the old one is no longer
+// worth anything. It reports whether the new one may be added now.
+func (p *Peer) retire(ctx context.Context, n Listed, id string) bool {
+	done := true
+	for _, m := range p.conf.Node.Members() {
+		if m.ID == id || m.ID == p.me.ID || (m.Addr != n.Addr && p.nameOf(m.ID) != n.Name) {
+			continue
+		}
+		ok := p.change(ctx, "a node has come back with other data, its former self is removed: "+n.Name, m.Server,
+			func(ctx context.Context, s cluster.Server) error { return p.conf.Node.Remove(ctx, s.ID) })
+		done = done && ok
+	}
+	return done
+}
+
+// change makes one change of the members and logs it.
+func (p *Peer) change(ctx context.Context, what string, s cluster.Server, do func(context.Context, cluster.Server) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	p.conf.Log.Info(what, "id", s.ID, "addr", s.Addr)
+	if err := do(ctx, s); err != nil {
+		p.conf.Log.Warn("the members were not changed, it is tried again", "what", what, "id", s.ID, "addr", s.Addr, "error", err)
+		return false
+	}
+	return true
+}
+
+func (p *Peer) member(id string) (cluster.Member, bool) {
+	for _, m := range p.conf.Node.Members() {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return cluster.Member{}, false
+}
+
+// nameOf returns the name that the book has for an id.
+func (p *Peer) nameOf(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.book.Nodes() {
+		if n.ID == id {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (p *Peer) remember(n Listed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.book.Note(n); err != nil {
+		p.conf.Log.Warn("the book of peers was not written", "error", err)
+	}
+}
