@@ -19,6 +19,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"name", a.Name.Value == b.Name.Value},
 		{"data_dir", a.DataDir.Path == b.DataDir.Path},
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
+		{"raft", a.Raft.same(b.Raft)},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
 		{"api.tls_listen", slices.EqualFunc(a.API.TLSListen, b.API.TLSListen, sameAddress)},
 		{"api.ignore_record_exists_error", a.API.IgnoreRecordExists == b.API.IgnoreRecordExists},

@@ -38,18 +38,6 @@ type Aggregator struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// Raft is the block raft { … }.
-type Raft struct {
-	// Listen is where the other nodes of the cluster reach this one.
-	Listen *hcl.Address `hcl:"listen"`
-	// Peers are the addresses of all nodes, by name.
-	Peers map[string]hcl.Address `hcl:"peers,optional"`
-	// PeersAt is where Peers is written.
-	PeersAt hcl.Range `hcl:"peers,attr_range"`
-	// Range is the header of the block.
-	Range hcl.Range `hcl:",def_range"`
-}
-
 // API is the block api { … }: the REST interface and the pages.
 type API struct {
 	// Listen are the addresses without TLS. Who reaches them may do everything.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,24 +41,6 @@ func (c *Config) validate() hcl.Diagnostics {
 func checkName(attribute string, name hcl.String) hcl.Diagnostics {
 	if err := identity.CheckName(name.Value); err != nil {
 		return hcl.Diagnostics{hcl.Errorf(name.Range, fmt.Sprintf("invalid value for %q", attribute), "%v", err)}
-	}
-	return nil
-}
-
-// validateRaft accepts a cluster of this node alone.
-func (a *Aggregator) validateRaft() hcl.Diagnostics {
-	r := a.Raft
-	if r == nil {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(r.Peers))
-	switch {
-	case len(names) > 1:
-		return hcl.Diagnostics{hcl.Errorf(r.PeersAt, "more than one peer", "this version runs a cluster of one node; leave out the peers other than %q", a.Name.Value)}
-	case len(names) == 1 && names[0] != a.Name.Value:
-		return hcl.Diagnostics{hcl.Errorf(r.PeersAt, "this node is not among the peers", "a cluster of one node has itself as its only peer: %q, not %q", a.Name.Value, names[0])}
-	case r.Listen != nil:
-		return hcl.Diagnostics{hcl.Warnf(r.Listen.Range, "nothing listens here", "a cluster of one node has nobody to listen to; raft.listen has no effect")}
 	}
 	return nil
 }
@@ -141,7 +122,7 @@ func (a *Agent) validate() hcl.Diagnostics {
 func (c *Config) Check() hcl.Diagnostics {
 	t := c.Aggregator.TLS
 	diags := t.Check()
-	if t == nil || diags.HasErrors() || len(c.Agents) == 0 {
+	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && !c.Aggregator.Listens()) {
 		return diags
 	}
 	keys, err := identity.Load(c.Files())
@@ -152,6 +133,9 @@ func (c *Config) Check() hcl.Diagnostics {
 	id, err := keys.Identity()
 	if err == nil && id.Role != identity.Aggregator {
 		err = fmt.Errorf("it is the certificate of %s, and agents accept aggregators only", id)
+	}
+	if err == nil && c.Aggregator.Listens() && id.Name != c.Aggregator.Name.Value {
+		err = fmt.Errorf("it is the certificate of %s, and this node is %q; the other nodes know it by that name", id, c.Aggregator.Name.Value)
 	}
 	if err != nil {
 		diags.Add(hcl.Errorf(t.Cert.Range, "wrong certificate", "%s: %v; bursar tls cert create -role aggregator makes one", t.Cert, err))

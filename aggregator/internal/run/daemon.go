@@ -95,6 +95,9 @@ func (d *Daemon) open() (err error) {
 	if set.TLS, err = listen(api.TLSListen); err != nil {
 		return errors.Join(err, closeAll(set.Plain))
 	}
+	if set.Raft, err = raftSettings(&d.conf.Aggregator); err != nil {
+		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
+	}
 	if d.agg, err = Open(set); err != nil {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
 	}

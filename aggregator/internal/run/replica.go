@@ -10,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -18,6 +19,7 @@ import (
 // the cluster with its store.
 type replica struct {
 	node  *cluster.Node
+	peer  *peer.Peer
 	store *store.Store
 	guard *disk.Guard
 }
@@ -25,36 +27,39 @@ type replica struct {
 // readPatience is how long a read waits for a leader, who may just be elected.
 const readPatience = 5 * time.Second
 
-// Read implements access.Source: a linearizable picture.
+// Read implements access.Source: a linearizable picture, on any node.
 func (r *replica) Read(ctx context.Context) (*store.View, error) {
+	if err := r.linearizable(ctx); err != nil {
+		return nil, err
+	}
+	return r.store.View()
+}
+
+// linearizable waits until this node has all that was acknowledged anywhere.
+func (r *replica) linearizable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	for {
-		err := r.node.Linearizable(ctx)
-		if err == nil {
-			return r.store.View()
-		}
-		if !errors.Is(err, cluster.ErrNotLeader) {
-			return nil, err
+		err := r.peer.Linearizable(ctx)
+		if err == nil || !errors.Is(err, peer.ErrNotNow) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// Write implements api.Writer. While the disk is nearly full nothing is written.
+// Write implements api.Writer: the leader commits the command. While its disk is
+// nearly full nothing is written.
 func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
-	if err := r.guard.Check(); err != nil {
+	result, err := r.peer.Write(ctx, c)
+	if errors.Is(err, peer.ErrNotNow) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
 	}
-	result, err := r.node.Propose(ctx, store.Encode(c))
-	if errors.Is(err, cluster.ErrNotLeader) {
-		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
-	}
-	return result.Value, err
+	return result, err
 }
 
 // Submit implements pull.Committer. While the disk is nearly full nothing is

@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
@@ -39,6 +40,9 @@ type Settings struct {
 	Plain []net.Listener
 	TLS   []net.Listener
 	Keys  *identity.Keys // nil: no agents can be pulled, and no TLS listener
+	// Raft is the cluster; the zero value is this node alone. With a listener,
+	// Keys are required.
+	Raft Raft
 	// Agents to pull from.
 	Agents []pull.Agent
 
@@ -52,13 +56,15 @@ type Settings struct {
 
 // Aggregator is a node with everything that belongs to it.
 type Aggregator struct {
-	set      Settings
-	registry *prometheus.Registry
-	store    *store.Store
-	replica  *replica
-	manager  *pull.Manager
-	server   *api.Server
-	gauges   *api.Gauges
+	set       Settings
+	registry  *prometheus.Registry
+	store     *store.Store
+	transport *cluster.Transport // nil: no other node reaches this one
+	replica   *replica
+	peer      *peer.Peer
+	manager   *pull.Manager
+	server    *api.Server
+	gauges    *api.Gauges
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -69,7 +75,7 @@ func Open(set Settings) (*Aggregator, error) {
 	var err error
 	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry})
 	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
 	if err := a.join(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
@@ -82,28 +88,6 @@ func buildInfo(version string) prometheus.Collector {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bursar_build_info", Help: "The version that runs."}, []string{"version"})
 	g.WithLabelValues(version).Set(1)
 	return g
-}
-
-// join opens the node of the cluster, which is a cluster of its own when it is
-// new.
-func (a *Aggregator) join() error {
-	id, err := cluster.Identity(a.set.DataDir)
-	if err != nil {
-		return err
-	}
-	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
-	if err != nil {
-		return err
-	}
-	node, err := cluster.Open(cluster.Config{
-		DataDir: a.set.DataDir, State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry,
-		Bootstrap: []cluster.Server{{ID: id, Addr: a.set.Name}},
-	})
-	if err != nil {
-		return fmt.Errorf("open the node: %w", err)
-	}
-	a.replica = &replica{node: node, store: a.store, guard: guard}
-	return nil
 }
 
 // serve makes what reads and writes the replicated state.
@@ -150,7 +134,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	g.Go(func() error { return a.replica.node.Run(alive) })
+	g.Go(func() error { return a.runNode(alive) })
 	g.Go(func() error {
 		defer stop() // the node outlives what the requests need of it
 		return a.listeners(ctx)

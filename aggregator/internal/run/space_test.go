@@ -1,9 +1,11 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,16 +15,25 @@ import (
 )
 
 func TestWritesOfEveryKindWaitWhileTheDiskIsNearlyFull(t *testing.T) {
-	guard, err := space(t.TempDir(), 1<<62, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	a, err := Open(Settings{Name: "agg1", DataDir: t.TempDir(), MinFree: 1 << 62, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{guard: guard} // nothing is proposed, so there is no node
-	if _, err := r.Write(t.Context(), &store.DeleteCommand{}); !errors.Is(err, api.ErrNotNow) || !errors.Is(err, disk.ErrFull) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	for !a.replica.node.IsLeader() {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := a.replica.Write(t.Context(), &store.DeleteCommand{}); !errors.Is(err, api.ErrNotNow) || !errors.Is(err, disk.ErrFull) {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := r.Submit(t.Context(), &store.IngestCommand{}); !errors.Is(err, disk.ErrFull) {
+	if _, err := a.replica.Submit(t.Context(), &store.IngestCommand{}); !errors.Is(err, disk.ErrFull) {
 		t.Errorf("an ingest: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
