@@ -68,7 +68,7 @@ func (s server) Ask(ctx context.Context, req *bursarv1.AskRequest) (*bursarv1.As
 		return &bursarv1.AskResponse{}, nil
 	}
 	if err != nil {
-		return &bursarv1.AskResponse{Leads: true, Refused: err.Error()}, nil
+		return &bursarv1.AskResponse{Leads: true, Refused: err.Error()}, nil //nolint:nilerr // the answer says it
 	}
 	return &bursarv1.AskResponse{Leads: true, Body: body}, nil
 }

@@ -93,7 +93,7 @@ func forwarded(resp *bursarv1.ForwardResponse) (any, error) {
 // Forward implements the peer protocol.
 func (s server) Forward(ctx context.Context, req *bursarv1.ForwardRequest) (*bursarv1.ForwardResponse, error) {
 	if _, err := store.Decode(req.GetCommand()); err != nil { // in the log it would stop every node
-		return &bursarv1.ForwardResponse{Outcome: bursarv1.ForwardResponse_REFUSED, Reason: err.Error()}, nil
+		return &bursarv1.ForwardResponse{Outcome: bursarv1.ForwardResponse_REFUSED, Reason: err.Error()}, nil //nolint:nilerr // the answer says it
 	}
 	result, err := s.p.propose(ctx, req.GetCommand())
 	resp := &bursarv1.ForwardResponse{Index: result.Index}
@@ -269,19 +269,6 @@ func (r *reign) whileLeads(id string, cancel func()) (end func()) {
 		}
 	}()
 	return func() { close(done) }
-}
-
-// wait returns when another node leads than the caller last saw, or none, or
-// after a while.
-func (r *reign) wait(ctx context.Context, most time.Duration) {
-	_, change := r.now()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-change:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // because returns the message of an error of gRPC without its code.

@@ -186,8 +186,36 @@ func TestThreeNodesFoundOneClusterAndAnyOfThemWritesAndReads(t *testing.T) {
 		s.post(name, fmt.Sprint("r", i))
 		for _, reader := range []string{"agg1", "agg2", "agg3"} {
 			if status, _, answer, err := s.request(reader, "GET", fmt.Sprint("/record/r", i), ""); err != nil || status != 200 {
-				t.Errorf("%s was posted to %s, and %s answers %d %s %v", fmt.Sprint("r", i), name, reader, status, answer, err)
+				t.Errorf("r%d was posted to %s, and %s answers %d %s %v", i, name, reader, status, answer, err)
 			}
 		}
+	}
+}
+
+func TestAWipedNodeComesBackAsANewOne(t *testing.T) {
+	s := newSite(t, "agg1", "agg2", "agg3")
+	s.start("agg1", "agg2", "agg3")
+	s.post("agg1", "before")
+	s.stop("agg2")
+	if err := os.RemoveAll(s.data("agg2")); err != nil {
+		t.Fatal(err)
+	}
+	s.post("agg1", "meanwhile")
+	s.start("agg2")
+	s.post("agg2", "after")
+	for _, name := range []string{"agg1", "agg2", "agg3"} {
+		s.has(name, 3)
+	}
+}
+
+func TestANodeAloneGrowsToThree(t *testing.T) {
+	s := newSite(t, "agg1", "agg2", "agg3")
+	s.startWith("agg1", nil)
+	s.post("agg1", "alone")
+	s.stop("agg1")
+	s.start("agg2", "agg3", "agg1")
+	s.post("agg3", "grown")
+	for _, name := range []string{"agg1", "agg2", "agg3"} {
+		s.has(name, 2)
 	}
 }

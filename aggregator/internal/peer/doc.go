@@ -1,0 +1,27 @@
+// Package peer is a node among the other nodes of its cluster: how a cluster is
+// founded and grows, what a follower hands to the leader, and what each node says
+// of itself. It speaks the protocol of peer.proto over cluster.Transport.
+//
+//	p, err := peer.New(peer.Config{…})
+//	node.OnLeader(p.Tend)              // a leader adds, replaces and readdresses nodes
+//	err = p.Run(ctx)                   // serves the others, gathers, exchanges facts
+//
+//	p.Write(ctx, command)              // on any node: the leader commits it
+//	p.Linearizable(ctx)                // on any node: what is read afterwards is the newest
+//	p.Within(ctx, age)                 // how old this node's state may be
+//	p.Handover(ctx)                    // to another leader, and no write fails
+//	p.Answer(topic, fn); p.Ask(ctx, topic, body) // what only the leader knows
+//	p.Roster().All()                   // the facts of all nodes
+//
+// # Errors
+//
+// [ErrNotNow] says that nothing was done and a later try may succeed; [ErrRefused]
+// that nothing was done and none will; [cluster.ErrUnknownOutcome] that it may
+// have been done, or may be later.
+//
+// # Facts
+//
+// Every two seconds each node tells each other one its [Fact]. A part of the
+// daemon that has something to say gives a [FactSource] to [Peer.Source]: it sets
+// fields of the Fact, or names of its own with [Fact.SetExtra].
+package peer
