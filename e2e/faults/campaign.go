@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,9 @@ import (
 // recovery is how long all may take, after the last fault has ended, until every
 // node holds all there is. A loaded machine needs some of it.
 const recovery = 60 * time.Second
+
+// aftermath is how long clients go on after the last fault has ended.
+const aftermath = 300 * time.Millisecond
 
 // Campaign runs a schedule of faults on a site and compares with the truth.
 type Campaign struct {
@@ -27,11 +32,14 @@ type Campaign struct {
 	fate     map[string]int // what became of damage, by class of file
 	slowest  time.Duration  // recovery
 	progress progress
+	checked  int                 // operations on registers
+	revived  int                 // daemons that a service manager started again
+	pushed   map[string]Register // what clients' writes have led to, in cycles before
 }
 
 // NewCampaign makes one.
 func NewCampaign(t testing.TB, s *Site, seed uint64) *Campaign {
-	return &Campaign{t: t, site: s, seed: seed, started: time.Now(), damaged: map[*Member]Damage{}, fate: map[string]int{},
+	return &Campaign{t: t, site: s, seed: seed, started: time.Now(), damaged: map[*Member]Damage{}, fate: map[string]int{}, pushed: map[string]Register{},
 		progress: progress{cursors: map[string]uint64{}}}
 }
 
@@ -48,15 +56,24 @@ func (c *Campaign) Begin() {
 	c.fail(c.Settle(recovery))
 }
 
-// Run runs a schedule. It ends the test at the first thing that is not as it has
+// Run runs a schedule, and ends the test at the first thing that is not as it has
 // to be.
 func (c *Campaign) Run(plan []Cycle) {
 	c.t.Helper()
+	c.fail(c.Try(plan))
+	c.say("the slowest recovery took %s; %d operations on registers are linearizable; %d daemons on full disks were started again; damage: %v",
+		c.slowest.Round(time.Millisecond), c.checked, c.revived, c.fate)
+}
+
+// Try runs a schedule and returns the first thing that is not as it has to be.
+func (c *Campaign) Try(plan []Cycle) error {
 	for i, cycle := range plan {
 		c.say("cycle %d of %d", i+1, len(plan))
-		c.fail(c.cycle(cycle))
+		if err := c.cycle(i, cycle); err != nil {
+			return err
+		}
 	}
-	c.say("the slowest recovery took %s; damage: %v", c.slowest.Round(time.Millisecond), c.fate)
+	return nil
 }
 
 func (c *Campaign) fail(err error) {
@@ -66,25 +83,55 @@ func (c *Campaign) fail(err error) {
 	}
 }
 
-// cycle lets jobs flow while things go wrong, heals all, and compares.
-func (c *Campaign) cycle(cycle Cycle) error {
+// cycle lets jobs and writes of clients flow while things go wrong, heals all, and
+// compares.
+func (c *Campaign) cycle(n int, cycle Cycle) error {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
-	var jobs, seen error
+	var jobs, seen, tended error
+	clients := NewClients(c.site.Nodes, fmt.Sprint(n), 4, c.seed+uint64(n))
 	working.Go(func() { jobs = c.write(cycle.Jobs) })
 	working.Go(func() { seen = c.watch(stop) })
+	working.Go(func() { clients.Run(stop) })
 	struck := c.strikes(cycle.Faults)
 	c.site.Network.Heal()
 	began := time.Now()
+	time.Sleep(aftermath)
 	close(stop)
 	working.Wait()
-	if err := errors.Join(jobs, seen, struck, c.alive()); err != nil {
+	if err := errors.Join(jobs, seen, struck); err != nil {
 		return err
 	}
-	if err := c.settle(); err != nil {
+	stop = make(chan struct{})
+	working.Go(func() { tended = c.tend(stop) })
+	settled := c.settle()
+	close(stop)
+	working.Wait()
+	if err := errors.Join(tended, settled); err != nil {
 		return err
+	}
+	for _, m := range c.site.All() {
+		m.full = false
 	}
 	c.slowest = max(c.slowest, time.Since(began))
+	return c.linearizable(clients)
+}
+
+// linearizable reads once more what the clients wrote, and checks their history.
+func (c *Campaign) linearizable(clients *Clients) error {
+	last, err := clients.Read()
+	if err != nil {
+		return err
+	}
+	if err := clients.history.Check(filepath.Join(c.site.Dir, "history.html")); err != nil {
+		return err
+	}
+	c.checked += clients.history.Len()
+	for id, value := range last {
+		if !clients.history.open[id] { // or it may still change
+			c.pushed[id] = value
+		}
+	}
 	return nil
 }
 
@@ -132,14 +179,47 @@ func (c *Campaign) strikes(faults []Fault) error {
 	return errors.Join(errs...)
 }
 
-// alive returns an error when a daemon ended that had no reason to.
-func (c *Campaign) alive() error {
-	for _, m := range c.site.All() {
-		if _, damaged := c.damaged[m]; !damaged && m.Ended() {
-			return fmt.Errorf("%s ended by itself:\n%s", m.Name, m.Log(20))
+// tend starts what has ended by itself again, as a service manager does, until
+// stop. Only a daemon whose disk is full may end, and no daemon may panic.
+func (c *Campaign) tend(stop <-chan struct{}) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(200 * time.Millisecond):
+		}
+		for _, m := range c.site.All() {
+			if err := c.revive(m); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+func (c *Campaign) revive(m *Member) error {
+	if !m.struck.TryLock() {
+		return nil // the fault sees to it
+	}
+	defer m.struck.Unlock()
+	if _, damaged := c.damage(m); damaged || !m.Ended() {
+		return nil
+	}
+	last := m.Log(20)
+	if !m.full || strings.Contains(last, "goroutine ") {
+		return fmt.Errorf("%s ended by itself:\n%s", m.Name, last)
+	}
+	c.say("%s has ended and is started again: %s", m.Name, m.Log(1))
+	c.revived++
+	m.Kill() // its children
+	m.Start()
 	return nil
+}
+
+func (c *Campaign) damage(m *Member) (Damage, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, damaged := c.damaged[m]
+	return d, damaged
 }
 
 // settle waits until all is there, with the remedy for what was damaged.
@@ -241,6 +321,9 @@ func (c *Campaign) settled(truth Truth) error {
 			return fmt.Errorf("%w: %w", ErrNotYet, err)
 		}
 		if err := truth.Compare(h); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		if err := h.Keeps(c.pushed); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		if err := n.Conserved(); err != nil {

@@ -86,9 +86,7 @@ func (h *Holding) read(body io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("%w in %s", err, line)
 		}
-		if !strings.HasPrefix(r.ID, Pushed) {
-			h.Take(&r)
-		}
+		h.Take(&r)
 	}
 }
 

@@ -38,6 +38,7 @@ type Member struct {
 	pid   int
 	up    bool
 	since time.Time
+	full  bool // its disk was, in this cycle
 }
 
 // Site is a site under test.
@@ -241,6 +242,13 @@ func (m *Member) Pause(d time.Duration) {
 		time.Sleep(d)
 		_ = m.Signal(syscall.SIGCONT) // it was just there
 	}
+}
+
+// Ended reports whether the daemon has ended by itself.
+func (m *Member) Ended() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.up && m.Daemon.Ended()
 }
 
 // killChildren kills the plugins of an agent.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -13,16 +14,22 @@ import (
 // Holding is what one node holds of the schedulers' jobs, as it says so.
 type Holding struct {
 	Jobs    Truth
-	Doubled []string // ids that were there twice
+	Pushed  map[string]Register // what clients wrote
+	Doubled []string            // ids that were there twice
 }
 
 // NewHolding is an empty one.
-func NewHolding() *Holding { return &Holding{Jobs: Truth{}} }
+func NewHolding() *Holding { return &Holding{Jobs: Truth{}, Pushed: map[string]Register{}} }
 
 // Take adds a record that the node has shown.
 func (h *Holding) Take(r *record.Record) {
-	if _, twice := h.Jobs[r.ID]; twice {
+	_, twice := h.Jobs[r.ID]
+	if _, pushed := h.Pushed[r.ID]; twice || pushed {
 		h.Doubled = append(h.Doubled, r.ID)
+	}
+	if strings.HasPrefix(r.ID, Pushed) {
+		h.Pushed[r.ID] = Register{Start: r.Start, Stop: r.Stop}
+		return
 	}
 	job := Job{Start: r.Start, Stop: r.Stop}
 	if cores := r.Component("Cores"); cores != nil {
@@ -68,6 +75,16 @@ func (t Truth) Compare(h *Holding) error {
 	}
 	if got, want := h.Jobs.Usage(), t.Usage(); got != want {
 		return fmt.Errorf("the sum of cores times microseconds is %d, was %d", got, want)
+	}
+	return nil
+}
+
+// Keeps returns an error when a register is not what it was.
+func (h *Holding) Keeps(registers map[string]Register) error {
+	for id, want := range registers {
+		if got := h.Pushed[id]; got != want {
+			return fmt.Errorf("%s, written by a client, is %+v, was %+v", id, got, want)
+		}
 	}
 	return nil
 }

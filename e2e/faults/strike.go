@@ -60,7 +60,7 @@ func (c *Campaign) strike(f Fault) error {
 	case Pause:
 		m.Pause(f.For)
 	case FillDisk:
-		return m.full(f.For)
+		return m.fill(f.For)
 	case SlowDisk:
 		m.Disk.Slow(time.Duration(20+f.Salt%200)*time.Millisecond, 20*time.Millisecond, f.For)
 	case HangDisk:
@@ -76,8 +76,11 @@ func (c *Campaign) strike(f Fault) error {
 	return nil
 }
 
-// full fills the disk for a time.
-func (m *Member) full(d time.Duration) error {
+// fill fills the disk for a time.
+func (m *Member) fill(d time.Duration) error {
+	m.mu.Lock()
+	m.full = true
+	m.mu.Unlock()
 	if err := m.Disk.Fill(0); err != nil {
 		return err
 	}

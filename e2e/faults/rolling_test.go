@@ -1,0 +1,118 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/faults"
+)
+
+// load is clients that write and read through all nodes, keep their connections,
+// and try nothing twice. A node that takes no connection is left for the next
+// one: nothing was asked of it.
+type load struct {
+	site   *faults.Site
+	served atomic.Int64
+	turned atomic.Int64 // to another node, since one took no connection
+
+	mu     sync.Mutex
+	failed []string
+}
+
+func (l *load) run(ctx context.Context, clients int) {
+	var all sync.WaitGroup
+	for n := range clients {
+		all.Go(func() { l.client(ctx, n) })
+	}
+	all.Wait()
+}
+
+func (l *load) client(ctx context.Context, n int) {
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	node := n
+	for i := 0; ctx.Err() == nil; i++ {
+		m := l.site.Nodes[node%len(l.site.Nodes)]
+		err := l.ask(client, m, n, i)
+		var dial *net.OpError
+		switch {
+		case err == nil:
+			l.served.Add(1)
+		case errors.As(err, &dial) && dial.Op == "dial":
+			l.turned.Add(1)
+			node++
+		default:
+			l.mu.Lock()
+			l.failed = append(l.failed, fmt.Sprintf("request %d of client %d to %s: %v", i, n, m.Name, err))
+			l.mu.Unlock()
+		}
+		time.Sleep(5 * time.Millisecond)
+		if i%40 == 0 {
+			node++ // all nodes are asked by all clients
+		}
+	}
+}
+
+// ask writes a record or reads one.
+func (l *load) ask(client *http.Client, m *faults.Member, n, i int) error {
+	if i%2 == 0 {
+		status, err := add(context.Background(), client, m, fmt.Sprintf("load-%d-%d", n, i))
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("a write was answered with %d", status)
+		}
+		return err
+	}
+	resp, err := client.Get(fmt.Sprintf("%s/record/%sload-%d-%d", m.URL, faults.Pushed, n, i-1)) //nolint:noctx // the client has a time limit
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound { // the write may have found no connection
+		return fmt.Errorf("a read was answered with %s", resp.Status)
+	}
+	return nil
+}
+
+func TestARollingRestartFailsNoRequest(t *testing.T) {
+	if *nodes < 2 {
+		t.Skip("a node alone has no other to go on")
+	}
+	s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 1, Seed: *seed})
+	c := faults.NewCampaign(t, s, *seed)
+	c.Begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := &load{site: s}
+	var working sync.WaitGroup
+	working.Go(func() { l.run(ctx, 6) })
+	for _, n := range s.Nodes {
+		before := l.served.Load()
+		if err := n.Terminate(); err != nil {
+			t.Error(err)
+		}
+		s.Eventually(time.Minute, "requests are served by the others", func() (bool, string) {
+			return l.served.Load() > before+100, fmt.Sprint(l.served.Load()-before, " served")
+		})
+		n.Start()
+		if err := c.Settle(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	working.Wait()
+	for i, f := range l.failed {
+		if i < 5 {
+			t.Error(f)
+		}
+	}
+	t.Logf("%d requests served, %d failed; %d times a node took no connection and another one was asked", l.served.Load(), len(l.failed), l.turned.Load())
+}
