@@ -17,6 +17,9 @@ GOLANGCI_LINT   := $(TOOLS)/golangci-lint-v2.15.0
 BUF             := $(TOOLS)/buf-v1.71.0
 PROTOC_GEN_GO   := $(TOOLS)/protoc-gen-go-v1.36.12
 PROTOC_GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
+# nfpm stays at v2.45.0: newer ones need modules that the proxy does not have.
+NFPM            := $(TOOLS)/nfpm-v2.45.0
+MD2MAN          := $(TOOLS)/go-md2man-v2.0.7
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v cc >/dev/null 2>&1 && [ "$$(go env GOOS)/$$(go env GOARCH)" = linux/amd64 ] && echo -race)
@@ -38,6 +41,10 @@ build: ## Build the daemons into bin/ and the plugins into bin/plugins/.
 .PHONY: run
 run: build ## Build everything, start `bursar dev`, print the address of the pages.
 	$(BIN)/bursar dev
+
+.PHONY: packages
+packages: $(NFPM) $(MD2MAN) ## Make RPM and deb packages for amd64 and arm64 in dist/.
+	NFPM=$(NFPM) MD2MAN=$(MD2MAN) agent/packaging/build.sh
 
 .PHONY: test
 test: ## Run all tests that need only Go (with the race detector where a C compiler is present).
@@ -84,6 +91,8 @@ clean: ## Remove what was built.
 
 $(TOOLS)/golangci-lint-%: ; $(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$*)
 $(TOOLS)/buf-%: ; $(call install,github.com/bufbuild/buf/cmd/buf,$*)
+$(TOOLS)/nfpm-%: ; $(call install,github.com/goreleaser/nfpm/v2/cmd/nfpm,$*)
+$(TOOLS)/go-md2man-%: ; $(call install,github.com/cpuguy83/go-md2man/v2,$*)
 $(TOOLS)/protoc-gen-go-grpc-%: ; $(call install,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$*)
 $(TOOLS)/protoc-gen-go-%: ; $(call install,google.golang.org/protobuf/cmd/protoc-gen-go,$*)
 
@@ -91,6 +100,6 @@ $(TOOLS)/protoc-gen-go-%: ; $(call install,google.golang.org/protobuf/cmd/protoc
 define install
 	@mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS)/tmp-$(notdir $(1)) CGO_ENABLED=0 go install $(1)@$(2)
-	mv $(TOOLS)/tmp-$(notdir $(1))/$(notdir $(1)) $@
+	mv $(TOOLS)/tmp-$(notdir $(1))/* $@
 	rmdir $(TOOLS)/tmp-$(notdir $(1))
 endef

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
-# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, and a Python
-# environment with the clients that bursar must keep working.
+# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, a Python
+# environment with the clients that bursar must keep working, and rpm, dnf and a
+# bare Debian 12 with systemd to install packages in.
 #
 #   e2e/setup.sh                 everything
-#   e2e/setup.sh host chroot     only these parts (host, chroot, python)
+#   e2e/setup.sh host chroot     only these parts (host, chroot, python, packages)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -22,6 +23,11 @@ host_packages=(
 )
 chroot_suite=trixie
 chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
+# What packages are installed with, and the machine that they are installed on: a
+# head node that has the commands of Slurm and nothing of bursar.
+packages_packages=(rpm dnf createrepo-c debootstrap)
+machine_suite=bookworm
+machine_packages=(systemd dbus procps passwd munge slurm-client)
 python_packages=(python-auditor==0.11.0 tzlocal)
 
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
@@ -70,9 +76,11 @@ missing() {
 
 apt() { apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" < /dev/null >&2; }
 
-host() {
+host() { install_on_host "${host_packages[@]}"; }
+
+install_on_host() {
   local want
-  mapfile -t want < <(missing "${host_packages[@]}")
+  mapfile -t want < <(missing "$@")
   [ ${#want[@]} -gt 0 ] || { say "host: all packages are there"; return; }
   say "host: installing ${want[*]}"
   deny_services ""
@@ -100,15 +108,17 @@ use_apt_proxy() {
   if [ -n "$proxy" ]; then export http_proxy=$proxy; fi
 }
 
-# build_chroot DIR, to be run in a mount namespace of its own: the mounts go with it.
+# build_chroot DIR SUITE PACKAGES, to be run in a mount namespace of its own: the
+# mounts go with it.
 build_chroot() {
-  local dir=$1 uri keyring
+  local dir=$1 suite=$2 uri keyring
+  shift 2
   IFS='|' read -r uri keyring < <(mirror)
   [ -n "$uri" ] || { apt update; IFS='|' read -r uri keyring < <(mirror); }
   [ -n "$uri" ] || die "no Debian mirror found in apt's sources; set BURSAR_E2E_MIRROR"
   [ -e "${keyring:-}" ] || keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   use_apt_proxy
-  debootstrap --variant=minbase --keyring="$keyring" "$chroot_suite" "$dir" "$uri" >&2
+  debootstrap --variant=minbase --keyring="$keyring" "$suite" "$dir" "$uri" >&2
   deny_services "$dir"
   if [ -e /etc/ssl/certs/ca-certificates.crt ]; then
     mkdir -p "$dir/etc/ssl/certs"
@@ -118,18 +128,26 @@ build_chroot() {
   mount -t proc proc "$dir/proc"
   mount --rbind /sys "$dir/sys"
   mount --rbind /dev "$dir/dev"
-  chroot "$dir" apt-get -q -y --no-install-recommends install "${chroot_packages[@]}" < /dev/null >&2
+  chroot "$dir" apt-get -q -y --no-install-recommends install "$@" < /dev/null >&2
   chroot "$dir" apt-get clean
   rm -rf "$dir"/var/lib/apt/lists/*
 }
 
-chroot_part() {
-  local dir=$cache/$chroot_suite
-  local mark="1 $chroot_suite ${chroot_packages[*]}"
+chroot_part() { make_chroot "$chroot_suite" "${chroot_packages[@]}"; }
+
+packages_part() {
+  install_on_host "${packages_packages[@]}"
+  make_chroot "$machine_suite" "${machine_packages[@]}"
+}
+
+# make_chroot SUITE PACKAGES
+make_chroot() {
+  local dir=$cache/$1
+  local mark="1 $*"
   if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "chroot: $dir is there"; return; fi
   say "chroot: making $dir"
   rm -rf --one-file-system "$dir" "$dir.new"
-  unshare --mount --propagation private "$0" -build-chroot "$dir.new"
+  unshare --mount --propagation private "$0" -build-chroot "$dir.new" "$@"
   printf '%s\n' "$mark" > "$dir.new/.bursar-e2e"
   mv "$dir.new" "$dir"
 }
@@ -152,19 +170,20 @@ python_part() {
 
 case ${1:-} in
   -where) printf '%s\n' "$cache"; exit ;;
-  -build-chroot) build_chroot "$2"; exit ;;
+  -build-chroot) shift; build_chroot "$@"; exit ;;
 esac
 [ "$(id -u)" = 0 ] || die "must run as root"
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot python
+[ $# -gt 0 ] || set -- host chroot python packages
 for part in "$@"; do
   case $part in
     host) host 9>&- ;;
     chroot) chroot_part 9>&- ;;
     python) python_part 9>&- ;;
-    *) die "unknown part $part: host, chroot or python" ;;
+    packages) packages_part 9>&- ;;
+    *) die "unknown part $part: host, chroot, python or packages" ;;
   esac
 done
 say "done"

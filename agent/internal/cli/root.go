@@ -116,6 +116,9 @@ the aggregators have pulled them.`
 // defaultConfig is read when no configuration is named.
 const defaultConfig = "/etc/bursar/agent.hcl"
 
+// Commands is the tree of all commands, for those who describe it.
+func Commands() *cobra.Command { return (&app{}).root() }
+
 func (a *app) root() *cobra.Command {
 	var check bool
 	root := &cobra.Command{

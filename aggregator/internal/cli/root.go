@@ -6,6 +6,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Commands is the tree of all commands, for those who describe it.
+func (p *Program) Commands() *cobra.Command { return p.root() }
+
 // root builds the tree of commands.
 func (p *Program) root() *cobra.Command {
 	root := &cobra.Command{

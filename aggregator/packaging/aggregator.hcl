@@ -1,0 +1,37 @@
+# The bursar aggregator, as a cluster of this node alone.
+#
+#   bursar aggregator -check         says what is wrong in here, with its line
+#   systemctl enable --now bursar    starts it; systemctl reload after a change
+#   bursar status                    is all well?
+#
+# All settings: man bursar.hcl, /usr/share/doc/bursar/examples.
+
+aggregator {
+  # The name in this node's certificate.
+  name     = "agg1"
+  data_dir = "/var/lib/bursar"
+
+  # The REST API and the pages. A plain address is for this machine only; others
+  # come with a certificate.
+  api {
+    listen = ["127.0.0.1:8000"]
+    # tls_listen = ["0.0.0.0:8443"]
+  }
+
+  # Agents are pulled with this certificate, and tls_listen needs it.
+  #
+  #   bursar tls ca create -dir DIR      (once; keep ca.key away from the servers)
+  #   bursar tls cert create -ca-dir DIR -role aggregator -name agg1 -host agg1.example.org
+  #   install -o root -g bursar -m 0640 agg1.key /etc/bursar/tls/
+  #   install -o root -g bursar -m 0644 ca.pem agg1.pem /etc/bursar/tls/
+  #
+  # tls {
+  #   ca   = "/etc/bursar/tls/ca.pem"
+  #   cert = "/etc/bursar/tls/agg1.pem"
+  #   key  = "/etc/bursar/tls/agg1.key"
+  # }
+}
+
+# The agents to pull from, by the names in their certificates.
+#
+# agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
