@@ -30,8 +30,10 @@ var allowed = map[string][]string{
 	"aggregator/internal/limit":   {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/health":  {"aggregator/internal/health", "proto"},
 	"aggregator/internal/access":  {"aggregator/internal/access", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/api":     {"aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/api":     {"aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/peer":    {"aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/shared":  {"aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/watch":   {"aggregator/internal/watch", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }
 
 func TestImportsFollowTheArrow(t *testing.T) {

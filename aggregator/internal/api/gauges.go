@@ -18,7 +18,8 @@ type Gauges struct {
 	opt   GaugeOptions
 	total *prometheus.Desc
 	age   *prometheus.Desc
-	per   []perValue
+	all   []perValue // of every kind there is; the key says what is counted, "" nothing
+	keys  atomic.Pointer[[3]string]
 	last  atomic.Pointer[counted]
 }
 
@@ -32,16 +33,14 @@ type GaugeOptions struct {
 	Site, Group, User string
 }
 
-type perValue struct {
-	key  string
-	desc *prometheus.Desc
-}
+type perValue struct{ desc *prometheus.Desc }
 
 // counted is one count of everything.
 type counted struct {
 	seq   uint64
 	total uint64
-	per   []map[string]uint64 // as Gauges.per
+	keys  [3]string
+	per   [3]map[string]uint64 // as Gauges.all; nil: not counted
 	at    time.Time
 }
 
@@ -56,24 +55,27 @@ func NewGauges(opt GaugeOptions, reg prometheus.Registerer) *Gauges {
 		total: prometheus.NewDesc("num_records_database", help, nil, nil),
 		age:   prometheus.NewDesc("bursar_record_gauges_last_success_timestamp_seconds", "When the records were last counted.", nil, nil),
 	}
-	for _, p := range []struct{ key, name, label string }{
-		{opt.Site, "num_records_database_per_site", "site"},
-		{opt.Group, "num_records_database_per_group", "group_id"},
-		{opt.User, "num_records_database_per_user", "user_id"},
+	for _, p := range []struct{ name, label string }{
+		{"num_records_database_per_site", "site"},
+		{"num_records_database_per_group", "group_id"},
+		{"num_records_database_per_user", "user_id"},
 	} {
-		if p.key != "" {
-			g.per = append(g.per, perValue{p.key, prometheus.NewDesc(p.name, help, []string{p.label}, nil)})
-		}
+		g.all = append(g.all, perValue{prometheus.NewDesc(p.name, help, []string{p.label}, nil)})
 	}
+	g.SetKeys(opt.Site, opt.Group, opt.User)
 	reg.MustRegister(g)
 	return g
 }
+
+// SetKeys says by which meta keys records are counted from the next round on; ""
+// for no such gauge.
+func (g *Gauges) SetKeys(site, group, user string) { g.keys.Store(&[3]string{site, group, user}) }
 
 // Describe implements prometheus.Collector.
 func (g *Gauges) Describe(out chan<- *prometheus.Desc) {
 	out <- g.total
 	out <- g.age
-	for _, p := range g.per {
+	for _, p := range g.all {
 		out <- p.desc
 	}
 }
@@ -86,7 +88,7 @@ func (g *Gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(g.total, prometheus.GaugeValue, float64(c.total))
 	out <- prometheus.MustNewConstMetric(g.age, prometheus.GaugeValue, float64(c.at.UnixNano())/1e9)
-	for i, p := range g.per {
+	for i, p := range g.all {
 		for value, n := range c.per[i] {
 			out <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, float64(n), strings.ToValidUTF8(value, "\uFFFD"))
 		}
@@ -117,27 +119,28 @@ func (g *Gauges) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // a view of a closed store
-	next := &counted{seq: view.Seq(), at: time.Now()}
+	next := &counted{seq: view.Seq(), keys: *g.keys.Load(), at: time.Now()}
 	if next.total, err = view.Count(ctx); err != nil {
 		return err
 	}
-	if last := g.last.Load(); last != nil && last.seq == next.seq {
+	if last := g.last.Load(); last != nil && last.seq == next.seq && last.keys == next.keys {
 		next.per = last.per
-	} else if next.per, err = g.count(ctx, view); err != nil {
+	} else if err = next.count(ctx, view); err != nil {
 		return err
 	}
 	g.last.Store(next)
 	return nil
 }
 
-func (g *Gauges) count(ctx context.Context, view *access.View) ([]map[string]uint64, error) {
-	var per []map[string]uint64
-	for _, p := range g.per {
-		counts, err := view.MetaCounts(ctx, p.key)
-		if err != nil {
-			return nil, err
+// count counts by every key that is set.
+func (c *counted) count(ctx context.Context, view *access.View) (err error) {
+	for i, key := range c.keys {
+		if key == "" {
+			continue
 		}
-		per = append(per, counts)
+		if c.per[i], err = view.MetaCounts(ctx, key); err != nil {
+			return err
+		}
 	}
-	return per, nil
+	return nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // NeedRestart names the settings in which next differs from c and that a running
-// daemon cannot take over: everything but the agents, the log's level, and the
-// content of the certificate files.
+// daemon cannot take over: everything but what the cluster shares, the log's
+// level, and the content of the certificate files.
 func (c *Config) NeedRestart(next *Config) []string {
 	a, b := &c.Aggregator, &next.Aggregator
 	var names []string
@@ -26,7 +26,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"api.max_body", a.API.MaxBody.Bytes == b.API.MaxBody.Bytes},
 		{"api.patience", a.API.Patience.Duration == b.API.Patience.Duration},
 		{"tls", c.Files() == next.Files()},
-		{"metrics", a.Metrics.same(&b.Metrics)},
+		{"metrics.frequency", a.Metrics.Frequency.Duration == b.Metrics.Frequency.Duration},
 		{"log.format", a.Log.Format.Value == b.Log.Format.Value},
 	} {
 		if !s.same {
@@ -37,8 +37,3 @@ func (c *Config) NeedRestart(next *Config) []string {
 }
 
 func sameAddress(a, b hcl.Address) bool { return a.String() == b.String() }
-
-func (m *Metrics) same(n *Metrics) bool {
-	return m.Frequency.Duration == n.Frequency.Duration && m.SiteKey.Value == n.SiteKey.Value &&
-		m.GroupKey.Value == n.GroupKey.Value && m.UserKey.Value == n.UserKey.Value
-}

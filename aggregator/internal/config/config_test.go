@@ -152,8 +152,8 @@ func TestAReloadNamesWhatItCannotTakeOver(t *testing.T) {
 	if got := a.NeedRestart(load("aggregator {\n name = \"a\"\n data_dir = \"/d\"\n log { level = \"debug\" }\n}")); got != nil {
 		t.Error("the level of the log needs a restart:", got)
 	}
-	got := a.NeedRestart(load("aggregator {\n name = \"a\"\n data_dir = \"/e\"\n api {\n  listen = [\"127.0.0.1:1\"]\n  patience = \"1s\"\n }\n metrics { site_meta_key = \"s\" }\n}"))
-	if d := cmp.Diff([]string{"data_dir", "api.listen", "api.patience", "metrics"}, got); d != "" {
+	got := a.NeedRestart(load("aggregator {\n name = \"a\"\n data_dir = \"/e\"\n api {\n  listen = [\"127.0.0.1:1\"]\n  patience = \"1s\"\n }\n metrics {\n  site_meta_key = \"s\"\n  frequency = \"5s\"\n }\n}"))
+	if d := cmp.Diff([]string{"data_dir", "api.listen", "api.patience", "metrics.frequency"}, got); d != "" {
 		t.Error(d)
 	}
 }

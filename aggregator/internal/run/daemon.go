@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/systemd"
@@ -102,7 +101,7 @@ func (d *Daemon) open() (err error) {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
 	}
 	d.log.Info("aggregator starts", "name", set.Name, "version", d.Version, "data_dir", set.DataDir,
-		"listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "agents", len(set.Agents))
+		"listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Blocks))
 	return nil
 }
 
@@ -110,20 +109,11 @@ func (d *Daemon) open() (err error) {
 func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
-		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Agents: agentList(c),
+		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Files: c.Shared(),
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
 	set.Gauges.Every = a.Metrics.Frequency.Duration
-	set.Gauges.Site, set.Gauges.Group, set.Gauges.User = a.Metrics.SiteKey.Value, a.Metrics.GroupKey.Value, a.Metrics.UserKey.Value
 	return set
-}
-
-func agentList(c *config.Config) []pull.Agent {
-	list := make([]pull.Agent, 0, len(c.Agents))
-	for _, a := range c.Agents {
-		list = append(list, pull.Agent{Name: a.Name.Value, Address: a.Address.String()})
-	}
-	return list
 }
 
 // listen opens all addresses, or none.
@@ -186,6 +176,6 @@ func (d *Daemon) reload() {
 		d.log.Warn("a changed setting waits for a restart", "setting", name)
 	}
 	d.level.Set(next.Aggregator.Log.SlogLevel())
-	d.agg.SetAgents(agentList(next))
+	d.agg.SetFiles(next.Shared())
 	d.log.Info("configuration reloaded", "agents", len(next.Agents))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -43,8 +44,9 @@ type Settings struct {
 	// Raft is the cluster; the zero value is this node alone. With a listener,
 	// Keys are required.
 	Raft Raft
-	// Agents to pull from.
-	Agents []pull.Agent
+	// Files is what this node's files say of what the cluster shares, such as the
+	// agents to pull from; nil is nothing.
+	Files *shared.Document
 
 	IgnoreExisting bool
 	MaxBody        int64
@@ -65,6 +67,7 @@ type Aggregator struct {
 	manager   *pull.Manager
 	server    *api.Server
 	gauges    *api.Gauges
+	keeper    *shared.Keeper
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -93,10 +96,10 @@ func buildInfo(version string) prometheus.Collector {
 // serve makes what reads and writes the replicated state.
 func (a *Aggregator) serve() {
 	a.manager = &pull.Manager{Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
-	a.manager.Set(a.set.Agents)
 	reader := access.Reader{Source: a.replica}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
+	a.keep()
 	pages := &web.Pages{Reader: reader, Pulls: a.manager.Status, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log,
@@ -105,12 +108,16 @@ func (a *Aggregator) serve() {
 		Patience: a.set.Patience, Extra: pages.Routes(),
 	})
 	a.replica.node.OnLeader(a.lead)
+	a.replica.node.OnLeader(a.keeper.Lead)
 }
 
 // lead is what this node does while it leads.
 func (a *Aggregator) lead(ctx context.Context) error {
 	id, err := a.replica.establish(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.keeper.Settle(ctx); err != nil {
 		return err
 	}
 	a.set.Log.Info("this node leads", "cluster", id)
@@ -125,9 +132,6 @@ func (a *Aggregator) lead(ctx context.Context) error {
 // stopTime is how long requests may take to end when the daemon stops.
 const stopTime = 10 * time.Second
 
-// SetAgents changes the agents that are pulled from.
-func (a *Aggregator) SetAgents(agents []pull.Agent) { a.manager.Set(agents) }
-
 // Run serves until ctx ends, and stops in order: requests end, leadership goes
 // elsewhere, the state is closed. An error means that the node had to stop.
 func (a *Aggregator) Run(ctx context.Context) error {
@@ -140,6 +144,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return a.listeners(ctx)
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
+	g.Go(func() error { return a.keeper.Run(ctx) })
 	return errors.Join(g.Wait(), a.store.Close())
 }
 

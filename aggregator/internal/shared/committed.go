@@ -1,0 +1,76 @@
+package shared
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// Where the configuration is among the documents of the store.
+const (
+	space = "config"
+	key   = "cluster"
+)
+
+// Committed is the configuration that the cluster obeys.
+type Committed struct {
+	Document *Document
+	Digest   Digest
+	// By is the node or the person whose files it comes from, and At when it was
+	// committed, by the clock of the node that led.
+	By string
+	At time.Time
+
+	raw []byte // as it is in the store
+}
+
+type jsonCommitted struct {
+	Format int         `json:"format"`
+	By     string      `json:"by"`
+	At     time.Time   `json:"at"`
+	Blocks []jsonBlock `json:"blocks"`
+}
+
+func (c *Committed) encode() []byte {
+	return mustJSON(jsonCommitted{Format, c.By, c.At.UTC(), toJSON(c.Document.Blocks)})
+}
+
+// DecodeCommitted reads what is kept in the store. The error wraps
+// [ErrDocument].
+func DecodeCommitted(raw []byte) (*Committed, error) {
+	var j jsonCommitted
+	if err := strict(raw, &j); err != nil {
+		return nil, err
+	}
+	d, err := fromJSON(j.Format, j.Blocks)
+	if err != nil {
+		return nil, err
+	}
+	return &Committed{Document: d, Digest: d.Digest(), By: j.By, At: j.At, raw: raw}, nil
+}
+
+// Read returns the configuration that is committed; nil when none is yet.
+func Read(view *store.View) (*Committed, error) {
+	raw, ok, err := view.Document(space, key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	c, err := DecodeCommitted(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration in the log: %w", err)
+	}
+	return c, nil
+}
+
+// Commit is the command that puts d in the place of before, which is nil when
+// nothing is committed yet. Its result is a [store.DocumentResult]: it is not
+// done when something else has been committed meanwhile.
+func Commit(d *Document, before *Committed, by string, at time.Time) *store.DocumentCommand {
+	was := store.Document{Space: space, Key: key}
+	if before != nil {
+		was.Value = before.raw
+	}
+	next := Committed{Document: d, By: by, At: at}
+	return &store.DocumentCommand{If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
+}
