@@ -95,10 +95,10 @@ func (k *Keeper) SetFiles(d *Document) {
 func (k *Keeper) take(d *Document) {
 	k.files, k.digest = d, d.Digest()
 	next := mark{Files: k.digest.String(), Base: k.mark.Base}
-	switch {
-	case k.mark.Files == next.Files:
+	switch k.mark.Files {
+	case next.Files:
 		return
-	case k.mark.Files == "": // the node is new, or has lost its mark: nothing is known to have changed
+	case "": // the node is new, or has lost its mark: nothing is known to have changed
 		next.Base = ""
 	default:
 		next.Base = k.base
