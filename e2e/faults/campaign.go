@@ -29,17 +29,19 @@ type Campaign struct {
 	mu       sync.Mutex
 	started  time.Time
 	damaged  map[*Member]Damage
-	fate     map[string]int // what became of damage, by class of file
+	flips    map[string]int // by class of file
+	fate     map[string]int // what became of them
 	slowest  time.Duration  // recovery
 	progress progress
 	checked  int                 // operations on registers
+	promoted int                 // how often a new node has to have been given its vote
 	revived  int                 // daemons that a service manager started again
 	pushed   map[string]Register // what clients' writes have led to, in cycles before
 }
 
 // NewCampaign makes one.
 func NewCampaign(t testing.TB, s *Site, seed uint64) *Campaign {
-	return &Campaign{t: t, site: s, seed: seed, started: time.Now(), damaged: map[*Member]Damage{}, fate: map[string]int{}, pushed: map[string]Register{},
+	return &Campaign{t: t, site: s, seed: seed, started: time.Now(), damaged: map[*Member]Damage{}, flips: map[string]int{}, fate: map[string]int{}, pushed: map[string]Register{},
 		progress: progress{cursors: map[string]uint64{}}}
 }
 
@@ -159,8 +161,8 @@ func (c *Campaign) watch(stop <-chan struct{}) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 		node := c.site.Nodes[i%len(c.site.Nodes)]
-		if st, err := node.Status(); err == nil {
-			if err := c.progress.take(st); err != nil {
+		if cursors, err := node.Cursors(); err == nil {
+			if err := c.progress.take(cursors); err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 		}
@@ -268,9 +270,13 @@ func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
 		c.say("%s refused:\n%s", m.Name, m.Log(3))
 	}
 	m.Kill()
-	if m.Jobs == nil && len(c.site.Nodes) == 1 {
+	switch {
+	case m.Jobs != nil:
+		err = m.Disk.Wipe()
+	case len(c.site.Nodes) == 1:
 		err = d.Turn()
-	} else {
+	default:
+		c.promoted = c.site.promotions() + 1
 		err = m.Disk.Wipe()
 	}
 	m.Start()
@@ -306,6 +312,9 @@ func (c *Campaign) settleUnless(giveUp func() bool, within time.Duration) error 
 }
 
 func (c *Campaign) settled(truth Truth) error {
+	if n := c.site.promotions(); n < c.promoted {
+		return fmt.Errorf("%w: a node that began anew has no vote yet", ErrNotYet)
+	}
 	for _, n := range c.site.Nodes {
 		st, err := n.Status()
 		if err != nil {

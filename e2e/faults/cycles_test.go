@@ -14,3 +14,10 @@ func TestNoFaultLosesOrDoublesARecord(t *testing.T) {
 	c.Begin()
 	c.Run(faults.Schedule(*seed, *cycles, *nodes, 3, faults.Kind(*only)))
 }
+
+func TestADamagedFileIsRefusedOrHealedAndNeverBelieved(t *testing.T) {
+	s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 2, Seed: *seed})
+	c := faults.NewCampaign(t, s, *seed)
+	c.Begin()
+	c.Run(faults.Schedule(*seed, *flips, *nodes, 2, faults.Flip))
+}

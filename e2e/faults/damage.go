@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -32,8 +33,8 @@ var digits = regexp.MustCompile(`[0-9]+`)
 func class(name string) string { return digits.ReplaceAllString(name, "N") }
 
 // FlipBit turns over one bit of one file below a data directory, whose daemon does
-// not run. Every kind of file is as likely as any other.
-func FlipBit(data string, salt uint64) (Damage, error) {
+// not run. It takes a kind of file that was damaged least often so far.
+func FlipBit(data string, salt uint64, before map[string]int) (Damage, error) {
 	chance := rand.New(rand.NewPCG(salt, 9))
 	files := map[string][]string{}
 	err := filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {
@@ -50,6 +51,11 @@ func FlipBit(data string, salt uint64) (Damage, error) {
 	if err != nil || len(files) == 0 {
 		return Damage{}, fmt.Errorf("look for a file to damage below %s: %w", data, err)
 	}
+	least := math.MaxInt
+	for c := range files {
+		least = min(least, before[c])
+	}
+	maps.DeleteFunc(files, func(c string, _ []string) bool { return before[c] > least })
 	classes := slices.Sorted(maps.Keys(files))
 	d := Damage{Class: classes[chance.IntN(len(classes))]}
 	d.Path = files[d.Class][chance.IntN(len(files[d.Class]))]
@@ -57,8 +63,24 @@ func FlipBit(data string, salt uint64) (Damage, error) {
 	if err != nil {
 		return d, err
 	}
-	d.At, d.Bit = chance.Int64N(info.Size()), uint(chance.IntN(8))
+	before[d.Class]++
+	d.At, d.Bit = place(chance, info.Size()), uint(chance.IntN(8))
 	return d, d.Turn()
+}
+
+// place is a byte of a file: in its first pages, where most programs keep what the
+// rest hangs on, in its last ones, or anywhere.
+func place(chance *rand.Rand, size int64) int64 {
+	const pages = 16 << 10
+	near := chance.Int64N(min(size, pages))
+	switch chance.IntN(3) {
+	case 0:
+		return near
+	case 1:
+		return size - 1 - near
+	default:
+		return chance.Int64N(size)
+	}
 }
 
 // Turn turns the bit over; a second time, it is as it was.

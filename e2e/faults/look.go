@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -21,11 +22,13 @@ type Status struct {
 	Index   uint64 `json:"index"`
 	Hash    string `json:"hash"`
 	Records int64  `json:"records"`
-	Agents  []struct {
-		Name   string `json:"name"`
-		Cursor uint64 `json:"cursor"`
-		Epoch  string `json:"epoch"`
-	} `json:"agents"`
+}
+
+// Cursor is how far an agent was pulled.
+type Cursor struct {
+	Name   string `json:"name"`
+	Cursor uint64 `json:"cursor"`
+	Epoch  string `json:"epoch"`
 }
 
 // fetch hands a good answer of a node's REST interface to read.
@@ -53,10 +56,20 @@ func (m *Member) decode(path string, into any) error {
 	return m.fetch(path, 10*time.Second, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
 }
 
-// Status asks a node; the answer is linearizable.
+// Cursors asks a node how far the agents were pulled; the answer is linearizable.
+func (m *Member) Cursors() ([]Cursor, error) {
+	var answer struct {
+		Agents []Cursor `json:"agents"`
+	}
+	err := m.decode("/v1/agents", &answer)
+	return answer.Agents, err
+}
+
+// Status asks a node.
 func (m *Member) Status() (Status, error) {
 	var st Status
-	return st, m.decode("/v1/status", &st)
+	err := m.decode("/v1/status", &st)
+	return st, err
 }
 
 // Pushed is the prefix of the ids that the clients of the REST interface write.
@@ -134,19 +147,22 @@ func ledAt(line string) (at string, ok bool) {
 	return at, true
 }
 
+// promotions counts how often a new node was given its vote.
+func (s *Site) promotions() (n int) {
+	for _, m := range s.Nodes {
+		n += strings.Count(m.Log(math.MaxInt), "change=promote")
+	}
+	return n
+}
+
 // progress is what never goes back in a linearizable answer.
 type progress struct {
-	index   uint64
 	cursors map[string]uint64 // by agent and epoch
 }
 
 // take compares an answer with the ones before it.
-func (p *progress) take(st Status) error {
-	if st.Index < p.index {
-		return fmt.Errorf("the applied index went back from %d to %d", p.index, st.Index)
-	}
-	p.index = st.Index
-	for _, a := range st.Agents {
+func (p *progress) take(agents []Cursor) error {
+	for _, a := range agents {
 		key := a.Name + " in epoch " + a.Epoch
 		if a.Cursor < p.cursors[key] {
 			return fmt.Errorf("the cursor of %s went back from %d to %d", key, p.cursors[key], a.Cursor)

@@ -91,6 +91,10 @@ func NewSite(t testing.TB, p Plan) *Site {
 	for _, n := range s.Nodes {
 		s.aggregator(n, p)
 	}
+	s.must(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
+	for _, m := range s.All() {
+		m.Env = []string{"TMPDIR=" + filepath.Join(dir, "tmp")} // who is killed leaves things there
+	}
 	if p.Liar {
 		s.lie()
 	}

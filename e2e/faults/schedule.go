@@ -121,8 +121,14 @@ func Schedule(seed uint64, cycles, nodes, agents int, only Kind) []Cycle {
 	plan := make([]Cycle, cycles)
 	for i := range plan {
 		plan[i].Jobs = 100 + chance.IntN(400)
-		for range 1 + chance.IntN(2) {
-			plan[i].Faults = append(plan[i].Faults, draw(chance, bag, nodes, agents))
+		first := draw(chance, bag, nodes, agents)
+		plan[i].Faults = []Fault{first}
+		if chance.IntN(2) == 0 && only == "" {
+			second := draw(chance, bag, nodes, agents)
+			for second.Kind == Flip { // damage is for one machine at a time
+				second = draw(chance, bag, nodes, agents)
+			}
+			plan[i].Faults = append(plan[i].Faults, second)
 		}
 	}
 	return plan

@@ -4,6 +4,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -161,14 +162,14 @@ func (c *Campaign) disturb(f Fault, m *Member) {
 // when the cycle ends.
 func (c *Campaign) flip(f Fault, m *Member) error {
 	m.Kill()
-	d, err := FlipBit(m.Data, f.Salt)
+	c.mu.Lock()
+	d, err := FlipBit(m.Data, f.Salt, c.flips)
+	c.damaged[m] = d
+	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	c.say("%s: %s", m.Name, d)
-	c.mu.Lock()
-	c.damaged[m] = d
-	c.mu.Unlock()
 	m.Start()
 	return nil
 }
@@ -177,11 +178,12 @@ func (c *Campaign) flip(f Fault, m *Member) error {
 func (c *Campaign) jump(f Fault, m *Member) error {
 	offsets := []time.Duration{-25 * time.Hour, -time.Hour, -time.Minute, time.Minute, time.Hour, 25 * time.Hour}
 	m.Kill()
-	m.Env = append(m.Env, fmt.Sprintf("%s=%s", clockOffset, offsets[f.Salt%uint64(len(offsets))]))
+	env := m.Env
+	m.Env = append(slices.Clone(env), fmt.Sprintf("%s=%s", clockOffset, offsets[f.Salt%uint64(len(offsets))]))
 	m.Start()
 	time.Sleep(f.For)
 	m.Kill()
-	m.Env = nil
+	m.Env = env
 	m.Start()
 	return nil
 }
