@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 
 	// Inside the aggregator only run and what starts it know all.
 	"aggregator/internal/columns": {"aggregator/internal/columns", "proto"},
+	"aggregator/internal/backup":  {"aggregator/internal/backup", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/store":   {"aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/cluster": {"aggregator/internal/cluster", "proto"},
 	"aggregator/internal/pull":    {"aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
@@ -30,7 +31,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/limit":   {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/health":  {"aggregator/internal/health", "proto"},
 	"aggregator/internal/access":  {"aggregator/internal/access", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/api":     {"aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/api":     {"aggregator/internal/backup", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/peer":    {"aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/shared":  {"aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/watch":   {"aggregator/internal/watch", "aggregator/internal/store", "aggregator/internal/columns", "proto"},

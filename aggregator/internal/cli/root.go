@@ -32,7 +32,7 @@ Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
 	root.AddCommand(
 		p.aggregatorCommand(), p.devCommand(),
 		p.statusCommand(), p.recordsCommand(), p.agentsCommand(), p.quarantineCommand(), p.conflictsCommand(),
-		p.configCommand(), p.tlsCommand(), p.operatorCommand(), p.versionCommand(), p.completionCommand(),
+		p.configCommand(), p.tlsCommand(), p.operatorCommand(), p.snapshotCommand(), p.versionCommand(), p.completionCommand(),
 	)
 	return root
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer gets the store's metrics; nil: none.
 	Registerer prometheus.Registerer
+
+	readOnly bool // nothing is written: for images
 }
 
 const (
@@ -74,6 +76,7 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		LBaseMaxBytes:               64 << 20,
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      pebbleLogger{o.Logger},
+		ReadOnly:                    o.readOnly,
 	}
 	opts.ApplyCompressionSettings(compression)
 	return opts, cache.Unref

@@ -258,12 +258,8 @@ func load(r pebble.Reader) (*loaded, error) {
 }
 
 func (l *loaded) loadState(r pebble.Reader) error {
-	b, ok, err := get(r, stateKey)
-	if err != nil || !ok {
-		l.memory.Next = 1
-		return err
-	}
-	l.memory.state, err = decodeState(b)
+	var err error
+	l.memory.state, err = readState(r)
 	return err
 }
 

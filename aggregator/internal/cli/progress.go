@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// bar shows on a terminal how far a transfer is and how long it will take; where
+// there is no terminal it shows nothing.
+type bar struct {
+	p     *Program
+	what  string
+	total int64 // 0: not known yet
+	done  int64
+	began time.Time
+	shown time.Time
+}
+
+// barEvery is how often the bar is drawn.
+const barEvery = 200 * time.Millisecond
+
+func (p *Program) newBar(what string, total int64) *bar {
+	return &bar{p: p, what: what, total: total, began: time.Now()}
+}
+
+func (b *bar) add(n int) {
+	b.done += int64(n)
+	if !b.p.Color || time.Since(b.shown) < barEvery {
+		return
+	}
+	b.shown = time.Now()
+	fmt.Fprint(b.p.Stderr, "\r"+b.line(time.Since(b.began))+"\x1b[K")
+}
+
+// line is what the bar says after some time.
+func (b *bar) line(passed time.Duration) string {
+	speed := float64(b.done) / max(passed.Seconds(), 0.001)
+	text := fmt.Sprintf("%s %s", b.what, mebibytes(b.done))
+	if b.total > 0 {
+		text = fmt.Sprintf("%s %3d%%  %s of %s", b.what, min(100, b.done*100/b.total), mebibytes(b.done), mebibytes(b.total))
+	}
+	text += fmt.Sprintf("  %s/s", mebibytes(int64(speed)))
+	if b.total > b.done && speed > 0 {
+		left := time.Duration(float64(b.total-b.done) / speed * float64(time.Second))
+		text += fmt.Sprintf("  %s left", left.Round(time.Second))
+	}
+	return text
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// end takes the bar away.
+func (b *bar) end() {
+	if b.p.Color && !b.shown.IsZero() {
+		fmt.Fprint(b.p.Stderr, "\r\x1b[K")
+	}
+}
+
+// reader counts what is read through it, and ends with ctx.
+func (b *bar) reader(ctx context.Context, r io.Reader) io.Reader { return barred{ctx, b, r} }
+
+type barred struct {
+	ctx context.Context
+	bar *bar
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (r barred) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	n, err := r.r.Read(p)
+	r.bar.add(n)
+	return n, err
+}
