@@ -46,6 +46,8 @@ type Options struct {
 	Patience time.Duration
 	Agents   Agents // nil: this node pulls from none
 	Version  string // of the program, for /v1/status
+	// Snapshots are saved and restored; nil: there are no such routes.
+	Snapshots Snapshots
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }

@@ -62,7 +62,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return []route{
+	return append(s.snapshotRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
@@ -78,7 +78,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
 		{http.MethodGet, "/v1/status", s.viewing(s.v1Status)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
-	}
+	}...)
 }
 
 // refusal is an error that is the client's, with its status.

@@ -110,22 +110,30 @@ type Taken struct {
 func (t *Taken) Close() error { return os.RemoveAll(t.parent) }
 
 // Take reads an archive, verifies it to the last byte and row, and prepares the
-// image for [cluster.Node.Install] with a new incarnation. The caller closes what
-// was taken.
-func (s *Shop) Take(ctx context.Context, r io.Reader) (*Taken, error) {
+// image for an [Installer] with a new incarnation. approve, which may be nil, may
+// refuse it for what it says of itself. The caller closes what was taken.
+func (s *Shop) Take(ctx context.Context, r io.Reader, approve func(Meta) error) (*Taken, error) {
 	parent, err := os.MkdirTemp(s.Scratch, "in-*")
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	t := &Taken{parent: parent, Dir: filepath.Join(parent, "state")}
-	if err := s.take(ctx, r, t); err != nil {
+	if err := s.take(ctx, r, approve, t); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (s *Shop) take(ctx context.Context, r io.Reader, t *Taken) (err error) {
-	if t.Meta, err = Unpack(reading{ctx, r}, t.Dir, s.room); err != nil {
+func (s *Shop) take(ctx context.Context, r io.Reader, approve func(Meta) error, t *Taken) (err error) {
+	fits := func(m Meta) error {
+		if approve != nil {
+			if err := approve(m); err != nil {
+				return err
+			}
+		}
+		return s.room(m)
+	}
+	if t.Meta, err = Unpack(reading{ctx, r}, t.Dir, fits); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	life, err := CheckImage(ctx, t.Dir, t.Meta)

@@ -100,7 +100,7 @@ func TestARestoredStoreIsWhatWasSavedInANewIncarnation(t *testing.T) {
 		t.Fatalf("%+v, %v", meta, err)
 	}
 	b.post(t, "two")
-	taken, err := b.Take(t.Context(), bytes.NewReader(saved))
+	taken, err := b.Take(t.Context(), bytes.NewReader(saved), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestEachRestoreBeginsAnotherIncarnation(t *testing.T) {
 	b := newBench(t)
 	lives := map[string]bool{}
 	for n := range 3 {
-		taken, err := b.Take(t.Context(), bytes.NewReader(b.save(t)))
+		taken, err := b.Take(t.Context(), bytes.NewReader(b.save(t)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestAnArchiveThatLiesAboutItsStoreIsRefused(t *testing.T) {
 		if err := backup.Write(&forged, dir, meta); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Take(t.Context(), &forged); !errors.Is(err, backup.ErrDamaged) {
+		if _, err := b.Take(t.Context(), &forged, nil); !errors.Is(err, backup.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestAnArchiveOfADamagedStoreIsRefused(t *testing.T) {
 	if err := backup.Write(&forged, dir, meta); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Take(t.Context(), &forged); !errors.Is(err, backup.ErrDamaged) {
+	if _, err := b.Take(t.Context(), &forged, nil); !errors.Is(err, backup.ErrDamaged) {
 		t.Error(err)
 	}
 	b.empty(t)
@@ -208,7 +208,7 @@ func TestAnArchiveOfADamagedStoreIsRefused(t *testing.T) {
 
 func TestAnArchiveThatIsNoStoreIsRefused(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.Take(t.Context(), bytes.NewReader(archive(t))); !errors.Is(err, backup.ErrDamaged) {
+	if _, err := b.Take(t.Context(), bytes.NewReader(archive(t)), nil); !errors.Is(err, backup.ErrDamaged) {
 		t.Error(err)
 	}
 	b.empty(t)
@@ -218,7 +218,7 @@ func TestAnArchiveThatDoesNotFitIsRefusedBeforeItIsUnpacked(t *testing.T) {
 	b := newBench(t)
 	saved := b.save(t)
 	b.Free = func() (int64, error) { return 10, nil }
-	if _, err := b.Take(t.Context(), bytes.NewReader(saved)); !errors.Is(err, backup.ErrNoSpace) {
+	if _, err := b.Take(t.Context(), bytes.NewReader(saved), nil); !errors.Is(err, backup.ErrNoSpace) {
 		t.Error(err)
 	}
 	b.empty(t)
@@ -228,8 +228,45 @@ func TestTakingEndsWithItsContext(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Take(ctx, bytes.NewReader(b.save(t))); !errors.Is(err, context.Canceled) {
+	if _, err := b.Take(ctx, bytes.NewReader(b.save(t)), nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	b.empty(t)
+}
+
+type installer struct {
+	*bench
+
+	err error
+}
+
+func (i installer) Install(_ context.Context, dir string) error {
+	if i.err != nil {
+		return i.err
+	}
+	return i.store.Restore(dir)
+}
+
+func TestARestoreGoesIntoTheClusterThatWasSavedAndNoOther(t *testing.T) {
+	b := newBench(t)
+	saved := b.save(t)
+	if done, err := b.Restore(t.Context(), bytes.NewReader(saved), "OTHER", installer{bench: b}); !errors.Is(err, backup.ErrForeign) || done != nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	for _, cluster := range []string{"CLUSTER", ""} {
+		if done, err := b.Restore(t.Context(), bytes.NewReader(saved), cluster, installer{bench: b}); err != nil || done.Meta.Index != 1 {
+			t.Errorf("into %q: %+v, %v", cluster, done, err)
+		}
+	}
+	b.empty(t)
+}
+
+func TestARestoreThatMayHaveHappenedSaysWhatItWas(t *testing.T) {
+	b := newBench(t)
+	unknown := errors.New("the outcome is not known")
+	done, err := b.Restore(t.Context(), bytes.NewReader(b.save(t)), "", installer{b, unknown})
+	if !errors.Is(err, unknown) || done == nil || done.Life.ID == "" {
+		t.Errorf("%+v, %v", done, err)
 	}
 	b.empty(t)
 }

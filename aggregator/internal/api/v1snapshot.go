@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Snapshots saves and restores the replicated state.
+type Snapshots interface {
+	// Save makes an image that holds all that was acknowledged before the call.
+	// The caller closes it.
+	Save(ctx context.Context) (*backup.Image, error)
+	// Restore takes the whole cluster back to an archive, in a new incarnation.
+	// The archive of another cluster is refused unless foreign is set. What was
+	// restored comes with errors too that leave the outcome unknown.
+	Restore(ctx context.Context, archive io.Reader, foreign bool) (*backup.Restored, error)
+}
+
+// ErrElsewhere is wrapped by what only the leader can do, on another node; the
+// error says which node leads.
+var ErrElsewhere = errors.New("this node does not lead")
+
+const typeSnapshot = "application/zstd"
+
+// snapshotRoutes returns the routes about snapshots.
+func (s *Server) snapshotRoutes() []route {
+	if s.opt.Snapshots == nil {
+		return nil
+	}
+	return []route{
+		{http.MethodGet, "/v1/snapshot", s.admin(s.v1Save)},
+		{http.MethodPost, "/v1/snapshot:restore", s.admin(s.v1Restore)},
+	}
+}
+
+// admin keeps a handler to administrators, and answers its error; a handler that
+// returns one has sent nothing.
+func (s *Server) admin(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if who := access.From(r.Context()); !who.May(identity.Admin) {
+			fail(w, http.StatusForbidden, "the role admin is needed, and "+who.Name+" has it not")
+			return
+		}
+		if err := h(w, r); err != nil {
+			s.refused(w, r, err)
+		}
+	}
+}
+
+// v1Save is GET /v1/snapshot: an archive of the replicated state.
+func (s *Server) v1Save(w http.ResponseWriter, r *http.Request) error {
+	image, err := s.opt.Snapshots.Save(r.Context())
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "no snapshot can be made now: %v", err)
+	}
+	defer func() {
+		if err := image.Close(); err != nil {
+			s.opt.Log.Error("remove an image of the store", "error", err)
+		}
+	}()
+	w.Header().Set("Content-Type", typeSnapshot)
+	w.Header().Set("X-Bursar-Index", strconv.FormatUint(image.Meta.Index, 10))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if err := image.Write(&patient{w, http.NewResponseController(w).SetWriteDeadline}); err != nil {
+		if r.Context().Err() == nil {
+			s.opt.Log.Error("a snapshot was broken off", "error", err)
+		}
+		breakOff()
+	}
+	s.opt.Log.Info("snapshot saved", "by", access.From(r.Context()).Name, "index", image.Meta.Index, "records", image.Meta.Records, "hash", image.Meta.Hash)
+	return nil
+}
+
+// patient gives each piece its time.
+type patient struct {
+	io.Writer
+
+	deadline func(time.Time) error
+}
+
+// Write implements io.Writer.
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.deadline(time.Now().Add(answerTime)) // a writer that cannot is a test's
+	return p.Writer.Write(b)
+}
+
+// arriving gives each piece of a body its time.
+type arriving struct {
+	io.Reader
+
+	deadline func(time.Time) error
+}
+
+// Read implements io.Reader.
+func (a *arriving) Read(b []byte) (int, error) {
+	_ = a.deadline(time.Now().Add(answerTime)) // a reader that cannot is a test's
+	return a.Reader.Read(b)
+}
+
+// restoreTime is how long the cluster may take to check and install an archive
+// that has arrived.
+const restoreTime = time.Hour
+
+// v1Restore is POST /v1/snapshot:restore: the cluster goes back to an archive.
+func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(restoreTime)) // a writer that cannot is a test's
+	who := access.From(r.Context()).Name
+	s.opt.Log.Warn("a restore begins", "by", who)
+	done, err := s.opt.Snapshots.Restore(r.Context(), &arriving{r.Body, rc.SetReadDeadline}, r.URL.Query().Get("foreign") == "true")
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return refuse(http.StatusMisdirectedRequest, "nothing was restored: %v", err)
+	case errors.Is(err, backup.ErrDamaged), errors.Is(err, backup.ErrFormat), errors.Is(err, backup.ErrForeign):
+		return refuse(http.StatusUnprocessableEntity, "nothing was restored: %v", err)
+	case errors.Is(err, backup.ErrNoSpace):
+		return refuse(http.StatusInsufficientStorage, "nothing was restored: %v", err)
+	case err != nil && done == nil:
+		return refuse(http.StatusServiceUnavailable, "nothing was restored: %v", err)
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, "the snapshot may or may not have been restored; if `bursar status` shows the incarnation %s it was: %v", done.Life.ID, err)
+	}
+	s.opt.Log.Warn("the cluster was restored", "by", who, "index", done.Meta.Index, "records", done.Meta.Records, "made", done.Meta.Made, "incarnation", done.Life.ID)
+	answer(w, http.StatusOK, map[string]any{
+		"cluster": done.Meta.Cluster, "incarnation": done.Life.ID, "restores": done.Life.Restores, "records": done.Meta.Records,
+		"from_index": done.Meta.Index, "hash": done.Meta.Hash, "made": done.Meta.Made,
+	})
+	return nil
+}
