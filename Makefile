@@ -53,10 +53,12 @@ test: ## Run all tests that need only Go (with the race detector where a C compi
 .PHONY: e2e
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
 	e2e/setup.sh
+	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 40m -count 1 -p 1 ./e2e/...
 
 .PHONY: soak
 soak: build ## Run CYCLES (default 2000) cycles of faults from the schedule of SEED (default: the time).
+	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoFaultLosesOrDoublesARecord -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
 
 .PHONY: fuzz

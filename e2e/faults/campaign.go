@@ -271,13 +271,10 @@ func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
 	}
 	m.Kill()
 	switch {
-	case m.Jobs != nil:
-		err = m.Disk.Wipe()
-	case len(c.site.Nodes) == 1:
+	case m.Jobs == nil && len(c.site.Nodes) == 1:
 		err = d.Turn()
 	default:
-		c.promoted = c.site.promotions() + 1
-		err = m.Disk.Wipe()
+		err = c.anew(m)
 	}
 	m.Start()
 	return fate, err
@@ -312,7 +309,7 @@ func (c *Campaign) settleUnless(giveUp func() bool, within time.Duration) error 
 }
 
 func (c *Campaign) settled(truth Truth) error {
-	if n := c.site.promotions(); n < c.promoted {
+	if c.promoted > 0 && c.site.promotions() < c.promoted {
 		return fmt.Errorf("%w: a node that began anew has no vote yet", ErrNotYet)
 	}
 	for _, n := range c.site.Nodes {
@@ -339,6 +336,7 @@ func (c *Campaign) settled(truth Truth) error {
 			return err
 		}
 	}
+	c.promoted = 0
 	return c.same()
 }
 

@@ -22,6 +22,8 @@ type Status struct {
 	Index   uint64 `json:"index"`
 	Hash    string `json:"hash"`
 	Records int64  `json:"records"`
+	// Confirmed says whether a majority confirms the figures.
+	Confirmed *bool `json:"confirmed"`
 }
 
 // Cursor is how far an agent was pulled.
@@ -69,6 +71,9 @@ func (m *Member) Cursors() ([]Cursor, error) {
 func (m *Member) Status() (Status, error) {
 	var st Status
 	err := m.decode("/v1/status", &st)
+	if err == nil && st.Confirmed != nil && !*st.Confirmed {
+		err = errors.New(m.Name + " knows no majority that confirms its status")
+	}
 	return st, err
 }
 

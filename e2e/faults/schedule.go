@@ -31,6 +31,7 @@ const (
 	HangDisk  Kind = "hang disk" // hangs
 	Jump      Kind = "clock jump"
 	Flip      Kind = "flip" // a bit in a file, while the daemon is down
+	Wipe      Kind = "wipe" // its disk is replaced by an empty one
 )
 
 // Whom a fault strikes; which daemon that is, is seen when it happens.
@@ -49,6 +50,9 @@ type Fault struct {
 	For   time.Duration // how long it lasts
 	Salt  uint64        // for what else the fault has to choose
 }
+
+// loses reports whether the fault may cost a machine its data.
+func (f Fault) loses() bool { return f.Kind == Flip || f.Kind == Wipe }
 
 // String is how a plan is printed.
 func (f Fault) String() string {
@@ -90,13 +94,15 @@ func choices(nodes int) []choice {
 		{Jump, 1, []string{Leader, Follower}, 1500 * time.Millisecond},
 		{Flip, 2, nodesAndAgents, 0},
 	}
+	wiped := []string{Agent} // the data of a node alone are nowhere else
 	if nodes > 1 {
+		wiped = nodesAndAgents
 		all = append(all,
 			choice{Deafen, 2, []string{Leader, Follower}, 2500 * time.Millisecond},
 			choice{Mute, 2, []string{Leader, Follower}, 2500 * time.Millisecond},
 			choice{Part, 2, []string{Leader, Follower}, 2500 * time.Millisecond})
 	}
-	return all
+	return append(all, choice{Wipe, 1, wiped, 0})
 }
 
 // Schedule makes a plan of so many cycles: the same for the same seed and size.
@@ -125,7 +131,7 @@ func Schedule(seed uint64, cycles, nodes, agents int, only Kind) []Cycle {
 		plan[i].Faults = []Fault{first}
 		if chance.IntN(2) == 0 && only == "" {
 			second := draw(chance, bag, nodes, agents)
-			for second.Kind == Flip { // damage is for one machine at a time
+			for second.loses() { // what three nodes survive is the loss of one
 				second = draw(chance, bag, nodes, agents)
 			}
 			plan[i].Faults = append(plan[i].Faults, second)

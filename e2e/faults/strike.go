@@ -4,6 +4,8 @@ package faults
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +40,7 @@ func (c *Campaign) strike(f Fault) error {
 		return nil
 	case KillAll, CutAll:
 		return c.strikeAll(f)
-	case Kill, KillChild, Cut, Restart, Pause, FillDisk, SlowDisk, HangDisk, Jump, Flip:
+	case Kill, KillChild, Cut, Restart, Pause, FillDisk, SlowDisk, HangDisk, Jump, Flip, Wipe:
 	}
 	m.struck.Lock() // one after the other on one machine
 	defer m.struck.Unlock()
@@ -72,6 +74,11 @@ func (c *Campaign) strike(f Fault) error {
 		return c.jump(f, m)
 	case Flip:
 		return c.flip(f, m)
+	case Wipe:
+		m.Kill()
+		err := c.anew(m)
+		m.Start()
+		return err
 	case KillAll, CutAll, Isolate, Deafen, Mute, Part, Lag, Reset: // above
 	}
 	return nil
@@ -174,16 +181,30 @@ func (c *Campaign) flip(f Fault, m *Member) error {
 	return nil
 }
 
-// jump lets the daemon run for a time with a clock that is wrong.
+// anew takes all data from a daemon that does not run.
+func (c *Campaign) anew(m *Member) error {
+	if m.Jobs == nil {
+		c.promoted = c.site.promotions() + 1
+	}
+	return m.Disk.Wipe()
+}
+
+// jump lets an aggregator run for a time with a clock that is wrong. It is the
+// program of make e2e that can be told so.
 func (c *Campaign) jump(f Fault, m *Member) error {
 	offsets := []time.Duration{-25 * time.Hour, -time.Hour, -time.Minute, time.Minute, time.Hour, 25 * time.Hour}
+	program, env := filepath.Join(c.site.Bin, "faults", "bursar"), m.Env
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("%w: make e2e builds it", err)
+	}
 	m.Kill()
-	env := m.Env
 	m.Env = append(slices.Clone(env), fmt.Sprintf("%s=%s", clockOffset, offsets[f.Salt%uint64(len(offsets))]))
+	before := m.Become(program)
 	m.Start()
 	time.Sleep(f.For)
 	m.Kill()
 	m.Env = env
+	m.Become(before)
 	m.Start()
 	return nil
 }

@@ -66,6 +66,12 @@ func (d *Daemon) Start() {
 	d.cmd, d.done = cmd, done
 }
 
+// Become changes which program is started from now on, and returns the one before.
+func (d *Daemon) Become(program string) (before string) {
+	before, d.args[0] = d.args[0], program
+	return before
+}
+
 // PID returns the process id; 0 when the program does not run.
 func (d *Daemon) PID() int {
 	if d.cmd == nil {
