@@ -72,6 +72,13 @@ type Config struct {
 	// Metrics gets the bursar_raft_* metrics; nil means none.
 	Metrics prometheus.Registerer
 
+	// stall is how long a write of the log may hang before a leader gives up the
+	// leadership.
+	stall time.Duration
+
+	// fetchPause lies between two rounds of questions for an image.
+	fetchPause time.Duration
+
 	// lockWait is how long another process may hold the log at the start.
 	lockWait time.Duration
 }
@@ -82,6 +89,8 @@ func (c Config) withDefaults() Config {
 	c.LogBytes = or(c.LogBytes, 64<<20)
 	c.TrailingBytes = or(c.TrailingBytes, 64<<20)
 	c.Stable = or(c.Stable, 10*time.Second)
+	c.fetchPause = or(c.fetchPause, fetchPause)
+	c.stall = or(c.stall, stallLimit)
 	c.lockWait = or(c.lockWait, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

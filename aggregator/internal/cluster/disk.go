@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -16,6 +17,10 @@ import (
 // openDisk opens the raft directory and makes sure that log, snapshots, State
 // and identity belong together. Nothing has been sent or changed by then.
 func (n *Node) openDisk() error {
+	if cut, err := exists(filepath.Join(n.conf.DataDir, planFile)); err != nil || cut {
+		return errors.Join(err, fmt.Errorf("%w: %s is there; run the recovery again, it carries on where it ended",
+			ErrRecovery, filepath.Join(n.conf.DataDir, planFile)))
+	}
 	member, err := readMarker(n.conf.DataDir, n.id)
 	if err != nil {
 		return err
@@ -44,6 +49,10 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	n.snaps.arrived = n.checkTail
+	if n.shelf, err = openShelf(filepath.Join(n.conf.raftDir(), "images")); err != nil {
+		return err
+	}
+	n.machine.shelf = n.shelf
 	return n.reconcile(member)
 }
 
@@ -337,5 +346,5 @@ func (n *Node) shorten() error {
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("cluster: snapshot: %w", err)
 	}
-	return nil
+	return n.shelf.sweep(n.entries.ordered())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"runtime"
 	"sync"
 
@@ -12,12 +13,29 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// sealFormat is the first byte of raft.Log.Extensions; the CRC32C of the entry
-// follows, big-endian.
+// The first byte of raft.Log.Extensions says what follows: the CRC32C of the
+// entry, big-endian, and before it, for commands to this package instead of the
+// State, their kind.
 const (
-	sealFormat = 1
-	sealLen    = 5
+	sealFormat    = 1
+	sealLen       = 5
+	ownSealFormat = 2
+	ownSealLen    = 6
 )
+
+// entryInstall is the kind of a command that replaces the State by an image.
+const entryInstall byte = 1
+
+// unsealed marks a new command to this package, until it is stored and sealed.
+func unsealed(kind byte) []byte { return []byte{ownSealFormat, kind} }
+
+// ownEntry returns the kind of a command to this package.
+func ownEntry(l *raft.Log) (kind byte, ok bool) {
+	if l.Type != raft.LogCommand || len(l.Extensions) < 2 || l.Extensions[0] != ownSealFormat {
+		return 0, false
+	}
+	return l.Extensions[1], true
+}
 
 // entryOverhead is what an entry costs beside its data, for counting bytes.
 const entryOverhead = 512
@@ -35,8 +53,9 @@ type entryLog struct {
 	// pulse knows of the writes under way; nil for nobody.
 	pulse *pulse
 
-	mu    sync.Mutex
-	shape shape
+	mu     sync.Mutex
+	shape  shape
+	orders map[uint64]string // checksums of the images that entries name
 }
 
 // entrySum covers what makes the entry: not AppendedAt, which is only told.
@@ -49,22 +68,33 @@ func entrySum(l *raft.Log) uint32 {
 }
 
 func sealEntry(l *raft.Log) {
-	ext := make([]byte, sealLen)
-	ext[0] = sealFormat
-	binary.BigEndian.PutUint32(ext[1:], entrySum(l))
-	l.Extensions = ext
+	ext := []byte{sealFormat}
+	if kind, ok := ownEntry(l); ok {
+		ext = unsealed(kind)
+	}
+	l.Extensions = binary.BigEndian.AppendUint32(ext, sealSum(l, ext))
+}
+
+// sealSum covers the kind too.
+func sealSum(l *raft.Log, head []byte) uint32 {
+	return crc32.Update(entrySum(l), castagnoli, head[1:])
 }
 
 func verifyEntry(l *raft.Log) error {
 	switch {
 	case len(l.Extensions) == 0:
 		return fmt.Errorf("%w: it has no checksum", ErrCorrupt)
-	case l.Extensions[0] != sealFormat:
-		return fmt.Errorf("%w: checksum format %d, this program knows %d", ErrFormat, l.Extensions[0], sealFormat)
-	case len(l.Extensions) != sealLen:
+	case l.Extensions[0] != sealFormat && l.Extensions[0] != ownSealFormat:
+		return fmt.Errorf("%w: checksum format %d, this program knows %d and %d", ErrFormat, l.Extensions[0], sealFormat, ownSealFormat)
+	case len(l.Extensions) != map[byte]int{sealFormat: sealLen, ownSealFormat: ownSealLen}[l.Extensions[0]]:
 		return fmt.Errorf("%w: its checksum is cut", ErrCorrupt)
-	case binary.BigEndian.Uint32(l.Extensions[1:]) != entrySum(l):
+	}
+	head, sum := l.Extensions[:len(l.Extensions)-4], l.Extensions[len(l.Extensions)-4:]
+	if binary.BigEndian.Uint32(sum) != sealSum(l, head) {
 		return fmt.Errorf("%w: its checksum does not match", ErrCorrupt)
+	}
+	if kind, ok := ownEntry(l); ok && kind != entryInstall {
+		return fmt.Errorf("%w: a command of kind %d, which a newer program wrote", ErrFormat, kind)
 	}
 	return nil
 }
@@ -107,7 +137,7 @@ func (e *entryLog) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{
 func (e *entryLog) StoreLogs(logs []*raft.Log) error {
 	foreign := false
 	for _, l := range logs {
-		if len(l.Extensions) == 0 {
+		if _, own := ownEntry(l); len(l.Extensions) == 0 || (own && len(l.Extensions) == 2) {
 			sealEntry(l)
 			continue
 		}
@@ -142,7 +172,33 @@ func (e *entryLog) note(logs []*raft.Log) {
 	defer e.mu.Unlock()
 	for _, l := range logs {
 		e.shape.add(l.Index, len(l.Data)+entryOverhead, l.Type == raft.LogCommand)
+		delete(e.orders, l.Index)
+		if _, own := ownEntry(l); own {
+			e.noteOrder(l)
+		}
 	}
+}
+
+func (e *entryLog) noteOrder(l *raft.Log) {
+	o, err := readOrder(l.Data)
+	if err != nil {
+		return // Apply says so
+	}
+	if e.orders == nil {
+		e.orders = map[uint64]string{}
+	}
+	e.orders[l.Index] = o.SHA256
+}
+
+// ordered returns the checksums of the images that entries name.
+func (e *entryLog) ordered() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[string]bool{}
+	for _, sum := range e.orders {
+		out[sum] = true
+	}
+	return out
 }
 
 // DeleteRange removes the entries from min to max, both included.
@@ -156,6 +212,7 @@ func (e *entryLog) DeleteRange(min, max uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.shape.cut(min, max)
+	maps.DeleteFunc(e.orders, func(i uint64, _ string) bool { return min <= i && i <= max })
 	return nil
 }
 

@@ -38,6 +38,12 @@ var (
 	// ErrRestart: the log of this node conflicts with a snapshot from the leader.
 	// No operator is needed: the next start drops the log.
 	ErrRestart = errors.New("cluster: the raft log must be discarded by a restart")
+	// ErrRecovery: Recover was cut short and must be run again.
+	ErrRecovery = errors.New("cluster: a recovery was cut short")
+	// ErrImageGone: the log says that an image replaces the State, and no member
+	// has it any more. Nothing is lost: move the data directory of this node away
+	// and let it join as a new one.
+	ErrImageGone = errors.New("cluster: an image that this node needs is gone; move its data directory away and let it join as a new node")
 	// ErrCorrupt: a checksum does not match what is on disk.
 	ErrCorrupt = errors.New("cluster: damaged data")
 	// ErrFormat: a file or entry has a format version that this program does

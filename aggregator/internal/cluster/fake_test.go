@@ -101,6 +101,19 @@ func (m *memory) Restore(dir string) error {
 	return nil
 }
 
+func (m *memory) RestoreAt(dir string, index, term uint64) error {
+	if err := m.Restore(dir); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live.Index, m.live.Term = index, term
+	m.disk = m.live.clone()
+	return nil
+}
+
+func (m *memory) CheckImage(dir string) error { return (&memory{}).Restore(dir) }
+
 func (m *memory) commands() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,9 +190,12 @@ func lead(t *testing.T, conf Config) *running {
 	return r
 }
 
+// patience is how long a test waits for what must come; the machine may be busy.
+const patience = time.Minute
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if ok() {
 			return
 		}

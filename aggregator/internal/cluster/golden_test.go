@@ -22,6 +22,19 @@ func goldenEntry() *raft.Log {
 	return &raft.Log{Index: 7, Term: 3, Type: raft.LogCommand, Data: []byte("command")}
 }
 
+func goldenOrder() order {
+	return order{Format: orderFormat, SHA256: strings.Repeat("0f", 32), Size: 1234}
+}
+
+func goldenInstall(t *testing.T) *raft.Log {
+	t.Helper()
+	data, err := goldenOrder().encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &raft.Log{Index: 8, Term: 3, Type: raft.LogCommand, Data: data, Extensions: unsealed(entryInstall)}
+}
+
 // goldens has the bytes of what a node keeps and sends, by name.
 func goldens(t *testing.T) map[string][]byte {
 	t.Helper()
@@ -40,9 +53,15 @@ func goldens(t *testing.T) map[string][]byte {
 		}
 		return b
 	}
+	install := goldenInstall(t)
+	sealEntry(install)
 	_, image := imageDir(t, map[string]string{"x": "1234567", "y/z": "8"})
 	return map[string][]byte{"entry": entry.Extensions, "vote": sealVote([]byte("CurrentTerm"), []byte{0, 0, 0, 9}),
-		"node.id": file(identity{ID: "an id"}), "raft.generation": file(marker{Node: "an id", Generation: 2}), "image": image}
+		"node.id": file(identity{ID: "an id"}), "raft.generation": file(marker{Node: "an id", Generation: 2}), "image": image,
+		"install": install.Extensions, "order": install.Data,
+		"greeting": greeting{use: forRaft, meant: "an-id", from: "another"}.encode(),
+		"answer":   answer{what: answerOther, id: "an-id"}.encode(),
+		planFile:   file(plan{From: "an id", To: "another", Addr: "a:1", Index: 9, Term: 4})}
 }
 
 func TestFormatsAreThoseThatWereReleased(t *testing.T) {
@@ -79,6 +98,21 @@ func TestWhatWasReleasedIsRead(t *testing.T) {
 	if err := openSealed("raft.generation", old["raft.generation"], &m); err != nil || m != (marker{"an id", 2}) {
 		t.Error(m, err)
 	}
+	install := goldenInstall(t)
+	install.Extensions, install.Data = old["install"], old["order"]
+	if o, err := readOrder(install.Data); err != nil || verifyEntry(install) != nil || o != goldenOrder() {
+		t.Error(o, err)
+	}
+	if g, err := readGreeting(bytes.NewReader(old["greeting"])); err != nil || g != (greeting{forRaft, "an-id", "another"}) {
+		t.Error(g, err)
+	}
+	if a, err := readAnswer(bytes.NewReader(old["answer"])); err != nil || a != (answer{answerOther, "an-id"}) {
+		t.Error(a, err)
+	}
+	var p plan
+	if err := openSealed(planFile, old[planFile], &p); err != nil || p != (plan{"an id", "another", "a:1", 9, 4}) {
+		t.Error(p, err)
+	}
 	if meta, err := verifyImage(bytes.NewReader(old["image"])); err != nil || meta.Applied != 12 || meta.Term != 3 {
 		t.Error(meta, err)
 	}
@@ -87,7 +121,7 @@ func TestWhatWasReleasedIsRead(t *testing.T) {
 func writeGoldens(t *testing.T, list map[string][]byte) {
 	t.Helper()
 	var text strings.Builder
-	for _, name := range []string{"entry", "vote", "node.id", "raft.generation", "image"} {
+	for _, name := range []string{"entry", "vote", "node.id", "raft.generation", "image", "install", "order", "greeting", "answer", planFile} {
 		fmt.Fprintf(&text, "%s\t%s\n", name, hex.EncodeToString(list[name]))
 	}
 	if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(goldenFile, []byte(text.String()), 0o600)); err != nil {

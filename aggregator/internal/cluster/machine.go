@@ -17,6 +17,9 @@ type machine struct {
 	images  Images
 	scratch string // where received images are unpacked
 	halt    func(error)
+	// shelf has the images that entries name; fetch gets one that is not there.
+	shelf *shelf
+	fetch func(order) error
 
 	// writing excludes Apply, Checkpoint and Restore from each other.
 	writing sync.Mutex
@@ -49,15 +52,70 @@ func (m *machine) Apply(l *raft.Log) any {
 	if l.Index <= at {
 		return outcome{err: m.alreadyApplied(l)}
 	}
-	value, err := m.state.Apply(l.Index, l.Term, l.Data)
+	value, err := m.execute(l)
 	if err == nil {
 		err = m.recorded(l)
+	}
+	if errors.Is(err, ErrStopped) {
+		return outcome{err: m.quit(err)}
 	}
 	if err != nil {
 		return outcome{err: m.stop(fmt.Errorf("cluster: apply entry %d: %w", l.Index, err))}
 	}
 	m.advance(l.Index)
 	return outcome{value: value}
+}
+
+// execute hands a command to whom it is for.
+func (m *machine) execute(l *raft.Log) (any, error) {
+	if _, own := ownEntry(l); own {
+		return nil, m.replace(l)
+	}
+	return m.state.Apply(l.Index, l.Term, l.Data)
+}
+
+// replace puts an image in the place of the State, as of this entry.
+func (m *machine) replace(l *raft.Log) error {
+	if m.images == nil {
+		return errors.New("this node cannot take images")
+	}
+	o, err := readOrder(l.Data)
+	if err != nil {
+		return err
+	}
+	dir, err := m.unpackOrder(o)
+	if err != nil {
+		return err
+	}
+	defer removeAll(dir)
+	return m.images.RestoreAt(dir, l.Index, l.Term)
+}
+
+// unpackOrder fetches an image if need be, and once more if it is damaged here.
+func (m *machine) unpackOrder(o order) (dir string, err error) {
+	for range 2 {
+		if err := m.fetch(o); err != nil {
+			return "", err
+		}
+		dir, err = m.shelf.unpack(o, m.scratch)
+		if !errors.Is(err, ErrCorrupt) {
+			return dir, err
+		}
+		if err := m.shelf.drop(o); err != nil {
+			return "", err
+		}
+	}
+	return dir, err
+}
+
+// tryImage makes sure that the State would take an image.
+func (m *machine) tryImage(o order) error {
+	dir, err := m.shelf.unpack(o, m.scratch)
+	if err != nil {
+		return err
+	}
+	defer removeAll(dir)
+	return m.images.CheckImage(dir)
 }
 
 func (m *machine) position() (uint64, error) {
@@ -85,13 +143,18 @@ func (m *machine) recorded(l *raft.Log) error {
 }
 
 func (m *machine) stop(err error) error {
+	m.halt(m.quit(err))
+	return err
+}
+
+// quit lets nothing more be applied.
+func (m *machine) quit(err error) error {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.stopped == nil {
 		m.stopped = err
 	}
 	m.wake()
-	m.mu.Unlock()
-	m.halt(err)
 	return err
 }
 

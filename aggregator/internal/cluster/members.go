@@ -114,7 +114,7 @@ func (n *Node) Add(ctx context.Context, s Server) error {
 				return nil
 			case m.ID == s.ID:
 				return fmt.Errorf("cluster: node %s is a member at %s; change its address instead", m.ID, m.Addr)
-			case m.Addr == s.Addr && n.answers(m.ID):
+			case m.Addr == s.Addr && n.answering([]string{m.ID}, 1) > 0:
 				return fmt.Errorf("cluster: %s is the address of node %s, which answers", s.Addr, m.ID)
 			case m.Addr == s.Addr:
 				if err := n.remove(m, now); err != nil {
@@ -155,27 +155,36 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 }
 
 func (n *Node) remove(m Member, now []Member) error {
-	voters, alive := 0, 0
+	var stay []string
 	for _, o := range now {
-		if !o.Voter || o.ID == m.ID {
-			continue
-		}
-		voters++
-		if n.answers(o.ID) {
-			alive++
+		if o.Voter && o.ID != m.ID {
+			stay = append(stay, o.ID)
 		}
 	}
-	if m.Voter && alive < voters/2+1 {
+	need := len(stay)/2 + 1
+	if alive := n.answering(stay, need); m.Voter && alive < need {
 		return fmt.Errorf("%w: without node %s only %d of %d voters would answer, and %d are needed; bring a node back or add one first",
-			ErrQuorum, m.ID, alive, voters, voters/2+1)
+			ErrQuorum, m.ID, alive, len(stay), need)
 	}
 	return n.changed("remove", m.ID, n.raft.RemoveServer(raft.ServerID(m.ID), 0, changeLimit))
 }
 
-// answers reports whether a member has answered lately.
-func (n *Node) answers(id string) bool {
-	lately := 4 * 500 * time.Millisecond * time.Duration(n.conf.Multiplier)
-	return id == n.id || time.Since(n.trans.peers.of(id, 0).at) < lately
+// answering waits until so many of the members have answered since the call, and
+// not for long, and returns how many have.
+func (n *Node) answering(ids []string, enough int) (alive int) {
+	begun := time.Now()
+	end := begun.Add(time.Second * time.Duration(n.conf.Multiplier))
+	for {
+		alive = 0
+		for _, id := range ids {
+			if id == n.id || n.trans.peers.of(id, 0).at.After(begun) {
+				alive++
+			}
+		}
+		if alive >= enough || time.Now().After(end) || !wait(20*time.Millisecond, n.stopping) {
+			return alive
+		}
+	}
 }
 
 // Readdress gives a member, which keeps its id, another address.
@@ -303,7 +312,7 @@ func (n *Node) promoteReady(ctx context.Context, since map[string]time.Time) {
 
 func (n *Node) keepsUp(id string) bool {
 	c := n.trans.peers.of(id, n.raft.CurrentTerm())
-	return c.match > 0 && c.match+promoteLag >= n.raft.LastIndex() && n.answers(id)
+	return c.match > 0 && c.match+promoteLag >= n.raft.LastIndex() && n.answering([]string{id}, 1) > 0
 }
 
 func (n *Node) promote(ctx context.Context, m Member) error {

@@ -1,13 +1,19 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
+
+// maxPool is how many connections to a peer are kept for further requests.
+const maxPool = 3
 
 // mesh is raft's transport with three things added: the id of the node that is
 // meant goes with each address, the leader remembers how far each peer is, and a
@@ -28,7 +34,7 @@ func (n *Node) newTransport() *mesh {
 	_, greets := stream.(*raftStream)
 	under := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:                  newTracked(stream),
-		MaxPool:                 3,
+		MaxPool:                 maxPool,
 		Timeout:                 10 * time.Second * time.Duration(n.conf.Multiplier),
 		Logger:                  newHCLog(n.logger),
 		MsgpackUseNewTimeFormat: true,
@@ -57,17 +63,30 @@ func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raf
 
 // RequestVote asks for a vote.
 func (m *mesh) RequestVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	return m.NetworkTransport.RequestVote(id, m.to(id, addr), req, resp)
+	return again(func() error { return m.NetworkTransport.RequestVote(id, m.to(id, addr), req, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (m *mesh) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	return m.NetworkTransport.RequestPreVote(id, m.to(id, addr), req, resp)
+	return again(func() error { return m.NetworkTransport.RequestPreVote(id, m.to(id, addr), req, resp) })
 }
 
 // TimeoutNow hands the leadership on.
 func (m *mesh) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	return m.NetworkTransport.TimeoutNow(id, m.to(id, addr), req, resp)
+	return again(func() error { return m.NetworkTransport.TimeoutNow(id, m.to(id, addr), req, resp) })
+}
+
+// again repeats a request that can be repeated while the connections that the
+// pool holds turn out to be dead: a peer that has restarted would not be asked
+// for its vote, and the election would take another timeout.
+func again(do func() error) error {
+	for range maxPool {
+		err := do()
+		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+			return err
+		}
+	}
+	return do()
 }
 
 // InstallSnapshot sends an image of the State.
@@ -221,7 +240,7 @@ func (c *contacts) of(id string, term uint64) contact {
 
 // mute returns an error while this node must not speak as a leader.
 func (n *Node) mute() error {
-	if d := n.LogStalled(); d > stallLimit {
+	if d := n.LogStalled(); d > n.conf.stall {
 		return fmt.Errorf("cluster: the raft log has not taken a write for %s", d.Round(time.Second))
 	}
 	return nil

@@ -31,12 +31,19 @@ type Node struct {
 
 	slots    chan struct{} // one per command in flight
 	changing chan struct{} // one change of the members at a time
+	holding  chan struct{} // one at a time waits for all others to end
 	pulse    pulse
 	probe    probe
-	reads    readGuard
-	throne   throne
-	news     leaderNews
-	measure  *measure
+
+	shelf      *shelf
+	installing sync.Mutex
+	receiving  sync.Mutex
+	wanting    complaint
+	generation int // of the marker, offline
+	reads      readGuard
+	throne     throne
+	news       leaderNews
+	measure    *measure
 
 	haltOnce sync.Once
 	halted   chan struct{} // closed when the node must stop
@@ -98,6 +105,7 @@ func newNode(conf Config, id string) *Node {
 		conf: conf, id: id, logger: conf.Logger.With("node", id),
 		slots:    make(chan struct{}, conf.MaxInFlight),
 		changing: make(chan struct{}, 1),
+		holding:  make(chan struct{}, 1),
 		halted:   make(chan struct{}),
 		stopping: make(chan struct{}),
 		ended:    make(chan struct{}),
@@ -106,6 +114,7 @@ func newNode(conf Config, id string) *Node {
 	n.OnLeader(n.tend)
 	n.measure = newMeasure(n)
 	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.halt)
+	n.machine.fetch = n.fetch
 	return n
 }
 
@@ -147,7 +156,9 @@ func (n *Node) startRaft() error {
 	n.raft, n.trans = r, trans
 	n.armed.Store(true)
 	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })
+	n.serveImages(n.handleImages)
 	n.tasks.Go(n.keepLogShort)
+	n.tasks.Go(n.watchLog)
 	n.tasks.Go(n.leadAlone)
 	n.news.start(n)
 	if err := n.measure.register(n.conf.Metrics); err != nil {

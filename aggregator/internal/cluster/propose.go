@@ -89,6 +89,10 @@ func timeLeft(ctx context.Context) time.Duration {
 // that what nobody waits for any more still counts as in flight.
 func (p *Proposal) follow(future raft.ApplyFuture, begun time.Time) {
 	defer p.node.freeSlot()
+	p.settle(future, begun)
+}
+
+func (p *Proposal) settle(future raft.ApplyFuture, begun time.Time) {
 	defer close(p.done)
 	if err := future.Error(); err != nil {
 		p.err = proposeError(err)

@@ -58,6 +58,42 @@ func (n *Node) handOver(ctx context.Context) {
 	}
 }
 
+// hold waits until nothing is in flight and keeps everybody from proposing until
+// release is called.
+func (n *Node) hold(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	select {
+	case n.holding <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errHold(ctx)
+	}
+	held := 0
+	release = func() {
+		for range held {
+			n.freeSlot()
+		}
+		<-n.holding
+	}
+	for range cap(n.slots) {
+		select {
+		case n.slots <- struct{}{}:
+			held++
+		case <-ctx.Done():
+			release()
+			return nil, errHold(ctx)
+		case <-n.ended:
+			release()
+			return nil, ErrStopped
+		}
+	}
+	return release, nil
+}
+
+func errHold(ctx context.Context) error {
+	return fmt.Errorf("cluster: commands in flight do not end: %w", ctx.Err())
+}
+
 // drain waits until raft has answered what it was given: it forgets to answer
 // what still waits when it stops.
 func (n *Node) drain(ctx context.Context) {

@@ -44,6 +44,15 @@ type Images interface {
 	// of dir; the cluster removes it afterwards. Apply does not run meanwhile;
 	// readers may. An error stops the node.
 	Restore(dir string) error
+
+	// RestoreAt is Restore as the command at index: whatever the image says of
+	// itself, Applied returns index and term afterwards, and the two change in
+	// the same atomic step as the data. All nodes call it with the same image.
+	RestoreAt(dir string, index, term uint64) error
+
+	// CheckImage returns an error when Restore would not take the image in dir,
+	// which may be changed or removed by it.
+	CheckImage(dir string) error
 }
 
 // Result is what became of a command that was committed and applied.

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -52,9 +54,23 @@ func (t *throne) follow(notices <-chan bool, stop <-chan struct{}) {
 	}
 }
 
+// renew has the duties begin anew if this node leads.
+func (t *throne) renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reign != nil && t.reign.Err() == nil {
+		t.begin(true)
+	}
+}
+
 func (t *throne) notice(leads bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.begin(leads)
+}
+
+// begin is called under the lock.
+func (t *throne) begin(leads bool) {
 	if t.cancel != nil {
 		t.cancel()
 	}
@@ -128,9 +144,28 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// heir is the voter that is furthest among those that have answered lately:
+// raft itself would choose one that is dead.
+func (n *Node) heir() (heir Server, ok bool) {
+	term, best := n.raft.CurrentTerm(), contact{}
+	lately := time.Now().Add(-2 * 500 * time.Millisecond * time.Duration(n.conf.Multiplier))
+	for _, m := range n.Members() {
+		c := n.trans.peers.of(m.ID, term)
+		if !m.Voter || m.ID == n.id || c.at.Before(lately) {
+			continue
+		}
+		if !ok || c.match > best.match || (c.match == best.match && c.at.After(best.at)) {
+			heir, best, ok = m.Server, c, true
+		}
+	}
+	return heir, ok
+}
+
 // TransferLeadership hands the leadership to the voter that is furthest, and
-// returns when it has it. Errors: ErrNotLeader, ErrNoPeer, ErrStopped, or why
-// the transfer failed, in which case this node goes on leading.
+// returns when it has it. Commands in flight are answered first, and further
+// ones wait meanwhile, so that no outcome is unknown. Errors: ErrNotLeader,
+// ErrNoPeer, ErrStopped, or why the transfer failed, in which case this node goes
+// on leading.
 func (n *Node) TransferLeadership(ctx context.Context) error {
 	switch {
 	case !n.IsLeader():
@@ -138,8 +173,17 @@ func (n *Node) TransferLeadership(ctx context.Context) error {
 	case !n.hasPeer():
 		return ErrNoPeer
 	}
+	release, err := n.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	heir, ok := n.heir()
+	if !ok {
+		return fmt.Errorf("%w: no voter answers", ErrNoPeer)
+	}
 	answer := make(chan error, 1)
-	future := n.raft.LeadershipTransfer()
+	future := n.raft.LeadershipTransferToServer(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr))
 	go func() { answer <- future.Error() }()
 	select {
 	case err := <-answer:

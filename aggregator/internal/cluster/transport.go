@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	// maxConns bounds the connections that peers may hold at once, by protocol.
+	// maxConns bounds the connections of raft, half of them to others.
 	maxConns = 64
 	// maxHandshakes bounds the callers that have not proved who they are.
 	maxHandshakes = 64

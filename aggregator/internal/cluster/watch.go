@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // stallLimit is how long a write of the log may hang before a leader gives up
@@ -52,6 +54,55 @@ func (p *pulse) oldest() time.Duration {
 // 0 when none is under way.
 func (n *Node) LogStalled() time.Duration { return n.pulse.oldest() }
 
+// watchLog has another node lead when this one's log takes no writes: raft would
+// go on sending heartbeats and lead for ever (hashicorp/raft #503). Its main loop
+// may be what hangs, so the heir is told directly; mute keeps this node quiet
+// until the write has ended.
+func (n *Node) watchLog() {
+	every := n.conf.stall / 10
+	for tick := time.NewTicker(every); ; {
+		select {
+		case <-n.stopping:
+			tick.Stop()
+			return
+		case <-n.halted:
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		if n.raft.State() == raft.Leader && n.LogStalled() > n.conf.stall {
+			n.abdicate()
+			wait(n.conf.stall, n.stopping)
+		}
+	}
+}
+
+// wait returns false when stop came first.
+func wait(d time.Duration, stop <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	}
+}
+
+// abdicate tells the voter that is furthest to stand for election.
+func (n *Node) abdicate() {
+	heir, ok := n.heir()
+	if !ok {
+		return
+	}
+	n.logger.Error("the raft log takes no writes: another node shall lead", "stalled", n.LogStalled(), "heir", heir.ID)
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
+	err := n.trans.TimeoutNow(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr), req, new(raft.TimeoutNowResponse))
+	if err != nil {
+		n.logger.Warn("the heir was not told", "heir", heir.ID, "error", err)
+	}
+}
+
 // aliveLimit is how long raft's main loop may take to answer.
 const aliveLimit = 5 * time.Second
 
@@ -66,6 +117,9 @@ type probe struct {
 func (n *Node) Alive() error {
 	if err := n.failure(); err != nil {
 		return err
+	}
+	if n.closing.Load() {
+		return ErrStopped // raft would not always answer any more
 	}
 	timer := time.NewTimer(aliveLimit * time.Duration(n.conf.Multiplier))
 	defer timer.Stop()

@@ -176,46 +176,6 @@ func (s *Store) Checkpoint(dir string) error {
 	return errors.Join(err, d.release())
 }
 
-// Restore replaces all that the store holds by an image that Checkpoint wrote.
-// dir is moved. A crash leaves the old state or the new one. Views that are open
-// keep the old one. Apply must not run meanwhile.
-func (s *Store) Restore(dir string) error {
-	if s.disk == nil {
-		return ErrClosed
-	}
-	fs, name := s.options.FS, nextDir(s.dir)
-	path := fs.PathJoin(s.options.Dir, name)
-	if err := fs.RemoveAll(path); err != nil {
-		return err
-	}
-	if err := fs.Rename(dir, path); err != nil {
-		return fmt.Errorf("restore from %s: %w", dir, err)
-	}
-	if err := syncDir(fs, s.options.Dir); err != nil {
-		return err
-	}
-	return s.replace(name)
-}
-
-// replace opens the named database and only then makes it the store's.
-func (s *Store) replace(name string) error {
-	d, err := openDisk(&s.options, name)
-	if err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	l, err := load(d.db)
-	if err == nil {
-		err = writeCurrent(s.options.FS, s.options.Dir, name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("restore: %w", err), d.release())
-	}
-	old := s.disk
-	s.install(d, name, l)
-	old.retired.Store(true)
-	return old.release()
-}
-
 // BytesOnDisk returns how much the database takes, its log included.
 func (s *Store) BytesOnDisk() uint64 {
 	d, err := s.acquire()

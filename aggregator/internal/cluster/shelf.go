@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// orderFormat is the format version of an order.
+const orderFormat = 1
+
+// order names an image that replaces the State; it is the data of an entry in
+// the log, and what nodes ask each other for.
+type order struct {
+	Format int    `json:"format"`
+	SHA256 string `json:"sha256"` // of the archive
+	Size   int64  `json:"size"`
+}
+
+func (o order) encode() ([]byte, error) { return json.Marshal(o) }
+
+func readOrder(data []byte) (o order, err error) {
+	if err := json.Unmarshal(data, &o); err != nil {
+		return o, fmt.Errorf("%w: order for an image: %w", ErrCorrupt, err)
+	}
+	if o.Format != orderFormat {
+		return o, fmt.Errorf("%w: order for an image: format %d, this program knows %d", ErrFormat, o.Format, orderFormat)
+	}
+	sum, err := hex.DecodeString(o.SHA256)
+	if err != nil || len(sum) != sha256.Size || strings.ToLower(o.SHA256) != o.SHA256 || o.Size <= 0 {
+		return o, fmt.Errorf("%w: order for an image: %q of %d bytes", ErrCorrupt, o.SHA256, o.Size)
+	}
+	return o, nil
+}
+
+// shelf keeps the archives of images that entries in the log name, until no
+// entry here does and others have had the time to ask.
+type shelf struct{ dir string }
+
+// shelfTime is how long an archive stays when no entry in the log names it.
+const shelfTime = 24 * time.Hour
+
+// errBusy: one image at a time.
+var errBusy = errors.New("another image is on its way")
+
+func openShelf(dir string) (*shelf, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cluster: images: %w", err)
+	}
+	half, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
+	for _, f := range half {
+		err = errors.Join(err, os.Remove(f))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster: images: %w", err)
+	}
+	return &shelf{dir: dir}, nil
+}
+
+func (s *shelf) path(sum string) string { return filepath.Join(s.dir, sum+".tar") }
+
+// has reports whether an image is there; its content is verified when it is used.
+func (s *shelf) has(o order) bool {
+	info, err := os.Stat(s.path(o.SHA256))
+	return err == nil && info.Size() == o.Size
+}
+
+// pack makes an archive of the files in dir and keeps it.
+func (s *shelf) pack(dir string) (order, error) {
+	files, err := listImage(dir)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s holds no files", dir)
+	}
+	if err != nil {
+		return order{}, err
+	}
+	meta, err := json.Marshal(imageMeta{Format: imageFormat, Files: len(files)})
+	if err != nil {
+		return order{}, err
+	}
+	size := imageSize(meta, files)
+	return s.keep(size, func(w io.Writer) error { return writeImage(w, dir, meta, files) })
+}
+
+// receive keeps an archive that another node sends, if it is what was ordered.
+func (s *shelf) receive(o order, from io.Reader) error {
+	got, err := s.keep(o.Size, func(w io.Writer) error {
+		_, err := io.CopyN(w, from, o.Size)
+		return err
+	})
+	if err == nil && got != o {
+		err = errors.Join(fmt.Errorf("%w: image: it is %s, and %s was announced", ErrCorrupt, got.SHA256, o.SHA256),
+			os.Remove(s.path(got.SHA256)))
+	}
+	return err
+}
+
+// keep stores what write gives, durably and verified, under its checksum.
+func (s *shelf) keep(size int64, write func(io.Writer) error) (order, error) {
+	f, err := os.CreateTemp(s.dir, "in-*"+tempSuffix)
+	if err != nil {
+		return order{}, err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is renamed, or swept at the next start
+	defer f.Close()
+	sum := sha256.New()
+	if err := write(io.MultiWriter(f, sum)); err != nil {
+		return order{}, err
+	}
+	if err := f.Sync(); err != nil {
+		return order{}, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return order{}, err
+	}
+	if _, err := verifyImage(f); err != nil {
+		return order{}, err
+	}
+	o := order{Format: orderFormat, SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size}
+	if err := os.Rename(f.Name(), s.path(o.SHA256)); err != nil {
+		return order{}, err
+	}
+	return o, syncDir(s.dir)
+}
+
+// open returns an archive that is here.
+func (s *shelf) open(o order) (*os.File, error) { return os.Open(s.path(o.SHA256)) }
+
+// sweep removes what no entry names and what has been here for a while.
+func (s *shelf) sweep(named map[string]bool) error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("cluster: images: %w", err)
+	}
+	for _, e := range entries {
+		sum, ok := strings.CutSuffix(e.Name(), ".tar")
+		info, err := e.Info()
+		if !ok || err != nil || named[sum] || time.Since(info.ModTime()) < shelfTime {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
+			return fmt.Errorf("cluster: images: %w", err)
+		}
+	}
+	return nil
+}
+
+// unpack verifies an archive while it unpacks it below parent.
+func (s *shelf) unpack(o order, parent string) (string, error) {
+	f, err := s.open(o)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return unpackTemp(parent, f)
+}
+
+// drop removes an archive that is damaged.
+func (s *shelf) drop(o order) error { return os.Remove(s.path(o.SHA256)) }
