@@ -112,7 +112,7 @@ func currentDir(fs vfs.FS, dir string) (string, error) {
 	}
 	f, err := fs.Open(fs.PathJoin(dir, currentFile))
 	if isNotExist(err) {
-		return firstDir, writeCurrent(fs, dir, firstDir)
+		return newCurrent(fs, dir)
 	}
 	if err != nil {
 		return "", err
@@ -122,9 +122,53 @@ func currentDir(fs vfs.FS, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, whole := strings.CutSuffix(string(b), "\n")
-	if !whole || !strings.HasPrefix(name, dirPrefix) || strings.ContainsAny(name, "/\\") {
-		return "", fmt.Errorf("%w: %s names no database: %q", ErrCorrupt, currentFile, b)
+	name, err := parseCurrent(string(b))
+	if err != nil {
+		return "", err
+	}
+	return name, named(fs, dir, name)
+}
+
+// newCurrent begins a new store, where no database is that CURRENT could have
+// named.
+func newCurrent(fs vfs.FS, dir string) (string, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, dirPrefix) {
+			return "", fmt.Errorf("%w: %s is missing beside %s", ErrCorrupt, currentFile, name)
+		}
+	}
+	return firstDir, writeCurrent(fs, dir, firstDir)
+}
+
+// named checks that the database is there. The first one may not yet be: CURRENT is
+// written before it is made.
+func named(fs vfs.FS, dir, name string) error {
+	if _, err := fs.Stat(fs.PathJoin(dir, name)); name == firstDir || err == nil {
+		return nil
+	} else if !isNotExist(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %s names %s, which is not there", ErrCorrupt, currentFile, name)
+}
+
+// formatCurrent is what CURRENT holds: the name and the CRC32C of it. The first
+// release wrote the name alone.
+func formatCurrent(name string) string {
+	return fmt.Sprintf("%s %08x\n", name, castagnoli([]byte(name)))
+}
+
+func parseCurrent(text string) (string, error) {
+	line, whole := strings.CutSuffix(text, "\n")
+	name, _, sealed := strings.Cut(line, " ")
+	switch {
+	case !whole || !strings.HasPrefix(name, dirPrefix) || strings.ContainsAny(name, "/\\"):
+		return "", fmt.Errorf("%w: %s names no database: %q", ErrCorrupt, currentFile, text)
+	case sealed && text != formatCurrent(name):
+		return "", fmt.Errorf("%w: %s does not have its checksum: %q", ErrCorrupt, currentFile, text)
 	}
 	return name, nil
 }
@@ -142,7 +186,7 @@ func isNotExist(err error) bool { return err != nil && vfsNotExist(err) }
 // writeCurrent makes name the database, atomically and durably.
 func writeCurrent(fs vfs.FS, dir, name string) error {
 	tmp := fs.PathJoin(dir, currentFile+".tmp")
-	if err := writeSynced(fs, tmp, name+"\n"); err != nil {
+	if err := writeSynced(fs, tmp, formatCurrent(name)); err != nil {
 		return fmt.Errorf("write %s: %w", tmp, err)
 	}
 	if err := fs.Rename(tmp, fs.PathJoin(dir, currentFile)); err != nil {
