@@ -24,7 +24,8 @@ func TestANodeWhoseTailConflictsWithAnImageIsBroughtBackByARestart(t *testing.T)
 	for _, s := range f.up() {
 		s.running.conf.TrailingBytes = 1
 	}
-	f.say(3, 200)
+	f.say(3, 4)
+	rush(t, f.leader().Node, 4, 200)
 	for _, s := range f.ships {
 		if s == old {
 			continue

@@ -56,7 +56,8 @@ func TestAnInstallReachesANodeThatWasDown(t *testing.T) {
 			if err := f.leader().Install(t.Context(), backup(t, "a")); err != nil {
 				t.Fatal(err)
 			}
-			f.say(5, 80)
+			f.say(5, 6)
+			rush(t, f.leader().Node, 6, 80)
 			if shorten {
 				for _, s := range f.up() {
 					s.running.conf.TrailingBytes = 1

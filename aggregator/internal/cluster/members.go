@@ -173,7 +173,7 @@ func (n *Node) remove(m Member, now []Member) error {
 // not for long, and returns how many have.
 func (n *Node) answering(ids []string, enough int) (alive int) {
 	begun := time.Now()
-	end := begun.Add(time.Second * time.Duration(n.conf.Multiplier))
+	end := begun.Add(500 * time.Millisecond * time.Duration(n.conf.Multiplier))
 	for {
 		alive = 0
 		for _, id := range ids {

@@ -165,12 +165,9 @@ func TestANodeTooFarBehindGetsAnImageAndGoesOnFromThere(t *testing.T) {
 	at := c.index(f)
 	f.stop(t)
 	leader := c.leader(t)
-	for i, cmd := range numbered(0, 400) {
-		propose(t, leader.Node, cmd)
-		if i == 300 {
-			shortenAll(t, c, at)
-		}
-	}
+	rush(t, leader.Node, 0, 301)
+	shortenAll(t, c, at)
+	rush(t, leader.Node, 301, 400)
 	first, err := leader.entries.FirstIndex()
 	if err != nil || first < 100 {
 		t.Fatalf("the log begins at %d, %v", first, err)
