@@ -182,7 +182,7 @@ func (c *Campaign) strikes(faults []Fault) error {
 }
 
 // tend starts what has ended by itself again, as a service manager does, until
-// stop. Only a daemon whose disk is full may end, and no daemon may panic.
+// stop. Only a daemon whose disk is full may end, and says so.
 func (c *Campaign) tend(stop <-chan struct{}) error {
 	for {
 		select {
@@ -206,11 +206,11 @@ func (c *Campaign) revive(m *Member) error {
 	if _, damaged := c.damage(m); damaged || !m.Ended() {
 		return nil
 	}
-	last := m.Log(20)
-	if !m.full || strings.Contains(last, "goroutine ") {
+	last := m.Log(100)
+	if !m.full || !strings.Contains(last, "no space left") {
 		return fmt.Errorf("%s ended by itself:\n%s", m.Name, last)
 	}
-	c.say("%s has ended and is started again: %s", m.Name, m.Log(1))
+	c.say("%s has ended and is started again", m.Name)
 	c.revived++
 	m.Kill() // its children
 	m.Start()

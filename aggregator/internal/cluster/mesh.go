@@ -54,9 +54,10 @@ func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raf
 	if err := m.silent(); err != nil {
 		return err
 	}
+	asked := time.Now()
 	err := m.NetworkTransport.AppendEntries(id, m.to(id, addr), req, resp)
 	if err == nil {
-		m.peers.appended(string(id), req, resp)
+		m.peers.appended(string(id), asked, req, resp)
 	}
 	return err
 }
@@ -96,7 +97,7 @@ func (m *mesh) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, req *r
 	}
 	err := m.NetworkTransport.InstallSnapshot(id, m.to(id, addr), req, resp, data)
 	if err == nil && resp.Success {
-		m.peers.note(string(id), req.Term, req.LastLogIndex)
+		m.peers.note(string(id), contact{term: req.Term, match: req.LastLogIndex})
 	}
 	return err
 }
@@ -151,7 +152,7 @@ func (p *pipeline) pass(f raft.AppendFuture) {
 	default:
 	}
 	if f.Error() == nil {
-		p.mesh.peers.appended(p.id, f.Request(), f.Response())
+		p.mesh.peers.appended(p.id, f.Start(), f.Request(), f.Response())
 	}
 	select {
 	case p.out <- f:
@@ -193,13 +194,14 @@ type contacts struct {
 type contact struct {
 	term  uint64
 	match uint64
-	at    time.Time
+	at    time.Time // of the last answer
+	asked time.Time // when the newest question began that was answered in the term
 }
 
 func newContacts() *contacts { return &contacts{list: map[string]contact{}} }
 
-// appended notes the answer to entries or to a heartbeat.
-func (c *contacts) appended(id string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// appended notes the answer to entries or to a heartbeat that were sent at a time.
+func (c *contacts) appended(id string, asked time.Time, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -210,21 +212,25 @@ func (c *contacts) appended(id string, req *raft.AppendEntriesRequest, resp *raf
 			match = req.Entries[n-1].Index
 		}
 	}
-	c.note(id, req.Term, match)
+	c.note(id, contact{term: req.Term, match: match, asked: asked})
 }
 
-// note remembers what a peer is known to hold in that term; 0 for nothing new.
-func (c *contacts) note(id string, term, match uint64) {
+// note remembers what a peer has answered in a term; zero is for nothing new.
+func (c *contacts) note(id string, now contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.list[id]
-	if term < was.term {
+	if now.term < was.term {
 		return
 	}
-	if term == was.term {
-		match = max(match, was.match)
+	if now.term == was.term {
+		now.match = max(now.match, was.match)
+		if was.asked.After(now.asked) {
+			now.asked = was.asked
+		}
 	}
-	c.list[id] = contact{term: term, match: match, at: time.Now()}
+	now.at = time.Now()
+	c.list[id] = now
 }
 
 // of returns what is known of a peer in that term.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -33,11 +34,8 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	index := n.entries.lastCommand(n.raft.CommitIndex())
-	if err := n.verifyLeader(ctx); err != nil {
+	if err := n.verifyLeader(ctx, term); err != nil {
 		return 0, err
-	}
-	if now := n.raft.CurrentTerm(); now != term {
-		return 0, fmt.Errorf("%w: term %d ended", ErrNotLeader, term)
 	}
 	return index, n.WaitApplied(ctx, index)
 }
@@ -72,19 +70,47 @@ func (n *Node) openTerm(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// verifyLeader asks a majority whether this node still leads. A leader that is
-// the only member needs to ask nobody: without its vote there is no other.
-func (n *Node) verifyLeader(ctx context.Context) error {
-	if n.alone() {
+// verifyLeader asks a majority whether this node still leads in a term. A leader
+// that is the only member needs to ask nobody: without its vote there is no other.
+//
+// Raft is content with any answer that comes after its question, also with one to
+// a heartbeat of long ago that lay in the socket while this process was paused and
+// another leader was elected. So it is asked again until a majority has answered
+// what was sent after this call.
+func (n *Node) verifyLeader(ctx context.Context, term uint64) error {
+	for began := time.Now(); ; {
 		if n.raft.State() != raft.Leader {
 			return ErrNotLeader
 		}
-		return nil
+		if now := n.raft.CurrentTerm(); now != term {
+			return fmt.Errorf("%w: term %d ended", ErrNotLeader, term)
+		}
+		if n.alone() || n.heardSince(began, term) {
+			return nil
+		}
+		answer := make(chan error, 1)
+		future := n.raft.VerifyLeader()
+		go func() { answer <- future.Error() }()
+		if err := n.await(ctx, answer); err != nil {
+			return err
+		}
 	}
-	answer := make(chan error, 1)
-	future := n.raft.VerifyLeader()
-	go func() { answer <- future.Error() }()
-	return n.await(ctx, answer)
+}
+
+// heardSince reports whether a majority of the voters, this node among them, has
+// answered in the term what was sent to it after a moment.
+func (n *Node) heardSince(moment time.Time, term uint64) bool {
+	voters, heard := 0, 0
+	for _, s := range n.members() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if s.ID == raft.ServerID(n.id) || n.trans.peers.of(string(s.ID), term).asked.After(moment) {
+			heard++
+		}
+	}
+	return heard > voters/2
 }
 
 // alone reports whether this node is the whole cluster.
