@@ -1,8 +1,8 @@
 #!/bin/bash
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
 # host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, a Python
-# environment with the clients that bursar must keep working, and rpm, dnf and a
-# bare Debian 12 with systemd to install packages in.
+# environment with the clients that bursar must keep working, and a Debian 12 with
+# systemd, rpm and dnf to install packages on.
 #
 #   e2e/setup.sh                 everything
 #   e2e/setup.sh host chroot     only these parts (host, chroot, python, packages)
@@ -23,11 +23,10 @@ host_packages=(
 )
 chroot_suite=trixie
 chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
-# What packages are installed with, and the machine that they are installed on: a
-# head node that has the commands of Slurm and nothing of bursar.
-packages_packages=(rpm dnf createrepo-c debootstrap)
+# The machine that packages are installed on: a head node that has the commands of
+# Slurm and nothing of bursar.
 machine_suite=bookworm
-machine_packages=(systemd dbus procps passwd munge slurm-client)
+machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
 python_packages=(python-auditor==0.11.0 tzlocal)
 
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
@@ -136,7 +135,7 @@ build_chroot() {
 chroot_part() { make_chroot "$chroot_suite" "${chroot_packages[@]}"; }
 
 packages_part() {
-  install_on_host "${packages_packages[@]}"
+  install_on_host debootstrap
   make_chroot "$machine_suite" "${machine_packages[@]}"
 }
 

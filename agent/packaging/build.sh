@@ -91,7 +91,8 @@ package() {
 	local format
 	expand "$1" >"$WORK/nfpm.yaml"
 	for format in ${FORMATS:-rpm deb}; do
-		"$NFPM" package -f "$WORK/nfpm.yaml" -p "$format" -t "$DIST/" | grep '^created'
+		"$NFPM" package -f "$WORK/nfpm.yaml" -p "$format" -t "$DIST/" >"$WORK/nfpm.log" || { cat "$WORK/nfpm.log" >&2; exit 1; }
+		grep '^created' "$WORK/nfpm.log"
 	done
 }
 
@@ -108,6 +109,7 @@ packages() {
 
 rm -rf "$WORK"
 mkdir -p "$WORK" "$DIST"
+WORK=$(realpath "$WORK") # nfpm takes no .. in a path
 rm -f "$DIST"/bursar*.rpm "$DIST"/bursar*.deb
 pages
 scripts bursar-agent agent/packaging/sysusers.conf

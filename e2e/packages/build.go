@@ -1,0 +1,113 @@
+//go:build e2e
+
+package packages
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// top is the top of the repository.
+func top(t testing.TB) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("no caller")
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// command runs a command in dir, with env beside the test's own.
+func command(t testing.TB, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, errs.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// build makes the packages of the sources in src, for this machine's architecture,
+// with the tools of this repository, and returns the folder that they are in.
+func build(t testing.TB, src string, env ...string) string {
+	t.Helper()
+	if src != top(t) {
+		if err := os.MkdirAll(filepath.Join(src, "bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(top(t), "bin/tools"), filepath.Join(src, "bin/tools")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dist := t.TempDir()
+	env = append(env, "ARCHES="+runtime.GOARCH, "DIST="+dist, "WORK="+filepath.Join(t.TempDir(), "work"))
+	command(t, src, env, "make", "packages")
+	return dist
+}
+
+// previous makes the packages of the commit before this one; where there is none, or
+// it had no packages yet, those of the same sources. Their version is a lower one.
+func previous(t testing.TB) string {
+	t.Helper()
+	env := []string{"PACKAGE_VERSION=0.0.0+0.before", "SOURCE_DATE_EPOCH=" + command(t, top(t), nil, "git", "log", "-1", "--format=%ct")}
+	if exec.Command("git", "-C", top(t), "cat-file", "-e", "HEAD~1:agent/packaging/build.sh").Run() != nil {
+		t.Log("no commit before this one has packages: the same sources are built with a lower version")
+		return build(t, top(t), env...)
+	}
+	src := t.TempDir()
+	command(t, top(t), nil, "/bin/sh", "-c", "git archive HEAD~1 | tar -x -C "+src)
+	return build(t, src, env...)
+}
+
+// duplicate copies the sources, without what is built and without git, to another
+// folder.
+func duplicate(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "another place")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command(t, top(t), nil, "/bin/bash", "-c", "git ls-files -z -c -o --exclude-standard | while IFS= read -r -d '' f; do [ -e \"$f\" ] && printf '%s\\0' \"$f\"; done | tar -c --null -T - | tar -x -C \"$1\"", "copy", dir)
+	return dir
+}
+
+// files are the packages in a folder, by the name of the package, for rpm or deb.
+func files(t testing.TB, dir, format string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range []string{"bursar", "bursar-agent", "bursar-source-slurm", "bursar-source-replay"} {
+		pattern := fmt.Sprintf("%s[_\\-][0-9]*.%s", name, format)
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s in %s: %v, %v", pattern, dir, found, err)
+		}
+		all[name] = filepath.Base(found[0])
+	}
+	return all
+}
+
+// system makes system.rpm in dir: a package without files that stands for what rpm
+// machines have.
+func system(t testing.TB, dir string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "nfpm.yaml")
+	text := "name: systemd\narch: all\nplatform: linux\nversion: \"252\"\nmaintainer: nobody <nobody@example.org>\ndescription: stands for the system\n"
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(top(t), "bin/tools/nfpm-*"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	command(t, dir, nil, found[0], "package", "-f", config, "-p", "rpm", "-t", filepath.Join(dir, "system.rpm"))
+}
