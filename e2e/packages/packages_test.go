@@ -172,11 +172,11 @@ source "replay" "lab" {
 // configure is what an admin does: certificates and settings.
 func configure(m *machine, source string) {
 	m.t.Helper()
-	m.must("bursar", "tls", "ca", "create", "-dir", "/root/ca")
+	m.must("bursar", "tls", "ca", "create", "-dir", "/srv/ca")
 	for _, d := range []struct{ role, name, group string }{{"agent", "head1", "bursar-agent"}, {"aggregator", "agg1", "bursar"}} {
-		m.must("bursar", "tls", "cert", "create", "-ca-dir", "/root/ca", "-dir", "/root/ca", "-role", d.role, "-name", d.name, "-host", "127.0.0.1")
-		m.must("install", "-o", "root", "-g", d.group, "-m", "0640", "/root/ca/"+d.name+".key", "/etc/bursar/tls/")
-		m.must("install", "-m", "0644", "/root/ca/ca.pem", "/root/ca/"+d.name+".pem", "/etc/bursar/tls/")
+		m.must("bursar", "tls", "cert", "create", "-ca-dir", "/srv/ca", "-dir", "/srv/ca", "-role", d.role, "-name", d.name, "-host", "127.0.0.1")
+		m.must("install", "-o", "root", "-g", d.group, "-m", "0640", "/srv/ca/"+d.name+".key", "/etc/bursar/tls/")
+		m.must("install", "-m", "0644", "/srv/ca/ca.pem", "/srv/ca/"+d.name+".pem", "/etc/bursar/tls/")
 	}
 	tls := func(name string) string {
 		return fmt.Sprintf("  tls {\n    ca = \"/etc/bursar/tls/ca.pem\"\n    cert = \"/etc/bursar/tls/%s.pem\"\n    key = \"/etc/bursar/tls/%[1]s.key\"\n  }\n", name)

@@ -5,8 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/systemd"
 )
@@ -76,7 +78,25 @@ func (p *Program) serve(cmd *cobra.Command, paths []string) error {
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {
 		return unmendable{troubled{diags, sources}, systemd.ExitConfig}
 	}
+	if fenced(err) {
+		return unmendable{err, systemd.ExitFenced}
+	}
 	return err
+}
+
+// fenced reports whether an operator has to look at the node before it goes on: its
+// state is lost, damaged, another than that of the others, or of a newer version
+// than the program.
+func fenced(err error) bool {
+	for _, reason := range []error{
+		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrCorrupt, cluster.ErrFormat,
+		store.ErrCorrupt, store.ErrFormat,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // unmendable is why the daemon ended when a restart would end the same way; the

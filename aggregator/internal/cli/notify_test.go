@@ -63,3 +63,28 @@ func TestSystemdIsToldHowTheDaemonIsDoing(t *testing.T) {
 		t.Error("exit code", code)
 	}
 }
+
+func TestANodeWithoutItsLogEndsForGood(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", freePort(t)))
+	log := &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	log.await(t, "this node leads")
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Fatal("exit code", code)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "data/raft/raft.db"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	if err := os.Remove(logs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != 77 || !strings.Contains(errs, "raft log of this node is gone") {
+		t.Error(code, errs)
+	}
+}
