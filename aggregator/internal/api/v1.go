@@ -16,8 +16,9 @@ import (
 
 // Agents are what the server needs of the agents that this node pulls from.
 type Agents interface {
-	// Agents says how the pulls are doing.
-	Agents() []AgentStatus
+	// Agents says how the pulls of the leader are doing. The error says that it
+	// cannot be asked.
+	Agents(ctx context.Context) ([]AgentStatus, error)
 	// Retry has an agent map a quarantined job again. The error says why it
 	// fails again or that the agent cannot be asked.
 	Retry(ctx context.Context, q *store.Quarantined) error
@@ -97,6 +98,11 @@ func refuse(status int, format string, args ...any) error {
 // handler that returns one has sent nothing.
 func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		r, stale, err := consistency(r)
+		if err != nil {
+			s.refused(w, r, err)
+			return
+		}
 		view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
 		if err != nil {
 			s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
@@ -106,6 +112,7 @@ func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View
 		defer s.close(view)
 		index, _ := view.Applied()
 		w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
+		stale.header(w.Header(), index)
 		if err := h(w, r, view); err != nil {
 			s.refused(w, r, err)
 		}

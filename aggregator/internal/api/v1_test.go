@@ -226,7 +226,7 @@ type pulls struct {
 	fails   error
 }
 
-func (p *pulls) Agents() []api.AgentStatus { return p.list }
+func (p *pulls) Agents(context.Context) ([]api.AgentStatus, error) { return p.list, nil }
 
 func (p *pulls) Retry(_ context.Context, q *store.Quarantined) error {
 	p.retried = append(p.retried, q.Source.String()+" "+q.ID+" "+string(q.Raw))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -53,15 +54,19 @@ func countsJSON(c store.Counts) jsonCounts {
 
 // v1Agents is GET /v1/agents: the agents of the configuration, and those that
 // were pulled from before.
-func (s *Server) v1Agents(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	agents, err := s.agents(view)
+func (s *Server) v1Agents(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	agents, err := s.agents(r.Context(), view)
 	if err == nil {
 		answer(w, http.StatusOK, map[string]any{"agents": agents})
 	}
 	return err
 }
 
-func (s *Server) agents(view *access.View) ([]*jsonAgent, error) {
+func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, error) {
+	pulls, deaf := s.pulls(ctx)
+	if deaf != nil && StaleOf(ctx) == nil {
+		return nil, refuse(http.StatusServiceUnavailable, "%v", deaf)
+	}
 	cursors, err := view.Agents()
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func (s *Server) agents(view *access.View) ([]*jsonAgent, error) {
 		}
 		return byName[name]
 	}
-	for _, st := range s.status() {
+	for _, st := range pulls {
 		a := find(st.Name)
 		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, st.Connected, st.Error
 		a.LastContact, a.Behind = stampStd(st.LastContact), st.Behind
@@ -86,14 +91,19 @@ func (s *Server) agents(view *access.View) ([]*jsonAgent, error) {
 	for i := range cursors {
 		find(cursors[i].Agent).take(&cursors[i], counters)
 	}
+	for _, a := range list {
+		if deaf != nil {
+			a.Error = deaf.Error()
+		}
+	}
 	return list, nil
 }
 
-func (s *Server) status() []AgentStatus {
+func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
 	if s.opt.Agents == nil {
-		return nil
+		return nil, nil
 	}
-	return s.opt.Agents.Agents()
+	return s.opt.Agents.Agents(ctx)
 }
 
 // take adds what the store knows of the agent.
@@ -167,7 +177,7 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request, view *access.V
 	if err != nil {
 		return err
 	}
-	agents, err := s.agents(view)
+	agents, err := s.agents(r.Context(), view)
 	if err != nil {
 		return err
 	}

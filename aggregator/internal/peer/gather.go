@@ -78,13 +78,14 @@ func (p *Peer) plan(heard map[string]Hello) (Plan, error) {
 
 // consider answers a founder; a promise is durable before it is given.
 func (p *Peer) consider(from string, promise Promise) (reason string, held Promise, err error) {
+	now := p.founderNow(promise)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.conf.Node.Fresh() {
 		return "this node belongs to a cluster", p.book.Oath().Held, nil
 	}
 	g := p.gathering()
-	reason = g.Consider(from, promise)
+	reason = g.Consider(from, now, promise)
 	if reason == "" && !g.Oath.Held.equal(p.book.Oath().Held) {
 		if err := p.book.Swear(g.Oath); err != nil {
 			return "", Promise{}, err
@@ -92,6 +93,26 @@ func (p *Peer) consider(from string, promise Promise) (reason string, held Promi
 		p.conf.Log.Info("this node has promised to belong to a new cluster", "founder", from, "nodes", describe(promise.Nodes))
 	}
 	return reason, p.book.Oath().Held, nil
+}
+
+// founderNow asks the founder of a promise who it is, if that counts; "" when it
+// does not count or the founder does not answer.
+func (p *Peer) founderNow(promise Promise) string {
+	p.mu.Lock()
+	renewed := p.gathering().Renewed(promise)
+	p.mu.Unlock()
+	if !renewed {
+		return ""
+	}
+	for _, n := range p.peers {
+		if n.Name != promise.Nodes[0].Name {
+			continue
+		}
+		if h, err := p.askHello(context.Background(), n); err == nil && h.Name == n.Name {
+			return h.ID
+		}
+	}
+	return ""
 }
 
 // found asks all others for the promise and founds the cluster when all have

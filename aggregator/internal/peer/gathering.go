@@ -48,8 +48,6 @@ type Oath struct {
 	Held Promise `json:"held"`
 	// Rounds is the last round of this node as a founder.
 	Rounds uint64 `json:"rounds"`
-	// Past are founders that came back with other data; they found nothing more.
-	Past []string `json:"past,omitempty"`
 }
 
 // Gathering is how a node without a cluster comes to one. It has no clock, no
@@ -132,25 +130,34 @@ func bound(name string, held Promise) string {
 		name, held.Nodes[0].Name, held.Founder, describe(held.Nodes), name)
 }
 
+// Renewed reports whether p is of a founder that has other data than the founder
+// of the same name to whom this node is bound. Only the founder itself can say
+// which of the two it is now: a request may be late.
+func (g *Gathering) Renewed(p Promise) bool {
+	held := g.Oath.Held
+	return !held.None() && held.Founder != p.Founder && len(p.Nodes) > 0 && held.Nodes[0].Name == p.Nodes[0].Name
+}
+
 // Consider answers the request of the node with the name from, as its
-// certificate has it, to promise p. A promise is given when the reason is empty;
-// the Oath may have changed and must be durable before the answer is sent.
-func (g *Gathering) Consider(from string, p Promise) (reason string) {
+// certificate has it, to promise p. Where p is [Gathering.Renewed], now is the id
+// that the founder gave when it was asked after the request had come; otherwise it
+// does not count. A promise is given when the reason is empty; the Oath may have
+// changed and must be durable before the answer is sent.
+func (g *Gathering) Consider(from, now string, p Promise) (reason string) {
 	if reason := g.unfit(from, p); reason != "" {
 		return reason
 	}
 	held := g.Oath.Held
 	switch {
-	case slices.Contains(g.Oath.Past, p.Founder):
-		return fmt.Sprintf("the founder %s has come back with other data meanwhile", p.Founder)
 	case held.None() || held.equal(p):
 	case held.Founder == p.Founder:
 		if p.Round <= held.Round {
 			return fmt.Sprintf("round %d of the founder is over, this is round %d", p.Round, held.Round)
 		}
 	case held.Founder == g.Me.ID: // this node has founded nothing, and now never will in that round
-	case held.Nodes[0].Name == from: // the data with which it could have founded are gone
-		g.Oath.Past = append(g.Oath.Past, held.Founder)
+	case g.Renewed(p) && now != p.Founder:
+		return fmt.Sprintf("%s does not say that it is %s", from, p.Founder)
+	case g.Renewed(p): // the data with which it could have founded are gone
 	default:
 		return bound(g.Me.Name, held)
 	}

@@ -29,9 +29,24 @@ const readPatience = 5 * time.Second
 
 // Read implements access.Source: a linearizable picture, on any node.
 func (r *replica) Read(ctx context.Context) (*store.View, error) {
+	if stale := api.StaleOf(ctx); stale != nil {
+		return r.readStale(ctx, stale)
+	}
 	if err := r.linearizable(ctx); err != nil {
 		return nil, err
 	}
+	return r.store.View()
+}
+
+// readStale is a picture of what this node has, if it is new enough.
+func (r *replica) readStale(ctx context.Context, stale *api.Stale) (*store.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	age, err := r.peer.Within(ctx, stale.MaxAge)
+	if err != nil {
+		return nil, err
+	}
+	stale.Age, stale.Never = age.Age, age.Never
 	return r.store.View()
 }
 

@@ -2,13 +2,10 @@ package run
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"time"
 
@@ -96,15 +93,17 @@ func buildInfo(version string) prometheus.Collector {
 // serve makes what reads and writes the replicated state.
 func (a *Aggregator) serve() {
 	a.manager = &pull.Manager{Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
+	pulls := agents{a.manager, a.peer}
+	pulls.answer()
 	reader := access.Reader{Source: a.replica}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	a.keep()
-	pages := &web.Pages{Reader: reader, Pulls: a.manager.Status, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
-		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: agents{a.manager}, Version: a.set.Version,
+		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(),
 	})
 	a.replica.node.OnLeader(a.lead)
@@ -129,11 +128,8 @@ func (a *Aggregator) lead(ctx context.Context) error {
 	return a.manager.Run(ctx)
 }
 
-// stopTime is how long requests may take to end when the daemon stops.
-const stopTime = 10 * time.Second
-
-// Run serves until ctx ends, and stops in order: requests end, leadership goes
-// elsewhere, the state is closed. An error means that the node had to stop.
+// Run serves until ctx ends, and stops in order: the leadership goes elsewhere,
+// requests end, the state is closed. An error means that the node had to stop.
 func (a *Aggregator) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -146,50 +142,6 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	return errors.Join(g.Wait(), a.store.Close())
-}
-
-// listeners serves on all listeners until ctx ends and the requests are done.
-func (a *Aggregator) listeners(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { <-ctx.Done(); return nil }) // without a listener it waits all the same
-	for _, l := range a.set.Plain {
-		g.Go(func() error { return a.listen(ctx, l, nil) })
-	}
-	for _, l := range a.set.TLS {
-		g.Go(func() error { return a.listen(ctx, l, a.set.Keys.Public()) })
-	}
-	return g.Wait()
-}
-
-// listen serves the REST interface on one listener until ctx ends.
-func (a *Aggregator) listen(ctx context.Context, l net.Listener, secure *tls.Config) error {
-	server := &http.Server{
-		Handler:           a.server,
-		TLSConfig:         secure,
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          log.New(refusals{a.set.Log}, "", 0),
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	ended := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-		defer cancel()
-		ended <- errors.Join(server.Shutdown(wait), server.Close())
-	})
-	if secure != nil {
-		l = tls.NewListener(l, secure)
-	}
-	err := server.Serve(l)
-	if !errors.Is(err, http.ErrServerClosed) {
-		stop()
-		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-	}
-	if err := <-ended; err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
 }
 
 // refusals writes what net/http has to say of clients into the log.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -73,19 +74,19 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 		return nil
 	})
 	if v.Principal().Rows.All() {
-		errs[4] = p.whole(page, v)
+		errs[4] = p.whole(r.Context(), page, v)
 	}
 	return page, errors.Join(errs[:]...)
 }
 
 // whole adds what is about all records.
-func (p *Pages) whole(page *overviewPage, v *access.View) (err error) {
+func (p *Pages) whole(ctx context.Context, page *overviewPage, v *access.View) (err error) {
 	page.Whole = true
 	var errs [2]error
 	page.Quarantine, errs[0] = tally(func(one func() error) error {
 		return v.Quarantine(func(*store.Quarantined) error { return one() })
 	})
-	page.Agents, errs[1] = p.agentLines(v)
+	page.Agents, errs[1] = p.agentLines(ctx, v)
 	page.summarize()
 	return errors.Join(errs[:]...)
 }
@@ -152,15 +153,19 @@ func (a agentLine) Tone() string {
 
 type agentsPage struct{ Agents []agentLine }
 
-func (p *Pages) agents(_ *http.Request, v *access.View) (any, error) {
-	lines, err := p.agentLines(v)
+func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
+	lines, err := p.agentLines(r.Context(), v)
 	return &agentsPage{lines}, err
 }
 
 // agentLines joins what the pulls say with what the store holds, by name.
-func (p *Pages) agentLines(v *access.View) ([]agentLine, error) {
+func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, error) {
 	all := map[string]*agentLine{}
-	for _, s := range p.Pulls() {
+	pulls, err := p.Pulls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range pulls {
 		all[s.Name] = fromStatus(s)
 	}
 	cursors, err := v.Agents()

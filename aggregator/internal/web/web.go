@@ -31,8 +31,8 @@ type Reader interface {
 // Pages are the pages. All fields but Now are required.
 type Pages struct {
 	Reader Reader
-	// Pulls says how the pulls from agents are doing.
-	Pulls   func() []pull.Status
+	// Pulls says how the leader's pulls from agents are doing.
+	Pulls   func(ctx context.Context) ([]pull.Status, error)
 	Node    string // this node's name
 	Version string
 	Log     *slog.Logger

@@ -53,7 +53,7 @@ func newSite(t *testing.T) *site {
 	})
 	s := &site{t: t, store: st, mux: http.NewServeMux()}
 	pages := &web.Pages{
-		Reader: access.Reader{Source: s}, Pulls: func() []pull.Status { return s.pulls }, Node: "agg1", Version: "1.2.3",
+		Reader: access.Reader{Source: s}, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 	}
 	for pattern, h := range pages.Routes() {
