@@ -48,6 +48,8 @@ type Options struct {
 	Version  string // of the program, for /v1/status
 	// Snapshots are saved and restored; nil: there are no such routes.
 	Snapshots Snapshots
+	// Config is the configuration that the cluster shares; nil takes any.
+	Config Config
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }

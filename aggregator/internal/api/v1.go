@@ -78,6 +78,8 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
 		{http.MethodGet, "/v1/status", s.viewing(s.v1Status)},
+		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},
+		{http.MethodPut, "/v1/config", s.viewing(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
 	}...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -429,4 +430,57 @@ func TestGaugesHaveAuditorsNamesAndLabels(t *testing.T) {
 	if err := g.Refresh(context.Background()); err != nil || !strings.Contains(strings.Join(gauges(), " "), `{site="x"} 1`) {
 		t.Error(gauges(), err)
 	}
+}
+
+// files are the configuration that a server of the tests accepts: what has no
+// block of the type bad.
+type files struct{}
+
+func (files) Acceptable(d *shared.Document) error {
+	if d.Find("bad") != nil {
+		return errors.New("this is bad")
+	}
+	return nil
+}
+
+func (files) Files() []api.ConfigFiles {
+	return []api.ConfigFiles{{Node: "agg1", Differs: true}}
+}
+
+func TestTheConfigurationIsReplacedByWhoeverHasSeenIt(t *testing.T) {
+	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Config = files{} })
+	const none = `{"digest":null,"committed_by":null,"committed_at":null,"document":{"format":1,"blocks":[]},"nodes":[{"node":"agg1","digest":"0000000000000000000000000000000000000000000000000000000000000000","differs":true}]}` + "\n"
+	rg.want("GET", "/v1/config", "", 200, none)
+	const one, two = `{"format":1,"blocks":[{"type":"one"}]}`, `{"format":1,"blocks":[{"type":"two"}]}`
+	for _, c := range []struct {
+		replaces, body string
+		status         int
+	}{
+		{"0", one, 409},
+		{"", `{"format":1,"blocks":[{"type":"bad"}]}`, 400},
+		{"", one, 200},
+		{"", two, 409},
+		{digestOf(t, two), two, 409},
+		{digestOf(t, one), two, 200},
+	} {
+		if a := rg.do("PUT", "/v1/config?replaces="+c.replaces, c.body); a.status != c.status {
+			t.Errorf("%s in the place of %q: %v, want %d", c.body, c.replaces, a, c.status)
+		}
+	}
+	if a := rg.do("GET", "/v1/config", ""); !strings.Contains(a.body, digestOf(t, two)) || !strings.Contains(a.body, `"committed_by":"unknown at 127.0.0.1"`) {
+		t.Error(a)
+	}
+	rg.node.change(func(n *node) { n.fault = func(store.Command) error { return errors.New("lost") } })
+	if a := rg.do("PUT", "/v1/config?replaces="+digestOf(t, two), one); a.status != 503 {
+		t.Error(a)
+	}
+}
+
+func digestOf(t *testing.T, text string) string {
+	t.Helper()
+	d, err := shared.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Digest().String()
 }

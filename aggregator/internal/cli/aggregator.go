@@ -9,6 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/systemd"
 )
@@ -90,7 +91,7 @@ func (p *Program) serve(cmd *cobra.Command, paths []string) error {
 func fenced(err error) bool {
 	for _, reason := range []error{
 		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrCorrupt, cluster.ErrFormat,
-		store.ErrCorrupt, store.ErrFormat,
+		store.ErrCorrupt, store.ErrFormat, watch.ErrFenced, watch.ErrTooOld,
 	} {
 		if errors.Is(err, reason) {
 			return true

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *Program) configCommand() *cobra.Command {
-	return group("config", "check and format configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar", p.validateCommand(), p.fmtCommand())
+	return group("config", "check, format, compare and commit configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand())
 }
 
 func (p *Program) validateCommand() *cobra.Command {

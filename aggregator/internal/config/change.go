@@ -18,6 +18,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 	}{
 		{"name", a.Name.Value == b.Name.Value},
 		{"data_dir", a.DataDir.Path == b.DataDir.Path},
+		{"clock_tolerance", a.ClockTolerance.Duration == b.ClockTolerance.Duration},
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
 		{"raft", a.Raft.same(b.Raft)},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},

@@ -24,6 +24,9 @@ type Aggregator struct {
 	// writes wait and reads go on. Zero is the smaller of 4 GiB and a twentieth
 	// of the file system.
 	MinFree hcl.Size `hcl:"min_free,optional"`
+	// ClockTolerance is how far this node's clock may be from those of the other
+	// nodes: further, and it neither leads nor writes. Zero is 5 s.
+	ClockTolerance hcl.Duration `hcl:"clock_tolerance,optional"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.
 	Raft *Raft `hcl:"raft,block"`
 	// API is the REST interface.

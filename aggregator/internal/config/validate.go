@@ -17,6 +17,7 @@ const (
 	minBody      = 1 << 10
 	maxBody      = 1 << 30
 	minFrequency = time.Second
+	minTolerance = 100 * time.Millisecond
 )
 
 // validate reports all that is wrong beyond types and names of keys.
@@ -27,6 +28,9 @@ func (c *Config) validate() hcl.Diagnostics {
 		diags.Extend(checkName("name", a.Name))
 	}
 	diags.Extend(a.validateRaft())
+	if t := a.ClockTolerance; t.Range != (hcl.Range{}) && t.Duration < minTolerance {
+		diags.Add(hcl.Errorf(t.Range, `invalid value for "clock_tolerance"`, "%s is less than %s, and clocks that are looked after differ by as much", t.Duration, minTolerance))
+	}
 	diags.Extend(a.API.validate(a.TLS != nil))
 	diags.Extend(a.Metrics.validate())
 	for i := range c.Agents {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
@@ -205,7 +206,7 @@ func (l *Loop) remind(ctx context.Context, c store.Cursor) {
 	}
 }
 
-func now() record.Time { return record.FromStd(time.Now()) }
+func now() record.Time { return record.FromStd(clock.Now()) }
 
 // take emits all chunks of an answer as commands.
 func take(b *batcher, resp *bursarv1.PullResponse) error {

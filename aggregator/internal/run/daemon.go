@@ -110,6 +110,7 @@ func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Files: c.Shared(),
+		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
 	set.Gauges.Every = a.Metrics.Frequency.Duration

@@ -118,7 +118,7 @@ func (a *Aggregator) closeTransport() error {
 func (a *Aggregator) peerConfig() peer.Config {
 	conf := peer.Config{
 		Name: a.set.Name, Peers: a.set.Raft.Peers, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
-		Refuse: a.replica.guard.Check, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
+		Refuse: a.replica.refuse, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
 		conf.Listener, conf.Dial = a.transport.Peers(), a.transport.DialPeer

@@ -18,10 +18,11 @@ import (
 // replica is the replicated state as the rest of the daemon uses it: the node of
 // the cluster with its store.
 type replica struct {
-	node  *cluster.Node
-	peer  *peer.Peer
-	store *store.Store
-	guard *disk.Guard
+	node   *cluster.Node
+	peer   *peer.Peer
+	store  *store.Store
+	guard  *disk.Guard
+	guards *guards
 }
 
 // readPatience is how long a read waits for a leader, who may just be elected.
@@ -35,7 +36,7 @@ func (r *replica) Read(ctx context.Context) (*store.View, error) {
 	if err := r.linearizable(ctx); err != nil {
 		return nil, err
 	}
-	return r.store.View()
+	return r.view()
 }
 
 // readStale is a picture of what this node has, if it is new enough.
@@ -47,6 +48,14 @@ func (r *replica) readStale(ctx context.Context, stale *api.Stale) (*store.View,
 		return nil, err
 	}
 	stale.Age, stale.Never = age.Age, age.Never
+	return r.view()
+}
+
+// view is a picture of what this node has, unless it is fenced.
+func (r *replica) view() (*store.View, error) {
+	if err := r.guards.watch.Readable(); err != nil {
+		return nil, err
+	}
 	return r.store.View()
 }
 
@@ -68,8 +77,11 @@ func (r *replica) linearizable(ctx context.Context) error {
 }
 
 // Write implements api.Writer: the leader commits the command. While its disk is
-// nearly full nothing is written.
+// nearly full nothing is written, nor what not all nodes can apply.
 func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
+	if err := r.guards.gate.Check(store.VersionOf(c)); err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
+	}
 	result, err := r.peer.Write(ctx, c)
 	if errors.Is(err, peer.ErrNotNow) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
@@ -80,7 +92,7 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.
 func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
-	if err := r.guard.CheckPull(); err != nil {
+	if err := errors.Join(r.guard.CheckPull(), r.guards.refuse()); err != nil {
 		return nil, err
 	}
 	p, err := r.node.Submit(ctx, store.Encode(c))
@@ -115,6 +127,9 @@ func (r *replica) Cursor(agent string) (store.Cursor, error) {
 	cursor, err := view.Cursor(agent)
 	return cursor, errors.Join(err, view.Close())
 }
+
+// refuse returns why this node, as the leader, must not write now.
+func (r *replica) refuse() error { return errors.Join(r.guard.Check(), r.guards.refuse()) }
 
 // establish makes the state of a new leader complete: all that was committed is
 // applied, and a new cluster has an id, which is returned.

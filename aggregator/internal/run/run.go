@@ -21,6 +21,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -44,6 +45,8 @@ type Settings struct {
 	// Files is what this node's files say of what the cluster shares, such as the
 	// agents to pull from; nil is nothing.
 	Files *shared.Document
+	// Watch says how closely the node watches itself and its peers.
+	Watch WatchSettings
 
 	IgnoreExisting bool
 	MaxBody        int64
@@ -72,14 +75,21 @@ type Aggregator struct {
 func Open(set Settings) (*Aggregator, error) {
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
-	var err error
+	err := watch.Fenced(set.DataDir)
+	if err != nil {
+		return nil, errors.Join(err, set.Raft.close())
+	}
 	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
+	if err := a.mayStart(); err != nil {
+		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
+	}
 	if err := a.join(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
+	a.keepWatch()
 	a.serve()
 	return a, nil
 }
@@ -104,7 +114,7 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(),
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a},
 	})
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)
@@ -141,6 +151,13 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
+	g.Go(func() error {
+		err := a.replica.guards.run(ctx)
+		if err != nil {
+			stop() // a fenced node has no vote from now on
+		}
+		return err
+	})
 	return errors.Join(g.Wait(), a.store.Close())
 }
 

@@ -1,8 +1,8 @@
 package run
 
 import (
-	"time"
-
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
@@ -15,7 +15,7 @@ func (a *Aggregator) keep() {
 	}
 	a.keeper = shared.NewKeeper(shared.Options{
 		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
-		Obey: a.obey, Now: time.Now, Log: a.set.Log, Metrics: a.registry,
+		Obey: a.obey, Now: clock.Now, Log: a.set.Log, Metrics: a.registry,
 	})
 }
 
@@ -37,3 +37,25 @@ func (a *Aggregator) obey(d *shared.Document) error {
 // SetFiles says what this node's files say now of what the cluster shares. They
 // count when this node leads and they have changed.
 func (a *Aggregator) SetFiles(d *shared.Document) { a.keeper.SetFiles(d) }
+
+// sharedConfig implements api.Config.
+type sharedConfig struct{ a *Aggregator }
+
+// Acceptable implements api.Config.
+func (c sharedConfig) Acceptable(d *shared.Document) error {
+	_, err := config.ReadShared(d)
+	return err
+}
+
+// Files implements api.Config.
+func (c sharedConfig) Files() (list []api.ConfigFiles) {
+	facts := c.a.keeper.Facts()
+	for _, f := range c.a.peer.Roster().All() {
+		digest := shared.Digest(f.ConfigDigest)
+		if digest == (shared.Digest{}) {
+			continue // it has not said yet
+		}
+		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && digest != facts.Committed.Digest})
+	}
+	return list
+}

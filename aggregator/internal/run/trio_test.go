@@ -30,6 +30,7 @@ type site struct {
 	files map[string]identity.Files
 	nodes map[string]*member
 	log   slog.Handler
+	tune  func(*run.Settings) // nil: nothing
 }
 
 // member is a node that runs.
@@ -94,6 +95,9 @@ func (s *site) startWith(name string, peers map[string]string) {
 		if set.Raft.Listener, err = net.Listen("tcp", peers[name]); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+	if s.tune != nil {
+		s.tune(&set)
 	}
 	a, err := run.Open(set)
 	if err != nil {

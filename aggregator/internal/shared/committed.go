@@ -50,8 +50,13 @@ func DecodeCommitted(raw []byte) (*Committed, error) {
 	return &Committed{Document: d, Digest: d.Digest(), By: j.By, At: j.At, raw: raw}, nil
 }
 
+// Documents is what of a view of the store is needed to read the configuration.
+type Documents interface {
+	Document(space, key string) ([]byte, bool, error)
+}
+
 // Read returns the configuration that is committed; nil when none is yet.
-func Read(view *store.View) (*Committed, error) {
+func Read(view Documents) (*Committed, error) {
 	raw, ok, err := view.Document(space, key)
 	if err != nil || !ok {
 		return nil, err

@@ -59,11 +59,28 @@ const (
 
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
+// VersionOf returns the version from which on a program can apply the command:
+// that of a new type of command, or of one that is written in a new way. The
+// cluster must have agreed on it before the command is proposed.
+func VersionOf(c Command) uint32 {
+	switch c := c.(type) {
+	case interface{ since() uint16 }: // of commands that came after the first version
+		return uint32(c.since())
+	case *GroupCommand:
+		v := uint32(1)
+		for _, part := range c.Commands {
+			v = max(v, VersionOf(part))
+		}
+		return v
+	}
+	return 1
+}
+
 // Encode returns the command as bytes for the log: magic, format version, type,
 // payload, CRC32C.
 func Encode(c Command) []byte {
 	e := encoder{b: append(make([]byte, 0, 256), commandMagic[:]...)}
-	e.b = binary.BigEndian.AppendUint16(e.b, CommandFormat)
+	e.b = binary.BigEndian.AppendUint16(e.b, uint16(VersionOf(c)))
 	e.b = binary.BigEndian.AppendUint16(e.b, uint16(c.kind()))
 	c.encode(&e)
 	return binary.BigEndian.AppendUint32(e.b, castagnoli(e.b))

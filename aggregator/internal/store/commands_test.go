@@ -207,6 +207,9 @@ func TestGroupGivesAResultForEachPart(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	h := got[2].(HashResult)
+	if index, last, ok := b.s.LastHash(); !ok || index != h.Index || last != h.Hash {
+		t.Error("the newest hash is not remembered", index, last, ok)
+	}
 	if at, ok := b.s.HashAt(h.Index); !ok || at != h.Hash {
 		t.Error(at, ok, h)
 	}

@@ -125,6 +125,18 @@ func (s *Store) HashAt(index uint64) (Hash, bool) {
 	return h, ok
 }
 
+// LastHash returns the newest state hash that the store remembers of a
+// [HashCheckCommand], and its index; false when there is none since the start.
+func (s *Store) LastHash() (index uint64, h Hash, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.order) == 0 {
+		return 0, Hash{}, false
+	}
+	index = s.order[len(s.order)-1]
+	return index, s.hashes[index], true
+}
+
 const rememberedHashes = 16
 
 // remember is called under the lock.

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Config is what the server needs of the configuration that the cluster shares.
+type Config interface {
+	// Acceptable returns why the daemons cannot do what a configuration wants.
+	Acceptable(d *shared.Document) error
+	// Files says what the files of the nodes say, as far as is known.
+	Files() []ConfigFiles
+}
+
+// ConfigFiles says how the files of a node stand to the cluster's configuration.
+type ConfigFiles struct {
+	Node    string
+	Digest  shared.Digest
+	Differs bool
+}
+
+type jsonConfig struct {
+	Digest      *string         `json:"digest"`
+	CommittedBy *string         `json:"committed_by"`
+	CommittedAt *string         `json:"committed_at"`
+	Document    json.RawMessage `json:"document"`
+	Nodes       []jsonFiles     `json:"nodes"`
+}
+
+type jsonFiles struct {
+	Node    string `json:"node"`
+	Digest  string `json:"digest"`
+	Differs bool   `json:"differs"`
+}
+
+// v1Config is GET /v1/config: what the cluster obeys, and whose files differ.
+func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.View) error {
+	committed, err := shared.Read(view)
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, s.config(committed))
+	return nil
+}
+
+func (s *Server) config(c *shared.Committed) jsonConfig {
+	out := jsonConfig{Document: shared.New().Encode(), Nodes: []jsonFiles{}}
+	if c != nil {
+		digest := c.Digest.String()
+		out.Digest, out.CommittedBy, out.CommittedAt = &digest, &c.By, stamp(record.FromStd(c.At))
+		out.Document = c.Document.Encode()
+	}
+	if s.opt.Config != nil {
+		for _, f := range s.opt.Config.Files() {
+			out.Nodes = append(out.Nodes, jsonFiles{f.Node, f.Digest.String(), f.Differs})
+		}
+	}
+	return out
+}
+
+// v1ConfigCommit is PUT /v1/config: the body becomes the cluster's configuration,
+// if what it replaces is what the caller has seen.
+func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	before, err := shared.Read(view)
+	if err != nil {
+		return err
+	}
+	seen := ""
+	if before != nil {
+		seen = before.Digest.String()
+	}
+	if got := r.URL.Query().Get("replaces"); got != seen {
+		return refuse(http.StatusConflict, "the cluster's configuration is another one than you have seen: its digest is %q, not %q; look at it again (bursar config diff)", seen, got)
+	}
+	var refused error
+	s.body(w, r, func(body []byte) {
+		d, err := shared.Decode(body)
+		if err == nil && s.opt.Config != nil {
+			err = s.opt.Config.Acceptable(d)
+		}
+		if err != nil {
+			refused = refuse(http.StatusBadRequest, "%v", err)
+			return
+		}
+		refused = s.commitConfig(w, r, d, before)
+	})
+	return refused
+}
+
+func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, d *shared.Document, before *shared.Committed) error {
+	result, err := s.try(r.Context(), shared.Commit(d, before, caller(r), clock.Now()))
+	switch {
+	case errors.Is(err, ErrNotNow):
+		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+	}
+	if done, ok := result.(store.DocumentResult); !ok || !done.Done {
+		return refuse(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")
+	}
+	answer(w, http.StatusOK, map[string]string{"digest": d.Digest().String()})
+	return nil
+}

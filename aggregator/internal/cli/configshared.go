@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+func (p *Program) diffCommand() *cobra.Command {
+	var paths []string
+	cmd := &cobra.Command{
+		Use: "diff", Short: "compare this node's files with the cluster's configuration",
+		Long: `Compare what these files say with what the cluster obeys.
+
+What shapes what all nodes do, such as the agents, is committed to the log of the
+cluster, and all nodes obey that. Files that say something else are not obeyed.
+Each difference is a line with its place. Exit code 2 says that there are some.`,
+		Example: "  bursar config diff\n  bursar config diff -config /etc/bursar/aggregator.d -address https://agg1:8443",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	filesFlag(cmd, &paths)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		known, err := p.compareConfig(cmd, c, paths)
+		if err != nil {
+			return err
+		}
+		if len(known.differences) > 0 {
+			return found("the files differ from the cluster's configuration: %d", len(known.differences))
+		}
+		p.say("the files agree with the cluster's configuration, committed by %s at %s", known.by, known.at)
+		return nil
+	}
+	return cmd
+}
+
+func (p *Program) commitCommand() *cobra.Command {
+	var paths []string
+	cmd := &cobra.Command{
+		Use: "commit", Short: "make this node's files the cluster's configuration",
+		Long: `Make what these files say the configuration that all nodes obey.
+
+The node that leads does so by itself when its files have changed. This command is
+for the files of another node, or to choose between nodes that differ. What
+changes is printed as "bursar config diff" does.`,
+		Example: "  bursar config diff && bursar config commit\n  bursar config commit -config /etc/bursar/aggregator.d -address https://agg1:8443",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	filesFlag(cmd, &paths)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		known, err := p.compareConfig(cmd, c, paths)
+		if err != nil {
+			return err
+		}
+		if known.digest == known.files.Digest().String() {
+			p.say("the cluster obeys these files already")
+			return nil
+		}
+		path := "/v1/config?" + url.Values{"replaces": {known.digest}}.Encode()
+		if err := c.Do(cmd.Context(), "PUT", path, json.RawMessage(known.files.Encode()), nil); err != nil {
+			return err
+		}
+		p.say("the cluster obeys these files from now on; %d differences are gone", len(known.differences))
+		return nil
+	}
+	return cmd
+}
+
+func filesFlag(cmd *cobra.Command, paths *[]string) {
+	cmd.Flags().StringArrayVar(paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration; may be repeated")
+	cmd.Flags().Lookup("config").DefValue = defaultConfig
+}
+
+// compared is what files and cluster say.
+type compared struct {
+	files       *shared.Document
+	digest      string // of the cluster's configuration; "" when nothing is committed
+	by, at      string
+	differences []shared.Difference
+}
+
+// compareConfig compares the files with what the cluster obeys, and prints where
+// they differ.
+func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []string) (*compared, error) {
+	conf, file, diags := config.Load(paths...)
+	if diags.HasErrors() {
+		return nil, troubled{diags, file.Sources}
+	}
+	var answer struct {
+		Digest   *string         `json:"digest"`
+		By       *string         `json:"committed_by"`
+		At       *string         `json:"committed_at"`
+		Document json.RawMessage `json:"document"`
+	}
+	if err := c.GetJSON(cmd.Context(), "/v1/config", nil, &answer); err != nil {
+		return nil, err
+	}
+	obeyed, err := shared.Decode(answer.Document)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
+	}
+	out := &compared{files: conf.Shared(), digest: blank(answer.Digest), by: blank(answer.By), at: instant(answer.At)}
+	out.differences = shared.Diff(out.files, obeyed)
+	for _, d := range out.differences {
+		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

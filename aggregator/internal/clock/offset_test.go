@@ -1,0 +1,5 @@
+//go:build !faults
+
+package clock_test
+
+const withFaults = false
