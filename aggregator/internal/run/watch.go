@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -9,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 )
@@ -82,9 +84,33 @@ func (g *guards) refuse() error {
 func (a *Aggregator) watchFacts(f *peer.Fact) {
 	f.Clock = clock.Now()
 	f.HashIndex, f.Hash, _ = a.store.LastHash()
-	if a.keeper != nil {
-		f.ConfigDigest = a.keeper.Facts().Files
+	if err := a.replica.guards.watch.Readable(); err != nil {
+		f.Fenced = err.Error()
 	}
+	if a.keeper == nil {
+		return
+	}
+	config := a.keeper.Facts()
+	f.ConfigDigest = config.Files
+	if config.Differs {
+		f.SetExtra(configFact, blockNames(config.Differences))
+	}
+}
+
+// configFact is under which a node tells the others the blocks in which its files
+// differ from the cluster's configuration.
+const configFact = "config_differs"
+
+// maxNames bounds the blocks that are named.
+const maxNames = 10
+
+func blockNames(list []shared.Difference) (names []string) {
+	for _, d := range list {
+		if len(names) < maxNames && !slices.Contains(names, d.Block) {
+			names = append(names, d.Block)
+		}
+	}
+	return names
 }
 
 // members implements watch.Peers.

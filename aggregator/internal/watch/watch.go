@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -251,24 +252,14 @@ func (w *Watch) split(index uint64, votes []vote) {
 	if index < w.badAt || index == w.badAt && w.bad != nil {
 		return
 	}
-	slices.SortFunc(votes, func(a, b vote) int { return compareText(a.id, b.id) })
-	list := ""
+	slices.SortFunc(votes, func(a, b vote) int { return strings.Compare(a.id, b.id) })
+	var list strings.Builder
 	for _, v := range votes {
-		list += fmt.Sprintf(", %s has %s", v.id, v.hash)
+		fmt.Fprintf(&list, ", %s has %s", v.id, v.hash)
 	}
 	w.bad, w.badAt = fmt.Errorf("%w: at index %d%s; nothing is written until they agree. Find the node that is right (bursar operator check), "+
-		"and empty the others or restore a snapshot", ErrDiverged, index, list), index
+		"and empty the others or restore a snapshot", ErrDiverged, index, list.String()), index
 	w.opt.Log.Error("the states of the nodes differ: the cluster only reads", "error", w.bad)
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // decided notes that a majority agrees at an index.
