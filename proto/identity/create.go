@@ -23,6 +23,9 @@ const (
 	LifetimeCert = 90 * 24 * time.Hour
 )
 
+// pemCertificate is the type of a certificate's block in PEM.
+const pemCertificate = "CERTIFICATE"
+
 // backdate allows for clocks of peers that are behind.
 const backdate = 5 * time.Minute
 
@@ -62,6 +65,9 @@ func CreateCert(caDir, dir string, req Request, now time.Time) (Files, error) {
 	if err := CheckName(req.Identity.Name); err != nil {
 		return files, err
 	}
+	if req.Identity.Rights != 0 && req.Identity.Role != Client {
+		return files, fmt.Errorf("%s: only clients have the roles %s", req.Identity, req.Identity.Rights)
+	}
 	ca, key, err := readCA(caDir)
 	if err != nil {
 		return files, err
@@ -99,7 +105,7 @@ func leaf(req Request, ca *x509.Certificate, now time.Time) *x509.Certificate {
 }
 
 func readCA(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	cert, err := readPEM(filepath.Join(dir, "ca.pem"), "CERTIFICATE")
+	cert, err := readPEM(filepath.Join(dir, "ca.pem"), pemCertificate)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +167,7 @@ func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files 
 	if err := writePEM(files.Key, "PRIVATE KEY", der, 0o600); err != nil {
 		return err
 	}
-	if err := writePEM(files.Cert, "CERTIFICATE", cert, 0o644); err != nil {
+	if err := writePEM(files.Cert, pemCertificate, cert, 0o644); err != nil {
 		return errors.Join(err, os.Remove(files.Key))
 	}
 	return nil

@@ -7,8 +7,9 @@
 //
 //	bursar://aggregator/agg1
 //	bursar://agent/nemo-head1
-//	bursar://client/alice
+//	bursar://client/alice?roles=read,write
 //
-// A certificate of another CA without such a URI is that of a client named by
-// its common name; it opens the REST interface and nothing else.
+// A client has none, one or several roles, see [Rights]. A certificate of another
+// CA without such a URI is that of a client named by its common name, and has no
+// roles of its own: the aggregator's configuration may give it some.
 package identity

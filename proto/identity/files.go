@@ -1,12 +1,16 @@
 package identity
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,21 +23,32 @@ type Files struct {
 }
 
 // Keys hold certificates that follow their files: a file that changed is read
-// again at the next connection. While a new file is broken the old content
-// stays in use. Keys are safe for use by many goroutines.
+// again at the next connection. While the new files are broken, do not fit each
+// other or are someone else's the old content stays in use, and they are read
+// again until they are whole. Keys are safe for use by many goroutines.
 type Keys struct {
 	files Files
 
 	mu      sync.Mutex
 	stamps  [3]stamp
 	checked time.Time
-	cert    *tls.Certificate
-	pool    *x509.CertPool
+	content
+	generation uint64 // how often new content was taken
+	problem    error  // why the newest files are not in use
+	judged     map[[sha256.Size]byte]bool
+}
+
+// content is what the files hold.
+type content struct {
+	cert        *tls.Certificate
+	pool        *x509.CertPool
+	authorities []*x509.Certificate
 }
 
 type stamp struct {
 	modified time.Time
 	size     int64
+	inode    any
 }
 
 // Load reads the files. The error names the file and what is wrong with it.
@@ -52,62 +67,195 @@ func (k *Keys) Reload() error {
 	return k.read()
 }
 
+// read takes the content of the files when all is well with it.
 func (k *Keys) read() error {
 	stamps := k.look()
-	cert, err := tls.LoadX509KeyPair(k.files.Cert, k.files.Key)
+	next, err := readContent(k.files)
+	if err == nil && k.cert != nil {
+		err = k.successor(&next)
+	}
+	if k.problem = err; err != nil {
+		return err
+	}
+	k.content, k.stamps, k.judged = next, stamps, nil
+	k.generation++
+	return nil
+}
+
+func readContent(files Files) (c content, err error) {
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
-		return fmt.Errorf("certificate %s with key %s: %w", k.files.Cert, k.files.Key, err)
+		return c, fmt.Errorf("certificate %s with key %s: %w", files.Cert, files.Key, err)
 	}
 	if cert.Leaf == nil {
-		return fmt.Errorf("certificate %s: nothing in it", k.files.Cert)
+		return c, fmt.Errorf("certificate %s: nothing in it", files.Cert)
 	}
-	pem, err := os.ReadFile(k.files.CA)
+	authorities, err := ReadBundle(files.CA)
 	if err != nil {
-		return fmt.Errorf("CA: %w", err)
+		return c, fmt.Errorf("CA: %w", err)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("CA %s: no certificate in it", k.files.CA)
+	for _, a := range authorities {
+		pool.AddCert(a)
 	}
-	k.cert, k.pool, k.stamps = &cert, pool, stamps
+	return content{cert: &cert, pool: pool, authorities: authorities}, nil
+}
+
+// successor returns an error when the daemon that runs should not change over to
+// the new content.
+func (k *Keys) successor(next *content) error {
+	was, err := Of(k.cert.Leaf)
+	if err != nil {
+		return nil // whatever comes is no worse
+	}
+	is, err := Of(next.cert.Leaf)
+	now := time.Now()
+	switch {
+	case err != nil:
+		return fmt.Errorf("certificate %s: %w", k.files.Cert, err)
+	case is.Role != was.Role || is.Name != was.Name:
+		return fmt.Errorf("certificate %s: %w: it is that of %s, and this is %s", k.files.Cert, ErrIdentity, is, was)
+	case now.Before(next.cert.Leaf.NotBefore):
+		return fmt.Errorf("certificate %s: it begins on %s only", k.files.Cert, day(next.cert.Leaf.NotBefore))
+	case now.After(next.cert.Leaf.NotAfter) && now.Before(k.cert.Leaf.NotAfter):
+		return fmt.Errorf("certificate %s: %w", k.files.Cert, ended(next.cert.Leaf))
+	}
 	return nil
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
+
+func ended(c *x509.Certificate) error {
+	return fmt.Errorf("%w: the certificate ended on %s", ErrIdentity, day(c.NotAfter))
+}
+
+// ReadBundle reads a file with the certificates of authorities. One that is not
+// whole is an error, so that half a bundle is not taken for a smaller one.
+func ReadBundle(path string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseBundle(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+func parseBundle(text []byte) ([]*x509.Certificate, error) {
+	var list []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != pemCertificate {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d in it: %w", len(list)+1, err)
+		}
+		list = append(list, c)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, errors.New("no certificate in it")
+	case bytes.Contains(text, []byte("-----BEGIN")):
+		return nil, errors.New("it ends within a certificate")
+	}
+	return list, nil
 }
 
 func (k *Keys) look() (stamps [3]stamp) {
 	for i, path := range []string{k.files.CA, k.files.Cert, k.files.Key} {
 		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.ModTime(), info.Size()}
+			stamps[i] = stamp{info.ModTime(), info.Size(), inode(info)}
 		}
 	}
 	return stamps
+}
+
+// inode tells a file from one that took its place with the same time and size.
+func inode(info os.FileInfo) any {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino
+	}
+	return nil
 }
 
 // checkEvery bounds how often the files are looked at.
 const checkEvery = time.Second
 
 // current returns the content, read again when a file changed.
-func (k *Keys) current() (*tls.Certificate, *x509.CertPool) {
+func (k *Keys) current() content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.follow()
+}
+
+func (k *Keys) follow() content {
 	if now := time.Now(); now.Sub(k.checked) > checkEvery {
 		k.checked = now
 		if k.look() != k.stamps {
-			_ = k.read() // a half-written file: the old content serves until it is whole
+			_ = k.read() // Run says what is wrong, if it stays so
 		}
 	}
-	return k.cert, k.pool
+	return k.content
+}
+
+// Valid returns an error when the certificate of a peer, which comes first in its
+// chain and was verified when the connection was made, would not be let in by now:
+// it ended, or its authority is not trusted any more.
+func (k *Keys) Valid(chain []*x509.Certificate) error {
+	if time.Now().After(chain[0].NotAfter) {
+		return ended(chain[0])
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pool, sum := k.follow().pool, sha256.Sum256(chain[0].Raw)
+	if k.judged[sum] {
+		return nil
+	}
+	if _, err := verify(chain, pool, x509.ExtKeyUsageAny); err != nil {
+		return fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
+	if k.judged == nil || len(k.judged) > maxJudged {
+		k.judged = map[[sha256.Size]byte]bool{}
+	}
+	k.judged[sum] = true
+	return nil
+}
+
+// maxJudged bounds the certificates that are remembered as valid.
+const maxJudged = 10_000
+
+func verify(chain []*x509.Certificate, pool *x509.CertPool, usage x509.ExtKeyUsage) ([][]*x509.Certificate, error) {
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	return chain[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}})
 }
 
 // Identity returns the identity in the own certificate.
 func (k *Keys) Identity() (Identity, error) {
-	cert, _ := k.current()
-	return Of(cert.Leaf)
+	return Of(k.current().cert.Leaf)
 }
 
 // Expires returns when the own certificate ends.
-func (k *Keys) Expires() time.Time {
-	cert, _ := k.current()
-	return cert.Leaf.NotAfter
+func (k *Keys) Expires() time.Time { return k.current().cert.Leaf.NotAfter }
+
+// Begins returns when the own certificate began.
+func (k *Keys) Begins() time.Time { return k.current().cert.Leaf.NotBefore }
+
+// Problem says why the newest files are not in use; nil when they are.
+func (k *Keys) Problem() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.follow()
+	return k.problem
 }
 
 // Server returns a configuration that accepts only peers of the roles, by mutual
@@ -125,12 +273,16 @@ func (k *Keys) Public() *tls.Config {
 
 func (k *Keys) server(version uint16, verify func(tls.ConnectionState) error) *tls.Config {
 	build := func() *tls.Config {
-		cert, pool := k.current()
+		c := k.current()
 		return &tls.Config{
-			MinVersion:       version,
-			Certificates:     []tls.Certificate{*cert},
-			ClientAuth:       tls.RequireAndVerifyClientCert,
-			ClientCAs:        pool,
+			MinVersion:   version,
+			Certificates: []tls.Certificate{*c.cert},
+			ClientAuth:   tls.RequireAndVerifyClientCert,
+			ClientCAs:    c.pool,
+			// A session that is resumed brings along what was verified under
+			// authorities of old.
+			SessionTicketsDisabled: true,
+
 			VerifyConnection: verify,
 			NextProtos:       []string{"h2", "http/1.1"},
 		}
@@ -148,8 +300,7 @@ func (k *Keys) Client(role Role, name string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, _ := k.current()
-			return cert, nil
+			return k.current().cert, nil
 		},
 		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it, by role and name instead of by host name
 		VerifyConnection: func(state tls.ConnectionState) error {
@@ -166,14 +317,7 @@ func (k *Keys) verifyServer(state *tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the peer sent no certificate")
 	}
-	_, pool := k.current()
-	between := x509.NewCertPool()
-	for _, c := range state.PeerCertificates[1:] {
-		between.AddCert(c)
-	}
-	chains, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
-		Roots: pool, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	chains, err := verify(state.PeerCertificates, k.current().pool, x509.ExtKeyUsageServerAuth)
 	state.VerifiedChains = chains
 	return err
 }

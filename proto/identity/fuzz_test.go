@@ -12,7 +12,8 @@ import (
 )
 
 func FuzzOf(f *testing.F) {
-	for _, uri := range []string{"bursar://agent/head1", "bursar://king/x", "bursar:agent", "bursar://agent", "bursar://client//", "https://agent/x", "bursar://agent/a%2fb"} {
+	for _, uri := range []string{"bursar://agent/head1", "bursar://king/x", "bursar:agent", "bursar://agent", "bursar://client//", "https://agent/x", "bursar://agent/a%2fb",
+		"bursar://client/alice?roles=read,write", "bursar://client/alice?roles=", "bursar://client/alice?roles=read&roles=admin", "bursar://client/alice?roles=admin%2Cread", "bursar://agent/a?roles=read", "bursar://x@client/alice#y"} {
 		f.Add(uri, "alice")
 	}
 	f.Fuzz(func(t *testing.T, uri, common string) {
@@ -31,8 +32,39 @@ func FuzzOf(f *testing.F) {
 		if !slices.Contains(identity.Roles(), id.Role) {
 			t.Errorf("%s gives the role %q", uri, id.Role)
 		}
-		if u.Scheme == "bursar" && identity.CheckName(id.Name) != nil {
+		if u.Scheme != "bursar" {
+			if id.Rights != 0 {
+				t.Errorf("%s gives the roles %s", uri, id.Rights)
+			}
+			return
+		}
+		if identity.CheckName(id.Name) != nil {
 			t.Errorf("%s gives the name %q", uri, id.Name)
+		}
+		if id.Rights != 0 && (id.Role != identity.Client || id.Rights >= 1<<len(identity.RightNames())) {
+			t.Errorf("%s gives %s the roles %s", uri, id, id.Rights)
+		}
+		again, err := identity.Of(&x509.Certificate{URIs: []*url.URL{id.URI()}})
+		if err != nil || again != id {
+			t.Errorf("%s is %v, and written again it is %v, %v", uri, id, again, err)
+		}
+	})
+}
+
+func FuzzParseRights(f *testing.F) {
+	for _, text := range []string{"read", "read,write", "admin,admin", "", ",", "Read", "read, write", "king"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := identity.ParseRights(text)
+		if err != nil {
+			if r != 0 || !errors.Is(err, identity.ErrIdentity) {
+				t.Errorf("%q: %s and %v", text, r, err)
+			}
+			return
+		}
+		if again, err := identity.ParseRights(r.String()); err != nil || again != r || r == 0 {
+			t.Errorf("%q is %s, and that is %s, %v", text, r, again, err)
 		}
 	})
 }

@@ -27,10 +27,11 @@ func Roles() []Role { return []Role{Aggregator, Agent, Client} }
 // scheme of the URI that carries an identity.
 const scheme = "bursar"
 
-// Identity is a role and a name.
+// Identity is a role and a name, and of a client what it may do.
 type Identity struct {
-	Role Role
-	Name string
+	Role   Role
+	Name   string
+	Rights Rights // of a client only
 }
 
 // String returns role/name.
@@ -38,7 +39,39 @@ func (id Identity) String() string { return string(id.Role) + "/" + id.Name }
 
 // URI returns the subject alternative name that carries id.
 func (id Identity) URI() *url.URL {
-	return &url.URL{Scheme: scheme, Host: string(id.Role), Path: "/" + id.Name}
+	u := &url.URL{Scheme: scheme, Host: string(id.Role), Path: "/" + id.Name}
+	if id.Rights != 0 {
+		u.RawQuery = rightsKey + id.Rights.String()
+	}
+	return u
+}
+
+// rightsKey is what stands before the roles of a client.
+const rightsKey = "roles="
+
+// parse reads what URI writes, and nothing else.
+func parse(u *url.URL) (Identity, error) {
+	id := Identity{Role: Role(u.Host), Name: strings.TrimPrefix(u.Path, "/")}
+	if !slices.Contains(Roles(), id.Role) {
+		return id, fmt.Errorf("%w: the certificate carries the unknown role %q", ErrIdentity, u.Host)
+	}
+	if err := CheckName(id.Name); err != nil {
+		return id, fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
+	if u.RawQuery != "" {
+		rights, ok := strings.CutPrefix(u.RawQuery, rightsKey)
+		if !ok || id.Role != Client {
+			return id, fmt.Errorf("%w: the certificate of %s carries %q", ErrIdentity, id, u.RawQuery)
+		}
+		var err error
+		if id.Rights, err = ParseRights(rights); err != nil {
+			return id, err
+		}
+	}
+	if u.User != nil || u.Opaque != "" || u.Fragment != "" || u.ForceQuery {
+		return id, fmt.Errorf("%w: the certificate of %s carries more than an identity", ErrIdentity, id)
+	}
+	return id, nil
 }
 
 // ErrIdentity is wrapped by the errors about a peer that is not who it should
@@ -57,26 +90,25 @@ func CheckName(name string) error {
 }
 
 // Of returns the identity in a certificate. One without a role is a client named
-// by its common name. The error wraps [ErrIdentity].
+// by its common name, without roles. The error wraps [ErrIdentity].
 func Of(cert *x509.Certificate) (Identity, error) {
-	var found []Identity
+	var found []*url.URL
 	for _, u := range cert.URIs {
 		if u.Scheme == scheme {
-			found = append(found, Identity{Role: Role(u.Host), Name: strings.TrimPrefix(u.Path, "/")})
+			found = append(found, u)
 		}
 	}
-	switch {
-	case len(found) > 1:
-		return Identity{}, fmt.Errorf("%w: the certificate carries %d identities", ErrIdentity, len(found))
-	case len(found) == 0:
+	switch len(found) {
+	case 0:
 		return Identity{Role: Client, Name: cert.Subject.CommonName}, nil
-	case !slices.Contains(Roles(), found[0].Role):
-		return Identity{}, fmt.Errorf("%w: the certificate carries the unknown role %q", ErrIdentity, found[0].Role)
+	case 1:
+		id, err := parse(found[0])
+		if err != nil {
+			return Identity{}, err
+		}
+		return id, nil
 	}
-	if err := CheckName(found[0].Name); err != nil {
-		return Identity{}, fmt.Errorf("%w: %w", ErrIdentity, err)
-	}
-	return found[0], nil
+	return Identity{}, fmt.Errorf("%w: the certificate carries %d identities", ErrIdentity, len(found))
 }
 
 // Peer returns the identity of the other end of a connection whose certificate

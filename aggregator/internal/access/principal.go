@@ -2,23 +2,40 @@ package access
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // Principal is who asks. The zero value is nobody.
 type Principal struct {
-	// Name is for the log, and for what is stored about who did something.
+	// Name is for the log, and for what is stored about who did something. It is
+	// empty when the certificate, if any, names nobody.
 	Name string
 	// Rights are its roles.
 	Rights identity.Rights
 	// Rows are the records that it may see.
 	Rows Rows
+	// Why says why it has no roles, when that has a reason of its own.
+	Why string
+	// Stale says that a new connection would have to prove anew who is there.
+	Stale bool
 }
 
 // May reports whether p has one of the roles, by itself or by one that includes
 // it.
 func (p Principal) May(of identity.Rights) bool { return p.Rights.Any(of) }
+
+// Refusal says in words why p may not do what takes one of the roles.
+func (p Principal) Refusal(what string, of identity.Rights) string {
+	switch {
+	case p.Rights == 0 && p.Why != "":
+		return fmt.Sprintf("%s takes the role %s: %s", what, either(of), p.Why)
+	case p.Rights == 0:
+		return fmt.Sprintf("%s takes the role %s, and %s has no role", what, either(of), p.Name)
+	}
+	return fmt.Sprintf("%s takes the role %s, and %s has %s only", what, either(of), p.Name, p.Rights)
+}
 
 // Daemon is the daemon itself: it sees everything. No request comes from it.
 func Daemon() Principal {

@@ -32,7 +32,7 @@ func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
 			for name, value := range values {
 				r.SetPathValue(name, value)
 			}
-			route.handle(w, r)
+			s.admit(w, r, route.method+" "+route.pattern, route.handle)
 			return
 		}
 		allow = append(allow, route.method)

@@ -61,6 +61,9 @@ type Server struct {
 	builders builders
 	routes   []route
 	extra    *http.ServeMux
+	needs    map[string]access.Need
+
+	complaints complaints
 }
 
 const (
@@ -76,7 +79,7 @@ func New(opt Options) *Server {
 	if opt.Patience == 0 {
 		opt.Patience = defaultPatience
 	}
-	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux()}
+	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux(), needs: access.Routes()}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
@@ -91,23 +94,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Who != nil {
 		r = r.WithContext(access.With(r.Context(), s.opt.Who(r)))
 	}
+	if s.nobody(w, r) {
+		return
+	}
 	path := r.URL.EscapedPath()
 	switch {
 	case path == "/health_check":
-		s.only(w, r, methods{http.MethodGet: s.health})
+		s.only(w, r, path, methods{http.MethodGet: s.health})
 	case path == "/metrics" && s.opt.Metrics != nil:
-		s.only(w, r, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})
+		s.only(w, r, path, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})
 	case path == "/record":
-		s.only(w, r, methods{http.MethodPost: s.postRecord, http.MethodPut: s.putRecord})
+		s.only(w, r, path, methods{http.MethodPost: s.postRecord, http.MethodPut: s.putRecord})
 	case path == "/records":
-		s.only(w, r, methods{http.MethodPost: s.postRecords, http.MethodGet: s.getRecords})
+		s.only(w, r, path, methods{http.MethodPost: s.postRecords, http.MethodGet: s.getRecords})
 	case strings.HasPrefix(path, recordPrefix) && len(path) > len(recordPrefix):
-		s.only(w, r, methods{http.MethodGet: s.getRecord})
+		s.only(w, r, recordPrefix+"{record_id}", methods{http.MethodGet: s.getRecord})
 	case strings.HasPrefix(path, "/v1/"):
 		s.v1(w, r)
 	default:
 		s.other(w, r)
 	}
+}
+
+// rootRoutes lists the routes of ServeHTTP.
+func rootRoutes() []string {
+	return []string{"GET /health_check", "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
 }
 
 // guard makes of a panic in a handler a connection that breaks: nothing else
@@ -133,7 +144,7 @@ func (s *Server) extendWrite(w http.ResponseWriter) {
 // other answers what is neither AUDITOR's nor below /v1.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.extra.Handler(r); pattern != "" {
-		s.extra.ServeHTTP(w, r)
+		s.admit(w, r, pattern, s.extra.ServeHTTP)
 		return
 	}
 	text(w, http.StatusNotFound, "The requested resource was not found. 404 Not Found")
@@ -143,9 +154,9 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 type methods map[string]http.HandlerFunc
 
 // only calls the method's handler, or answers 405 with what is allowed.
-func (s *Server) only(w http.ResponseWriter, r *http.Request, m methods) {
+func (s *Server) only(w http.ResponseWriter, r *http.Request, pattern string, m methods) {
 	if h, ok := m[r.Method]; ok {
-		h(w, r)
+		s.admit(w, r, r.Method+" "+pattern, h)
 		return
 	}
 	var allow []string

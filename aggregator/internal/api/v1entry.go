@@ -1,14 +1,11 @@
 package api
 
 import (
-	"crypto/tls"
 	"encoding/json"
-	"net"
 	"net/http"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -69,28 +66,8 @@ func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *access
 	return err
 }
 
-// caller names who asks: by the certificate, or else by the machine.
-func caller(r *http.Request) string {
-	if name := certified(r.TLS); name != "" {
-		return name
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return "unknown at " + host
-}
-
-func certified(state *tls.ConnectionState) string {
-	if state == nil {
-		return ""
-	}
-	id, err := identity.Peer(*state)
-	if err != nil {
-		return ""
-	}
-	return id.String()
-}
+// caller names who asks.
+func caller(r *http.Request) string { return access.From(r.Context()).Name }
 
 type jsonEntry struct {
 	RecordID string          `json:"record_id"`

@@ -33,8 +33,14 @@ func New(t testing.TB) *CA {
 // localhost. Each role and name can be had once.
 func (ca *CA) Files(role identity.Role, name string) identity.Files {
 	ca.t.Helper()
-	files, err := identity.CreateCert(ca.dir, filepath.Join(ca.dir, string(role)), identity.Request{
-		Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1", "localhost"},
+	return ca.Issue(identity.Identity{Role: role, Name: name})
+}
+
+// Issue is Files with an identity that may have roles of a client.
+func (ca *CA) Issue(id identity.Identity) identity.Files {
+	ca.t.Helper()
+	files, err := identity.CreateCert(ca.dir, filepath.Join(ca.dir, string(id.Role)), identity.Request{
+		Identity: id, Hosts: []string{"127.0.0.1", "localhost"},
 	}, time.Now())
 	if err != nil {
 		ca.t.Fatal(err)

@@ -1,0 +1,67 @@
+package access
+
+import (
+	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Need is what a route takes.
+type Need struct {
+	// Rights: one of them is needed.
+	Rights identity.Rights
+	// Open lets everybody in, without a certificate too.
+	Open bool
+	// Audit notes in the log who asked and what came of it.
+	Audit bool
+	// Hold breaks a refused connection off instead of answering it: the clients
+	// of the route take any answer for success and drop what they have.
+	Hold bool
+}
+
+// Roles lists the roles that the route takes, those that include another left
+// out; "" when it is open.
+func (n Need) Roles() string {
+	if n.Open {
+		return ""
+	}
+	return n.Rights.String()
+}
+
+// Routes is what each route of the REST interface takes, pages included. The key
+// is the method and the pattern; HEAD is as GET. A route that is not here is
+// refused, whoever asks.
+func Routes() map[string]Need {
+	const (
+		some    = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
+		figures = identity.Monitor | identity.Read // of those with a row filter the view refuses Read
+	)
+	table := map[string]Need{
+		"GET /health_check":       {Open: true},
+		"GET /metrics":            {Rights: identity.Monitor},
+		"GET /record/{record_id}": {Rights: identity.Read},
+		"GET /records":            {Rights: identity.Read},
+		"POST /record":            {Rights: identity.Write, Hold: true},
+		"PUT /record":             {Rights: identity.Write, Hold: true},
+		"POST /records":           {Rights: identity.Write, Hold: true},
+	}
+	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
+	add := func(need Need, routes ...string) {
+		for _, r := range routes {
+			table[r] = need
+		}
+	}
+	add(Need{Rights: identity.Read},
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
+		"GET /v1/quarantine", "GET "+quarantined)
+	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/counters", "GET /v1/status", "GET /ui/agents")
+	add(Need{Rights: identity.Operate, Audit: true},
+		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
+	add(Need{Rights: some}, "GET /v1/openapi.yaml",
+		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
+	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts")
+	return table
+}
+
+// either writes roles as in "read or monitor".
+func either(r identity.Rights) string { return strings.ReplaceAll(r.String(), ",", " or ") }

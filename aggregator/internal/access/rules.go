@@ -1,0 +1,103 @@
+package access
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Rules say what each client may do, beside what its certificate says.
+type Rules struct {
+	// Plain is what everybody may do who reaches a listener without TLS.
+	Plain identity.Rights
+	// Clients are those of whom the configuration says something, by the name in
+	// the certificate.
+	Clients map[string]Client
+}
+
+// Client is what the configuration says of a client.
+type Client struct {
+	// Rights take the place of what the certificate says; nil leaves it.
+	Rights *identity.Rights
+	// Rows are the records that it may see.
+	Rows Rows
+}
+
+// Of returns the principal that has proved to be id.
+func (r *Rules) Of(id identity.Identity) Principal {
+	p := Principal{Name: id.String()}
+	switch id.Role {
+	case identity.Aggregator: // a node holds all of it anyway
+		p.Rights, p.Rows = identity.Admin, AllRows()
+	case identity.Client:
+		p.Rights, p.Rows = id.Rights, AllRows()
+		if c, ok := r.Clients[id.Name]; ok {
+			p.Rows = c.Rows
+			if c.Rights != nil {
+				p.Rights = *c.Rights
+			}
+		}
+	case identity.Agent: // it is pulled from, and asks nothing
+	}
+	return p
+}
+
+// Certificates judge connections that were made before.
+type Certificates interface {
+	// Valid returns an error when a certificate that was verified once would not
+	// be let in any more.
+	Valid(chain []*x509.Certificate) error
+}
+
+// Gate says who makes a request. The zero value lets nobody in.
+type Gate struct {
+	rules atomic.Pointer[Rules]
+	// Certificates judge those of open connections; nil believes them until they
+	// end.
+	Certificates Certificates
+}
+
+// Set changes the rules, for requests on open connections too.
+func (g *Gate) Set(r Rules) { g.rules.Store(&r) }
+
+// Who returns who makes a request: by its certificate, or on a plain listener
+// what everybody is there.
+func (g *Gate) Who(r *http.Request) Principal {
+	rules := g.rules.Load()
+	switch {
+	case rules == nil:
+		return Principal{Why: "this server has no rules of access"}
+	case r.TLS == nil:
+		return Principal{Name: "plain at " + host(r.RemoteAddr), Rights: rules.Plain, Rows: AllRows(), Why: "this listener takes no certificates; ask a TLS listener with one"}
+	}
+	id, err := identity.Peer(*r.TLS)
+	if err == nil {
+		err = g.valid(r.TLS.PeerCertificates)
+	}
+	if err != nil {
+		return Principal{Why: err.Error(), Stale: true}
+	}
+	return rules.Of(id)
+}
+
+func (g *Gate) valid(chain []*x509.Certificate) error {
+	if g.Certificates != nil {
+		return g.Certificates.Valid(chain)
+	}
+	if end := chain[0].NotAfter; time.Now().After(end) {
+		return fmt.Errorf("%w: the certificate ended on %s", identity.ErrIdentity, end.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
+
+func host(address string) string {
+	if h, _, err := net.SplitHostPort(address); err == nil {
+		return h
+	}
+	return address
+}

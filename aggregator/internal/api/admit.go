@@ -1,0 +1,171 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// somebody is any role.
+const somebody = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
+
+// admit calls h when the principal of the request may use the route, which is its
+// method and its pattern, and refuses it otherwise.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+	need, known := s.needs[route]
+	p := access.From(r.Context())
+	switch {
+	case !known:
+		s.opt.Log.Error("a route has no rule of access and is refused", "route", route)
+		s.refuse(w, r, p, need, route+" is open to nobody: it has no rule of access")
+	case need.Open:
+		h(w, r)
+	case !p.May(need.Rights):
+		s.refuse(w, r, p, need, p.Refusal(route, need.Rights))
+	case crossOrigin(r):
+		s.refuse(w, r, p, need, "a page of another site made your browser ask for "+route)
+	case need.Audit:
+		s.audited(w, r, route, h)
+	default:
+		h(w, r)
+	}
+}
+
+// crossOrigin reports whether a page of another site makes a browser, which may
+// hold a certificate or stand on this very machine, ask for a change.
+func crossOrigin(r *http.Request) bool {
+	return http.NewCrossOriginProtection().Check(r) != nil
+}
+
+// refuse answers who may not do what it asks, in the form of the route.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p access.Principal, need access.Need, why string) {
+	if s.complaints.due(p.Name + " " + why) {
+		s.opt.Log.Warn("a request was refused", "who", p.Name, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", why)
+	}
+	status := http.StatusForbidden
+	if p.Rights == 0 && p.Name == "" || p.Stale || r.TLS == nil && p.Rights == 0 {
+		status = http.StatusUnauthorized
+	}
+	if p.Stale {
+		w.Header().Set("Connection", "close") // the next one proves anew who is there
+	}
+	problem := strings.HasPrefix(r.URL.Path, "/v1/") || strings.Contains(r.Header.Get("Accept"), "application/problem+json")
+	switch {
+	case problem:
+		fail(w, status, why)
+	case need.Hold:
+		breakOff()
+	default:
+		text(w, status, "Insufficient permissions: "+why)
+	}
+}
+
+// nobody refuses who has no role at all, whatever is asked for: it is not told
+// what there is. True: it was refused.
+func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
+	p := access.From(r.Context())
+	if p.Rights != 0 || r.URL.Path == "/health_check" {
+		return false
+	}
+	hold := r.Method != http.MethodGet && r.Method != http.MethodHead
+	s.refuse(w, r, p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
+	return true
+}
+
+// audited calls h and notes who did it and what came of it.
+func (s *Server) audited(w http.ResponseWriter, r *http.Request, route string, h http.HandlerFunc) {
+	seen := &outcome{ResponseWriter: w}
+	begin := time.Now()
+	defer func() {
+		cause := recover()
+		result := "answered"
+		if cause != nil {
+			result = "broken off"
+		}
+		p := access.From(r.Context())
+		s.opt.Log.Info("audit", "who", p.Name, "roles", p.Rights.String(), "from", r.RemoteAddr, "route", route,
+			"path", r.URL.Path, "result", result, "status", seen.status, "took", time.Since(begin).Round(time.Millisecond), "certificate", serial(r))
+		if cause != nil {
+			panic(cause)
+		}
+	}()
+	h(seen, r)
+}
+
+// serial is the number of the certificate by which a request came; "" without.
+func serial(r *http.Request) string {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", r.TLS.PeerCertificates[0].SerialNumber)
+}
+
+// outcome notes the status of an answer.
+type outcome struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (o *outcome) WriteHeader(status int) {
+	if o.status == 0 || o.status < http.StatusOK {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (o *outcome) Write(p []byte) (int, error) {
+	if o.status == 0 {
+		o.status = http.StatusOK
+	}
+	return o.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// complaints say whether something is worth a line in the log again.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+const (
+	complainEvery = time.Minute
+	maxComplaints = 1000
+)
+
+func (c *complaints) due(what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.last == nil || len(c.last) >= maxComplaints {
+		c.last = map[string]time.Time{}
+	}
+	if now.Sub(c.last[what]) < complainEvery {
+		return false
+	}
+	c.last[what] = now
+	return true
+}
+
+// Served lists the routes that the server has, each as its method and pattern.
+func (s *Server) Served() []string {
+	list := rootRoutes()
+	for i := range s.routes {
+		list = append(list, s.routes[i].method+" "+s.routes[i].pattern)
+	}
+	for pattern := range s.opt.Extra {
+		list = append(list, pattern)
+	}
+	slices.Sort(list)
+	return list
+}
