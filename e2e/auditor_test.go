@@ -18,7 +18,7 @@ func TestAuditorsClientsWorkUnmodified(t *testing.T) {
 	agg := s.Aggregator()
 	agg.Start()
 	agg.AwaitReady()
-	cert := s.Cert(identity.Client, "tardis")
+	cert := s.Issue(identity.Identity{Role: identity.Client, Name: "tardis", Rights: identity.Read | identity.Write})
 	for _, link := range []struct {
 		name, url string
 		tls       []string

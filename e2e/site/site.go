@@ -70,8 +70,15 @@ func (s *Site) Write(name, text string) string {
 // Cert makes a certificate and returns its files.
 func (s *Site) Cert(role identity.Role, name string) identity.Files {
 	s.t.Helper()
-	files, err := identity.CreateCert(s.path("tls"), s.path("tls", string(role)), identity.Request{
-		Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1", "localhost"},
+	return s.Issue(identity.Identity{Role: role, Name: name})
+}
+
+// Issue makes a certificate of an identity, which may have roles of a client, and
+// returns its files.
+func (s *Site) Issue(id identity.Identity) identity.Files {
+	s.t.Helper()
+	files, err := identity.CreateCert(s.path("tls"), s.path("tls", string(id.Role)), identity.Request{
+		Identity: id, Hosts: []string{"127.0.0.1", "localhost"},
 	}, time.Now())
 	if err != nil {
 		s.t.Fatal(err)

@@ -12,6 +12,7 @@ aggregator {
     # that they reach, behind a firewall that lets only them:
     #   listen             = ["10.0.0.5:8000"]
     #   allow_plain_remote = true
+    # and access { plain_role = "read,write" } below.
   }
 
   metrics {

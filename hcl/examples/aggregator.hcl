@@ -8,8 +8,8 @@ aggregator {
   # The default is a twentieth of the file system, at most 4GiB.
   min_free = "1GiB"
 
-  # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address may do
-  # everything, so it is one of this machine; other machines come with a
+  # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address has the
+  # plain_role, so it is one of this machine; other machines come with a
   # certificate.
   api {
     listen     = ["127.0.0.1:8000"]
@@ -52,4 +52,26 @@ agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
 
 agent "atlas-head1" {
   address = "head1.atlas.example.org:7070"
+}
+
+# Who may do what. A certificate carries its roles (`bursar tls cert create -role
+# client -name alice -roles read`); here more is said of some, by the names in their
+# certificates, or by the common names in those of another authority. The roles are
+# monitor, read, write, operate and admin. Who is not named and whose certificate
+# has no role may do nothing.
+access {
+  plain_role = "admin" # of everybody on the plain addresses; "none" closes them
+
+  # Sees the records of one site, and of one group of another, and nothing else.
+  client "apel" {
+    roles = ["read"]
+    rows = [
+      { site_id = ["nemo"] },
+      { site_id = ["atlas-t2"], group_id = ["belle", "cms"] },
+    ]
+  }
+
+  client "prometheus.example.org" {
+    roles = ["monitor"]
+  }
 }

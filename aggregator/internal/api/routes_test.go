@@ -2,10 +2,13 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 )
 
 func TestEveryRouteIsDescribedAndNothingElseIs(t *testing.T) {
@@ -16,19 +19,21 @@ func TestEveryRouteIsDescribedAndNothingElseIs(t *testing.T) {
 	if err := doc.Validate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	described := map[string]bool{}
+	described := map[string]any{}
 	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			described[method+" "+path] = true
+		for method, op := range item.Operations() {
+			described[method+" "+path] = op.Extensions["x-roles"]
 		}
 	}
-	served := []string{"GET /health_check", "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
-	for _, r := range New(Options{}).routes {
-		served = append(served, r.method+" "+strings.Replace(r.pattern, "...}", "}", 1))
-	}
-	for _, name := range served {
-		if !described[name] {
+	needs := access.Routes()
+	for _, route := range New(Options{}).Served() {
+		name := strings.Replace(route, "...}", "}", 1)
+		roles, ok := described[name]
+		if !ok {
 			t.Errorf("%s is not described", name)
+		}
+		if want := "[" + strings.ReplaceAll(needs[route].Roles(), ",", " ") + "]"; fmt.Sprint(roles) != want {
+			t.Errorf("%s: x-roles are %v, want %s", name, roles, want)
 		}
 		delete(described, name)
 	}

@@ -215,7 +215,7 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	}
 	must("tls", "ca", "create", "-dir", dir)
 	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "aggregator", "-name", "a", "-host", "127.0.0.1")
-	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "client", "-name", "alice")
+	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "client", "-name", "alice", "-roles", "read")
 	at := freePort(t)
 	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api {\n    listen = []\n    tls_listen = [%q]\n  }\n  tls {\n    ca = \"ca.pem\"\n    cert = \"a.pem\"\n    key = \"a.key\"\n  }\n}\n", at))
 	log := &lines{got: make(chan string, 1000)}

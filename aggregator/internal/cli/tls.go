@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,11 +46,11 @@ func (p *Program) caCommand() *cobra.Command {
 }
 
 func (p *Program) certCommand() *cobra.Command {
-	var caDir, dir, role, name string
+	var caDir, dir, role, name, rights string
 	var hosts []string
 	cmd := &cobra.Command{
 		Use: "create", Short: "make a certificate and its key: NAME.pem and NAME.key", Args: cobra.NoArgs,
-		Example: "  bursar tls cert create -ca-dir tls -dir tls -role aggregator -name agg1 -host agg1.example.org -host 10.0.0.5\n  bursar tls cert create -ca-dir tls -role client -name alice",
+		Example: "  bursar tls cert create -ca-dir tls -dir tls -role aggregator -name agg1 -host agg1.example.org -host 10.0.0.5\n  bursar tls cert create -ca-dir tls -role client -name alice -roles read,operate",
 	}
 	roles := []string{string(identity.Aggregator), string(identity.Agent), string(identity.Client)}
 	cmd.Flags().StringVar(&caDir, "ca-dir", "", "`folder` with ca.pem and ca.key; without it, that of -dir")
@@ -57,6 +58,7 @@ func (p *Program) certCommand() *cobra.Command {
 	cmd.Flags().Var(&choice{&role, roles}, "role", "whom it is for: aggregator, agent, client")
 	cmd.Flags().StringVar(&name, "name", "", "the `name` in the certificate: as in the configuration")
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "DNS `name` or address under which a server is reached; may be repeated")
+	cmd.Flags().StringVar(&rights, "roles", "", "what a client may do: `some` of "+strings.Join(identity.RightNames(), ",")+"; or none, when the aggregator's configuration says it")
 	lifetime := lifetimeFlag(cmd, identity.LifetimeCert)
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -70,7 +72,11 @@ func (p *Program) certCommand() *cobra.Command {
 		if caDir == "" {
 			caDir = dir
 		}
-		files, err := identity.CreateCert(caDir, dir, identity.Request{Identity: identity.Identity{Role: identity.Role(role), Name: name}, Hosts: hosts, Lifetime: life}, p.Now())
+		id, err := identityOf(role, name, rights)
+		if err != nil {
+			return usage(cmd, err)
+		}
+		files, err := identity.CreateCert(caDir, dir, identity.Request{Identity: id, Hosts: hosts, Lifetime: life}, p.Now())
 		if err != nil {
 			return err
 		}
@@ -78,4 +84,21 @@ func (p *Program) certCommand() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// identityOf is the identity that options name. A client must be given its roles.
+func identityOf(role, name, rights string) (id identity.Identity, err error) {
+	id = identity.Identity{Role: identity.Role(role), Name: name}
+	switch {
+	case id.Role != identity.Client && rights != "":
+		return id, fmt.Errorf("-roles are for clients; what %ss may do is fixed", role)
+	case id.Role != identity.Client || rights == "none":
+		return id, nil
+	case rights == "":
+		return id, fmt.Errorf("a client needs -roles, such as -roles read; or -roles none, when the aggregator's configuration gives it some")
+	}
+	if id.Rights, err = identity.ParseRights(rights); err != nil {
+		return id, fmt.Errorf("-roles: %w", err)
+	}
+	return id, nil
 }

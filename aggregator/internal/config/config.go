@@ -12,6 +12,8 @@ type Config struct {
 	Aggregator Aggregator `hcl:"aggregator,block"`
 	// Agents are pulled from.
 	Agents []Agent `hcl:"agent,block"`
+	// Access is what clients may do.
+	Access Access `hcl:"access,block,optional"`
 }
 
 // Aggregator is the block aggregator { … }.
@@ -43,7 +45,8 @@ type Aggregator struct {
 
 // API is the block api { … }: the REST interface and the pages.
 type API struct {
-	// Listen are the addresses without TLS. Who reaches them may do everything.
+	// Listen are the addresses without TLS. Who reaches them has the roles of
+	// access.plain_role.
 	Listen []hcl.Address `hcl:"listen,optional"`
 	// TLSListen are the addresses with mutual TLS.
 	TLSListen []hcl.Address `hcl:"tls_listen,optional"`

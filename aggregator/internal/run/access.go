@@ -1,23 +1,53 @@
 package run
 
 import (
+	"context"
+	"net"
 	"net/http"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// who says who makes a request: the holder of the certificate, or on a plain
-// listener whoever reaches it.
-func who(r *http.Request) access.Principal {
-	p := access.Principal{Name: "plain", Rights: identity.Admin, Rows: access.AllRows()}
-	if r.TLS == nil {
-		return p
+// maxConnection is how old a connection of the REST interface may get, so that
+// certificates that were renewed, and authorities that went, count for all.
+const maxConnection = time.Hour
+
+// admit makes the gate by which requests come in.
+func (a *Aggregator) admit() *access.Gate {
+	a.gate = &access.Gate{}
+	if a.set.Keys != nil {
+		a.gate.Certificates = a.set.Keys
+		a.registry.MustRegister(a.set.Keys.Collector())
 	}
-	id, err := identity.Peer(*r.TLS)
-	if err != nil {
-		return access.Principal{}
+	a.gate.Set(a.set.Access)
+	return a.gate
+}
+
+// SetAccess changes who may do what, for open connections too.
+func (a *Aggregator) SetAccess(r access.Rules) { a.gate.Set(r) }
+
+// followKeys takes over certificates that are renewed, until ctx ends.
+func (a *Aggregator) followKeys(ctx context.Context) error {
+	if a.set.Keys == nil {
+		return nil
 	}
-	p.Name = id.String()
-	return p
+	return a.set.Keys.Run(ctx, a.set.Log)
+}
+
+type begun struct{}
+
+// begin notes when a connection began.
+func begin(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, begun{}, time.Now())
+}
+
+// aging ends connections that are old after the request that they are at.
+func aging(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if since, ok := r.Context().Value(begun{}).(time.Time); ok && time.Since(since) > maxConnection {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -109,7 +109,7 @@ func (d *Daemon) open() (err error) {
 func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
-		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Files: c.Shared(),
+		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Files: c.Shared(), Access: c.Rules(),
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
@@ -178,5 +178,6 @@ func (d *Daemon) reload() {
 	}
 	d.level.Set(next.Aggregator.Log.SlogLevel())
 	d.agg.SetFiles(next.Shared())
+	d.agg.SetAccess(next.Rules())
 	d.log.Info("configuration reloaded", "agents", len(next.Agents))
 }

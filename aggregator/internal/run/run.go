@@ -47,6 +47,8 @@ type Settings struct {
 	Files *shared.Document
 	// Watch says how closely the node watches itself and its peers.
 	Watch WatchSettings
+	// Access says who may do what; the zero value lets nobody do anything.
+	Access access.Rules
 
 	IgnoreExisting bool
 	MaxBody        int64
@@ -68,6 +70,7 @@ type Aggregator struct {
 	server    *api.Server
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
+	gate      *access.Gate
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -111,7 +114,7 @@ func (a *Aggregator) serve() {
 	a.keep()
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.server = api.New(api.Options{
-		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log,
+		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a},
@@ -151,6 +154,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
+	g.Go(func() error { return a.followKeys(ctx) })
 	g.Go(func() error {
 		err := a.replica.guards.run(ctx)
 		if err != nil {

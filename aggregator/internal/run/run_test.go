@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // start runs an aggregator on dir and returns its address and a function that
@@ -21,7 +23,7 @@ func start(t *testing.T, dir string) (addr string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := run.Open(run.Settings{Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	a, err := run.Open(run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

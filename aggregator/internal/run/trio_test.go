@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
@@ -86,7 +87,7 @@ func (s *site) startWith(name string, peers map[string]string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	set := run.Settings{Name: name, DataDir: s.data(name), Plain: []net.Listener{plain}, Log: slog.New(s.log).With("at", name), Patience: patience}
+	set := run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: name, DataDir: s.data(name), Plain: []net.Listener{plain}, Log: slog.New(s.log).With("at", name), Patience: patience}
 	if peers != nil {
 		if set.Keys, err = identity.Load(s.files[name]); err != nil {
 			s.t.Fatal(err)

@@ -67,11 +67,12 @@ func (ca *CA) TLS(role identity.Role, name string) *tls.Config {
 	if err != nil {
 		ca.t.Fatal(err)
 	}
-	pool := ca.pool()
+	pool := ca.Pool()
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{cert}}
 }
 
-func (ca *CA) pool() *x509.CertPool {
+// Pool trusts the authority.
+func (ca *CA) Pool() *x509.CertPool {
 	ca.t.Helper()
 	pem, err := os.ReadFile(filepath.Join(ca.dir, "ca.pem"))
 	pool := x509.NewCertPool()

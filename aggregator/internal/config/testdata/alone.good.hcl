@@ -9,3 +9,14 @@ aggregator {
     allow_plain_remote = true
   }
 }
+
+access {
+  plain_role = "read,write"
+  client "tardis" {
+    roles = ["write"]
+  }
+  client "apel" {
+    roles = ["read"]
+    rows  = [{ site_id = ["nemo", "atlas"] }, { site_id = ["other"], group_id = ["belle"] }]
+  }
+}

@@ -23,3 +23,13 @@ aggregator {
 }
 
 agent "head/1" { address = ":7070" }
+
+access {
+  plain_role = "king"
+  client "a" {
+    roles = ["read", "reader", "read,write"]
+    rows  = [{}, { "a/b" = ["x"] }, { site_id = [] }]
+  }
+  client "a" { rows = [] }
+  client "b" {}
+}
