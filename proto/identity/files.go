@@ -185,6 +185,15 @@ func inode(info os.FileInfo) any {
 	return nil
 }
 
+// owner returns whose a file is.
+func owner(info os.FileInfo) (uid, gid int, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
+	}
+	return int(st.Uid), int(st.Gid), true
+}
+
 // checkEvery bounds how often the files are looked at.
 const checkEvery = time.Second
 

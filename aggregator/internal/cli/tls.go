@@ -13,8 +13,9 @@ import (
 
 func (p *Program) tlsCommand() *cobra.Command {
 	return group("tls", "make certificates for aggregators, agents and clients", "  bursar tls ca create -dir tls\n  bursar tls cert create -ca-dir tls -dir tls -role agent -name nemo-head1 -host head1.example.org",
-		group("ca", "make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand()),
-		group("cert", "make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand()),
+		group("ca", "make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand(), p.bundleCommand()),
+		group("cert", "make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand(), p.renewCommand()),
+		p.showCertCommand(),
 	)
 }
 

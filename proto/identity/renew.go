@@ -1,0 +1,101 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Renew makes a new key and a certificate for whom files.Cert is, with the same
+// roles and host names, signed by the CA in caDir, and puts them in the place of
+// files.Cert and files.Key. A daemon that uses them takes them over by itself.
+func Renew(caDir string, files Files, lifetime time.Duration, now time.Time) (Identity, error) {
+	der, err := readPEM(files.Cert, pemCertificate)
+	if err != nil {
+		return Identity{}, err
+	}
+	old, err := x509.ParseCertificate(der)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%s: %w", files.Cert, err)
+	}
+	id, err := Of(old)
+	if err != nil {
+		return id, fmt.Errorf("%s: %w", files.Cert, err)
+	}
+	req := Request{Identity: id, Hosts: old.DNSNames, Lifetime: lifetime}
+	for _, ip := range old.IPAddresses {
+		req.Hosts = append(req.Hosts, ip.String())
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(files.Cert), ".renew-")
+	if err != nil {
+		return id, err
+	}
+	next, err := CreateCert(caDir, dir, req, now)
+	if err == nil {
+		err = take(next, files)
+	}
+	return id, errors.Join(err, os.RemoveAll(dir))
+}
+
+// take puts new files in the place of old ones, with their mode and owner where
+// that is allowed.
+func take(next, old Files) error {
+	for _, f := range [][2]string{{next.Key, old.Key}, {next.Cert, old.Cert}} {
+		if info, err := os.Stat(f[1]); err == nil {
+			if err := os.Chmod(f[0], info.Mode().Perm()); err != nil {
+				return err
+			}
+			if uid, gid, ok := owner(info); ok {
+				_ = os.Chown(f[0], uid, gid) // only root may; then the caller owns both
+			}
+		}
+	}
+	if err := os.Rename(next.Key, old.Key); err != nil {
+		return err
+	}
+	return os.Rename(next.Cert, old.Cert)
+}
+
+// WriteBundle writes the certificates of the authorities in the files, each once,
+// into path, in one step.
+func WriteBundle(path string, from ...string) ([]*x509.Certificate, error) {
+	var out bytes.Buffer
+	var list []*x509.Certificate
+	for _, file := range from {
+		some, err := ReadBundle(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range some {
+			if !c.IsCA {
+				return nil, fmt.Errorf("%s: %s is no authority", file, c.Subject.CommonName)
+			}
+			if contains(list, c) {
+				continue
+			}
+			list = append(list, c)
+			if err := pem.Encode(&out, &pem.Block{Type: pemCertificate, Bytes: c.Raw}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, out.Bytes(), 0o644); err != nil { //nolint:gosec // certificates are public
+		return nil, err
+	}
+	return list, os.Rename(temporary, path)
+}
+
+func contains(list []*x509.Certificate, c *x509.Certificate) bool {
+	for _, other := range list {
+		if other.Equal(c) {
+			return true
+		}
+	}
+	return false
+}
