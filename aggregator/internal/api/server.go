@@ -46,10 +46,11 @@ type Options struct {
 	Patience time.Duration
 	Agents   Agents // nil: this node pulls from none
 	Version  string // of the program, for /v1/status
-	// Snapshots are saved and restored; nil: there are no such routes.
+	// Snapshots are saved and restored; nil: neither that nor changes of Members.
 	Snapshots Snapshots
 	// Config is the configuration that the cluster shares; nil takes any.
-	Config Config
+	Config  Config
+	Members Members // of the cluster; nil: none are known
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,7 +64,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return append(s.snapshotRoutes(), []route{
+	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
@@ -81,7 +82,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},
 		{http.MethodPut, "/v1/config", s.viewing(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},
-	}...)
+	})
 }
 
 // refusal is an error that is the client's, with its status.

@@ -32,9 +32,6 @@ const typeSnapshot = "application/zstd"
 
 // snapshotRoutes returns the routes about snapshots.
 func (s *Server) snapshotRoutes() []route {
-	if s.opt.Snapshots == nil {
-		return nil
-	}
 	return []route{
 		{http.MethodGet, "/v1/snapshot", s.admin(s.v1Save)},
 		{http.MethodPost, "/v1/snapshot:restore", s.admin(s.v1Restore)},
@@ -47,6 +44,10 @@ func (s *Server) admin(h func(http.ResponseWriter, *http.Request) error) http.Ha
 	return func(w http.ResponseWriter, r *http.Request) {
 		if who := access.From(r.Context()); !who.May(identity.Admin) {
 			fail(w, http.StatusForbidden, "the role admin is needed, and "+who.Name+" has it not")
+			return
+		}
+		if s.opt.Snapshots == nil || s.opt.Members == nil {
+			fail(w, http.StatusNotFound, "this server knows no cluster")
 			return
 		}
 		if err := h(w, r); err != nil {

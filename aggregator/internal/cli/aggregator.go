@@ -20,6 +20,7 @@ const defaultConfig = "/etc/bursar/aggregator.hcl"
 func (p *Program) aggregatorCommand() *cobra.Command {
 	var paths []string
 	var check bool
+	var seed string
 	cmd := &cobra.Command{
 		Use:   "aggregator",
 		Short: "run the aggregator",
@@ -34,11 +35,12 @@ order, a second SIGINT stops at once.`,
 			if check {
 				return p.check(paths)
 			}
-			return p.serve(cmd, paths)
+			return p.serve(cmd, paths, seed)
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the configuration; may be repeated")
 	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and what it names on this machine, and stop")
+	cmd.Flags().StringVar(&seed, "bootstrap-from", "", "begin a new cluster of this node, which must be empty, with the snapshot in this `file`")
 	cmd.Flags().Lookup("config").DefValue = defaultConfig
 	return cmd
 }
@@ -65,7 +67,7 @@ func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine strin
 }
 
 // serve runs the daemon.
-func (p *Program) serve(cmd *cobra.Command, paths []string) error {
+func (p *Program) serve(cmd *cobra.Command, paths []string, seed string) error {
 	var sources hcl.Sources
 	d := &run.Daemon{
 		Load: func() (*config.Config, hcl.Diagnostics) {
@@ -73,7 +75,8 @@ func (p *Program) serve(cmd *cobra.Command, paths []string) error {
 			sources = file.Sources
 			return conf, diags
 		},
-		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
+		BootstrapFrom: seed,
+		Version:       p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
 	}
 	err := d.Run(cmd.Context())
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {

@@ -13,7 +13,8 @@ import (
 )
 
 func (p *Program) operatorCommand() *cobra.Command {
-	return group("operator", "look after a node", "  bursar operator check -config /etc/bursar/aggregator.hcl", p.checkCommand())
+	return group("operator", "look after a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
+		p.checkCommand(), p.raftCommand())
 }
 
 func (p *Program) checkCommand() *cobra.Command {

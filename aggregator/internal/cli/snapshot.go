@@ -16,9 +16,9 @@ import (
 )
 
 func (p *Program) snapshotCommand() *cobra.Command {
-	return group("snapshot", "save the cluster's state to a file, and look at such files",
+	return group("snapshot", "save the cluster's state to a file, and restore it",
 		"  bursar snapshot save bursar.snapshot\n  bursar snapshot verify bursar.snapshot",
-		p.snapshotInspectCommand(), p.snapshotVerifyCommand())
+		p.snapshotSaveCommand(), p.snapshotRestoreCommand(), p.snapshotInspectCommand(), p.snapshotVerifyCommand())
 }
 
 func (p *Program) snapshotInspectCommand() *cobra.Command {

@@ -21,6 +21,8 @@ type Daemon struct {
 	// Load reads the configuration, at the start and at every reload.
 	Load    func() (*config.Config, hcl.Diagnostics)
 	Version string
+	// BootstrapFrom is the archive that a new cluster begins with; "": none.
+	BootstrapFrom string
 	// Log is where the log goes.
 	Log io.Writer
 	// Hangup asks for a reload; nil never does.
@@ -87,6 +89,7 @@ func (d *Daemon) open() (err error) {
 	}
 	set := settings(d.conf)
 	set.Version, set.Log, set.Keys = d.Version, d.log, d.keys
+	set.BootstrapFrom = d.BootstrapFrom
 	api := &d.conf.Aggregator.API
 	if set.Plain, err = listen(api.Listen); err != nil {
 		return err

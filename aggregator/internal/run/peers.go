@@ -49,6 +49,9 @@ func (r Raft) close() error {
 // join opens the node of the cluster. A node that is all there is founds its
 // cluster at once; one with peers gathers them first.
 func (a *Aggregator) join() (err error) {
+	if err := a.checkSeed(); err != nil {
+		return errors.Join(err, a.set.Raft.close())
+	}
 	id, err := cluster.Identity(a.set.DataDir)
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
@@ -66,7 +69,7 @@ func (a *Aggregator) join() (err error) {
 	if a.transport != nil {
 		conf.Stream = a.transport.Raft()
 	}
-	if len(a.set.Raft.Peers) < 2 {
+	if len(a.set.Raft.Peers) < 2 || a.set.BootstrapFrom != "" {
 		conf.Bootstrap = []cluster.Server{{ID: id, Addr: a.address()}}
 	}
 	node, err := cluster.Open(conf)
@@ -74,7 +77,10 @@ func (a *Aggregator) join() (err error) {
 		return errors.Join(fmt.Errorf("open the node: %w", err), a.closeTransport())
 	}
 	a.replica = &replica{node: node, store: a.store, guard: guard}
-	if a.peer, err = peer.New(a.peerConfig()); err != nil {
+	if a.snapshots, err = a.newSnapshots(); err == nil {
+		a.peer, err = peer.New(a.peerConfig())
+	}
+	if err != nil {
 		stop, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		return errors.Join(err, node.Shutdown(stop), a.closeTransport())
@@ -118,12 +124,20 @@ func (a *Aggregator) closeTransport() error {
 func (a *Aggregator) peerConfig() peer.Config {
 	conf := peer.Config{
 		Name: a.set.Name, Peers: a.set.Raft.Peers, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
-		Refuse: a.replica.refuse, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
+		Refuse: a.refuse, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
 		conf.Listener, conf.Dial = a.transport.Peers(), a.transport.DialPeer
 	}
 	return conf
+}
+
+// refuse says why nothing may be written at present.
+func (a *Aggregator) refuse() error {
+	if err := a.snapshots.sown(); err != nil {
+		return err
+	}
+	return a.replica.refuse()
 }
 
 // ownFacts are the facts that no other part knows of.

@@ -49,6 +49,9 @@ type Settings struct {
 	Watch WatchSettings
 	// Access says who may do what; the zero value lets nobody do anything.
 	Access access.Rules
+	// BootstrapFrom is an archive with which this node, which is empty, founds a
+	// cluster of its own; "": none.
+	BootstrapFrom string
 
 	IgnoreExisting bool
 	MaxBody        int64
@@ -65,6 +68,7 @@ type Aggregator struct {
 	store     *store.Store
 	transport *cluster.Transport // nil: no other node reaches this one
 	replica   *replica
+	snapshots *snapshots
 	peer      *peer.Peer
 	manager   *pull.Manager
 	server    *api.Server
@@ -117,14 +121,27 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
 		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a},
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica),
 	})
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)
 }
 
-// lead is what this node does while it leads.
+// lead is what this node does while it leads. After a restore all of it begins
+// anew: the cursors of all agents have gone back.
 func (a *Aggregator) lead(ctx context.Context) error {
+	for {
+		if err := a.reign(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// reign leads until ctx ends or the state was taken back.
+func (a *Aggregator) reign(ctx context.Context) error {
+	if err := a.snapshots.sow(ctx); err != nil {
+		return err
+	}
 	id, err := a.replica.establish(ctx)
 	if err != nil {
 		return err
@@ -134,6 +151,15 @@ func (a *Aggregator) lead(ctx context.Context) error {
 	}
 	a.set.Log.Info("this node leads", "cluster", id)
 	a.manager.Cluster = id
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.snapshots.restored:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	if a.set.Keys == nil {
 		<-ctx.Done()
 		return nil

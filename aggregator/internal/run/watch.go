@@ -43,19 +43,19 @@ type guards struct {
 // keepWatch makes the guards.
 func (a *Aggregator) keepWatch() {
 	node, set := a.replica.node, a.set.Watch
-	others := members{node, a.peer.Roster()}
+	peers := others{node, a.peer.Roster()}
 	direct := proposer{node}
 	a.replica.guards = &guards{
 		watch: watch.New(watch.Options{
-			ID: node.ID(), Dir: a.set.DataDir, Voter: others.voter, Peers: others, Hashes: a.store, Writer: direct,
+			ID: node.ID(), Dir: a.set.DataDir, Voter: peers.voter, Peers: peers, Hashes: a.store, Writer: direct,
 			Log: a.set.Log, Metrics: a.registry, Every: set.Compare, Look: set.Look,
 		}),
 		gate: watch.NewGate(watch.GateOptions{
-			Own: store.CommandFormat, Peers: others, Writer: direct, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
+			Own: store.CommandFormat, Peers: peers, Writer: direct, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 			Cluster: func() uint32 { _, v := a.store.Cluster(); return v },
 		}),
 		clock: watch.NewClock(watch.ClockOptions{
-			Peers: others, Throne: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
+			Peers: peers, Throne: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 		}),
 	}
 	a.peer.Source(peer.FactFunc(a.watchFacts))
@@ -113,8 +113,8 @@ func blockNames(list []shared.Difference) (names []string) {
 	return names
 }
 
-// members implements watch.Peers.
-type members struct {
+// others implements watch.Peers.
+type others struct {
 	node   *cluster.Node
 	roster *peer.Roster
 }
@@ -124,7 +124,7 @@ type members struct {
 const exchangeDoubt = 2 * time.Second
 
 // Peers implements watch.Peers.
-func (m members) Peers() (list []watch.Peer) {
+func (m others) Peers() (list []watch.Peer) {
 	for _, member := range m.node.Members() {
 		if member.ID == m.node.ID() {
 			continue
@@ -143,7 +143,7 @@ func (m members) Peers() (list []watch.Peer) {
 }
 
 // voter reports whether this node has a vote.
-func (m members) voter() bool {
+func (m others) voter() bool {
 	for _, member := range m.node.Members() {
 		if member.ID == m.node.ID() {
 			return member.Voter

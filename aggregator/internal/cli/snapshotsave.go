@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+func (p *Program) snapshotSaveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "save FILE", Short: "save the cluster's state to a file, while it runs",
+		Long: `Save the cluster's state to a file, while it runs. The file holds all that was
+acknowledged when the command began. It is verified as it arrives, written beside
+its name first, and put in its place when it is whole and on disk; a file that is
+there is replaced. Any node can be asked.`,
+		Example: "  bursar snapshot save /var/backups/bursar.snapshot\n  bursar snapshot save -address https://agg2.example.org:8443 bursar.snapshot",
+		Args:    cobra.ExactArgs(1),
+	}
+	conn := p.connect(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		meta, err := p.save(cmd.Context(), c, args[0])
+		if err == nil {
+			p.say("%s: %d records at index %d, state hash %s", args[0], meta.Records, meta.Index, meta.Hash)
+		}
+		return err
+	}
+	return cmd
+}
+
+// save writes the archive to path, or leaves what is there.
+func (p *Program) save(ctx context.Context, c *client.Client, path string) (meta backup.Meta, err error) {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return meta, err
+	}
+	if meta, err = p.receive(ctx, c, f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return meta, errors.Join(err, os.Remove(tmp))
+	}
+	return meta, syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// receive verifies the archive while it is written.
+func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer) (meta backup.Meta, err error) {
+	pr, pw := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := c.Download(ctx, "/v1/snapshot", nil, "application/zstd", pw)
+		done <- err
+		pw.CloseWithError(err)
+	}()
+	bar := p.newBar("save", 0)
+	out := bufio.NewWriterSize(into, 1<<20)
+	meta, err = backup.Read(io.TeeReader(pr, out), func(m backup.Meta) error {
+		bar.total = m.Bytes
+		return nil
+	}, func(_ string, _ int64, content io.Reader) error {
+		_, err := io.Copy(io.Discard, bar.reader(ctx, content))
+		return err
+	})
+	bar.end()
+	pr.CloseWithError(errors.Join(err, errors.New("the rest is not wanted")))
+	if sent := <-done; sent != nil && (err == nil || errors.Is(err, sent)) {
+		return meta, sent // in its own words
+	}
+	return meta, errors.Join(err, out.Flush())
+}
+
+func (p *Program) snapshotRestoreCommand() *cobra.Command {
+	var yes, foreign bool
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "take the whole cluster back to a snapshot",
+		Long: `Take the whole cluster back to a snapshot, while it runs. All nodes replace
+their state; what was added since the snapshot was made is gone from them, and
+comes back from the agents as far as they have retained it. What was pushed to
+the REST interface since then does not come back. The leader has to be asked.
+
+The snapshot of another cluster is refused: agents know a cluster by its id, and
+two of one id would let them drop what the other one lacks. -foreign takes it
+all the same, for one whose own cluster is gone for good.`,
+		Example: "  bursar snapshot restore bursar.snapshot\n  bursar snapshot restore -yes bursar.snapshot",
+		Args:    cobra.ExactArgs(1),
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&foreign, "foreign", false, "take the snapshot of another cluster")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return p.restore(cmd.Context(), c, args[0], yes, foreign)
+	}
+	return cmd
+}
+
+func (p *Program) restore(ctx context.Context, c *client.Client, path string, yes, foreign bool) error {
+	file, size, err := openSized(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	meta, err := backup.ReadMeta(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("the cluster goes back to %s: %d records at index %d", meta.Made.UTC().Format("2006-01-02 15:04:05"), meta.Records, meta.Index)
+	if err := p.confirm(yes, what); err != nil {
+		return err
+	}
+	target := "/v1/snapshot:restore"
+	if foreign {
+		target += "?foreign=true"
+	}
+	var done struct {
+		Incarnation string `json:"incarnation"`
+	}
+	bar := p.newBar("restore", size)
+	err = c.Upload(ctx, "POST", target, "application/zstd", bar.reader(ctx, file), &done)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	p.say("restored: %d records, incarnation %s; agents now hand over what is newer", meta.Records, done.Incarnation)
+	return nil
+}
+
+// confirm asks whether something may be done that cannot be undone.
+func (p *Program) confirm(yes bool, what string) error {
+	if yes {
+		return nil
+	}
+	fmt.Fprintf(p.Stderr, "%s%s.\nType yes to go on: ", strings.ToUpper(what[:1]), what[1:])
+	line, err := bufio.NewReader(p.Stdin).ReadString('\n')
+	if strings.TrimSpace(line) != "yes" {
+		return errors.Join(errors.New("nothing was done; -yes does not ask"), notEOF(err))
+	}
+	return nil
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
