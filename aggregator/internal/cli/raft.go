@@ -15,7 +15,7 @@ import (
 func (p *Program) raftCommand() *cobra.Command {
 	return group("raft", "look at the members of the cluster and change them",
 		"  bursar operator raft list-peers\n  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
-		p.listPeersCommand(), p.addPeerCommand(), p.removePeerCommand(), p.transferCommand())
+		p.listPeersCommand(), p.addPeerCommand(), p.removePeerCommand(), p.transferCommand(), p.raftInspectCommand())
 }
 
 // apiMember is a member as /v1 gives it.

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -54,12 +57,16 @@ type Loop struct {
 	Commit  Committer
 	Log     *slog.Logger
 	Metrics *Metrics
+	// Restored says that the cluster has been taken back to an earlier state in
+	// its life, so that the agent may have been told of more than it holds now.
+	Restored bool
 	// Backoff is the pause after the first failure; it doubles up to fifteen
 	// seconds. Zero: 200 ms.
 	Backoff time.Duration
 
 	mu     sync.Mutex
 	status Status
+	told   bool // the agent knows that the cluster went back, if it did
 }
 
 // Bounds of one pull.
@@ -140,6 +147,9 @@ func (l *Loop) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cursor of %s: %w", l.Name, err)
 	}
+	if err := l.tellRestored(ctx, cursor); err != nil {
+		return err
+	}
 	l.remind(ctx, cursor)
 	pipe := newPipe(ctx, cancel, l)
 	defer pipe.close()
@@ -153,6 +163,9 @@ func (l *Loop) follow(ctx context.Context) error {
 		if err == nil {
 			err = pipe.failure()
 		}
+		if err == nil && len(resp.GetChunks()) == 0 && pipe.idle() {
+			err = l.still(b.end())
+		}
 		if err == nil {
 			next = l.ahead(ctx, behind(b.end(), resp))
 			err = take(b, resp)
@@ -162,6 +175,20 @@ func (l *Loop) follow(ctx context.Context) error {
 		}
 		pipe.acknowledge()
 	}
+}
+
+// still makes sure that the store's cursor is where the loop is. It is not after
+// the cluster was taken back to an earlier state: an agent that has nothing new
+// would otherwise never be asked for what is missing.
+func (l *Loop) still(p position) error {
+	cursor, err := l.Cursors.Cursor(l.Name)
+	if err != nil {
+		return fmt.Errorf("cursor of %s: %w", l.Name, err)
+	}
+	if at(cursor) != p {
+		return errStale
+	}
+	return nil
 }
 
 // ahead begins a pull behind p and returns what waits for its answer, so that
@@ -260,22 +287,47 @@ func (l *Loop) resume(ctx context.Context, resp *bursarv1.PullResponse) error {
 		return err
 	}
 	l.Log.Info("the agent's buffer is not the one that was pulled before", "agent", l.Name, "reason", resp.GetReason(), "committed", cursor.Seq)
-	req := &bursarv1.ResumeRequest{
-		Cluster: l.Cluster, Epoch: resp.GetEpoch(), Observed: cursor.Observed,
-		KnownEpoch: epochBytes(cursor.Epoch), KnownAfter: cursor.Seq, KnownDigest: cursor.Digest[:],
+	if err := l.agree(ctx, cursor, resp.GetEpoch()); err != nil {
+		return err
 	}
-	for _, c := range cursor.Checkpoints {
-		req.Checkpoints = append(req.Checkpoints, &bursarv1.SourceCheckpoint{SourceType: c.Source.Type, SourceLabel: c.Source.Label, State: c.State})
+	return errAgain
+}
+
+// tellRestored tells the agent, once, where a cluster is that was taken back to an
+// earlier state. The agent then keeps what the cluster has lost until it has it
+// again, although that was acknowledged before; where it is gone already the agent
+// says so by a gap, and its sources go back.
+func (l *Loop) tellRestored(ctx context.Context, c store.Cursor) error {
+	if !l.Restored || l.told || c.Epoch == (store.Epoch{}) {
+		return nil
 	}
-	from, err := l.Client.Resume(ctx, req)
+	err := l.agree(ctx, c, c.Epoch[:])
+	if status.Code(err) == codes.FailedPrecondition {
+		l.told = true // the agent's epoch is another one: it will be resumed
+		return nil
+	}
+	if err == nil || errors.Is(err, errAgain) {
+		l.told = true
+	}
+	return err
+}
+
+// agree tells the agent what is committed, and commits where it wants to go on
+// when that is elsewhere.
+func (l *Loop) agree(ctx context.Context, cursor store.Cursor, epoch []byte) error {
+	from, err := l.Client.Resume(ctx, l.knowledge(cursor, epoch))
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	cmd := &store.IngestCommand{Agent: l.Name, From: from.GetAfter() + 1, To: from.GetAfter(), Now: now()}
-	copy(cmd.Epoch[:], from.GetEpoch())
-	begin := &store.Begin{Replaces: cursor.Epoch, ReplacesSeq: cursor.Seq, ReplacesDigest: cursor.Digest, After: from.GetAfter()}
-	copy(begin.Digest[:], from.GetDigest())
-	cmd.Begin, cmd.Before, cmd.After = begin, begin.Digest, begin.Digest
+	next := position{seq: from.GetAfter()}
+	copy(next.epoch[:], from.GetEpoch())
+	copy(next.digest[:], from.GetDigest())
+	if next == at(cursor) {
+		return nil
+	}
+	cmd := &store.IngestCommand{Agent: l.Name, Epoch: next.epoch, From: next.seq + 1, To: next.seq, Now: now()}
+	cmd.Begin = &store.Begin{Replaces: cursor.Epoch, ReplacesSeq: cursor.Seq, ReplacesDigest: cursor.Digest, After: next.seq, Digest: store.Chain(next.digest)}
+	cmd.Before, cmd.After = cmd.Begin.Digest, cmd.Begin.Digest
 	pending, err := l.Commit.Submit(ctx, cmd)
 	if err != nil {
 		return err
@@ -290,11 +342,29 @@ func (l *Loop) resume(ctx context.Context, resp *bursarv1.PullResponse) error {
 	return errAgain
 }
 
+// knowledge is what the cluster has committed of the agent.
+func (l *Loop) knowledge(cursor store.Cursor, epoch []byte) *bursarv1.ResumeRequest {
+	req := &bursarv1.ResumeRequest{
+		Cluster: l.Cluster, Epoch: epoch, Observed: cursor.Observed,
+		KnownEpoch: epochBytes(cursor.Epoch), KnownAfter: cursor.Seq, KnownDigest: cursor.Digest[:],
+	}
+	for _, c := range cursor.Checkpoints {
+		req.Checkpoints = append(req.Checkpoints, &bursarv1.SourceCheckpoint{SourceType: c.Source.Type, SourceLabel: c.Source.Label, State: c.State})
+	}
+	return req
+}
+
 // errAgain ends a follow that has to begin again at once.
 var errAgain = errors.New("the agent's buffer is a new one; pulling begins again")
 
 // errStale: the store's cursor is another one than the loop's.
 var errStale = errors.New("the cursor in the store has moved")
+
+// gap raises the alarm: something is missing and will not come by itself.
+func (l *Loop) gap(g *store.Gap) {
+	l.Metrics.gaps.WithLabelValues(l.Name).Inc()
+	l.Log.Error("records are missing: the agent reports a gap", "agent", l.Name, "source", g.Source.String(), "from", g.From.String(), "to", g.To.String(), "reason", g.Reason)
+}
 
 // ack tells the agent what is committed.
 func (l *Loop) ack(ctx context.Context, c store.Cursor) error {

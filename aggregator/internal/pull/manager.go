@@ -27,11 +27,13 @@ type Agent struct {
 // Manager keeps one loop for every agent of the configuration.
 type Manager struct {
 	Cluster string
-	Cursors Cursors
-	Commit  Committer
-	Keys    *identity.Keys
-	Log     *slog.Logger
-	Metrics *Metrics
+	// Restored says that the cluster was taken back in its life.
+	Restored bool
+	Cursors  Cursors
+	Commit   Committer
+	Keys     *identity.Keys
+	Log      *slog.Logger
+	Metrics  *Metrics
 
 	mu     sync.Mutex
 	agents []Agent
@@ -119,7 +121,7 @@ func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &running{conn: conn, cancel: cancel, done: make(chan struct{}), Loop: &Loop{
-		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Client: bursarv1.NewAgentClient(conn),
+		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Client: bursarv1.NewAgentClient(conn),
 		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics,
 	}}
 	go func() {

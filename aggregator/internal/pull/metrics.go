@@ -12,6 +12,7 @@ type Metrics struct {
 	frames   *prometheus.CounterVec
 	outcomes *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	gaps     *prometheus.CounterVec
 	behind   *prometheus.GaugeVec
 	contact  *prometheus.GaugeVec
 }
@@ -23,10 +24,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		frames:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "bursar_pull_bytes_total", Help: "Bytes of chunks that came from the agent."}, agent),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "bursar_records_ingested_total", Help: "What became of the writes that came from the agent; the outcomes add up to what was pulled."}, []string{"agent", "outcome"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "bursar_pull_failures_total", Help: "Pulls that failed and were tried again."}, agent),
+		gaps:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "bursar_pull_gaps_total", Help: "Parts of a source's history that the agent says cannot be had or are lost. Look into the log."}, agent),
 		behind:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bursar_agent_backlog_frames", Help: "Frames that wait on the agent."}, agent),
 		contact:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bursar_agent_last_contact_timestamp_seconds", Help: "When the agent last answered."}, agent),
 	}
-	reg.MustRegister(m.frames, m.outcomes, m.failures, m.behind, m.contact)
+	reg.MustRegister(m.frames, m.outcomes, m.failures, m.gaps, m.behind, m.contact)
 	return m
 }
 

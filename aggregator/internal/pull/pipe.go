@@ -22,6 +22,7 @@ type pipe struct {
 	err    error
 	cursor store.Cursor // as the store last said
 	fresh  bool         // cursor is not acknowledged
+	under  int          // commands on their way
 }
 
 // ahead is how many commands of one agent may be on their way.
@@ -68,6 +69,10 @@ func (p *pipe) submit(c *store.IngestCommand) error {
 	if err != nil {
 		return err
 	}
+	p.underway(1)
+	for i := range c.Gaps {
+		p.loop.gap(&c.Gaps[i])
+	}
 	select {
 	case p.pending <- pending:
 		return nil
@@ -76,11 +81,25 @@ func (p *pipe) submit(c *store.IngestCommand) error {
 	}
 }
 
+func (p *pipe) underway(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.under += n
+}
+
+// idle reports whether no command is on its way.
+func (p *pipe) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.under == 0
+}
+
 // results takes what became of the commands, in order.
 func (p *pipe) results() {
 	defer p.done.Done()
 	for pending := range p.pending {
 		result, err := pending.Wait(p.ctx)
+		p.underway(-1)
 		if err == nil && !result.Accepted {
 			err = errStale
 		}

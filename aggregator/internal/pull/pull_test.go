@@ -34,8 +34,9 @@ type agent struct {
 	grown   chan struct{}
 	acked   uint64
 	resumed []*bursarv1.ResumeRequest
-	chance  *rand.Rand // nil: never fails
-	lie     uint64     // how far behind its end an answer says that it ends
+	chance  *rand.Rand    // nil: never fails
+	lie     uint64        // how far behind its end an answer says that it ends
+	idle    time.Duration // how long a pull waits in vain; 0: until it is cut off
 }
 
 func newAgent(epoch byte) *agent { return &agent{epoch: epoch, grown: make(chan struct{})} }
@@ -94,8 +95,17 @@ func (a *agent) Pull(ctx context.Context, req *bursarv1.PullRequest, _ ...grpc.C
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-grown:
+		case <-a.patience():
+			return &bursarv1.PullResponse{Epoch: a.id(), Last: req.GetAfter(), Digest: req.GetDigest()}, nil
 		}
 	}
+}
+
+func (a *agent) patience() <-chan time.Time {
+	if a.idle == 0 {
+		return nil
+	}
+	return time.After(a.idle)
 }
 
 func (a *agent) Ack(_ context.Context, req *bursarv1.AckRequest, _ ...grpc.CallOption) (*bursarv1.AckResponse, error) {
@@ -117,6 +127,10 @@ func (a *agent) Resume(_ context.Context, req *bursarv1.ResumeRequest, _ ...grpc
 	a.resumed = append(a.resumed, req)
 	if a.fails() {
 		return nil, errChance
+	}
+	if string(req.GetKnownEpoch()) == string(a.id()) && req.GetKnownAfter() <= a.last {
+		a.acked = req.GetKnownAfter()
+		return &bursarv1.ResumeResponse{Epoch: a.id(), After: req.GetKnownAfter(), Digest: req.GetKnownDigest()}, nil
 	}
 	return &bursarv1.ResumeResponse{Epoch: a.id(), After: 0, Digest: make([]byte, 16)}, nil
 }
@@ -185,10 +199,16 @@ func (l *log) count(t *testing.T) uint64 {
 // that it ended well.
 func run(t *testing.T, a *agent, l *log) (loop *pull.Loop, stop func()) {
 	t.Helper()
+	return runWith(t, a, l, func(*pull.Loop) {})
+}
+
+func runWith(t *testing.T, a *agent, l *log, set func(*pull.Loop)) (loop *pull.Loop, stop func()) {
+	t.Helper()
 	loop = &pull.Loop{
 		Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Backoff: time.Millisecond,
 		Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()),
 	}
+	set(loop)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- loop.Run(ctx) }()

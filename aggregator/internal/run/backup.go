@@ -140,3 +140,13 @@ func (a *Aggregator) checkSeed() error {
 	}
 	return nil
 }
+
+// incarnation returns the life of the cluster that goes on here.
+func (r *replica) incarnation() (backup.Incarnation, error) {
+	view, err := r.store.View()
+	if err != nil {
+		return backup.Incarnation{}, err
+	}
+	life, err := backup.ReadIncarnation(view)
+	return life, errors.Join(err, view.Close())
+}

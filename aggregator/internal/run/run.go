@@ -149,8 +149,12 @@ func (a *Aggregator) reign(ctx context.Context) error {
 	if err := a.keeper.Settle(ctx); err != nil {
 		return err
 	}
-	a.set.Log.Info("this node leads", "cluster", id)
-	a.manager.Cluster = id
+	life, err := a.replica.incarnation()
+	if err != nil {
+		return err
+	}
+	a.set.Log.Info("this node leads", "cluster", id, "restores", life.Restores)
+	a.manager.Cluster, a.manager.Restored = id, life.Restores > 0
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
