@@ -82,7 +82,7 @@ func inspect(dirs []string) ([]inspected, error) {
 			return nil, fmt.Errorf("%s (does the aggregator run?): %w", dir, err)
 		}
 		n := &found[i]
-		list[i] = inspected{Dir: dir, ID: n.ID, Term: n.Term, Last: n.Last, LastTerm: n.LastTerm, Flushed: n.Flushed, Members: []inspectedPeer{}}
+		list[i] = inspected{Dir: dir, ID: n.ID, Term: n.Term, Last: n.Last, LastTerm: n.LastTerm, Flushed: n.Flushed, Recovering: n.Recovering, Members: []inspectedPeer{}}
 		for _, m := range n.Members {
 			list[i].Members = append(list[i].Members, inspectedPeer{m.ID, m.Addr, m.Voter})
 		}

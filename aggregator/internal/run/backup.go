@@ -81,7 +81,7 @@ func (s *snapshots) elsewhere() error {
 	if leader.ID == "" {
 		return fmt.Errorf("%w, and none does at present", api.ErrElsewhere)
 	}
-	if f, ok := s.replica.peer.Roster().ByID(leader.ID); ok {
+	if f, ok := s.replica.heard(leader.ID); ok {
 		return fmt.Errorf("%w; %s does: ask that node (its raft address is %s)", api.ErrElsewhere, f.Name, leader.Addr)
 	}
 	return fmt.Errorf("%w; the node at %s does: ask that one", api.ErrElsewhere, leader.Addr)

@@ -83,7 +83,7 @@ func (m members) Members() []api.Member {
 	var list []api.Member
 	for _, n := range m.replica.node.Members() {
 		one := api.Member{ID: n.ID, Address: n.Addr, Voter: n.Voter, Leader: n.Leader, Match: reach[n.ID].Match, LastContact: reach[n.ID].LastContact}
-		if f, ok := m.replica.peer.Roster().ByID(n.ID); ok {
+		if f, ok := m.replica.heard(n.ID); ok {
 			one.Name, one.Version, one.Applied = f.Name, f.Version, f.Applied
 		}
 		list = append(list, one)
@@ -104,4 +104,12 @@ func (m members) Remove(ctx context.Context, id string) error {
 // Transfer implements api.Members.
 func (m members) Transfer(ctx context.Context) error {
 	return m.ask(ctx, memberChange{What: "transfer"})
+}
+
+// heard returns what is known of a node, this one included.
+func (r *replica) heard(id string) (peer.Fact, bool) {
+	if id == r.node.ID() {
+		return r.peer.Roster().Own(), true
+	}
+	return r.peer.Roster().ByID(id)
 }
