@@ -55,12 +55,12 @@ func Routes() map[string]Need {
 		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
-		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/cluster")
+		"GET /v1/cluster/members", "GET /v1/config", "GET /ui/agents", "GET /ui/cluster")
 	add(Need{Rights: identity.Operate, Audit: true},
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
-		"POST /v1/cluster/leader:transfer")
+		"POST /v1/cluster/leader:transfer", "PUT /v1/config")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
 	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts")

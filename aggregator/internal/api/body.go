@@ -15,13 +15,19 @@ import (
 )
 
 const (
-	// smallBody is what a body may have before it must be admitted as a large
-	// one, in bytes.
-	smallBody = 1 << 20
-	// smallRoom and largeRoom are how much of small bodies and how many large
-	// ones are in memory at a time.
-	smallRoom = 64 * smallBody
-	largeRoom = 4
+	// firstBody, middleBody and smallBody are what a body may have, in bytes,
+	// before it must be admitted as the next larger one.
+	firstBody  = 16 << 10
+	middleBody = 128 << 10
+	smallBody  = 1 << 20
+	// How much of the bodies is in memory at a time: of their beginnings, of what
+	// follows in those that have sent so much, of compressed ones and, by number,
+	// of large ones.
+	firstRoom  = 4096 * firstBody
+	middleRoom = 256 * middleBody
+	smallRoom  = 64 * smallBody
+	packedRoom = 64 * smallBody
+	largeRoom  = 4
 	// bodyPause and bodyRate are the patience with a client that sends slowly:
 	// a pause, and a second for each bodyRate bytes that it did send.
 	bodyPause = 30 * time.Second
@@ -33,13 +39,30 @@ var (
 	errNoRoom   = errors.New("too many bodies at a time")
 )
 
-// bodyMemory bounds what bodies take in memory. The first part of every body
-// comes out of small; the rest of a larger one out of large, all at once, so
-// that bodies that wait for each other cannot come to a standstill.
-type bodyMemory struct{ small, large *semaphore.Weighted }
+// bodyMemory bounds what bodies take in memory, by stages. The beginning of every
+// body comes out of the first room, what follows out of the others, all of a
+// stage at once and in this order, so that bodies that wait for each other cannot
+// come to a standstill. To hold much a client must have sent much: those that
+// announce and send nothing stop nobody.
+type bodyMemory struct {
+	stages []stage
+	packed *semaphore.Weighted // of compressed bodies, until they are large
+}
+
+// stage is the room of bodies of up to most bytes.
+type stage struct {
+	most int64
+	room *semaphore.Weighted
+}
 
 func newBodyMemory(limit int64) bodyMemory {
-	return bodyMemory{semaphore.NewWeighted(smallRoom), semaphore.NewWeighted(largeRoom * limit)}
+	return bodyMemory{
+		stages: []stage{
+			{firstBody, semaphore.NewWeighted(firstRoom)}, {middleBody, semaphore.NewWeighted(middleRoom)},
+			{smallBody, semaphore.NewWeighted(smallRoom)}, {limit, semaphore.NewWeighted(largeRoom * limit)},
+		},
+		packed: semaphore.NewWeighted(packedRoom),
+	}
 }
 
 // body reads a request's body of JSON, decompressed, and hands it to use; what
@@ -90,10 +113,18 @@ type intake struct {
 	encoding string
 	length   int64 // of the data, -1 when unknown
 
-	came         int64         // bytes from the client
-	spent        time.Duration // waiting for them
-	lost         error         // the client's connection failed
-	small, large int64         // reserved
+	came     int64         // bytes from the client
+	spent    time.Duration // waiting for them
+	lost     error         // the client's connection failed
+	held     []hold        // what is reserved
+	stage    int           // which of memory's stages admitted it
+	admitted int64         // how many bytes it may have
+}
+
+// hold is what a body has of a room.
+type hold struct {
+	room *semaphore.Weighted
+	n    int64
 }
 
 func newIntake(s *Server, w http.ResponseWriter, r *http.Request) *intake {
@@ -135,20 +166,38 @@ func (in *intake) Read(p []byte) (int, error) {
 
 // release gives back what the body had reserved.
 func (in *intake) release() {
-	in.memory.small.Release(in.small)
-	in.memory.large.Release(in.large)
+	for _, h := range in.held {
+		h.room.Release(h.n)
+	}
+	in.held = nil
 }
 
 // reserve waits until the bodies that are in memory leave room. An overload
 // stalls the clients; it is never an answer.
-func (in *intake) reserve(room *semaphore.Weighted, taken *int64, n int64) error {
+func (in *intake) reserve(room *semaphore.Weighted, n int64) error {
 	ctx, cancel := context.WithTimeout(in.ctx, in.patience)
 	defer cancel()
 	if err := room.Acquire(ctx, n); err != nil {
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	*taken = n
+	in.held = append(in.held, hold{room, n})
 	return nil
+}
+
+// admit lets the body into a stage.
+func (in *intake) admit(stage int, most int64) error {
+	s := in.memory.stages[stage]
+	in.stage, in.admitted = stage, min(most, s.most)
+	return in.reserve(s.room, in.admitted)
+}
+
+// begin reserves what the body needs before anything has come.
+func (in *intake) begin(most int64) error {
+	if !in.compressed() {
+		return in.admit(0, most)
+	}
+	in.stage, in.admitted = len(in.memory.stages)-2, min(most, smallBody)
+	return in.reserve(in.memory.packed, decoderRoom)
 }
 
 // read returns the whole body, decompressed.
@@ -157,7 +206,7 @@ func (in *intake) read() ([]byte, error) {
 	if in.length >= 0 {
 		most = in.length
 	}
-	if err := in.reserve(in.memory.small, &in.small, in.first(most)); err != nil {
+	if err := in.begin(most); err != nil {
 		return nil, err
 	}
 	r, closer, err := decompress(in.encoding, in)
@@ -168,17 +217,9 @@ func (in *intake) read() ([]byte, error) {
 	return in.fill(r, most)
 }
 
-// first is what to reserve before anything has come.
-func (in *intake) first(most int64) int64 {
-	if in.compressed() {
-		return decoderRoom
-	}
-	return min(most, smallBody)
-}
-
 // fill reads r to its end, of which most bytes are allowed.
 func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
-	size := min(most, smallBody) + 1 // the byte more sees the end, or that there is none
+	size := in.admitted + 1 // the byte more sees the end, or that there is none
 	if in.length < 0 {
 		size = min(size, 4<<10)
 	}
@@ -205,17 +246,14 @@ func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
 // grow makes room for more of a body, once it is admitted.
 func (in *intake) grow(data []byte, most int64) ([]byte, error) {
 	size := int64(len(data))
-	if size <= smallBody {
-		return slices.Grow(data, int(min(2*size, most+1)-size)), nil
-	}
-	if in.large == 0 {
-		if err := in.reserve(in.memory.large, &in.large, most); err != nil {
+	if size > in.admitted {
+		if err := in.admit(in.stage+1, most); err != nil {
 			return nil, err
 		}
 	}
-	next := min(2*size, most+1)
-	if in.length >= 0 {
-		next = most + 1
+	next := in.admitted + 1
+	if in.length < 0 {
+		next = min(2*size, next)
 	}
 	return slices.Grow(data, int(next-size)), nil
 }

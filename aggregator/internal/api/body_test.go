@@ -99,15 +99,38 @@ func TestManyLargeBodiesWaitForEachOtherAndAllComeIn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if !s.bodies.small.TryAcquire(smallRoom) || !s.bodies.large.TryAcquire(largeRoom*limit) {
-		t.Error("something was not given back")
+	for i, room := range []int64{firstRoom, middleRoom, smallRoom, largeRoom * limit} {
+		if !s.bodies.stages[i].room.TryAcquire(room) {
+			t.Error("something was not given back of stage", i)
+		}
+	}
+}
+
+func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
+	s := New(Options{MaxBody: 3 << 20})
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	for range 1000 {
+		silent, end := io.Pipe()
+		defer end.Close()
+		slow.Go(func() {
+			in, _ := intakeOf(s, io.MultiReader(strings.NewReader("{"), silent), 1<<20)
+			defer in.release()
+			_, _ = in.read() // it ends with the pipe
+		})
+	}
+	body := strings.Repeat("x", 2<<20)
+	in, _ := intakeOf(s, strings.NewReader(body), int64(len(body)))
+	defer in.release()
+	if data, err := in.read(); err != nil || len(data) != len(body) {
+		t.Error(len(data), err)
 	}
 }
 
 func TestABodyThatFindsNoRoomIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{MaxBody: 3 << 20, Patience: time.Minute})
-		if err := s.bodies.large.Acquire(context.Background(), largeRoom*3<<20); err != nil {
+		if err := s.bodies.stages[3].room.Acquire(context.Background(), largeRoom*3<<20); err != nil {
 			t.Fatal(err)
 		}
 		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", 2<<20)), 2<<20)

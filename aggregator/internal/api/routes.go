@@ -28,7 +28,13 @@ func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			continue
 		}
+		named(w, route.pattern)
 		if route.takes(r.Method) {
+			leave, ok := s.enter(w, route.pattern)
+			if !ok {
+				return
+			}
+			defer leave()
 			for name, value := range values {
 				r.SetPathValue(name, value)
 			}

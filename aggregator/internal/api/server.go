@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
@@ -35,7 +37,13 @@ type Options struct {
 	// Who says who makes a request. Nil: nobody may do anything.
 	Who     func(r *http.Request) access.Principal
 	Metrics http.Handler // answers GET /metrics; nil: there is no such route
-	Log     *slog.Logger
+	// Registerer gets the bursar_http_* metrics; nil: there are none.
+	Registerer prometheus.Registerer
+	// Health judges the cluster for /v1/status and /v1/cluster; nil: nobody does.
+	Health Health
+	// MaxInFlight bounds the requests to /v1 that are worked on; default 256.
+	MaxInFlight int
+	Log         *slog.Logger
 	// IgnoreExisting answers duplicates with 200 and a warning, as AUDITOR does
 	// with ignore_record_exists_error; of a bulk the others are stored.
 	IgnoreExisting bool
@@ -62,6 +70,7 @@ type Server struct {
 	builders builders
 	routes   []route
 	extra    *http.ServeMux
+	traffic  *traffic
 	needs    map[string]access.Need
 
 	complaints complaints
@@ -80,7 +89,7 @@ func New(opt Options) *Server {
 	if opt.Patience == 0 {
 		opt.Patience = defaultPatience
 	}
-	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux(), needs: access.Routes()}
+	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
@@ -90,6 +99,14 @@ func New(opt Options) *Server {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	seen := s.traffic.begin(w, r)
+	defer seen.end()
+	s.serve(seen, r)
+	seen.whole = true
+}
+
+// serve finds who answers a request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.guard(r)
 	s.extendWrite(w)
 	if s.opt.Who != nil {
@@ -145,6 +162,7 @@ func (s *Server) extendWrite(w http.ResponseWriter) {
 // other answers what is neither AUDITOR's nor below /v1.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.extra.Handler(r); pattern != "" {
+		named(w, pattern[strings.IndexByte(pattern, '/'):])
 		s.admit(w, r, pattern, s.extra.ServeHTTP)
 		return
 	}

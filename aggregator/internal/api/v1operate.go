@@ -164,26 +164,3 @@ func entries(w http.ResponseWriter, name string, each func(func(*record.Entry) e
 	answer(w, http.StatusOK, map[string]any{name: list, "more": more})
 	return nil
 }
-
-// v1Status is GET /v1/status: the node and the cluster in a few numbers.
-func (s *Server) v1Status(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	index, term := view.Applied()
-	id, version := view.Cluster()
-	odd, err := view.Figures()
-	if err != nil {
-		return err
-	}
-	records, err := view.Count(r.Context())
-	if err != nil {
-		return err
-	}
-	agents, err := s.agents(r.Context(), view)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, map[string]any{
-		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(),
-		"records": records, "last_change": view.Seq(), "quarantined": odd.Quarantined, "conflicts": odd.Conflicts, "waiting_stops": odd.Waiting, "agents": agents,
-	})
-	return nil
-}

@@ -76,7 +76,7 @@ func routes() map[string]string {
 	job := `{"agent":"head1","source_type":"slurm","source_label":"nemo","id":"4711/a","reason":"mapping","message":"agent.hcl:12:5: no attribute","record_id":"nemo-4711","first":"2026-02-28T00:00:00Z","last":"2026-03-01T00:00:00Z","count":3,"truncated":false%s}`
 	return map[string]string{
 		"GET /v1/agents":     `{"agents":[` + agents + `]}`,
-		"GET /v1/status":     `{"version":"1.2.3","cluster":"CLUSTER","cluster_version":1,"index":42,"term":2,"hash":"00","records":20000,"last_change":20001,"quarantined":1,"conflicts":2,"waiting_stops":0,"agents":[` + agents + `]}`,
+		"GET /v1/status":     statusAnswer("well", "", agents),
 		"GET /v1/quarantine": `{"quarantine":[` + fmt.Sprintf(job, "") + `],"more":false}`,
 		"GET /v1/quarantine/head1/slurm/nemo/4711%2Fa":        fmt.Sprintf(job, `,"raw":"{\"JobID\":\"4711\"}\n\u001b[2J"`),
 		"POST /v1/quarantine/head1/slurm/nemo/4711%2Fa:retry": `{"message":"done"}`,

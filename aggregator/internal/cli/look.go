@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -109,58 +108,6 @@ func (a *apiAgent) state() string {
 		return "unreachable"
 	}
 	return "connecting"
-}
-
-// apiStatus is the status as /v1 gives it.
-type apiStatus struct {
-	Version     string     `json:"version"`
-	Cluster     string     `json:"cluster"`
-	Index       uint64     `json:"index"`
-	Records     uint64     `json:"records"`
-	Quarantined int        `json:"quarantined"`
-	Conflicts   int        `json:"conflicts"`
-	Waiting     int        `json:"waiting_stops"`
-	Agents      []apiAgent `json:"agents"`
-}
-
-func (p *Program) statusCommand() *cobra.Command {
-	return p.look(&cobra.Command{
-		Use: "status", Short: "say in a few lines how the cluster is doing",
-		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
-	}, "/v1/status", func(answer json.RawMessage, f format) error {
-		var s apiStatus
-		if err := json.Unmarshal(answer, &s); err != nil {
-			return err
-		}
-		return p.show(f, s.table(), answer)
-	})
-}
-
-func (s *apiStatus) table() *table {
-	reached, behind, oldest := 0, uint64(0), ""
-	for _, a := range s.Agents {
-		if a.Connected {
-			reached++
-		}
-		behind += a.Behind
-		for _, source := range a.Sources {
-			if to := instant(source.CompleteTo); to != "-" && (oldest == "" || to < oldest) {
-				oldest = to
-			}
-		}
-	}
-	t := newTable("WHAT", "VALUE")
-	t.add("version", s.Version)
-	t.add("cluster", dash(s.Cluster))
-	t.add("index", strconv.FormatUint(s.Index, 10))
-	t.add("records", strconv.FormatUint(s.Records, 10))
-	t.add("agents", fmt.Sprintf("%d of %d answer", reached, len(s.Agents)))
-	t.add("waiting frames", strconv.FormatUint(behind, 10))
-	t.add("complete to", dash(oldest))
-	t.add("quarantined", strconv.Itoa(s.Quarantined))
-	t.add("conflicts", strconv.Itoa(s.Conflicts))
-	t.add("waiting stops", strconv.Itoa(s.Waiting))
-	return t
 }
 
 // apiEntry is what is held under an id, as /v1 gives it.

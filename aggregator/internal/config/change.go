@@ -22,6 +22,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"clock_tolerance", a.ClockTolerance.Duration == b.ClockTolerance.Duration},
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
 		{"raft", a.Raft.same(b.Raft)},
+		{"ballast", a.Ballast.Bytes == b.Ballast.Bytes},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
 		{"api.tls_listen", slices.EqualFunc(a.API.TLSListen, b.API.TLSListen, sameAddress)},
 		{"api.ignore_record_exists_error", a.API.IgnoreRecordExists == b.API.IgnoreRecordExists},

@@ -29,6 +29,9 @@ type Aggregator struct {
 	// ClockTolerance is how far this node's clock may be from those of the other
 	// nodes: further, and it neither leads nor writes. Zero is 5 s.
 	ClockTolerance hcl.Duration `hcl:"clock_tolerance,optional"`
+	// Ballast bounds the file that keeps room on DataDir's file system for the
+	// moment at which there is none; zero is no file.
+	Ballast hcl.Size `hcl:"ballast,optional"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.
 	Raft *Raft `hcl:"raft,block"`
 	// API is the REST interface.
@@ -88,6 +91,7 @@ type Agent struct {
 // agents. Name and DataDir are empty, they have to be written.
 func Default() Config {
 	return Config{Aggregator: Aggregator{
+		Ballast: hcl.Size{Bytes: 256 << 20},
 		API: API{
 			Listen:   []hcl.Address{{Host: "127.0.0.1", Port: 8000}},
 			MaxBody:  hcl.Size{Bytes: 64 << 20},

@@ -148,6 +148,7 @@ func aggregatorHCL(dir, listen, agent string) string {
 aggregator {
   name     = %s
   data_dir = %s
+  ballast  = "0B"
   api {
     listen = [%s]
   }

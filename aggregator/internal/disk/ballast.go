@@ -12,11 +12,8 @@ import (
 // ballastName is the file in a data directory.
 const ballastName = "disk.ballast"
 
-// A ballast takes ballastMost bytes, on a small file system ballastPart of it.
-const (
-	ballastMost = 256 << 20
-	ballastPart = 64
-)
+// ballastPart is the part of a small file system that a ballast takes.
+const ballastPart = 64
 
 // Ballast is a file that holds space for the moment at which there is none.
 type Ballast struct {
@@ -25,9 +22,9 @@ type Ballast struct {
 }
 
 // NewBallast describes the ballast of a data directory on a file system of size
-// bytes.
-func NewBallast(dir string, size uint64) *Ballast {
-	return &Ballast{path: filepath.Join(dir, ballastName), size: min(ballastMost, size/ballastPart)}
+// bytes: most bytes, or a small part of a small file system.
+func NewBallast(dir string, size, most uint64) *Ballast {
+	return &Ballast{path: filepath.Join(dir, ballastName), size: min(most, size/ballastPart)}
 }
 
 // Size is how much space the ballast holds now; 0 when it was freed.

@@ -81,7 +81,7 @@ func TestMarksSuitSmallAndLargeDisks(t *testing.T) {
 
 func TestTheBallastIsGivenUpAndMadeAnew(t *testing.T) {
 	dir := t.TempDir()
-	b := NewBallast(dir, 64<<20)
+	b := NewBallast(dir, 64<<20, 256<<20)
 	if err := b.Keep(2<<20-1, 1<<20); err != nil || b.Size() != 0 {
 		t.Fatal("it is made where there is no room:", err, b.Size())
 	}
@@ -107,7 +107,7 @@ func TestTheBallastIsGivenUpAndMadeAnew(t *testing.T) {
 
 func TestABallastTakesASixtyFourthOfASmallDisk(t *testing.T) {
 	for size, want := range map[uint64]uint64{1 << 40: 256 << 20, 16 << 30: 256 << 20, 256 << 20: 4 << 20} {
-		if b := NewBallast("/d", size); b.size != want {
+		if b := NewBallast("/d", size, 256<<20); b.size != want {
 			t.Errorf("%d of %d", b.size, size)
 		}
 	}

@@ -45,8 +45,6 @@ type Node struct {
 	HashIndex uint64
 	// ClockOffset is how far the node's clock is ahead of the judge's.
 	ClockOffset time.Duration
-	// ConfigDiffers names what the node's files have otherwise than the cluster.
-	ConfigDiffers []string
 	Local
 }
 
@@ -64,6 +62,11 @@ type Local struct {
 	Fenced string `json:"fenced,omitempty"`
 	// Paused says why the node, when it leads, does not pull; "" when it does.
 	Paused string `json:"paused,omitempty"`
+	// ConfigDiffers names what the node's files have otherwise than the cluster.
+	ConfigDiffers []string `json:"config_differs,omitempty"`
+	// ConfigProblem says why the node does not do what the cluster's configuration
+	// wants; "" when it does.
+	ConfigProblem string `json:"config_problem,omitempty"`
 	// Agents are those that the node pulls from; only a leader has any.
 	Agents []Agent `json:"agents,omitempty"`
 }

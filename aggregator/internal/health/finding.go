@@ -64,6 +64,9 @@ func (r *Report) ToDo() (n int) {
 	return n
 }
 
+// Heard reports whether the node that judges hears n, which may be itself.
+func (r *Report) Heard(n *Node) bool { return (&judge{Facts: &r.Facts}).heard(n) }
+
 // sorted puts the worst first; equals stay in the order of the rules.
 func sorted(list []Finding) []Finding {
 	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })

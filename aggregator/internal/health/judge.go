@@ -9,9 +9,11 @@ import (
 
 // Bounds of the rules.
 const (
-	// silence is how long a member or an agent may be unheard. Nodes exchange
-	// facts every few seconds; a pull waits up to 20 s for something new.
-	silence = 30 * time.Second
+	// silence is how long a member may be unheard; nodes exchange facts every few
+	// seconds. agentSilence is that of an agent, whose pull waits up to 20 s for
+	// something new.
+	silence      = 15 * time.Second
+	agentSilence = 30 * time.Second
 	// farBehind is how many entries a member may lag.
 	farBehind = 1000
 	// clockApart is how far two clocks may differ before it is said, and
@@ -59,13 +61,13 @@ func Judge(f Facts) Report {
 
 func (j *judge) add(f Finding) { j.found = append(j.found, f) }
 
-// silent reports whether the judge does not hear the node.
-func (j *judge) silent(n *Node) bool { return !n.Self && j.Now.Sub(n.Seen) > silence }
+// heard reports whether the judge hears the node.
+func (j *judge) heard(n *Node) bool { return n.Self || j.Now.Sub(n.Seen) <= silence }
 
 // each calls a rule for all nodes that are heard.
 func (j *judge) each(rule func(n *Node)) {
 	for i := range j.Nodes {
-		if n := &j.Nodes[i]; !j.silent(n) {
+		if n := &j.Nodes[i]; j.heard(n) {
 			rule(n)
 		}
 	}
@@ -91,7 +93,7 @@ func (j *judge) quorum() (heard, voters int) {
 			continue
 		}
 		voters++
-		if !j.silent(n) {
+		if j.heard(n) {
 			heard++
 		}
 	}
@@ -103,7 +105,7 @@ func (j *judge) members() {
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
 		switch {
-		case j.silent(n):
+		case !j.heard(n):
 			j.add(Finding{
 				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
 				What: fmt.Sprintf("node %s at %s is not heard", n.Name, n.Address),
@@ -208,7 +210,7 @@ func (j *judge) agents() {
 		f := Finding{Severity: Warning, ID: "agent-silent", About: a.Name, Since: a.Contact}
 		f.Do = "systemctl status bursar-agent   # on " + a.Name
 		switch {
-		case !a.Contact.IsZero() && j.Now.Sub(a.Contact) <= silence, a.Contact.IsZero() && a.Error == "":
+		case !a.Contact.IsZero() && j.Now.Sub(a.Contact) <= agentSilence, a.Contact.IsZero() && a.Error == "":
 			continue // it may be back in a moment
 		case a.Contact.IsZero():
 			f.What = fmt.Sprintf("agent %s at %s was never reached", a.Name, a.Address)
@@ -279,6 +281,12 @@ func (j *judge) clocks() {
 
 func (j *judge) configuration() {
 	j.each(func(n *Node) {
+		if n.ConfigProblem != "" {
+			j.add(Finding{
+				Severity: Critical, ID: "config-disobeyed", About: n.Name, What: fmt.Sprintf("%s cannot do what the cluster's configuration wants: %s", n.Name, n.ConfigProblem),
+				Do: fmt.Sprintf("journalctl -u bursar -n 50   # on %s; a newer version may be needed", n.Name),
+			})
+		}
 		if len(n.ConfigDiffers) > 0 {
 			j.add(Finding{
 				Severity: Warning, ID: "config-differs", About: n.Name, What: fmt.Sprintf("the files of %s differ from what the cluster uses: %s", n.Name, few(n.ConfigDiffers)),

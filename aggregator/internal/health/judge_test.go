@@ -64,6 +64,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"clocks apart", func(f *Facts) { f.Nodes[1].ClockOffset = -1500 * time.Millisecond }, "warning clock-apart agg2", "agg1 and agg2 differ by 1.5s", "timedatectl", time.Time{}},
 		{"clocks far apart", func(f *Facts) { f.Nodes[1].ClockOffset = time.Hour }, "critical clock-apart agg2", "1h0m0s", "timedatectl", time.Time{}},
 		{"files that differ", func(f *Facts) { f.Nodes[2].ConfigDiffers = []string{"agent.a", "agent.b", "usage", "index"} }, "warning config-differs agg3", "agent.a, agent.b, usage and 1 more", "bursar config diff   # on agg3", time.Time{}},
+		{"a configuration that is not obeyed", func(f *Facts) { f.Nodes[2].ConfigProblem = "unknown block" }, "critical config-disobeyed agg3", "unknown block", "journalctl", time.Time{}},
 		{"mixed versions", func(f *Facts) { f.Nodes[2].Version = "1.1" }, "warning versions-mixed ", "agg1, agg2 1.0; agg3 1.1", "upgrade", time.Time{}},
 		{"states that differ", func(f *Facts) { f.Nodes[2].Hash = "bb" }, "critical state-differs agg3", "agg2 and agg3 differ in their state at index 90", "operator check", time.Time{}},
 		{"quarantine", func(f *Facts) { f.Data.Quarantined, f.Data.OldestQuarantined = 1, hours(9) }, "warning quarantine ", "1 job is in quarantine", "bursar quarantine list", hours(9)},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // localFormat is the version of what [Local.Encode] writes.
@@ -27,6 +29,31 @@ func (l Local) Encode() []byte {
 		return nil // a time outside of the years 0 to 9999; it says nothing then
 	}
 	return body
+}
+
+// Bounds of what a node tells the others of its agents.
+const (
+	briefAgents = 100
+	briefError  = 120
+	// briefDiffers is how many differing blocks are told.
+	briefDiffers = 20
+)
+
+// Brief returns l without what is too much to be told every few seconds: of many
+// agents those that answer are left out first.
+func (l Local) Brief() Local {
+	agents := slices.Clone(l.Agents)
+	if len(agents) > briefAgents {
+		slices.SortStableFunc(agents, func(a, b Agent) int { return int(truth(a.Connected) - truth(b.Connected)) })
+		agents = agents[:briefAgents]
+	}
+	for i := range agents {
+		if e := agents[i].Error; len(e) > briefError {
+			agents[i].Error = strings.ToValidUTF8(e[:briefError], "") + "…"
+		}
+	}
+	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
+	return l
 }
 
 // DecodeLocal reads what another node has written. Fields that this version does

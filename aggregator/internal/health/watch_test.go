@@ -76,13 +76,13 @@ func TestFindingsAreLoggedOnceAndWhenTheyAreOver(t *testing.T) {
 func full() Local {
 	return Local{
 		Version: "1.0", Disk: Disk{Path: "/d", Free: 1, Size: 2, Level: LevelLow, Since: noon, Ballast: 3, Stalled: time.Second},
-		CertFrom: noon, CertEnds: noon.Add(time.Hour), CertError: "e", Fenced: "f", Paused: "p",
+		CertFrom: noon, CertEnds: noon.Add(time.Hour), CertError: "e", Fenced: "f", Paused: "p", ConfigDiffers: []string{"g"}, ConfigProblem: "h",
 		Agents: []Agent{{Name: "a", Address: "b", Connected: true, Error: "c", Contact: noon, Behind: 5}},
 	}
 }
 
 const golden = `{"format":1,"version":"1.0","disk":{"path":"/d","free":1,"size":2,"level":"low","since":"2026-03-01T12:00:00Z","ballast":3,"stalled":1000000000},` +
-	`"cert_from":"2026-03-01T12:00:00Z","cert_ends":"2026-03-01T13:00:00Z","cert_error":"e","fenced":"f","paused":"p",` +
+	`"cert_from":"2026-03-01T12:00:00Z","cert_ends":"2026-03-01T13:00:00Z","cert_error":"e","fenced":"f","paused":"p","config_differs":["g"],"config_problem":"h",` +
 	`"agents":[{"name":"a","address":"b","connected":true,"error":"c","contact":"2026-03-01T12:00:00Z","behind":5}]}`
 
 func TestWhatANodeSaysOfItselfIsReadByTheOthers(t *testing.T) {
@@ -100,6 +100,21 @@ func TestWhatANodeSaysOfItselfIsReadByTheOthers(t *testing.T) {
 		if _, err := DecodeLocal([]byte(bad)); err == nil {
 			t.Errorf("%.20q is read", bad)
 		}
+	}
+}
+
+func TestOfManyAgentsTheOthersHearOfThoseInTrouble(t *testing.T) {
+	l := Local{Agents: make([]Agent, 1000)}
+	for i := range l.Agents {
+		l.Agents[i] = Agent{Name: strings.Repeat("n", 64), Connected: i != 999, Error: strings.Repeat("ä", 1000)}
+	}
+	b := l.Brief()
+	if b.Agents[0].Connected || len(b.Encode()) > 60<<10 || !l.Agents[0].Connected {
+		t.Errorf("%d bytes, %+v", len(b.Encode()), b.Agents[0])
+	}
+	few := full()
+	if got := few.Brief(); !reflect.DeepEqual(got, few) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -112,7 +112,7 @@ func (d *Daemon) open() (err error) {
 func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
-		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Files: c.Shared(), Access: c.Rules(),
+		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}

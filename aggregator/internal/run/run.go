@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
@@ -58,6 +59,11 @@ type Settings struct {
 	Patience       time.Duration
 	Gauges         api.GaugeOptions // Reader and Log are set here
 
+	// Ballast bounds the file that keeps room on the disk of DataDir; 0 is none.
+	Ballast uint64
+	// Exit ends the process where it cannot end in order; nil is os.Exit.
+	Exit func(code int)
+
 	Log *slog.Logger
 }
 
@@ -75,6 +81,8 @@ type Aggregator struct {
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
 	gate      *access.Gate
+	doctor    *doctor
+	conns     *limit.Conns
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -116,10 +124,13 @@ func (a *Aggregator) serve() {
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	a.keep()
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
+	a.attend()
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
+	a.conns = limit.NewConns(limit.PerAddress, a.registry)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
-		Metrics:        promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		Registerer: a.registry, Health: a.doctor,
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica),
 	})
@@ -185,6 +196,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.followKeys(ctx) })
+	g.Go(func() error { return a.doctor.run(ctx) })
 	g.Go(func() error {
 		err := a.replica.guards.run(ctx)
 		if err != nil {

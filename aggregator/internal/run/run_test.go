@@ -23,14 +23,20 @@ func start(t *testing.T, dir string) (addr string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := run.Open(run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	return startWith(t, run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+}
+
+// startWith runs an aggregator with settings that have a plain listener.
+func startWith(t *testing.T, set run.Settings) (addr string, stop func()) {
+	t.Helper()
+	a, err := run.Open(set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	return "http://" + l.Addr().String(), func() {
+	return "http://" + set.Plain[0].Addr().String(), func() {
 		t.Helper()
 		cancel()
 		if err := <-done; err != nil {

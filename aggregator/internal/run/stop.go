@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 )
 
 const (
@@ -70,6 +71,7 @@ func (a *Aggregator) handOver(ctx context.Context) {
 type front struct {
 	server  *http.Server
 	door    *door
+	limits  *limit.Conns
 	secure  *tls.Config // nil: plain
 	leaving atomic.Bool
 
@@ -78,7 +80,7 @@ type front struct {
 }
 
 func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.Config) *front {
-	f := &front{door: &door{Listener: l}, secure: secure, conns: map[net.Conn]struct{}{}}
+	f := &front{door: &door{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
 	f.server = &http.Server{
 		Handler: aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if f.leaving.Load() {
@@ -122,7 +124,7 @@ func (f *front) open() int {
 func (f *front) run(ctx context.Context, patience time.Duration) error {
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { ended <- f.end(context.WithoutCancel(ctx), patience) })
-	var l net.Listener = f.door
+	l := f.limits.Listener(f.door)
 	if f.secure != nil {
 		l = tls.NewListener(l, f.secure)
 	}

@@ -16,6 +16,7 @@ import (
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"count":   count,
+		"bytes":   size,
 		"when":    when,
 		"iso":     iso,
 		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
@@ -39,6 +40,22 @@ func count(n any) string {
 		b.WriteRune(c)
 	}
 	return sign + b.String()
+}
+
+// size writes bytes by its largest unit.
+func size(n uint64) string {
+	for _, u := range []struct {
+		shift uint
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
+		if n >= 10<<u.shift {
+			return fmt.Sprintf("%d\u202f%s", n>>u.shift, u.name)
+		}
+		if n >= 1<<u.shift {
+			return fmt.Sprintf("%.1f\u202f%s", float64(n)/float64(uint64(1)<<u.shift), u.name)
+		}
+	}
+	return fmt.Sprintf("%d\u202fB", n)
 }
 
 // when writes a time for people, in UTC.

@@ -21,7 +21,8 @@ type overviewPage struct {
 	Running     bounded
 	Quarantine  bounded
 	Conflicts   bounded
-	Whole       bool // the reader sees all records, and what is about all
+	Verdict     *verdict // nil: nobody judges
+	Whole       bool     // the reader sees all records, and what is about all
 	Agents      []agentLine
 	Reached     int // agents whose last pull succeeded
 	CompleteTo  time.Time
@@ -81,7 +82,7 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 
 // whole adds what is about all records.
 func (p *Pages) whole(ctx context.Context, page *overviewPage, v *access.View) (err error) {
-	page.Whole = true
+	page.Whole, page.Verdict = true, p.verdict(ctx)
 	var errs [2]error
 	page.Quarantine, errs[0] = tally(func(one func() error) error {
 		return v.Quarantine(func(*store.Quarantined) error { return one() })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 )
 
@@ -32,7 +33,9 @@ type Reader interface {
 type Pages struct {
 	Reader Reader
 	// Pulls says how the leader's pulls from agents are doing.
-	Pulls   func(ctx context.Context) ([]pull.Status, error)
+	Pulls func(ctx context.Context) ([]pull.Status, error)
+	// Health judges the cluster; nil: nobody does.
+	Health  func(ctx context.Context) health.Report
 	Node    string // this node's name
 	Version string
 	Log     *slog.Logger
@@ -58,6 +61,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
+		"GET /ui/cluster":       p.show("cluster", p.cluster),
 		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
 		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
 		"GET /ui/{anything...}": p.page("missing", missing),
@@ -110,10 +114,16 @@ func missing(*http.Request, *access.View) (any, error) {
 type content func(r *http.Request, v *access.View) (any, error)
 
 func (p *Pages) page(name string, make content) http.Handler {
+	return p.show(name, func(r *http.Request, f *frame) int { return p.fill(r, make, f) })
+}
+
+// show makes the handler of a page from what fills its frame and returns the
+// status.
+func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: name == "overview" || name == "agents"}
-		code := p.fill(r, make, &f)
+		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: name == "overview" || name == "agents" || name == "cluster"}
+		code := fill(r, &f)
 		var out bytes.Buffer
 		if err := t.Execute(&out, f); err != nil {
 			p.Log.Error("a page cannot be made", "path", r.URL.Path, "error", err)
@@ -129,7 +139,7 @@ func (p *Pages) page(name string, make content) http.Handler {
 func titles() map[string]string {
 	return map[string]string{
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
-		"quarantine": "Quarantine", "conflicts": "Conflicts", "missing": "Not found",
+		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",
 	}
 }
 

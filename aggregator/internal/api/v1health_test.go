@@ -1,0 +1,201 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// judged answers with facts that the test makes up.
+type judged struct{ facts health.Facts }
+
+func (j judged) Report(context.Context) health.Report { return health.Judge(j.facts) }
+
+func somewhat() judged {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	node := health.Node{
+		Name: "agg1", ID: "id1", Address: "agg1:8701", Voter: true, Leader: true, Self: true, Seen: now, LagKnown: true, Lag: 2, Applied: 40,
+		Hash: "aa", HashIndex: 39, Local: health.Local{Version: "1", CertFrom: now.AddDate(-1, 0, 0), CertEnds: now.AddDate(1, 0, 0), Disk: health.Disk{Free: 5, Size: 10, Level: health.LevelLow, Ballast: 1}},
+	}
+	silent := health.Node{Name: "agg2", ID: "id2", Address: "agg2:8701", Voter: true, Local: health.Local{ConfigDiffers: []string{"usage"}}}
+	joins := health.Node{Name: "agg3", ID: "id3", Address: "agg3:8701", Seen: now}
+	return judged{health.Facts{
+		Now: now, Node: "agg1", Cluster: "C", Leader: "id1", Nodes: []health.Node{node, silent, joins},
+		Agents: []health.Agent{{Name: "head1", Address: "h1:7070", Connected: true, Contact: now, Behind: 7}},
+		Data:   health.Data{Known: true, Index: 40, Records: 3, Quarantined: 1}, Backup: health.Backup{Known: true, Last: now},
+	}}
+}
+
+type statusAnswer struct {
+	State, Node, Cluster string
+	Confirmed            bool
+	Records              int
+	Findings             []struct{ ID, Severity, What, Do string }
+	Nodes                []struct {
+		Name, Role string
+		Heard      bool
+	}
+	Agents []struct{ Name string }
+}
+
+func TestTheStatusHasTheVerdict(t *testing.T) {
+	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Health = somewhat() })
+	rg.add(bob)
+	var s statusAnswer
+	rg.get("/v1/status", &s)
+	if s.State != "broken" || s.Node != "agg1" || !s.Confirmed || s.Records != 1 || len(s.Findings) < 3 || len(s.Nodes) != 3 {
+		t.Errorf("%+v", s)
+	}
+	if f := s.Findings[0]; f.ID != "node-silent" || f.Severity != "critical" || f.What == "" || f.Do == "" {
+		t.Errorf("%+v", f)
+	}
+	if s.Nodes[0].Role != "leader" || s.Nodes[1].Heard || s.Nodes[2].Role != "joins" {
+		t.Errorf("%+v", s.Nodes)
+	}
+}
+
+func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		j := somewhat()
+		j.facts.Leader = ""
+		o.Health = j
+	})
+	rg.node.change(func(n *node) { n.deaf = errors.New("nobody leads") })
+	var s statusAnswer
+	rg.get("/v1/status", &s)
+	if s.State != "broken" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "no-leader" {
+		t.Errorf("%+v", s)
+	}
+	if a := rg.do("GET", "/v1/cluster", ""); a.status != http.StatusOK || !strings.Contains(a.body, `"leader":null`) {
+		t.Error(a)
+	}
+}
+
+func TestTheClusterIsListed(t *testing.T) {
+	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Health = somewhat() })
+	a := rg.do("GET", "/v1/cluster", "")
+	for _, want := range []string{`"leader":"agg1"`, `"applied_index":40`, `"behind":2`, `"disk_level":"low"`, `"config_differs":["usage"]`, `"hash":"aa"`, `"role":"joins"`, `"last_contact":null`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("no %s in %v", want, a)
+		}
+	}
+	if a := newRig(t).do("GET", "/v1/cluster", ""); a.status != http.StatusNotFound {
+		t.Error("a node that watches nothing:", a)
+	}
+}
+
+func TestWhoMayNotMonitorIsToldNothingOfTheCluster(t *testing.T) {
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		o.Health = somewhat()
+		o.Who = func(*http.Request) access.Principal { return access.Principal{Name: "x", Rights: identity.Write} }
+	})
+	for _, path := range []string{"/v1/status", "/v1/cluster"} {
+		if a := rg.do("GET", path, ""); a.status != http.StatusForbidden {
+			t.Error(path, a)
+		}
+	}
+}
+
+// gate is a reader that waits until it is opened.
+type gate struct {
+	api.Reader
+
+	open chan struct{}
+	in   sync.WaitGroup
+}
+
+func (g *gate) Read(ctx context.Context, p access.Principal) (*access.View, error) {
+	g.in.Done()
+	<-g.open
+	return g.Reader.Read(ctx, p)
+}
+
+func TestTooManyRequestsToV1AreRefusedAndAUDITORsAreNot(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		g.Reader, o.Reader, o.MaxInFlight, o.Registerer = o.Reader, g, 3, prometheus.NewRegistry()
+		o.Health = somewhat()
+	})
+	var wait sync.WaitGroup
+	g.in.Add(3)
+	for range 3 {
+		wait.Go(func() {
+			if a := rg.call("GET", "/v1/agents", nil); a.status != http.StatusOK {
+				t.Error(a)
+			}
+		})
+	}
+	g.in.Wait()
+	g.in.Add(2)
+	if a := rg.do("GET", "/v1/records", ""); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Error(a)
+	}
+	rg.want("POST", "/record", bob, 200, "")
+	wait.Go(func() {
+		if a := rg.call("GET", "/v1/status", nil); a.status != http.StatusOK {
+			t.Error("an operator is not let in:", a)
+		}
+	})
+	wait.Go(func() { rg.call("GET", "/records", nil) })
+	g.in.Wait()
+	close(g.open)
+	wait.Wait()
+	g.in.Add(1)
+	if a := rg.do("GET", "/v1/agents", ""); a.status != http.StatusOK {
+		t.Error("afterwards:", a)
+	}
+}
+
+func TestRequestsAreMeasuredByRoute(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		o.Registerer = registry
+		o.Extra = map[string]http.Handler{"GET /ui/{page}": http.NotFoundHandler()}
+	})
+	rg.add(bob)
+	for _, path := range []string{"/v1/records/r1", "/v1/records/r2", "/record/r1", "/nowhere/" + strings.Repeat("x", 50), "/v1/nowhere", "/ui/page"} {
+		rg.call("GET", path, nil)
+	}
+	rg.call("STRANGE", "/record", nil)
+	rg.node.change(func(n *node) { n.fault = func(store.Command) error { return errors.New("outcome unknown") } })
+	rg.call("POST", "/record", strings.NewReader(bob))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, f := range families {
+		if f.GetName() != "bursar_http_request_duration_seconds" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() { // code, method, route
+				labels = append(labels, l.GetValue())
+			}
+			got[strings.Join(labels, " ")] = true
+		}
+	}
+	for _, want := range []string{
+		"200 POST /records", "404 GET /v1/records/{id...}", "404 GET /record/{record_id}", "404 GET other", "404 GET /ui/{page}", "405 other /record", "broken POST /record",
+	} {
+		if !got[want] {
+			t.Errorf("%q is not measured: %v", want, got)
+		}
+	}
+	if len(got) > 9 {
+		t.Error("clients make metrics:", got)
+	}
+}

@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rivo/uniseg"
+	"github.com/spf13/cobra"
+)
+
+// apiStatus is the status as /v1 gives it.
+type apiStatus struct {
+	Version     string       `json:"version"`
+	Cluster     string       `json:"cluster"`
+	Node        string       `json:"node"`
+	State       string       `json:"state"`
+	Findings    []apiFinding `json:"findings"`
+	Index       uint64       `json:"index"`
+	Records     uint64       `json:"records"`
+	Quarantined int          `json:"quarantined"`
+	Conflicts   int          `json:"conflicts"`
+	Waiting     int          `json:"waiting_stops"`
+	Agents      []apiAgent   `json:"agents"`
+	Nodes       []apiNode    `json:"nodes"`
+	LastBackup  *string      `json:"last_snapshot"`
+}
+
+type apiFinding struct {
+	Severity string  `json:"severity"`
+	ID       string  `json:"id"`
+	About    string  `json:"about"`
+	What     string  `json:"what"`
+	Do       string  `json:"do"`
+	Since    *string `json:"since"`
+}
+
+type apiNode struct {
+	Name      string  `json:"name"`
+	Role      string  `json:"role"`
+	Voter     bool    `json:"voter"`
+	Heard     bool    `json:"heard"`
+	Behind    *uint64 `json:"behind"`
+	Version   string  `json:"version"`
+	DiskFree  uint64  `json:"disk_free_bytes"`
+	DiskSize  uint64  `json:"disk_size_bytes"`
+	CertUntil *string `json:"certificate_until"`
+}
+
+func (p *Program) statusCommand() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "status", Short: "say in ten lines whether all is well, and if not what to do first",
+		Long: `Say in ten lines whether all is well, and if not what to do first.
+
+Any node can be asked; one that cannot reach the others says so. Exit code 0
+says that all is well, 2 that something is to be done, and 1 that it cannot be
+told, because the node does not answer.`,
+		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
+	}, "/v1/status", func(answer json.RawMessage, f format) error {
+		var s apiStatus
+		if err := json.Unmarshal(answer, &s); err != nil {
+			return err
+		}
+		if err := p.showStatus(&s, f, answer); err != nil {
+			return err
+		}
+		switch s.State {
+		case "well":
+			return nil
+		case "attention", "broken":
+			return finding{errors.New("")} // it has been said
+		}
+		return errors.New("it cannot be told whether all is well: this aggregator gives no verdict")
+	})
+}
+
+func (p *Program) showStatus(s *apiStatus, f format, answer json.RawMessage) error {
+	switch f {
+	case asJSON:
+		return p.json(answer)
+	case asCSV:
+		t := newTable("WHAT", "VALUE")
+		for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now())...) {
+			t.add(l.what, l.value)
+		}
+		return t.csv(p.Stdout)
+	}
+	var b strings.Builder
+	b.WriteString(p.strong(s, wrap(s.headline(p.Now()), p.Width, 0)) + "\n")
+	for _, l := range s.lines(p.Now()) {
+		text := fmt.Sprintf("%-*s%s", labelWidth, l.what, printable(l.value))
+		switch {
+		case l.what == labelDo:
+			text = wrap(text, p.Width, labelWidth)
+		case p.Width > 0:
+			text = cut(text, p.Width)
+		}
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	_, err := fmt.Fprint(p.Stdout, b.String())
+	return err
+}
+
+// strong colours the first line: green when all is well, red when something is
+// broken.
+func (p *Program) strong(s *apiStatus, text string) string {
+	code, ok := map[string]string{"well": "32", "attention": "33", "broken": "31"}[s.State]
+	if !p.Color || !ok {
+		return text
+	}
+	return "\x1b[1;" + code + "m" + text + "\x1b[0m"
+}
+
+// line is one of the ten.
+type line struct{ what, value string }
+
+const (
+	labelWidth = 12
+	labelDo    = "do first"
+	// more is how many findings after the first have a line.
+	more = 2
+)
+
+// todo are the findings that ask for something.
+func (s *apiStatus) todo() (list []apiFinding) {
+	for _, f := range s.Findings {
+		if f.Severity != "notice" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// headline is the first line.
+func (s *apiStatus) headline(now time.Time) string {
+	list := s.todo()
+	switch {
+	case s.State == "well":
+		return "All is well."
+	case len(list) == 0:
+		return "It cannot be told whether all is well."
+	case len(list) == 1:
+		return "Not all is well: " + printable(list[0].text(now)) + "."
+	}
+	return fmt.Sprintf("%d things to do, the first: %s.", len(list), printable(list[0].text(now)))
+}
+
+// text is a finding with how long it has been so.
+func (f *apiFinding) text(now time.Time) string {
+	if f.Since == nil {
+		return f.What
+	}
+	at, err := time.Parse(time.RFC3339Nano, *f.Since)
+	if d := now.Sub(at); err == nil && d >= time.Minute {
+		return f.What + ", for " + long(d)
+	}
+	return f.What
+}
+
+// long writes a duration by its largest unit.
+func long(d time.Duration) string {
+	switch {
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + " days"
+}
+
+// lines are the others: what to do, and the facts.
+func (s *apiStatus) lines(now time.Time) (out []line) {
+	if list := s.todo(); len(list) > 0 {
+		out = append(out, line{labelDo, dash(list[0].Do)})
+		rest := list[1:]
+		for i := range min(more, len(rest)) {
+			text := rest[i].text(now)
+			if left := len(rest) - more; i == more-1 && left > 0 {
+				text += fmt.Sprintf(" (and %d more: -format json)", left)
+			}
+			out = append(out, line{"then", text})
+		}
+	}
+	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine()}, line{"agents", s.agentsLine()},
+		line{"odd", fmt.Sprintf("%d in quarantine, %d conflicts, %d stops that wait", s.Quarantined, s.Conflicts, s.Waiting)},
+		line{"disks", s.disksLine()}, line{"dates", s.datesLine()})
+}
+
+func (s *apiStatus) clusterLine() string {
+	if len(s.Nodes) == 0 {
+		return dash(s.Cluster) + ", version " + dash(s.Version)
+	}
+	heard, leader, behind := 0, "nobody leads", uint64(0)
+	for _, n := range s.Nodes {
+		if n.Heard {
+			heard++
+		}
+		if n.Role == "leader" {
+			leader = n.Name + " leads"
+		}
+		if n.Behind != nil {
+			behind = max(behind, *n.Behind)
+		}
+	}
+	return fmt.Sprintf("%s: %d of %d nodes heard, %s, at most %d entries behind, version %s", dash(s.Cluster), heard, len(s.Nodes), leader, behind, dash(s.Version))
+}
+
+func (s *apiStatus) recordsLine() string {
+	oldest := ""
+	for _, a := range s.Agents {
+		for _, source := range a.Sources {
+			if to := instant(source.CompleteTo); to != "-" && (oldest == "" || to < oldest) {
+				oldest = to
+			}
+		}
+	}
+	text := fmt.Sprintf("%d at index %d", s.Records, s.Index)
+	if oldest != "" {
+		text += ", complete to " + oldest
+	}
+	return text
+}
+
+func (s *apiStatus) agentsLine() string {
+	if len(s.Agents) == 0 {
+		return "none"
+	}
+	reached, behind := 0, uint64(0)
+	for _, a := range s.Agents {
+		if a.Connected {
+			reached++
+		}
+		behind += a.Behind
+	}
+	return fmt.Sprintf("%d of %d answer, %d frames wait on them", reached, len(s.Agents), behind)
+}
+
+func (s *apiStatus) disksLine() string {
+	var parts []string
+	for _, n := range s.Nodes {
+		if n.DiskSize > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d %% free", n.Name, 100*n.DiskFree/n.DiskSize))
+		}
+	}
+	return dash(strings.Join(parts, ", "))
+}
+
+// datesLine has the certificate that ends first and the newest backup.
+func (s *apiStatus) datesLine() string {
+	first := ""
+	for _, n := range s.Nodes {
+		if to := instant(n.CertUntil); to != "-" && (first == "" || to < first) {
+			first = to
+		}
+	}
+	var parts []string
+	if first != "" {
+		parts = append(parts, "certificates to "+first)
+	}
+	if s.LastBackup != nil {
+		parts = append(parts, "last snapshot saved "+instant(s.LastBackup))
+	}
+	return dash(strings.Join(parts, ", "))
+}
+
+// wrap breaks text at blanks into lines of at most width columns; what follows
+// the first line is indented. Zero does not break.
+func wrap(text string, width, indent int) string {
+	if width == 0 || uniseg.StringWidth(text) <= width {
+		return text
+	}
+	var lines []string
+	now := ""
+	for word := range strings.SplitSeq(text, " ") {
+		if now != "" && uniseg.StringWidth(now)+1+uniseg.StringWidth(word) > width && strings.TrimSpace(now) != "" {
+			lines = append(lines, strings.TrimRight(now, " "))
+			now = strings.Repeat(" ", indent) + word
+			continue
+		}
+		if now != "" || word == "" {
+			now += " "
+		}
+		now += word
+	}
+	return strings.Join(append(lines, now), "\n")
+}

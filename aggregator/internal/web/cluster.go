@@ -1,0 +1,132 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// verdict is whether all is well.
+type verdict struct {
+	Head     string
+	Tone     string // good, warn or bad
+	ToDo     int
+	First    *found
+	Findings []found
+}
+
+// found is something that an operator should know.
+type found struct {
+	Kind, Tone string
+	What, Do   string
+	Since      time.Time
+}
+
+// verdict asks for one now; nil when nobody judges.
+func (p *Pages) verdict(ctx context.Context) *verdict {
+	if p.Health == nil {
+		return nil
+	}
+	report := p.Health(ctx)
+	return verdictOf(&report)
+}
+
+func verdictOf(r *health.Report) *verdict {
+	v := &verdict{ToDo: r.ToDo(), Head: "All is well.", Tone: "good"}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		v.Findings = append(v.Findings, found{Kind: string(f.Severity), Tone: toneOf(f.Severity), What: f.What, Do: f.Do, Since: f.Since})
+	}
+	switch v.ToDo {
+	case 0:
+		return v
+	case 1:
+		v.Head = "Not all is well."
+	default:
+		v.Head = fmt.Sprintf("%d things to do.", v.ToDo)
+	}
+	v.First, v.Tone = &v.Findings[0], v.Findings[0].Tone
+	return v
+}
+
+func toneOf(s health.Severity) string {
+	switch s {
+	case health.Critical:
+		return "bad"
+	case health.Warning:
+		return "warn"
+	case health.Notice:
+	}
+	return "dim"
+}
+
+// clusterPage is what the page of the cluster shows.
+type clusterPage struct {
+	Verdict *verdict
+	Cluster string
+	Nodes   []nodeLine
+	Backup  time.Time
+}
+
+// nodeLine is a member in a table.
+type nodeLine struct {
+	health.Node
+
+	Role, RoleTone string
+	Heard          bool
+	Free           int // percent of the disk
+	DiskTone       string
+	Offset         string // of the clock
+}
+
+// cluster fills the page of the cluster. It needs nobody who leads.
+func (p *Pages) cluster(r *http.Request, f *frame) int {
+	if !access.From(r.Context()).May(identity.Monitor) {
+		f.Problem = "This page is not for you: " + access.ErrDenied.Error() + "."
+		return http.StatusForbidden
+	}
+	if p.Health == nil {
+		f.Problem = "Nobody watches the cluster."
+		return http.StatusNotFound
+	}
+	report := p.Health(r.Context())
+	page := &clusterPage{Verdict: verdictOf(&report), Cluster: report.Facts.Cluster, Backup: report.Facts.Backup.Last}
+	for i := range report.Facts.Nodes {
+		page.Nodes = append(page.Nodes, lineOfNode(&report, &report.Facts.Nodes[i]))
+	}
+	slices.SortStableFunc(page.Nodes, func(a, b nodeLine) int { return cmp.Compare(a.Name, b.Name) })
+	f.Content = page
+	return http.StatusOK
+}
+
+func lineOfNode(r *health.Report, n *health.Node) nodeLine {
+	l := nodeLine{Node: *n, Heard: r.Heard(n), Free: int(n.Disk.Share()), Role: "follower", RoleTone: "dim", DiskTone: "good", Offset: "–"}
+	switch {
+	case !l.Heard:
+		l.Role, l.RoleTone = "not heard", "bad"
+	case n.Fenced != "":
+		l.Role, l.RoleTone = "fenced", "bad"
+	case n.Leader:
+		l.Role, l.RoleTone = "leads", "good"
+	case !n.Voter:
+		l.Role = "joins"
+	}
+	switch n.Disk.Level {
+	case health.LevelWarn:
+		l.DiskTone = "warn"
+	case health.LevelLow, health.LevelReadOnly:
+		l.DiskTone = "bad"
+	case health.LevelNormal, health.LevelUnknown:
+	}
+	if !n.Self && l.Heard {
+		l.Offset = fmt.Sprintf("%+.2f s", n.ClockOffset.Seconds())
+	}
+	return l
+}

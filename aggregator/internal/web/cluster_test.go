@@ -1,0 +1,72 @@
+package web_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+)
+
+// trio is a cluster of three in which all is well.
+func trio() health.Facts {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := health.Facts{Now: now, Node: "agg1", Cluster: "CLUSTERID", Leader: "1"}
+	for i, name := range []string{"agg1", "agg2", "agg3"} {
+		f.Nodes = append(f.Nodes, health.Node{
+			Name: name, ID: string('1' + rune(i)), Address: name + ".example.org:8701", Voter: true, Leader: i == 0, Self: i == 0, Seen: now, LagKnown: true, Applied: 12345,
+			ClockOffset: 20 * time.Millisecond, Local: health.Local{
+				Version: "1.2.3", CertFrom: now.AddDate(-1, 0, 0), CertEnds: now.AddDate(1, 0, 0), Disk: health.Disk{Path: "/d", Free: 60 << 30, Size: 100 << 30, Level: health.LevelNormal, Ballast: 256 << 20},
+			},
+		})
+	}
+	return f
+}
+
+func TestTheClusterPageShowsTheNodesAndThatAllIsWell(t *testing.T) {
+	s := newSite(t)
+	code, body, _ := s.get("/ui/cluster")
+	for _, want := range []string{"All is well.", "agg2.example.org:8701", "leads", "12\u202f345", "60 % free", "100\u202fGiB", "2027-03-01", "0.02 s", "CLUSTERID", `aria-current="page">Cluster`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if code != 200 {
+		t.Error(code)
+	}
+	if _, body, _ := s.get("/"); strings.Contains(body, "verdict") {
+		t.Error("the overview speaks of a cluster that is well")
+	}
+}
+
+func TestTheClusterPageSaysWhatToDoAlsoWhileNobodyLeads(t *testing.T) {
+	s := newSite(t)
+	s.facts.Nodes[2].Seen = s.facts.Now.Add(-time.Hour)
+	s.facts.Nodes[1].Disk.Level, s.facts.Nodes[1].Paused = health.LevelLow, "<full>"
+	s.facts.Leader, s.facts.Nodes[0].Leader = "", false
+	if _, body, _ := s.get("/"); !strings.Contains(body, "3 things to do.") || !strings.Contains(body, "no node leads") {
+		t.Error("the overview says nothing of it")
+	}
+	s.down = errors.New("nobody leads")
+	code, body, _ := s.get("/ui/cluster")
+	for _, want := range []string{"3 things to do.", "no node leads", "free-ballast", "not heard", "since 2026-03-01 11:00:00", "critical"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in %s", want, body)
+		}
+	}
+	if code != 200 || strings.Contains(body, "<full>") {
+		t.Error(code)
+	}
+}
+
+func TestTheClusterPageIsForThoseWhoMonitor(t *testing.T) {
+	s := newSite(t)
+	w := httptest.NewRecorder()
+	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ui/cluster", nil))
+	if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "agg2") {
+		t.Error(w.Code)
+	}
+}
