@@ -364,7 +364,7 @@ func counted(m *machine, run rig.Run) (bool, string) {
 			continue
 		}
 		cores := r.Component("Cores")
-		same := cores != nil && cores.Amount == run.Cores && r.Start == record.Time(run.Start)*record.Time(record.Second) && r.Stop == record.Time(run.End)*record.Time(record.Second)
+		same := cores != nil && cores.Amount == run.Cores && r.Start == record.Time(run.Start)*record.Second && r.Stop == record.Time(run.End)*record.Second
 		return same, fmt.Sprintf("%s is not %+v", line, run)
 	}
 	return false, "no record yet"

@@ -106,7 +106,7 @@ func readContent(files Files) (c content, err error) {
 func (k *Keys) successor(next *content) error {
 	was, err := Of(k.cert.Leaf)
 	if err != nil {
-		return nil // whatever comes is no worse
+		return nil //nolint:nilerr // whatever comes is no worse
 	}
 	is, err := Of(next.cert.Leaf)
 	now := time.Now()

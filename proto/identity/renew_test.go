@@ -3,6 +3,7 @@ package identity_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,11 +133,14 @@ func TestFilesThatAreNotWholeOrAnothersAreRefusedAndTheOldOnesStay(t *testing.T)
 		t.Fatal(err)
 	}
 	other := ca.Files(identity.Agent, "head2")
-	for name, spoil := range map[string]func() error{
-		"half an authority behind a whole one": func() error {
-			return os.WriteFile(files.CA, append(whole[:len(whole):len(whole)], whole[:len(whole)/2]...), 0o600)
-		},
-		"another's certificate": func() error {
+	for _, c := range []struct {
+		name  string
+		spoil func() error
+	}{
+		{"half an authority behind a whole one", func() error {
+			return os.WriteFile(files.CA, slices.Concat(whole, whole[:len(whole)/2]), 0o600)
+		}},
+		{"another's certificate", func() error {
 			for from, to := range map[string]string{other.Cert: files.Cert, other.Key: files.Key} {
 				text, err := os.ReadFile(from)
 				if err == nil {
@@ -147,16 +151,16 @@ func TestFilesThatAreNotWholeOrAnothersAreRefusedAndTheOldOnesStay(t *testing.T)
 				}
 			}
 			return os.WriteFile(files.CA, whole, 0o600)
-		},
+		}},
 	} {
-		if err := spoil(); err != nil {
+		if err := c.spoil(); err != nil {
 			t.Fatal(err)
 		}
 		if err := keys.Reload(); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was taken", c.name)
 		}
 		if id, err := keys.Identity(); err != nil || id.Name != "head1" || keys.Expires() != end || keys.Problem() == nil {
-			t.Errorf("%s: %s, %v, problem %v", name, id, err, keys.Problem())
+			t.Errorf("%s: %s, %v, problem %v", c.name, id, err, keys.Problem())
 		}
 		if err := os.WriteFile(files.CA, whole, 0o600); err != nil {
 			t.Fatal(err)

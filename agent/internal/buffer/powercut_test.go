@@ -198,12 +198,10 @@ func txid(file []byte) uint64 {
 
 // verify opens what is left: it holds what was confirmed, or that and the whole of
 // the commit in which the power was cut.
-func (c *cutter) verify(next contents) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("what is left cannot be read: %v", cause)
-		}
-	}()
+func (c *cutter) verify(next contents) error {
+	if err := buffer.Probe(c.file); err != nil {
+		return err
+	}
 	b, err := c.open()
 	if err != nil {
 		return err

@@ -467,7 +467,7 @@ func TestTheConfigurationIsReplacedByWhoeverHasSeenIt(t *testing.T) {
 			t.Errorf("%s in the place of %q: %v, want %d", c.body, c.replaces, a, c.status)
 		}
 	}
-	if a := rg.do("GET", "/v1/config", ""); !strings.Contains(a.body, digestOf(t, two)) || !strings.Contains(a.body, `"committed_by":"unknown at 127.0.0.1"`) {
+	if a := rg.do("GET", "/v1/config", ""); !strings.Contains(a.body, digestOf(t, two)) || !strings.Contains(a.body, `"committed_by":"bursar"`) {
 		t.Error(a)
 	}
 	rg.node.change(func(n *node) { n.fault = func(store.Command) error { return errors.New("lost") } })

@@ -59,9 +59,14 @@ const statusPatience = 2 * time.Second
 // v1Status is GET /v1/status: the verdict, and the cluster in a few numbers. It
 // answers on any node, also while nobody leads.
 func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
+	r, stale, err := consistency(r)
+	if err != nil {
+		s.refused(w, r, err)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), statusPatience)
 	defer cancel()
-	out, err := s.figures(ctx, w)
+	out, err := s.figures(ctx, w, stale)
 	if err != nil && (s.opt.Health == nil || !access.From(ctx).May(identity.Monitor)) {
 		s.refused(w, r, err)
 		return
@@ -78,7 +83,7 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 }
 
 // figures are the numbers of a picture that a majority confirms.
-func (s *Server) figures(ctx context.Context, w http.ResponseWriter) (map[string]any, error) {
+func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (map[string]any, error) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		return nil, refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
@@ -99,8 +104,9 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter) (map[string
 	index, term := view.Applied()
 	id, version := view.Cluster()
 	w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
+	stale.header(w.Header(), index)
 	return map[string]any{
-		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(), "confirmed": true,
+		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(), "confirmed": stale == nil,
 		"records": records, "last_change": view.Seq(), "quarantined": odd.Quarantined, "conflicts": odd.Conflicts, "waiting_stops": odd.Waiting, "agents": agents,
 	}, nil
 }
@@ -168,6 +174,10 @@ func role(n *health.Node) string {
 func (s *Server) v1Cluster(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Health == nil {
 		fail(w, http.StatusNotFound, "this node does not watch its cluster")
+		return
+	}
+	if who := access.From(r.Context()); !who.May(identity.Monitor) && (!who.May(identity.Read) || !who.Rows.All()) {
+		s.refused(w, r, access.ErrDenied)
 		return
 	}
 	report := s.opt.Health.Report(r.Context())

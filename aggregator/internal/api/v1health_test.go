@@ -162,10 +162,10 @@ func TestRequestsAreMeasuredByRoute(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	rg := newRig(t, func(o *api.Options, _ *store.Options) {
 		o.Registerer = registry
-		o.Extra = map[string]http.Handler{"GET /ui/{page}": http.NotFoundHandler()}
+		o.Extra = map[string]http.Handler{"GET /ui/agents": http.NotFoundHandler()}
 	})
 	rg.add(bob)
-	for _, path := range []string{"/v1/records/r1", "/v1/records/r2", "/record/r1", "/nowhere/" + strings.Repeat("x", 50), "/v1/nowhere", "/ui/page"} {
+	for _, path := range []string{"/v1/records/r1", "/v1/records/r2", "/record/r1", "/nowhere/" + strings.Repeat("x", 50), "/v1/nowhere", "/ui/agents"} {
 		rg.call("GET", path, nil)
 	}
 	rg.call("STRANGE", "/record", nil)
@@ -189,7 +189,7 @@ func TestRequestsAreMeasuredByRoute(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"200 POST /records", "404 GET /v1/records/{id...}", "404 GET /record/{record_id}", "404 GET other", "404 GET /ui/{page}", "405 other /record", "broken POST /record",
+		"200 POST /records", "404 GET /v1/records/{id...}", "404 GET /record/{record_id}", "404 GET other", "404 GET /ui/agents", "405 other /record", "broken POST /record",
 	} {
 		if !got[want] {
 			t.Errorf("%q is not measured: %v", want, got)

@@ -55,9 +55,9 @@ type jsonMember struct {
 func (s *Server) memberRoutes() []route {
 	return []route{
 		{http.MethodGet, "/v1/cluster/members", s.v1Members},
-		{http.MethodPost, "/v1/cluster/members", s.admin(s.v1AddMember)},
-		{http.MethodDelete, "/v1/cluster/members/{id}", s.admin(s.v1RemoveMember)},
-		{http.MethodPost, "/v1/cluster/leader:transfer", s.admin(s.v1Transfer)},
+		{http.MethodPost, "/v1/cluster/members", s.clustered(s.v1AddMember)},
+		{http.MethodDelete, "/v1/cluster/members/{id}", s.clustered(s.v1RemoveMember)},
+		{http.MethodPost, "/v1/cluster/leader:transfer", s.clustered(s.v1Transfer)},
 	}
 }
 

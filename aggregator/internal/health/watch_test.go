@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,9 +42,10 @@ func TestAFindingKeepsTheTimeAtWhichItWasFoundFirst(t *testing.T) {
 func TestFindingsAreLoggedOnceAndWhenTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		conflicts := 1
+		var conflicts atomic.Int64
+		conflicts.Store(1)
 		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Sources: []Source{func(_ context.Context, f *Facts) {
-			f.Leader, f.Data.Conflicts = "x", conflicts
+			f.Leader, f.Data.Conflicts = "x", int(conflicts.Load())
 		}}}
 		if _, ok := w.Last(); ok {
 			t.Error("there is a report before the first")
@@ -56,7 +58,7 @@ func TestFindingsAreLoggedOnceAndWhenTheyAreOver(t *testing.T) {
 		if n := strings.Count(log.String(), "msg=finding id=conflicts"); n != 1 {
 			t.Errorf("logged %d times: %s", n, log.String())
 		}
-		conflicts = 0
+		conflicts.Store(0)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !strings.Contains(log.String(), `"finding is over" id=conflicts`) {

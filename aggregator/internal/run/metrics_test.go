@@ -19,7 +19,9 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of METRICS.md")
@@ -43,7 +45,7 @@ func nodeMetrics(t *testing.T) (all map[string]exposed, page string) {
 		t.Fatal(err)
 	}
 	a, err := Open(Settings{
-		Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+		Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
 		Gauges: api.GaugeOptions{Site: "site_id", Group: "group_id", User: "user_id"},
 	})
 	if err != nil {

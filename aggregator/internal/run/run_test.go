@@ -23,12 +23,13 @@ func start(t *testing.T, dir string) (addr string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startWith(t, run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	return startWith(t, run.Settings{Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 }
 
 // startWith runs an aggregator with settings that have a plain listener.
 func startWith(t *testing.T, set run.Settings) (addr string, stop func()) {
 	t.Helper()
+	set.Access = access.Rules{Plain: identity.Admin}
 	a, err := run.Open(set)
 	if err != nil {
 		t.Fatal(err)

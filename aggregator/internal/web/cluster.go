@@ -88,7 +88,7 @@ type nodeLine struct {
 
 // cluster fills the page of the cluster. It needs nobody who leads.
 func (p *Pages) cluster(r *http.Request, f *frame) int {
-	if !access.From(r.Context()).May(identity.Monitor) {
+	if who := access.From(r.Context()); !who.May(identity.Monitor) && (!who.May(identity.Read) || !who.Rows.All()) {
 		f.Problem = "This page is not for you: " + access.ErrDenied.Error() + "."
 		return http.StatusForbidden
 	}
