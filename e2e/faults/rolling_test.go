@@ -103,16 +103,28 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 			return l.served.Load() > before+100, fmt.Sprint(l.served.Load()-before, " served")
 		})
 		n.Start()
-		if err := c.Settle(time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		s.Eventually(time.Minute, n.Name+" has caught up", func() (bool, string) { return caughtUp(n) })
 	}
 	cancel()
 	working.Wait()
+	if err := c.Settle(time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	for i, f := range l.failed {
 		if i < 5 {
 			t.Error(f)
 		}
 	}
 	t.Logf("%d requests served, %d failed; %d times a node took no connection and another one was asked", l.served.Load(), len(l.failed), l.turned.Load())
+}
+
+// caughtUp reports whether a node answers a read, which it does only with all that
+// was acknowledged before.
+func caughtUp(m *faults.Member) (bool, string) {
+	resp, err := http.Get(m.URL + "/record/none")
+	if err != nil {
+		return false, err.Error()
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusNotFound, resp.Status
 }
