@@ -77,11 +77,14 @@ func TestAllNodesObeyOneConfigurationThoughTheirFilesDiffer(t *testing.T) {
 			t.Errorf("%s obeys %+v, and agg1 %+v", name, got, first)
 		}
 	}
-	for _, n := range first.Nodes {
-		if n.Differs == (n.Node == first.CommittedBy) {
-			t.Errorf("%s committed, and %s: differs %v", first.CommittedBy, n.Node, n.Differs)
+	s.until("each node is known to differ or not", func() error {
+		for _, n := range s.config("agg1", 3).Nodes {
+			if n.Differs == (n.Node == first.CommittedBy) {
+				return fmt.Errorf("%s committed, and %s: differs %v", first.CommittedBy, n.Node, n.Differs)
+			}
 		}
-	}
+		return nil
+	})
 	s.until("the cluster's version is raised by itself", func() error {
 		_, _, answer, err := s.request("agg2", "GET", "/v1/status", "")
 		if err == nil && !strings.Contains(answer, `"cluster_version":1`) {
