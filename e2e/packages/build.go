@@ -73,7 +73,7 @@ func previous(t testing.TB) string {
 // folder.
 func duplicate(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "another place")
+	dir := filepath.Join(t.TempDir(), "another-place")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

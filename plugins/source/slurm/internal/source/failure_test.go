@@ -26,11 +26,15 @@ func TestNothingIsSkippedWhenSacctFails(t *testing.T) {
 		{"an error with status 0", fakesacct.DB{Stderr: "sacct: error: slurm_persist_conn_open: Connection refused\n"}, "Connection refused"},
 		{"status and error", fakesacct.DB{Exit: 1, Stderr: "sacct: fatal: no database\n"}, "no database"},
 		{"cut output", fakesacct.DB{Prefix: 300}, "ends after"},
-		{"hangs", fakesacct.DB{Hang: true, Prefix: 300}, "no output for 1s"},
+		{"hangs", fakesacct.DB{Hang: true, Prefix: 300}, "no output for 5s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, text("timeout", "1s"))
+			patience := "1m"
+			if c.db.Hang {
+				patience = "5s"
+			}
+			s := newSite(t, text("timeout", patience))
 			s.poll(0)
 			before := string(s.checkpoint)
 			for i := range 5 {
