@@ -75,9 +75,7 @@ func crashOnce(t *testing.T, cycle int, fs **vfs.MemFS, log [][]byte, want []Has
 	if int(index) < flushed {
 		t.Fatalf("cycle %d: applied %d, flushed %d", cycle, index, flushed)
 	}
-	if _, h := s.Hash(); h != want[index] {
-		t.Fatalf("cycle %d: the state at %d is not that of the log", cycle, index)
-	}
+	checkCrashed(t, s, cycle, want)
 	if int(index) == len(log) {
 		sound(t, s)
 		*fs = vfs.NewCrashableMem()
@@ -94,6 +92,7 @@ func crashOnce(t *testing.T, cycle int, fs **vfs.MemFS, log [][]byte, want []Has
 		if _, err := s.Apply(index, 1, log[index-1]); err != nil {
 			t.Fatalf("cycle %d: %v", cycle, err)
 		}
+		checkCrashed(t, s, cycle, want)
 		if rng.IntN(6) == 0 {
 			if err := s.Flush(); err != nil {
 				t.Fatal(err)
@@ -107,6 +106,17 @@ func crashOnce(t *testing.T, cycle int, fs **vfs.MemFS, log [][]byte, want []Has
 	}
 	*fs = clone
 	return flushed
+}
+
+// checkCrashed holds the state against that of a node that applied the same without
+// a power cut. Between the parts of a group there is nothing to hold it against; the
+// command that follows ends the group.
+func checkCrashed(t *testing.T, s *Store, cycle int, want []Hash) {
+	t.Helper()
+	index, h := s.Hash()
+	if s.memory.Parts == 0 && h != want[index] {
+		t.Fatalf("cycle %d: the state at %d is not that of the log", cycle, index)
+	}
 }
 
 func sound(t *testing.T, s *Store) {
