@@ -247,3 +247,39 @@ func (b *Block) Rows() iter.Seq2[Row, error] {
 		}
 	}
 }
+
+// Supersedes returns the Seqs that all rows replace, 0 for those that replace none.
+func (b *Block) Supersedes() ([]uint64, error) { return b.column(colSupersedes) }
+
+// Submits returns the submit times of all rows; None of those that have none.
+func (b *Block) Submits() ([]record.Time, error) {
+	starts, err := b.Starts()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.v.load(colFlags, colWait); err != nil {
+		return nil, err
+	}
+	submits := make([]record.Time, b.v.n)
+	for i := range submits {
+		submits[i] = record.None
+		if b.v.at(colFlags, i)&flagSubmit != 0 {
+			submits[i] = starts[i] - record.Time(b.v.at(colWait, i))
+		}
+	}
+	return submits, nil
+}
+
+// Tombstones returns the rows of ids that show nothing any more.
+func (b *Block) Tombstones() (Mask, error) {
+	if err := b.v.load(colFlags); err != nil {
+		return nil, err
+	}
+	m := NewMask(b.v.n)
+	for i, flags := range b.v.cols[colFlags] {
+		if flags&flagTombstone != 0 {
+			m.Set(i)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,212 @@
+package usage
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// tuple is what a record has for a list of keys.
+type tuple struct {
+	values  []string // the first value of each key, "" for none
+	lacks   []bool   // no value
+	several []bool   // more than one value
+}
+
+// keys gives the tuples of a list of keys their numbers: 0, 1, …
+type keys struct {
+	names  []string
+	tuples []tuple
+	of     map[string]uint32
+	sets   map[uint32]uint32 // number + 1 of a meta set of the store's
+}
+
+func newKeys(names []string) *keys {
+	return &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}}
+}
+
+// number returns the number of what a meta has for the keys.
+func (k *keys) number(m record.Meta) uint32 {
+	t := tuple{values: make([]string, len(k.names)), lacks: make([]bool, len(k.names)), several: make([]bool, len(k.names))}
+	for i, name := range k.names {
+		list := m.Get(name)
+		t.lacks[i], t.several[i] = len(list) == 0, len(list) > 1
+		if len(list) > 0 {
+			t.values[i] = list[0]
+		}
+	}
+	return k.enter(t)
+}
+
+func (k *keys) enter(t tuple) uint32 {
+	key := string(t.append(nil))
+	n, ok := k.of[key]
+	if !ok {
+		n = uint32(len(k.tuples))
+		k.of[key] = n
+		k.tuples = append(k.tuples, t)
+	}
+	return n
+}
+
+// append writes a tuple so that equal ones are equal bytes.
+func (t *tuple) append(b []byte) []byte {
+	for i, v := range t.values {
+		flags := byte(0)
+		if t.lacks[i] {
+			flags |= 1
+		}
+		if t.several[i] {
+			flags |= 2
+		}
+		b = appendText(append(b, flags), v)
+	}
+	return b
+}
+
+// shapes gives lists of components their shapes.
+type shapes struct {
+	list      []*shape
+	of        map[string]*shape
+	templates map[uint32]*shape // of the store's
+}
+
+func newShapes() *shapes { return &shapes{of: map[string]*shape{}, templates: map[uint32]*shape{}} }
+
+func (s *shapes) shape(cs []record.Component) *shape {
+	key := shapeKey(nil, cs)
+	sh, ok := s.of[string(key)]
+	if !ok {
+		sh = newShape(uint32(len(s.list)), cs)
+		s.of[string(key)] = sh
+		s.list = append(s.list, sh)
+	}
+	return sh
+}
+
+// runOf reads a row that is no tombstone.
+func runOf(k *keys, s *shapes, row *columns.Row) *run {
+	r := &run{
+		seq: row.Seq, id: row.Record.ID, tuple: k.number(row.Record.Meta), shape: s.shape(row.Record.Components),
+		start: row.Record.Start, stop: row.ShownStop(), submit: row.Record.Submit,
+	}
+	for i := range row.Record.Components {
+		r.amounts = append(r.amounts, row.Record.Components[i].Amount)
+	}
+	return r
+}
+
+// table reads runs out of the columns of a block.
+type table struct {
+	block  *columns.Block
+	keys   *keys
+	shapes *shapes
+	inline bool // rows of one meta set can differ in a key
+
+	seqs                   []uint64
+	starts, stops, submits []record.Time
+	sets, templates        []uint32
+	amounts                [][]int64 // by position, as far as they were needed
+	loaded                 int
+}
+
+func newTable(b *columns.Block, k *keys, s *shapes, inline bool) (*table, error) {
+	t := &table{block: b, keys: k, shapes: s, inline: inline}
+	var err error
+	if t.seqs, err = b.Seqs(); err != nil {
+		return nil, err
+	}
+	if t.starts, err = b.Starts(); err != nil {
+		return nil, err
+	}
+	if t.stops, err = b.Stops(); err != nil {
+		return nil, err
+	}
+	if t.submits, err = b.Submits(); err != nil {
+		return nil, err
+	}
+	if t.sets, err = b.Sets(); err != nil {
+		return nil, err
+	}
+	t.templates, err = b.Templates()
+	return t, err
+}
+
+// read sets r to the run of row i. Its amounts are overwritten by the next one, and
+// it has no id.
+func (t *table) read(r *run, i int) (err error) {
+	if r.tuple, err = t.tuple(i); err != nil {
+		return err
+	}
+	r.seq, r.start, r.stop, r.submit = t.seqs[i], t.starts[i], t.stops[i], t.submits[i]
+	r.amounts = r.amounts[:0]
+	if id := t.templates[i]; id != 0 {
+		return t.shared(r, i, id)
+	}
+	return t.own(r, i)
+}
+
+func (t *table) tuple(i int) (uint32, error) {
+	set := t.sets[i]
+	if !t.inline && set != 0 {
+		if n, ok := t.keys.sets[set]; ok {
+			return n, nil
+		}
+	}
+	m, err := t.block.Meta(i)
+	if err != nil {
+		return 0, err
+	}
+	n := t.keys.number(m)
+	if !t.inline && set != 0 {
+		t.keys.sets[set] = n
+	}
+	return n, nil
+}
+
+// shared reads components of which the store has a template.
+func (t *table) shared(r *run, i int, id uint32) error {
+	sh, ok := t.shapes.templates[id]
+	if !ok {
+		cs, err := t.block.Template(id)
+		if err != nil {
+			return err
+		}
+		if len(cs) > columns.MaxAmounts {
+			return t.own(r, i)
+		}
+		sh = t.shapes.shape(slices.Clone(cs))
+		t.shapes.templates[id] = sh
+	}
+	r.shape = sh
+	for ; t.loaded < len(sh.parts); t.loaded++ {
+		column, err := t.block.Amounts(t.loaded)
+		if err != nil {
+			return err
+		}
+		t.amounts = append(t.amounts, column)
+	}
+	for k := range sh.parts {
+		amount := int64(0)
+		if column := t.amounts[k]; column != nil {
+			amount = column[i]
+		}
+		r.amounts = append(r.amounts, amount)
+	}
+	return nil
+}
+
+// own reads components that are in the row itself.
+func (t *table) own(r *run, i int) error {
+	cs, err := t.block.Components(i)
+	if err != nil {
+		return fmt.Errorf("row %d: %w", t.seqs[i], err)
+	}
+	r.shape = t.shapes.shape(cs)
+	for k := range cs {
+		r.amounts = append(r.amounts, cs[k].Amount)
+	}
+	return nil
+}

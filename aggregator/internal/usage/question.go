@@ -1,0 +1,110 @@
+package usage
+
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Credit says to which instants the usage of a record belongs.
+type Credit uint8
+
+// The ways to credit.
+const (
+	// Spread credits every instant of the run with what was used in it.
+	Spread Credit = iota
+	// AtStop credits all of it to the instant at which the run stopped; what goes
+	// on counts nowhere yet.
+	AtStop
+)
+
+// Question asks who used how much of what, and when.
+type Question struct {
+	// Edges bound the buckets: bucket i is from Edges[i], included, to Edges[i+1],
+	// not included. There are at least two, and each is after the one before.
+	Edges []record.Time
+	// By are the meta keys by whose first values records are put together, in the
+	// order in which the answer has them; none puts all together.
+	By []string
+	// Where are the conditions on records: ID, Start, Stop, Runtime, Meta, Allowed,
+	// Amounts, Open and Origin count, the rest does not.
+	Where store.Query
+	// Components are the names that are asked for; nil is all.
+	Components []string
+	// Credit says to which instants usage belongs.
+	Credit Credit
+	// Now is up to when runs that go on are counted, and no further than their
+	// source is known to be complete.
+	Now record.Time
+	// People is the meta key whose distinct first values are counted; "": none.
+	People string
+	// CPU and Cores are the names of the two components of which the quotient is
+	// the CPU efficiency: a total of CPU seconds, and a rate of cores. Records
+	// that lack one are left out of both.
+	CPU, Cores string
+}
+
+// Answer is what a [Question] got. The figures of group g in bucket b are at
+// index g × (len(Edges)-1) + b of each column.
+type Answer struct {
+	// Index and Seq are the index of the log and the number of the last change
+	// that are in the answer.
+	Index, Seq uint64
+	// Edges and By are those of the question.
+	Edges []record.Time
+	By    []string
+	// Groups are in the order of their values, groups that lack a key before others.
+	Groups []Group
+	// Components are in the order of names, rates before totals.
+	Components []Component
+	// Records is how many runs a bucket has: that touch it, or with [AtStop] that
+	// stopped in it. A run that touches two buckets is counted in both. Started and
+	// Stopped are those that did so in it.
+	Records, Started, Stopped []uint64
+	// Waited is the time between submit and start of the Waiters, which are the
+	// runs that started in the bucket and whose submit time is known: microseconds.
+	Waited  []Sum
+	Waiters []uint64
+	// People is the number of distinct values of the question's key among Records;
+	// nil without one.
+	People []uint64
+	// CPU and Cores are what the records used that have both, nil when the question
+	// does not name them. CPU ÷ Cores is the efficiency.
+	CPU, Cores []Sum
+	// Open is how many of the records go on, and Several how many had more than one
+	// value for a key of By, of which the first was taken. Both are of all buckets
+	// together.
+	Open, Several uint64
+	// Way says how the answer was found: "index", "index and scan" or "scan".
+	Way string
+}
+
+// Group is one tuple of values.
+type Group struct {
+	// Values are those of the answer's keys; "" where the record has none, see
+	// Lacks.
+	Values []string
+	// Lacks has an element for each key: whether the record has no value for it.
+	Lacks []bool
+}
+
+// Component is a component of the answer with its columns.
+type Component struct {
+	Name string
+	Kind record.Kind
+	// Used is the integral of a rate over time, in amount × microseconds; of a total
+	// its part, in millionths of the amount. So a million of it is one unit for one
+	// second, or one unit.
+	Used []Sum
+	// Scores are by name.
+	Scores []Score
+}
+
+// Score is a component weighted with a score.
+type Score struct {
+	Name string
+	// Used is the sum of value × used, in the unit of [Component.Used].
+	Used []float64
+	// Lacking is the part of [Component.Used] that has no such score and is not in
+	// Used.
+	Lacking []Sum
+}

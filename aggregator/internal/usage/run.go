@@ -1,0 +1,133 @@
+package usage
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// part is a component of a shape.
+type part struct {
+	name   string
+	kind   record.Kind
+	scores []record.Score
+}
+
+// shape is a list of components without their amounts. Shapes that are equal are
+// the same shape.
+type shape struct {
+	id    uint32
+	parts []part
+}
+
+// run is what counts of a record.
+type run struct {
+	seq     uint64
+	id      string // of those that are kept one by one
+	tuple   uint32 // number of the values of the dimensions
+	shape   *shape
+	amounts []int64 // one for each part
+
+	start, stop record.Time // stop is None while it goes on
+	submit      record.Time
+}
+
+// negative reports whether the run stopped before it started: it used nothing and
+// touches no time.
+func (r *run) negative() bool { return r.stop != record.None && r.stop < r.start }
+
+// used is what part k of the run used from from to to, which lie within start and
+// stop. The pieces of a run add up to the whole, whatever the cuts.
+func (r *run) used(k int, stop, from, to record.Time) Sum {
+	amount := r.amounts[k]
+	if r.shape.parts[k].kind != record.Total {
+		return product(amount, int64(to-from))
+	}
+	if from == r.start && to == stop {
+		return product(amount, million)
+	}
+	s := spread{whole: product(amount, million), over: uint64(stop - r.start)}
+	return s.until(uint64(to - r.start)).Sub(s.until(uint64(from - r.start)))
+}
+
+const million = 1_000_000
+
+// spread gives an amount out evenly over a time; what does not divide goes to the
+// last piece.
+type spread struct {
+	whole Sum // not negative
+	over  uint64
+}
+
+// until is what was given out at a time not after the end.
+func (s spread) until(at uint64) Sum {
+	if at == s.over {
+		return s.whole
+	}
+	hi, rest := bits.Div64(0, uint64(s.whole.hi), s.over)
+	lo, rest := bits.Div64(rest, s.whole.lo, s.over) // whole = (hi, lo) × over + rest
+	top, low := bits.Mul64(lo, at)
+	out := Sum{hi: int64(hi*at + top), lo: low}
+	top, low = bits.Mul64(rest, at)
+	part, _ := bits.Div64(top, low, s.over)
+	return out.Add(Sum{lo: part})
+}
+
+// wait is how long the run waited; false when that is not known.
+func (r *run) wait() (int64, bool) {
+	if r.submit == record.None || r.submit > r.start {
+		return 0, false
+	}
+	return int64(r.start - r.submit), true
+}
+
+// day is a UTC day, counted from 1970-01-01.
+type day int32
+
+func dayOf(t record.Time) day {
+	d := t / record.Day
+	if t%record.Day < 0 {
+		d--
+	}
+	return day(d)
+}
+
+func (d day) start() record.Time { return record.Time(d) * record.Day }
+
+// days is the last day that a run from start to stop uses something in, and the
+// first.
+func days(start, stop record.Time) (first, last day) {
+	first, last = dayOf(start), dayOf(stop)
+	if stop > start && last.start() == stop {
+		last--
+	}
+	return first, last
+}
+
+// shapeKey writes components so that equal ones have equal keys.
+func shapeKey(b []byte, cs []record.Component) []byte {
+	b = binary.AppendUvarint(b, uint64(len(cs)))
+	for i := range cs {
+		b = appendText(b, cs[i].Name)
+		b = append(b, byte(cs[i].Kind))
+		b = binary.AppendUvarint(b, uint64(len(cs[i].Scores)))
+		for _, s := range cs[i].Scores {
+			b = binary.BigEndian.AppendUint64(appendText(b, s.Name), math.Float64bits(s.Value))
+		}
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func newShape(id uint32, cs []record.Component) *shape {
+	s := &shape{id: id, parts: make([]part, len(cs))}
+	for i := range cs {
+		s.parts[i] = part{name: cs[i].Name, kind: cs[i].Kind, scores: cs[i].Scores}
+	}
+	return s
+}
