@@ -64,7 +64,7 @@ func (s *series) book(r *run, sign int64) {
 	first, last := days(r.start, r.stop)
 	for d := first; d <= last; d++ {
 		c, i := s.at(d)
-		from, to := max(r.start, d.start()), min(r.stop, (d + 1).start())
+		from, to := max(r.start, d.start()), min(r.stop, (d+1).start())
 		for k := range s.shape.parts {
 			u := &c.used[k*chunkDays+i]
 			if used := r.used(k, r.stop, from, to); sign > 0 {
