@@ -8,6 +8,11 @@ aggregator {
   # The default is a twentieth of the file system, at most 4GiB.
   min_free = "1GiB"
 
+  # Sums by day are kept of what every tuple of these meta keys used; usage by
+  # other keys is added up from the records, which takes longer. The whole cluster
+  # has the same. These are the default.
+  usage { dimensions = ["site_id", "group_id", "user_id"] }
+
   # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address has the
   # plain_role, so it is one of this machine; other machines come with a
   # certificate.

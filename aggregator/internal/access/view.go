@@ -6,6 +6,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -24,8 +25,34 @@ type Source interface {
 	Read(ctx context.Context) (*store.View, error)
 }
 
+// Usages adds up what was used, by the present state of the store.
+type Usages interface {
+	Answer(ctx context.Context, q usage.Question) (*usage.Answer, error)
+}
+
 // Reader gives pictures of the store for principals.
-type Reader struct{ Source Source }
+type Reader struct {
+	Source Source
+	// Usages may be nil where nobody asks for usage.
+	Usages Usages
+}
+
+// Usage answers a question of the records that p may see, as they are now or later.
+// q.Where.Allowed does not count.
+func (r Reader) Usage(ctx context.Context, p Principal, q usage.Question) (*usage.Answer, error) {
+	if !p.May(identity.Read) {
+		return nil, ErrDenied
+	}
+	view, err := r.Source.Read(ctx) // what was acknowledged before is here now
+	if err != nil {
+		return nil, err
+	}
+	if err := view.Close(); err != nil {
+		return nil, err
+	}
+	q.Where.Allowed = p.Rows.allowed()
+	return r.Usages.Answer(ctx, q)
+}
 
 // Read returns what p may see of the store now. The caller closes it.
 func (r Reader) Read(ctx context.Context, p Principal) (*View, error) {

@@ -40,6 +40,8 @@ type Aggregator struct {
 	TLS *hcl.TLS `hcl:"tls,block"`
 	// Metrics are the counts of records on /metrics.
 	Metrics Metrics `hcl:"metrics,block,optional"`
+	// Usage says of what sums are kept; the whole cluster has them.
+	Usage Usage `hcl:"usage,block,optional"`
 	// Log is where the level and the format of the log are set.
 	Log hcl.Log `hcl:"log,block,optional"`
 	// Range is the header of the block.

@@ -17,6 +17,8 @@ type Shared struct {
 	Agents []SharedAgent
 	// SiteKey, GroupKey and UserKey are those of the block metrics.
 	SiteKey, GroupKey, UserKey string
+	// Dimensions are the meta keys of which sums of usage are kept.
+	Dimensions []string
 }
 
 // SharedAgent is an agent to pull from.
@@ -34,6 +36,7 @@ func parts() map[string]part {
 	return map[string]part{
 		"agent":   {agentBlocks, readAgent},
 		"metrics": {metricsBlocks, readMetrics},
+		"usage":   {usageBlocks, readUsage},
 	}
 }
 
@@ -50,7 +53,7 @@ func (c *Config) Shared() *shared.Document {
 // ReadShared reads what the cluster shares. An error says that this program
 // cannot do what is written there, with the block.
 func ReadShared(d *shared.Document) (*Shared, error) {
-	known, s := parts(), &Shared{}
+	known, s := parts(), &Shared{Dimensions: defaultDimensions()}
 	for i := range d.Blocks {
 		b := &d.Blocks[i]
 		p, ok := known[b.Type]

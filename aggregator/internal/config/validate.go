@@ -33,6 +33,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	}
 	diags.Extend(a.API.validate(a.TLS != nil))
 	diags.Extend(a.Metrics.validate())
+	diags.Extend(a.Usage.validate())
 	diags.Extend(c.Access.validate(&a.API))
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())

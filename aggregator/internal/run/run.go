@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -80,6 +81,7 @@ type Aggregator struct {
 	server    *api.Server
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
+	usages    *usage.Keeper
 	gate      *access.Gate
 	doctor    *doctor
 	conns     *limit.Conns
@@ -120,7 +122,8 @@ func (a *Aggregator) serve() {
 	a.manager = &pull.Manager{Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
 	pulls := agents{a.manager, a.peer}
 	pulls.answer()
-	reader := access.Reader{Source: a.replica}
+	a.usages = a.keepUsage()
+	reader := access.Reader{Source: a.replica, Usages: a.usages}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	a.keep()
@@ -195,6 +198,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
+	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.followKeys(ctx) })
 	g.Go(func() error { return a.doctor.run(ctx) })
 	g.Go(func() error {

@@ -31,6 +31,7 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	}
 	a.manager.Set(agents)
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
+	a.usages.Set(s.Dimensions)
 	return nil
 }
 

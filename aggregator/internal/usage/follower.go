@@ -11,6 +11,7 @@ import (
 type follower struct {
 	*sums
 	view   *store.View
+	max    int  // of bytes
 	inline bool // rows of one meta set can differ in a dimension
 	run    run  // of the row that is looked at
 }
@@ -46,7 +47,16 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 		}
 		f.book(b, i)
 	}
-	return nil
+	return f.fits()
+}
+
+// fits returns [ErrTooLarge] when the sums do not.
+func (f *follower) fits() error {
+	if f.bytes <= f.max {
+		return nil
+	}
+	return fmt.Errorf("%w: %d series of %d tuples need more than %d MiB; name fewer dimensions, or keys with fewer values",
+		ErrTooLarge, len(f.series), len(f.tuples), f.max>>20)
 }
 
 // book adds f.run, which is row i of b. Runs in blocks are closed.
@@ -56,7 +66,7 @@ func (f *follower) book(b *columns.Block, i int) {
 		return
 	}
 	if !r.tooLong() {
-		f.seriesFor(r.tuple, r.shape).book(r, 1)
+		f.sums.book(r, 1)
 		return
 	}
 	kept := *r

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -22,22 +23,48 @@ var errBehind = errors.New("a superseded row is gone")
 // Index holds what was used, by day, of every tuple of values of its dimensions.
 // It follows the change feed of a store. It is safe for concurrent use.
 type Index struct {
+	Options
 	dims []string
 
 	mu sync.RWMutex
 	sums
 }
 
-// NewIndex returns an empty index in memory, which has sums for every tuple of first
-// values of the dimensions, which are meta keys.
-func NewIndex(dimensions []string) *Index {
-	return &Index{dims: dimensions, sums: newSums(dimensions)}
+// Views gives pictures of a store, each not older than the one before.
+type Views interface {
+	View() (*store.View, error)
+}
+
+// Options say what an index is made of.
+type Options struct {
+	Views Views
+	// Life names the history that a view is the present of: it is another one after
+	// a restore, whose changes have numbers that were there before.
+	Life func(*store.View) (string, error)
+	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
+	MaxBytes int
+}
+
+const defaultMaxBytes = 512 << 20
+
+// ErrTooLarge is wrapped when the sums of an index would take more memory than they
+// may: it has too many dimensions, or one of them too many values.
+var ErrTooLarge = errors.New("the usage index takes too much memory")
+
+// NewIndex returns an empty index of a store, which will have sums for every tuple of
+// first values of the dimensions. These are meta keys.
+func NewIndex(o Options, dimensions []string) *Index {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	return &Index{Options: o, dims: dimensions, sums: newSums(dimensions)}
 }
 
 // sums is the state of an index.
 type sums struct {
-	seq     uint64 // the last change that is in it
-	cluster string // whose changes: a restored state is another's
+	seq   uint64 // the last change that is in it
+	life  string // whose changes: a restored state is another's
+	bytes int    // about how much memory the days take
 
 	*keys
 	*shapes
@@ -64,24 +91,43 @@ func (x *Index) Seq() uint64 {
 // Dimensions are the keys by which the index keeps sums.
 func (x *Index) Dimensions() []string { return x.dims }
 
-// Follow brings the index to the state of the view, whose store must be the one that
-// it followed before. An index that is further already stays as it is. After an
-// error it is empty and begins anew with the next call.
-func (x *Index) Follow(ctx context.Context, v *store.View) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.follow(ctx, v)
+// Follow brings the index to the present state of the store. After an error it is
+// empty and begins anew with the next call.
+func (x *Index) Follow(ctx context.Context) error {
+	v, err := x.follow(ctx)
+	if err != nil {
+		return err
+	}
+	return v.Close()
 }
 
-func (x *Index) follow(ctx context.Context, v *store.View) error {
-	cluster, _ := v.Cluster()
-	if x.cluster != "" && cluster != x.cluster {
+// follow returns the view that the index has followed; the caller closes it.
+func (x *Index) follow(ctx context.Context) (*store.View, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	v, err := x.Views.View()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.reach(ctx, v); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// reach brings the index to the state of a view.
+func (x *Index) reach(ctx context.Context, v *store.View) error {
+	life, err := x.Life(v)
+	if err != nil {
+		return err
+	}
+	if life != x.sums.life || v.Seq() < x.seq {
 		x.sums = newSums(x.dims)
 	}
-	if v.Seq() <= x.seq {
+	if v.Seq() == x.seq {
 		return nil
 	}
-	err := x.advance(ctx, v)
+	err = x.advance(ctx, v)
 	if errors.Is(err, errBehind) {
 		x.sums = newSums(x.dims)
 		err = x.advance(ctx, v)
@@ -90,23 +136,18 @@ func (x *Index) follow(ctx context.Context, v *store.View) error {
 		x.sums = newSums(x.dims) // half of the changes may be in it
 		return fmt.Errorf("usage index: %w", err)
 	}
-	x.seq, x.cluster = v.Seq(), cluster
+	x.seq, x.sums.life = v.Seq(), life
 	return nil
 }
 
 func (x *Index) advance(ctx context.Context, v *store.View) error {
-	f := &follower{sums: &x.sums, view: v, inline: inline(v, x.dims)}
+	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes, inline: inline(v, x.dims)}
 	return v.Changes(ctx, x.seq, f.block, f.loose)
 }
 
 // inline reports whether rows with the same meta set can differ in one of the keys.
 func inline(v *store.View, names []string) bool {
-	for _, name := range names {
-		if v.Inline(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, v.Inline)
 }
 
 func (s *sums) seriesFor(tuple uint32, sh *shape) *series {
@@ -120,6 +161,14 @@ func (s *sums) seriesFor(tuple uint32, sh *shape) *series {
 	return se
 }
 
+// book adds a closed run to its series, or with sign -1 takes it out.
+func (s *sums) book(r *run, sign int64) {
+	se := s.seriesFor(r.tuple, r.shape)
+	before := se.bytes
+	se.book(r, sign)
+	s.bytes += se.bytes - before
+}
+
 // add puts a shown run into the sums.
 func (s *sums) add(r *run) {
 	switch {
@@ -129,7 +178,7 @@ func (s *sums) add(r *run) {
 	case r.tooLong():
 		s.long[r.seq] = r
 	default:
-		s.seriesFor(r.tuple, r.shape).book(r, 1)
+		s.book(r, 1)
 	}
 }
 
@@ -140,7 +189,7 @@ func (s *sums) subtract(r *run) {
 	case r.tooLong():
 		delete(s.long, r.seq)
 	default:
-		s.seriesFor(r.tuple, r.shape).book(r, -1)
+		s.book(r, -1)
 	}
 }
 

@@ -15,16 +15,18 @@ type tuple struct {
 	several []bool   // more than one value
 }
 
-// keys gives the tuples of a list of keys their numbers: 0, 1, …
+// keys gives the tuples of a list of keys their numbers, from 0 on.
 type keys struct {
 	names  []string
 	tuples []tuple
 	of     map[string]uint32
-	sets   map[uint32]uint32 // number + 1 of a meta set of the store's
+	sets   map[uint32]uint32 // the numbers of the store's meta sets
+	// several says of each name whether a tuple had more than one value for it.
+	several []bool
 }
 
 func newKeys(names []string) *keys {
-	return &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}}
+	return &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}, several: make([]bool, len(names))}
 }
 
 // number returns the number of what a meta has for the keys.
@@ -47,6 +49,9 @@ func (k *keys) enter(t tuple) uint32 {
 		n = uint32(len(k.tuples))
 		k.of[key] = n
 		k.tuples = append(k.tuples, t)
+		for i := range t.several {
+			k.several[i] = k.several[i] || t.several[i]
+		}
 	}
 	return n
 }
@@ -79,7 +84,7 @@ func (s *shapes) shape(cs []record.Component) *shape {
 	key := shapeKey(nil, cs)
 	sh, ok := s.of[string(key)]
 	if !ok {
-		sh = newShape(uint32(len(s.list)), cs)
+		sh = newShape(uint32(len(s.list)), string(key), cs)
 		s.of[string(key)] = sh
 		s.list = append(s.list, sh)
 	}
@@ -91,6 +96,7 @@ func runOf(k *keys, s *shapes, row *columns.Row) *run {
 	r := &run{
 		seq: row.Seq, id: row.Record.ID, tuple: k.number(row.Record.Meta), shape: s.shape(row.Record.Components),
 		start: row.Record.Start, stop: row.ShownStop(), submit: row.Record.Submit,
+		origin: row.Origin,
 	}
 	for i := range row.Record.Components {
 		r.amounts = append(r.amounts, row.Record.Components[i].Amount)

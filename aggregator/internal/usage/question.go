@@ -32,6 +32,8 @@ type Question struct {
 	Components []string
 	// Credit says to which instants usage belongs.
 	Credit Credit
+	// Counts asks for the numbers of records and their waits.
+	Counts bool
 	// Now is up to when runs that go on are counted, and no further than their
 	// source is known to be complete.
 	Now record.Time
@@ -56,6 +58,8 @@ type Answer struct {
 	Groups []Group
 	// Components are in the order of names, rates before totals.
 	Components []Component
+	// The numbers of records and the waits are nil when the question has no Counts.
+	//
 	// Records is how many runs a bucket has: that touch it, or with [AtStop] that
 	// stopped in it. A run that touches two buckets is counted in both. Started and
 	// Stopped are those that did so in it.
@@ -68,7 +72,8 @@ type Answer struct {
 	// nil without one.
 	People []uint64
 	// CPU and Cores are what the records used that have both, nil when the question
-	// does not name them. CPU ÷ Cores is the efficiency.
+	// does not name them. CPU ÷ Cores is the efficiency: the CPU seconds that were
+	// used for each second of a core that was held.
 	CPU, Cores []Sum
 	// Open is how many of the records go on, and Several how many had more than one
 	// value for a key of By, of which the first was taken. Both are of all buckets

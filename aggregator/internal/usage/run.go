@@ -19,6 +19,7 @@ type part struct {
 // the same shape.
 type shape struct {
 	id    uint32
+	key   string // equal for equal shapes
 	parts []part
 }
 
@@ -32,6 +33,7 @@ type run struct {
 
 	start, stop record.Time // stop is None while it goes on
 	submit      record.Time
+	origin      record.Origin // of those that go on
 }
 
 // negative reports whether the run stopped before it started: it used nothing and
@@ -124,8 +126,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func newShape(id uint32, cs []record.Component) *shape {
-	s := &shape{id: id, parts: make([]part, len(cs))}
+func newShape(id uint32, key string, cs []record.Component) *shape {
+	s := &shape{id: id, key: key, parts: make([]part, len(cs))}
 	for i := range cs {
 		s.parts[i] = part{name: cs[i].Name, kind: cs[i].Kind, scores: cs[i].Scores}
 	}

@@ -10,14 +10,14 @@ type series struct {
 	tuple  uint32
 	shape  *shape
 	base   int32 // number of the first chunk
+	bytes  int   // of the chunks
 	chunks []*chunk
 }
 
 // chunk is about a month of a series. The figures of part k on day i are at
 // k × chunkDays + i.
 type chunk struct {
-	dirty bool
-	used  []Sum
+	used []Sum
 
 	started, stopped [chunkDays]uint32
 	// sharp counts the runs among stopped that stopped at the first instant of the
@@ -28,6 +28,9 @@ type chunk struct {
 	// balance is started - stopped of all days.
 	balance int64
 }
+
+// chunkBytes is the memory of a chunk beside its parts'.
+const chunkBytes = chunkDays*(4*4+16) + 40
 
 // at returns the chunk that has the day, made when it is missing, and where the day
 // is in it.
@@ -45,9 +48,9 @@ func (s *series) at(d day) (*chunk, int) {
 	c := s.chunks[n-s.base]
 	if c == nil {
 		c = &chunk{used: make([]Sum, chunkDays*len(s.shape.parts))}
+		s.bytes += chunkBytes + 16*len(c.used)
 		s.chunks[n-s.base] = c
 	}
-	c.dirty = true
 	return c, int(d & (chunkDays - 1))
 }
 
@@ -113,4 +116,74 @@ func (s *series) running(d day) int64 {
 		n += int64(c.started[i]) - int64(c.stopped[i])
 	}
 	return n - int64(c.sharp[at])
+}
+
+// series adds the days of a series to the buckets of a group.
+func (t *tally) series(s *series, group uint32, who string, buckets []span) {
+	var a *account
+	first := buckets[0].from
+	before := s.running(first) // and then what started less what stopped before each bucket
+	if c := s.peek(int32(first >> 5)); c != nil {
+		before += int64(c.sharp[first&(chunkDays-1)])
+	}
+	for b := range buckets {
+		span := &buckets[b]
+		sharp := int64(0)
+		if c := s.peek(int32(span.from >> 5)); c != nil {
+			sharp = int64(c.sharp[span.from&(chunkDays-1)])
+		}
+		var sum counts
+		for d := span.from; d < span.to; {
+			c, at := s.peek(int32(d>>5)), int(d&(chunkDays-1))
+			n := min(chunkDays-at, int(span.to-d))
+			d += day(n)
+			if c == nil {
+				continue
+			}
+			if a == nil {
+				a = t.account(group, s.shape)
+			}
+			c.addTo(a, b, t.buckets, at, at+n)
+			c.count(&sum, at, at+n)
+		}
+		going := uint64(0)
+		if span.first {
+			going = uint64(before - sharp)
+		}
+		before += int64(sum.started) - int64(sum.stopped)
+		sum.records = going + sum.started
+		if sum.records > 0 && t.q.People != "" {
+			t.met(group, b, who)
+		}
+		if t.q.Counts && sum != (counts{}) {
+			t.cell(group, b).add(&sum)
+		}
+	}
+}
+
+// addTo adds the days from at to end to a bucket.
+func (c *chunk) addTo(a *account, bucket, buckets, at, end int) {
+	for k := range a.shape.parts {
+		u := &a.used[k*buckets+bucket]
+		for _, used := range c.used[k*chunkDays+at : k*chunkDays+end] {
+			*u = u.Add(used)
+		}
+	}
+}
+
+func (c *chunk) count(sum *counts, at, end int) {
+	for i := at; i < end; i++ {
+		sum.started += uint64(c.started[i])
+		sum.stopped += uint64(c.stopped[i])
+		sum.waiters += uint64(c.waiters[i])
+		sum.waited = sum.waited.Add(c.waited[i])
+	}
+}
+
+func (c *counts) add(o *counts) {
+	c.records += o.records
+	c.started += o.started
+	c.stopped += o.stopped
+	c.waiters += o.waiters
+	c.waited = c.waited.Add(o.waited)
 }

@@ -4,7 +4,7 @@ aggregator {
   api {
     listens = ["127.0.0.1:8000"]
   }
-  usage { dimensions = ["site_id"] }
+  reports { dimensions = ["site_id"] }
 }
 
 action "priority" "nemo" {

@@ -1,0 +1,7 @@
+aggregator {
+  name     = "agg1"
+  data_dir = "/var/lib/bursar"
+  usage {
+    dimensions = ["site_id", "", "site_id"]
+  }
+}

@@ -1,0 +1,352 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// ErrQuestion is wrapped when a question makes no sense.
+var ErrQuestion = errors.New("no such usage")
+
+// Answer answers a question of the present state of the store. The error wraps
+// [ErrQuestion], or is that of ctx or of the disk.
+func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	for range 3 {
+		v, err := x.follow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a, err := x.answer(ctx, v, &q)
+		err = errors.Join(err, v.Close())
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			return a, nil
+		}
+	}
+	return x.still(ctx, &q)
+}
+
+// still answers while nobody else moves the index.
+func (x *Index) still(ctx context.Context, q *Question) (*Answer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	v, err := x.Views.View()
+	if err != nil {
+		return nil, err
+	}
+	err = x.reach(ctx, v)
+	var a *Answer
+	if err == nil {
+		a, err = x.sum(ctx, v, q)
+	}
+	return a, errors.Join(err, v.Close())
+}
+
+func (q *Question) check() error {
+	if len(q.Edges) < 2 {
+		return fmt.Errorf("%w: no bucket", ErrQuestion)
+	}
+	for i := range q.Edges[1:] {
+		if q.Edges[i+1] <= q.Edges[i] {
+			return fmt.Errorf("%w: bucket %d ends before it begins", ErrQuestion, i)
+		}
+	}
+	return nil
+}
+
+// Rows answers a question without an index, from the rows of the store.
+func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	v, err := views.View()
+	if err != nil {
+		return nil, err
+	}
+	a, err := rows(ctx, v, &q)
+	return a, errors.Join(err, v.Close())
+}
+
+func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	t, err := newTally(q, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
+		return nil, err
+	}
+	return t.finished(v, "scan"), nil
+}
+
+// answer is nil when the index has moved on since the view.
+func (x *Index) answer(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.seq != v.Seq() {
+		return nil, nil
+	}
+	return x.sum(ctx, v, q)
+}
+
+// sum answers of a view at which the index is, which does not move meanwhile.
+func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	edges, can := x.can(q)
+	if !can {
+		return rows(ctx, v, q)
+	}
+	t, err := newTally(q, v)
+	if err != nil {
+		return nil, err
+	}
+	x.tell(t)
+	if len(edges) == 0 {
+		return t.finished(v, "index"), nil
+	}
+	for i := range edges {
+		err := t.scan(ctx, v, edges[i:i+1], func(r *run) bool { return r.stop != record.None && !r.tooLong() })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t.finished(v, "index and scan"), nil
+}
+
+func (t *tally) finished(v *store.View, way string) *Answer {
+	a := t.answer()
+	a.Way, a.Seq = way, v.Seq()
+	a.Index, _ = v.Applied()
+	return a
+}
+
+// can reports whether the index has the sums that the question asks for, and which
+// pieces at the edges it does not have because they are no whole days.
+func (x *Index) can(q *Question) (edges []piece, can bool) {
+	w := &q.Where
+	if q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
+		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed || !x.has(q) {
+		return nil, false
+	}
+	last := len(q.Edges) - 1
+	for i, e := range q.Edges {
+		if e != dayOf(e).start() && i > 0 && i < last {
+			return nil, false
+		}
+	}
+	from, to := q.Edges[0], q.Edges[last]
+	first, end := x.whole(q)
+	if first >= end {
+		return nil, false
+	}
+	if from != first.start() {
+		edges = append(edges, piece{from: from, to: first.start(), bucket: 0, first: true})
+	}
+	if to != end.start() {
+		edges = append(edges, piece{from: end.start(), to: to, bucket: last - 1})
+	}
+	return edges, true
+}
+
+// whole are the days that lie in the window: from first, included, to end.
+func (x *Index) whole(q *Question) (first, end day) {
+	first = dayOf(q.Edges[0])
+	if first.start() != q.Edges[0] {
+		first++
+	}
+	return first, dayOf(q.Edges[len(q.Edges)-1])
+}
+
+// has reports whether the dimensions have all keys of the question, and no record
+// has more than one value for one of them.
+func (x *Index) has(q *Question) bool {
+	names := slices.Clone(q.By)
+	if q.People != "" {
+		names = append(names, q.People)
+	}
+	for _, tests := range append([][]store.MetaTest{q.Where.Meta}, q.Where.Allowed...) {
+		for i := range tests {
+			names = append(names, tests[i].Key)
+		}
+	}
+	for _, name := range names {
+		if i := slices.Index(x.dims, name); i < 0 || x.several[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// tell adds what the index knows.
+func (x *Index) tell(t *tally) {
+	group := x.groupsOf(t)
+	buckets := x.buckets(t.q)
+	who := slices.Index(x.dims, t.q.People)
+	for _, s := range x.series {
+		g := group(s.tuple)
+		if g < 0 {
+			continue
+		}
+		name := ""
+		if who >= 0 {
+			name = x.tuples[s.tuple].values[who]
+		}
+		t.series(s, uint32(g), name, buckets)
+	}
+	x.single(t, group, who)
+}
+
+// single adds the runs that are kept one by one.
+func (x *Index) single(t *tally, group func(uint32) int64, who int) {
+	pieces := t.q.pieces()
+	add := func(r *run) {
+		g := group(r.tuple)
+		if g < 0 {
+			return
+		}
+		name := ""
+		if who >= 0 {
+			name = x.tuples[r.tuple].values[who]
+		}
+		t.add(r, uint32(g), name, pieces)
+	}
+	for _, r := range x.open { // sums: the order does not matter
+		add(r)
+	}
+	for _, r := range x.long {
+		add(r)
+	}
+}
+
+// groupsOf returns the function from a tuple of the index to the number of its group,
+// or -1 when the question's conditions leave it out.
+func (x *Index) groupsOf(t *tally) func(uint32) int64 {
+	at := make([]int, len(t.q.By))
+	for i, name := range t.q.By {
+		at[i] = slices.Index(x.dims, name)
+	}
+	const unknown = -2
+	known := make([]int64, len(x.tuples))
+	for i := range known {
+		known[i] = unknown
+	}
+	return func(n uint32) int64 {
+		if known[n] == unknown {
+			known[n] = x.groupOf(t, &x.tuples[n], at)
+		}
+		return known[n]
+	}
+}
+
+func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
+	var m record.Meta
+	for i, name := range x.dims {
+		if !from.lacks[i] {
+			m = append(m, record.MetaEntry{Key: name, Values: from.values[i : i+1]})
+		}
+	}
+	m = m.Sorted()
+	w := &t.q.Where
+	if !store.MetaAllowed([][]store.MetaTest{w.Meta}, m) || w.Allowed != nil && !store.MetaAllowed(w.Allowed, m) {
+		return -1
+	}
+	to := tuple{values: make([]string, len(at)), lacks: make([]bool, len(at)), several: make([]bool, len(at))}
+	for i, k := range at {
+		to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
+	}
+	return int64(t.groups.enter(to))
+}
+
+// span is a bucket of whole days.
+type span struct {
+	from, to day
+	// first is as in piece.
+	first bool
+}
+
+// buckets are the whole days of each bucket.
+func (x *Index) buckets(q *Question) []span {
+	first, end := x.whole(q)
+	list := make([]span, len(q.Edges)-1)
+	for i := range list {
+		from, to := dayOf(q.Edges[i]), dayOf(q.Edges[i+1])
+		list[i] = span{from: max(from, first), to: min(to, end), first: from.start() == q.Edges[i]}
+	}
+	return list
+}
+
+// scan adds the rows of the view that the question asks for and that keep lets
+// through, as far as they are in the pieces.
+func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, keep func(*run) bool) error {
+	q := t.q.Where
+	from := pieces[0].from
+	if from > record.MinTime {
+		from-- // a run that stopped at the first instant counts as stopped
+	}
+	q.Running = &store.Window{From: from, To: pieces[len(pieces)-1].to}
+	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes(), inline: inline(v, t.q.By)}
+	if t.q.People != "" {
+		s.people = newKeys([]string{t.q.People})
+		s.inline = s.inline || v.Inline(t.q.People)
+	}
+	return v.Scan(ctx, q, s.block, s.loose)
+}
+
+// scanner adds rows to a tally.
+type scanner struct {
+	*tally
+	pieces []piece
+	keep   func(*run) bool
+	reader *shapes
+	people *keys // nil: nobody asks
+	inline bool
+	run    run
+}
+
+func (s *scanner) block(b *columns.Block, m columns.Mask) error {
+	tb, err := newTable(b, s.groups, s.reader, s.inline)
+	if err != nil {
+		return err
+	}
+	who := *tb
+	who.keys = s.people
+	for i := range m.Rows() {
+		if err := tb.read(&s.run, i); err != nil {
+			return err
+		}
+		name := ""
+		if s.people != nil {
+			n, err := who.tuple(i)
+			if err != nil {
+				return err
+			}
+			name = s.people.tuples[n].values[0]
+		}
+		s.one(&s.run, name)
+	}
+	return nil
+}
+
+func (s *scanner) loose(row *columns.Row) error {
+	name := ""
+	if s.people != nil {
+		name = s.people.tuples[s.people.number(row.Record.Meta)].values[0]
+	}
+	s.one(runOf(s.groups, s.reader, row), name)
+	return nil
+}
+
+func (s *scanner) one(r *run, name string) {
+	if s.keep == nil || s.keep(r) {
+		s.add(r, r.tuple, name, s.pieces)
+	}
+}

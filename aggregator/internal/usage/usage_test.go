@@ -1,0 +1,309 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// TestTheIndexSaysWhatTheObviousSlowSumSays writes, changes and deletes, follows now
+// and then, and asks.
+func TestTheIndexSaysWhatTheObviousSlowSumSays(t *testing.T) {
+	ways := map[string]int{}
+	for seed := range uint64(4) {
+		b := newBox(t, seed)
+		x := NewIndex(Options{Views: b, Life: life}, []string{"group", "site", "user"})
+		for range 30 {
+			b.step()
+			if b.rng.IntN(3) == 0 {
+				b.follow(x)
+			}
+			for range 3 {
+				ways[b.ask(x)]++
+			}
+		}
+	}
+	for _, way := range []string{"index", "index and scan", "scan"} {
+		if ways[way] == 0 {
+			t.Errorf("no question was answered by %s: %v", way, ways)
+		}
+	}
+}
+
+func life(v *store.View) (string, error) {
+	id, _ := v.Cluster()
+	return id, nil
+}
+
+// ask puts a question, holds the answer against the slow one, and returns its way.
+func (b *box) ask(x *Index) string {
+	b.t.Helper()
+	q := b.question()
+	a, err := x.Answer(context.Background(), q)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	got, want := flatten(a), b.slow(&q)
+	if reflect.DeepEqual(got, want) {
+		return a.Way
+	}
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if got[k] != want[k] {
+			b.t.Errorf("%s: got %q, want %q", k, got[k], want[k])
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[k]; !ok {
+			b.t.Errorf("%s: got %q, want nothing", k, got[k])
+		}
+	}
+	b.t.Fatalf("%s: %+v", a.Way, q)
+	return ""
+}
+
+func (b *box) question() Question {
+	rng := b.rng
+	q := Question{Now: t0 + record.Time(rng.Int64N(int64(20*record.Day))), Counts: true, CPU: "TotalCPU", Cores: "Cores"}
+	at := t0 + record.Time(rng.Int64N(int64(15*record.Day)))
+	steps := []record.Time{record.Day, 2 * record.Day}
+	whole := rng.IntN(3)
+	if whole > 0 {
+		at -= at % record.Day
+	} else {
+		steps = append(steps, record.Hour, 3*record.Hour+1)
+	}
+	q.Edges = append(q.Edges, at)
+	for range 1 + rng.IntN(6) {
+		at += pick(rng, steps...)
+		q.Edges = append(q.Edges, at)
+	}
+	if whole == 2 { // the first and last edges lie anywhere
+		q.Edges[0] -= record.Time(rng.Int64N(int64(record.Day)))
+		q.Edges[len(q.Edges)-1] += record.Time(rng.Int64N(int64(record.Day)))
+	}
+	for _, key := range []string{"site", "group", "user", "note"} {
+		if rng.IntN(4) == 0 {
+			q.By = append(q.By, key)
+		}
+	}
+	switch rng.IntN(4) {
+	case 0:
+		q.Where.Meta = []store.MetaTest{{Key: "site", Any: []string{"site1"}}}
+	case 1:
+		q.Where.Allowed = [][]store.MetaTest{{{Key: "group", Any: []string{"group0", "group2"}}}, {{Key: "user", Any: []string{"user1"}}}}
+	}
+	if rng.IntN(3) == 0 {
+		q.People = "user"
+	}
+	if rng.IntN(8) == 0 {
+		q.Credit = AtStop
+	}
+	return q
+}
+
+func flatten(a *Answer) map[string]string {
+	out := map[string]string{"open": fmt.Sprint(a.Open), "several": fmt.Sprint(a.Several)}
+	n := len(a.Edges) - 1
+	for g, group := range a.Groups {
+		for b := range n {
+			at, cell := g*n+b, fmt.Sprintf("%q %v %d ", group.Values, group.Lacks, b)
+			note(out, cell+"records", a.Records[at])
+			note(out, cell+"started", a.Started[at])
+			note(out, cell+"stopped", a.Stopped[at])
+			note(out, cell+"waiters", a.Waiters[at])
+			note(out, cell+"waited", a.Waited[at])
+			note(out, cell+"cpu", a.CPU[at])
+			note(out, cell+"cores", a.Cores[at])
+			if a.People != nil {
+				note(out, cell+"people", a.People[at])
+			}
+			for _, c := range a.Components {
+				note(out, cell+c.Name, c.Used[at])
+				for _, s := range c.Scores {
+					note(out, cell+c.Name+" "+s.Name, fmt.Sprintf("%.9g", s.Used[at]))
+					note(out, cell+c.Name+" without "+s.Name, s.Lacking[at])
+				}
+			}
+		}
+	}
+	return out
+}
+
+func note(out map[string]string, key string, v any) {
+	if text := fmt.Sprint(v); text != "0" {
+		out[key] = text
+	}
+}
+
+// slow goes through all records and adds up.
+func (b *box) slow(q *Question) map[string]string {
+	b.t.Helper()
+	v, err := b.store.View()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer v.Close()
+	agents, err := v.Agents()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s := &slowSum{q: q, sums: map[string]*big.Float{}, people: map[string]bool{}, complete: record.None}
+	for _, a := range agents {
+		for _, w := range a.Watermarks {
+			s.complete = w.CompleteTo
+		}
+	}
+	if err := v.Query(context.Background(), q.Where, func(row *columns.Row) error { s.add(row); return nil }); err != nil {
+		b.t.Fatal(err)
+	}
+	out := map[string]string{"open": "0", "several": "0"}
+	for key, v := range s.sums {
+		text := v.Text('f', 0)
+		if v.MinPrec() > 64 || !v.IsInt() || s.floats[key] {
+			f, _ := v.Float64()
+			text = fmt.Sprintf("%.9g", f)
+		}
+		if i, _ := v.Int(nil); !s.floats[key] {
+			text = i.String()
+		}
+		if text != "0" || key == "open" {
+			out[key] = text
+		}
+	}
+	return out
+}
+
+type slowSum struct {
+	q        *Question
+	sums     map[string]*big.Float
+	floats   map[string]bool
+	people   map[string]bool
+	complete record.Time
+}
+
+func (s *slowSum) plus(key string, v *big.Float) {
+	if s.sums[key] == nil {
+		s.sums[key] = new(big.Float).SetPrec(400)
+	}
+	s.sums[key].Add(s.sums[key], v)
+}
+
+func (s *slowSum) count(key string) { s.plus(key, big.NewFloat(1)) }
+
+func (s *slowSum) add(row *columns.Row) {
+	r := row.Shown()
+	end := r.Stop
+	if end == record.None {
+		end = s.q.Now
+		if row.Origin == source() && s.complete != record.None {
+			end = min(end, s.complete)
+		}
+		end = max(end, r.Start)
+	}
+	if end < r.Start {
+		return
+	}
+	values, lacks := make([]string, len(s.q.By)), make([]bool, len(s.q.By))
+	for i, key := range s.q.By {
+		if list := r.Meta.Get(key); len(list) > 0 {
+			values[i] = list[0]
+		} else {
+			lacks[i] = true
+		}
+	}
+	touched := false
+	for b := range s.q.Edges[1:] {
+		touched = s.bucket(&r, end, b, fmt.Sprintf("%q %v %d ", values, lacks, b)) || touched
+	}
+	if touched && r.Stop == record.None {
+		s.count("open")
+	}
+}
+
+func (s *slowSum) bucket(r *record.Record, end record.Time, b int, cell string) bool {
+	from, to := s.q.Edges[b], s.q.Edges[b+1]
+	in := func(t record.Time) bool { return from <= t && t < to }
+	started, stopped := in(r.Start), r.Stop != record.None && in(r.Stop)
+	is := started || r.Start < from && end > from
+	if s.q.Credit == AtStop {
+		is = stopped
+	}
+	if started {
+		s.count(cell + "started")
+		if r.Submit != record.None && r.Submit <= r.Start {
+			s.count(cell + "waiters")
+			s.plus(cell+"waited", new(big.Float).SetInt64(int64(r.Start-r.Submit)))
+		}
+	}
+	if stopped {
+		s.count(cell + "stopped")
+	}
+	if is {
+		s.count(cell + "records")
+		who := r.Meta.Get("user")
+		if key := cell + fmt.Sprint(who); s.q.People != "" && len(who) > 0 && !s.people[key] {
+			s.people[key] = true
+			s.count(cell + "people")
+		}
+	}
+	lo, hi := max(r.Start, from), min(end, to)
+	switch {
+	case s.q.Credit == AtStop && stopped:
+		lo, hi = r.Start, end
+	case s.q.Credit == AtStop, lo > hi, lo == hi && (r.Start != end || !started):
+		return is
+	}
+	s.used(r, end, lo, hi, cell)
+	return is
+}
+
+func (s *slowSum) used(r *record.Record, end, lo, hi record.Time, cell string) {
+	var cpu, cores *big.Float
+	for _, c := range r.Components {
+		u := new(big.Float).SetPrec(400).SetInt(integral(&c, r.Start, end, lo, hi))
+		s.plus(cell+c.Name, u)
+		if c.Name == "TotalCPU" {
+			cpu = u
+		}
+		if c.Name == "Cores" {
+			cores = u
+		}
+		for _, score := range c.Scores {
+			key := cell + c.Name + " " + score.Name
+			if s.floats == nil {
+				s.floats = map[string]bool{}
+			}
+			s.floats[key] = true
+			s.plus(key, new(big.Float).SetPrec(400).Mul(u, big.NewFloat(score.Value)))
+		}
+	}
+	if cpu != nil && cores != nil {
+		s.plus(cell+"cpu", cpu)
+		s.plus(cell+"cores", cores)
+	}
+}
+
+// integral is the definition: a rate times its time; of a total what is given out by
+// hi less what is given out by lo, in millionths rounded down.
+func integral(c *record.Component, start, end, lo, hi record.Time) *big.Int {
+	if c.Kind == record.Rate {
+		return new(big.Int).Mul(big.NewInt(c.Amount), big.NewInt(int64(hi-lo)))
+	}
+	whole := new(big.Int).Mul(big.NewInt(c.Amount), big.NewInt(1e6))
+	if start == end {
+		return whole
+	}
+	until := func(t record.Time) *big.Int {
+		n := new(big.Int).Mul(whole, big.NewInt(int64(t-start)))
+		return n.Div(n, big.NewInt(int64(end-start)))
+	}
+	return new(big.Int).Sub(until(hi), until(lo))
+}
