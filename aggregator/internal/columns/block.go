@@ -188,6 +188,24 @@ func (b *Block) extraOf(i int) (reader, error) {
 	return b.v.rowExtras(i), nil
 }
 
+// Varies reports whether rows with that number of [TableSet] can differ in one of
+// the keys, because its values are in the rows.
+func (b *Block) Varies(set uint32, keys []string) (bool, error) {
+	if set == 0 {
+		return true, nil
+	}
+	f, ok := b.v.form(set)
+	if !ok {
+		return false, corrupt("no set %d", set)
+	}
+	for _, h := range f.holes {
+		if slices.Contains(keys, f.meta[h.entry].Key) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Components returns the components of a row with their amounts.
 func (b *Block) Components(i int) ([]record.Component, error) {
 	r, err := b.Row(i)

@@ -195,17 +195,9 @@ func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
 	if id == 0 {
 		return readMeta(v.tables(), extra.text(), extra)
 	}
-	f := v.shared.metas.get(id)
-	if f == nil {
-		data, ok := v.tables().get(TableSet, uint64(id))
-		if !ok {
-			return nil, false
-		}
-		form, ok := parseForm(v.tables(), data)
-		if !ok {
-			return nil, false
-		}
-		f = v.shared.metas.set(id, form)
+	f, ok := v.form(id)
+	if !ok {
+		return nil, false
 	}
 	if len(f.holes) == 0 {
 		return f.meta, true
@@ -217,6 +209,22 @@ func (v *view) meta(id uint32, extra *reader) (record.Meta, bool) {
 	m, ok := f.fill(v.lent[:0], v.texts, extra)
 	v.lent = m
 	return m, ok
+}
+
+// form returns a set that is in the dictionary.
+func (v *view) form(id uint32) (*metaForm, bool) {
+	if f := v.shared.metas.get(id); f != nil {
+		return f, true
+	}
+	data, ok := v.tables().get(TableSet, uint64(id))
+	if !ok {
+		return nil, false
+	}
+	f, ok := parseForm(v.tables(), data)
+	if !ok {
+		return nil, false
+	}
+	return v.shared.metas.set(id, f), true
 }
 
 // metaForm is a set as a meta, with holes where the values are in the rows.

@@ -74,10 +74,3 @@ func (v *View) changed(z *zone, after uint64, block func(b *columns.Block, rows,
 	}
 	return block(b, rows, shown)
 }
-
-// Inline reports whether rows may hold values of the key beside those of their
-// meta set: then rows of one set can differ in it.
-func (v *View) Inline(key string) bool {
-	_, inline := v.memory.dict.InlineKV(key)
-	return inline
-}

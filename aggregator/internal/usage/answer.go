@@ -144,7 +144,7 @@ func (x *Index) can(q *Question) (edges []piece, can bool) {
 		}
 	}
 	from, to := q.Edges[0], q.Edges[last]
-	first, end := x.whole(q)
+	first, end := q.whole()
 	if first >= end {
 		return nil, false
 	}
@@ -158,7 +158,7 @@ func (x *Index) can(q *Question) (edges []piece, can bool) {
 }
 
 // whole are the days that lie in the window: from first, included, to end.
-func (x *Index) whole(q *Question) (first, end day) {
+func (q *Question) whole() (first, end day) {
 	first = dayOf(q.Edges[0])
 	if first.start() != q.Edges[0] {
 		first++
@@ -189,7 +189,7 @@ func (x *Index) has(q *Question) bool {
 // tell adds what the index knows.
 func (x *Index) tell(t *tally) {
 	group := x.groupsOf(t)
-	buckets := x.buckets(t.q)
+	w := newWindow(t.q)
 	who := slices.Index(x.dims, t.q.People)
 	for _, s := range x.series {
 		g := group(s.tuple)
@@ -200,7 +200,7 @@ func (x *Index) tell(t *tally) {
 		if who >= 0 {
 			name = x.tuples[s.tuple].values[who]
 		}
-		t.series(s, uint32(g), name, buckets)
+		t.series(s, uint32(g), name, w)
 	}
 	x.single(t, group, who)
 }
@@ -266,24 +266,6 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 	return int64(t.groups.enter(to))
 }
 
-// span is a bucket of whole days.
-type span struct {
-	from, to day
-	// first is as in piece.
-	first bool
-}
-
-// buckets are the whole days of each bucket.
-func (x *Index) buckets(q *Question) []span {
-	first, end := x.whole(q)
-	list := make([]span, len(q.Edges)-1)
-	for i := range list {
-		from, to := dayOf(q.Edges[i]), dayOf(q.Edges[i+1])
-		list[i] = span{from: max(from, first), to: min(to, end), first: from.start() == q.Edges[i]}
-	}
-	return list
-}
-
 // scan adds the rows of the view that the question asks for and that keep lets
 // through, as far as they are in the pieces.
 func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, keep func(*run) bool) error {
@@ -293,10 +275,9 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, keep fu
 		from-- // a run that stopped at the first instant counts as stopped
 	}
 	q.Running = &store.Window{From: from, To: pieces[len(pieces)-1].to}
-	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes(), inline: inline(v, t.q.By)}
+	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes()}
 	if t.q.People != "" {
 		s.people = newKeys([]string{t.q.People})
-		s.inline = s.inline || v.Inline(t.q.People)
 	}
 	return v.Scan(ctx, q, s.block, s.loose)
 }
@@ -308,12 +289,11 @@ type scanner struct {
 	keep   func(*run) bool
 	reader *shapes
 	people *keys // nil: nobody asks
-	inline bool
 	run    run
 }
 
 func (s *scanner) block(b *columns.Block, m columns.Mask) error {
-	tb, err := newTable(b, s.groups, s.reader, s.inline)
+	tb, err := newTable(b, s.groups, s.reader)
 	if err != nil {
 		return err
 	}

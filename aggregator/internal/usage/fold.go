@@ -8,121 +8,110 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// answerUsed turns accounts into columns. It goes through them in the order of
-// groups and shapes, so that sums of floats are the same on all nodes.
-func (t *tally) answerUsed(a *Answer, place []int) {
-	accounts := make([]*account, 0, len(t.used))
-	for _, acc := range t.used { // sorted below
-		accounts = append(accounts, acc)
+// answer is what was told.
+func (t *tally) answer() *Answer {
+	order := make([]uint32, len(t.groups.tuples))
+	for n := range order {
+		order[n] = uint32(n)
 	}
-	slices.SortFunc(accounts, func(x, y *account) int {
-		return cmp.Or(cmp.Compare(place[x.group], place[y.group]), strings.Compare(x.shape.key, y.shape.key), cmp.Compare(x.group, y.group))
+	tuples := t.groups.tuples
+	slices.SortFunc(order, func(a, b uint32) int { return compareTuples(&tuples[a], &tuples[b]) })
+	a := &Answer{Edges: t.q.Edges, By: t.q.By, Open: t.open, Several: t.many}
+	place := make([]int, len(order)) // of each number in the answer
+	for i, n := range order {
+		// Tuples that differ in whether there were several values are one group.
+		if i == 0 || compareTuples(&tuples[order[i-1]], &tuples[n]) != 0 {
+			a.Groups = append(a.Groups, Group{Values: tuples[n].values, Lacks: tuples[n].lacks})
+		}
+		place[n] = len(a.Groups) - 1
+	}
+	t.answerCounts(a, place)
+	t.answerPeople(a, place)
+	t.answerUsed(a, place)
+	return a
+}
+
+func (t *tally) answerPeople(a *Answer, place []int) {
+	if t.q.People == "" {
+		return
+	}
+	a.People = make([]uint64, len(a.Groups)*t.buckets)
+	seen := map[person]struct{}{}
+	for p := range t.people { // counts: the order does not matter
+		p.cell = uint64(place[p.cell/uint64(t.buckets)]*t.buckets) + p.cell%uint64(t.buckets)
+		if _, twice := seen[p]; !twice {
+			seen[p] = struct{}{}
+			a.People[p.cell]++
+		}
+	}
+}
+
+func (t *tally) answerCounts(a *Answer, place []int) {
+	if !t.q.Counts {
+		return
+	}
+	n := len(a.Groups) * t.buckets
+	a.Records, a.Started, a.Stopped = make([]uint64, n), make([]uint64, n), make([]uint64, n)
+	a.Waited, a.Waiters = make([]Sum, n), make([]uint64, n)
+	for i := range t.cells {
+		c, at := &t.cells[i], place[i/t.buckets]*t.buckets+i%t.buckets
+		a.Records[at] += c.records
+		a.Started[at] += c.started
+		a.Stopped[at] += c.stopped
+		a.Waiters[at] += c.waiters
+		a.Waited[at] = a.Waited[at].Add(c.waited)
+	}
+}
+
+// answerUsed puts the columns into the answer. It goes through them by name, so that
+// sums of floats are the same on all nodes.
+func (t *tally) answerUsed(a *Answer, place []int) {
+	slices.SortFunc(t.columns, func(x, y *column) int {
+		return cmp.Or(strings.Compare(x.name, y.name), cmp.Compare(x.kind, y.kind), cmp.Compare(x.of, y.of),
+			strings.Compare(x.score, y.score), cmp.Compare(x.value, y.value))
 	})
 	n := len(a.Groups) * t.buckets
 	if t.q.CPU != "" && t.q.Cores != "" {
 		a.CPU, a.Cores = make([]Sum, n), make([]Sum, n)
 	}
-	t.head(a)
-	for _, acc := range accounts {
-		at := place[acc.group] * t.buckets
-		t.fold(a, acc, at)
-		t.efficiency(a, acc, at)
-	}
-}
-
-// head makes the answer's components, with empty columns.
-func (t *tally) head(a *Answer) {
-	n := len(a.Groups) * t.buckets
-	for _, sh := range t.shapes.list {
-		for i := range sh.parts {
-			p := &sh.parts[i]
-			if !t.asked(p.name) {
-				continue
+	for _, c := range t.columns {
+		switch c.of {
+		case all:
+			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.into(make([]Sum, n), place)})
+		case scored:
+			a.Components[len(a.Components)-1].score(c, place)
+		case efficient:
+			to := a.CPU
+			if c.kind == record.Rate {
+				to = a.Cores
 			}
-			c, ok := a.find(p.name, p.kind)
-			if !ok {
-				a.Components = append(a.Components, Component{Name: p.name, Kind: p.kind, Used: make([]Sum, n)})
-				c = &a.Components[len(a.Components)-1]
-			}
-			for _, s := range p.scores {
-				if !slices.ContainsFunc(c.Scores, func(o Score) bool { return o.Name == s.Name }) {
-					c.Scores = append(c.Scores, Score{Name: s.Name, Used: make([]float64, n), Lacking: make([]Sum, n)})
-				}
-			}
-		}
-	}
-	slices.SortFunc(a.Components, func(x, y Component) int {
-		return cmp.Or(strings.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind))
-	})
-	for i := range a.Components {
-		slices.SortFunc(a.Components[i].Scores, func(x, y Score) int { return strings.Compare(x.Name, y.Name) })
-	}
-}
-
-func (t *tally) asked(name string) bool {
-	return t.q.Components == nil || slices.Contains(t.q.Components, name)
-}
-
-func (a *Answer) find(name string, kind record.Kind) (*Component, bool) {
-	for i := range a.Components {
-		if c := &a.Components[i]; c.Name == name && c.Kind == kind {
-			return c, true
-		}
-	}
-	return nil, false
-}
-
-// fold adds an account to the columns from at on.
-func (t *tally) fold(a *Answer, acc *account, at int) {
-	for k := range acc.shape.parts {
-		p := &acc.shape.parts[k]
-		c, ok := a.find(p.name, p.kind)
-		if !ok {
-			continue
-		}
-		used := acc.used[k*t.buckets : (k+1)*t.buckets]
-		for b, u := range used {
-			c.Used[at+b] = c.Used[at+b].Add(u)
-		}
-		for i := range c.Scores {
-			c.Scores[i].fold(p, used, at)
+			c.into(to, place)
 		}
 	}
 }
 
-func (s *Score) fold(p *part, used []Sum, at int) {
-	value, has := p.score(s.Name)
-	for b, u := range used {
-		if has {
-			s.Used[at+b] += value * u.Float()
-		} else {
-			s.Lacking[at+b] = s.Lacking[at+b].Add(u)
+// into adds a column to one of an answer.
+func (c *column) into(to []Sum, place []int) []Sum {
+	for group, row := range c.rows {
+		at := place[group] * len(row)
+		for b := range row {
+			to[at+b] = to[at+b].Add(row[b])
 		}
 	}
+	return to
 }
 
-// score returns the first score of a name.
-func (p *part) score(name string) (float64, bool) {
-	for i := range p.scores {
-		if p.scores[i].Name == name {
-			return p.scores[i].Value, true
+// score adds what has a score of one value.
+func (o *Component) score(c *column, place []int) {
+	if k := len(o.Scores); k == 0 || o.Scores[k-1].Name != c.score {
+		o.Scores = append(o.Scores, Score{Name: c.score, Used: make([]float64, len(o.Used)), Lacking: slices.Clone(o.Used)})
+	}
+	s := &o.Scores[len(o.Scores)-1]
+	for group, row := range c.rows {
+		at := place[group] * len(row)
+		for b := range row {
+			s.Used[at+b] += c.value * row[b].Float()
+			s.Lacking[at+b] = s.Lacking[at+b].Sub(row[b])
 		}
-	}
-	return 0, false
-}
-
-// efficiency adds an account that has both of the question's components.
-func (t *tally) efficiency(a *Answer, acc *account, at int) {
-	if a.CPU == nil {
-		return
-	}
-	cpu := slices.IndexFunc(acc.shape.parts, func(p part) bool { return p.name == t.q.CPU && p.kind == record.Total })
-	cores := slices.IndexFunc(acc.shape.parts, func(p part) bool { return p.name == t.q.Cores && p.kind == record.Rate })
-	if cpu < 0 || cores < 0 {
-		return
-	}
-	for b := range t.buckets {
-		a.CPU[at+b] = a.CPU[at+b].Add(acc.used[cpu*t.buckets+b])
-		a.Cores[at+b] = a.Cores[at+b].Add(acc.used[cores*t.buckets+b])
 	}
 }

@@ -10,10 +10,9 @@ import (
 // follower brings an index to the state of a view.
 type follower struct {
 	*sums
-	view   *store.View
-	max    int  // of bytes
-	inline bool // rows of one meta set can differ in a dimension
-	run    run  // of the row that is looked at
+	view *store.View
+	max  int // of bytes
+	run  run // of the row that is looked at
 }
 
 // block books what changed in a block.
@@ -37,7 +36,7 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 	if shown.Empty() {
 		return nil
 	}
-	t, err := newTable(b, f.keys, f.shapes, f.inline)
+	t, err := newTable(b, f.keys, f.shapes)
 	if err != nil {
 		return err
 	}

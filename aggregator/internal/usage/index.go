@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -141,13 +140,8 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 }
 
 func (x *Index) advance(ctx context.Context, v *store.View) error {
-	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes, inline: inline(v, x.dims)}
+	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes}
 	return v.Changes(ctx, x.seq, f.block, f.loose)
-}
-
-// inline reports whether rows with the same meta set can differ in one of the keys.
-func inline(v *store.View, names []string) bool {
-	return slices.ContainsFunc(names, v.Inline)
 }
 
 func (s *sums) seriesFor(tuple uint32, sh *shape) *series {

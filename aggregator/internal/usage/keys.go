@@ -2,6 +2,7 @@ package usage
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -20,10 +21,13 @@ type keys struct {
 	names  []string
 	tuples []tuple
 	of     map[string]uint32
-	sets   map[uint32]uint32 // the numbers of the store's meta sets
+	sets   map[uint32]uint32 // the numbers of the store's meta sets, or varies
 	// several says of each name whether a tuple had more than one value for it.
 	several []bool
 }
+
+// varies stands for the number of a meta set whose rows differ in one of the keys.
+const varies = math.MaxUint32
 
 func newKeys(names []string) *keys {
 	return &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}, several: make([]bool, len(names))}
@@ -109,7 +113,6 @@ type table struct {
 	block  *columns.Block
 	keys   *keys
 	shapes *shapes
-	inline bool // rows of one meta set can differ in a key
 
 	seqs                   []uint64
 	starts, stops, submits []record.Time
@@ -118,8 +121,8 @@ type table struct {
 	loaded                 int
 }
 
-func newTable(b *columns.Block, k *keys, s *shapes, inline bool) (*table, error) {
-	t := &table{block: b, keys: k, shapes: s, inline: inline}
+func newTable(b *columns.Block, k *keys, s *shapes) (*table, error) {
+	t := &table{block: b, keys: k, shapes: s}
 	var err error
 	if t.seqs, err = b.Seqs(); err != nil {
 		return nil, err
@@ -156,18 +159,25 @@ func (t *table) read(r *run, i int) (err error) {
 
 func (t *table) tuple(i int) (uint32, error) {
 	set := t.sets[i]
-	if !t.inline && set != 0 {
-		if n, ok := t.keys.sets[set]; ok {
-			return n, nil
-		}
+	n, known := t.keys.sets[set]
+	if known && n != varies {
+		return n, nil
 	}
 	m, err := t.block.Meta(i)
 	if err != nil {
 		return 0, err
 	}
-	n := t.keys.number(m)
-	if !t.inline && set != 0 {
-		t.keys.sets[set] = n
+	n = t.keys.number(m)
+	if known {
+		return n, nil
+	}
+	differ, err := t.block.Varies(set, t.keys.names)
+	if err != nil {
+		return 0, err
+	}
+	t.keys.sets[set] = n
+	if differ {
+		t.keys.sets[set] = varies
 	}
 	return n, nil
 }

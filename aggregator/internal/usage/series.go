@@ -24,13 +24,13 @@ type chunk struct {
 	// day, after they had started before it: they do not touch the day.
 	sharp   [chunkDays]uint32
 	waiters [chunkDays]uint32
-	waited  [chunkDays]Sum
+	waited  [chunkDays]uint64
 	// balance is started - stopped of all days.
 	balance int64
 }
 
 // chunkBytes is the memory of a chunk beside its parts'.
-const chunkBytes = chunkDays*(4*4+16) + 40
+const chunkBytes = chunkDays*(4*4+8) + 40
 
 // at returns the chunk that has the day, made when it is missing, and where the day
 // is in it.
@@ -87,7 +87,7 @@ func (s *series) count(r *run, sign int64) {
 	c.balance += sign
 	if wait, known := r.wait(); known {
 		c.waiters[i] += n
-		c.waited[i] = c.waited[i].Add(SumOf(sign * wait))
+		c.waited[i] += uint64(sign * wait)
 	}
 	d := dayOf(r.stop)
 	c, i = s.at(d)
@@ -118,37 +118,82 @@ func (s *series) running(d day) int64 {
 	return n - int64(c.sharp[at])
 }
 
-// series adds the days of a series to the buckets of a group.
-func (t *tally) series(s *series, group uint32, who string, buckets []span) {
-	var a *account
-	first := buckets[0].from
-	before := s.running(first) // and then what started less what stopped before each bucket
-	if c := s.peek(int32(first >> 5)); c != nil {
-		before += int64(c.sharp[first&(chunkDays-1)])
-	}
-	for b := range buckets {
-		span := &buckets[b]
-		sharp := int64(0)
-		if c := s.peek(int32(span.from >> 5)); c != nil {
-			sharp = int64(c.sharp[span.from&(chunkDays-1)])
+// window is the whole days of a question, and where they go.
+type window struct {
+	first, end day
+	bucketOf   []int32 // of each day from first on
+	spans      []span
+}
+
+// span is a bucket of whole days.
+type span struct {
+	from, to day
+	// first is as in piece.
+	first bool
+}
+
+// newWindow lays out the whole days of a question.
+func newWindow(q *Question) *window {
+	w := &window{spans: make([]span, len(q.Edges)-1)}
+	w.first, w.end = q.whole()
+	for i := range w.spans {
+		from, to := dayOf(q.Edges[i]), dayOf(q.Edges[i+1])
+		s := span{from: max(from, w.first), to: min(to, w.end), first: from.start() == q.Edges[i]}
+		for range s.to - s.from {
+			w.bucketOf = append(w.bucketOf, int32(i))
 		}
+		w.spans[i] = s
+	}
+	return w
+}
+
+// series adds the days of a series to a group.
+func (t *tally) series(s *series, group uint32, who string, w *window) {
+	to := t.target(s.shape)
+	for n := max(int32(w.first>>5), s.base); n <= int32((w.end-1)>>5) && int(n-s.base) < len(s.chunks); n++ {
+		c := s.chunks[n-s.base]
+		if c == nil {
+			continue
+		}
+		begin := day(n << 5)
+		from, end := max(begin, w.first), min(begin+chunkDays, w.end)
+		buckets := w.bucketOf[from-w.first : end-w.first]
+		for k, columns := range to.of {
+			days := c.used[k*chunkDays+int(from-begin):][:len(buckets)]
+			for _, column := range columns {
+				addDays(t.row(column, group), buckets, days)
+			}
+		}
+	}
+	if t.q.Counts || t.q.People != "" {
+		t.runs(s, group, who, w)
+	}
+}
+
+// addDays adds each day to its bucket.
+func addDays(row []Sum, buckets []int32, days []Sum) {
+	for i, used := range days {
+		u := &row[buckets[i]]
+		*u = u.Add(used)
+	}
+}
+
+// runs counts the runs of a series.
+func (t *tally) runs(s *series, group uint32, who string, w *window) {
+	before := s.running(w.first) + s.sharp(w.first) // what started less what stopped before the bucket
+	for b := range w.spans {
+		span := &w.spans[b]
 		var sum counts
 		for d := span.from; d < span.to; {
 			c, at := s.peek(int32(d>>5)), int(d&(chunkDays-1))
 			n := min(chunkDays-at, int(span.to-d))
-			d += day(n)
-			if c == nil {
-				continue
+			if d += day(n); c != nil {
+				c.count(&sum, at, at+n)
 			}
-			if a == nil {
-				a = t.account(group, s.shape)
-			}
-			c.addTo(a, b, t.buckets, at, at+n)
-			c.count(&sum, at, at+n)
 		}
 		going := uint64(0)
 		if span.first {
-			going = uint64(before - sharp)
+			going = uint64(before - s.sharp(span.from))
 		}
 		before += int64(sum.started) - int64(sum.stopped)
 		sum.records = going + sum.started
@@ -161,14 +206,12 @@ func (t *tally) series(s *series, group uint32, who string, buckets []span) {
 	}
 }
 
-// addTo adds the days from at to end to a bucket.
-func (c *chunk) addTo(a *account, bucket, buckets, at, end int) {
-	for k := range a.shape.parts {
-		u := &a.used[k*buckets+bucket]
-		for _, used := range c.used[k*chunkDays+at : k*chunkDays+end] {
-			*u = u.Add(used)
-		}
+// sharp is how many runs stopped at the first instant of the day.
+func (s *series) sharp(d day) int64 {
+	if c := s.peek(int32(d >> 5)); c != nil {
+		return int64(c.sharp[d&(chunkDays-1)])
 	}
+	return 0
 }
 
 func (c *chunk) count(sum *counts, at, end int) {
@@ -176,7 +219,7 @@ func (c *chunk) count(sum *counts, at, end int) {
 		sum.started += uint64(c.started[i])
 		sum.stopped += uint64(c.stopped[i])
 		sum.waiters += uint64(c.waiters[i])
-		sum.waited = sum.waited.Add(c.waited[i])
+		sum.waited = sum.waited.Add(Sum{lo: c.waited[i]})
 	}
 }
 

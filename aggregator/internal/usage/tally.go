@@ -8,28 +8,51 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// tally puts an answer together.
+// tally puts an answer together. Everything in it is whole numbers, so that the
+// order in which it is told things does not matter.
 type tally struct {
 	q       *Question
 	buckets int
 	groups  *keys
-	shapes  *shapes                       // of the accounts
 	ends    map[record.Origin]record.Time // up to when sources are complete
 
-	used   map[uint64]*account // by group and shape
-	cells  []counts            // of all groups and buckets, with Question.Counts
-	people map[person]struct{}
-	open   uint64
-	many   uint64 // records with more than one value for a key
+	columns  []*column
+	columnOf map[columnName]*column
+	targets  map[string]*target // by the key of a shape
+	cells    []counts           // of all groups and buckets, with Question.Counts
+	people   map[person]struct{}
+	open     uint64
+	many     uint64 // records with more than one value for a key
 }
 
-// account is what a group used with a shape: part k in bucket b is at
-// k × buckets + b.
-type account struct {
-	group uint32
-	shape *shape
-	used  []Sum
+// columnName says what a column adds up: a component, that part of it which has a
+// score of that value, or what goes into the efficiency.
+type columnName struct {
+	name  string
+	kind  record.Kind
+	of    portion
+	score string
+	value float64
 }
+
+// portion is which part of a component.
+type portion uint8
+
+const (
+	all portion = iota
+	scored
+	efficient
+)
+
+// column has a row for each group, with a sum for each bucket; nil while there is
+// nothing.
+type column struct {
+	columnName
+	rows [][]Sum
+}
+
+// target says where the parts of a shape go.
+type target struct{ of [][]*column }
 
 type counts struct {
 	records, started, stopped, waiters uint64
@@ -43,12 +66,14 @@ type person struct {
 }
 
 func newTally(q *Question, v *store.View) (*tally, error) {
-	t := &tally{q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By), shapes: newShapes(), used: map[uint64]*account{}, people: map[person]struct{}{}}
+	t := &tally{
+		q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By), ends: map[record.Origin]record.Time{},
+		columnOf: map[columnName]*column{}, targets: map[string]*target{}, people: map[person]struct{}{},
+	}
 	agents, err := v.Agents()
 	if err != nil {
 		return nil, err
 	}
-	t.ends = map[record.Origin]record.Time{}
 	for i := range agents {
 		for _, w := range agents[i].Watermarks {
 			t.ends[w.Source] = w.CompleteTo
@@ -57,23 +82,68 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 	return t, nil
 }
 
-// account returns that of a group and a shape, which may be another tally's.
-func (t *tally) account(group uint32, foreign *shape) *account {
-	sh, ok := t.shapes.of[foreign.key]
-	if !ok {
-		own := *foreign
-		own.id = uint32(len(t.shapes.list))
-		sh = &own
-		t.shapes.of[sh.key] = sh
-		t.shapes.list = append(t.shapes.list, sh)
+// target returns that of a shape.
+func (t *tally) target(sh *shape) *target {
+	if to, ok := t.targets[sh.key]; ok {
+		return to
 	}
-	key := uint64(group)<<32 | uint64(sh.id)
-	a, ok := t.used[key]
-	if !ok {
-		a = &account{group: group, shape: sh, used: make([]Sum, t.buckets*len(sh.parts))}
-		t.used[key] = a
+	to := &target{of: make([][]*column, len(sh.parts))}
+	for k := range sh.parts {
+		p := &sh.parts[k]
+		if !t.asked(p.name) {
+			continue
+		}
+		to.add(k, t.column(columnName{name: p.name, kind: p.kind}))
+		for i, s := range p.scores {
+			if !slices.ContainsFunc(p.scores[:i], func(o record.Score) bool { return o.Name == s.Name }) {
+				to.add(k, t.column(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))
+			}
+		}
 	}
-	return a
+	t.efficiency(to, sh)
+	t.targets[sh.key] = to
+	return to
+}
+
+// efficiency adds the columns of a shape that has both of the question's components.
+func (t *tally) efficiency(to *target, sh *shape) {
+	if t.q.CPU == "" || t.q.Cores == "" {
+		return
+	}
+	cpu := slices.IndexFunc(sh.parts, func(p part) bool { return p.name == t.q.CPU && p.kind == record.Total })
+	cores := slices.IndexFunc(sh.parts, func(p part) bool { return p.name == t.q.Cores && p.kind == record.Rate })
+	if cpu < 0 || cores < 0 {
+		return
+	}
+	to.add(cpu, t.column(columnName{kind: record.Total, of: efficient}))
+	to.add(cores, t.column(columnName{kind: record.Rate, of: efficient}))
+}
+
+func (to *target) add(part int, c *column) { to.of[part] = append(to.of[part], c) }
+
+func (t *tally) asked(name string) bool {
+	return t.q.Components == nil || slices.Contains(t.q.Components, name)
+}
+
+func (t *tally) column(name columnName) *column {
+	c, ok := t.columnOf[name]
+	if !ok {
+		c = &column{columnName: name}
+		t.columnOf[name] = c
+		t.columns = append(t.columns, c)
+	}
+	return c
+}
+
+// row returns the sums of a group.
+func (t *tally) row(c *column, group uint32) []Sum {
+	for int(group) >= len(c.rows) {
+		c.rows = append(c.rows, nil)
+	}
+	if c.rows[group] == nil {
+		c.rows[group] = make([]Sum, t.buckets)
+	}
+	return c.rows[group]
 }
 
 // cell returns the counts of a group in a bucket, valid until the next call.
@@ -87,10 +157,9 @@ func (t *tally) cell(group uint32, bucket int) *counts {
 
 // met notes a person; "" is nobody.
 func (t *tally) met(group uint32, bucket int, name string) {
-	if name == "" {
-		return
+	if name != "" {
+		t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] = struct{}{}
 	}
-	t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] = struct{}{}
 }
 
 // piece is a part of a bucket, or all of it.
@@ -101,6 +170,8 @@ type piece struct {
 	// on is counted.
 	first bool
 }
+
+func (p *piece) has(at record.Time) bool { return p.from <= at && at < p.to }
 
 // pieces are the whole buckets.
 func (q *Question) pieces() []piece {
@@ -136,26 +207,12 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		}
 		return 1
 	})
-	var a *account
 	touched := false
 	for ; i < len(pieces) && pieces[i].from <= end; i++ {
 		p := &pieces[i]
 		touched = t.count(r, end, group, who, p) || touched
-		from, to := max(r.start, p.from), min(end, p.to)
-		if t.q.Credit == AtStop {
-			from, to = r.start, end
-			if r.stop == record.None || !p.has(end) {
-				continue
-			}
-		} else if from > to || from == to && (r.start != end || !p.has(r.start)) {
-			continue
-		}
-		if a == nil {
-			a = t.account(group, r.shape)
-		}
-		for k := range r.shape.parts {
-			u := &a.used[k*t.buckets+p.bucket]
-			*u = u.Add(r.used(k, end, from, to))
+		if from, to, some := t.share(r, end, p); some {
+			t.use(r, end, group, p.bucket, from, to)
 		}
 	}
 	if touched && r.stop == record.None {
@@ -166,7 +223,28 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 	}
 }
 
-func (p *piece) has(at record.Time) bool { return p.from <= at && at < p.to }
+// share is the time of a run that a piece gets; false when it is none.
+func (t *tally) share(r *run, end record.Time, p *piece) (from, to record.Time, some bool) {
+	if t.q.Credit == AtStop {
+		return r.start, end, r.stop != record.None && p.has(end)
+	}
+	from, to = max(r.start, p.from), min(end, p.to)
+	return from, to, from < to || from == to && r.start == end && p.has(r.start)
+}
+
+// use adds what a run used from from to to.
+func (t *tally) use(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
+	for k, columns := range t.target(r.shape).of {
+		if len(columns) == 0 {
+			continue
+		}
+		used := r.used(k, end, from, to)
+		for _, c := range columns {
+			u := &t.row(c, group)[bucket]
+			*u = u.Add(used)
+		}
+	}
+}
 
 // count counts a run in a piece, and reports whether it is one of its records.
 func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piece) bool {
@@ -198,27 +276,7 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 	return is
 }
 
-// answer is what was counted.
-func (t *tally) answer() *Answer {
-	order := make([]uint32, 0, len(t.groups.tuples))
-	for n := range t.groups.tuples {
-		order = append(order, uint32(n))
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return compareTuples(&t.groups.tuples[a], &t.groups.tuples[b]) })
-	a := &Answer{Edges: t.q.Edges, By: t.q.By, Open: t.open, Several: t.many}
-	place := make([]int, len(order)) // of each number in the answer
-	for i, n := range order {
-		// Tuples that differ in whether there were several values are one group.
-		if i == 0 || compareTuples(&t.groups.tuples[order[i-1]], &t.groups.tuples[n]) != 0 {
-			a.Groups = append(a.Groups, Group{Values: t.groups.tuples[n].values, Lacks: t.groups.tuples[n].lacks})
-		}
-		place[n] = len(a.Groups) - 1
-	}
-	t.answerCounts(a, place)
-	t.answerUsed(a, place)
-	return a
-}
-
+// compareTuples orders tuples by what they show.
 func compareTuples(a, b *tuple) int {
 	for i := range a.values {
 		switch {
@@ -232,32 +290,4 @@ func compareTuples(a, b *tuple) int {
 		}
 	}
 	return 0
-}
-
-func (t *tally) answerCounts(a *Answer, place []int) {
-	n := len(a.Groups) * t.buckets
-	if t.q.People != "" {
-		a.People = make([]uint64, n)
-		seen := map[person]struct{}{}
-		for p := range t.people {
-			p.cell = uint64(place[p.cell/uint64(t.buckets)]*t.buckets) + p.cell%uint64(t.buckets)
-			if _, twice := seen[p]; !twice {
-				seen[p] = struct{}{}
-				a.People[p.cell]++
-			}
-		}
-	}
-	if !t.q.Counts {
-		return
-	}
-	a.Records, a.Started, a.Stopped = make([]uint64, n), make([]uint64, n), make([]uint64, n)
-	a.Waited, a.Waiters = make([]Sum, n), make([]uint64, n)
-	for i := range t.cells {
-		c, at := &t.cells[i], place[i/t.buckets]*t.buckets+i%t.buckets
-		a.Records[at] += c.records
-		a.Started[at] += c.started
-		a.Stopped[at] += c.stopped
-		a.Waiters[at] += c.waiters
-		a.Waited[at] = a.Waited[at].Add(c.waited)
-	}
 }

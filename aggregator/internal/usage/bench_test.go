@@ -1,0 +1,104 @@
+package usage
+
+import (
+	"context"
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns/columnstest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+var benchRecords = flag.Int("records", 500_000, "how many records the benchmarks have, over a year")
+
+// filled is a store on disk with the benchmark records.
+func filled(b *testing.B) (s *store.Store, first record.Time) {
+	s, err := store.Open(store.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	gen := columnstest.Generator(1, *benchRecords, columnstest.Slurm)
+	rows, n, index, last := columns.NewBuilder(), int64(0), uint64(0), &store.Cursor{}
+	flush := func() {
+		c := &store.IngestCommand{Agent: "head1", Epoch: store.Epoch{1}, From: last.Seq + 1, To: last.Seq + uint64(rows.Len()), Now: t0, Rows: rows.Bytes(), Before: last.Digest}
+		if index == 0 {
+			c.Begin = &store.Begin{}
+		}
+		index++
+		r, err := s.Apply(index, 1, store.Encode(c))
+		if err != nil {
+			b.Fatal(err)
+		}
+		*last = r.(store.IngestResult).Cursor
+		rows.Reset()
+	}
+	for r, ok := gen.Next(); ok; r, ok = gen.Next() {
+		if n++; n == 1 {
+			first = r.Start
+		}
+		rows.Add(&columns.Row{Record: r, Origin: source(), Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: n}, Stop: record.None})
+		if rows.Full() {
+			flush()
+		}
+	}
+	if rows.Len() > 0 {
+		flush()
+	}
+	return s, first
+}
+
+func BenchmarkUsage(b *testing.B) {
+	s, first := filled(b)
+	opt := Options{Views: s, Life: life}
+	dims := []string{"site_id", "group_id", "user_id"}
+	b.Run("build", func(b *testing.B) {
+		for b.Loop() {
+			if err := NewIndex(opt, dims).Follow(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N**benchRecords), "ns/record")
+	})
+	x := NewIndex(opt, dims)
+	if err := x.Follow(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d series, %d MiB", len(x.series), x.bytes>>20)
+	year := []record.Time{dayOf(first).start()}
+	for range 365 {
+		year = append(year, year[len(year)-1]+record.Day)
+	}
+	odd := []record.Time{year[30] + 12345678, year[300] + 87654321012}
+	for _, ask := range []struct {
+		name string
+		q    Question
+	}{
+		{"year by user and day", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}}},
+		{"year by user and day, counts", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Counts: true}},
+		{"any window by group", Question{Edges: odd, By: []string{"group_id"}, Counts: true}},
+		{"month by user", Question{Edges: []record.Time{year[0], year[31]}, By: []string{"user_id"}, Counts: true}},
+		{"year by partition, scanned", Question{Edges: []record.Time{year[0], year[365]}, By: []string{"partition"}, Counts: true}},
+	} {
+		b.Run(ask.name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				if _, err := x.Answer(context.Background(), ask.q); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}
