@@ -1,0 +1,73 @@
+package calendar
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// shortest is less than the shortest unit of its kind, apart from what is cut off
+// by the ends of a window or by a change of the clock.
+func (u Unit) shortest() record.Time {
+	return [...]record.Time{Hour: record.Hour, Day: 20 * record.Hour, Week: 6 * record.Day, Month: 27 * record.Day, Quarter: 89 * record.Day, Year: 364 * record.Day}[u]
+}
+
+// Edges returns where the units of a window begin, and its end: it is cut into
+// buckets from each edge, included, to the next, not included. The first and the
+// last edge are those of the window. None is empty. An error says that there would
+// be more than most.
+func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if u == None {
+		return []record.Time{w.From, w.To}, nil
+	}
+	if n := int64((w.To - w.From) / u.shortest()); n > int64(most) {
+		return nil, fmt.Errorf("the window from %s to %s has about %d times %q, and at most %d are answered; ask for a shorter window or a longer bucket", w.From, w.To, n, u, most)
+	}
+	if u == Hour {
+		return hours(w, zone), nil
+	}
+	edges := []record.Time{w.From}
+	for d := u.add(u.floor(dayOf(zone, w.From)), 1); ; d = u.add(d, 1) {
+		t := d.start(zone)
+		if t >= w.To {
+			return append(edges, w.To), nil
+		}
+		if t > edges[len(edges)-1] { // a day that was left out is nothing
+			edges = append(edges, t)
+		}
+	}
+}
+
+// hours cuts at full hours and wherever the clock is changed.
+func hours(w Window, zone *time.Location) []record.Time {
+	edges := []record.Time{w.From}
+	at := seconds(w.From)
+	change, ahead := jump(zone, at), offset(zone, at)
+	for {
+		at = (floor(at+ahead, 3600)+1)*3600 - ahead
+		if at >= change {
+			at = change
+			change, ahead = jump(zone, at), offset(zone, at)
+		}
+		t := record.Time(at) * record.Second
+		if t >= w.To {
+			return append(edges, w.To)
+		}
+		edges = append(edges, t)
+	}
+}
+
+// Labels names the buckets between edges: 2026-03, 2026-W05, 2026-03-01 and so on.
+// A bucket that the window cuts has the name of the whole one. Those of [None] are
+// empty.
+func Labels(edges []record.Time, u Unit, zone *time.Location) []string {
+	out := make([]string, len(edges)-1)
+	for i := range out {
+		out[i] = u.label(zone, edges[i])
+	}
+	return out
+}

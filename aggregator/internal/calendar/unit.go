@@ -1,0 +1,116 @@
+package calendar
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Unit is a unit of the calendar.
+type Unit uint8
+
+// The units. Weeks are those of ISO 8601.
+const (
+	None Unit = iota // the whole window
+	Hour
+	Day
+	Week
+	Month
+	Quarter
+	Year
+)
+
+// Units are the words for units, the shortest first.
+func Units() []string { return []string{"hour", "day", "week", "month", "quarter", "year"} }
+
+// ParseUnit reads the word for a unit; "" is [None].
+func ParseUnit(word string) (Unit, error) {
+	if word == "" {
+		return None, nil
+	}
+	i := slices.Index(Units(), word)
+	if i < 0 {
+		return None, fmt.Errorf("%q is no unit of the calendar; want one of %s", excerpt(word), strings.Join(Units(), ", "))
+	}
+	return Unit(i + 1), nil
+}
+
+// String returns the word for the unit, "" for [None].
+func (u Unit) String() string {
+	if u == None {
+		return ""
+	}
+	return Units()[u-1]
+}
+
+// floor returns the first day of the unit that a day is in.
+func (u Unit) floor(d day) day {
+	t := d.date()
+	y, m, _ := t.Date()
+	switch u {
+	case Week:
+		return d - day(t.Weekday()+6)%7
+	case Month:
+		return civil(y, m, 1)
+	case Quarter:
+		return civil(y, m-(m-1)%3, 1)
+	case Year:
+		return civil(y, 1, 1)
+	case None, Hour, Day:
+	}
+	return d
+}
+
+// months is how many months the unit has; 0 when it is counted in days.
+func (u Unit) months() int { return [...]int{Month: 1, Quarter: 3, Year: 12}[u] }
+
+// days is how many days the unit has; 0 when it is counted in months.
+func (u Unit) days() int { return [...]int{Day: 1, Week: 7, Year: 0}[u] }
+
+// add returns the day n units later. One that its month does not have is the last
+// of the month.
+func (u Unit) add(d day, n int) day {
+	if u.months() == 0 {
+		return d + day(n*u.days())
+	}
+	y, m, at := d.date().Date()
+	m += time.Month(n * u.months())
+	return min(civil(y, m, at), civil(y, m+1, 1)-1)
+}
+
+func civil(y int, m time.Month, d int) day { return dayAt(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)) }
+
+// label names the unit that an instant is in, in the words of [ParseWindow]; an
+// hour by its beginning.
+func (u Unit) label(zone *time.Location, t record.Time) string {
+	d := dayOf(zone, t).date()
+	switch u {
+	case Hour:
+		return hourLabel(zone, t)
+	case Day:
+		return d.Format(time.DateOnly)
+	case Week:
+		y, w := d.ISOWeek()
+		return fmt.Sprintf("%04d-W%02d", y, w)
+	case Month:
+		return d.Format("2006-01")
+	case Quarter:
+		return fmt.Sprintf("%04d-Q%d", d.Year(), (d.Month()+2)/3)
+	case Year:
+		return d.Format("2006")
+	case None:
+	}
+	return ""
+}
+
+func hourLabel(zone *time.Location, t record.Time) string {
+	at := time.Unix(seconds(t), 0).In(zone)
+	layout := "2006-01-02T15:00Z07:00"
+	if _, offset := at.Zone(); offset%60 != 0 {
+		layout = "2006-01-02T15:00Z07:00:00"
+	}
+	return at.Format(layout)
+}

@@ -1,0 +1,190 @@
+package calendar
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Window is the time from From, included, to To, not included.
+type Window struct {
+	From, To record.Time
+
+	unit Unit // the window is whole units, or the begin of one; None: neither
+	n    int  // how many
+	runs bool // it is the begin of one, up to now
+}
+
+// Words says in one line what [ParseWindow] reads.
+const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday, this-week, this-month, this-quarter, this-year, last-week, last-month, last-quarter, last-year, or how long up to now, like 14d or 36h"
+
+// ErrEmpty is wrapped when a window ends before it starts, or there.
+var ErrEmpty = errors.New("the window has no time in it")
+
+func (w Window) check() error {
+	if w.To > w.From {
+		return nil
+	}
+	return fmt.Errorf("%w: it is from %s to %s; the end must be after the begin, and a date as an end is the begin of that day", ErrEmpty, w.From, w.To)
+}
+
+// ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
+// 14d is the 14 times 24 hours before now.
+func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
+	word = strings.ToLower(strings.TrimSpace(word))
+	if w, ok := parsePeriod(word, zone); ok {
+		return w, nil
+	}
+	if w, ok := parseRelative(word, now, zone); ok {
+		return w, nil
+	}
+	if span, ok := parseSpan(word); ok && span > 0 {
+		return Window{From: max(now-span, record.MinTime), To: now}.limited()
+	}
+	return Window{}, fmt.Errorf("%q is no window; want one of %s", excerpt(word), Words)
+}
+
+// Between returns the window from one [Point] to another; to may be empty for now.
+func Between(from, to string, now record.Time, zone *time.Location) (Window, error) {
+	a, err := Point(from, now, zone)
+	if err != nil {
+		return Window{}, err
+	}
+	b := now
+	if to != "" {
+		if b, err = Point(to, now, zone); err != nil {
+			return Window{}, err
+		}
+	}
+	return Window{From: a, To: b}.aligned(zone).limited()
+}
+
+// Point reads a word for an instant: RFC 3339, a date with a time of the zone's
+// clock, now, how long ago, such as 36h, or a window, which is its begin.
+func Point(word string, now record.Time, zone *time.Location) (record.Time, error) {
+	word = strings.TrimSpace(word)
+	if word == "now" {
+		return now, nil
+	}
+	if t, err := record.ParseTime(word); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime} {
+		if t, err := time.Parse(layout, word); err == nil {
+			return record.Time(first(zone, t.Unix()))*record.Second + record.Time(t.Nanosecond()/1000), nil
+		}
+	}
+	w, err := ParseWindow(word, now, zone)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no point in time; want RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the begin of one of %s", excerpt(word), Words)
+	}
+	return w.From, nil
+}
+
+// limited keeps a window within the times that records have.
+func (w Window) limited() (Window, error) {
+	w.From, w.To = max(w.From, record.MinTime), min(w.To, record.MaxTime)
+	return w, w.check()
+}
+
+// units returns the window of n whole units from a day on.
+func units(u Unit, from day, n int, zone *time.Location) Window {
+	w := Window{From: from.start(zone), To: u.add(from, n).start(zone), unit: u, n: n}
+	w.From, w.To = max(w.From, record.MinTime), min(w.To, record.MaxTime)
+	return w
+}
+
+// parsePeriod reads 2026, 2026-q3, 2026-03, 2026-w05 and 2026-03-01.
+func parsePeriod(word string, zone *time.Location) (Window, bool) {
+	for _, p := range []struct {
+		layout string
+		unit   Unit
+	}{{"2006", Year}, {"2006-01", Month}, {time.DateOnly, Day}} {
+		if t, err := time.Parse(p.layout, word); err == nil {
+			w := units(p.unit, dayAt(t), 1, zone)
+			return w, w.check() == nil // a day that the zone left out has no time
+		}
+	}
+	head, tail, ok := strings.Cut(word, "-")
+	t, err := time.Parse("2006", head)
+	if !ok || err != nil || len(tail) < 2 {
+		return Window{}, false
+	}
+	n, err := strconv.ParseUint(tail[1:], 10, 8)
+	switch {
+	case err != nil:
+	case tail[0] == 'q' && len(tail) == 2 && 1 <= n && n <= 4:
+		return units(Quarter, Quarter.add(dayAt(t), int(n)-1), 1, zone), true
+	case tail[0] == 'w' && len(tail) == 3 && 1 <= n:
+		monday := isoWeek(t.Year(), int(n))
+		y, _ := monday.date().ISOWeek()
+		return units(Week, monday, 1, zone), y == t.Year()
+	}
+	return Window{}, false
+}
+
+// isoWeek returns the first day of a week of an ISO year: the first has January 4.
+func isoWeek(year, week int) day { return Week.floor(civil(year, 1, 4)) + day(7*(week-1)) }
+
+// parseRelative reads today, yesterday, this-… and last-….
+func parseRelative(word string, now record.Time, zone *time.Location) (Window, bool) {
+	switch word {
+	case "today":
+		word = "this-day"
+	case "yesterday":
+		word = "last-day"
+	}
+	which, name, _ := strings.Cut(word, "-")
+	u, err := ParseUnit(name)
+	if err != nil || u < Day || which != "this" && which != "last" {
+		return Window{}, false
+	}
+	begin := u.floor(dayOf(zone, now))
+	if which == "last" {
+		w := units(u, u.add(begin, -1), 1, zone)
+		if w.check() != nil { // yesterday was left out
+			w = units(u, begin-2, 1, zone)
+		}
+		return w, true
+	}
+	w := units(u, begin, 1, zone)
+	w.To, w.runs = max(now, w.From+1), true
+	return w, true
+}
+
+func parseSpan(word string) (record.Time, bool) {
+	d, err := hcl.ParseDuration(word)
+	return record.Time(d.Microseconds()), err == nil
+}
+
+// aligned finds out whether a window is whole units: the longest that fit.
+func (w Window) aligned(zone *time.Location) Window {
+	if w.check() != nil || w.From < record.MinTime || w.To > record.MaxTime {
+		return w
+	}
+	a, b := dayOf(zone, w.From), dayOf(zone, w.To)
+	if a.start(zone) != w.From || b.start(zone) != w.To {
+		return w
+	}
+	for u := Year; u >= Day; u-- {
+		if u.floor(a) == a && u.floor(b) == b {
+			w.unit, w.n = u, u.between(a, b)
+			return w
+		}
+	}
+	return w
+}
+
+// between is how many units there are from one first day of a unit to another.
+func (u Unit) between(a, b day) int {
+	if u.months() == 0 {
+		return int(b-a) / u.days()
+	}
+	from, to := a.date(), b.date()
+	return (12*(to.Year()-from.Year()) + int(to.Month()-from.Month())) / u.months()
+}

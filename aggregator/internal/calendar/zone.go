@@ -1,0 +1,114 @@
+package calendar
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones of machines without them, and the same on all nodes
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Zone returns the time zone of a name such as Europe/Berlin; "" is UTC.
+func Zone(name string) (*time.Location, error) {
+	if name == "" {
+		return time.UTC, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || strings.EqualFold(name, "local") {
+		return nil, fmt.Errorf("there is no time zone %q; write a name like Europe/Berlin, America/New_York or UTC", excerpt(name))
+	}
+	return zone, nil
+}
+
+const daySeconds = 24 * 3600
+
+// widest is further than any clock is from UTC, in seconds.
+const widest = 26 * 3600
+
+// first returns the first second at which the clock of the zone shows a civil time
+// or a later one. Both are counted from 1970-01-01T00:00:00, the one in UTC, the
+// other as the clock shows it.
+func first(zone *time.Location, civil int64) int64 {
+	at := civil - widest
+	for {
+		t, end := max(civil-offset(zone, at), at), jump(zone, at)
+		if t < end {
+			return t
+		}
+		at = end
+	}
+}
+
+// offset is how far the clock of the zone is ahead of UTC at a second.
+func offset(zone *time.Location, at int64) int64 {
+	_, n := time.Unix(at, 0).In(zone).Zone()
+	return int64(n)
+}
+
+// shown is what the clock of the zone shows at a second.
+func shown(zone *time.Location, at int64) int64 { return at + offset(zone, at) }
+
+// jump returns the first second after at at which the clock is changed; the
+// greatest number when it never is.
+func jump(zone *time.Location, at int64) int64 {
+	before := offset(zone, at)
+	for {
+		_, bound := time.Unix(at, 0).In(zone).ZoneBounds()
+		if bound.IsZero() {
+			return math.MaxInt64
+		}
+		end := bound.Unix()
+		if end <= at { // on December 31 of leap years ZoneBounds takes that day for the next year's
+			end = at + daySeconds
+		}
+		if offset(zone, end) != before {
+			return end
+		}
+		at = end
+	}
+}
+
+// day counts days from 1970-01-01.
+type day int64
+
+// start is the first instant of the day.
+func (d day) start(zone *time.Location) record.Time {
+	return record.Time(first(zone, int64(d)*daySeconds)) * record.Second
+}
+
+// dayOf returns the day that an instant is in: the last one that began.
+func dayOf(zone *time.Location, t record.Time) day {
+	d := day(floor(shown(zone, seconds(t)), daySeconds))
+	for (d + 1).start(zone) <= t {
+		d++
+	}
+	return d
+}
+
+// date is the day as a time in UTC.
+func (d day) date() time.Time { return time.Unix(int64(d)*daySeconds, 0).UTC() }
+
+func dayAt(t time.Time) day { return day(floor(t.Unix(), daySeconds)) }
+
+// seconds cuts an instant to seconds.
+func seconds(t record.Time) int64 { return floor(int64(t), int64(record.Second)) }
+
+// floor divides and rounds down.
+func floor(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// excerpt is the begin of a text that is too long for a message.
+func excerpt(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}
