@@ -36,6 +36,8 @@ type Keys struct {
 	generation uint64 // how often new content was taken
 	problem    error  // why the newest files are not in use
 	judged     map[[sha256.Size]byte]bool
+
+	ties ties
 }
 
 // content is what the files hold.
@@ -119,8 +121,24 @@ func (k *Keys) successor(next *content) error {
 		return fmt.Errorf("certificate %s: it begins on %s only", k.files.Cert, day(next.cert.Leaf.NotBefore))
 	case now.After(next.cert.Leaf.NotAfter) && now.Before(k.cert.Leaf.NotAfter):
 		return fmt.Errorf("certificate %s: %w", k.files.Cert, ended(next.cert.Leaf))
+	case !next.cert.Leaf.Equal(k.cert.Leaf) && k.trusts() == nil && next.trusts() != nil:
+		return fmt.Errorf("certificate %s: no authority in %s has signed it, so other daemons would most likely refuse it: put the authority there first, here and everywhere", k.files.Cert, k.files.CA)
 	}
 	return nil
+}
+
+// trusts returns an error when the own certificate is of none of the authorities.
+func (c *content) trusts() error {
+	chain := []*x509.Certificate{c.cert.Leaf}
+	for _, der := range c.cert.Certificate[1:] {
+		between, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		chain = append(chain, between)
+	}
+	_, err := verify(chain, c.pool, x509.ExtKeyUsageAny)
+	return err
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }

@@ -24,7 +24,7 @@ const (
 
 // Run follows the files until ctx ends, and says in the log what comes of them:
 // that they were renewed, that they are refused, and from 14 days before that a
-// certificate ends.
+// certificate ends. It ends the connections given to [Keys.Follow].
 func (k *Keys) Run(ctx context.Context, log *slog.Logger) error {
 	w := watch{keys: k, log: log, generation: k.seen()}
 	tick := time.NewTicker(watchEvery)
@@ -64,9 +64,19 @@ func (w *watch) look(now time.Time) {
 			"issuer", c.cert.Leaf.Issuer.CommonName, "authorities", len(c.authorities))
 	}
 	w.refused(problem, now)
+	w.keys.sweep(now, w.ended)
 	if now.Sub(w.warned) >= warnEvery {
 		w.warn(&c, now)
 	}
+}
+
+// ended says that a connection had to end.
+func (w *watch) ended(peer *x509.Certificate, why error) {
+	name := peer.Subject.CommonName
+	if id, err := Of(peer); err == nil {
+		name = id.String()
+	}
+	w.log.Warn("a connection was ended, for the certificate of its other end is not valid any more", "peer", name, "issuer", peer.Issuer.CommonName, "error", why)
 }
 
 func (w *watch) refused(problem error, now time.Time) {

@@ -149,6 +149,7 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepare
 		group.Go(func() error { return p.run(ctx) })
 	}
 	group.Go(func() error { return a.trim(ctx) })
+	group.Go(func() error { return a.followKeys(ctx) })
 	a.opt.Log.Info("the agent runs", "name", cfg.Agent.Name.Value, "version", a.opt.Version, "sources", len(prepared), "listen", a.listen)
 	if a.opt.Ready != nil {
 		a.opt.Ready()
@@ -230,6 +231,15 @@ func (a *Agent) parts(cfg *config.Config) (parts []part, err error) {
 		return parts, err
 	}
 	return append(parts, part{l, func(ctx context.Context) error { return control.Serve(ctx, l, a) }}), nil
+}
+
+// followKeys takes over certificates that are renewed, says in the log when they
+// end, and ends connections of aggregators whose own are not valid any more.
+func (a *Agent) followKeys(ctx context.Context) error {
+	if a.keys == nil {
+		return nil
+	}
+	return a.keys.Run(ctx, a.opt.Log)
 }
 
 // trimEvery is the pause between two looks for frames that may go.

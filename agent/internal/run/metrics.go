@@ -20,6 +20,9 @@ import (
 func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a))
+	if a.keys != nil {
+		registry.MustRegister(a.keys.Collector())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}

@@ -15,15 +15,16 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-func tlsCredentials(keys *identity.Keys) grpccreds.TransportCredentials {
-	return grpccreds.NewTLS(keys.Server(identity.Aggregator))
+func newCredentials(keys *identity.Keys, log *slog.Logger) *credentials {
+	return &credentials{TransportCredentials: grpccreds.NewTLS(keys.Server(identity.Aggregator)), keys: keys, log: log}
 }
 
 // credentials logs refused peers: each certificate from each address at most once
 // a minute.
 type credentials struct {
 	grpccreds.TransportCredentials
-	log *slog.Logger
+	keys *identity.Keys
+	log  *slog.Logger
 
 	mu   sync.Mutex
 	seen map[string]*refusals // by address
@@ -41,13 +42,18 @@ const (
 	logAddresses = 10_000      // addresses that are remembered
 )
 
-// ServerHandshake does the handshake and logs its failure.
+// ServerHandshake does the handshake and logs its failure. A connection ends when
+// the certificate of the aggregator would not be let in any more.
 func (c *credentials) ServerHandshake(conn net.Conn) (net.Conn, grpccreds.AuthInfo, error) {
 	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
 		c.refused(conn.RemoteAddr(), err)
+		return nil, nil, err
 	}
-	return secure, info, err
+	if proved, ok := info.(grpccreds.TLSInfo); ok {
+		secure = c.keys.Guard(secure, proved.State.PeerCertificates)
+	}
+	return secure, info, nil
 }
 
 func (c *credentials) refused(addr net.Addr, err error) {

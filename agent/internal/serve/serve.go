@@ -62,7 +62,7 @@ const (
 // Run serves on l until ctx ends. Calls that wait are then cut off.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(
-		grpc.Creds(&credentials{TransportCredentials: tlsCredentials(s.Keys), log: s.Log}),
+		grpc.Creds(newCredentials(s.Keys, s.Log)),
 		grpc.MaxRecvMsgSize(8<<20),
 		grpc.MaxSendMsgSize(maxPull+(2<<20)),
 		grpc.MaxConcurrentStreams(64),
