@@ -73,6 +73,19 @@ func peek(chunk []byte) (Header, error) {
 	return h, nil
 }
 
+// Check checks the header and the sum of a chunk, so that what was written is
+// there, and nothing beyond. The error wraps [ErrVersion] or [ErrCorrupt].
+func Check(chunk []byte) error {
+	h, err := Peek(chunk)
+	if err != nil {
+		return err
+	}
+	if sum := chunkSum(chunk); sum != h.sum {
+		return fmt.Errorf("%w: CRC32C is %08x, not %08x", ErrCorrupt, sum, h.sum)
+	}
+	return nil
+}
+
 // Chunk is a parsed chunk.
 type Chunk struct {
 	Header
@@ -90,12 +103,12 @@ type span struct{ from, to uint32 }
 // [ErrCorrupt]. Whatever the bytes are, Parse allocates no more than a few times
 // [MaxBody].
 func Parse(chunk []byte) (*Chunk, error) {
-	h, err := Peek(chunk)
-	if err != nil {
+	if err := Check(chunk); err != nil {
 		return nil, err
 	}
-	if sum := chunkSum(chunk); sum != h.sum {
-		return nil, fmt.Errorf("%w: CRC32C is %08x, not %08x", ErrCorrupt, sum, h.sum)
+	h, err := peek(chunk)
+	if err != nil {
+		return nil, err
 	}
 	c := &Chunk{Header: h, raw: chunk}
 	if c.body, err = unpack(chunk[headerSize:], &h); err != nil {

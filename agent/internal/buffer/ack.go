@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +41,7 @@ func (b *Buffer) Ack(cluster string, p Position) error {
 // putAck makes p the cluster's position, whatever it was before.
 func (b *Buffer) putAck(tx *bbolt.Tx, cluster string, p Position) error {
 	ack := Ack{Epoch: p.Epoch, Through: p.Seq, At: b.opt.Now()}
-	return tx.Bucket(bucketClusters).Put([]byte(cluster), encodeAck(ack))
+	return errors.Join(tx.Bucket(bucketClusters).Put([]byte(cluster), encodeAck(ack)), tx.Bucket(bucketForgotten).Delete([]byte(cluster)))
 }
 
 func readAcks(tx *bbolt.Tx) (map[string]Ack, error) {
@@ -155,9 +156,10 @@ func (b *Buffer) dropSome(tx *bbolt.Tx, s *state, may func(written, freed int64)
 func (b *Buffer) Forget(cluster string) error {
 	return b.update(func(tx *bbolt.Tx, _ *state) error {
 		clusters := tx.Bucket(bucketClusters)
-		if clusters.Get([]byte(cluster)) == nil {
+		ack := clone(clusters.Get([]byte(cluster)))
+		if ack == nil {
 			return fmt.Errorf("forget cluster %q: %w", cluster, ErrCluster)
 		}
-		return clusters.Delete([]byte(cluster))
+		return errors.Join(tx.Bucket(bucketForgotten).Put([]byte(cluster), ack), clusters.Delete([]byte(cluster)))
 	})
 }

@@ -66,6 +66,7 @@ type Buffer struct {
 	clock *Clock
 
 	mu      sync.Mutex
+	damaged *DamageError  // the last that was found; nil: none
 	state   state         // as committed
 	changed chan struct{} // closed and replaced at every append
 }
@@ -90,6 +91,9 @@ var (
 	bucketQueue    = []byte("queue")    // source, cluster or own → checkpoint to go back to afterwards
 	bucketClusters = []byte("clusters") // cluster → acknowledged position, time
 	bucketOpen     = []byte("open")     // source, run → note on a running job
+
+	bucketForgotten = []byte("forgotten") // cluster → what it had acknowledged
+	bucketBegun     = []byte("begun")     // cluster → the frame behind which it began, where that is not 0
 )
 
 const fileFormat = 1
@@ -137,7 +141,7 @@ func (b *Buffer) Close() error {
 // load reads the head and makes what is missing.
 func (b *Buffer) load() error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen} {
+		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
@@ -262,12 +266,15 @@ type Stats struct {
 	// Clusters that are known, by their ids: those that have resumed or
 	// acknowledged and were not forgotten since.
 	Clusters map[string]Ack
+	// Damage says which frames were found to be there and cannot be read; nil for
+	// none.
+	Damage *DamageError
 }
 
 // Stats returns the present counts.
 func (b *Buffer) Stats() (Stats, error) {
 	s, _ := b.head()
-	st := Stats{Epoch: s.epoch, First: s.first, Last: s.last, Bytes: s.bytes, MaxBytes: b.opt.MaxSize}
+	st := Stats{Epoch: s.epoch, First: s.first, Last: s.last, Bytes: s.bytes, MaxBytes: b.opt.MaxSize, Damage: b.damageNow(&s)}
 	err := b.db.View(func(tx *bbolt.Tx) error {
 		var err error
 		st.Clusters, err = readAcks(tx)

@@ -119,6 +119,110 @@ func TestAClusterIsToldWhichFramesItLacksAndWillNotGet(t *testing.T) {
 	trims(t, b, c, 0)
 }
 
+// gapTold returns the reason of the gap that is the last frame behind p.
+func gapTold(t *testing.T, b *buffer.Buffer, p buffer.Position) string {
+	t.Helper()
+	got, _ := drain(t, b, p, 1)
+	if len(got) == 0 {
+		return ""
+	}
+	var f wire.Frame
+	if err := wire.DecodeFrame([]byte(got[len(got)-1]), &f); err != nil || f.Kind != wire.KindGap {
+		return ""
+	}
+	if !f.Gap.To.Present() || f.Version.Observed == 0 {
+		t.Errorf("%+v", f)
+	}
+	return f.Gap.Reason
+}
+
+// trimmed is a buffer of 10 frames that the cluster "a" has had and that are gone,
+// and two more.
+func trimmed(t *testing.T, file string) (*buffer.Buffer, *clock) {
+	t.Helper()
+	c := newClock()
+	b := open(t, file, buffer.Options{Retain: time.Hour, Now: c.now})
+	fill(t, b, 10, 1)
+	_, end := drain(t, b, resume(t, b, "a", buffer.Position{}), 1)
+	acknowledge(t, b, "a", end)
+	trims(t, b, c, 10)
+	fill(t, b, 2, 1)
+	return b, c
+}
+
+const allTen = "the agent's buffer no longer has the frames 1 to 10, which cluster a lacks"
+
+func TestAClusterThatWasTakenBackToBeforeItsFirstPullIsToldWhatIsGone(t *testing.T) {
+	b, _ := trimmed(t, path(t))
+	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{})); got != allTen {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestAClusterThatWasTakenBackToAnOlderEpochIsToldWhatIsGone(t *testing.T) {
+	b, _ := trimmed(t, path(t))
+	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{Epoch: buffer.Epoch{7}, Seq: 400})); got != allTen {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestAClusterThatKnewALostBufferIsToldWhatItMissed: meanwhile another cluster had
+// the frames of the new buffer, and they went.
+func TestAClusterThatKnewALostBufferIsToldWhatItMissed(t *testing.T) {
+	b, _ := trimmed(t, path(t))
+	got := gapTold(t, b, resume(t, b, "was away", buffer.Position{Epoch: buffer.Epoch{7}, Seq: 400}))
+	if want := "the agent's buffer no longer has the frames 1 to 10, which cluster was away lacks"; got != want {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestAForgottenClusterThatWasTakenBackIsToldWhatIsGone(t *testing.T) {
+	b, _ := trimmed(t, path(t))
+	if err := b.Forget("a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{})); got != allTen {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestAClusterThatBeganLateLacksOnlyWhatCameSince(t *testing.T) {
+	b, c := trimmed(t, path(t))
+	from := resume(t, b, "late", buffer.Position{})
+	if got := gapTold(t, b, from); got != "" {
+		t.Errorf("a new cluster was told %q", got)
+	}
+	if got := gapTold(t, b, resume(t, b, "late", buffer.Position{})); got != "" { // the first answer was lost
+		t.Errorf("a new cluster was told %q", got)
+	}
+	for _, cluster := range []string{"a", "late"} {
+		_, end := drain(t, b, from, 1)
+		acknowledge(t, b, cluster, end)
+	}
+	trims(t, b, c, 2)
+	got := gapTold(t, b, resume(t, b, "late", buffer.Position{}))
+	if want := "the agent's buffer no longer has the frames 11 to 12, which cluster late lacks"; got != want {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestABufferThatMovedToAnotherMachineTellsNoGap(t *testing.T) {
+	file := path(t)
+	b, c := trimmed(t, file)
+	known := buffer.Position{Epoch: b.Epoch(), Seq: 10}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, file, buffer.Options{Retain: time.Hour, Now: c.now, Machine: "machine-2"})
+	from := resume(t, b, "a", known)
+	if from.Epoch == known.Epoch || from.Seq != 10 {
+		t.Errorf("goes on at %+v", from)
+	}
+	if got := gapTold(t, b, from); got != "" {
+		t.Errorf("told %q", got)
+	}
+}
+
 func TestANewClusterIsToldOfNoGap(t *testing.T) {
 	c := newClock()
 	b := open(t, path(t), buffer.Options{Retain: time.Hour, Now: c.now})

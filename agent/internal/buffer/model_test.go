@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // model is what a buffer has to hold.
@@ -19,8 +20,12 @@ type model struct {
 	frames     []string // all that were ever appended, in order
 	checkpoint string
 	acked      map[string]uint64
-	first      uint64 // the oldest frame, when it was last looked at
+	began      map[string]uint64 // behind which frame each cluster came for the first time
+	first      uint64            // the oldest frame, when it was last looked at
 }
+
+// gapText stands for a frame that the buffer made itself.
+const gapText = "gap"
 
 // TestTheBufferIsAQueueThatLosesNothing holds the buffer against a list in
 // memory, over appends, partial reads, acknowledgements, trims and restarts.
@@ -36,7 +41,7 @@ func TestTheBufferIsAQueueThatLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { b.Close() }()
-		m := model{acked: map[string]uint64{}, first: 1}
+		m := model{acked: map[string]uint64{}, began: map[string]uint64{}, first: 1}
 		source := buffer.Source{Type: "a", Label: "b"}
 		t.Repeat(map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
@@ -146,6 +151,7 @@ func walk(t *rapid.T, b *buffer.Buffer, m *model, cluster string, bytes int) buf
 	if p.Seq+1 != stats.First {
 		t.Fatalf("resumed behind %d, and the oldest frame is %d", p.Seq, stats.First)
 	}
+	told(t, b, m, cluster, stats)
 	after := m.acked[cluster]
 	for {
 		chunks, end, err := b.Read(p, bytes)
@@ -162,6 +168,25 @@ func walk(t *rapid.T, b *buffer.Buffer, m *model, cluster string, bytes int) buf
 	}
 }
 
+// told makes sure that a cluster that resumed without a position, although it has
+// been here before, was told of a gap when frames have gone since, and only then.
+func told(t *rapid.T, b *buffer.Buffer, m *model, cluster string, before buffer.Stats) {
+	now, err := b.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, known := m.began[cluster]
+	if lacks := known && before.First-1 > began; lacks != (now.Last == before.Last+1) || now.Last > before.Last+1 {
+		t.Fatalf("the cluster began behind %d (%v), frames from %d on are kept, and %d frames were told", began, known, before.First, now.Last-before.Last)
+	}
+	if !known {
+		m.began[cluster] = before.First - 1
+	}
+	for range now.Last - before.Last {
+		m.frames = append(m.frames, gapText)
+	}
+}
+
 func compare(t *rapid.T, m *model, raw []byte) {
 	chunk, err := frame.Parse(raw)
 	if err != nil {
@@ -171,6 +196,10 @@ func compare(t *rapid.T, m *model, raw []byte) {
 		t.Fatal(err)
 	}
 	for seq, text := range chunk.Frames() {
+		var f wire.Frame
+		if m.frames[seq-1] == gapText && wire.DecodeFrame(text, &f) == nil && f.Kind == wire.KindGap {
+			continue
+		}
 		if m.frames[seq-1] != string(text) {
 			t.Fatalf("frame %d is %.30q, not %.30q", seq, text, m.frames[seq-1])
 		}

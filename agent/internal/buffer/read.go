@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -22,17 +23,24 @@ type Position struct {
 //
 // The error is [ErrEpoch], [ErrDigest] or [ErrAhead] when p is no place in this
 // buffer's history, or when the frames behind it are gone: then the caller has
-// to [Buffer.Resume].
+// to [Buffer.Resume]. It is a [DamageError] when frames behind p are there and
+// cannot be read.
 func (b *Buffer) Read(p Position, maxBytes int) (chunks [][]byte, end Position, err error) {
 	s, _ := b.head()
 	err = b.db.View(func(tx *bbolt.Tx) error {
 		if err := check(tx, &s, p); err != nil {
-			return err
+			return b.damage(p.Seq, err)
 		}
 		chunks, end, err = read(tx, p, s.last, maxBytes)
-		return err
+		return b.damage(end.Seq, err)
 	})
 	return chunks, end, err
+}
+
+// astray reports whether err says that a position is no place in this buffer's
+// history.
+func astray(err error) bool {
+	return errors.Is(err, ErrEpoch) || errors.Is(err, ErrDigest) || errors.Is(err, ErrAhead)
 }
 
 // check verifies that p is a place in the buffer's history behind which nothing
@@ -112,8 +120,11 @@ func read(tx *bbolt.Tx, p Position, last uint64, maxBytes int) ([][]byte, Positi
 			_, value = c.Next()
 		}
 		raw, header, err := behind(value, p)
+		if err != nil && len(chunks) > 0 {
+			break // what comes before the damage is good; the next read says it
+		}
 		if err != nil {
-			return nil, p, fmt.Errorf("frames behind %d: %w", p.Seq, err)
+			return nil, p, err
 		}
 		if len(chunks) > 0 && size+len(raw) > maxBytes {
 			break
@@ -132,7 +143,7 @@ func behind(value []byte, p Position) ([]byte, frame.Header, error) {
 		return nil, header, err
 	}
 	if header.First == p.Seq+1 {
-		return append([]byte(nil), value[8:]...), header, nil
+		return append([]byte(nil), value[8:]...), header, frame.Check(value[8:])
 	}
 	chunk, err := frame.Parse(value[8:])
 	if err != nil {

@@ -63,11 +63,16 @@ func (b *Buffer) Resume(r Resume) (Position, error) {
 
 // agree returns where the cluster goes on, and makes good for what is missing.
 func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
-	if check(tx, s, r.Known) == nil {
-		return r.Known, nil
+	err := check(tx, s, r.Known)
+	if err == nil || !astray(err) {
+		return r.Known, b.damagedAt(r.Known.Seq, err)
 	}
-	if r.Known.Epoch == s.epoch && r.Known.Seq < s.first-1 {
-		if err := b.tellGap(tx, s, r); err != nil {
+	after, err := lacks(tx, s, r)
+	if err != nil {
+		return Position{}, err
+	}
+	if after < s.first-1 {
+		if err := b.tellGap(tx, s, r, after); err != nil {
 			return Position{}, err
 		}
 	}
@@ -80,12 +85,16 @@ func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
 // tellGap appends a frame of no source that says which frames the cluster lacks
 // and will not get. It names no begin: nobody knows any more when the first of
 // them was written.
-func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume) error {
+func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 	_, oldest := tx.Bucket(bucketChunks).Cursor().First()
+	to := writtenAt(oldest)
+	if !to.Present() { // nothing is kept
+		to = record.FromStd(b.opt.Now())
+	}
 	f := wire.Frame{
 		Kind: wire.KindGap, Version: record.Version{Observed: b.clock.Observe()},
-		Gap: wire.Gap{From: record.None, To: writtenAt(oldest), Reason: fmt.Sprintf(
-			"the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", r.Known.Seq+1, s.first-1, r.Cluster)},
+		Gap: wire.Gap{From: record.None, To: to, Reason: fmt.Sprintf(
+			"the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", after+1, s.first-1, r.Cluster)},
 	}
 	return b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)})
 }

@@ -264,6 +264,9 @@ func (f *findings) agent(s control.Status, err error) {
 			f.add("agent", bad, "source %s/%s is %s: %s", x.Type, x.Label, x.State, x.Error)
 		}
 	}
+	if s.Buffer.Damage != "" {
+		f.add("buffer", bad, "%s; do first: %s", s.Buffer.Damage, s.Buffer.Remedy)
+	}
 	for _, hint := range silent(s.Buffer, time.Now()) {
 		f.add("agent", doubtful, "%s", hint)
 	}

@@ -50,3 +50,19 @@ func TestForgetWantsAClusterAndAnAgent(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 }
+
+func TestTheStatusAndTheDoctorSayHowToMendADamagedBuffer(t *testing.T) {
+	s := control.Status{Buffer: control.Buffer{First: 1, Last: 90, Damage: "the frames behind 4 cannot be read", Remedy: "mv b b.damaged"}}
+	var out strings.Builder
+	if err := printStatus(&out, s, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "the frames behind 4 cannot be read") || !strings.Contains(out.String(), "Do first: mv b b.damaged\n") {
+		t.Error(out.String())
+	}
+	var f findings
+	f.agent(s, nil)
+	if f[1].Verdict != bad || !strings.Contains(f[1].Detail, "do first: mv b b.damaged") {
+		t.Errorf("%+v", f)
+	}
+}

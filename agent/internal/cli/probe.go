@@ -42,5 +42,6 @@ func (a *app) probe(ctx context.Context, path string) error {
 		why = damaged + ": " + why
 	}
 	return fmt.Errorf(`buffer %s: %s
-Move the file away, "mv %s %s.damaged", and start the agent again: it collects anew from where the aggregators have come to`, path, why, path, path)
+Move the file away: %s
+The agent then collects anew from where the aggregators have come to`, path, why, buffer.Remedy(path))
 }

@@ -72,6 +72,9 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if b.Damage != "" {
+		fmt.Fprintf(w, "\n%s\nNo aggregator gets beyond that. Do first: %s\n", b.Damage, b.Remedy)
+	}
 	for _, hint := range silent(b, now) {
 		fmt.Fprintf(w, "\n%s\n", hint)
 	}

@@ -25,6 +25,10 @@ type Buffer struct {
 	Bytes    int64     `json:"bytes"`
 	MaxBytes int64     `json:"max_bytes"`
 	Clusters []Cluster `json:"clusters"`
+	// Damage says which frames are there and cannot be read, so that no aggregator
+	// gets beyond them; Remedy is the command that mends it.
+	Damage string `json:"damage,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // Cluster is an aggregator cluster that has pulled and was not forgotten since.

@@ -40,6 +40,7 @@ type metrics struct {
 
 	build, success, lag, up, jobs                          *prometheus.Desc
 	frames, bytes, maxBytes, behind, acknowledged, records *prometheus.Desc
+	damaged                                                *prometheus.Desc
 }
 
 func newMetrics(a *Agent) *metrics {
@@ -57,6 +58,7 @@ func newMetrics(a *Agent) *metrics {
 		frames:       desc("buffer_frames", "Frames in the buffer."),
 		bytes:        desc("buffer_bytes", "Bytes of the frames in the buffer."),
 		maxBytes:     desc("buffer_max_bytes", "Bytes that the buffer may hold."),
+		damaged:      desc("buffer_damaged", "1 while frames in the buffer were found that cannot be read, otherwise 0."),
 		behind:       desc("buffer_unacknowledged_frames", "Frames that the cluster has not acknowledged.", "cluster"),
 		acknowledged: desc("buffer_last_acknowledgement_timestamp_seconds", "When the cluster last acknowledged.", "cluster"),
 	}
@@ -76,6 +78,11 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(m.frames, float64(b.Last+1-b.First))
 		gauge(m.bytes, float64(b.Bytes))
 		gauge(m.maxBytes, float64(b.MaxBytes))
+		damaged := 0.0
+		if b.Damage != "" {
+			damaged = 1
+		}
+		gauge(m.damaged, damaged)
 		for _, c := range b.Clusters {
 			gauge(m.behind, float64(c.Behind), c.ID)
 			gauge(m.acknowledged, float64(c.At.UnixMicro())/1e6, c.ID)

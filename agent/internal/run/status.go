@@ -34,6 +34,9 @@ func (a *Agent) Status() control.Status {
 
 func bufferOf(s buffer.Stats) control.Buffer {
 	out := control.Buffer{Epoch: hex.EncodeToString(s.Epoch[:]), First: s.First, Last: s.Last, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Clusters: []control.Cluster{}}
+	if s.Damage != nil {
+		out.Damage, out.Remedy = s.Damage.Error(), s.Damage.Remedy()
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.Clusters)) {
 		out.Clusters = append(out.Clusters, clusterOf(id, s))
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
@@ -50,6 +52,8 @@ type Server struct {
 	Log      *slog.Logger
 	// Resumed is called after a cluster has sent the sources back.
 	Resumed func()
+
+	told atomic.Uint64 // the first frame of the damage that was logged
 }
 
 // Limits of one answer to Pull.
@@ -94,7 +98,7 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 		chunks, end, err = s.Buffer.Read(at, size)
 	}
 	if err != nil {
-		return s.astray(err)
+		return s.astray(ctx, err)
 	}
 	stats, err := s.Buffer.Stats()
 	if err != nil {
@@ -105,8 +109,27 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 	}, nil
 }
 
-// astray answers a position that is no place in the buffer's history.
-func (s *Server) astray(err error) (*bursarv1.PullResponse, error) {
+// DamagedHeader names the buffer's file in the trailer of a pull that failed
+// because frames in it cannot be read.
+const DamagedHeader = "bursar-damaged-file"
+
+// damaged answers that frames are there and cannot be read.
+func (s *Server) damaged(ctx context.Context, damage *buffer.DamageError) error {
+	if s.told.Swap(damage.After+1) != damage.After+1 {
+		s.Log.Error("a pull failed", "error", damage, "do", damage.Remedy())
+	}
+	if err := grpc.SetTrailer(ctx, metadata.Pairs(DamagedHeader, damage.Path)); err != nil {
+		s.Log.Warn("the aggregator is not told which file is damaged", "error", err)
+	}
+	return status.Error(codes.DataLoss, damage.Error())
+}
+
+// astray answers a position that is no place in the buffer's history, or behind
+// which the buffer is damaged.
+func (s *Server) astray(ctx context.Context, err error) (*bursarv1.PullResponse, error) {
+	if damage, ok := errors.AsType[*buffer.DamageError](err); ok {
+		return nil, s.damaged(ctx, damage)
+	}
 	if !errors.Is(err, buffer.ErrEpoch) && !errors.Is(err, buffer.ErrDigest) && !errors.Is(err, buffer.ErrAhead) {
 		return nil, status.Error(codes.Internal, err.Error())
 	}

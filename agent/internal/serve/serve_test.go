@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/serve"
@@ -49,6 +52,11 @@ func (l *lines) String() string {
 
 func start(t *testing.T) *rig {
 	t.Helper()
+	return startWith(t, func(b *buffer.Buffer) serve.Buffer { return b })
+}
+
+func startWith(t *testing.T, as func(*buffer.Buffer) serve.Buffer) *rig {
+	t.Helper()
 	r := &rig{keys: pki(t), log: &lines{}}
 	var err error
 	if r.buffer, err = buffer.Open(filepath.Join(t.TempDir(), "b.db"), buffer.Options{}); err != nil {
@@ -60,7 +68,7 @@ func start(t *testing.T) *rig {
 	}
 	r.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &serve.Server{Buffer: r.buffer, Keys: r.keys[identity.Agent], Log: slog.New(slog.NewTextHandler(r.log, nil))}
+	s := &serve.Server{Buffer: as(r.buffer), Keys: r.keys[identity.Agent], Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, l) }()
 	t.Cleanup(func() {
@@ -146,6 +154,30 @@ func TestAnAggregatorPullsAcknowledgesAndWaitsForMore(t *testing.T) {
 	}
 	if _, err := client.Ack(ctx, &bursarv1.AckRequest{Cluster: "d", Epoch: a.resp.GetEpoch(), Through: 3}); err == nil {
 		t.Fatal("an acknowledgement of what was never sent was taken")
+	}
+}
+
+// rotten is a buffer whose frames behind the fourth cannot be read.
+type rotten struct{ *buffer.Buffer }
+
+func (rotten) Read(buffer.Position, int) ([][]byte, buffer.Position, error) {
+	return nil, buffer.Position{}, &buffer.DamageError{Path: "/data/buffer.db", After: 4, Cause: frame.ErrCorrupt}
+}
+
+func TestAnAggregatorIsToldWhichFileIsDamagedAndTheLogWhatToDo(t *testing.T) {
+	r := startWith(t, func(b *buffer.Buffer) serve.Buffer { return rotten{b} })
+	var trailer metadata.MD
+	for range 3 {
+		_, err := r.dial(t, identity.Aggregator).Pull(t.Context(), &bursarv1.PullRequest{Cluster: "c"}, grpc.Trailer(&trailer))
+		if status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "the frames behind 4 in /data/buffer.db cannot be read") {
+			t.Fatal(err)
+		}
+		if got := trailer.Get(serve.DamagedHeader); len(got) != 1 || got[0] != "/data/buffer.db" {
+			t.Errorf("the file is %q", got)
+		}
+	}
+	if n := strings.Count(r.log.String(), "mv /data/buffer.db /data/buffer.db.damaged"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, r.log)
 	}
 }
 
