@@ -10,6 +10,10 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
+// DamagedTrailer is the name under which an agent that cannot read a chunk tells
+// the aggregator, in the trailer of its answer, in which file that is.
+const DamagedTrailer = "bursar-damaged-file"
+
 // Errors of [Parse], [Peek] and the methods of [Chunk].
 var (
 	// ErrVersion: the chunk is of a format that this program does not know.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -109,16 +110,12 @@ func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1
 	}, nil
 }
 
-// DamagedHeader names the buffer's file in the trailer of a pull that failed
-// because frames in it cannot be read.
-const DamagedHeader = "bursar-damaged-file"
-
 // damaged answers that frames are there and cannot be read.
 func (s *Server) damaged(ctx context.Context, damage *buffer.DamageError) error {
 	if s.told.Swap(damage.After+1) != damage.After+1 {
 		s.Log.Error("a pull failed", "error", damage, "do", damage.Remedy())
 	}
-	if err := grpc.SetTrailer(ctx, metadata.Pairs(DamagedHeader, damage.Path)); err != nil {
+	if err := grpc.SetTrailer(ctx, metadata.Pairs(frame.DamagedTrailer, damage.Path)); err != nil {
 		s.Log.Warn("the aggregator is not told which file is damaged", "error", err)
 	}
 	return status.Error(codes.DataLoss, damage.Error())

@@ -172,7 +172,7 @@ func TestAnAggregatorIsToldWhichFileIsDamagedAndTheLogWhatToDo(t *testing.T) {
 		if status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "the frames behind 4 in /data/buffer.db cannot be read") {
 			t.Fatal(err)
 		}
-		if got := trailer.Get(serve.DamagedHeader); len(got) != 1 || got[0] != "/data/buffer.db" {
+		if got := trailer.Get(frame.DamagedTrailer); len(got) != 1 || got[0] != "/data/buffer.db" {
 			t.Errorf("the file is %q", got)
 		}
 	}

@@ -252,6 +252,15 @@ func (v *View) Quarantined(source record.Origin, id string) (store.Quarantined, 
 	return v.view.Quarantined(source, id)
 }
 
+// Gaps returns what the agents could not hand over, by source. The error is as
+// that of Figures.
+func (v *View) Gaps() ([]store.Gap, error) {
+	if err := v.figures(); err != nil {
+		return nil, err
+	}
+	return v.view.Gaps()
+}
+
 // Figures are the numbers of what is odd.
 type Figures struct{ Conflicts, Waiting, Quarantined int }
 

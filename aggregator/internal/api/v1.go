@@ -31,6 +31,7 @@ type AgentStatus struct {
 	Address     string
 	Connected   bool
 	Error       string    // of the last pull; "" when it was well
+	Remedy      string    // the command that mends it, where waiting does not
 	LastContact time.Time // zero: never
 	Behind      uint64    // frames that the agent has and the cluster has not
 }
@@ -78,6 +79,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodPost, quarantined + ":retry", s.viewing(s.v1QuarantineRetry)},
 		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
+		{http.MethodGet, "/v1/gaps", s.viewing(s.v1Gaps)},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.v1Cluster},
 		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},

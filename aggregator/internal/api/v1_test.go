@@ -258,6 +258,11 @@ func pulled(t *testing.T, p *pulls) *rig {
 			{Source: record.Origin{Agent: "head1"}, ID: "x", Reason: "validation", Message: "blank", Raw: []byte(`{"record_id":" "}`)},
 		},
 		Watermarks: []store.Watermark{{Source: source, CompleteTo: at}},
+		Gaps: []store.Gap{
+			{Source: source, From: at - record.Hour, To: at, Reason: "sacct knows nothing before"},
+			{Source: record.Origin{Agent: "head1"}, From: record.None, To: at, Reason: "the frames 1 to 9 are gone"},
+			{Source: record.Origin{Agent: "head0"}, From: record.None, To: record.None, Reason: "lost"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -269,16 +274,18 @@ func TestOperatorsSeeAgentsCountersConflictsAndWaitingStops(t *testing.T) {
 	contact := time.Date(2024, 1, 1, 0, 0, 0, 123000, time.UTC)
 	rg := pulled(t, &pulls{list: []api.AgentStatus{
 		{Name: "head1", Address: "h1:7070", Connected: true, LastContact: contact, Behind: 7},
-		{Name: "head2", Address: "h2:7070", Error: "refused"},
+		{Name: "head2", Address: "h2:7070", Error: "refused", Remedy: "mv b b.damaged"},
 	}})
 	var agents struct {
 		Agents []struct {
 			Name, Error    string
 			Connected      bool
 			Cursor, Behind uint64
+			Gaps           int
 			LastContact    *string `json:"last_contact"`
 			Sources        []struct {
 				Label      string
+				Gaps       int
 				CompleteTo *string `json:"complete_to"`
 				Counts     struct {
 					Pulled, Quarantined int64
@@ -288,18 +295,18 @@ func TestOperatorsSeeAgentsCountersConflictsAndWaitingStops(t *testing.T) {
 		}
 	}
 	rg.get("/v1/agents", &agents)
-	if len(agents.Agents) != 2 || agents.Agents[1].Error != "refused" || agents.Agents[1].LastContact != nil {
+	if len(agents.Agents) != 3 || agents.Agents[1].Error != "refused" || agents.Agents[1].LastContact != nil {
 		t.Fatalf("%+v", agents)
 	}
 	head1 := agents.Agents[0]
-	if head1.Cursor != 6 || head1.Behind != 7 || *head1.LastContact != "2024-01-01T00:00:00.000123Z" || len(head1.Sources) != 2 {
+	if head1.Cursor != 6 || head1.Behind != 7 || *head1.LastContact != "2024-01-01T00:00:00.000123Z" || len(head1.Sources) != 2 || head1.Gaps != 2 {
 		t.Errorf("%+v", head1)
 	}
 	for _, s := range head1.Sources {
 		if !s.Counts.Conserved {
 			t.Errorf("%+v", s)
 		}
-		if s.Label == "nemo" && (s.CompleteTo == nil || s.Counts.Pulled != 3 || s.Counts.Quarantined != 1) {
+		if s.Label == "nemo" && (s.CompleteTo == nil || s.Counts.Pulled != 3 || s.Counts.Quarantined != 1 || s.Gaps != 1) {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -334,6 +341,38 @@ func TestOperatorsSeeAgentsCountersConflictsAndWaitingStops(t *testing.T) {
 	}
 	if a := rg.do("GET", "/v1/records/s1", ""); !strings.Contains(a.body, `"exit_code":1,"exit_signal":9`) || !strings.Contains(a.body, `"origin":"head1/slurm/nemo"`) {
 		t.Error(a)
+	}
+}
+
+func TestGapsAreListedBySourceAndAgent(t *testing.T) {
+	rg := pulled(t, &pulls{})
+	type gap struct {
+		Agent, Reason string
+		Type          string `json:"source_type"`
+		From, To      *string
+		Noticed       *string
+	}
+	var all, some struct {
+		Gaps []gap
+		More bool
+	}
+	rg.get("/v1/gaps", &all)
+	if len(all.Gaps) != 3 || all.More {
+		t.Fatalf("%+v", all)
+	}
+	for _, g := range all.Gaps {
+		if g.Noticed == nil || g.Reason == "" {
+			t.Errorf("%+v", g)
+		}
+	}
+	rg.get("/v1/gaps?agent=head1", &some)
+	if len(some.Gaps) != 2 || some.Gaps[0].Type != "" || some.Gaps[0].From != nil || some.Gaps[1].Type != "slurm" || *some.Gaps[1].From != "2023-02-23T23:30:00Z" || *some.Gaps[1].To != "2023-02-24T00:30:00Z" {
+		t.Errorf("%+v", some)
+	}
+	for _, query := range []string{"agent=a&agent=b", "source=x", "%zz"} {
+		if a := rg.do("GET", "/v1/gaps?"+query, ""); a.status != 400 {
+			t.Error(query, a)
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func localFigures(f *health.Facts) map[string]any {
 	agents := []*jsonAgent{}
 	for _, a := range f.Agents {
 		agents = append(agents, &jsonAgent{
-			Name: a.Name, Address: a.Address, Configured: true, Connected: a.Connected, Error: a.Error, LastContact: stampStd(a.Contact), Behind: a.Behind, Sources: []jsonSource{},
+			Name: a.Name, Address: a.Address, Configured: true, Connected: a.Connected, Error: a.Error, Remedy: a.Remedy, LastContact: stampStd(a.Contact), Behind: a.Behind, Sources: []jsonSource{},
 		})
 	}
 	d := &f.Data

@@ -17,11 +17,13 @@ type jsonAgent struct {
 	Configured  bool         `json:"configured"`
 	Connected   bool         `json:"connected"`
 	Error       string       `json:"error"`
+	Remedy      string       `json:"remedy"`
 	LastContact *string      `json:"last_contact"`
 	LastFrames  *string      `json:"last_frames"`
 	Behind      uint64       `json:"behind"`
 	Cursor      uint64       `json:"cursor"`
 	Epoch       string       `json:"epoch"`
+	Gaps        int          `json:"gaps"`
 	Sources     []jsonSource `json:"sources"`
 }
 
@@ -29,6 +31,7 @@ type jsonSource struct {
 	Type       string     `json:"type"`
 	Label      string     `json:"label"`
 	CompleteTo *string    `json:"complete_to"`
+	Gaps       int        `json:"gaps"`
 	Counts     jsonCounts `json:"counts"`
 }
 
@@ -75,6 +78,10 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, e
 	if err != nil {
 		return nil, err
 	}
+	gaps, err := view.Gaps()
+	if err != nil {
+		return nil, err
+	}
 	list, byName := []*jsonAgent{}, map[string]*jsonAgent{}
 	find := func(name string) *jsonAgent {
 		if byName[name] == nil {
@@ -86,10 +93,13 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, e
 	for _, st := range pulls {
 		a := find(st.Name)
 		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, st.Connected, st.Error
-		a.LastContact, a.Behind = stampStd(st.LastContact), st.Behind
+		a.LastContact, a.Behind, a.Remedy = stampStd(st.LastContact), st.Behind, st.Remedy
 	}
 	for i := range cursors {
 		find(cursors[i].Agent).take(&cursors[i], counters)
+	}
+	for i := range gaps {
+		find(gaps[i].Source.Agent).lacks(gaps[i].Source)
 	}
 	for _, a := range list {
 		if deaf != nil {
@@ -115,7 +125,7 @@ func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
 	}
 	for _, n := range counters {
 		if n.Source.Agent == c.Agent {
-			a.Sources = append(a.Sources, jsonSource{n.Source.Type, n.Source.Label, complete[n.Source], countsJSON(n.Counts)})
+			a.Sources = append(a.Sources, jsonSource{n.Source.Type, n.Source.Label, complete[n.Source], 0, countsJSON(n.Counts)})
 		}
 	}
 }

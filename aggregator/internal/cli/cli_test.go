@@ -71,10 +71,11 @@ const twoRecords = `{"record_id":"nemo-1","meta":{"site_id":["nemo"],"user_id":[
 
 // routes are what the server of the tests answers.
 func routes() map[string]string {
-	agent := `{"name":"head1","address":"head1:7070","configured":true,"connected":%v,"error":%q,"last_contact":"2026-03-01T11:59:59.123456Z","behind":12,"cursor":4711,"epoch":"00","sources":[{"type":"slurm","label":"nemo","complete_to":"2026-03-01T11:58:00Z","counts":{"pulled":101,"added":100,"quarantined":1}},{"type":"","label":"","complete_to":null,"counts":{"pulled":1,"added":1,"quarantined":0}}]}`
+	agent := `{"name":"head1","address":"head1:7070","configured":true,"connected":%v,"error":%q,"last_contact":"2026-03-01T11:59:59.123456Z","behind":12,"cursor":4711,"epoch":"00","gaps":1,"sources":[{"type":"slurm","label":"nemo","complete_to":"2026-03-01T11:58:00Z","counts":{"pulled":101,"added":100,"quarantined":1}},{"type":"","label":"","complete_to":null,"counts":{"pulled":1,"added":1,"quarantined":0}}]}`
 	agents := fmt.Sprintf(agent, true, "") + `,{"name":"head2","address":"head2:7070","configured":true,"connected":false,"error":"pull: no route to host","last_contact":null,"behind":0,"cursor":0,"epoch":"","sources":[]}`
 	job := `{"agent":"head1","source_type":"slurm","source_label":"nemo","id":"4711/a","reason":"mapping","message":"agent.hcl:12:5: no attribute","record_id":"nemo-4711","first":"2026-02-28T00:00:00Z","last":"2026-03-01T00:00:00Z","count":3,"truncated":false%s}`
 	return map[string]string{
+		"GET /v1/gaps":       `{"gaps":[{"agent":"head1","source_type":"","source_label":"","from":null,"to":"2026-02-28T10:00:00Z","reason":"the agent's buffer no longer has the frames 1 to 60, which cluster C lacks","noticed":"2026-03-01T09:00:00Z"},{"agent":"head1","source_type":"slurm","source_label":"nemo","from":"2025-01-01T00:00:00Z","to":"2025-02-01T00:00:00Z","reason":"purged\u001b[2J","noticed":"2026-03-01T08:00:00Z"}],"more":false}`,
 		"GET /v1/agents":     `{"agents":[` + agents + `]}`,
 		"GET /v1/status":     statusAnswer("well", "", agents),
 		"GET /v1/quarantine": `{"quarantine":[` + fmt.Sprintf(job, "") + `],"more":false}`,
@@ -115,7 +116,7 @@ func server(t *testing.T) (shell, *string) {
 
 func TestCommandsWriteTheirAnswerInEveryFormat(t *testing.T) {
 	s, _ := server(t)
-	for _, command := range []string{"records", "agents", "status", "conflicts", "quarantine list", "quarantine show head1/slurm/nemo/4711/a"} {
+	for _, command := range []string{"records", "agents", "gaps", "status", "conflicts", "quarantine list", "quarantine show head1/slurm/nemo/4711/a"} {
 		for _, format := range []string{"table", "json", "csv"} {
 			if strings.Contains(command, "show") && format == "csv" {
 				continue
@@ -133,7 +134,7 @@ func TestCommandsWriteTheirAnswerInEveryFormat(t *testing.T) {
 func TestATableFitsTheTerminal(t *testing.T) {
 	s, _ := server(t)
 	for _, s.width = range []int{50, 60, 80, 132} {
-		for _, command := range []string{"records", "agents", "conflicts", "quarantine list", "status"} {
+		for _, command := range []string{"records", "agents", "gaps", "conflicts", "quarantine list", "status"} {
 			_, out, _ := s.bursar(t.Context(), strings.Fields(command)...)
 			for line := range strings.Lines(out) {
 				if n := len([]rune(strings.TrimRight(line, "\n"))); n > s.width {
@@ -146,7 +147,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 
 func TestWhatARecordSaysDoesNotReachTheTerminalRaw(t *testing.T) {
 	s, _ := server(t)
-	for _, command := range []string{"records", "quarantine show head1/slurm/nemo/4711/a"} {
+	for _, command := range []string{"records", "gaps", "quarantine show head1/slurm/nemo/4711/a"} {
 		if _, out, _ := s.bursar(t.Context(), strings.Fields(command)...); strings.Contains(out, "\x1b") {
 			t.Errorf("%s: %q", command, out)
 		}

@@ -14,8 +14,10 @@ type apiAgent struct {
 	Configured  bool        `json:"configured"`
 	Connected   bool        `json:"connected"`
 	Error       string      `json:"error"`
+	Remedy      string      `json:"remedy"`
 	LastContact *string     `json:"last_contact"`
 	Behind      uint64      `json:"behind"`
+	Gaps        int         `json:"gaps"`
 	Sources     []apiSource `json:"sources"`
 }
 
@@ -53,7 +55,7 @@ func (p *Program) look(cmd *cobra.Command, path string, show func(answer json.Ra
 
 func (p *Program) agentsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "agents", Short: "list agents and their sources, with lag and completeness",
+		Use: "agents", Short: "list agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, "/v1/agents", func(answer json.RawMessage, f format) error {
 		var list struct {
@@ -66,23 +68,36 @@ func (p *Program) agentsCommand() *cobra.Command {
 			return err
 		}
 		for _, a := range list.Agents {
-			if a.Error != "" && f == asTable {
-				p.say("%s: %s", printable(a.Name), printable(a.Error))
+			if f == asTable {
+				p.troubles(&a)
 			}
 		}
 		return nil
 	})
 }
 
+// troubles says what is wrong with an agent, and what to do.
+func (p *Program) troubles(a *apiAgent) {
+	if a.Error != "" {
+		p.say("%s: %s", printable(a.Name), printable(a.Error))
+	}
+	if a.Remedy != "" {
+		p.say("%s: do first: %s", printable(a.Name), printable(a.Remedy))
+	}
+	if a.Gaps > 0 {
+		p.say("%s: something is missing for good: bursar gaps -agent %s", printable(a.Name), printable(a.Name))
+	}
+}
+
 func agentTable(list []apiAgent) *table {
-	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
+	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, dash(a.Address), a.state(), instant(a.LastContact), strconv.FormatUint(a.Behind, 10)}
+		head := []string{a.Name, dash(a.Address), a.state(), instant(a.LastContact), strconv.FormatUint(a.Behind, 10), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:5:5], s.name(), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
+			t.add(append(head[:6:6], s.name(), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
-			t.add(append(head[:5:5], "-", "0", "0", "-")...)
+			t.add(append(head[:6:6], "-", "0", "0", "-")...)
 		}
 	}
 	return t
@@ -104,6 +119,8 @@ func (a *apiAgent) state() string {
 		return "catching up"
 	case a.Connected:
 		return "up to date"
+	case a.Remedy != "":
+		return "damaged"
 	case a.Error != "":
 		return "unreachable"
 	}

@@ -110,6 +110,7 @@ type Agent struct {
 	Address   string    `json:"address"`
 	Connected bool      `json:"connected"`
 	Error     string    `json:"error,omitempty"`
+	Remedy    string    `json:"remedy,omitempty"` // the command that mends it, where waiting does not
 	Contact   time.Time `json:"contact,omitzero"` // zero: never
 	Behind    uint64    `json:"behind"`           // frames that wait on it
 }

@@ -207,6 +207,13 @@ func (j *judge) agents() {
 		if a.Connected && a.Error == "" {
 			continue
 		}
+		if a.Remedy != "" {
+			j.add(Finding{
+				Severity: Critical, ID: "agent-damaged", About: a.Name,
+				What: fmt.Sprintf("agent %s at %s cannot hand over what it holds: %s", a.Name, a.Address, a.Error), Do: a.Remedy,
+			})
+			continue
+		}
 		f := Finding{Severity: Warning, ID: "agent-silent", About: a.Name, Since: a.Contact}
 		f.Do = "systemctl status bursar-agent   # on " + a.Name
 		switch {

@@ -27,7 +27,7 @@ func (j *judge) gaps() {
 		f := Finding{
 			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap,
 			What: fmt.Sprintf("%s in what the agents could hand over", plural(n, "gap", "gaps")),
-			Do:   "bursar-agent recollect -h   # on the agent: the scheduler still has the jobs",
+			Do:   "bursar gaps   # says what is missing; bursar-agent recollect on the agent fetches what the scheduler still has",
 		}
 		if j.Now.Sub(j.Data.NewestGap) > oldGap {
 			f.Severity = Notice

@@ -56,6 +56,9 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"an agent never reached", func(f *Facts) {
 			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Contact = false, "no route", time.Time{}
 		}, "warning agent-silent head1", "never reached: no route", "head1", time.Time{}},
+		{"an agent with a damaged buffer", func(f *Facts) {
+			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Remedy = false, "corrupt chunk", "mv b b.damaged   # on head1"
+		}, "critical agent-damaged head1", "cannot hand over what it holds: corrupt chunk", "mv b b.damaged   # on head1", time.Time{}},
 		{"a late source", func(f *Facts) { f.Data.CompleteTo = hours(7) }, "warning source-late head1/slurm/nemo", "complete only to 2026-03-01 05:00", "bursar agents", hours(7)},
 		{"a certificate that ends", func(f *Facts) { f.Nodes[1].CertEnds = noon.AddDate(0, 0, 20) }, "warning certificate-ends agg2", "ends on 2026-03-21", "bursar tls cert create -role aggregator -name agg2", time.Time{}},
 		{"a certificate that ends now", func(f *Facts) { f.Nodes[1].CertEnds = noon.AddDate(0, 0, 2) }, "critical certificate-ends agg2", "ends on 2026-03-03", "agg2", time.Time{}},

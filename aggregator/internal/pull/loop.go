@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
@@ -40,6 +42,7 @@ type Status struct {
 	Address     string
 	Connected   bool         // the last call succeeded
 	Err         error        // why not; nil when all is well
+	Remedy      string       // the command that mends it, where trying again does not
 	LastContact time.Time    // of the last call that succeeded; zero for none
 	Behind      uint64       // frames that wait on the agent, as of LastContact
 	Cursor      uint64       // the last frame that is committed
@@ -123,10 +126,13 @@ const (
 )
 
 func (l *Loop) failed(err error, backoff time.Duration) {
-	first := l.Status().Err == nil
-	l.set(func(s *Status) { s.Connected, s.Err = false, err })
+	before, mend := l.Status(), remedy(l.Name, err)
+	l.set(func(s *Status) { s.Connected, s.Err, s.Remedy = false, err, mend })
 	l.Metrics.failed(l.Name)
-	if first {
+	switch {
+	case mend != "" && before.Remedy != mend:
+		l.Log.Error("pull failed; trying again will not help", "agent", l.Name, "address", l.Address, "error", err, "do", mend)
+	case before.Err == nil:
 		l.Log.Warn("pull failed; it is tried again", "agent", l.Name, "address", l.Address, "error", err, "next", backoff)
 	}
 }
@@ -252,17 +258,18 @@ func take(b *batcher, resp *bursarv1.PullResponse) error {
 func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	var trailer metadata.MD
 	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
 		Cluster: l.Cluster, Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
 		MaxBytes: pullBytes, WaitMs: uint32(pullWait.Milliseconds()),
-	})
+	}, grpc.Trailer(&trailer))
 	if err != nil {
-		return nil, fmt.Errorf("pull: %w", err)
+		return nil, fmt.Errorf("pull: %w", damaged(err, trailer))
 	}
 	recovered := false
 	l.set(func(s *Status) {
 		recovered = s.Err != nil
-		s.Connected, s.Err, s.LastContact, s.Behind = true, nil, time.Now(), resp.GetBehind()
+		s.Connected, s.Err, s.Remedy, s.LastContact, s.Behind = true, nil, "", time.Now(), resp.GetBehind()
 	})
 	if recovered {
 		l.Log.Info("pull goes on", "agent", l.Name, "behind", resp.GetBehind())

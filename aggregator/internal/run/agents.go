@@ -50,7 +50,7 @@ func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
 	}
 	var out []api.AgentStatus
 	for _, s := range pulls {
-		st := api.AgentStatus{Name: s.Name, Address: s.Address, Connected: s.Connected, LastContact: s.LastContact, Behind: s.Behind}
+		st := api.AgentStatus{Name: s.Name, Address: s.Address, Connected: s.Connected, LastContact: s.LastContact, Behind: s.Behind, Remedy: s.Remedy}
 		if s.Err != nil {
 			st.Error = s.Err.Error()
 		}

@@ -146,7 +146,7 @@ func (d *doctor) local() health.Local {
 		l.Paused = err.Error()
 	}
 	for _, p := range a.manager.Status() {
-		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind}
+		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy}
 		if p.Err != nil {
 			h.Error = p.Err.Error()
 		}

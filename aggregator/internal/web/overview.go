@@ -198,6 +198,9 @@ func fromStatus(s pull.Status) *agentLine {
 	a := &agentLine{Name: s.Name, Address: s.Address, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind, Cursor: s.Cursor}
 	if s.Err != nil {
 		a.Error = s.Err.Error()
+		if s.Remedy != "" {
+			a.Error += "; do first: " + s.Remedy
+		}
 	}
 	return a
 }

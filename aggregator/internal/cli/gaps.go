@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+// apiGap is a gap as /v1 gives it.
+type apiGap struct {
+	Agent   string  `json:"agent"`
+	Type    string  `json:"source_type"`
+	Label   string  `json:"source_label"`
+	From    *string `json:"from"`
+	To      *string `json:"to"`
+	Reason  string  `json:"reason"`
+	Noticed *string `json:"noticed"`
+}
+
+func (p *Program) gapsCommand() *cobra.Command {
+	var f format
+	var agent string
+	cmd := &cobra.Command{
+		Use: "gaps", Short: "list what could not be had or was lost on its way",
+		Long: `List what could not be had or was lost on its way: parts of a source's history
+that it cannot read any more, and frames that an agent no longer has although the
+cluster lacks them, as after a restore. FROM is empty where nobody knows it.
+
+Most of it comes back from the scheduler: "bursar-agent recollect" on the agent
+reads a window of a source again. A gap stays in the list afterwards.`,
+		Example: "  bursar gaps\n  bursar gaps -agent nemo-head1 -format csv",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().StringVar(&agent, "agent", "", "only those of this `agent`")
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		query := url.Values{}
+		if agent != "" {
+			query.Set("agent", agent)
+		}
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), "/v1/gaps", query, &answer); err != nil {
+			return err
+		}
+		return p.showGaps(f, answer)
+	}
+	return cmd
+}
+
+func (p *Program) showGaps(f format, answer json.RawMessage) error {
+	var list struct {
+		Gaps []apiGap `json:"gaps"`
+		More bool     `json:"more"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
+	}
+	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
+	for _, g := range list.Gaps {
+		source := g.Type + "/" + g.Label
+		if source == "/" {
+			source = "-" // of the whole agent
+		}
+		t.add(g.Agent, source, instant(g.From), instant(g.To), instant(g.Noticed), g.Reason)
+	}
+	return p.listing(f, t, answer, list.More)
+}
