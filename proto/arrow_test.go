@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/disk":    {"aggregator/internal/disk", "proto"},
 	"aggregator/internal/limit":   {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/health":  {"aggregator/internal/health", "proto"},
-	"aggregator/internal/usage":   {"aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/usage":   {"aggregator/internal/usage", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/access":  {"aggregator/internal/access", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/api":     {"aggregator/internal/backup", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/usage", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto", "aggregator/internal/clock"},
 	"aggregator/internal/peer":    {"aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},

@@ -8,10 +8,14 @@ aggregator {
   # The default is a twentieth of the file system, at most 4GiB.
   min_free = "1GiB"
 
-  # Sums by day are kept of what every tuple of these meta keys used; usage by
-  # other keys is added up from the records, which takes longer. The whole cluster
-  # has the same. These are the default.
-  usage { dimensions = ["site_id", "group_id", "user_id"] }
+  # Sums by day are kept of what every tuple of these meta keys used, for the days
+  # of these time zones; usage by other keys or in other zones is added up from the
+  # records, which takes longer. The whole cluster has the same. The default is
+  # the same without Berlin.
+  usage {
+    dimensions = ["site_id", "group_id", "user_id"]
+    zones      = ["UTC", "Europe/Berlin"]
+  }
 
   # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address has the
   # plain_role, so it is one of this machine; other machines come with a

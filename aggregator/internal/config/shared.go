@@ -17,8 +17,9 @@ type Shared struct {
 	Agents []SharedAgent
 	// SiteKey, GroupKey and UserKey are those of the block metrics.
 	SiteKey, GroupKey, UserKey string
-	// Dimensions are the meta keys of which sums of usage are kept.
-	Dimensions []string
+	// Dimensions are the meta keys of which sums of usage are kept, and Zones the time
+	// zones of whose days.
+	Dimensions, Zones []string
 }
 
 // SharedAgent is an agent to pull from.
@@ -53,7 +54,7 @@ func (c *Config) Shared() *shared.Document {
 // ReadShared reads what the cluster shares. An error says that this program
 // cannot do what is written there, with the block.
 func ReadShared(d *shared.Document) (*Shared, error) {
-	known, s := parts(), &Shared{Dimensions: defaultDimensions()}
+	known, s := parts(), &Shared{Dimensions: defaultDimensions(), Zones: defaultZones()}
 	for i := range d.Blocks {
 		b := &d.Blocks[i]
 		p, ok := known[b.Type]

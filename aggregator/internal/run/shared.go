@@ -6,6 +6,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // keep makes the keeper of the cluster's configuration.
@@ -31,7 +32,7 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	}
 	a.manager.Set(agents)
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
-	a.usages.Set(s.Dimensions)
+	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones})
 	return nil
 }
 

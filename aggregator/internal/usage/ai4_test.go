@@ -99,7 +99,7 @@ func TestTheWorldOfAI4IsCountedAsItWas(t *testing.T) {
 	days := []record.Time{instant(t, "2025-03-01T00:00:00Z"), instant(t, "2025-03-02T00:00:00Z"), instant(t, "2025-03-03T00:00:00Z"), instant(t, "2025-03-04T00:00:00Z")}
 	for _, edges := range [][]record.Time{{days[0], days[3]}, days} {
 		for _, dims := range [][]string{{"namespace", "job"}, {"owner"}} {
-			x := NewIndex(Options{Views: b, Life: life}, dims)
+			x := newIndex(t, Options{Views: b, Life: life}, dims)
 			got := map[string]string{}
 			for _, by := range [][]string{{"namespace", "job"}, {"namespace"}} {
 				a, err := x.Answer(context.Background(), Question{Edges: edges, By: by, Now: instant(t, "2025-03-05T00:00:00Z")})

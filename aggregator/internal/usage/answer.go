@@ -114,7 +114,7 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 		return t.finished(v, "index"), nil
 	}
 	for i := range edges {
-		err := t.scan(ctx, v, edges[i:i+1], func(r *run) bool { return r.stop != record.None && !r.tooLong() })
+		err := t.scan(ctx, v, edges[i:i+1], func(r *run) bool { return r.stop != record.None && x.grid.holds(r) })
 		if err != nil {
 			return nil, err
 		}
@@ -139,31 +139,45 @@ func (x *Index) can(q *Question) (edges []piece, can bool) {
 	}
 	last := len(q.Edges) - 1
 	for i, e := range q.Edges {
-		if e != dayOf(e).start() && i > 0 && i < last {
+		if i > 0 && i < last && !x.grid.isStart(e) {
 			return nil, false
 		}
 	}
 	from, to := q.Edges[0], q.Edges[last]
-	first, end := q.whole()
+	if !x.grid.covers(from, to) {
+		return nil, false
+	}
+	first, end := x.grid.whole(q)
 	if first >= end {
 		return nil, false
 	}
-	if from != first.start() {
-		edges = append(edges, piece{from: from, to: first.start(), bucket: 0, first: true})
+	if from != x.grid.start(first) {
+		edges = append(edges, piece{from: from, to: x.grid.start(first), bucket: 0, first: true})
 	}
-	if to != end.start() {
-		edges = append(edges, piece{from: end.start(), to: to, bucket: last - 1})
+	if to != x.grid.start(end) {
+		edges = append(edges, piece{from: x.grid.start(end), to: to, bucket: last - 1})
 	}
 	return edges, true
 }
 
 // whole are the days that lie in the window: from first, included, to end.
-func (q *Question) whole() (first, end day) {
-	first = dayOf(q.Edges[0])
-	if first.start() != q.Edges[0] {
+func (g *grid) whole(q *Question) (first, end day) {
+	first = g.day(q.Edges[0])
+	if g.start(first) != q.Edges[0] {
 		first++
 	}
-	return first, dayOf(q.Edges[len(q.Edges)-1])
+	return first, g.day(q.Edges[len(q.Edges)-1])
+}
+
+// suits reports whether the index has sums that help with the question.
+func (x *Index) suits(q *Question) bool {
+	if q.check() != nil {
+		return false
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, can := x.can(q)
+	return can
 }
 
 // has reports whether the dimensions have all keys of the question, and no record
@@ -189,7 +203,7 @@ func (x *Index) has(q *Question) bool {
 // tell adds what the index knows.
 func (x *Index) tell(t *tally) {
 	group := x.groupsOf(t)
-	w := newWindow(t.q)
+	w := newWindow(t.q, x.grid)
 	who := slices.Index(x.dims, t.q.People)
 	for _, s := range x.series {
 		g := group(s.tuple)

@@ -62,18 +62,18 @@ func BenchmarkUsage(b *testing.B) {
 	dims := []string{"site_id", "group_id", "user_id"}
 	b.Run("build", func(b *testing.B) {
 		for b.Loop() {
-			if err := NewIndex(opt, dims).Follow(context.Background()); err != nil {
+			if err := newIndex(b, opt, dims).Follow(context.Background()); err != nil {
 				b.Fatal(err)
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N**benchRecords), "ns/record")
 	})
-	x := NewIndex(opt, dims)
+	x := newIndex(b, opt, dims)
 	if err := x.Follow(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("%d series, %d MiB", len(x.series), x.bytes>>20)
-	year := []record.Time{dayOf(first).start()}
+	year := []record.Time{first - first%record.Day}
 	for range 365 {
 		year = append(year, year[len(year)-1]+record.Day)
 	}

@@ -201,3 +201,12 @@ func (b *box) follow(x *Index) {
 		b.t.Fatal(err)
 	}
 }
+
+func newIndex(t testing.TB, o Options, dimensions []string) *Index {
+	t.Helper()
+	x, err := NewIndex(o, dimensions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}

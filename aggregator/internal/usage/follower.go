@@ -64,7 +64,7 @@ func (f *follower) book(b *columns.Block, i int) {
 	if r.negative() {
 		return
 	}
-	if !r.tooLong() {
+	if f.grid.holds(r) {
 		f.sums.book(r, 1)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -40,6 +41,8 @@ type Options struct {
 	// Life names the history that a view is the present of: it is another one after
 	// a restore, whose changes have numbers that were there before.
 	Life func(*store.View) (string, error)
+	// Zone is whose days sums are kept of; nil is UTC.
+	Zone *time.Location
 	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
 	MaxBytes int
 }
@@ -51,12 +54,17 @@ const defaultMaxBytes = 512 << 20
 var ErrTooLarge = errors.New("the usage index takes too much memory")
 
 // NewIndex returns an empty index of a store, which will have sums for every tuple of
-// first values of the dimensions. These are meta keys.
-func NewIndex(o Options, dimensions []string) *Index {
+// first values of the dimensions. These are meta keys. An error says that the zone has
+// no days.
+func NewIndex(o Options, dimensions []string) (*Index, error) {
+	g, err := newGrid(o.Zone)
+	if err != nil {
+		return nil, err
+	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	return &Index{Options: o, dims: dimensions, sums: newSums(dimensions)}
+	return &Index{Options: o, dims: dimensions, sums: newSums(g, dimensions)}, nil
 }
 
 // sums is the state of an index.
@@ -65,6 +73,7 @@ type sums struct {
 	life  string // whose changes: a restored state is another's
 	bytes int    // about how much memory the days take
 
+	grid *grid
 	*keys
 	*shapes
 	series   []*series
@@ -73,9 +82,9 @@ type sums struct {
 	long     map[uint64]*run    // by seq: closed, but too long for days
 }
 
-func newSums(dims []string) sums {
+func newSums(g *grid, dims []string) sums {
 	return sums{
-		keys: newKeys(dims), shapes: newShapes(),
+		grid: g, keys: newKeys(dims), shapes: newShapes(),
 		seriesOf: map[uint64]*series{}, open: map[string]*run{}, long: map[uint64]*run{},
 	}
 }
@@ -121,18 +130,18 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 		return err
 	}
 	if life != x.sums.life || v.Seq() < x.seq {
-		x.sums = newSums(x.dims)
+		x.sums = newSums(x.grid, x.dims)
 	}
 	if v.Seq() == x.seq {
 		return nil
 	}
 	err = x.advance(ctx, v)
 	if errors.Is(err, errBehind) {
-		x.sums = newSums(x.dims)
+		x.sums = newSums(x.grid, x.dims)
 		err = x.advance(ctx, v)
 	}
 	if err != nil {
-		x.sums = newSums(x.dims) // half of the changes may be in it
+		x.sums = newSums(x.grid, x.dims) // half of the changes may be in it
 		return fmt.Errorf("usage index: %w", err)
 	}
 	x.seq, x.sums.life = v.Seq(), life
@@ -159,7 +168,7 @@ func (s *sums) seriesFor(tuple uint32, sh *shape) *series {
 func (s *sums) book(r *run, sign int64) {
 	se := s.seriesFor(r.tuple, r.shape)
 	before := se.bytes
-	se.book(r, sign)
+	se.book(s.grid, r, sign)
 	s.bytes += se.bytes - before
 }
 
@@ -169,7 +178,7 @@ func (s *sums) add(r *run) {
 	case r.stop == record.None:
 		s.open[r.id] = r
 	case r.negative():
-	case r.tooLong():
+	case !s.grid.holds(r):
 		s.long[r.seq] = r
 	default:
 		s.book(r, 1)
@@ -180,14 +189,9 @@ func (s *sums) add(r *run) {
 func (s *sums) subtract(r *run) {
 	switch {
 	case r.negative():
-	case r.tooLong():
+	case !s.grid.holds(r):
 		delete(s.long, r.seq)
 	default:
 		s.book(r, -1)
 	}
-}
-
-func (r *run) tooLong() bool {
-	first, last := days(r.start, r.stop)
-	return last-first >= longest
 }

@@ -10,18 +10,33 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 )
 
-// Keeper has the index of a node, and makes a new one when its dimensions change:
-// meanwhile the old one answers.
+// Keeper has the indexes of a node, one for each time zone, and makes new ones when
+// they shall be others: meanwhile the old ones answer.
 type Keeper struct {
 	opt     Options
 	log     *slog.Logger
-	current atomic.Pointer[Index] // nil: there is none yet, or none can be
+	current atomic.Pointer[[]*Index] // nil: there are none yet, or none can be
 
 	mu      sync.Mutex
-	wanted  []string
+	wanted  Settings
 	changed chan struct{}
+}
+
+// Settings say of what sums are kept.
+type Settings struct {
+	// Dimensions are meta keys; none keeps no sums.
+	Dimensions []string
+	// Zones are the names of the time zones whose days sums are kept of, as the
+	// time zone database has them.
+	Zones []string
+}
+
+func (s Settings) equal(o Settings) bool {
+	return slices.Equal(s.Dimensions, o.Dimensions) && slices.Equal(s.Zones, o.Zones)
 }
 
 // NewKeeper returns a keeper without an index: until Run has made one, and when
@@ -34,11 +49,11 @@ func NewKeeper(o Options, log *slog.Logger, metrics prometheus.Registerer) *Keep
 	return k
 }
 
-// Set says by which meta keys sums are kept. None keeps none.
-func (k *Keeper) Set(dimensions []string) {
+// Set says of what sums are kept.
+func (k *Keeper) Set(s Settings) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wanted = slices.Clone(dimensions)
+	k.wanted = Settings{Dimensions: slices.Clone(s.Dimensions), Zones: slices.Clone(s.Zones)}
 	k.again()
 }
 
@@ -48,6 +63,7 @@ const followEvery = 200 * time.Millisecond
 
 // Run makes the index and follows the store until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
+	var has Settings
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -55,47 +71,75 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-k.changed:
-			k.renew(ctx)
+			has = k.renew(ctx, has)
 		case <-tick.C:
 			k.follow(ctx)
 		}
 	}
 }
 
-// renew makes the index that is wanted.
-func (k *Keeper) renew(ctx context.Context) {
+// renew makes the indexes that are wanted, and returns what there is then.
+func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	k.mu.Lock()
 	wanted := k.wanted
 	k.mu.Unlock()
-	old := k.current.Load()
-	if len(wanted) == 0 {
-		k.current.Store(nil)
-		return
+	if k.current.Load() != nil && has.equal(wanted) {
+		return has
 	}
-	if old != nil && slices.Equal(old.dims, wanted) {
-		return
+	if len(wanted.Dimensions) == 0 {
+		k.current.Store(nil)
+		return wanted
 	}
 	began := time.Now()
-	x := NewIndex(k.opt, wanted)
-	if err := x.Follow(ctx); err != nil {
+	list, err := k.build(ctx, wanted)
+	if err != nil {
 		k.failed(ctx, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-		return
+		return Settings{}
 	}
-	k.current.Store(x)
-	k.log.Info("the usage index is made", "dimensions", wanted, "changes", x.Seq(), "seconds", time.Since(began).Seconds())
+	k.current.Store(&list)
+	k.log.Info("the usage index is made", "dimensions", wanted.Dimensions, "zones", wanted.Zones, "changes", list[0].Seq(), "seconds", time.Since(began).Seconds())
+	return wanted
+}
+
+func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
+	var list []*Index
+	for _, name := range wanted.Zones {
+		zone, err := calendar.Zone(name)
+		if err != nil {
+			return nil, err
+		}
+		opt := k.opt
+		opt.Zone = zone
+		x, err := NewIndex(opt, wanted.Dimensions)
+		if err == nil {
+			err = x.Follow(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// indexes are those that there are.
+func (k *Keeper) indexes() []*Index {
+	if list := k.current.Load(); list != nil {
+		return *list
+	}
+	return nil
 }
 
 func (k *Keeper) follow(ctx context.Context) {
-	x := k.current.Load()
-	if x == nil {
-		return
-	}
-	if err := x.Follow(ctx); err != nil {
-		k.failed(ctx, err)
+	for _, x := range k.indexes() {
+		if err := x.Follow(ctx); err != nil {
+			k.failed(ctx, err)
+			return
+		}
 	}
 }
 
@@ -121,32 +165,36 @@ func (k *Keeper) again() {
 
 // Answer answers a question of the present state of the store.
 func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
-	if x := k.current.Load(); x != nil {
+	for _, x := range k.indexes() {
+		if !x.suits(&q) {
+			continue
+		}
 		a, err := x.Answer(ctx, q)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) {
 			return a, err
 		}
 		k.failed(ctx, err)
+		break
 	}
 	return Rows(ctx, k.opt.Views, q)
 }
 
 // gauges are what the keeper says of itself.
 func (k *Keeper) gauges() []prometheus.Collector {
-	gauge := func(name, help string, of func(*Index) float64) prometheus.Collector {
+	gauge := func(name, help string, of func(*Index) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
-			x := k.current.Load()
-			if x == nil {
-				return 0
+			n := 0
+			for _, x := range k.indexes() {
+				x.mu.RLock()
+				n += of(x)
+				x.mu.RUnlock()
 			}
-			x.mu.RLock()
-			defer x.mu.RUnlock()
-			return of(x)
+			return float64(n)
 		})
 	}
 	return []prometheus.Collector{
-		gauge("bursar_usage_index_ready", "1 while usage is answered from sums by day, 0 while records are added up for each question.", func(*Index) float64 { return 1 }),
-		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) float64 { return float64(len(x.series)) }),
-		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) float64 { return float64(x.bytes) }),
+		gauge("bursar_usage_indexes", "Time zones of whose days sums of usage are kept; without any, records are added up for each question.", func(*Index) int { return 1 }),
+		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) int { return len(x.series) }),
+		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) int { return x.bytes }),
 	}
 }

@@ -85,29 +85,6 @@ func (r *run) wait() (int64, bool) {
 	return int64(r.start - r.submit), true
 }
 
-// day is a UTC day, counted from 1970-01-01.
-type day int32
-
-func dayOf(t record.Time) day {
-	d := t / record.Day
-	if t%record.Day < 0 {
-		d--
-	}
-	return day(d)
-}
-
-func (d day) start() record.Time { return record.Time(d) * record.Day }
-
-// days is the last day that a run from start to stop uses something in, and the
-// first.
-func days(start, stop record.Time) (first, last day) {
-	first, last = dayOf(start), dayOf(stop)
-	if stop > start && last.start() == stop {
-		last--
-	}
-	return first, last
-}
-
 // shapeKey writes components so that equal ones have equal keys.
 func shapeKey(b []byte, cs []record.Component) []byte {
 	b = binary.AppendUvarint(b, uint64(len(cs)))

@@ -63,11 +63,11 @@ func (s *series) peek(n int32) *chunk {
 }
 
 // book adds a closed run to its days, or with sign -1 takes it out.
-func (s *series) book(r *run, sign int64) {
-	first, last := days(r.start, r.stop)
+func (s *series) book(g *grid, r *run, sign int64) {
+	first, last := g.days(r.start, r.stop)
 	for d := first; d <= last; d++ {
 		c, i := s.at(d)
-		from, to := max(r.start, d.start()), min(r.stop, (d+1).start())
+		from, to := max(r.start, g.start(d)), min(r.stop, g.start(d+1))
 		for k := range s.shape.parts {
 			u := &c.used[k*chunkDays+i]
 			if used := r.used(k, r.stop, from, to); sign > 0 {
@@ -77,23 +77,23 @@ func (s *series) book(r *run, sign int64) {
 			}
 		}
 	}
-	s.count(r, sign)
+	s.count(g, r, sign)
 }
 
-func (s *series) count(r *run, sign int64) {
+func (s *series) count(g *grid, r *run, sign int64) {
 	n := uint32(sign) // adding it modulo 2^32 is adding or subtracting 1
-	c, i := s.at(dayOf(r.start))
+	c, i := s.at(g.day(r.start))
 	c.started[i] += n
 	c.balance += sign
 	if wait, known := r.wait(); known {
 		c.waiters[i] += n
 		c.waited[i] += uint64(sign * wait)
 	}
-	d := dayOf(r.stop)
+	d := g.day(r.stop)
 	c, i = s.at(d)
 	c.stopped[i] += n
 	c.balance -= sign
-	if d.start() == r.stop && r.start < r.stop {
+	if g.start(d) == r.stop && r.start < r.stop {
 		c.sharp[i] += n
 	}
 }
@@ -133,12 +133,12 @@ type span struct {
 }
 
 // newWindow lays out the whole days of a question.
-func newWindow(q *Question) *window {
+func newWindow(q *Question, g *grid) *window {
 	w := &window{spans: make([]span, len(q.Edges)-1)}
-	w.first, w.end = q.whole()
+	w.first, w.end = g.whole(q)
 	for i := range w.spans {
-		from, to := dayOf(q.Edges[i]), dayOf(q.Edges[i+1])
-		s := span{from: max(from, w.first), to: min(to, w.end), first: from.start() == q.Edges[i]}
+		from, to := g.day(q.Edges[i]), g.day(q.Edges[i+1])
+		s := span{from: max(from, w.first), to: min(to, w.end), first: g.start(from) == q.Edges[i]}
 		for range s.to - s.from {
 			w.bucketOf = append(w.bucketOf, int32(i))
 		}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -20,7 +21,11 @@ func TestTheIndexSaysWhatTheObviousSlowSumSays(t *testing.T) {
 	ways := map[string]int{}
 	for seed := range uint64(4) {
 		b := newBox(t, seed)
-		x := NewIndex(Options{Views: b, Life: life}, []string{"group", "site", "user"})
+		zone, err := time.LoadLocation([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"}[seed%4]) // two of them change their clocks in these days
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newIndex(t, Options{Views: b, Life: life, Zone: zone}, []string{"group", "site", "user"})
 		for range 30 {
 			b.step()
 			if b.rng.IntN(3) == 0 {
@@ -46,7 +51,7 @@ func life(v *store.View) (string, error) {
 // ask puts a question, holds the answer against the slow one, and returns its way.
 func (b *box) ask(x *Index) string {
 	b.t.Helper()
-	q := b.question()
+	q := b.question(x.grid)
 	a, err := x.Answer(context.Background(), q)
 	if err != nil {
 		b.t.Fatal(err)
@@ -69,20 +74,21 @@ func (b *box) ask(x *Index) string {
 	return ""
 }
 
-func (b *box) question() Question {
+func (b *box) question(g *grid) Question {
 	rng := b.rng
 	q := Question{Now: t0 + record.Time(rng.Int64N(int64(20*record.Day))), Counts: true, CPU: "TotalCPU", Cores: "Cores"}
 	at := t0 + record.Time(rng.Int64N(int64(15*record.Day)))
-	steps := []record.Time{record.Day, 2 * record.Day}
 	whole := rng.IntN(3)
 	if whole > 0 {
-		at -= at % record.Day
-	} else {
-		steps = append(steps, record.Hour, 3*record.Hour+1)
+		at = g.start(g.day(at))
 	}
 	q.Edges = append(q.Edges, at)
 	for range 1 + rng.IntN(6) {
-		at += pick(rng, steps...)
+		if whole > 0 {
+			at = g.start(g.day(at) + 1 + day(rng.IntN(2)))
+		} else {
+			at += pick(rng, record.Hour, 3*record.Hour+1, record.Day, 2*record.Day)
+		}
 		q.Edges = append(q.Edges, at)
 	}
 	if whole == 2 { // the first and last edges lie anywhere

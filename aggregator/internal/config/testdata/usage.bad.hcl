@@ -3,5 +3,6 @@ aggregator {
   data_dir = "/var/lib/bursar"
   usage {
     dimensions = ["site_id", "", "site_id"]
+    zones      = ["UTC", "Europe/Belin"]
   }
 }

@@ -1,0 +1,113 @@
+package usage
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// kept starts a keeper of the box.
+func kept(t *testing.T, b *box, o Options) *Keeper {
+	o.Views = b
+	if o.Life == nil {
+		o.Life = life
+	}
+	k := NewKeeper(o, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// way asks until a question is answered that way.
+func way(t *testing.T, k *Keeper, q Question, want string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		a, err := k.Answer(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Way == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("answered by %s, want %s", a.Way, want)
+		}
+	}
+}
+
+func TestAKeeperAnswersWhileItsIndexesAreMadeAnew(t *testing.T) {
+	b := newBox(t, 3)
+	for range 5 {
+		b.step()
+	}
+	k := kept(t, b, Options{})
+	day := []record.Time{t0, t0 + record.Day}
+	bySite := Question{Edges: day, By: []string{"site"}}
+	way(t, k, bySite, "scan")
+	k.Set(Settings{Dimensions: []string{"site"}, Zones: []string{"UTC"}})
+	way(t, k, bySite, "index")
+	berlin := Question{Edges: []record.Time{t0 - record.Hour, t0 + 23*record.Hour}, By: []string{"site"}}
+	way(t, k, berlin, "scan")
+	k.Set(Settings{Dimensions: []string{"group", "site"}, Zones: []string{"UTC", "Europe/Berlin"}})
+	way(t, k, berlin, "index")
+	way(t, k, Question{Edges: day, By: []string{"group"}}, "index")
+	k.Set(Settings{})
+	way(t, k, bySite, "scan")
+}
+
+func TestAnIndexThatIsTooLargeIsGivenUp(t *testing.T) {
+	b := newBox(t, 4)
+	k := kept(t, b, Options{MaxBytes: 64 << 10})
+	k.Set(Settings{Dimensions: []string{"user"}, Zones: []string{"UTC"}})
+	q := Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"user"}}
+	way(t, k, q, "index")
+	for b.ids < 4000 {
+		b.step()
+	}
+	way(t, k, q, "scan")
+}
+
+func TestARestoredStateIsCountedAnew(t *testing.T) {
+	b := newBox(t, 5)
+	name := "first"
+	x := newIndex(t, Options{Views: b, Life: func(*store.View) (string, error) { return name, nil }}, []string{"site"})
+	for range 8 {
+		b.step()
+	}
+	b.follow(x)
+	// What is restored has other rows under the same numbers.
+	seq := x.Seq()
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.fs, b.index, b.cursor = vfs.NewMem(), 0, nil
+	b.open()
+	for v := uint64(0); v <= seq; {
+		b.step()
+		view, err := b.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = view.Seq()
+		if err := view.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name = "second"
+	for range 5 {
+		b.ask(x)
+	}
+}
