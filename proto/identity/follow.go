@@ -87,7 +87,7 @@ func (k *Keys) sweep(now time.Time, told func(*x509.Certificate, error)) {
 		case now.Sub(t.broken) >= grace:
 			k.ties.drop(t)
 			told(t.chain[0], err)
-			t.end()
+			go t.end() // the other end may not read its farewell
 		}
 	}
 }

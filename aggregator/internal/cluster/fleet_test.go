@@ -20,6 +20,7 @@ import (
 type fleet struct {
 	t     *testing.T
 	keys  *pki.Keys
+	certs *papers
 	ships []*ship
 
 	mu    sync.Mutex
@@ -39,7 +40,7 @@ type ship struct {
 
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, keys: identitytest.New(t).Keys(pki.Aggregator, "agg"), cut: map[[2]string]bool{}, wires: map[[2]string][]net.Conn{}}
+	f := &fleet{t: t, keys: identitytest.New(t).Keys(pki.Aggregator, "agg"), certs: &papers{}, cut: map[[2]string]bool{}, wires: map[[2]string][]net.Conn{}}
 	for range size {
 		f.launch()
 	}
@@ -91,6 +92,7 @@ func (s *ship) start(l net.Listener) {
 	keys := s.fleet.keys
 	s.trans, err = NewTransport(TransportConfig{
 		Listener: l, Advertise: s.addr, ID: id, Server: keys.Server(pki.Aggregator), Client: keys.Client(pki.Aggregator, ""),
+		Certificates: s.fleet.certs, renewEvery: 10 * time.Millisecond,
 		Logger: s.conf.Logger, dial: func(ctx context.Context, to string) (net.Conn, error) { return s.fleet.dial(ctx, s.addr, to) },
 	})
 	if err != nil {

@@ -155,7 +155,12 @@ func (s *raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Con
 	}
 	ctx, cancel := context.WithTimeout(s.t.ctx, timeout)
 	defer cancel()
-	return s.t.greet(ctx, id, addr, forRaft)
+	c, err := s.t.greet(ctx, id, addr, forRaft)
+	if err != nil {
+		return nil, err
+	}
+	s.t.dialled(c, Server{ID: id, Addr: addr})
+	return c, nil
 }
 
 // Close ends the raft half.

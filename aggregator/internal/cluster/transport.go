@@ -46,12 +46,17 @@ type TransportConfig struct {
 	// Server and Client are identity.Keys.Server(identity.Aggregator) and
 	// .Client(identity.Aggregator, ""): certificates both ways, by role.
 	Server, Client *tls.Config
+	// Certificates are what Server and Client come from; nil: connections live on,
+	// whatever becomes of the certificates that were shown when they were made.
+	Certificates Certificates
 	// ID is this node's, see Identity. Who means another node is refused.
 	ID     string
 	Logger *slog.Logger
 
 	// dial replaces the network in tests.
 	dial func(ctx context.Context, addr string) (net.Conn, error)
+	// renewEvery is the pause between two looks at connections of old.
+	renewEvery time.Duration
 }
 
 // Transport is one port for all that nodes say to each other: raft, and the
@@ -71,6 +76,7 @@ type Transport struct {
 	doors  doors
 	denied complaint
 	strays complaint
+	stuck  complaint
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
@@ -84,10 +90,15 @@ type Conn struct {
 	// Peer is the identity in the certificate of the other end.
 	Peer pki.Identity
 	of   *Transport
+
+	release    func() // nobody follows its certificate any more
+	generation uint64 // of the own certificate
+	to         Server // whom raft has dialled; zero for all other connections
 }
 
 // Close closes the connection.
 func (c *Conn) Close() error {
+	c.release()
 	c.of.mu.Lock()
 	delete(c.of.conns, c)
 	c.of.mu.Unlock()
@@ -106,6 +117,10 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Certificates == nil {
+		c.Certificates = eternal{}
+	}
+	c.renewEvery = or(c.renewEvery, renewEvery)
 	if c.dial == nil {
 		c.dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -120,6 +135,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.tasks.Go(t.accept)
 	t.tasks.Go(t.raft.hear)
+	t.tasks.Go(t.renew)
 	return t, nil
 }
 
@@ -332,7 +348,7 @@ func (t *Transport) prove(ctx context.Context, conn *tls.Conn) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.keep(&Conn{Conn: conn, Peer: peer, of: t})
+	return t.keep(t.follow(&Conn{Conn: conn, Peer: peer, of: t}, state.PeerCertificates))
 }
 
 // keep adds a connection unless the transport is closed.
@@ -340,6 +356,7 @@ func (t *Transport) keep(c *Conn) (*Conn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
+		c.release()
 		return nil, net.ErrClosed
 	}
 	t.conns[c] = struct{}{}

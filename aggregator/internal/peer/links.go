@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/line"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -29,15 +30,16 @@ const (
 // links are the connections to other nodes, by address. They are made at the
 // first call.
 type links struct {
-	dial func(ctx context.Context, addr string) (net.Conn, error)
+	dial       func(ctx context.Context, addr string) (net.Conn, error)
+	generation func() uint64 // of the own certificates
 
 	mu     sync.Mutex
-	open   map[string]*grpc.ClientConn
+	open   map[string]*line.Line
 	closed bool
 }
 
-func newLinks(dial func(context.Context, string) (net.Conn, error)) *links {
-	return &links{dial: dial, open: map[string]*grpc.ClientConn{}}
+func newLinks(dial func(context.Context, string) (net.Conn, error), generation func() uint64) *links {
+	return &links{dial: dial, generation: generation, open: map[string]*line.Line{}}
 }
 
 var errLinksClosed = errors.New("this node stops")
@@ -55,7 +57,7 @@ func (l *links) to(addr string) (bursarv1.PeerClient, error) {
 	conn := l.open[addr]
 	if conn == nil {
 		var err error
-		if conn, err = l.connect(addr); err != nil {
+		if conn, err = line.New(func() (*grpc.ClientConn, error) { return l.connect(addr) }, l.generation); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", addr, err)
 		}
 		l.open[addr] = conn

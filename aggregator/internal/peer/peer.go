@@ -53,6 +53,9 @@ type Config struct {
 	// cluster.Transport does. Nil: this node is alone.
 	Listener net.Listener
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
+	// Generation counts how often this node's certificates were renewed, after
+	// which it makes its connections anew; nil: never.
+	Generation func() uint64
 	// Refuse returns why this node cannot take a write now, such as a full disk;
 	// nil is never.
 	Refuse func() error
@@ -95,7 +98,7 @@ func New(conf Config) (*Peer, error) {
 	if p.book, err = OpenBook(conf.DataDir, p.me.ID); err != nil {
 		return nil, err
 	}
-	p.links = newLinks(conf.Dial)
+	p.links = newLinks(conf.Dial, conf.Generation)
 	p.reign.init()
 	p.gate.init()
 	p.roster = NewRoster(p.Fact)

@@ -32,7 +32,11 @@ func (p *Peer) serve(ctx context.Context) error {
 		grpc.MaxConcurrentStreams(256),
 		grpc.ConnectionTimeout(5*time.Second),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: 10 * time.Second, Timeout: 5 * time.Second,
+			// So that what both ends have proved is never older; calls are moved in order.
+			MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: time.Minute,
+		}),
 	)
 	bursarv1.RegisterPeerServer(s, server{p: p})
 	ended := make(chan struct{})

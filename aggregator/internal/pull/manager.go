@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/line"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -44,7 +46,7 @@ type Manager struct {
 type running struct {
 	*Loop
 
-	conn   *grpc.ClientConn
+	conn   *line.Line
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -115,7 +117,7 @@ func (m *Manager) reconcile(ctx context.Context) {
 
 // begin starts the loop of an agent.
 func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
-	conn, err := Dial(a, m.Keys)
+	conn, err := line.New(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, m.Keys.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
 // first call. The caller closes it.
 func Dial(a Agent, keys *identity.Keys) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+a.Address,
-		grpc.WithTransportCredentials(credentials.NewTLS(keys.Client(identity.Agent, a.Name))),
+		grpc.WithTransportCredentials(&guarded{credentials.NewTLS(keys.Client(identity.Agent, a.Name)), keys}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
@@ -146,6 +148,28 @@ func Dial(a Agent, keys *identity.Keys) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("connect to agent %s at %s: %w", a.Name, a.Address, err)
 	}
 	return conn, nil
+}
+
+// guarded are credentials whose connections end when the certificate of the agent
+// is not valid any more.
+type guarded struct {
+	credentials.TransportCredentials
+
+	keys *identity.Keys
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (g *guarded) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := g.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if proved, ok := info.(credentials.TLSInfo); ok && err == nil {
+		secure = g.keys.Guard(secure, proved.State.PeerCertificates)
+	}
+	return secure, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (g *guarded) Clone() credentials.TransportCredentials {
+	return &guarded{g.TransportCredentials.Clone(), g.keys}
 }
 
 func (r *running) end() {

@@ -35,17 +35,34 @@ func (a *Aggregator) followKeys(ctx context.Context) error {
 	return a.set.Keys.Run(ctx, a.set.Log)
 }
 
-type begun struct{}
+type begunKey struct{}
 
-// begin notes when a connection began.
-func begin(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, begun{}, time.Now())
+// begun says when a connection began.
+type begun struct {
+	at         time.Time
+	generation uint64 // of this node's certificates
 }
 
-// aging ends connections that are old after the request that they are at.
-func aging(next http.Handler) http.Handler {
+// generation counts how often this node's certificates were renewed.
+func (a *Aggregator) generation() uint64 {
+	if a.set.Keys == nil {
+		return 0
+	}
+	return a.set.Keys.Generation()
+}
+
+// begin notes when a connection began.
+func (a *Aggregator) begin(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, begunKey{}, begun{time.Now(), a.generation()})
+}
+
+// aging ends connections that are old, or older than this node's certificates,
+// after the request that they are at: the next one shows what is valid now at both
+// ends.
+func (a *Aggregator) aging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if since, ok := r.Context().Value(begun{}).(time.Time); ok && time.Since(since) > maxConnection {
+		b, ok := r.Context().Value(begunKey{}).(begun)
+		if ok && (time.Since(b.at) > maxConnection || r.TLS != nil && b.generation != a.generation()) {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)

@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of METRICS.md")
@@ -46,6 +47,7 @@ func nodeMetrics(t *testing.T) (all map[string]exposed, page string) {
 	}
 	a, err := Open(Settings{
 		Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: t.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+		Keys:   identitytest.New(t).Keys(identity.Aggregator, "agg1"),
 		Gauges: api.GaugeOptions{Site: "site_id", Group: "group_id", User: "user_id"},
 	})
 	if err != nil {

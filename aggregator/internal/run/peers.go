@@ -106,6 +106,7 @@ func (a *Aggregator) listenPeers(id string) (*cluster.Transport, error) {
 	t, err := cluster.NewTransport(cluster.TransportConfig{
 		Listener: a.set.Raft.Listener, Advertise: a.address(), ID: id, Logger: a.set.Log,
 		Server: a.set.Keys.Server(identity.Aggregator), Client: a.set.Keys.Client(identity.Aggregator, ""),
+		Certificates: a.set.Keys,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen to the other nodes: %w", err)
@@ -127,7 +128,7 @@ func (a *Aggregator) peerConfig() peer.Config {
 		Refuse: a.refuse, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
-		conf.Listener, conf.Dial = a.transport.Peers(), a.transport.DialPeer
+		conf.Listener, conf.Dial, conf.Generation = a.transport.Peers(), a.transport.DialPeer, a.set.Keys.Generation
 	}
 	return conf
 }

@@ -82,13 +82,13 @@ type front struct {
 func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.Config) *front {
 	f := &front{door: &door{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
 	f.server = &http.Server{
-		Handler: aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: a.aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if f.leaving.Load() {
 				w.Header().Set("Connection", "close")
 			}
 			a.server.ServeHTTP(w, r)
 		})),
-		ConnContext:       begin,
+		ConnContext:       a.begin,
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,

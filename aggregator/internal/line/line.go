@@ -1,0 +1,177 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+)
+
+// ErrClosed says that the line was closed before the call.
+var ErrClosed = errors.New("the connection is closed")
+
+// Connect prepares a connection, which is made at its first call.
+type Connect func() (*grpc.ClientConn, error)
+
+// Line is a [grpc.ClientConnInterface]. It is safe for use by many goroutines.
+type Line struct {
+	connect    Connect
+	generation func() uint64
+
+	mu     sync.Mutex
+	now    *wire
+	next   *wire // is being made to take the place of now; nil: none
+	closed bool
+}
+
+// wire is one connection and the calls on it. It is guarded by its line.
+type wire struct {
+	conn       *grpc.ClientConn
+	generation uint64
+	calls      int
+	retired    bool
+}
+
+// New makes a line. generation counts how often the own certificates were renewed;
+// nil: they never are. The caller closes the line.
+func New(connect Connect, generation func() uint64) (*Line, error) {
+	if generation == nil {
+		generation = func() uint64 { return 0 }
+	}
+	l := &Line{connect: connect, generation: generation}
+	var err error
+	l.now, err = l.draw()
+	return l, err
+}
+
+// draw prepares a connection of the present generation.
+func (l *Line) draw() (*wire, error) {
+	w := &wire{generation: l.generation()}
+	var err error
+	w.conn, err = l.connect()
+	return w, err
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (l *Line) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	w, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.leave(w)
+	return w.conn.Invoke(ctx, method, args, reply, opts...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (l *Line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	w, err := l.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leave := sync.OnceFunc(func() { l.leave(w) })
+	stream, err := w.conn.NewStream(ctx, desc, method, append(opts, grpc.OnFinish(func(error) { leave() }))...)
+	if err != nil {
+		leave()
+	}
+	return stream, err
+}
+
+// hurry is how long the first call after a renewal waits for the new connection,
+// so that it need not be one of the last on the old one: a pull takes its time.
+const hurry = time.Second
+
+// take returns the connection for the next call, which leaves it when it is over.
+func (l *Line) take(ctx context.Context) (*wire, error) {
+	if next := l.begin(); next != nil {
+		await(ctx, next.conn)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	l.change()
+	l.now.calls++
+	return l.now, nil
+}
+
+// begin begins a new connection where the present one is of old; nil: it is not,
+// or the new one is being made already.
+func (l *Line) begin() *wire {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.next != nil || l.generation() == l.now.generation {
+		return nil
+	}
+	next, err := l.draw()
+	if err != nil {
+		return nil // the next call tries again
+	}
+	l.next = next
+	return next
+}
+
+// await returns when the connection stands, cannot be made, or takes long.
+func await(ctx context.Context, conn *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(ctx, hurry)
+	defer cancel()
+	conn.Connect()
+	for {
+		state := conn.GetState()
+		if state == connectivity.Ready || state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
+}
+
+// change puts the new connection in the place of the present one once it stands.
+// l.mu is held.
+func (l *Line) change() {
+	if l.next == nil {
+		return
+	}
+	switch l.next.conn.GetState() {
+	case connectivity.Ready:
+		old := l.now
+		l.now, l.next = l.next, nil
+		l.retire(old)
+	case connectivity.Idle:
+		l.next.conn.Connect()
+	case connectivity.Connecting, connectivity.TransientFailure, connectivity.Shutdown: // gRPC tries again by itself
+	}
+}
+
+// retire closes a connection after the last call on it. l.mu is held.
+func (l *Line) retire(w *wire) {
+	w.retired = true
+	if w.calls == 0 {
+		_ = w.conn.Close() // nothing is lost with a connection
+	}
+}
+
+func (l *Line) leave(w *wire) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.calls--
+	if w.retired && w.calls == 0 {
+		_ = w.conn.Close() // nothing is lost with a connection
+	}
+}
+
+// Close ends the connection; calls under way fail, but for those on one that is
+// being replaced.
+func (l *Line) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.next != nil {
+		_ = l.next.conn.Close() // it was never used
+	}
+	return l.now.conn.Close()
+}
