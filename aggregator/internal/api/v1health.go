@@ -50,6 +50,26 @@ type jsonNode struct {
 	Paused      string   `json:"paused"`
 	Differs     []string `json:"config_differs"`
 	CertUntil   *string  `json:"certificate_until"`
+
+	Backup *jsonBackup `json:"backup"`
+}
+
+// jsonBackup says how the backups are doing that a node makes by itself.
+type jsonBackup struct {
+	Path     string  `json:"path"`
+	Every    float64 `json:"every_seconds"`
+	Last     *string `json:"last"`
+	Bytes    int64   `json:"bytes"`
+	Error    string  `json:"error"`
+	Failing  *string `json:"failing_since"`
+	Failures uint64  `json:"failures"`
+}
+
+func backupJSON(b *health.LocalBackup) *jsonBackup {
+	if b == nil {
+		return nil
+	}
+	return &jsonBackup{b.Path, b.Every.Seconds(), stampStd(b.Last), b.Bytes, b.Error, stampStd(b.Failing), b.Failures}
 }
 
 // statusPatience is how long a status waits for a picture that a majority
@@ -146,7 +166,7 @@ func nodesJSON(r *health.Report) []jsonNode {
 			Name: n.Name, ID: n.ID, Address: n.Address, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: stampStd(n.Seen),
 			Applied: n.Applied, Version: n.Version, DiskFree: n.Disk.Free, DiskSize: n.Disk.Size, DiskLevel: string(n.Disk.Level), Ballast: n.Disk.Ballast,
 			ClockOffset: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, Differs: n.ConfigDiffers,
-			CertUntil: stampStd(n.CertEnds),
+			CertUntil: stampStd(n.CertEnds), Backup: backupJSON(n.Backup),
 		}
 		if n.LagKnown {
 			j.Behind = &n.Lag

@@ -31,6 +31,7 @@ func somewhat() judged {
 	}
 	silent := health.Node{Name: "agg2", ID: "id2", Address: "agg2:8701", Voter: true, Local: health.Local{ConfigDiffers: []string{"usage"}}}
 	joins := health.Node{Name: "agg3", ID: "id3", Address: "agg3:8701", Seen: now}
+	node.Backup = &health.LocalBackup{Path: "/b", Every: time.Hour, Began: now, Last: now, Bytes: 77, Error: "full", Remedy: "df", Failing: now, Failures: 3}
 	return judged{health.Facts{
 		Now: now, Node: "agg1", Cluster: "C", Leader: "id1", Nodes: []health.Node{node, silent, joins},
 		Agents: []health.Agent{{Name: "head1", Address: "h1:7070", Connected: true, Contact: now, Behind: 7}},
@@ -86,7 +87,7 @@ func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
 func TestTheClusterIsListed(t *testing.T) {
 	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Health = somewhat() })
 	a := rg.do("GET", "/v1/cluster", "")
-	for _, want := range []string{`"leader":"agg1"`, `"applied_index":40`, `"behind":2`, `"disk_level":"low"`, `"config_differs":["usage"]`, `"hash":"aa"`, `"role":"joins"`, `"last_contact":null`} {
+	for _, want := range []string{`"leader":"agg1"`, `"applied_index":40`, `"behind":2`, `"disk_level":"low"`, `"config_differs":["usage"]`, `"hash":"aa"`, `"role":"joins"`, `"last_contact":null`, `"every_seconds":3600,"last":"`, `"bytes":77,"error":"full","failing_since":"`, `"failures":3}`, `"backup":null`} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("no %s in %v", want, a)
 		}

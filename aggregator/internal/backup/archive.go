@@ -35,6 +35,8 @@ const (
 var (
 	// ErrDamaged: what was read is no whole archive.
 	ErrDamaged = errors.New("damaged archive")
+	// ErrState: what was to be archived is not sound itself.
+	ErrState = errors.New("the state of this node is not sound")
 	// ErrFormat: a newer program wrote the archive.
 	ErrFormat = errors.New("unknown format version")
 )

@@ -26,6 +26,10 @@ type Shop struct {
 	Scratch string
 	// Node and Version are written into archives.
 	Node, Version string
+	// Applied returns the index of the last command in the store; an image that ends
+	// before it is refused, since Pebble takes a log that is cut for a shorter one.
+	// Nil: nobody knows.
+	Applied func() uint64
 	// Free returns the bytes that may be used in Scratch; nil: there is no limit.
 	Free func() (int64, error)
 	Now  func() time.Time
@@ -55,10 +59,17 @@ func (s *Shop) Image() (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
+	var least uint64
+	if s.Applied != nil {
+		least = s.Applied()
+	}
 	m := &Image{dir: parent}
 	state := filepath.Join(parent, "state")
 	if err = s.Store.Checkpoint(state); err == nil {
 		m.Meta, err = describe(state)
+	}
+	if err == nil && m.Meta.Index < least {
+		err = fmt.Errorf("%w: it ends at index %d, and the store was at %d before: its files cannot be read back", ErrState, m.Meta.Index, least)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("backup: image of the store: %w", err), m.Close())

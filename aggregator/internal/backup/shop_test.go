@@ -33,6 +33,7 @@ func newBench(t *testing.T) *bench {
 	}
 	t.Cleanup(func() { s.Close() })
 	b := &bench{store: s, Shop: &backup.Shop{Store: s, Scratch: filepath.Join(dir, "backup"), Node: "agg1", Version: "v1", Now: time.Now}}
+	b.Applied = func() uint64 { return b.index }
 	if err := b.Sweep(); err != nil {
 		t.Fatal(err)
 	}

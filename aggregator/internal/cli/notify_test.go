@@ -88,3 +88,32 @@ func TestANodeWithoutItsLogEndsForGood(t *testing.T) {
 		t.Error(code, errs)
 	}
 }
+
+func TestAReloadBeginsToMakeBackups(t *testing.T) {
+	dir := t.TempDir()
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  min_free = \"1MiB\"\n  api { listen = [%q] }\n", freePort(t))
+	path := write(t, dir, "a.hcl", text+"}\n")
+	hangup, log := make(chan os.Signal), &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1", Hangup: hangup}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	log.await(t, "this node leads")
+	if err := os.Mkdir(filepath.Join(dir, "backups"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "a.hcl", text+"  backup { path = \"backups\" }\n}\n")
+	hangup <- os.Interrupt
+	log.await(t, "backup made and verified")
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Error("exit code", code)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "backups", "bursar-a-*.snapshot"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if code, _, errs := (shell{}).bursar(t.Context(), "snapshot", "verify", files[0]); code != 0 {
+		t.Error(code, errs)
+	}
+}

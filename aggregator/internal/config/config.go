@@ -34,6 +34,8 @@ type Aggregator struct {
 	Ballast hcl.Size `hcl:"ballast,optional"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.
 	Raft *Raft `hcl:"raft,block"`
+	// Backup says where this node puts archives of the state; nil is nowhere.
+	Backup *Backup `hcl:"backup,block"`
 	// API is the REST interface.
 	API API `hcl:"api,block,optional"`
 	// TLS are this node's certificates; nil is none.

@@ -87,6 +87,42 @@ func TestWhatIsNotWrittenHasAWorkingDefault(t *testing.T) {
 	}
 }
 
+func TestBackupsHaveADefaultForEverythingButTheirPlace(t *testing.T) {
+	load := func(block string) *config.Backup {
+		name := filepath.Join(t.TempDir(), "a.hcl")
+		if err := os.WriteFile(name, []byte("aggregator {\n name = \"a\"\n data_dir = \"/d\"\n"+block+"\n}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, diags := config.Load(name)
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return c.Aggregator.Backup
+	}
+	if b := load(""); b != nil {
+		t.Errorf("backups without a word: %+v", b)
+	}
+	if b := load("backup { path = \"/b\" }"); b.Path.Path != "/b" || b.Interval() != 24*time.Hour || b.Kept() != 7 {
+		t.Errorf("%+v", b)
+	}
+	if b := load("backup {\n path = \"/b\"\n every = \"90m\"\n keep = 2\n}"); b.Interval() != 90*time.Minute || b.Kept() != 2 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestADirectoryForBackupsThatIsMissingIsAWarningWithTheCommandThatMakesIt(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.hcl")
+	text := "aggregator {\n name = \"a\"\n data_dir = \"/d\"\n backup { path = \"missing\" }\n}"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, diags := config.Load(name)
+	diags.Extend(c.Check())
+	if diags.HasErrors() || !strings.Contains(diags.Error(), "a.hcl:4:18: warning: no backups can be made") || !strings.Contains(diags.Error(), "install -d -o bursar -g bursar -m 0750 "+filepath.Dir(name)+"/missing") {
+		t.Error(diags.Error())
+	}
+}
+
 func TestARelativePathCountsFromItsFile(t *testing.T) {
 	c, _, _ := config.Load("testdata/alone.good.hcl")
 	if got := c.Aggregator.DataDir.Path; got != "testdata/data" {

@@ -28,6 +28,7 @@ func (c *Config) validate() hcl.Diagnostics {
 		diags.Extend(checkName("name", a.Name))
 	}
 	diags.Extend(a.validateRaft())
+	diags.Extend(a.Backup.validate(a.DataDir))
 	if t := a.ClockTolerance; t.Range != (hcl.Range{}) && t.Duration < minTolerance {
 		diags.Add(hcl.Errorf(t.Range, `invalid value for "clock_tolerance"`, "%s is less than %s, and clocks that are looked after differ by as much", t.Duration, minTolerance))
 	}
@@ -128,6 +129,7 @@ func (a *Agent) validate() hcl.Diagnostics {
 func (c *Config) Check() hcl.Diagnostics {
 	t := c.Aggregator.TLS
 	diags := t.Check()
+	diags.Extend(c.Aggregator.Backup.check())
 	if t == nil || diags.HasErrors() || (len(c.Agents) == 0 && !c.Aggregator.Listens()) {
 		return diags
 	}

@@ -67,6 +67,8 @@ type Local struct {
 	// ConfigProblem says why the node does not do what the cluster's configuration
 	// wants; "" when it does.
 	ConfigProblem string `json:"config_problem,omitempty"`
+	// Backup says how the node's own backups are doing; nil when it makes none.
+	Backup *LocalBackup `json:"backup,omitempty"`
 	// Agents are those that the node pulls from; only a leader has any.
 	Agents []Agent `json:"agents,omitempty"`
 }
@@ -132,9 +134,44 @@ type Data struct {
 	Lost []string
 }
 
+// LocalBackup says how the backups are doing that a node makes by itself.
+type LocalBackup struct {
+	Path  string        `json:"path"`
+	Every time.Duration `json:"every"`
+	Began time.Time     `json:"began"`         // since when it is to make them
+	Last  time.Time     `json:"last,omitzero"` // when the newest good one was made; zero: never
+	Bytes int64         `json:"bytes,omitempty"`
+	// Error says why the last one failed, Remedy what to do first, and Failing
+	// since when it fails; empty when it did not fail.
+	Error    string    `json:"error,omitempty"`
+	Remedy   string    `json:"remedy,omitempty"`
+	Failing  time.Time `json:"failing,omitzero"`
+	Failures uint64    `json:"failures,omitempty"`
+}
+
 // Backup is the newest archive that is known of.
 type Backup struct {
-	// Known says that this version keeps book of archives.
+	// Known says that some node makes backups.
 	Known bool
 	Last  time.Time // zero: never
+	// Every is the shortest pause between two of them; zero when it is not known.
+	Every time.Duration
+}
+
+// newestBackup is the newest of all nodes, those that are not heard included:
+// their archives may lie elsewhere.
+func newestBackup(nodes []Node) (b Backup) {
+	for i := range nodes {
+		own := nodes[i].Backup
+		if own == nil {
+			continue
+		}
+		if !b.Known || own.Every < b.Every {
+			b.Every = own.Every
+		}
+		if b.Known = true; own.Last.After(b.Last) {
+			b.Last = own.Last
+		}
+	}
+	return b
 }

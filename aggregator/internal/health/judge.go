@@ -22,8 +22,10 @@ const (
 	clockFar   = 10 * time.Second
 	// lateSource is how far a source may be from complete.
 	lateSource = 6 * time.Hour
-	// oldBackup is how old the newest archive may be.
-	oldBackup = 8 * 24 * time.Hour
+	// oldBackup is how old the newest archive may be, unless they are made less
+	// often; a node may be lateBackup late beside the time of another one.
+	oldBackup  = 8 * 24 * time.Hour
+	lateBackup = time.Hour
 	// oldGap is how long a gap asks for something to be done; it is in the books
 	// for ever.
 	oldGap = 7 * 24 * time.Hour
@@ -44,10 +46,13 @@ type judge struct {
 
 // Judge returns the verdict on facts. It is a pure function.
 func Judge(f Facts) Report {
+	if !f.Backup.Known {
+		f.Backup = newestBackup(f.Nodes)
+	}
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
 		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.sources, j.certificates,
-		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.conflicts, j.waiting, j.backups,
+		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
 	}

@@ -63,13 +63,41 @@ func (j *judge) backups() {
 	switch {
 	case b.Last.IsZero() && j.Data.Records > 0:
 		f.Severity, f.ID, f.What = Notice, "backup-none", "no snapshot has been saved that this cluster knows of"
-	case !b.Last.IsZero() && j.Now.Sub(b.Last) > oldBackup:
+	case !b.Last.IsZero() && j.Now.Sub(b.Last) > max(oldBackup, 2*b.Every):
 		f.Severity, f.Since = Warning, b.Last
 		f.What = fmt.Sprintf("the newest snapshot is %d days old", int(j.Now.Sub(b.Last).Hours()/24))
 	default:
 		return
 	}
 	j.add(f)
+}
+
+// ownBackups finds nodes whose backups fail, or do not come.
+func (j *judge) ownBackups() {
+	j.each(func(n *Node) {
+		b := n.Backup
+		if b == nil {
+			return
+		}
+		if b.Error != "" {
+			j.add(Finding{
+				Severity: Warning, ID: "backup-fails", About: n.Name, Since: b.Failing,
+				What: fmt.Sprintf("the backup of %s fails: %s", n.Name, b.Error), Do: fmt.Sprintf("%s   # on %s", b.Remedy, n.Name),
+			})
+			return
+		}
+		last, what := b.Last, "the newest backup"
+		if last.Before(b.Began) {
+			last, what = b.Began, "the wait for a backup"
+		}
+		if late := j.Now.Sub(last); late > 2*b.Every+lateBackup {
+			j.add(Finding{
+				Severity: Warning, ID: "backup-late", About: n.Name, Since: last.Add(b.Every),
+				What: fmt.Sprintf("%s of %s is %d h old, and one is to be made every %d h", what, n.Name, int(late.Hours()), int(b.Every.Hours())),
+				Do:   fmt.Sprintf("journalctl -u bursar -n 50   # on %s", n.Name),
+			})
+		}
+	})
 }
 
 func plural(n int, one, more string) string {

@@ -78,6 +78,20 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"stops that wait", func(f *Facts) { f.Data.Waiting = 2 }, "notice waiting-stops ", "2 stops wait", "/v1/waiting", time.Time{}},
 		{"an old backup", func(f *Facts) { f.Backup.Last = noon.AddDate(0, 0, -9) }, "warning backup-old ", "9 days old", "snapshot save", noon.AddDate(0, 0, -9)},
 		{"no backup", func(f *Facts) { f.Backup.Last = time.Time{} }, "notice backup-none ", "no snapshot", "snapshot save", time.Time{}},
+		{"a backup that fails", func(f *Facts) {
+			f.Nodes[1].Backup = &LocalBackup{Every: time.Hour, Began: hours(50), Last: hours(3), Error: "no space left", Remedy: "df -h /b", Failing: hours(2)}
+		}, "warning backup-fails agg2", "the backup of agg2 fails: no space left", "df -h /b   # on agg2", hours(2)},
+		{"a backup that does not come", func(f *Facts) {
+			f.Nodes[1].Backup = &LocalBackup{Every: 24 * time.Hour, Began: hours(500), Last: hours(50)}
+		}, "warning backup-late agg2", "the newest backup of agg2 is 50 h old, and one is to be made every 24 h", "journalctl", hours(26)},
+		{"a backup that never came", func(f *Facts) {
+			f.Nodes[1].Backup = &LocalBackup{Every: 24 * time.Hour, Began: hours(60)}
+		}, "warning backup-late agg2", "the wait for a backup of agg2 is 60 h old", "journalctl", hours(36)},
+		{"an old backup of every node", func(f *Facts) {
+			f.Backup = Backup{}
+			f.Nodes[1].Backup = &LocalBackup{Every: 24 * time.Hour, Began: hours(500), Last: hours(24 * 10)}
+			f.Nodes[2].Backup = &LocalBackup{Every: 24 * time.Hour, Began: hours(500), Last: hours(24 * 9)}
+		}, "warning backup-old ", "the newest snapshot is 9 days old", "snapshot save", hours(24 * 9)},
 		{"what is not known", func(f *Facts) { f.Unknown = []string{"the store cannot be read"} }, "warning unknown the store cannot be read", "the store", "journalctl", time.Time{}},
 		{"what others found", func(f *Facts) { f.Others = []Finding{{Severity: Warning, ID: "x", About: "y", What: "z"}} }, "warning x y", "z", "", time.Time{}},
 	} {
@@ -108,9 +122,12 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	alone.Nodes[0].Local.CertEnds, alone.Agents = time.Time{}, nil
 	young := trio() // a certificate of a day, renewed every few hours
 	young.Nodes[0].CertFrom, young.Nodes[0].CertEnds = noon.Add(-6*time.Hour), noon.Add(18*time.Hour)
+	monthly := trio()
+	monthly.Backup = Backup{}
+	monthly.Nodes[1].Backup = &LocalBackup{Every: 30 * 24 * time.Hour, Began: noon.AddDate(-1, 0, 0), Last: noon.AddDate(0, 0, -40)}
 	brief := trio()
 	brief.Agents[0].Connected, brief.Agents[0].Error = false, "it restarts"
-	for name, f := range map[string]Facts{"three nodes": trio(), "one node": alone, "a certificate of a day": young, "an agent that was there a moment ago": brief} {
+	for name, f := range map[string]Facts{"three nodes": trio(), "one node": alone, "a certificate of a day": young, "an agent that was there a moment ago": brief, "a backup a month": monthly} {
 		if r := Judge(f); r.State != Well || len(r.Findings) != 0 || r.ToDo() != 0 {
 			t.Errorf("%s: %s %+v", name, r.State, r.Findings)
 		}

@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 )
 
 // snapshots implements api.Snapshots.
@@ -30,7 +32,8 @@ type snapshots struct {
 func (a *Aggregator) newSnapshots() (*snapshots, error) {
 	dir := a.set.DataDir
 	shop := &backup.Shop{
-		Store: a.store, Scratch: filepath.Join(dir, "scratch"), Node: a.set.Name, Version: a.set.Version, Now: time.Now,
+		Applied: func() uint64 { index, _ := a.store.Applied(); return index },
+		Store:   a.store, Scratch: filepath.Join(dir, "scratch"), Node: a.set.Name, Version: a.set.Version, Now: time.Now,
 		Free: func() (int64, error) { return spare(dir, a.replica.guard.Marks().ReadOnly) },
 	}
 	return &snapshots{shop: shop, replica: a.replica, restored: make(chan struct{}, 1), seed: a.set.BootstrapFrom}, shop.Sweep()
@@ -139,6 +142,34 @@ func (a *Aggregator) checkSeed() error {
 		return fmt.Errorf("-bootstrap-from: %s: %w", a.set.BootstrapFrom, err)
 	}
 	return nil
+}
+
+// ErrFounded says that nodes which run have a cluster, and that none is to be
+// founded beside it.
+var ErrFounded = errors.New("-bootstrap-from founds a new cluster, and there is one")
+
+// checkPeers refuses to begin with an archive while another node of the
+// configuration belongs to a cluster: agents know a cluster by its id, and two of
+// one id would let them drop what the other one lacks.
+func (a *Aggregator) checkPeers(id string) error {
+	if a.set.BootstrapFrom == "" || a.transport == nil {
+		return nil
+	}
+	founded, silent := peer.Found(context.Background(), peer.Config{Name: a.set.Name, Peers: a.set.Raft.Peers, Dial: a.transport.DialPeer, Log: a.set.Log}, id)
+	if len(founded) == 0 {
+		if len(silent) > 0 {
+			a.set.Log.Warn("-bootstrap-from: nodes do not answer; none of them may run with data of the old cluster", "nodes", strings.Join(silent, ", "))
+		}
+		return nil
+	}
+	var nodes, names []string
+	for _, f := range founded {
+		nodes, names = append(nodes, f.String()), append(names, f.Name)
+	}
+	return fmt.Errorf(`%w: %s. Nothing was changed here.
+To take that cluster back to the snapshot, on its leader: bursar snapshot restore %s
+To give that cluster up and begin anew, first on each of %s: systemctl stop bursar && mv %s %s.old`,
+		ErrFounded, strings.Join(nodes, "; "), a.set.BootstrapFrom, strings.Join(names, ", "), a.set.DataDir, a.set.DataDir)
 }
 
 // incarnation returns the life of the cluster that goes on here.

@@ -113,6 +113,7 @@ func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
+		Backup:         backupPlan(a),
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
@@ -182,5 +183,6 @@ func (d *Daemon) reload() {
 	d.level.Set(next.Aggregator.Log.SlogLevel())
 	d.agg.SetFiles(next.Shared())
 	d.agg.SetAccess(next.Rules())
+	d.agg.SetBackups(backupPlan(&next.Aggregator))
 	d.log.Info("configuration reloaded", "agents", len(next.Agents))
 }

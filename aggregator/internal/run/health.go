@@ -139,6 +139,7 @@ func (d *doctor) local() health.Local {
 	if conf.Problem != nil {
 		l.ConfigProblem = conf.Problem.Error()
 	}
+	l.Backup = a.ownBackups()
 	if !a.replica.node.IsLeader() {
 		return l
 	}

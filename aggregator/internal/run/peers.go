@@ -66,6 +66,9 @@ func (a *Aggregator) join() (err error) {
 	if a.transport, err = a.listenPeers(id); err != nil {
 		return err
 	}
+	if err := a.checkPeers(id); err != nil {
+		return errors.Join(err, a.closeTransport())
+	}
 	if a.transport != nil {
 		conf.Stream = a.transport.Raft()
 	}

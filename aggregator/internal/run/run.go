@@ -16,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
@@ -54,6 +55,8 @@ type Settings struct {
 	// BootstrapFrom is an archive with which this node, which is empty, founds a
 	// cluster of its own; "": none.
 	BootstrapFrom string
+	// Backup is the plan of this node's own backups; the zero value is none.
+	Backup backup.Plan
 
 	IgnoreExisting bool
 	MaxBody        int64
@@ -76,6 +79,7 @@ type Aggregator struct {
 	transport *cluster.Transport // nil: no other node reaches this one
 	replica   *replica
 	snapshots *snapshots
+	backups   *backup.Schedule
 	peer      *peer.Peer
 	manager   *pull.Manager
 	server    *api.Server
@@ -127,6 +131,7 @@ func (a *Aggregator) serve() {
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	a.keep()
+	a.plan()
 	a.attend()
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.conns = limit.NewConns(limit.PerAddress, a.registry)
@@ -197,6 +202,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return a.listeners(ctx)
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
+	g.Go(func() error { return a.backups.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.followKeys(ctx) })

@@ -4,6 +4,7 @@ aggregator {
   api {
     listens = ["127.0.0.1:8000"]
   }
+  backup { evry = "1h" }
   reports { dimensions = ["site_id"] }
 }
 

@@ -20,6 +20,11 @@ aggregator {
   log {
     level = "loud"
   }
+  backup {
+    path  = "/var/lib/bursar/backup"
+    every = "1s"
+    keep  = 0
+  }
 }
 
 agent "head/1" { address = ":7070" }
