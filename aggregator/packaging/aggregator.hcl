@@ -18,6 +18,16 @@ aggregator {
     # tls_listen = ["0.0.0.0:8443"]
   }
 
+  # Snapshots of all data, each verified before an old one goes. Copy some of them
+  # to another machine. Another path needs ReadWritePaths= in the unit:
+  # systemctl edit bursar.
+  #
+  # backup {
+  #   path  = "/var/backups/bursar"
+  #   every = "24h"
+  #   keep  = 7
+  # }
+
   # Agents are pulled with this certificate, and tls_listen needs it.
   #
   #   bursar tls ca create -dir DIR      (once; keep ca.key away from the servers)

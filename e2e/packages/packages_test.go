@@ -137,6 +137,7 @@ func checkInstalled(m *machine) {
 		"/etc/bursar/agent.hcl":                           "640 root bursar-agent",
 		"/etc/bursar/aggregator.hcl":                      "640 root bursar",
 		"/var/lib/bursar":                                 "750 bursar bursar",
+		"/var/backups/bursar":                             "750 bursar bursar",
 		"/var/lib/bursar-agent":                           "750 bursar-agent bursar-agent",
 		"/usr/bin/bursar":                                 "755 root root",
 		"/usr/libexec/bursar/plugins":                     "755 root root",

@@ -22,6 +22,9 @@ aggregator {
     multiplier = 1
   }
 
+  # Every node that has this makes its own snapshots.
+  backup { path = "/var/backups/bursar" }
+
   # Clients may use any node.
   api {
     listen     = ["127.0.0.1:8000"]

@@ -15,6 +15,12 @@ aggregator {
   usage {
     dimensions = ["site_id", "group_id", "user_id"]
     zones      = ["UTC", "Europe/Berlin"]
+  # This node saves a snapshot now and again, and verifies it before an old one
+  # goes. The directory must be there. A failure is in `bursar status`.
+  backup {
+    path  = "/var/backups/bursar"
+    every = "24h"
+    keep  = 7
   }
 
   # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address has the
