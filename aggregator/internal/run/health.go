@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -60,15 +59,6 @@ func (d *doctor) handOver(ctx context.Context, to string) error {
 		return d.agg.replica.node.TransferLeadership(ctx)
 	}
 	return d.agg.peer.Handover(ctx)
-}
-
-// exit ends the process, where it cannot end in order.
-func (a *Aggregator) exit(code int) {
-	if a.set.Exit != nil {
-		a.set.Exit(code)
-		return
-	}
-	os.Exit(code)
 }
 
 // measure registers what the doctor knows of this node's disk.

@@ -94,13 +94,18 @@ type Aggregator struct {
 // Open opens the state on disk and puts the node together. The caller calls Run,
 // which closes it.
 func Open(set Settings) (*Aggregator, error) {
+	a, err := open(set)
+	return a, remedied(set.DataDir, err)
+}
+
+func open(set Settings) (*Aggregator, error) {
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
 	err := watch.Fenced(set.DataDir)
 	if err != nil {
 		return nil, errors.Join(err, set.Raft.close())
 	}
-	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry})
+	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
@@ -214,7 +219,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 		return err
 	})
-	return errors.Join(g.Wait(), a.store.Close())
+	return remedied(a.set.DataDir, errors.Join(g.Wait(), a.store.Close()))
 }
 
 // refusals writes what net/http has to say of clients into the log.

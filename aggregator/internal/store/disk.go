@@ -38,7 +38,7 @@ func openDisk(o *Options, name string) (*disk, error) {
 	defer done()
 	db, err := pebble.Open(path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, damaged(err))
 	}
 	d := &disk{db: db, fs: o.FS, path: path}
 	d.refs.Store(1)
@@ -67,7 +67,7 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %q: %w", key[:1], err)
+		return nil, false, fmt.Errorf("read %q: %w", key[:1], damaged(err))
 	}
 	v = append([]byte{}, v...)
 	return v, true, closer.Close()
@@ -82,7 +82,7 @@ func scan(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) e
 func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) error) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return fmt.Errorf("scan %q: %w", from[:1], err)
+		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
 	}
 	defer func() {
 		if e := it.Close(); err == nil {
@@ -92,14 +92,14 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 	for it.First(); it.Valid(); it.Next() {
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("scan %q: %w", from[:1], err)
+			return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
 		}
 		if err := yield(it.Key(), v); err != nil {
 			return err
 		}
 	}
 	if err := it.Error(); err != nil {
-		return fmt.Errorf("scan %q: %w", from[:1], err)
+		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 
@@ -33,6 +32,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer gets the store's metrics; nil: none.
 	Registerer prometheus.Registerer
+	// Fatal is told why the store cannot go on: what is on disk is damaged, and
+	// the error wraps [ErrCorrupt], or the disk does not take what is written. It
+	// shall end the process. Nil: damage is only the error of who meets it, and a
+	// write that fails panics.
+	Fatal func(err error)
 
 	readOnly bool // nothing is written: for images
 }
@@ -75,8 +79,12 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLogger{o.Logger},
+		Logger:                      pebbleLogger{o.Logger, o.Fatal},
+		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
 		ReadOnly:                    o.readOnly,
+	}
+	if o.Fatal != nil {
+		opts.FS = logFS{o.FS, o.Fatal}
 	}
 	opts.ApplyCompressionSettings(compression)
 	return opts, cache.Unref
@@ -88,25 +96,6 @@ func compression() pebble.DBCompressionSettings {
 	c.Name = "bursar"
 	c.Levels[len(c.Levels)-1] = pebble.DBCompressionGood.Levels[len(c.Levels)-1]
 	return c
-}
-
-// pebbleLogger hands Pebble's words to slog. Its information is of interest to
-// developers only.
-type pebbleLogger struct{ log *slog.Logger }
-
-func (l pebbleLogger) Infof(format string, args ...any) {
-	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
-}
-func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
-}
-
-// Fatalf must not return. Pebble calls it when the database cannot go on, for
-// example when the WAL cannot be written.
-func (l pebbleLogger) Fatalf(format string, args ...any) {
-	text := "pebble: " + fmt.Sprintf(format, args...)
-	l.log.Error(text)
-	panic(text)
 }
 
 func vfsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

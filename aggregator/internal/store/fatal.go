@@ -1,0 +1,117 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// damage is told by Pebble of each file that does not have its checksum.
+func (o *Options) damage(info pebble.DataCorruptionInfo) {
+	if o.Fatal != nil {
+		o.Fatal(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))
+	}
+}
+
+// damaged marks an error that comes from a checksum.
+func damaged(err error) error {
+	if pebble.IsCorruptionError(err) && !errors.Is(err, ErrCorrupt) {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
+// pebbleLogger hands Pebble's words to slog. Its information is of interest to
+// developers only.
+type pebbleLogger struct {
+	log   *slog.Logger
+	fatal func(error)
+}
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+}
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf must not return. Pebble calls it when the database cannot go on, for
+// example when the WAL cannot be written.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	err := errors.New("store: pebble: " + fmt.Sprintf(format, args...))
+	if l.fatal != nil {
+		l.fatal(err)
+	}
+	panic(err)
+}
+
+// logFS tells Fatal when Pebble's log cannot be written. Pebble panics over it,
+// partly with its locks in disorder, so that nobody could recover.
+type logFS struct {
+	vfs.FS
+
+	fatal func(error)
+}
+
+// Create implements vfs.FS.
+func (l logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := l.FS.Create(name, category)
+	switch {
+	case !isLog(name):
+		return f, err
+	case err != nil:
+		return nil, told(l.fatal, err)
+	}
+	return logFile{f, l.fatal}, nil
+}
+
+// ReuseForWrite implements vfs.FS. When it fails, Pebble makes a new file.
+func (l logFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := l.FS.ReuseForWrite(from, to, category)
+	if err != nil || !isLog(to) {
+		return f, err
+	}
+	return logFile{f, l.fatal}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (l logFS) Unwrap() vfs.FS { return l.FS }
+
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// told tells of an error, and returns it.
+func told(fatal func(error), err error) error {
+	if err != nil {
+		fatal(fmt.Errorf("store: %w", err))
+	}
+	return err
+}
+
+// logFile is a file of Pebble's log.
+type logFile struct {
+	vfs.File
+
+	fatal func(error)
+}
+
+// Write implements vfs.File.
+func (l logFile) Write(p []byte) (int, error) {
+	n, err := l.File.Write(p)
+	return n, told(l.fatal, err)
+}
+
+// Sync implements vfs.File.
+func (l logFile) Sync() error { return told(l.fatal, l.File.Sync()) }
+
+// SyncData implements vfs.File.
+func (l logFile) SyncData() error { return told(l.fatal, l.File.SyncData()) }
+
+// SyncTo implements vfs.File.
+func (l logFile) SyncTo(length int64) (bool, error) {
+	full, err := l.File.SyncTo(length)
+	return full, told(l.fatal, err)
+}
