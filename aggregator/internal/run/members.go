@@ -46,7 +46,7 @@ func (m members) change(ctx context.Context, c memberChange) (err error) {
 	case "remove":
 		err = m.replica.node.Remove(ctx, c.ID)
 	case "transfer":
-		err = m.replica.node.TransferLeadership(ctx)
+		err = m.handOver(ctx)
 	default:
 		err = fmt.Errorf("the leader cannot %q; it runs another version", c.What)
 	}
@@ -54,6 +54,13 @@ func (m members) change(ctx context.Context, c memberChange) (err error) {
 		return fmt.Errorf("%w: the leadership has just changed, ask again", peer.ErrNotNow)
 	}
 	return err
+}
+
+// handOver gives the leadership away as a node does that stops: no write fails.
+func (m members) handOver(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, handoverTime)
+	defer cancel()
+	return m.replica.peer.Handover(ctx)
 }
 
 // ask has the leader make a change.

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -68,17 +69,12 @@ func (c *client) do(ctx context.Context, method, path, body string) error {
 	return nil
 }
 
-func TestNoRequestFailsInARollingRestart(t *testing.T) {
-	names := []string{"agg1", "agg2", "agg3"}
-	s := newSite(t, names...)
-	s.start(names...)
-	s.post("agg1", "first")
-	c := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, site: s}
-	defer c.http.CloseIdleConnections()
-	c.learn()
+// load has clients write, and read what they wrote, until stop is called. A
+// request that fails fails the test.
+func (c *client) load(t *testing.T, written *atomic.Int64) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	var written atomic.Int64
 	for i := range 3 {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -95,7 +91,35 @@ func TestNoRequestFailsInARollingRestart(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range names {
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// underLoad starts a site and its load.
+func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop func()) {
+	t.Helper()
+	names := []string{"agg1", "agg2", "agg3"}
+	s = newSite(t, names...)
+	s.start(names...)
+	s.post("agg1", "first")
+	c = &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, site: s}
+	t.Cleanup(c.http.CloseIdleConnections)
+	c.learn()
+	written = new(atomic.Int64)
+	end := c.load(t, written)
+	return s, c, written, func() {
+		end()
+		for _, name := range names {
+			s.has(name, int(written.Load())+1)
+		}
+	}
+}
+
+func TestNoRequestFailsInARollingRestart(t *testing.T) {
+	s, c, written, stop := underLoad(t)
+	for _, name := range []string{"agg1", "agg2", "agg3"} {
 		before := written.Load()
 		s.stop(name)
 		s.start(name)
@@ -108,9 +132,50 @@ func TestNoRequestFailsInARollingRestart(t *testing.T) {
 			return err
 		})
 	}
-	cancel()
-	all.Wait()
-	for _, name := range names {
-		s.has(name, int(written.Load())+1)
+	stop()
+}
+
+func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
+	s, _, written, stop := underLoad(t)
+	for i := range 6 {
+		name := fmt.Sprint("agg", 1+i%3)
+		was, before := s.leader(name), written.Load()
+		s.until("the leadership is handed over by order", func() error {
+			if status, _, text, err := s.request(name, "POST", "/v1/cluster/leader:transfer", ""); err != nil || status != 200 {
+				return fmt.Errorf("%d %s %w", status, text, err)
+			}
+			return nil
+		})
+		s.until("another node leads and writes", func() error {
+			if is := s.leader(name); is == "" || is == was || written.Load() == before {
+				return fmt.Errorf("%q leads, after %q", is, was)
+			}
+			return nil
+		})
 	}
+	stop()
+}
+
+// leader returns the id of the leader that a node knows, "" for none.
+func (s *site) leader(name string) string {
+	s.t.Helper()
+	_, _, answer, err := s.request(name, "GET", "/v1/cluster/members", "")
+	var list struct {
+		Members []struct {
+			ID     string
+			Leader bool
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(answer), &list)
+	}
+	if err != nil {
+		s.t.Fatalf("members of %s: %v %s", name, err, answer)
+	}
+	for _, m := range list.Members {
+		if m.Leader {
+			return m.ID
+		}
+	}
+	return ""
 }
