@@ -35,7 +35,11 @@ order, a second SIGINT stops at once.`,
 			if check {
 				return p.check(paths)
 			}
-			return p.serve(cmd, paths, seed)
+			if seed == "" {
+				return p.serve(cmd, paths, "")
+			}
+			conf, _, _ := config.Load(paths...) // serve says what is wrong with it
+			return keepOwner(conf.Aggregator.DataDir.Path, func() error { return p.serve(cmd, paths, seed) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the configuration; may be repeated")

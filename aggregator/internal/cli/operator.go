@@ -35,7 +35,7 @@ run meanwhile. What differs is printed and gives exit code 2.`,
 				}
 				dir = conf.Aggregator.DataDir.Path
 			}
-			return p.checkStore(cmd.Context(), filepath.Join(dir, "store"))
+			return keepOwner(dir, func() error { return p.checkStore(cmd.Context(), filepath.Join(dir, "store")) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")
@@ -49,6 +49,9 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 		return fmt.Errorf("%s: there is no store", dir)
 	}
 	s, err := store.Open(store.Options{Dir: dir})
+	if errors.Is(err, store.ErrCorrupt) {
+		return found("the store does not read: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("open the store (does the aggregator run?): %w", err)
 	}
@@ -59,6 +62,9 @@ func (p *Program) checkStore(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
 	wrong, err := view.Check(ctx)
+	if errors.Is(err, store.ErrCorrupt) {
+		return found("the store does not read: %w", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ is lost with them, and comes back from the agents as far as they retain it.`,
 				a := &conf.Aggregator
 				dir, address = or(dir, a.DataDir.Path), or(address, or(a.PeerAddresses()[a.Name.Value], a.Name.Value))
 			}
-			return p.recover(dir, address, yes)
+			return keepOwner(dir, func() error { return p.recover(dir, address, yes) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")

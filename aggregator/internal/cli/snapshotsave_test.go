@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// offering is a shell at a server that gives these bytes as its snapshot.
+func offering(t *testing.T, raw []byte) shell {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method+" "+r.URL.Path != "GET /v1/snapshot" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/zstd")
+		_, _ = w.Write(raw)
+	}))
+	t.Cleanup(srv.Close)
+	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+}
+
+// folder returns the names of what is in it.
+func folder(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestASnapshotIsSavedWholeAndReplacesTheOneBefore(t *testing.T) {
+	raw, err := os.ReadFile(snapshotFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, dir := offering(t, raw), t.TempDir()
+	path := write(t, dir, "saved", "the one before")
+	if code, _, errs := s.bursar(t.Context(), "snapshot", "save", path); code != 0 || !strings.Contains(errs, "0 records at index 1") {
+		t.Error(code, errs)
+	}
+	if got, err := os.ReadFile(path); err != nil || !slices.Equal(got, raw) {
+		t.Errorf("%d bytes were saved of %d, %v", len(got), len(raw), err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Error("others can read it:", info.Mode(), err)
+	}
+	if names := folder(t, dir); len(names) != 1 {
+		t.Error("left behind:", names)
+	}
+}
+
+func TestASnapshotThatArrivesDamagedLeavesTheOneBefore(t *testing.T) {
+	raw, err := os.ReadFile(snapshotFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := slices.Clone(raw)
+	flipped[len(raw)/2] ^= 1
+	for name, sent := range map[string][]byte{"cut": raw[:len(raw)-20], "flipped": flipped, "nothing": nil, "a page": []byte("<html>")} {
+		dir := t.TempDir()
+		path := write(t, dir, "saved", "the one before")
+		code, _, errs := offering(t, sent).bursar(t.Context(), "snapshot", "save", path)
+		if code != 1 || errs == "" {
+			t.Errorf("%s: %d %s", name, code, errs)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "the one before" || len(folder(t, dir)) != 1 {
+			t.Errorf("%s: the file is %.40q, %v, beside %q", name, got, err, folder(t, dir))
+		}
+	}
+	if code, _, errs := offering(t, raw).bursar(t.Context(), "snapshot", "save", filepath.Join(t.TempDir(), "none", "saved")); code != 1 || !strings.Contains(errs, "no such file") {
+		t.Error(code, errs)
+	}
+}
+
+func TestASnapshotIsRestoredOnlyWithAYes(t *testing.T) {
+	path := snapshotFile(t)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin, options, want string
+		code                 int
+	}{
+		{"no\n", "", "", 1},
+		{"", "", "", 1},
+		{"yes\n", "", "POST /v1/snapshot:restore", 0},
+		{"", "-yes", "POST /v1/snapshot:restore", 0},
+		{"", "-yes -foreign", "POST /v1/snapshot:restore?foreign=true", 0},
+	} {
+		a := &asked{status: 200, answer: `{"incarnation":"SECOND"}`}
+		s := a.shell(t)
+		s.stdin = c.stdin
+		code, _, errs := s.bursar(t.Context(), append([]string{"snapshot", "restore", path}, strings.Fields(c.options)...)...)
+		var want []string
+		if c.want != "" {
+			want = []string{strings.TrimSpace(fmt.Sprintf("%s %s", c.want, raw))}
+		}
+		if code != c.code || !slices.Equal(a.got, want) || (code == 0) != strings.Contains(errs, "incarnation SECOND") {
+			t.Errorf("%q %s: %d %s, asked %d times", c.stdin, c.options, code, errs, len(a.got))
+		}
+	}
+}
+
+func TestARestoreThatIsRefusedSaysWhy(t *testing.T) {
+	path := snapshotFile(t)
+	a := &asked{status: 409, answer: `{"type":"about:blank","title":"Conflict","status":409,"detail":"it is the snapshot of another cluster"}`}
+	if code, _, errs := a.shell(t).bursar(t.Context(), "snapshot", "restore", "-yes", path); code != 1 || !strings.Contains(errs, "another cluster") {
+		t.Error(code, errs)
+	}
+	a = &asked{status: 200, answer: `{}`}
+	bad := write(t, t.TempDir(), "bad", "this is no snapshot")
+	if code, _, errs := a.shell(t).bursar(t.Context(), "snapshot", "restore", "-yes", bad); code != 1 || !strings.Contains(errs, bad) || len(a.got) > 0 {
+		t.Error(code, errs, "asked", len(a.got))
+	}
+}
