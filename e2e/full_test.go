@@ -5,76 +5,23 @@ package e2e_test
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// smallDisk mounts a file system of that size at dir, until the test ends. It
-// needs root.
-func smallDisk(t *testing.T, dir, size string) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+",mode=755"); err != nil {
-		t.Fatalf("mount a small file system (needs root): %v", err)
-	}
-	t.Cleanup(func() {
-		// The daemons end later than this; what they hold open goes away then.
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount %s: %v", dir, err)
-		}
-	})
-}
-
-// ballast is a file that takes the space of a disk.
-func ballast(dir string) string { return filepath.Join(dir, "ballast") }
-
-// fillUp takes all space of a disk but about leave bytes.
-func fillUp(t *testing.T, dir string, leave uint64) {
-	t.Helper()
-	f, err := os.OpenFile(ballast(dir), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	piece := make([]byte, 64<<10)
-	for {
-		var st syscall.Statfs_t
-		if err := syscall.Statfs(dir, &st); err != nil {
-			t.Fatal(err)
-		}
-		if st.Bavail*uint64(st.Bsize) <= leave {
-			return
-		}
-		if _, err := f.Write(piece); err != nil {
-			return // it is full to the last byte
-		}
-	}
-}
-
-// empty gives the space back.
-func empty(t *testing.T, dir string) {
-	t.Helper()
-	if err := os.Remove(ballast(dir)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAFullDiskPausesAndResumes(t *testing.T) {
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
 	agg := s.AggregatorWith(`min_free = "32MiB"`, agent)
-	smallDisk(t, agent.DataDir, "64m")
-	smallDisk(t, agg.DataDir, "256m")
-	f := &fullDisks{t: t, s: s, log: log, agent: agent, agg: agg}
+	f := &fullDisks{
+		t: t, s: s, log: log, agent: agent, agg: agg,
+		agentDisk: s.SmallDisk(agent.DataDir, "64m"), aggDisk: s.SmallDisk(agg.DataDir, "256m"),
+	}
 	f.write(2000)
 	agent.Start()
 	agg.Start()
@@ -91,6 +38,9 @@ type fullDisks struct {
 	log   string
 	agent *site.Agent
 	agg   *site.Aggregator
+
+	agentDisk, aggDisk site.Disk
+
 	want  truth // all that the scheduler has
 	there truth // what has arrived
 }
@@ -124,13 +74,13 @@ func (f *fullDisks) reads(when string) {
 // also over a restart, then to the last byte.
 func (f *fullDisks) fillAggregator() {
 	f.t.Helper()
-	fillUp(f.t, f.agg.DataDir, 16<<20)
+	f.aggDisk.Fill(16 << 20)
 	f.paused(1)
 	f.agg.Kill()
 	f.agg.Start()
 	f.agg.AwaitReady()
 	f.reads("it was started with little space")
-	fillUp(f.t, f.agg.DataDir, 8<<20) // its end may have given some back
+	f.aggDisk.Fill(8 << 20) // its end may have given some back
 	f.paused(1)
 	f.write(3000)
 	f.takesNoRecord()
@@ -139,12 +89,12 @@ func (f *fullDisks) fillAggregator() {
 		return err == nil && status.Source("lab").Counts.Records >= int64(f.want.jobs), f.agent.Log(2)
 	})
 	f.reads("less than the wanted space is free")
-	fillUp(f.t, f.agg.DataDir, 0)
+	f.aggDisk.Fill(0)
 	f.reads("the aggregator's disk is full")
 	if f.agg.Ended() {
 		f.t.Fatal("the aggregator ended")
 	}
-	empty(f.t, f.agg.DataDir)
+	f.aggDisk.Empty()
 	f.paused(0)
 	f.arrives()
 }
@@ -181,7 +131,7 @@ func (f *fullDisks) takesNoRecord() {
 // meanwhile is collected when there is space again.
 func (f *fullDisks) fillAgent() {
 	f.t.Helper()
-	fillUp(f.t, f.agent.DataDir, 0)
+	f.agentDisk.Fill(0)
 	f.write(20_000)
 	f.s.Eventually(time.Minute, "the agent says that it is paused", func() (bool, string) {
 		status, err := f.agent.Status()
@@ -195,6 +145,6 @@ func (f *fullDisks) fillAgent() {
 	if f.agent.Ended() {
 		f.t.Fatal("the agent ended")
 	}
-	empty(f.t, f.agent.DataDir)
+	f.agentDisk.Empty()
 	f.arrives()
 }

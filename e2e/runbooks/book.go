@@ -16,15 +16,29 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// blocks returns the commands below a heading, block by block.
-func blocks(t *testing.T, heading string) (list [][]string) {
+// book returns the runbooks.
+func book(t *testing.T) string {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "aggregator", "RUNBOOKS.md"))
+	text, err := os.ReadFile(filepath.Join(here(), "..", "..", "aggregator", "RUNBOOKS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, found := strings.Cut(string(text), "\n## "+heading+" (executed)\n")
+	return string(text)
+}
+
+// here is the folder of this package.
+func here() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(file)
+}
+
+// executed marks the heading of a runbook that a test executes.
+const executed = " (executed)"
+
+// blocks returns the commands below a heading, block by block.
+func blocks(t *testing.T, heading string) (list [][]string) {
+	t.Helper()
+	_, body, found := strings.Cut(book(t), "\n## "+heading+executed+"\n")
 	if !found {
 		t.Fatalf("there is no runbook %q that is executed", heading)
 	}
@@ -40,32 +54,62 @@ func blocks(t *testing.T, heading string) (list [][]string) {
 	return list
 }
 
-// follow executes a block on a node's machine: what the packages put into /etc and
-// /var lies in the site's directory, and systemd is the test.
-func (c *cluster) follow(block []string, g *site.Aggregator) {
-	c.t.Helper()
-	places := strings.NewReplacer("/etc/bursar/aggregator.hcl", g.Config, "/var/lib/bursar", g.DataDir, "/var/backups", c.site.Dir)
-	for _, line := range block {
-		switch line = strings.TrimSpace(line); line {
-		case "":
-		case "systemctl stop bursar":
-			g.Kill()
-		case "systemctl start bursar":
-			g.Start()
-			g.AwaitReady()
-		default:
-			if !strings.HasPrefix(line, "#") {
-				c.sh(places.Replace(line), g)
-			}
-		}
-	}
+// put gives what stands for something in a block its value.
+func put(block []string, name, value string) []string {
+	return strings.Split(strings.ReplaceAll(strings.Join(block, "\n"), name, value), "\n")
 }
 
-func (c *cluster) sh(line string, g *site.Aggregator) {
+// follow executes a block, line by line, on the machines of all these nodes at
+// once: what the packages put into /etc and /var lies in the site's directory, and
+// systemd is the test. It returns what was printed.
+func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed string) {
 	c.t.Helper()
-	cmd := exec.Command("sh", "-c", line)
+	for _, line := range block {
+		line = strings.TrimSpace(line)
+		for _, g := range nodes {
+			switch {
+			case line == "", strings.HasPrefix(line, "#"), line == "systemctl start bursar":
+			case line == "systemctl stop bursar":
+				c.stop(g)
+			default:
+				printed += c.sh(line, g)
+			}
+		}
+		if line == "systemctl start bursar" {
+			c.start(nodes...)
+		}
+	}
+	return printed
+}
+
+// stop ends a node in order, unless it has ended.
+func (c *cluster) stop(g *site.Aggregator) {
+	c.t.Helper()
+	if !g.Ended() {
+		if err := g.Terminate(patience); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	g.Kill()
+}
+
+// sh executes a command on a node's machine and returns what it printed. Exit code
+// 2 says that it worked and found something.
+func (c *cluster) sh(line string, g *site.Aggregator) string {
+	c.t.Helper()
+	cmd := exec.Command("sh", "-c", c.placed(line, g))
 	cmd.Env = append(os.Environ(), "BURSAR_ADDR="+g.URL, fmt.Sprintf("PATH=%s:%s", c.site.Bin, os.Getenv("PATH")))
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() != 2 {
 		c.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
+	return string(out)
+}
+
+// placed puts a command where the site's files are.
+func (c *cluster) placed(line string, g *site.Aggregator) string {
+	if strings.HasPrefix(line, "bursar-agent ") {
+		return line + " -config " + c.agent.Config
+	}
+	return strings.NewReplacer("/etc/bursar/aggregator.hcl", g.Config, "/var/lib/bursar", g.DataDir, "/var/backups", c.site.Dir).Replace(line)
 }

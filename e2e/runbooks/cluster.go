@@ -3,9 +3,11 @@
 package runbooks
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +29,38 @@ type cluster struct {
 	files map[string]identity.Files
 	peers []string
 	wrote int
+	pad   int // bytes of chance in each job
 }
 
 // newCluster makes the configuration of three nodes; nothing runs yet.
 func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	return newClusterWith(t, "")
+}
+
+// running is a cluster that runs and holds the first jobs.
+func running(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.begin(200)
+	return c
+}
+
+// begin starts everything, and waits until all nodes hold the first n jobs.
+func (c *cluster) begin(n int) {
+	c.t.Helper()
+	c.agent.Start()
+	c.write(n)
+	c.start(c.nodes...)
+	c.whole(c.nodes...)
+}
+
+// newClusterWith is newCluster with settings of the agent's buffer.
+func newClusterWith(t *testing.T, buffer string) *cluster {
+	t.Helper()
 	c := &cluster{t: t, site: site.New(t), files: map[string]identity.Files{}}
 	c.jobs = filepath.Join(c.site.Dir, "jobs.ndjson")
-	c.agent = c.site.Agent(site.AgentSpec{Name: "head1", Sources: fmt.Sprintf(
+	c.agent = c.site.Agent(site.AgentSpec{Name: "head1", Buffer: buffer, Sources: fmt.Sprintf(
 		"source \"replay\" \"lab\" {\n  interval = \"200ms\"\n  config { path = %q }\n}\n", c.jobs)})
 	for i := range 3 {
 		name := fmt.Sprint("agg", i+1)
@@ -85,9 +112,11 @@ func (c *cluster) write(n int) {
 		c.t.Fatal(err)
 	}
 	defer f.Close()
+	chance := make([]byte, c.pad)
 	for range n {
 		c.wrote++
-		fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"u","cpus":1}`+"\n", c.wrote, 1_760_000_000+c.wrote, 1_760_000_100+c.wrote)
+		_, _ = rand.Read(chance) // it never fails
+		fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"u%x","cpus":1}`+"\n", c.wrote, 1_760_000_000+c.wrote, 1_760_000_100+c.wrote, chance)
 	}
 }
 
@@ -156,4 +185,41 @@ func (c *cluster) leader() (found *site.Aggregator) {
 		return found != nil, fmt.Sprint(list, " ", err)
 	})
 	return found
+}
+
+// await waits until a node's status has one of these findings, or none of them.
+func (c *cluster) await(g *site.Aggregator, there bool, findings ...string) {
+	c.t.Helper()
+	c.site.Eventually(patience, fmt.Sprintf("the status has %v: %v", findings, there), func() (bool, string) {
+		var answer struct {
+			Findings []struct {
+				ID   string `json:"id"`
+				What string `json:"what"`
+			} `json:"findings"`
+		}
+		err := g.Get("/v1/status", &answer)
+		has := false
+		for _, f := range answer.Findings {
+			has = has || slices.Contains(findings, f.ID)
+		}
+		return err == nil && has == there, fmt.Sprint(answer.Findings, " ", err)
+	})
+}
+
+// others are all nodes but one.
+func (c *cluster) others(but *site.Aggregator) (list []*site.Aggregator) {
+	for _, g := range c.nodes {
+		if g != but {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// told is a text that has to say something.
+func (c *cluster) told(text, want string) {
+	c.t.Helper()
+	if !strings.Contains(text, want) {
+		c.t.Errorf("want %q in:\n%s", want, text)
+	}
 }

@@ -4,64 +4,89 @@ package runbooks
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-func TestANodeIsLostAndReplaced(t *testing.T) {
-	c := newCluster(t)
-	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes...)
-	c.whole(c.nodes...)
-	lost := c.nodes[2]
-	lost.Kill()
-	if err := os.RemoveAll(lost.DataDir); err != nil {
+func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(here(), "*_test.go"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	var tests strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(text)
+	}
+	for line := range strings.Lines(book(t)) {
+		heading, marked := strings.CutSuffix(strings.TrimSpace(line), executed)
+		heading, is := strings.CutPrefix(heading, "## ")
+		if is && marked && !strings.Contains(tests.String(), `t, "`+heading+`")`) {
+			t.Errorf("no test executes %q", heading)
+		}
+	}
+}
+
+func TestANodeIsLostAndReplaced(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	lost := c.nodes[2]
+	c.lose(lost)
 	c.write(100)
 	c.follow(blocks(t, "A node is lost and replaced")[0], lost)
 	c.whole(c.nodes...)
 }
 
+// lose ends nodes and takes their data away.
+func (c *cluster) lose(nodes ...*site.Aggregator) {
+	c.t.Helper()
+	for _, g := range nodes {
+		g.Kill()
+		if err := os.RemoveAll(g.DataDir); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
 func TestANodesDataFolderWasEmptied(t *testing.T) {
-	c := newCluster(t)
-	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes...)
-	c.whole(c.nodes...)
+	t.Parallel()
+	c := running(t)
 	c.follow(blocks(t, "A node's data folder was emptied")[0], c.nodes[1])
 	c.write(100)
 	c.whole(c.nodes...)
 }
 
 func TestTwoOfThreeNodesAreLostForGood(t *testing.T) {
-	c := newCluster(t)
-	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes...)
-	c.whole(c.nodes...)
+	t.Parallel()
+	c := running(t)
 	for _, g := range c.nodes[1:] {
 		g.Kill()
 	}
 	c.write(100)
-	steps := blocks(t, "Two of three nodes are lost for good")
-	c.follow(steps[0], c.nodes[0])
-	c.nodes[0].AwaitRecords(int64(c.wrote), patience)
-	for _, g := range c.nodes[1:] {
-		c.follow(steps[1], g)
-	}
+	c.goOnWith(c.nodes[0])
+}
+
+// goOnWith follows the runbook of a node that is the only one left.
+func (c *cluster) goOnWith(left *site.Aggregator) {
+	c.t.Helper()
+	steps := blocks(c.t, "Two of three nodes are lost for good")
+	c.follow(steps[0], left)
+	left.AwaitRecords(int64(c.wrote), patience)
+	c.follow(steps[1], c.others(left)...)
 	c.whole(c.nodes...)
 }
 
 func TestASnapshotIsRestoredAndTheAgentRefillsWhatIsNewer(t *testing.T) {
-	c := newCluster(t)
-	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes...)
-	c.whole(c.nodes...)
+	t.Parallel()
+	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[1])
 	c.write(150)
 	c.whole(c.nodes...)
@@ -74,20 +99,12 @@ func TestASnapshotIsRestoredAndTheAgentRefillsWhatIsNewer(t *testing.T) {
 }
 
 func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
-	c := newCluster(t)
-	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes...)
-	c.whole(c.nodes...)
+	t.Parallel()
+	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[0])
 	c.write(100)
 	c.whole(c.nodes...)
-	for _, g := range c.nodes {
-		g.Kill()
-		if err := os.RemoveAll(g.DataDir); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.lose(c.nodes...)
 	first := c.nodes[0]
 	step := blocks(t, "All nodes are lost, and there is a backup")[0]
 	serve := ""
@@ -98,7 +115,7 @@ func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
 	}
 	c.follow(step, first)
 	c.seed(serve)
-	first.Start()
+	c.start(first)
 	c.start(c.nodes[1:]...)
 	c.whole(c.nodes...)
 }
@@ -107,7 +124,7 @@ func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
 func (c *cluster) seed(line string) {
 	c.t.Helper()
 	first := c.nodes[0]
-	args := strings.Fields(strings.NewReplacer("/etc/bursar/aggregator.hcl", first.Config, "/var/backups", c.site.Dir).Replace(line))
+	args := strings.Fields(c.placed(line, first))
 	if len(args) < 2 {
 		c.t.Fatal("the runbook has no such command")
 	}
@@ -125,7 +142,57 @@ func (c *cluster) seed(line string) {
 	}
 }
 
+func TestAllNodesAreLostAndThereIsNoBackup(t *testing.T) {
+	t.Parallel()
+	c := newClusterWith(t, `max_size = "1MiB"`)
+	c.pad = 100
+	c.begin(16_000)
+	old, _ := c.clusters("")
+	if len(old) != 1 {
+		t.Fatal("the agent knows the clusters", old)
+	}
+	for _, g := range c.nodes {
+		g.Kill()
+	}
+	steps := blocks(t, "All nodes are lost, and there is no backup")
+	c.follow(steps[0], c.nodes...)
+	c.write(10)
+	c.site.Eventually(patience, "the new cluster has what the agent retains", func() (bool, string) {
+		ids, behind := c.clusters(old[0])
+		return len(ids) == 1 && behind == 0, c.agent.Log(3)
+	})
+	if s, err := c.nodes[0].Status(); err != nil || s.Records < 10 || s.Records >= int64(c.wrote) {
+		t.Fatalf("of %d jobs the new cluster has %d, %v; there is nothing to recollect", c.wrote, s.Records, err)
+	}
+	c.told(c.follow(put(steps[1], "OLDID", old[0]), c.nodes[0]), "Forgot cluster "+old[0])
+	if ids, _ := c.clusters(""); len(ids) != 1 || ids[0] == old[0] {
+		t.Error("the agent still knows the clusters", ids)
+	}
+	c.told(c.follow(put(steps[2], "slurm/nemo", "replay/lab"), c.nodes[0]), "Recollected replay/lab")
+	c.whole(c.nodes...)
+}
+
+// clusters returns the ids of the clusters that the agent knows, but one, and how
+// many frames they lack. They are done when all that was written is in the buffer.
+func (c *cluster) clusters(but string) (ids []string, behind uint64) {
+	c.t.Helper()
+	s, err := c.agent.Status()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if got := s.Source("lab").Counts.Records; got < int64(c.wrote) {
+		behind += uint64(int64(c.wrote) - got)
+	}
+	for _, k := range s.Buffer.Clusters {
+		if k.ID != but {
+			ids, behind = append(ids, k.ID), behind+k.Behind
+		}
+	}
+	return ids, behind
+}
+
 func TestOneNodeGrowsToThree(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.configure(1)
 	c.agent.Start()
@@ -135,8 +202,7 @@ func TestOneNodeGrowsToThree(t *testing.T) {
 	c.configure(3)
 	steps := blocks(t, "Grow from one node to three")
 	c.follow(steps[0], c.nodes[0])
-	for _, g := range c.nodes[1:] {
-		c.follow(steps[1], g)
-	}
+	c.follow(steps[1], c.nodes[1])
+	c.follow(steps[1], c.nodes[2])
 	c.whole(c.nodes...)
 }

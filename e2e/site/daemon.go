@@ -142,6 +142,14 @@ func (d *Daemon) Ended() bool {
 	}
 }
 
+// Exit waits until the program ends by itself and returns its exit code, -1 after
+// a signal.
+func (d *Daemon) Exit(within time.Duration) (code int) {
+	d.site.t.Helper()
+	d.site.Eventually(within, d.name+" ends", func() (bool, string) { return d.Ended(), d.Log(3) })
+	return d.cmd.ProcessState.ExitCode()
+}
+
 // Log returns the last lines of what the program printed.
 func (d *Daemon) Log(lines int) string {
 	text, err := os.ReadFile(d.log)

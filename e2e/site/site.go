@@ -20,8 +20,6 @@ type Site struct {
 	t   testing.TB
 	Dir string
 	Bin string
-
-	taken map[int]bool // ports that were given out
 }
 
 // New makes a site that goes away with the test.
@@ -33,7 +31,7 @@ func New(t testing.TB) *Site {
 // NewIn makes a site in a directory that is the caller's to remove.
 func NewIn(t testing.TB, dir string) *Site {
 	t.Helper()
-	s := &Site{t: t, Dir: dir, Bin: binDir(t), taken: map[int]bool{}}
+	s := &Site{t: t, Dir: dir, Bin: binDir(t)}
 	if _, err := identity.CreateCA(s.path("tls"), "test", identity.LifetimeCA, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,22 +89,26 @@ func TLSBlock(f identity.Files) string {
 	return fmt.Sprintf("tls {\n    ca   = %q\n    cert = %q\n    key  = %q\n  }", f.CA, f.Cert, f.Key)
 }
 
-// FreePort returns a loopback port that nobody listens on. It is below those that
-// the kernel gives to connections, so that a daemon that is down finds it free
-// when it comes back.
+// FreePort returns a loopback port that nobody listens on, and that no other site
+// on this machine gets while the test runs. It is below those that the kernel
+// gives to connections, so that a daemon that is down finds it free when it comes
+// back.
 func (s *Site) FreePort() int {
 	s.t.Helper()
 	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		port := 10_000 + rand.IntN(22_000)
+		mine, err := net.Listen("unix", fmt.Sprintf("@bursar-e2e-port-%d", port))
 		if err != nil {
 			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		if !s.taken[port] {
-			s.taken[port] = true
-			return port
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			mine.Close()
+			continue
 		}
+		l.Close()
+		s.t.Cleanup(func() { mine.Close() })
+		return port
 	}
 	s.t.Fatal("no port is free")
 	return 0

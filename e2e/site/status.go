@@ -12,8 +12,10 @@ import (
 // AgentStatus is what a test looks at in `bursar-agent status`.
 type AgentStatus struct {
 	Buffer struct {
+		First    uint64 `json:"first"`
 		Last     uint64 `json:"last"`
 		Clusters []struct {
+			ID     string `json:"id"`
 			Behind uint64 `json:"behind"`
 		} `json:"clusters"`
 	} `json:"buffer"`

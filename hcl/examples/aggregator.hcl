@@ -15,6 +15,8 @@ aggregator {
   usage {
     dimensions = ["site_id", "group_id", "user_id"]
     zones      = ["UTC", "Europe/Berlin"]
+  }
+
   # This node saves a snapshot now and again, and verifies it before an old one
   # goes. The directory must be there. A failure is in `bursar status`.
   backup {

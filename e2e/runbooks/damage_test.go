@@ -1,0 +1,234 @@
+//go:build e2e
+
+package runbooks
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/bbolt"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/systemd"
+)
+
+// exitDisk is with what a node ends whose disk takes nothing more.
+const exitDisk = 74
+
+func TestADiskIsFull(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	disks := map[*site.Aggregator]site.Disk{}
+	for _, g := range c.nodes {
+		disks[g] = c.site.SmallDisk(g.DataDir, "256m")
+	}
+	c.begin(200)
+	full := c.leader()
+	disks[full].Fill(0)
+	c.write(2000)
+	for _, g := range c.others(full) {
+		g.AwaitRecords(int64(c.wrote), patience)
+	}
+	c.await(c.others(full)[0], true, "disk-low", "disk-readonly", "node-silent")
+	c.told(c.follow(blocks(t, "A disk is full")[0], full), "MiB are free again")
+	disks[full].Empty()
+	if full.Ended() { // systemd would have tried all the time
+		if code := full.Exit(patience); code != exitDisk || strings.Contains(full.Log(200), "goroutine ") {
+			t.Errorf("it has ended with %d:\n%s", code, full.Log(40))
+		}
+		full.Kill()
+		full.Start()
+	}
+	c.write(100)
+	c.whole(c.nodes...)
+}
+
+// refuses waits until a node that was started ends since it must not go on, and
+// has said why.
+func (c *cluster) refuses(g *site.Aggregator, why string) {
+	c.t.Helper()
+	if code := g.Exit(patience); code != systemd.ExitFenced {
+		c.t.Errorf("it has ended with %d", code)
+	}
+	c.told(g.Log(10), why)
+}
+
+func TestRaftDBIsDamaged(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	bad := c.nodes[1]
+	bad.Kill()
+	c.damageLog(filepath.Join(bad.DataDir, "raft", "raft.db"))
+	bad.Start()
+	c.refuses(bad, "raft.db: entry ")
+	c.write(100)
+	c.follow(blocks(t, "raft.db is damaged")[0], bad)
+	c.whole(c.nodes...)
+}
+
+// damageLog turns over a bit of the newest entry of a raft log.
+func (c *cluster) damageLog(path string) {
+	c.t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("logs"))
+		k, v := b.Cursor().Last()
+		v = append([]byte(nil), v...)
+		v[len(v)/2] ^= 4
+		return b.Put(append([]byte(nil), k...), v)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestTheStoreIsDamaged(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	bad := c.nodes[0]
+	c.stop(bad)
+	c.start(bad) // what was in Pebble's log is in tables now
+	c.stop(bad)
+	c.damageTables(bad.DataDir)
+	bad.Start()
+	c.refuses(bad, ".sst")
+	c.write(100)
+	c.told(c.follow(blocks(t, "The store is damaged")[0], bad), "does not read")
+	c.whole(c.nodes...)
+}
+
+// damageTables turns over bits in the tables of a store.
+func (c *cluster) damageTables(data string) {
+	c.t.Helper()
+	names, err := filepath.Glob(filepath.Join(data, "store", "db-*", "*.sst"))
+	if err != nil || len(names) == 0 {
+		c.t.Fatal("no tables: ", err)
+	}
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for i := range raw[:len(raw)/2] {
+			raw[i] ^= 4
+		}
+		if err := os.WriteFile(name, raw, 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func TestANodeIsFenced(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	bad := c.nodes[2]
+	c.stop(bad)
+	c.falsify(bad, 1)
+	bad.Start()
+	c.sh("bursar operator raft transfer-leader", c.nodes[0]) // who begins to lead compares
+	c.refuses(bad, "this node is fenced")
+	bad.Start()
+	c.refuses(bad, "this node is fenced")
+	c.write(100)
+	c.told(c.follow(blocks(t, "A node is fenced")[0], bad), "the store is not sound")
+	c.whole(c.nodes...)
+}
+
+func TestAllThreeNodesDiffer(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	for _, g := range c.nodes {
+		c.stop(g)
+	}
+	sound := c.nodes[1]
+	for i, g := range c.others(sound) {
+		c.falsify(g, byte(i+1))
+	}
+	c.start(c.nodes...)
+	c.await(sound, true, "state-differs")
+	c.write(100)
+	for _, g := range c.nodes {
+		said := c.follow(blocks(t, "A node is fenced")[1], g)
+		if g == sound {
+			c.told(said, "the store is sound")
+		} else {
+			c.told(said, "the store is not sound")
+		}
+	}
+	for _, g := range c.others(sound) {
+		g.Kill()
+	}
+	c.goOnWith(sound)
+}
+
+// falsify changes the hash of the state of a node that does not run, as if a
+// command had been applied in another way there.
+func (c *cluster) falsify(g *site.Aggregator, how byte) {
+	c.t.Helper()
+	names, err := filepath.Glob(filepath.Join(g.DataDir, "store", "db-*"))
+	if err != nil || len(names) != 1 {
+		c.t.Fatal(names, err)
+	}
+	db, err := pebble.Open(names[0], &pebble.Options{FormatMajorVersion: pebble.FormatNewest})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	key := []byte{'z'} // the value of everything small; the hash is its end
+	value, closer, err := db.Get(key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	wrong := append([]byte(nil), value...)
+	wrong[len(wrong)-1] ^= how
+	if err := errors.Join(closer.Close(), db.Set(key, wrong, pebble.Sync), db.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestAClockIsWrong(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	clocks := c.ownClocks()
+	c.begin(200)
+	late := c.leader()
+	if err := os.WriteFile(clocks[late], []byte("-1h"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.await(c.others(late)[0], true, "clock-apart")
+	c.site.Eventually(patience, "another node leads", func() (bool, string) { return c.leader() != late, late.Log(3) })
+	c.told(late.Log(200), "this node proposes nothing until its clock is right")
+	c.write(100)
+	c.whole(c.nodes...)
+	c.await(late, true, "clock-apart")
+	c.told(c.follow(blocks(t, "A clock is wrong")[0], late), "the clocks of ")
+	if err := os.Remove(clocks[late]); err != nil {
+		t.Fatal(err)
+	}
+	c.await(late, false, "clock-apart")
+	c.write(100)
+	c.whole(c.nodes...)
+}
+
+// ownClocks gives each node a clock that is off by what a file says. It needs the
+// program of make e2e.
+func (c *cluster) ownClocks() map[*site.Aggregator]string {
+	c.t.Helper()
+	program := filepath.Join(c.site.Bin, "faults", "bursar")
+	if _, err := os.Stat(program); err != nil {
+		c.t.Fatalf("%v: make e2e builds it", err)
+	}
+	files := map[*site.Aggregator]string{}
+	for _, g := range c.nodes {
+		files[g] = g.DataDir + ".clock"
+		g.Become(program)
+		g.Env = append(g.Env, "BURSAR_TEST_CLOCK_OFFSET=@"+files[g])
+	}
+	return files
+}

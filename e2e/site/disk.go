@@ -1,0 +1,68 @@
+//go:build e2e
+
+package site
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Disk is a small file system of a test's own.
+type Disk struct {
+	site *Site
+	dir  string
+}
+
+// SmallDisk mounts a file system of that size, such as 64m, at dir until the test
+// ends. It needs root.
+func (s *Site) SmallDisk(dir, size string) Disk {
+	s.t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+",mode=755"); err != nil {
+		s.t.Fatalf("mount a small file system (needs root): %v", err)
+	}
+	s.t.Cleanup(func() {
+		// The daemons end later than this; what they hold open goes away then.
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			s.t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return Disk{s, dir}
+}
+
+// filler is a file that takes the space of a disk.
+func (d Disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+// Fill takes all space of the disk but about leave bytes.
+func (d Disk) Fill(leave uint64) {
+	d.site.t.Helper()
+	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.site.t.Fatal(err)
+	}
+	defer f.Close()
+	piece := make([]byte, 64<<10)
+	for {
+		var st syscall.Statfs_t
+		if err := syscall.Statfs(d.dir, &st); err != nil {
+			d.site.t.Fatal(err)
+		}
+		if st.Bavail*uint64(st.Bsize) <= leave {
+			return
+		}
+		if _, err := f.Write(piece); err != nil {
+			return // it is full to the last byte
+		}
+	}
+}
+
+// Empty gives the space back.
+func (d Disk) Empty() {
+	d.site.t.Helper()
+	if err := os.Remove(d.filler()); err != nil {
+		d.site.t.Fatal(err)
+	}
+}
