@@ -114,6 +114,7 @@ func life(t *testing.T, dir string, tool tool) {
 	checkUnits(m)
 	checkReload(m)
 	records := awaitRecords(m, 1)
+	checkOperated(m, records)
 
 	tool.downgrade(m, older)
 	if now := agentVersion(m); now != before {
