@@ -22,6 +22,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // node is a store with a log in memory, as the cluster would drive it.
@@ -67,6 +68,9 @@ func (n *node) Read(context.Context) (*store.View, error) {
 	return n.store.View()
 }
 
+// View is the picture that usage is added up from.
+func (n *node) View() (*store.View, error) { return n.store.View() }
+
 // admin may do everything.
 func admin(*http.Request) access.Principal { return access.Daemon() }
 
@@ -86,8 +90,9 @@ type change func(*api.Options, *store.Options)
 func newRig(t testing.TB, changes ...change) *rig {
 	t.Helper()
 	rg := &rig{t: t, node: &node{}, log: &locked{}, registry: prometheus.NewRegistry()}
+	reader := access.Reader{Source: rg.node, Usages: usage.NewKeeper(usage.Options{Views: rg.node}, slog.New(slog.NewTextHandler(rg.log, nil)), nil)}
 	opt := api.Options{
-		Reader: access.Reader{Source: rg.node}, Writer: rg.node, Who: admin, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
+		Reader: reader, Usage: reader, Writer: rg.node, Who: admin, Version: "test", Log: slog.New(slog.NewTextHandler(rg.log, nil)),
 		Metrics: promhttp.HandlerFor(rg.registry, promhttp.HandlerOpts{}),
 	}
 	disk := store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20}

@@ -53,7 +53,10 @@ type Options struct {
 	// is broken off; default 25 s, a little less than AUDITOR's clients wait.
 	Patience time.Duration
 	Agents   Agents // nil: this node pulls from none
-	Version  string // of the program, for /v1/status
+	Usage    Usage  // nil: nobody adds usage up
+	// Now is the time of the clock; nil is time.Now.
+	Now     func() time.Time
+	Version string // of the program, for /v1/status
 	// Snapshots are saved and restored; nil: neither that nor changes of Members.
 	Snapshots Snapshots
 	// Config is the configuration that the cluster shares; nil takes any.

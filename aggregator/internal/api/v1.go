@@ -70,6 +70,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
 		{http.MethodPost, "/v1/records/{id...}:undelete", s.viewing(s.v1Undelete)},
+		{http.MethodGet, "/v1/usage", s.viewing(s.v1Usage)},
 		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
 		{http.MethodGet, "/v1/agents", s.viewing(s.v1Agents)},
 		{http.MethodGet, "/v1/counters", s.viewing(s.v1Counters)},

@@ -238,6 +238,15 @@ func (v *View) Quarantine(yield func(*Quarantined) error) error {
 	})
 }
 
+// QuarantineCount returns how many jobs are quarantined.
+func (v *View) QuarantineCount() (n uint64, err error) {
+	err = scan(v.snap, []byte{tableQuarantine}, func(_, _ []byte) error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
 // Quarantined returns one quarantined job; false when there is none.
 func (v *View) Quarantined(source record.Origin, id string) (Quarantined, bool, error) {
 	b, ok, err := get(v.snap, quarantineKey(source, id))

@@ -62,10 +62,16 @@ func (s Sum) AppendDecimal(b []byte) []byte {
 	if s.hi < 0 {
 		return Sum{}.Sub(s).AppendDecimal(append(b, '-'))
 	}
-	const million = 1_000_000
-	hi, rest := bits.Div64(0, uint64(s.hi), million)
-	lo, rest := bits.Div64(rest, s.lo, million)
-	b = appendWhole(b, hi, lo)
+	var rest uint64
+	if s.hi == 0 { // as nearly always
+		b = strconv.AppendUint(b, s.lo/million, 10)
+		rest = s.lo % million
+	} else {
+		var hi, lo uint64
+		hi, rest = bits.Div64(0, uint64(s.hi), million)
+		lo, rest = bits.Div64(rest, s.lo, million)
+		b = appendWhole(b, hi, lo)
+	}
 	if rest == 0 {
 		return b
 	}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// silence is how long nothing must have come of a source for it to be silent.
+const silence = record.Hour
+
+// complete says how complete the records of a window are.
+type complete struct {
+	// CompleteTo is up to when all sources that say so are complete.
+	CompleteTo *string `json:"complete_to"`
+	// Limited: the principal sees some of the records, and the rest is not told.
+	Limited     bool             `json:"limited"`
+	Sources     []completeSource `json:"sources"`
+	Silent      int              `json:"silent"`
+	Gaps        []completeGap    `json:"gaps"`
+	Open        uint64           `json:"open"`
+	Quarantined *uint64          `json:"quarantined"`
+}
+
+type completeSource struct {
+	Source     string  `json:"source"`
+	CompleteTo *string `json:"complete_to"`
+	LastFrames *string `json:"last_frames"`
+	Silent     bool    `json:"silent"`
+}
+
+type completeGap struct {
+	Source string  `json:"source"`
+	From   *string `json:"from"`
+	To     *string `json:"to"`
+	Reason string  `json:"reason"`
+}
+
+// completeness looks up how complete a window is.
+func completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
+	c := &complete{Sources: []completeSource{}, Gaps: []completeGap{}}
+	agents, err := view.Agents()
+	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
+		c.Limited = true
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.sources(agents, min(w.To, now))
+	gaps, err := view.Gaps()
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gaps {
+		if g.From < w.To && (!g.To.Present() || g.To > w.From) {
+			c.Gaps = append(c.Gaps, completeGap{g.Source.String(), stamp(g.From), stamp(g.To), g.Reason})
+		}
+	}
+	n, err := view.QuarantineCount()
+	c.Quarantined = &n
+	return c, err
+}
+
+// sources adds those of agents; end is up to when something is to be known.
+func (c *complete) sources(agents []store.Cursor, end record.Time) {
+	least := record.None
+	for i := range agents {
+		a := &agents[i]
+		ends := map[record.Origin]record.Time{}
+		order := []record.Origin{}
+		for _, p := range a.Checkpoints {
+			ends[p.Source] = record.None
+			order = append(order, p.Source)
+		}
+		for _, m := range a.Watermarks {
+			if _, ok := ends[m.Source]; !ok {
+				order = append(order, m.Source)
+			}
+			ends[m.Source] = m.CompleteTo
+			if least == record.None || m.CompleteTo < least {
+				least = m.CompleteTo
+			}
+		}
+		for _, o := range order {
+			s := completeSource{Source: o.String(), CompleteTo: stamp(ends[o]), LastFrames: stamp(a.Pulled)}
+			s.Silent = a.Pulled < end-silence && ends[o] < end-silence
+			if s.Silent {
+				c.Silent++
+			}
+			c.Sources = append(c.Sources, s)
+		}
+	}
+	c.CompleteTo = stamp(least)
+}
+
+// json is what the answer says of it.
+func (c *complete) json(page *sheet.Sheet) []byte {
+	c.Open = page.Open
+	text, err := json.Marshal(c)
+	if err != nil {
+		return []byte("null")
+	}
+	return text
+}
+
+// header says in short what there is no room for in a table.
+func (c *complete) header(h http.Header, page *sheet.Sheet) {
+	h.Set("X-Bursar-Index", strconv.FormatUint(page.Index, 10))
+	h.Set("X-Bursar-Open", strconv.FormatUint(page.Open, 10))
+	h.Set("X-Bursar-Several", strconv.FormatUint(page.Several, 10))
+	if c.Limited {
+		return
+	}
+	h.Set("X-Bursar-Complete-To", "unknown")
+	if c.CompleteTo != nil {
+		h.Set("X-Bursar-Complete-To", *c.CompleteTo)
+	}
+	h.Set("X-Bursar-Silent-Sources", strconv.Itoa(c.Silent))
+	h.Set("X-Bursar-Gaps", strconv.Itoa(len(c.Gaps)))
+	h.Set("X-Bursar-Quarantined", strconv.FormatUint(*c.Quarantined, 10))
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Usage answers questions about what was used.
+type Usage interface {
+	// Usage answers of the records that p may see, as they are now or later.
+	Usage(ctx context.Context, p access.Principal, q usage.Question) (*usage.Answer, error)
+}
+
+// v1Usage is GET /v1/usage.
+func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if s.opt.Usage == nil {
+		return refuse(http.StatusNotImplemented, "this server does not add up usage")
+	}
+	now := s.now()
+	q, err := parseUsage(r, now)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	// Before the sums: what is said to be complete is in them.
+	known, err := completeness(view, q.Window, now)
+	if err != nil {
+		return err
+	}
+	page, err := sheet.Make(r.Context(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
+		return s.opt.Usage.Usage(ctx, access.From(ctx), q)
+	}, q.Request)
+	if err != nil {
+		return s.usageError(r.Context(), view, err)
+	}
+	known.header(w.Header(), page)
+	return s.sendUsage(w, r, q.format, page, known)
+}
+
+func (s *Server) now() record.Time {
+	if s.opt.Now != nil {
+		return record.FromStd(s.opt.Now())
+	}
+	return record.FromStd(time.Now())
+}
+
+// usageError makes a refusal of an error that is the client's.
+func (s *Server) usageError(ctx context.Context, view *access.View, err error) error {
+	if unknown, ok := errors.AsType[*sheet.UnknownKeyError](err); ok {
+		keys, e := view.Keys(ctx)
+		if e != nil {
+			return e
+		}
+		return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
+	}
+	if errors.Is(err, sheet.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	return err
+}
+
+func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string, page *sheet.Sheet, known *complete) error {
+	about := known.json(page)
+	switch format {
+	case "ndjson":
+		return s.pieces(w, r, "application/x-ndjson", func(send func([]byte) error) error { return page.NDJSON(about, send) })
+	case "csv":
+		return s.pieces(w, r, "text/csv; charset=utf-8", page.CSV)
+	}
+	body := page.AppendJSON(make([]byte, 0, len(about)+page.SizeJSON()), about)
+	raw(w, http.StatusOK, append(body, '\n'))
+	return nil
+}
+
+// pieces sends an answer piece by piece. What fails breaks off the connection: only
+// the client can be the reason.
+func (s *Server) pieces(w http.ResponseWriter, r *http.Request, typ string, write func(send func([]byte) error) error) error {
+	out := &stream{w: w, rc: http.NewResponseController(w), typ: typ}
+	err := write(func(b []byte) error {
+		out.buf = b
+		if err := r.Context().Err(); err != nil {
+			return err
+		}
+		return out.flush()
+	})
+	if err != nil {
+		breakOff()
+	}
+	return nil
+}

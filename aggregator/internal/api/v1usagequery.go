@@ -1,0 +1,202 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// usageQuery is a query of /v1/usage.
+type usageQuery struct {
+	sheet.Request
+
+	format string
+}
+
+// usageWords are the fields of /v1/usage that are not those of records. Lists may be
+// written with commas, and again.
+type usageWords map[string][]string
+
+func usageFields() []string {
+	return []string{"window", "from", "to", "zone", "bucket", "by", "measure", "component", "credit", "unit", "top", "order", "compare", "people", "cpu", "cores", "open", "format"}
+}
+
+func usageLists() []string { return []string{"by", "measure", "component"} }
+
+// usageFilters are the fields of records that choose them.
+func usageFilters() []string {
+	return []string{"record_id", "start_time", "stop_time", "runtime", "meta", "component"}
+}
+
+// parseUsage reads a query of /v1/usage: the filters of /v1/records, and fields of
+// its own.
+func parseUsage(r *http.Request, now record.Time) (q usageQuery, err error) {
+	words, filters, err := splitUsage(r.URL.RawQuery)
+	if err != nil {
+		return q, err
+	}
+	records, err := parseQuery(filters, nil)
+	if err != nil {
+		return q, err
+	}
+	q.Where, q.Now = records.store(), now
+	q.format = words.one("format")
+	if q.format == "" {
+		q.format = formatOf(r.Header.Get("Accept"))
+	}
+	for _, read := range []func(usageWords) error{q.times, q.figures, q.choices} {
+		if err := read(words); err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+// splitUsage takes the fields of its own out of a query.
+func splitUsage(query string) (words usageWords, rest string, err error) {
+	words = usageWords{}
+	var others []string
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		rawKey, rawValue, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(rawKey)
+		if err != nil {
+			return nil, "", fmt.Errorf("%q is not percent-encoded", rawKey)
+		}
+		if !slices.Contains(usageFields(), key) {
+			field, _, _ := strings.Cut(key, "[")
+			if !slices.Contains(usageFilters(), field) {
+				return nil, "", fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(slices.Concat(usageFields(), usageFilters()[:5])))
+			}
+			others = append(others, pair)
+			continue
+		}
+		value, err := url.QueryUnescape(rawValue)
+		if err != nil {
+			return nil, "", fmt.Errorf("the value of %s is not percent-encoded: %q", key, rawValue)
+		}
+		if err := words.add(key, value); err != nil {
+			return nil, "", err
+		}
+	}
+	return words, strings.Join(others, "&"), nil
+}
+
+func (u usageWords) add(key, value string) error {
+	switch {
+	case slices.Contains(usageLists(), key):
+		if value != "" {
+			u[key] = append(u[key], strings.Split(value, ",")...)
+		}
+	case u[key] != nil:
+		return fmt.Errorf("%s is there twice", key)
+	default:
+		u[key] = []string{value}
+	}
+	return nil
+}
+
+// one is the only value of a field, "" when it is not there.
+func (u usageWords) one(key string) string {
+	if u[key] == nil {
+		return ""
+	}
+	return u[key][0]
+}
+
+// times reads zone, window or from and to, bucket and compare.
+func (q *usageQuery) times(u usageWords) (err error) {
+	if q.Zone, err = calendar.Zone(u.one("zone")); err != nil {
+		return err
+	}
+	if err := q.window(u); err != nil {
+		return err
+	}
+	if q.Bucket, err = calendar.ParseUnit(u.one("bucket")); err != nil {
+		return err
+	}
+	if q.VersusWord = u.one("compare"); q.VersusWord == "" {
+		return nil
+	}
+	other, err := q.Window.Comparison(q.VersusWord, q.Now, q.Zone)
+	if err == nil && q.Bucket != calendar.None && q.format != "json" {
+		err = fmt.Errorf("a comparison is of whole windows, and a line of format=%s is of a bucket; leave bucket or compare out, or ask for format=json", q.format)
+	}
+	q.Versus = &other
+	return err
+}
+
+func (q *usageQuery) window(u usageWords) (err error) {
+	word, from, to := u.one("window"), u.one("from"), u.one("to")
+	switch {
+	case word != "" && (from != "" || to != ""):
+		return fmt.Errorf("there is window, and from or to; want one of the two")
+	case word != "":
+		q.Word = word
+		q.Window, err = calendar.ParseWindow(word, q.Now, q.Zone)
+	case from == "":
+		return fmt.Errorf("no time is given; want window=, one of %s, or from= and to=", calendar.Words)
+	default:
+		q.Window, err = calendar.Between(from, to, q.Now, q.Zone)
+	}
+	return err
+}
+
+// figures reads what is to be shown of whom.
+func (q *usageQuery) figures(u usageWords) error {
+	q.By, q.Measures, q.Components = u["by"], u["measure"], u["component"]
+	q.People, q.CPU, q.Cores = u.one("people"), u.one("cpu"), u.one("cores")
+	for _, key := range q.By {
+		if wrong := record.ValidateName(key); wrong != "" {
+			return fmt.Errorf("by: %q is no meta key: %s", key, wrong)
+		}
+	}
+	q.Order = u.one("order")
+	top := u.one("top")
+	if top == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(top)
+	if err != nil || n < 1 || n > sheet.MaxCells {
+		return fmt.Errorf("top is %q, want how many groups have a line of their own, at least 1", top)
+	}
+	q.Top = n
+	return nil
+}
+
+// choices reads fields that have a few words.
+func (q *usageQuery) choices(u usageWords) error {
+	for _, c := range []struct {
+		field string
+		words []string
+	}{
+		{"credit", []string{"", "spread", "stop"}}, {"unit", []string{"", "second", "hour"}},
+		{"open", []string{"", "true", "false"}}, {"format", []string{"", "json", "ndjson", "csv"}},
+	} {
+		if word := u.one(c.field); !slices.Contains(c.words, word) {
+			return fmt.Errorf("%s is %q, want %s", c.field, word, strings.Join(c.words[1:], " or "))
+		}
+	}
+	if u.one("credit") == "stop" {
+		q.Credit = usage.AtStop
+	}
+	q.Hours = u.one("unit") == "hour"
+	switch u.one("open") {
+	case "true":
+		q.Where.Open = store.OnlyOpen
+	case "false":
+		q.Where.Open = store.OnlyClosed
+	}
+	return nil
+}

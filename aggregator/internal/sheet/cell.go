@@ -1,0 +1,151 @@
+package sheet
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+)
+
+// append writes cell i of figures of the column as a JSON number. It writes null
+// where there is none: the mean and the quotient of nothing.
+func (c *Column) append(b []byte, f *figures, i int) []byte {
+	switch c.Kind {
+	case Count:
+		return strconv.AppendUint(b, f.n[i], 10)
+	case Rate, Total:
+		return c.appendSum(b, f.sum[i])
+	case Weighted:
+		return appendReal(b, f.real[i]/c.scale())
+	case Mean:
+		if f.n[i] == 0 {
+			break
+		}
+		return f.sum[i].Over(f.n[i]).AppendDecimal(b)
+	case Ratio:
+		if v, ok := c.value(f, i); ok {
+			return appendReal(b, v)
+		}
+	}
+	return append(b, "null"...)
+}
+
+// appendSum writes a sum in the column's unit.
+func (c *Column) appendSum(b []byte, s usage.Sum) []byte {
+	if s.IsZero() {
+		return append(b, '0')
+	}
+	if c.hours {
+		s = s.Over(3600)
+	}
+	return s.AppendDecimal(b)
+}
+
+// appendReal writes a number that is not whole; without exponent, as spreadsheets
+// like it.
+func appendReal(b []byte, v float64) []byte {
+	switch {
+	case v == 0:
+		return append(b, '0')
+	case math.IsNaN(v), math.IsInf(v, 0):
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, v, 'f', -1, 64)
+}
+
+// empty reports whether there is nothing in a cell.
+func (c *Column) empty(i int) bool {
+	f := &c.cells
+	return (f.n == nil || f.n[i] == 0) && (f.sum == nil || f.sum[i].IsZero()) && (f.over == nil || f.over[i].IsZero()) && (f.real == nil || f.real[i] == 0)
+}
+
+// untold reports whether the column has no figure for a group: the same person may
+// be in several of those that were put together.
+func (s *Sheet) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }
+
+// appendCell writes the figure of a group in a bucket.
+func (s *Sheet) appendCell(b []byte, c *Column, g, bucket int) []byte {
+	if s.untold(c, g) {
+		return append(b, "null"...)
+	}
+	return c.append(b, &c.cells, g*s.buckets()+bucket)
+}
+
+// appendWhole writes the figure of a group in the whole window.
+func (s *Sheet) appendWhole(b []byte, c *Column, g int) []byte {
+	if c.whole == nil || s.untold(c, g) {
+		return append(b, "null"...)
+	}
+	return c.append(b, c.whole, g)
+}
+
+// appendBefore writes the figure of a group in the other window.
+func (s *Sheet) appendBefore(b []byte, c *Column, g int) []byte {
+	if s.untold(c, g) {
+		return append(b, "null"...)
+	}
+	return c.append(b, c.before, g)
+}
+
+// appendDifference writes how much more there is in the window than in the other.
+func (s *Sheet) appendDifference(b []byte, c *Column, g int) []byte {
+	if c.whole == nil || s.untold(c, g) {
+		return append(b, "null"...)
+	}
+	switch c.Kind {
+	case Count:
+		return strconv.AppendInt(b, int64(c.whole.n[g]-c.before.n[g]), 10)
+	case Rate, Total:
+		return c.appendSum(b, c.whole.sum[g].Sub(c.before.sum[g]))
+	case Weighted, Mean, Ratio:
+	}
+	now, ok := c.value(c.whole, g)
+	before, had := c.value(c.before, g)
+	if !ok || !had {
+		return append(b, "null"...)
+	}
+	return appendReal(b, now-before)
+}
+
+// appendRelative writes the difference as a part of what was before: 1 is twice as
+// much. It is null where there was nothing.
+func (s *Sheet) appendRelative(b []byte, c *Column, g int) []byte {
+	if c.whole == nil || s.untold(c, g) {
+		return append(b, "null"...)
+	}
+	now, ok := c.value(c.whole, g)
+	before, had := c.value(c.before, g)
+	if !ok || !had || before == 0 {
+		return append(b, "null"...)
+	}
+	return appendReal(b, (now-before)/before)
+}
+
+// appendText writes a text in JSON.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= utf8.RuneSelf || s[i] == '"' || s[i] == '\\' {
+			text, _ := json.Marshal(s) // a text always has one in JSON
+			return append(b, text...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// orNull writes a text in JSON, null for none.
+func orNull(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendText(b, s)
+}
+
+// comma separates element i from the one before.
+func comma(b []byte, i int) []byte {
+	if i > 0 {
+		return append(b, ',')
+	}
+	return b
+}

@@ -1,0 +1,107 @@
+package sheet
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// compare adds what the groups had in the other window, and the groups that were
+// only there.
+func (s *Sheet) compare(ctx context.Context, ask Ask) error {
+	w := s.Request.Versus
+	q := s.Request.question([]record.Time{w.From, w.To})
+	a, err := ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(a.Groups)+len(s.Groups) > MaxCells {
+		return tooMany(len(a.Groups)+len(s.Groups), 1)
+	}
+	place := s.unite(a.Groups)
+	other := s.Request.columns(a)
+	for i := range s.Columns {
+		s.Columns[i].compare(other, place, len(s.Groups))
+	}
+	s.gone(other)
+	return nil
+}
+
+func (c *Column) compare(other []Column, place []int, groups int) {
+	at := slices.IndexFunc(other, func(o Column) bool {
+		return o.Component == c.Component && o.Score == c.Score && o.Kind == c.Kind && o.Unit == c.Unit && (c.Component != "" || o.Name == c.Name)
+	})
+	before := c.cells.emptyLike(groups)
+	if at >= 0 {
+		before = other[at].cells.regroup(place, groups, 1)
+	}
+	c.before = &before
+}
+
+// gone adds the columns that only the other window has.
+func (s *Sheet) gone(other []Column) {
+	for i := range other {
+		o := &other[i]
+		if o.Component == "" || slices.ContainsFunc(s.Columns, func(c Column) bool {
+			return o.Component == c.Component && o.Score == c.Score && o.Kind == c.Kind && o.Unit == c.Unit
+		}) {
+			continue
+		}
+		c := *o
+		c.lacking = nil
+		whole := o.cells.emptyLike(len(s.Groups))
+		c.cells, c.whole = o.cells.emptyLike(len(s.Groups)*s.buckets()), &whole
+		s.Columns = append(s.Columns, c)
+		s.Columns[len(s.Columns)-1].compare(other, s.placeOf, len(s.Groups))
+	}
+}
+
+// unite adds the groups of another answer that the sheet has not, all in the order of
+// their values, and returns where each of the others is.
+func (s *Sheet) unite(list []usage.Group) []int {
+	union := slices.Clone(s.Groups)
+	for _, g := range list {
+		union = append(union, Group{Values: g.Values, Lacks: g.Lacks})
+	}
+	slices.SortStableFunc(union, compareGroups)
+	union = slices.CompactFunc(union, func(a, b Group) bool { return compareGroups(a, b) == 0 })
+	find := func(g Group) int {
+		at, _ := slices.BinarySearchFunc(union, g, compareGroups)
+		return at
+	}
+	if len(union) > len(s.Groups) {
+		own := make([]int, len(s.Groups))
+		for i, g := range s.Groups {
+			own[i] = find(g)
+		}
+		for i := range s.Columns {
+			s.Columns[i].regroup(own, len(union), s.buckets())
+		}
+		s.Groups = union
+	}
+	place := make([]int, len(list))
+	for i, g := range list {
+		place[i] = find(Group{Values: g.Values, Lacks: g.Lacks})
+	}
+	s.placeOf = place
+	return place
+}
+
+// compareGroups orders groups as answers do: those that lack a key come first.
+func compareGroups(a, b Group) int {
+	for i := range a.Values {
+		switch {
+		case a.Lacks[i] && !b.Lacks[i]:
+			return -1
+		case b.Lacks[i] && !a.Lacks[i]:
+			return 1
+		}
+		if c := strings.Compare(a.Values[i], b.Values[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,242 @@
+package sheet
+
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Kind says what the figures of a column are.
+type Kind uint8
+
+// The kinds of figures.
+const (
+	Count    Kind = iota // a number
+	Rate                 // what a rate used over time
+	Total                // what a total came to
+	Weighted             // either, weighted with a score
+	Mean                 // a time for each record
+	Ratio                // a quotient of two sums
+)
+
+// String returns the word for the kind.
+func (k Kind) String() string {
+	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio"}[k]
+}
+
+// figures are those of a column's cells. What a kind has no use for is nil.
+type figures struct {
+	n    []uint64    // the numbers, or of a mean how many records
+	sum  []usage.Sum // in millionths
+	over []usage.Sum // by which sum is to be divided
+	real []float64   // in millionths
+}
+
+// emptyLike returns figures of the same kind for n cells.
+func (f *figures) emptyLike(n int) figures {
+	var out figures
+	if f.n != nil {
+		out.n = make([]uint64, n)
+	}
+	if f.sum != nil {
+		out.sum = make([]usage.Sum, n)
+	}
+	if f.over != nil {
+		out.over = make([]usage.Sum, n)
+	}
+	if f.real != nil {
+		out.real = make([]float64, n)
+	}
+	return out
+}
+
+// add adds cell j of from to cell i.
+func (f *figures) add(i int, from *figures, j int) {
+	if f.n != nil {
+		f.n[i] += from.n[j]
+	}
+	if f.sum != nil {
+		f.sum[i] = f.sum[i].Add(from.sum[j])
+	}
+	if f.over != nil {
+		f.over[i] = f.over[i].Add(from.over[j])
+	}
+	if f.real != nil {
+		f.real[i] += from.real[j]
+	}
+}
+
+// regroup puts the cells of group g into those of group place[g].
+func (f *figures) regroup(place []int, groups, buckets int) figures {
+	out := f.emptyLike(groups * buckets)
+	for g, p := range place {
+		for b := range buckets {
+			out.add(p*buckets+b, f, g*buckets+b)
+		}
+	}
+	return out
+}
+
+// totals adds up the buckets of each group.
+func (f *figures) totals(groups, buckets int) figures {
+	if buckets == 1 {
+		return *f
+	}
+	out := f.emptyLike(groups)
+	for g := range groups {
+		for b := range buckets {
+			out.add(g, f, g*buckets+b)
+		}
+	}
+	return out
+}
+
+// value is a cell as a number to compare by; false when it has none.
+func (c *Column) value(f *figures, i int) (float64, bool) {
+	switch c.Kind {
+	case Count:
+		return float64(f.n[i]), true
+	case Rate, Total:
+		return f.sum[i].Float() / c.scale(), true
+	case Weighted:
+		return f.real[i] / c.scale(), true
+	case Mean:
+		return f.sum[i].Float() / 1e6 / float64(f.n[i]), f.n[i] > 0
+	case Ratio:
+		return f.sum[i].Float() / f.over[i].Float(), !f.over[i].IsZero()
+	}
+	return 0, false
+}
+
+// scale is by how much figures in millionths are divided.
+func (c *Column) scale() float64 {
+	if c.hours {
+		return 3600e6
+	}
+	return 1e6
+}
+
+// Column is a measure with its figures.
+type Column struct {
+	// Name is that of the measure; Component and Score are those that it is of.
+	Name, Component, Score string
+	Kind                   Kind
+	// Unit is hour, second, or nothing.
+	Unit string
+
+	hours   bool
+	cells   figures     // of all groups and buckets
+	whole   *figures    // of the groups; nil: it cannot be told
+	lacking []usage.Sum // of cells: what has no score; nil: nothing
+	before  *figures    // of the groups in the other window
+	// apart says that groups cannot be added up: the same person may be in two.
+	apart bool
+}
+
+func newColumn(name string, kind Kind, f figures) Column {
+	return Column{Name: name, Kind: kind, cells: f}
+}
+
+// time sets the unit of what is a time, or was used over one.
+func (c Column) time(hours bool) Column {
+	c.Unit, c.hours = "second", hours
+	if hours {
+		c.Unit = "hour"
+	}
+	return c
+}
+
+// columns are those of an answer.
+func (r *Request) columns(a *usage.Answer) []Column {
+	var out []Column
+	for _, w := range Words() {
+		if r.wants(w) {
+			out = append(out, r.column(w, a))
+		}
+	}
+	for i := range a.Components {
+		out = r.components(out, &a.Components[i])
+	}
+	rename(out)
+	return out
+}
+
+func (r *Request) column(word string, a *usage.Answer) Column {
+	switch word {
+	case records:
+		return newColumn(word, Count, figures{n: a.Records})
+	case started:
+		return newColumn(word, Count, figures{n: a.Started})
+	case stopped:
+		return newColumn(word, Count, figures{n: a.Stopped})
+	case people:
+		c := newColumn(word, Count, figures{n: a.People})
+		c.apart = !contains(r.By, r.People)
+		return c
+	case wait:
+		return newColumn(word, Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
+	}
+	return newColumn(efficiency, Ratio, figures{sum: a.CPU, over: a.Cores})
+}
+
+// components appends the columns that are wanted of a component.
+func (r *Request) components(out []Column, c *usage.Component) []Column {
+	whole := r.all() || contains(r.Components, c.Name)
+	kind := Rate
+	if c.Kind == record.Total {
+		kind = Total
+	}
+	if whole || contains(r.Measures, c.Name) {
+		col := newColumn(c.Name, kind, figures{sum: c.Used})
+		out = append(out, r.of(col, c, ""))
+	}
+	for i := range c.Scores {
+		s := &c.Scores[i]
+		if name := c.Name + times + s.Name; whole || contains(r.Measures, name) {
+			col := r.of(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
+			col.lacking = unlessZero(s.Lacking)
+			out = append(out, col)
+		}
+	}
+	return out
+}
+
+func (r *Request) of(col Column, c *usage.Component, score string) Column {
+	col.Component, col.Score = c.Name, score
+	if c.Kind != record.Total {
+		col = col.time(r.Hours)
+	}
+	return col
+}
+
+func unlessZero(list []usage.Sum) []usage.Sum {
+	for _, s := range list {
+		if !s.IsZero() {
+			return list
+		}
+	}
+	return nil
+}
+
+// rename keeps the names of columns apart: a component may be a rate in one record
+// and a total in another.
+func rename(list []Column) {
+	seen := map[string]bool{}
+	for i := range list {
+		if c := &list[i]; seen[c.Name] {
+			c.Name += " (" + c.Kind.String() + ")"
+			if c.Kind == Weighted && c.Unit == "" {
+				c.Name = c.Component + times + c.Score + " (total)"
+			}
+		}
+		seen[list[i].Name] = true
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,181 @@
+package sheet
+
+import (
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// AppendJSON writes the sheet in columns. complete is JSON that says how complete
+// the records are.
+func (s *Sheet) AppendJSON(b, complete []byte) []byte {
+	b = s.AppendAbout(append(b, '{'), complete)
+	b = s.appendEdges(append(b, `,"edges":`...))
+	b = appendTexts(append(b, `,"labels":`...), s.Labels)
+	b = s.appendGroups(append(b, `,"groups":`...))
+	b = append(b, `,"measures":[`...)
+	for i := range s.Columns {
+		b = s.appendColumn(comma(b, i), &s.Columns[i])
+	}
+	return append(b, "]}"...)
+}
+
+// AppendAbout writes what is known of the sheet beside its figures, without braces.
+func (s *Sheet) AppendAbout(b, complete []byte) []byte {
+	r := s.Request
+	b = strconv.AppendUint(append(b, `"index":`...), s.Index, 10)
+	b = strconv.AppendUint(append(b, `,"seq":`...), s.Seq, 10)
+	b = appendText(append(b, `,"way":`...), s.Way)
+	b = appendSpan(append(b, `,"window":`...), r.Word, r.Window.From, r.Window.To)
+	b = appendText(append(b, `,"zone":`...), r.Zone.String())
+	b = orNull(append(b, `,"bucket":`...), r.Bucket.String())
+	b = appendText(append(b, `,"credit":`...), creditWord(r.Credit))
+	b = append(b, `,"compared_with":`...)
+	if r.Versus == nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendSpan(b, r.VersusWord, r.Versus.From, r.Versus.To)
+	}
+	b = appendTexts(append(b, `,"by":`...), r.By)
+	b = strconv.AppendUint(append(b, `,"open":`...), s.Open, 10)
+	b = strconv.AppendUint(append(b, `,"several":`...), s.Several, 10)
+	return append(append(b, `,"complete":`...), complete...)
+}
+
+func creditWord(c usage.Credit) string {
+	if c == usage.AtStop {
+		return "stop"
+	}
+	return "spread"
+}
+
+func appendSpan(b []byte, word string, from, to record.Time) []byte {
+	b = orNull(append(b, `{"word":`...), word)
+	b = appendTime(append(b, `,"from":`...), from)
+	b = appendTime(append(b, `,"to":`...), to)
+	return append(b, '}')
+}
+
+func appendTime(b []byte, t record.Time) []byte {
+	return append(t.Append(append(b, '"')), '"')
+}
+
+func (s *Sheet) appendEdges(b []byte) []byte {
+	b = append(b, '[')
+	for i, e := range s.Edges {
+		b = appendTime(comma(b, i), e)
+	}
+	return append(b, ']')
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, t := range list {
+		b = appendText(comma(b, i), t)
+	}
+	return append(b, ']')
+}
+
+func (s *Sheet) appendGroups(b []byte) []byte {
+	b = append(b, '[')
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		b = append(comma(b, i), `{"values":[`...)
+		for k, v := range g.Values {
+			if b = comma(b, k); g.Lacks[k] {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, v)
+			}
+		}
+		b = strconv.AppendInt(append(b, `],"others":`...), int64(g.Others), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
+	b = appendText(append(b, `{"name":`...), c.Name)
+	b = orNull(append(b, `,"component":`...), c.Component)
+	b = orNull(append(b, `,"score":`...), c.Score)
+	b = appendText(append(b, `,"kind":`...), c.Kind.String())
+	b = orNull(append(b, `,"unit":`...), c.Unit)
+	b = s.appendValues(append(b, `,"values":[`...), c)
+	b = append(b, `],"totals":[`...)
+	for g := range s.Groups {
+		b = s.appendWhole(comma(b, g), c, g)
+	}
+	b = s.appendAll(append(b, `],"total":`...), c)
+	b = s.appendLacking(append(b, `,"lacking":`...), c)
+	b = s.appendCompared(append(b, `,"compared":`...), c)
+	return append(b, '}')
+}
+
+// appendValues writes all cells: of many that is nearly all of the work.
+func (s *Sheet) appendValues(b []byte, c *Column) []byte {
+	sums := c.Kind == Rate || c.Kind == Total
+	at := 0
+	for g := range s.Groups {
+		untold := s.untold(c, g)
+		for range s.buckets() {
+			switch {
+			case untold:
+				b = append(b, "null"...)
+			case sums:
+				b = c.appendSum(b, c.cells.sum[at])
+			default:
+				b = c.append(b, &c.cells, at)
+			}
+			b = append(b, ',')
+			at++
+		}
+	}
+	if at > 0 {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// appendAll writes the total of all groups.
+func (s *Sheet) appendAll(b []byte, c *Column) []byte {
+	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.untold(c, 0) {
+		return append(b, "null"...)
+	}
+	f := c.whole.regroup(make([]int, len(s.Groups)), 1, 1)
+	return c.append(b, &f, 0)
+}
+
+// appendLacking writes what has no score, of all buckets together: the total and
+// by group; null when nothing lacks it, or there is none to lack.
+func (s *Sheet) appendLacking(b []byte, c *Column) []byte {
+	if c.lacking == nil {
+		return append(b, "null"...)
+	}
+	f := figures{sum: c.lacking}
+	groups := f.totals(len(s.Groups), s.buckets())
+	all := groups.regroup(make([]int, len(s.Groups)), 1, 1)
+	b = c.appendSum(append(b, `{"total":`...), all.sum[0])
+	b = append(b, `,"totals":[`...)
+	for g := range s.Groups {
+		b = c.appendSum(comma(b, g), groups.sum[g])
+	}
+	return append(b, "]}"...)
+}
+
+// appendCompared writes the other window, by group.
+func (s *Sheet) appendCompared(b []byte, c *Column) []byte {
+	if c.before == nil {
+		return append(b, "null"...)
+	}
+	for _, part := range []struct {
+		head string
+		cell func([]byte, *Column, int) []byte
+	}{{`{"before":[`, s.appendBefore}, {`],"difference":[`, s.appendDifference}, {`],"relative":[`, s.appendRelative}} {
+		b = append(b, part.head...)
+		for g := range s.Groups {
+			b = part.cell(comma(b, g), c, g)
+		}
+	}
+	return append(b, "]}"...)
+}

@@ -1,0 +1,178 @@
+package sheet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// MaxCells bounds the cells of a sheet: groups × buckets.
+const MaxCells = 1_000_000
+
+// ErrRequest is wrapped by errors that say what is wrong with a request, and what
+// is allowed.
+var ErrRequest = errors.New("no such usage")
+
+// wrong is an [ErrRequest] with its own words.
+type wrong struct{ error }
+
+func (w wrong) Unwrap() []error { return []error{ErrRequest, w.error} }
+
+func refuse(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
+
+// Ask answers questions about usage.
+type Ask func(context.Context, usage.Question) (*usage.Answer, error)
+
+// Request says what a sheet is about.
+type Request struct {
+	Window calendar.Window
+	Word   string // that said the window; "" when points did
+	Bucket calendar.Unit
+	Zone   *time.Location
+	// By are meta keys.
+	By    []string
+	Where store.Query
+	// Measures are words of [Words], component names and COMPONENT*SCORE; Components
+	// are names of components that are wanted with all scores. Without either there
+	// are the records and all components.
+	Measures, Components []string
+	Credit               usage.Credit
+	// Hours asks for hours in the place of seconds, rounded to a millionth.
+	Hours bool
+	// Top is how many groups have a line of their own, by Order; 0 is all.
+	Top int
+	// Order is the measure by which groups are ordered, the largest first; "" is the
+	// order of their values, and with Top the first measure.
+	Order string
+	// Versus is the window to compare with, said by VersusWord; nil: none.
+	Versus     *calendar.Window
+	VersusWord string
+	// People is the meta key of the measure people; CPU and Cores are the components
+	// of the measure efficiency. The zero value has the usual names.
+	People, CPU, Cores string
+	Now                record.Time
+}
+
+// The measures that are no component.
+const (
+	records    = "records"
+	started    = "started"
+	stopped    = "stopped"
+	people     = "people"
+	wait       = "wait"
+	efficiency = "efficiency"
+)
+
+// Words are the measures that are no component.
+func Words() []string { return []string{records, started, stopped, people, wait, efficiency} }
+
+// times stands between a component and its score.
+const times = "*"
+
+func (r *Request) defaults() {
+	for _, d := range []struct {
+		name *string
+		def  string
+	}{{&r.People, "user_id"}, {&r.CPU, "TotalCPU"}, {&r.Cores, "Cores"}} {
+		if *d.name == "" {
+			*d.name = d.def
+		}
+	}
+	if r.Zone == nil {
+		r.Zone = time.UTC
+	}
+}
+
+// all reports whether nothing special is asked for.
+func (r *Request) all() bool { return r.Measures == nil && r.Components == nil }
+
+// wants reports whether a word is among the measures.
+func (r *Request) wants(word string) bool {
+	if word == records && r.Measures == nil {
+		return true
+	}
+	return slices.Contains(r.Measures, word)
+}
+
+// question is what is to be asked for the buckets between edges.
+func (r *Request) question(edges []record.Time) usage.Question {
+	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now}
+	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
+	if r.wants(people) {
+		q.People = r.People
+	}
+	if r.wants(efficiency) {
+		q.CPU, q.Cores = r.CPU, r.Cores
+	}
+	if !r.all() {
+		q.Components = r.names()
+	}
+	return q
+}
+
+// names are the components that are asked for, never nil.
+func (r *Request) names() []string {
+	names := slices.Concat([]string{}, r.Components)
+	for _, m := range r.Measures {
+		if !slices.Contains(Words(), m) {
+			name, _, _ := strings.Cut(m, times)
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (r *Request) check() error {
+	for _, list := range [][]string{r.By, r.Measures, r.Components} {
+		for i, name := range list {
+			if name == "" || slices.Contains(list[:i], name) {
+				return refuse("%q is there twice or empty in %s", name, strings.Join(list, ", "))
+			}
+		}
+	}
+	if r.Top < 0 {
+		return refuse("the top %d groups; want a number of groups, or 0 for all", r.Top)
+	}
+	return nil
+}
+
+// ever asks for all that there ever was by some keys.
+func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*usage.Answer, error) {
+	return ask(ctx, usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, Counts: true})
+}
+
+// known returns an error when a key of By is in no record at all.
+func (r *Request) known(ctx context.Context, ask Ask, a *usage.Answer) error {
+	for i, key := range r.By {
+		if slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
+			continue
+		}
+		all, err := r.ever(ctx, ask, key)
+		if err != nil {
+			return err
+		}
+		if len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g usage.Group) bool { return !g.Lacks[0] }) {
+			return &UnknownKeyError{key}
+		}
+	}
+	return nil
+}
+
+// UnknownKeyError says that no record has a meta key.
+type UnknownKeyError struct{ Key string }
+
+func (e *UnknownKeyError) Error() string {
+	return fmt.Sprintf("no record has a meta key %q", e.Key)
+}
+
+// Unwrap returns [ErrRequest].
+func (e *UnknownKeyError) Unwrap() error { return ErrRequest }

@@ -1,0 +1,277 @@
+package sheet
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Sheet is an answer. Its cells are those of group g and bucket b.
+type Sheet struct {
+	Request *Request
+	// Index and Seq are up to where the log and the feed are in it; Way says how it
+	// was found.
+	Index, Seq uint64
+	Way        string
+	// Open is how many of the records go on, Several how many have more than one
+	// value for a key of By.
+	Open, Several uint64
+	Edges         []record.Time
+	Labels        []string
+	Groups        []Group
+	Columns       []Column
+
+	placeOf []int // of the groups of the other window
+}
+
+// Group is a line.
+type Group struct {
+	Values []string
+	Lacks  []bool // whether there is no value
+	// Others is how many groups are in this one; 0 when it is one itself.
+	Others int
+}
+
+// Make asks for what is on the sheet. Errors that wrap [ErrRequest] say what is wrong
+// with the request.
+func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
+	r.defaults()
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	edges, err := calendar.Edges(r.Window, r.Bucket, r.Zone, MaxCells)
+	if err != nil {
+		return nil, wrong{err}
+	}
+	a, err := r.ask(ctx, ask, edges)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sheet{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s.take(a)
+	if r.Versus != nil {
+		if err := s.compare(ctx, ask); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.order()
+}
+
+// ask asks for the buckets between edges, and refuses what is not known.
+func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
+	a, err := ask(ctx, r.question(edges))
+	if err != nil {
+		return nil, err
+	}
+	if cells := len(a.Groups) * (len(edges) - 1); cells > MaxCells {
+		return nil, tooMany(len(a.Groups), len(edges)-1)
+	}
+	if err := r.known(ctx, ask, a); err != nil {
+		return nil, err
+	}
+	return a, r.complete(ctx, ask, a)
+}
+
+func tooMany(groups, buckets int) error {
+	return refuse("%d groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", groups, buckets, MaxCells)
+}
+
+// take makes the columns of the whole window.
+func (s *Sheet) take(a *usage.Answer) {
+	for _, g := range a.Groups {
+		s.Groups = append(s.Groups, Group{Values: g.Values, Lacks: g.Lacks})
+	}
+	s.Columns = s.Request.columns(a)
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		c.whole = s.whole(c, a)
+	}
+}
+
+func (s *Sheet) buckets() int { return len(s.Edges) - 1 }
+
+// whole is a column of the whole window; nil when it does not follow from the buckets.
+func (s *Sheet) whole(c *Column, a *usage.Answer) *figures {
+	groups, buckets := len(s.Groups), s.buckets()
+	switch {
+	case c.Name == people && buckets > 1:
+		return nil
+	case c.Name == records && c.Component == "" && buckets > 1 && s.Request.Credit == usage.Spread:
+		// A run that touches the window is in the first bucket or starts in another.
+		out := figures{n: make([]uint64, groups)}
+		for g := range groups {
+			out.n[g] = a.Records[g*buckets]
+			for _, n := range a.Started[g*buckets+1 : (g+1)*buckets] {
+				out.n[g] += n
+			}
+		}
+		return &out
+	}
+	out := c.cells.totals(groups, buckets)
+	return &out
+}
+
+// order puts the groups in the order that is asked for, and the small ones together.
+func (s *Sheet) order() error {
+	r := s.Request
+	if r.Top == 0 && r.Order == "" {
+		return nil
+	}
+	by, err := s.orderColumn()
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(s.Groups))
+	values := make([]float64, len(s.Groups))
+	for g := range order {
+		order[g] = g
+		if by != nil {
+			if v, ok := by.value(by.whole, g); ok {
+				values[g] = v
+			}
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return values[order[i]] > values[order[j]] })
+	place := make([]int, len(order))
+	for at, g := range order {
+		place[g] = at
+		if r.Top > 0 {
+			place[g] = min(at, r.Top)
+		}
+	}
+	s.regroup(place)
+	return nil
+}
+
+// orderColumn is nil on a sheet without columns.
+func (s *Sheet) orderColumn() (*Column, error) {
+	names := []string{}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.whole == nil {
+			continue
+		}
+		if s.Request.Order == "" || s.Request.Order == c.Name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	if s.Request.Order == "" || len(s.Groups) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to order
+	}
+	return nil, refuse("order is %q, which is not among the measures that can be ordered by: %s", s.Request.Order, strings.Join(names, ", "))
+}
+
+// regroup moves group g to place[g]; those that meet are added up.
+func (s *Sheet) regroup(place []int) {
+	groups := 0
+	for _, p := range place {
+		groups = max(groups, p+1)
+	}
+	old := s.Groups
+	s.Groups = make([]Group, groups)
+	for g, p := range place {
+		if n := &s.Groups[p]; n.Values == nil && n.Others == 0 {
+			*n = old[g]
+			n.Others = max(n.Others, 1)
+		} else {
+			n.Others++
+		}
+	}
+	for g := range s.Groups {
+		if n := &s.Groups[g]; n.Others == 1 {
+			n.Others = 0
+		} else {
+			n.Values, n.Lacks = nil, nil
+		}
+	}
+	for i := range s.Columns {
+		s.Columns[i].regroup(place, groups, s.buckets())
+	}
+}
+
+func (c *Column) regroup(place []int, groups, buckets int) {
+	c.cells = c.cells.regroup(place, groups, buckets)
+	for _, f := range []**figures{&c.whole, &c.before} {
+		if *f != nil {
+			out := (*f).regroup(place, groups, 1)
+			*f = &out
+		}
+	}
+	if c.lacking != nil {
+		f := figures{sum: c.lacking}
+		c.lacking = f.regroup(place, groups, buckets).sum
+	}
+}
+
+// complete adds the components that are asked for and of which there is nothing in
+// the window, and refuses those that are in no record at all.
+func (r *Request) complete(ctx context.Context, ask Ask, a *usage.Answer) error {
+	if r.all() || len(r.missing(a)) == 0 {
+		return nil
+	}
+	all, err := r.ever(ctx, ask)
+	if err != nil || len(all.Components) == 0 {
+		return err
+	}
+	for i := range all.Components {
+		c := &all.Components[i]
+		if contains(r.names(), c.Name) {
+			a.Components = with(a.Components, c, len(a.Groups)*(len(a.Edges)-1))
+		}
+	}
+	if list := r.missing(a); len(list) > 0 {
+		return refuse("no record has %s; the measures are %s", strings.Join(list, ", "), strings.Join(append(Words(), measures(all)...), ", "))
+	}
+	return nil
+}
+
+// missing are the measures that the answer has no component for.
+func (r *Request) missing(a *usage.Answer) (list []string) {
+	have := measures(a)
+	for _, m := range slices.Concat(r.Components, r.Measures) {
+		if !slices.Contains(Words(), m) && !slices.Contains(have, m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// measures are the names of an answer's components, alone and with each score.
+func measures(a *usage.Answer) (list []string) {
+	for i := range a.Components {
+		c := &a.Components[i]
+		if !slices.Contains(list, c.Name) {
+			list = append(list, c.Name)
+		}
+		for _, s := range c.Scores {
+			if name := c.Name + times + s.Name; !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// with adds what a list has not of a component, with nothing used.
+func with(list []usage.Component, c *usage.Component, cells int) []usage.Component {
+	at := slices.IndexFunc(list, func(o usage.Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
+	if at < 0 {
+		at = slices.IndexFunc(list, func(o usage.Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })
+		if at < 0 {
+			at = len(list)
+		}
+		list = slices.Insert(list, at, usage.Component{Name: c.Name, Kind: c.Kind, Used: make([]usage.Sum, cells)})
+	}
+	for _, s := range c.Scores {
+		if !slices.ContainsFunc(list[at].Scores, func(o usage.Score) bool { return o.Name == s.Name }) {
+			list[at].Scores = append(list[at].Scores, usage.Score{Name: s.Name, Used: make([]float64, cells), Lacking: list[at].Used})
+		}
+	}
+	return list
+}
