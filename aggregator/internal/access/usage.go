@@ -10,14 +10,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Gaps returns the gaps of all sources. The error is as that of Figures.
-func (v *View) Gaps() ([]store.Gap, error) {
-	if err := v.figures(); err != nil {
-		return nil, err
-	}
-	return v.view.Gaps()
-}
-
 // QuarantineCount returns how many jobs are quarantined. The error is as that of
 // Figures.
 func (v *View) QuarantineCount() (uint64, error) {
