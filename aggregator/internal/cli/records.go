@@ -89,20 +89,8 @@ func (s *selection) query(now time.Time) (url.Values, error) {
 		}
 		q.Set("stop_time["+bound.op+"]", t.UTC().Format(time.RFC3339Nano))
 	}
-	for _, m := range s.meta {
-		key, value, whole := strings.Cut(m, "=")
-		if key == "" {
-			return nil, fmt.Errorf("-meta: %q is not key=value", m)
-		}
-		if !whole {
-			return nil, fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
-		}
-		list := "meta[" + key + "][c]"
-		n := 0
-		for q.Has(list + "[" + strconv.Itoa(n) + "]") {
-			n++
-		}
-		q.Set(list+"["+strconv.Itoa(n)+"]", value)
+	if err := metaQuery(q, s.meta); err != nil {
+		return nil, err
 	}
 	if s.id != "" {
 		q.Set("record_id", s.id)
@@ -119,6 +107,26 @@ func (s *selection) query(now time.Time) (url.Values, error) {
 	}
 	q.Set("sort_by["+direction+"]", or(s.sort, "stop_time"))
 	return q, nil
+}
+
+// metaQuery adds key=value conditions to a query.
+func metaQuery(q url.Values, list []string) error {
+	for _, m := range list {
+		key, value, whole := strings.Cut(m, "=")
+		if key == "" {
+			return fmt.Errorf("-meta: %q is not key=value", m)
+		}
+		if !whole {
+			return fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
+		}
+		contains := "meta[" + key + "][c]"
+		n := 0
+		for q.Has(contains + "[" + strconv.Itoa(n) + "]") {
+			n++
+		}
+		q.Set(contains+"["+strconv.Itoa(n)+"]", value)
+	}
+	return nil
 }
 
 // moment reads a time, or how long it is ago.

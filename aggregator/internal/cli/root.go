@@ -19,7 +19,7 @@ func (p *Program) root() *cobra.Command {
 Try "bursar dev": it starts everything on this machine and shows it at work.
 Long options take one dash or two. Data go to stdout, messages to stderr.
 Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
-		Example:       "  bursar dev\n  bursar records -since 24h -meta user_id=alice",
+		Example:       "  bursar dev\n  bursar usage -window last-month -by group_id\n  bursar records -since 24h -meta user_id=alice",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          known,
@@ -31,7 +31,7 @@ Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.AddCommand(
 		p.aggregatorCommand(), p.devCommand(),
-		p.statusCommand(), p.recordsCommand(), p.agentsCommand(), p.gapsCommand(), p.quarantineCommand(), p.conflictsCommand(),
+		p.statusCommand(), p.usageCommand(), p.recordsCommand(), p.agentsCommand(), p.gapsCommand(), p.quarantineCommand(), p.conflictsCommand(),
 		p.configCommand(), p.tlsCommand(), p.operatorCommand(), p.snapshotCommand(), p.versionCommand(), p.completionCommand(),
 	)
 	return root

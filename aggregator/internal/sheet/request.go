@@ -50,7 +50,8 @@ type Request struct {
 	// Top is how many groups have a line of their own, by Order; 0 is all.
 	Top int
 	// Order is the measure by which groups are ordered, the largest first; "" is the
-	// order of their values, and with Top the first measure.
+	// order of their values, and with Top the first of Measures, or without any the
+	// first component.
 	Order string
 	// Versus is the window to compare with, said by VersusWord; nil: none.
 	Versus     *calendar.Window

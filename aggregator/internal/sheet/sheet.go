@@ -148,23 +148,34 @@ func (s *Sheet) order() error {
 	return nil
 }
 
-// orderColumn is nil on a sheet without columns.
+// orderColumn is nil where there is nothing to order.
 func (s *Sheet) orderColumn() (*Column, error) {
-	names := []string{}
+	var names []string
+	var found *Column
+	want := s.Request.orderName()
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.whole == nil {
 			continue
 		}
-		if s.Request.Order == "" || s.Request.Order == c.Name {
-			return c, nil
-		}
 		names = append(names, c.Name)
+		if c.Name == want || want == "" && (found == nil || found.Component == "" && c.Component != "") {
+			found = c
+		}
 	}
-	if s.Request.Order == "" || len(s.Groups) == 0 {
-		return nil, nil //nolint:nilnil // there is nothing to order
+	if found != nil || len(s.Groups) == 0 || s.Request.Order == "" && len(names) == 0 {
+		return found, nil
 	}
-	return nil, refuse("order is %q, which is not among the measures that can be ordered by: %s", s.Request.Order, strings.Join(names, ", "))
+	return nil, refuse("order is %q, which is not among the measures that can be ordered by: %s", want, strings.Join(names, ", "))
+}
+
+// orderName is the measure to order by: the one that is asked for, or the first of
+// those that are; "" leaves it to the sheet, which takes the first component.
+func (r *Request) orderName() string {
+	if r.Order == "" && len(r.Measures) > 0 {
+		return r.Measures[0]
+	}
+	return r.Order
 }
 
 // regroup moves group g to place[g]; those that meet are added up.

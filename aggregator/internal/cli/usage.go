@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// usageOptions are the options of the command usage.
+type usageOptions struct {
+	window, from, to, zone, bucket string
+	by, measure, component, meta   []string
+	unit, credit, order, compare   string
+	people                         string
+	top                            int
+}
+
+// tableTop is how many groups a table has when nothing else is asked.
+const tableTop = 20
+
+func (p *Program) usageCommand() *cobra.Command {
+	var o usageOptions
+	var f format
+	cmd := &cobra.Command{
+		Use: "usage", Short: "say who used how much of what, and when",
+		Long: `Say who used how much of what, and when.
+
+What a run used is split exactly where the window and its buckets end. Runs that
+go on count up to now. A rate, such as cores, is used for as long as a run goes
+on, so it comes in hours; a total, such as CPU seconds, is spread over the run.
+
+A window is 2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday,
+this-week, this-month, this-quarter, this-year, last-week and so on, or how long
+up to now, like 14d. -from and -to take these too, and a time; a date as -to is
+the begin of that day.
+
+Measures are records, started, stopped, people, wait, efficiency, the components,
+and COMPONENT*SCORE. A table has the 20 largest groups and all others in one
+line; -top -1 shows all. With -compare it has the difference of the first
+component; json and csv have those of all measures.`,
+		Example: `  bursar usage -by group_id
+  bursar usage -window last-month -by site_id,group_id -measure 'Cores*HEPScore23,records,efficiency'
+  bursar usage -window this-year -bucket month -zone Europe/Berlin
+  bursar usage -window 2026-Q3 -compare last-year -by group_id -top 10 -order Cores
+  bursar usage -from 2026-03-01 -to 2026-03-15 -by user_id -bucket day -meta group_id=atlas -format csv > atlas.csv`,
+		Args: cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := o.query(f)
+		if err != nil {
+			return usage(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return p.usage(cmd.Context(), c, query, f)
+	}
+	return cmd
+}
+
+func (o *usageOptions) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&o.window, "window", "", "the `time` that counts, by a word; default this-month")
+	fl.StringVar(&o.from, "from", "", "the `time` from which on usage counts")
+	fl.StringVar(&o.to, "to", "", "the `time` up to which usage counts; default now")
+	fl.StringVar(&o.zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
+	fl.Var(&choice{&o.bucket, calendar.Units()}, "bucket", "cut the window into: "+strings.Join(calendar.Units(), ", "))
+	fl.StringArrayVar(&o.by, "by", nil, "a line for each value of these meta `keys`; with commas, or repeated")
+	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")
+	fl.StringArrayVar(&o.component, "component", nil, "components to show with all their scores, a `list`")
+	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` in their meta; may be repeated")
+	fl.Var(&choice{&o.unit, []string{"hour", "second"}}, "unit", "of what is used over time: hour, second (default hour)")
+	fl.Var(&choice{&o.credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
+	fl.IntVar(&o.top, "top", 0, "how many groups have a line of their own, a `number`; -1 is all")
+	fl.StringVar(&o.order, "order", "", "the `measure` by which groups are ordered")
+	fl.StringVar(&o.compare, "compare", "", "another `window`, and the difference to it: previous, last-year, or a word of -window")
+	fl.StringVar(&o.people, "people", "", "the `key` whose values the measure people counts; default user_id")
+	for name, words := range map[string][]string{
+		"bucket": calendar.Units(), "unit": {"hour", "second"}, "credit": {"spread", "stop"},
+		"window": windowWords(), "compare": append([]string{"previous", "last-year"}, windowWords()...), "measure": sheet.Words(), "order": sheet.Words(),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	}
+}
+
+func windowWords() []string {
+	return []string{"today", "yesterday", "this-week", "this-month", "this-quarter", "this-year", "last-week", "last-month", "last-quarter", "last-year", "7d", "30d"}
+}
+
+// query is what is asked in the grammar of GET /v1/usage.
+func (o *usageOptions) query(f format) (url.Values, error) {
+	q := url.Values{}
+	window := o.window
+	if window == "" && o.from == "" && o.to == "" {
+		window = "this-month"
+	}
+	for name, value := range map[string]string{
+		"window": window, "from": o.from, "to": o.to, "zone": o.zone, "bucket": o.bucket, "unit": or(o.unit, "hour"), "credit": o.credit,
+		"order": o.order, "compare": o.compare, "people": o.people,
+		"by": strings.Join(o.by, ","), "measure": strings.Join(o.measure, ","), "component": strings.Join(o.component, ","),
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	switch {
+	case o.top < -1:
+		return nil, fmt.Errorf("-top: %d is no number of groups; -1 is all", o.top)
+	case o.top > 0:
+		q.Set("top", strconv.Itoa(o.top))
+	case o.top == 0 && f == asTable && len(o.by) > 0:
+		q.Set("top", strconv.Itoa(tableTop))
+	}
+	return q, metaQuery(q, o.meta)
+}
+
+// usage writes the answer in the format.
+func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values, f format) error {
+	if f == asCSV {
+		return c.Download(ctx, "/v1/usage", query, "text/csv", p.Stdout)
+	}
+	var answer json.RawMessage
+	if err := c.GetJSON(ctx, "/v1/usage", query, &answer); err != nil {
+		return err
+	}
+	if f == asJSON {
+		return p.json(answer)
+	}
+	var u apiUsage
+	if err := json.Unmarshal(answer, &u); err != nil {
+		return err
+	}
+	if err := p.print(u.table(p.Width)); err != nil {
+		return err
+	}
+	for _, note := range u.notes() {
+		p.say("%s", wrap(printable(note), p.Width, 0))
+	}
+	return nil
+}

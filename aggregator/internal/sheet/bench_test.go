@@ -1,0 +1,63 @@
+package sheet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// yearOfUsers answers with 1 500 users, of whom most use something on most days.
+func yearOfUsers(_ context.Context, q usage.Question) (*usage.Answer, error) {
+	const users = 1500
+	rng := rand.New(rand.NewPCG(1, 2))
+	cells := users * (len(q.Edges) - 1)
+	a := &usage.Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Started: make([]uint64, cells)}
+	cores := usage.Component{Name: "Cores", Used: make([]usage.Sum, cells)}
+	score := usage.Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]usage.Sum, cells)}
+	for i := range users {
+		a.Groups = append(a.Groups, usage.Group{Values: []string{fmt.Sprintf("user%04d", i)}, Lacks: []bool{false}})
+	}
+	for i := range cells {
+		if rng.IntN(3) > 0 {
+			v := rng.Int64N(1e15)
+			a.Records[i], cores.Used[i], score.Used[i] = uint64(rng.IntN(100)), usage.SumOf(v), float64(v)*21.5
+		}
+	}
+	cores.Scores = []usage.Score{score}
+	a.Components = []usage.Component{cores}
+	return a, nil
+}
+
+func BenchmarkAYearByUserAndDay(b *testing.B) {
+	w, err := calendar.ParseWindow("2026", 0, time.UTC)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, measure := range []string{"Cores", "Cores*HEPScore23", ""} {
+		r := Request{Window: w, Bucket: calendar.Day, By: []string{"user_id"}, Now: record.MaxTime}
+		if measure != "" {
+			r.Measures = []string{measure}
+		}
+		s, err := Make(b.Context(), yearOfUsers, r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, format := range []string{"json", "csv"} {
+			b.Run(measure+" "+format, func(b *testing.B) {
+				for b.Loop() {
+					if format == "json" {
+						s.AppendJSON(make([]byte, 0, s.SizeJSON()), []byte("{}"))
+					} else if err := s.CSV(func([]byte) error { return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
