@@ -1,7 +1,9 @@
 package sheet
 
 import (
+	"runtime"
 	"strconv"
+	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -112,11 +114,38 @@ func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
 	return append(b, '}')
 }
 
-// appendValues writes all cells: of many that is nearly all of the work.
+// manyCells is from how many cells on several goroutines write.
+const manyCells = 1 << 15
+
+// appendValues writes all cells: of many that is nearly all of the work, so that
+// all processors take part.
 func (s *Sheet) appendValues(b []byte, c *Column) []byte {
+	groups := len(s.Groups)
+	parts := min(runtime.GOMAXPROCS(0), 8)
+	if groups*s.buckets() < manyCells || parts < 2 || groups < parts {
+		return s.appendGroupValues(b, c, 0, groups)
+	}
+	texts := make([][]byte, parts)
+	var wait sync.WaitGroup
+	for i := 1; i < parts; i++ {
+		wait.Go(func() {
+			from, to := groups*i/parts, groups*(i+1)/parts
+			texts[i] = s.appendGroupValues(make([]byte, 0, (to-from)*s.buckets()*cellSize), c, from, to)
+		})
+	}
+	b = s.appendGroupValues(b, c, 0, groups/parts)
+	wait.Wait()
+	for _, text := range texts[1:] {
+		b = append(append(b, ','), text...)
+	}
+	return b
+}
+
+// appendGroupValues writes the cells of some groups.
+func (s *Sheet) appendGroupValues(b []byte, c *Column, from, to int) []byte {
 	sums := c.Kind == Rate || c.Kind == Total
-	at := 0
-	for g := range s.Groups {
+	at := from * s.buckets()
+	for g := from; g < to; g++ {
 		untold := s.untold(c, g)
 		for range s.buckets() {
 			switch {
@@ -131,7 +160,7 @@ func (s *Sheet) appendValues(b []byte, c *Column) []byte {
 			at++
 		}
 	}
-	if at > 0 {
+	if to > from {
 		b = b[:len(b)-1]
 	}
 	return b

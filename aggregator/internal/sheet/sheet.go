@@ -64,6 +64,9 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 
 // ask asks for the buckets between edges, and refuses what is not known.
 func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
+	if err := r.fits(ctx, ask, edges); err != nil {
+		return nil, err
+	}
 	a, err := ask(ctx, r.question(edges))
 	if err != nil {
 		return nil, err
@@ -75,6 +78,23 @@ func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage
 		return nil, err
 	}
 	return a, r.complete(ctx, ask, a)
+}
+
+// fewBuckets is how many buckets an answer may have before its groups are counted.
+const fewBuckets = 32
+
+// fits counts the groups of the window before their many buckets take memory.
+func (r *Request) fits(ctx context.Context, ask Ask, edges []record.Time) error {
+	if len(edges)-1 <= fewBuckets || len(r.By) == 0 {
+		return nil
+	}
+	q := r.question([]record.Time{edges[0], edges[len(edges)-1]})
+	q.Counts, q.People, q.CPU, q.Components = false, "", "", []string{}
+	a, err := ask(ctx, q)
+	if err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
+		err = tooMany(len(a.Groups), len(edges)-1)
+	}
+	return err
 }
 
 func tooMany(groups, buckets int) error {
