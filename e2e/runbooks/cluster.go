@@ -68,6 +68,7 @@ func newClusterWith(t *testing.T, buffer string) *cluster {
 		c.files[name] = c.site.Cert(identity.Aggregator, name)
 		g := &site.Aggregator{
 			URL: fmt.Sprintf("http://127.0.0.1:%d", c.site.FreePort()), Config: filepath.Join(c.site.Dir, name+".hcl"),
+			TLSURL:  fmt.Sprintf("https://127.0.0.1:%d", c.site.FreePort()),
 			DataDir: filepath.Join(c.site.Dir, name),
 		}
 		g.Daemon = c.site.Daemon(name, "bursar", "aggregator", "-config", g.Config)
@@ -95,12 +96,15 @@ func (c *cluster) configure(n int) {
       %s
     }
   }
-  api { listen = [%q] }
+  api {
+    listen     = [%q]
+    tls_listen = [%q]
+  }
   %s
 }
 
 agent "head1" { address = %q }
-`, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), site.TLSBlock(c.files[name]), c.agent.Address))
+`, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), site.TLSBlock(c.files[name]), c.agent.Address))
 	}
 }
 

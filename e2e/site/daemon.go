@@ -203,6 +203,12 @@ func (s *Site) Agent(spec AgentSpec) *Agent {
 	return a
 }
 
+// Use gives the agent other certificates, from its next start on.
+func (a *Agent) Use(f identity.Files) {
+	a.files = f
+	a.Configure(a.spec.Sources)
+}
+
 // Configure writes the configuration with these sources.
 func (a *Agent) Configure(sources string) {
 	var dirs []string

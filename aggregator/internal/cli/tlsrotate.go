@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"strings"
@@ -73,21 +74,34 @@ func (p *Program) renewCommand() *cobra.Command {
 // showCertCommand is bursar tls show.
 func (p *Program) showCertCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show FILE.pem...", Short: "say whose certificates are in files, what they may do, and when they end", Args: cobra.MinimumNArgs(1),
-		Example: "  bursar tls show /etc/bursar/tls/agg1.pem /etc/bursar/tls/ca.pem",
-		RunE: func(_ *cobra.Command, args []string) error {
-			for _, path := range args {
-				list, err := identity.ReadBundle(path)
-				if err != nil {
+		Use: "show FILE.pem|HOST:PORT...", Short: "say whose certificates are in files or in use by daemons, what they may do, and when they end", Args: cobra.MinimumNArgs(1),
+		Long:    "say whose certificates are in files, what they may do, and when they end. Of a daemon, at any port of it that takes TLS, it is said which certificate it uses now, and the names of the authorities that it trusts.",
+		Example: "  bursar tls show /etc/bursar/tls/agg1.pem /etc/bursar/tls/ca.pem\n  bursar tls show agg1.example.org:8443 head1.example.org:7070",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				if err := p.showCert(cmd.Context(), arg); err != nil {
 					return err
-				}
-				for _, c := range list {
-					fmt.Fprintf(p.Stdout, "%s: %s\n", path, describeCert(c))
 				}
 			}
 			return nil
 		},
 	}
+}
+
+// showCert shows the certificates of a file, or of a daemon.
+func (p *Program) showCert(ctx context.Context, arg string) error {
+	if isAddress(arg) {
+		s, err := lookAt(ctx, arg)
+		if err == nil {
+			fmt.Fprintf(p.Stdout, "%s: %s\n", arg, s)
+		}
+		return err
+	}
+	list, err := identity.ReadBundle(arg)
+	for _, c := range list {
+		fmt.Fprintf(p.Stdout, "%s: %s\n", arg, describeCert(c))
+	}
+	return err
 }
 
 func describeCert(c *x509.Certificate) string {

@@ -120,6 +120,9 @@ func (d *doctor) local() health.Local {
 	}}
 	if a.set.Keys != nil {
 		l.CertFrom, l.CertEnds = a.set.Keys.Begins(), a.set.Keys.Expires()
+		if err := a.set.Keys.Problem(); err != nil {
+			l.CertError = err.Error()
+		}
 	}
 	conf := a.keeper.Facts()
 	for _, diff := range conf.Differences {

@@ -1,0 +1,386 @@
+//go:build e2e
+
+package runbooks
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// estate is a cluster whose certificates were made on another machine: each
+// machine has a folder for its files, and scp brings them there.
+type estate struct {
+	*cluster
+
+	places *strings.Replacer // of the runbooks' machines and folders
+	pids   []int
+}
+
+// machines are those of the runbooks.
+func machines() []string { return []string{"alice", "head1", "agg1", "agg2", "agg3"} }
+
+// scp copies into the folder of a machine.
+const scp = `#!/bin/sh
+set -e
+for last; do :; done
+to="%s/machines/${last%%%%:*}${last#*:}"
+while [ $# -gt 1 ]; do cp "$1" "$to"; shift; done
+`
+
+func newEstate(t *testing.T) *estate {
+	t.Helper()
+	e := &estate{cluster: newCluster(t)}
+	e.site.Write("shims/scp", fmt.Sprintf(scp, e.site.Dir))
+	if err := os.Chmod(e.path("shims/scp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	list := []string{"/root", e.path("root"), "head1:7070", e.agent.Address}
+	for i, g := range e.nodes {
+		list = append(list, fmt.Sprintf("agg%d:8443", i+1), strings.TrimPrefix(g.TLSURL, "https://"), fmt.Sprintf("agg%d:8701", i+1), e.peers[i])
+	}
+	e.places = strings.NewReplacer(list...)
+	if _, err := identity.CreateCA(e.path("root/bursar-ca"), "bursar 1", identity.LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range machines() {
+		if err := os.MkdirAll(filepath.Dir(e.files(m).CA), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		id := identity.Identity{Role: identity.Aggregator, Name: m}
+		switch m {
+		case "alice":
+			id.Role, id.Rights = identity.Client, identity.Read|identity.Write
+		case "head1":
+			id.Role = identity.Agent
+		}
+		e.issue("root/bursar-ca", "root/bursar-ca", id)
+		e.admin([]string{fmt.Sprintf("cd /root/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
+		e.cluster.files[m] = e.files(m)
+	}
+	e.agent.Use(e.files("head1"))
+	e.configure(3)
+	e.agent.Start()
+	e.write(100)
+	e.start(e.nodes...)
+	e.whole(e.nodes...)
+	e.pids = e.running()
+	return e
+}
+
+func (e *estate) path(name string) string { return filepath.Join(e.site.Dir, name) }
+
+// files are where a machine has its certificates.
+func (e *estate) files(machine string) identity.Files {
+	dir := e.path("machines/" + machine + "/etc/bursar/tls")
+	return identity.Files{CA: dir + "/ca.pem", Cert: dir + "/" + machine + ".pem", Key: dir + "/" + machine + ".key"}
+}
+
+// issue makes a certificate.
+func (e *estate) issue(ca, dir string, id identity.Identity) identity.Files {
+	e.t.Helper()
+	files, err := identity.CreateCert(e.path(ca), e.path(dir), identity.Request{Identity: id, Hosts: []string{"127.0.0.1"}, Lifetime: 30 * 24 * time.Hour}, time.Now())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return files
+}
+
+// admin executes a block on the machine that keeps the authority.
+func (e *estate) admin(block []string) string {
+	e.t.Helper()
+	out, err := e.try(block)
+	if err != nil {
+		e.t.Fatalf("%s: %v\n%s", strings.Join(block, "\n"), err, out)
+	}
+	return out
+}
+
+func (e *estate) try(block []string) (string, error) {
+	cmd := exec.Command("sh", "-ec", e.places.Replace(strings.Join(block, "\n")))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", e.path("shims"), e.site.Bin, os.Getenv("PATH")))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// changed waits until each daemon shows another certificate than in what was shown
+// before.
+func (e *estate) changed(before string) {
+	e.t.Helper()
+	block := blocks(e.t, "Certificates are renewed")[1]
+	e.site.Eventually(patience, "each daemon shows a new certificate", func() (bool, string) {
+		out, err := e.try(block)
+		for line := range strings.Lines(out) {
+			if strings.Contains(before, line) {
+				return false, out
+			}
+		}
+		return err == nil && out != "", out
+	})
+}
+
+// show waits until each line of what the daemons show has all the words.
+func (e *estate) show(words ...string) {
+	e.t.Helper()
+	block := blocks(e.t, "Certificates are renewed")[1]
+	e.site.Eventually(patience, "each daemon shows "+strings.Join(words, " and "), func() (bool, string) {
+		out, err := e.try(block)
+		if err != nil {
+			return false, out
+		}
+		for line := range strings.Lines(out) {
+			for _, w := range words {
+				if !strings.Contains(line, w) {
+					return false, out
+				}
+			}
+		}
+		return strings.Count(out, "\n") == 7, out
+	})
+}
+
+// running are the ids of all processes; none may have ended.
+func (e *estate) running() (pids []int) {
+	e.t.Helper()
+	for _, g := range e.nodes {
+		if g.Ended() {
+			e.t.Errorf("%s has ended", g.URL)
+		}
+		pids = append(pids, g.PID())
+	}
+	if e.agent.Ended() {
+		e.t.Error("the agent has ended")
+	}
+	return append(pids, e.agent.PID())
+}
+
+// load is a client that writes and reads by its certificate while the authority
+// changes. A request that fails is an error of the test.
+type load struct {
+	e       *estate
+	done    atomic.Int64
+	fresh   []atomic.Int64 // how often each worker has read the client's files
+	stop    chan struct{}
+	workers sync.WaitGroup
+}
+
+func (e *estate) load() *load {
+	l := &load{e: e, fresh: make([]atomic.Int64, 3), stop: make(chan struct{})}
+	for i := range l.fresh {
+		l.workers.Go(func() { l.work(i) })
+	}
+	e.t.Cleanup(func() { l.end() })
+	return l
+}
+
+// end stops the workers and returns how many records they wrote.
+func (l *load) end() int {
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+	l.workers.Wait()
+	return int(l.done.Load())
+}
+
+func (l *load) stopped() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// work writes and reads until it is stopped. It keeps its connections for some
+// requests, as clients do for up to an hour.
+func (l *load) work(worker int) {
+	for n := 0; !l.stopped(); {
+		keys, err := identity.Load(l.e.files("alice"))
+		if err != nil {
+			continue // they are being copied
+		}
+		l.fresh[worker].Add(1)
+		transport := &http.Transport{TLSClientConfig: keys.Client(identity.Aggregator, "")}
+		client := &http.Client{Transport: transport, Timeout: patience}
+		for end := n + 20; n < end && !l.stopped(); n++ {
+			node := l.e.nodes[(worker+n)%len(l.e.nodes)]
+			if err := l.round(client, node.TLSURL, fmt.Sprintf("load-%d-%d", worker, n)); err != nil {
+				l.e.t.Errorf("a request of the load to %s: %v", node.TLSURL, err)
+			}
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+// round writes a record and reads it.
+func (l *load) round(c *http.Client, url, id string) error {
+	body := `{"record_id":"` + id + `","meta":{},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2023-02-24T00:00:00Z","stop_time":"2023-02-24T01:00:00Z"}`
+	resp, err := c.Post(url+"/record", "application/json", strings.NewReader(body))
+	if err == nil {
+		err = ok(resp)
+	}
+	if err != nil {
+		return err
+	}
+	l.done.Add(1)
+	if resp, err = c.Get(url + "/record/" + id); err == nil {
+		err = ok(resp)
+	}
+	return err
+}
+
+func ok(resp *http.Response) error {
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, text)
+	}
+	return err
+}
+
+// renewed waits until all connections of the client are of the files of now.
+func (l *load) renewed() {
+	l.e.t.Helper()
+	for i := range l.fresh {
+		before := l.fresh[i].Load()
+		l.e.site.Eventually(patience, "the client uses its new files", func() (bool, string) {
+			now := l.fresh[i].Load()
+			return now >= before+2, fmt.Sprintf("worker %d has read them %d times", i, now)
+		})
+	}
+}
+
+// more waits until the load has written some more.
+func (l *load) more(n int64) {
+	l.e.t.Helper()
+	before := l.done.Load()
+	l.e.site.Eventually(patience, "the load goes on", func() (bool, string) { return l.done.Load() >= before+n, fmt.Sprint(l.done.Load()) })
+}
+
+// door is a port of a daemon, and the first words to it.
+type door struct {
+	name, address, protocol string
+	hello                   []byte
+	role                    identity.Role
+}
+
+func (e *estate) doors() (list []door) {
+	h2 := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0)
+	for i, g := range e.nodes {
+		list = append(list,
+			door{"REST", strings.TrimPrefix(g.TLSURL, "https://"), "", []byte("GET /health_check HTTP/1.1\r\nHost: a\r\n\r\n"), identity.Client},
+			door{"raft", e.peers[i], "bursar-raft/1", []byte("\x01R\x01a\x01b"), identity.Aggregator},
+			door{"peer", e.peers[i], "bursar-peer/1", h2, identity.Aggregator})
+	}
+	return append(list, door{"pull", e.agent.Address, "h2", h2, identity.Aggregator})
+}
+
+// knock returns the connection when the daemon answers to who has these files.
+func (d door) knock(files identity.Files) (net.Conn, error) {
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		return nil, err
+	}
+	conf := &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true}
+	if d.protocol != "" {
+		conf.NextProtos = []string{d.protocol}
+	}
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", d.address, conf)
+	if err != nil {
+		return nil, err
+	}
+	err = conn.SetDeadline(time.Now().Add(time.Minute))
+	if err == nil {
+		_, err = conn.Write(d.hello)
+	}
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, conn.SetDeadline(time.Time{})
+}
+
+// thief is somebody with certificates of an authority.
+type thief map[identity.Role]identity.Files
+
+func (e *estate) thief(name, ca string) thief {
+	e.t.Helper()
+	th := thief{}
+	for _, role := range []identity.Role{identity.Client, identity.Aggregator} {
+		id := identity.Identity{Role: role, Name: name}
+		if role == identity.Client {
+			id.Rights = identity.Admin
+		}
+		th[role] = e.issue(ca, "thieves/"+name+"-"+string(role), id)
+	}
+	return th
+}
+
+// comesIn knocks at all doors, and says where it is otherwise than wanted.
+func (e *estate) comesIn(th thief, want bool) {
+	e.t.Helper()
+	for _, d := range e.doors() {
+		conn, err := d.knock(th[d.role])
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) != want {
+			e.t.Errorf("%s at %s: let in %t, want %t: %v", d.name, d.address, err == nil, want, err)
+		}
+	}
+}
+
+// dwell opens a connection of raft and one to the agent, which stay open as long as
+// they may.
+func (e *estate) dwell(th thief) (raft, agent net.Conn) {
+	e.t.Helper()
+	list, err := members(e.nodes[0])
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	doors := e.doors()
+	for _, m := range list {
+		if m.Name == "agg1" {
+			doors[1].hello = append([]byte{1, 'R', byte(len(m.ID))}, m.ID+"\x01b"...)
+		}
+	}
+	for _, c := range []struct {
+		d    door
+		into *net.Conn
+	}{{doors[1], &raft}, {doors[len(doors)-1], &agent}} {
+		if *c.into, err = c.d.knock(th[c.d.role]); err != nil {
+			e.t.Fatalf("%s: %v", c.d.name, err)
+		}
+		e.t.Cleanup(func() { (*c.into).Close() })
+	}
+	return raft, agent
+}
+
+// ends waits until the other end closes the connection.
+func (e *estate) ends(conn net.Conn) {
+	e.t.Helper()
+	err := conn.SetReadDeadline(time.Now().Add(patience))
+	if err == nil {
+		_, err = io.Copy(io.Discard, conn)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		e.t.Errorf("the connection to %s lives on", conn.RemoteAddr())
+	}
+}

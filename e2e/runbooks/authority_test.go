@@ -1,0 +1,72 @@
+//go:build e2e
+
+package runbooks
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFailedRequest(t *testing.T) {
+	e := newEstate(t)
+	e.comesIn(e.thief("honest", "root/bursar-ca"), true)
+	l := e.load()
+	l.more(20)
+	renewal := blocks(t, "Certificates are renewed")
+	before := e.admin(renewal[1])
+	e.admin(renewal[0])
+	e.changed(before)
+	l.renewed()
+
+	mallory := e.thief("mallory", "root/bursar-ca")
+	raft, agent := e.dwell(mallory)
+	steps := blocks(t, "The authority is replaced")
+	e.admin(steps[0])
+	e.show("by bursar 1", "trusts bursar 1, bursar 2")
+	l.renewed()
+	e.write(20)
+	e.admin(steps[1])
+	e.show("by bursar 2", "trusts bursar 1, bursar 2")
+	l.renewed()
+	e.write(20)
+	e.comesIn(mallory, true)
+	e.admin(steps[2])
+	e.site.Eventually(patience, "each daemon trusts the new authority alone", func() (bool, string) {
+		out, err := e.try(renewal[1])
+		return err == nil && strings.Count(out, "trusts bursar 2\n") == 7, out
+	})
+	l.more(20)
+	e.write(20)
+
+	e.comesIn(mallory, false)
+	e.comesIn(e.thief("now", "root/bursar-ca-2"), true)
+	e.ends(raft)
+	e.ends(agent)
+	if log := e.agent.Log(1000); !strings.Contains(log, "a connection was ended") || !strings.Contains(log, "aggregator/mallory") {
+		t.Errorf("the agent does not say whose connection it has ended:\n%s", log)
+	}
+	l.more(20)
+	e.wrote += l.end()
+	e.whole(e.nodes...)
+	if now := e.running(); !slices.Equal(now, e.pids) {
+		t.Errorf("the processes were %v and are %v", e.pids, now)
+	}
+}
+
+func TestTheKeyOfTheAuthorityWasStolen(t *testing.T) {
+	e := newEstate(t)
+	mallory := e.thief("mallory", "root/bursar-ca")
+	raft, agent := e.dwell(mallory)
+	e.admin(blocks(t, "The authority's key was stolen")[0])
+	e.show("by bursar 2", "trusts bursar 2")
+	e.comesIn(mallory, false)
+	e.comesIn(e.thief("now", "root/bursar-ca-2"), true)
+	e.ends(raft)
+	e.ends(agent)
+	e.write(100)
+	e.whole(e.nodes...)
+	if now := e.running(); !slices.Equal(now, e.pids) {
+		t.Errorf("the processes were %v and are %v", e.pids, now)
+	}
+}
