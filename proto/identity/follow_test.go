@@ -164,3 +164,33 @@ func TestAnAuthorityThatIsTakenAwayIsNotTrustedAnyMoreEvenIfTheOwnCertificateIsO
 		t.Error("the old authority is still trusted")
 	}
 }
+
+func TestADaemonWhoseCertificateAndAuthorityHaveEndedTakesNewOnesWithoutARestart(t *testing.T) {
+	dir := t.TempDir()
+	long := time.Now().Add(-400 * 24 * time.Hour)
+	before, after := filepath.Join(dir, "before"), filepath.Join(dir, "after")
+	if _, err := CreateCA(before, "before", 24*time.Hour, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateCA(after, "after", LifetimeCA, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := CreateCert(before, dir, Request{Identity: Identity{Role: Agent, Name: "head1"}}, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.CA = filepath.Join(dir, "ca.pem")
+	p := &place{t: t, cas: map[string]string{"before": before, "after": after}, files: files}
+	p.trust("before")
+	if p.keys, err = Load(files); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Renew(after, files, 0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	p.trust("after")
+	p.reload()
+	if issuer := p.keys.current().cert.Leaf.Issuer.CommonName; issuer != "after" || time.Now().After(p.keys.Expires()) {
+		t.Errorf("the certificate of %s is in use", issuer)
+	}
+}
