@@ -157,6 +157,9 @@ func TestAClusterThatWasTakenBackToBeforeItsFirstPullIsToldWhatIsGone(t *testing
 	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{})); got != allTen {
 		t.Errorf("told %q", got)
 	}
+	if start, err := b.Begin(slurm); err != nil || start.Checkpoint != nil || start.Rewind != buffer.Overlap {
+		t.Errorf("the source does not begin anew: %+v, %v", start, err)
+	}
 }
 
 func TestAClusterThatWasTakenBackToAnOlderEpochIsToldWhatIsGone(t *testing.T) {

@@ -182,8 +182,25 @@ func told(t *rapid.T, b *buffer.Buffer, m *model, cluster string, before buffer.
 	if !known {
 		m.began[cluster] = before.First - 1
 	}
-	for range now.Last - before.Last {
-		m.frames = append(m.frames, gapText)
+	if now.Last == before.Last {
+		return
+	}
+	m.frames = append(m.frames, gapText)
+	goesBackAndOn(t, b, m)
+}
+
+// goesBackAndOn lets the source, which begins anew for a cluster that lacks
+// frames, come to its own checkpoint again. It has nothing to send meanwhile.
+func goesBackAndOn(t *rapid.T, b *buffer.Buffer, m *model) {
+	source := buffer.Source{Type: "a", Label: "b"}
+	for _, want := range []string{"", m.checkpoint} {
+		start, err := b.Begin(source)
+		if err != nil || string(start.Checkpoint) != want || start.Rewind != buffer.Overlap {
+			t.Fatalf("%+v, %v; want %q", start, err, want)
+		}
+		if _, err := b.Append(buffer.Append{Source: source, Generation: start.Generation, Rewound: true}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

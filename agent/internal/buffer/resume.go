@@ -3,6 +3,8 @@ package buffer
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -39,7 +41,7 @@ type Resume struct {
 // is moved beyond what the cluster has seen, its sources go back to the
 // cluster's checkpoints, less [Overlap], and a buffer that the cluster took for
 // the same gets a new epoch. When frames are gone that the cluster lacks, a gap
-// frame says so. Calling it again with the same arguments is harmless. The error
+// frame says so, and the sources of which it has no checkpoint begin anew. Calling it again with the same arguments is harmless. The error
 // is [ErrCluster] when the cluster has no name.
 func (b *Buffer) Resume(r Resume) (Position, error) {
 	if r.Cluster == own {
@@ -75,6 +77,7 @@ func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
 		if err := b.tellGap(tx, s, r, after); err != nil {
 			return Position{}, err
 		}
+		r.Checkpoints = everySource(tx, r.Checkpoints)
 	}
 	if err := b.stepBack(tx, s, r); err != nil {
 		return Position{}, err
@@ -97,6 +100,24 @@ func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 			"the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", after+1, s.first-1, r.Cluster)},
 	}
 	return b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)})
+}
+
+// everySource adds to checkpoints the sources of which the cluster has none, so
+// that they begin anew: frames of them may be gone, and the scheduler still has
+// the jobs.
+func everySource(tx *bbolt.Tx, checkpoints map[Source][]byte) map[Source][]byte {
+	all := maps.Clone(checkpoints)
+	if all == nil {
+		all = map[Source][]byte{}
+	}
+	c := tx.Bucket(bucketSources).Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		kind, label, _ := strings.Cut(string(k), "\x00")
+		if s := (Source{Type: kind, Label: label}); all[s] == nil {
+			all[s] = nil
+		}
+	}
+	return all
 }
 
 // stepBack makes good for what the cluster has and the buffer has not.
