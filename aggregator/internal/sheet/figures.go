@@ -1,6 +1,8 @@
 package sheet
 
 import (
+	"slices"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -170,7 +172,7 @@ func (r *Request) column(word string, a *usage.Answer) Column {
 		return newColumn(word, Count, figures{n: a.Stopped})
 	case people:
 		c := newColumn(word, Count, figures{n: a.People})
-		c.apart = !contains(r.By, r.People)
+		c.apart = !slices.Contains(r.By, r.People)
 		return c
 	case wait:
 		return newColumn(word, Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
@@ -180,18 +182,18 @@ func (r *Request) column(word string, a *usage.Answer) Column {
 
 // components appends the columns that are wanted of a component.
 func (r *Request) components(out []Column, c *usage.Component) []Column {
-	whole := r.all() || contains(r.Components, c.Name)
+	whole := r.all() || slices.Contains(r.Components, c.Name)
 	kind := Rate
 	if c.Kind == record.Total {
 		kind = Total
 	}
-	if whole || contains(r.Measures, c.Name) {
+	if whole || slices.Contains(r.Measures, c.Name) {
 		col := newColumn(c.Name, kind, figures{sum: c.Used})
 		out = append(out, r.of(col, c, ""))
 	}
 	for i := range c.Scores {
 		s := &c.Scores[i]
-		if name := c.Name + times + s.Name; whole || contains(r.Measures, name) {
+		if name := c.Name + times + s.Name; whole || slices.Contains(r.Measures, name) {
 			col := r.of(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
 			col.lacking = unlessZero(s.Lacking)
 			out = append(out, col)
@@ -230,13 +232,4 @@ func rename(list []Column) {
 		}
 		seen[list[i].Name] = true
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }

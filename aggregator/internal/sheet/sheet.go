@@ -252,7 +252,7 @@ func (r *Request) complete(ctx context.Context, ask Ask, a *usage.Answer) error 
 	}
 	for i := range all.Components {
 		c := &all.Components[i]
-		if contains(r.names(), c.Name) {
+		if slices.Contains(r.names(), c.Name) {
 			a.Components = with(a.Components, c, len(a.Groups)*(len(a.Edges)-1))
 		}
 	}
