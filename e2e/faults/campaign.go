@@ -335,6 +335,9 @@ func (c *Campaign) settled(truth Truth) error {
 		if err := n.Conserved(); err != nil {
 			return err
 		}
+		if err := truth.CompareUsage(n); err != nil {
+			return err
+		}
 	}
 	c.promoted = 0
 	return c.same()
