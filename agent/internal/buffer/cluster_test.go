@@ -157,6 +157,17 @@ func TestAClusterThatWasTakenBackToBeforeItsFirstPullIsToldWhatIsGone(t *testing
 	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{})); got != allTen {
 		t.Errorf("told %q", got)
 	}
+	last := func() uint64 {
+		stats, err := b.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stats.Last
+	}
+	before := last()
+	if got := gapTold(t, b, resume(t, b, "a", buffer.Position{})); got != allTen || last() != before { // the answer was lost
+		t.Errorf("told %q, to frame %d after %d", got, last(), before)
+	}
 	if start, err := b.Begin(slurm); err != nil || start.Checkpoint != nil || start.Rewind != buffer.Overlap {
 		t.Errorf("the source does not begin anew: %+v, %v", start, err)
 	}

@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"strings"
@@ -87,8 +88,13 @@ func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
 
 // tellGap appends a frame of no source that says which frames the cluster lacks
 // and will not get. It names no begin: nobody knows any more when the first of
-// them was written.
+// them was written. A cluster that asks again finds the same frame.
 func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
+	reason := fmt.Sprintf("the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", after+1, s.first-1, r.Cluster)
+	told := tx.Bucket(bucketTold).Get([]byte(r.Cluster))
+	if len(told) > 8 && binary.BigEndian.Uint64(told) >= s.first && string(told[8:]) == reason {
+		return nil
+	}
 	_, oldest := tx.Bucket(bucketChunks).Cursor().First()
 	to := writtenAt(oldest)
 	if !to.Present() { // nothing is kept
@@ -96,10 +102,12 @@ func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 	}
 	f := wire.Frame{
 		Kind: wire.KindGap, Version: record.Version{Observed: b.clock.Observe()},
-		Gap: wire.Gap{From: record.None, To: to, Reason: fmt.Sprintf(
-			"the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", after+1, s.first-1, r.Cluster)},
+		Gap: wire.Gap{From: record.None, To: to, Reason: reason},
 	}
-	return b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)})
+	if err := b.putFrames(tx, s, [][]byte{wire.AppendFrame(nil, &f)}); err != nil {
+		return err
+	}
+	return tx.Bucket(bucketTold).Put([]byte(r.Cluster), append(sequence(s.last), reason...))
 }
 
 // everySource adds to checkpoints the sources of which the cluster has none, so
