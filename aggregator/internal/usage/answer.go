@@ -14,6 +14,10 @@ import (
 // ErrQuestion is wrapped when a question makes no sense.
 var ErrQuestion = errors.New("no such usage")
 
+// ErrTooMany says that there are more cells than the question allows. It wraps
+// [ErrQuestion].
+var ErrTooMany = fmt.Errorf("%w: there are too many groups", ErrQuestion)
+
 // Answer answers a question of the present state of the store. The error wraps
 // [ErrQuestion], or is that of ctx or of the disk.
 func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
@@ -86,7 +90,7 @@ func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
 	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
 		return nil, err
 	}
-	return t.finished(v, "scan"), nil
+	return t.finished(v, "scan")
 }
 
 // answer is nil when the index has moved on since the view.
@@ -111,7 +115,7 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 	}
 	x.tell(t)
 	if len(edges) == 0 {
-		return t.finished(v, "index"), nil
+		return t.finished(v, "index")
 	}
 	for i := range edges {
 		err := t.scan(ctx, v, edges[i:i+1], func(r *run) bool { return r.stop != record.None && x.grid.holds(r) })
@@ -119,14 +123,25 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 			return nil, err
 		}
 	}
-	return t.finished(v, "index and scan"), nil
+	return t.finished(v, "index and scan")
 }
 
-func (t *tally) finished(v *store.View, way string) *Answer {
+func (t *tally) finished(v *store.View, way string) (*Answer, error) {
+	if err := t.room(); err != nil {
+		return nil, err
+	}
 	a := t.answer()
 	a.Way, a.Seq = way, v.Seq()
 	a.Index, _ = v.Applied()
-	return a
+	return a, nil
+}
+
+// room returns an error when there are more groups than the question allows.
+func (t *tally) room() error {
+	if most := t.q.MaxCells; most > 0 && len(t.groups.tuples)*t.buckets > most {
+		return ErrTooMany
+	}
+	return nil
 }
 
 // can reports whether the index has the sums that the question asks for, and which
@@ -213,6 +228,9 @@ func (x *Index) tell(t *tally) {
 		name := ""
 		if who >= 0 {
 			name = x.tuples[s.tuple].values[who]
+		}
+		if t.room() != nil {
+			return // of which finished tells
 		}
 		t.series(s, uint32(g), name, w)
 	}
@@ -307,6 +325,9 @@ type scanner struct {
 }
 
 func (s *scanner) block(b *columns.Block, m columns.Mask) error {
+	if err := s.room(); err != nil {
+		return err
+	}
 	tb, err := newTable(b, s.groups, s.reader)
 	if err != nil {
 		return err
@@ -331,6 +352,9 @@ func (s *scanner) block(b *columns.Block, m columns.Mask) error {
 }
 
 func (s *scanner) loose(row *columns.Row) error {
+	if err := s.room(); err != nil {
+		return err
+	}
 	name := ""
 	if s.people != nil {
 		name = s.people.tuples[s.people.number(row.Record.Meta)].values[0]

@@ -28,7 +28,40 @@ func (t *tally) answer() *Answer {
 	t.answerCounts(a, place)
 	t.answerPeople(a, place)
 	t.answerUsed(a, place)
+	t.answerRuns(a)
 	return a
+}
+
+// answerRuns says how many runs have what.
+func (t *tally) answerRuns(a *Answer) {
+	for _, to := range t.targets { // counts: the order does not matter
+		a.Runs += to.runs
+		for i := range a.Components {
+			a.Components[i].runs(to)
+		}
+	}
+}
+
+func (o *Component) runs(to *target) {
+	var have []*part
+	for k := range to.shape.parts {
+		if p := &to.shape.parts[k]; p.name == o.Name && p.kind == o.Kind {
+			have = append(have, p)
+		}
+	}
+	if have == nil {
+		return
+	}
+	o.Runs += to.runs
+	for i := range o.Scores {
+		s := &o.Scores[i]
+		scored := func(p *part) bool {
+			return slices.ContainsFunc(p.scores, func(x record.Score) bool { return x.Name == s.Name })
+		}
+		if slices.ContainsFunc(have, scored) {
+			s.Runs += to.runs
+		}
+	}
 }
 
 func (t *tally) answerPeople(a *Answer, place []int) {

@@ -43,6 +43,8 @@ type Question struct {
 	// the CPU efficiency: a total of CPU seconds, and a rate of cores. Records
 	// that lack one are left out of both.
 	CPU, Cores string
+	// MaxCells bounds groups × buckets, about; 0 does not. More are [ErrTooMany].
+	MaxCells int
 }
 
 // Answer is what a [Question] got. The figures of group g in bucket b are at
@@ -79,6 +81,8 @@ type Answer struct {
 	// value for a key of By, of which the first was taken. Both are of all buckets
 	// together.
 	Open, Several uint64
+	// Runs is how many records are in all buckets together, each once.
+	Runs uint64
 	// Way says how the answer was found: "index", "index and scan" or "scan".
 	Way string
 }
@@ -100,6 +104,8 @@ type Component struct {
 	// its part, in millionths of the amount. So a million of it is one unit for one
 	// second, or one unit.
 	Used []Sum
+	// Runs is how many of the answer's Runs have the component.
+	Runs uint64
 	// Scores are by name.
 	Scores []Score
 }
@@ -112,4 +118,6 @@ type Score struct {
 	// Lacking is the part of [Component.Used] that has no such score and is not in
 	// Used.
 	Lacking []Sum
+	// Runs is how many of the component's Runs have the score.
+	Runs uint64
 }

@@ -150,6 +150,9 @@ func newWindow(q *Question, g *grid) *window {
 // series adds the days of a series to a group.
 func (t *tally) series(s *series, group uint32, who string, w *window) {
 	to := t.target(s.shape)
+	if w.spans[0].first {
+		to.runs += uint64(s.running(w.first))
+	}
 	for n := max(int32(w.first>>5), s.base); n <= int32((w.end-1)>>5) && int(n-s.base) < len(s.chunks); n++ {
 		c := s.chunks[n-s.base]
 		if c == nil {
@@ -158,6 +161,9 @@ func (t *tally) series(s *series, group uint32, who string, w *window) {
 		begin := day(n << 5)
 		from, end := max(begin, w.first), min(begin+chunkDays, w.end)
 		buckets := w.bucketOf[from-w.first : end-w.first]
+		for _, n := range c.started[from-begin:][:len(buckets)] {
+			to.runs += uint64(n)
+		}
 		for k, columns := range to.of {
 			days := c.used[k*chunkDays+int(from-begin):][:len(buckets)]
 			for _, column := range columns {

@@ -19,6 +19,7 @@ type tally struct {
 	columns  []*column
 	columnOf map[columnName]*column
 	targets  map[string]*target // by the key of a shape
+	last     *target            // that was asked for
 	cells    []counts           // of all groups and buckets, with Question.Counts
 	people   map[person]struct{}
 	open     uint64
@@ -52,7 +53,11 @@ type column struct {
 }
 
 // target says where the parts of a shape go.
-type target struct{ of [][]*column }
+type target struct {
+	shape *shape
+	of    [][]*column
+	runs  uint64 // that have the shape
+}
 
 type counts struct {
 	records, started, stopped, waiters uint64
@@ -84,10 +89,19 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 
 // target returns that of a shape.
 func (t *tally) target(sh *shape) *target {
+	if t.last != nil && t.last.shape == sh {
+		return t.last
+	}
+	t.last = t.targetOf(sh)
+	return t.last
+}
+
+func (t *tally) targetOf(sh *shape) *target {
 	if to, ok := t.targets[sh.key]; ok {
+		to.shape = sh
 		return to
 	}
-	to := &target{of: make([][]*column, len(sh.parts))}
+	to := &target{shape: sh, of: make([][]*column, len(sh.parts))}
 	for k := range sh.parts {
 		p := &sh.parts[k]
 		if !t.asked(p.name) {
@@ -252,6 +266,10 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 	is := started || p.first && r.start < p.from && end > p.from
 	if t.q.Credit == AtStop {
 		is = stopped
+	}
+	// A run is counted where it starts, or in the first bucket when it came before.
+	if is && (started || p.bucket == 0 || t.q.Credit == AtStop) {
+		t.target(r.shape).runs++
 	}
 	if is && t.q.People != "" {
 		t.met(group, p.bucket, who)

@@ -117,6 +117,13 @@ func (b *box) question(g *grid) Question {
 
 func flatten(a *Answer) map[string]string {
 	out := map[string]string{"open": fmt.Sprint(a.Open), "several": fmt.Sprint(a.Several)}
+	note(out, "runs", a.Runs)
+	for _, c := range a.Components {
+		note(out, "runs with "+c.Name, c.Runs)
+		for _, s := range c.Scores {
+			note(out, "runs with "+c.Name+" "+s.Name, s.Runs)
+		}
+	}
 	n := len(a.Edges) - 1
 	for g, group := range a.Groups {
 		for b := range n {
@@ -231,6 +238,23 @@ func (s *slowSum) add(row *columns.Row) {
 	}
 	if touched && r.Stop == record.None {
 		s.count("open")
+	}
+	if touched {
+		s.runs(&r)
+	}
+}
+
+// runs counts the record once for each thing that it has.
+func (s *slowSum) runs(r *record.Record) {
+	has := map[string]bool{"runs": true}
+	for _, c := range r.Components {
+		has["runs with "+c.Name] = true
+		for _, score := range c.Scores {
+			has["runs with "+c.Name+" "+score.Name] = true
+		}
+	}
+	for key := range has {
+		s.count(key)
 	}
 }
 
