@@ -21,12 +21,12 @@ import (
 
 // sheetOf is an answer of /v1/usage.
 type sheetOf struct {
-	Index   uint64
-	Open    int
-	Several int
-	Edges   []string
-	Labels  []string
-	Groups  []struct {
+	Index         uint64
+	Open, Records int
+	Several       int
+	Edges         []string
+	Labels        []string
+	Groups        []struct {
 		Values []*string
 		Others int
 	}
@@ -52,6 +52,7 @@ type measureOf struct {
 	Totals   []*json.Number
 	Total    *json.Number
 	Lacking  *struct{ Total json.Number }
+	Without  *int
 	Compared *struct{ Before, Difference, Relative []*json.Number }
 }
 
@@ -142,6 +143,9 @@ func TestAMonthIsAnsweredToTheMicrosecond(t *testing.T) {
 	if l := s.Measures[2].Lacking; l == nil || l.Total != "93600" {
 		t.Errorf("lacking %v", l)
 	}
+	if s.Records != 5 || *s.Measures[1].Without != 0 || *s.Measures[2].Without != 2 || s.Measures[0].Without != nil {
+		t.Error(s.Records, s.Measures)
+	}
 	if got := s.Measures[1].Total.String(); got != "97201.000003" {
 		t.Error(got)
 	}
@@ -185,6 +189,7 @@ func TestUsageIsAskedForInManyWays(t *testing.T) {
 		"window=2026-03&by=user_id&measure=Cores,records,people&top=1&order=Cores": {"groups dave +3", "records: 1 4", "people: 1 3", "Cores: 86400 10801.000003"},
 		"window=2026-03&by=group_id&measure=people&top=1":                          {"groups atlas +2", "people: 2 -"},
 		"window=2026-03-29&zone=Europe/Berlin&measure=Cores":                       {"groups ", "Cores: 79200"}, // of 23 hours
+		"from=2026-03-29&to=2026-03-30&measure=Cores&by=user_id":                   {"groups dave", "Cores: 86400"},
 		"window=2025&measure=Cores*HS":                                             {"groups", "Cores*HS: "},
 	} {
 		var s sheetOf

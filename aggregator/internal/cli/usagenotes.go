@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,20 +37,40 @@ func (u *apiUsage) windowNote() string {
 	return text + "."
 }
 
-// lackNotes are about scores that some of a component lacks.
+// lackNotes are about components that some records lack, and scores.
 func (u *apiUsage) lackNotes() (notes []string) {
+	var without []string
 	for i := range u.Measures {
 		m := &u.Measures[i]
-		if m.Lacking == nil || m.Component == nil || m.Score == nil {
-			continue
+		switch {
+		case m.Component == nil || m.Without == nil || *m.Without == 0:
+		case m.Score == nil:
+			without = append(without, fmt.Sprintf("%d without %s", *m.Without, m.Name))
+		default:
+			notes = append(notes, m.lackNote())
 		}
-		unit := ""
-		if m.Unit != nil {
-			unit = " " + *m.Unit + "s"
+	}
+	if without != nil {
+		of := "record is"
+		if u.Records != 1 {
+			of = "records are"
 		}
-		notes = append(notes, fmt.Sprintf("%s%s of %s have no score %s and are not in %s.", short(m.Lacking.Total), unit, *m.Component, *m.Score, m.Name))
+		notes = slices.Insert(notes, 0, fmt.Sprintf("Of %d %s %s.", u.Records, of, strings.Join(without, ", ")))
 	}
 	return notes
+}
+
+// lackNote says what is not in a measure, since it has no score.
+func (m *apiMeasure) lackNote() string {
+	much := ""
+	if m.Lacking != nil {
+		much = ": " + short(m.Lacking.Total)
+		if m.Unit != nil {
+			much += " " + *m.Unit + "s"
+		}
+		much += " of it are not in " + m.Name
+	}
+	return fmt.Sprintf("%s %s but no score %s%s.", have(*m.Without, "record"), *m.Component, *m.Score, much)
 }
 
 func (c *apiComplete) notes() (notes []string) {

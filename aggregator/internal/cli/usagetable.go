@@ -17,6 +17,7 @@ type apiUsage struct {
 	Credit   string       `json:"credit"`
 	By       []string     `json:"by"`
 	Several  int64        `json:"several"`
+	Records  int64        `json:"records"`
 	Labels   []string     `json:"labels"`
 	Groups   []apiGroup   `json:"groups"`
 	Measures []apiMeasure `json:"measures"`
@@ -45,6 +46,7 @@ type apiMeasure struct {
 	Lacking   *struct {
 		Total float64 `json:"total"`
 	} `json:"lacking"`
+	Without  *int64 `json:"without"`
 	Compared *struct {
 		Before   []*float64 `json:"before"`
 		Relative []*float64 `json:"relative"`

@@ -55,12 +55,6 @@ func appendReal(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'f', -1, 64)
 }
 
-// empty reports whether there is nothing in a cell.
-func (c *Column) empty(i int) bool {
-	f := &c.cells
-	return (f.n == nil || f.n[i] == 0) && (f.sum == nil || f.sum[i].IsZero()) && (f.over == nil || f.over[i].IsZero()) && (f.real == nil || f.real[i] == 0)
-}
-
 // untold reports whether the column has no figure for a group: the same person may
 // be in several of those that were put together.
 func (s *Sheet) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }

@@ -13,15 +13,14 @@ import (
 // only there.
 func (s *Sheet) compare(ctx context.Context, ask Ask) error {
 	w := s.Request.Versus
-	q := s.Request.question([]record.Time{w.From, w.To})
-	a, err := ask(ctx, q)
+	a, err := s.Request.put(ctx, ask, []record.Time{w.From, w.To})
 	if err != nil {
 		return err
 	}
-	if len(a.Groups)+len(s.Groups) > MaxCells {
-		return tooMany(len(a.Groups)+len(s.Groups), 1)
-	}
 	place := s.unite(a.Groups)
+	if len(s.Groups)*s.buckets() > MaxCells {
+		return tooMany(s.buckets())
+	}
 	other := s.Request.columns(a)
 	for i := range s.Columns {
 		s.Columns[i].compare(other, place, len(s.Groups))
@@ -51,7 +50,7 @@ func (s *Sheet) gone(other []Column) {
 			continue
 		}
 		c := *o
-		c.lacking = nil
+		c.lacking, c.without = nil, &s.Records
 		whole := o.cells.emptyLike(len(s.Groups))
 		c.cells, c.whole = o.cells.emptyLike(len(s.Groups)*s.buckets()), &whole
 		s.Columns = append(s.Columns, c)

@@ -67,11 +67,17 @@ func (f *figures) add(i int, from *figures, j int) {
 	}
 }
 
-// regroup puts the cells of group g into those of group place[g].
+// some reports whether there is anything in a cell.
+func (f *figures) some(i int) bool {
+	return f.n != nil && f.n[i] != 0 || f.sum != nil && !f.sum[i].IsZero() || f.over != nil && !f.over[i].IsZero() || f.real != nil && f.real[i] != 0
+}
+
+// regroup puts the cells of group g into those of group place[g], unless that is
+// negative.
 func (f *figures) regroup(place []int, groups, buckets int) figures {
 	out := f.emptyLike(groups * buckets)
 	for g, p := range place {
-		for b := range buckets {
+		for b := 0; p >= 0 && b < buckets; b++ {
 			out.add(p*buckets+b, f, g*buckets+b)
 		}
 	}
@@ -130,6 +136,9 @@ type Column struct {
 	whole   *figures    // of the groups; nil: it cannot be told
 	lacking []usage.Sum // of cells: what has no score; nil: nothing
 	before  *figures    // of the groups in the other window
+	// without is how many records have no such component, or no such score of it; nil
+	// for what is neither.
+	without *uint64
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
 }
@@ -156,7 +165,7 @@ func (r *Request) columns(a *usage.Answer) []Column {
 		}
 	}
 	for i := range a.Components {
-		out = r.components(out, &a.Components[i])
+		out = r.components(out, a, &a.Components[i])
 	}
 	rename(out)
 	return out
@@ -181,7 +190,7 @@ func (r *Request) column(word string, a *usage.Answer) Column {
 }
 
 // components appends the columns that are wanted of a component.
-func (r *Request) components(out []Column, c *usage.Component) []Column {
+func (r *Request) components(out []Column, a *usage.Answer, c *usage.Component) []Column {
 	whole := r.all() || slices.Contains(r.Components, c.Name)
 	kind := Rate
 	if c.Kind == record.Total {
@@ -189,13 +198,18 @@ func (r *Request) components(out []Column, c *usage.Component) []Column {
 	}
 	if whole || slices.Contains(r.Measures, c.Name) {
 		col := newColumn(c.Name, kind, figures{sum: c.Used})
-		out = append(out, r.of(col, c, ""))
+		col = r.of(col, c, "")
+		lack := a.Runs - c.Runs
+		col.without = &lack
+		out = append(out, col)
 	}
 	for i := range c.Scores {
 		s := &c.Scores[i]
 		if name := c.Name + times + s.Name; whole || slices.Contains(r.Measures, name) {
 			col := r.of(newColumn(name, Weighted, figures{real: s.Used}), c, s.Name)
 			col.lacking = unlessZero(s.Lacking)
+			lack := c.Runs - s.Runs
+			col.without = &lack
 			out = append(out, col)
 		}
 	}

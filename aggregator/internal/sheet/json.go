@@ -42,6 +42,7 @@ func (s *Sheet) AppendAbout(b, complete []byte) []byte {
 	b = appendTexts(append(b, `,"by":`...), r.By)
 	b = strconv.AppendUint(append(b, `,"open":`...), s.Open, 10)
 	b = strconv.AppendUint(append(b, `,"several":`...), s.Several, 10)
+	b = strconv.AppendUint(append(b, `,"records":`...), s.Records, 10)
 	return append(append(b, `,"complete":`...), complete...)
 }
 
@@ -110,6 +111,12 @@ func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
 	}
 	b = s.appendAll(append(b, `],"total":`...), c)
 	b = s.appendLacking(append(b, `,"lacking":`...), c)
+	b = append(b, `,"without":`...)
+	if c.without == nil {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendUint(b, *c.without, 10)
+	}
 	b = s.appendCompared(append(b, `,"compared":`...), c)
 	return append(b, '}')
 }

@@ -105,7 +105,7 @@ func (r *Request) wants(word string) bool {
 
 // question is what is to be asked for the buckets between edges.
 func (r *Request) question(edges []record.Time) usage.Question {
-	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now}
+	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
 	if r.wants(people) {
 		q.People = r.People
@@ -148,7 +148,7 @@ func (r *Request) check() error {
 
 // ever asks for all that there ever was by some keys.
 func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*usage.Answer, error) {
-	return ask(ctx, usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, Counts: true})
+	return ask(ctx, usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells})
 }
 
 // known returns an error when a key of By is in no record at all.

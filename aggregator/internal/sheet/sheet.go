@@ -2,6 +2,7 @@ package sheet
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -21,10 +22,12 @@ type Sheet struct {
 	// Open is how many of the records go on, Several how many have more than one
 	// value for a key of By.
 	Open, Several uint64
-	Edges         []record.Time
-	Labels        []string
-	Groups        []Group
-	Columns       []Column
+	// Records is how many there are, each once.
+	Records uint64
+	Edges   []record.Time
+	Labels  []string
+	Groups  []Group
+	Columns []Column
 
 	placeOf []int // of the groups of the other window
 }
@@ -52,27 +55,22 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sheet{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s := &Sheet{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
 	s.take(a)
 	if r.Versus != nil {
 		if err := s.compare(ctx, ask); err != nil {
 			return nil, err
 		}
 	}
+	s.prune()
 	return s, s.order()
 }
 
 // ask asks for the buckets between edges, and refuses what is not known.
 func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
-	if err := r.fits(ctx, ask, edges); err != nil {
-		return nil, err
-	}
-	a, err := ask(ctx, r.question(edges))
+	a, err := r.put(ctx, ask, edges)
 	if err != nil {
 		return nil, err
-	}
-	if cells := len(a.Groups) * (len(edges) - 1); cells > MaxCells {
-		return nil, tooMany(len(a.Groups), len(edges)-1)
 	}
 	if err := r.known(ctx, ask, a); err != nil {
 		return nil, err
@@ -80,25 +78,17 @@ func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage
 	return a, r.complete(ctx, ask, a)
 }
 
-// fewBuckets is how many buckets an answer may have before its groups are counted.
-const fewBuckets = 32
-
-// fits counts the groups of the window before their many buckets take memory.
-func (r *Request) fits(ctx context.Context, ask Ask, edges []record.Time) error {
-	if len(edges)-1 <= fewBuckets || len(r.By) == 0 {
-		return nil
+// put asks for the buckets between edges.
+func (r *Request) put(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
+	a, err := ask(ctx, r.question(edges))
+	if errors.Is(err, usage.ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
+		return nil, tooMany(len(edges) - 1)
 	}
-	q := r.question([]record.Time{edges[0], edges[len(edges)-1]})
-	q.Counts, q.People, q.CPU, q.Components = false, "", "", []string{}
-	a, err := ask(ctx, q)
-	if err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
-		err = tooMany(len(a.Groups), len(edges)-1)
-	}
-	return err
+	return a, err
 }
 
-func tooMany(groups, buckets int) error {
-	return refuse("%d groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", groups, buckets, MaxCells)
+func tooMany(buckets int) error {
+	return refuse("the groups in %d buckets are more than the %d cells that are answered at once; ask for longer buckets, a shorter window, fewer keys or a filter", buckets, MaxCells)
 }
 
 // take makes the columns of the whole window.
@@ -198,7 +188,42 @@ func (r *Request) orderName() string {
 	return r.Order
 }
 
-// regroup moves group g to place[g]; those that meet are added up.
+// prune leaves groups out that have nothing in any column: whether the answer has
+// them depends on how it was found.
+func (s *Sheet) prune() {
+	if len(s.Request.By) == 0 {
+		return
+	}
+	place, left := make([]int, len(s.Groups)), 0
+	for g := range place {
+		if place[g] = -1; s.some(g) {
+			place[g] = left
+			left++
+		}
+	}
+	if left < len(place) {
+		s.regroup(place)
+	}
+}
+
+// some reports whether a group has anything.
+func (s *Sheet) some(g int) bool {
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.before != nil && c.before.some(g) {
+			return true
+		}
+		for b := range s.buckets() {
+			if c.cells.some(g*s.buckets() + b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// regroup moves group g to place[g], and leaves it out where that is negative; those
+// that meet are added up.
 func (s *Sheet) regroup(place []int) {
 	groups := 0
 	for _, p := range place {
@@ -207,7 +232,10 @@ func (s *Sheet) regroup(place []int) {
 	old := s.Groups
 	s.Groups = make([]Group, groups)
 	for g, p := range place {
-		if n := &s.Groups[p]; n.Values == nil && n.Others == 0 {
+		if p < 0 {
+			continue
+		}
+		if n := &s.Groups[p]; n.Others == 0 {
 			*n = old[g]
 			n.Others = max(n.Others, 1)
 		} else {

@@ -214,8 +214,8 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	got := string(s.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
 		`"groups":[{"values":["a"],"others":0},{"values":["b"],"others":0},{"values":["c"],"others":0}]`,
-		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
-		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
+		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"without":0,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
+		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"without":0,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -223,17 +223,21 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	}
 }
 
-func TestAWindowOfManyCellsIsRefusedBeforeItsBucketsAreMade(t *testing.T) {
-	asked := 0
-	ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
-		if asked++; len(q.Edges) > 2 {
-			t.Error("the buckets were asked for")
+func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+			if q.MaxCells != MaxCells {
+				t.Error(q.MaxCells)
+			}
+			if known {
+				return nil, usage.ErrTooMany
+			}
+			return &usage.Answer{Groups: make([]usage.Group, MaxCells/365)}, nil
 		}
-		return &usage.Answer{Groups: make([]usage.Group, MaxCells/365)}, nil
-	}
-	_, err := Make(t.Context(), ask, Request{Window: window(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
-	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "2739 groups in 366 buckets") || asked != 1 {
-		t.Error(err, asked)
+		_, err := Make(t.Context(), ask, Request{Window: window(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
+		if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "366 buckets") || !strings.Contains(err.Error(), "longer buckets") {
+			t.Error(err)
+		}
 	}
 }
 
