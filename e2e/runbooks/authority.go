@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/e2e/site"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -382,5 +383,25 @@ func (e *estate) ends(conn net.Conn) {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		e.t.Errorf("the connection to %s lives on", conn.RemoteAddr())
+	}
+}
+
+// onlyEnded makes sure that the agent and the first node have ended connections of
+// that peer, and none of anybody else: all others were made anew in time.
+func (e *estate) onlyEnded(peer string) {
+	e.t.Helper()
+	for name, d := range map[string]*site.Daemon{"head1": e.agent.Daemon, "agg1": e.nodes[0].Daemon, "agg2": e.nodes[1].Daemon, "agg3": e.nodes[2].Daemon} {
+		ended := 0
+		for line := range strings.Lines(d.Log(10_000)) {
+			if !strings.Contains(line, "a connection was ended") {
+				continue
+			}
+			if ended++; !strings.Contains(line, "peer="+peer) {
+				e.t.Errorf("%s has broken off a connection that is needed: %s", name, line)
+			}
+		}
+		if ended == 0 && (name == "head1" || name == "agg1") {
+			e.t.Errorf("%s does not say whose connection it has ended", name)
+		}
 	}
 }

@@ -43,9 +43,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.comesIn(e.thief("now", "root/bursar-ca-2"), true)
 	e.ends(raft)
 	e.ends(agent)
-	if log := e.agent.Log(1000); !strings.Contains(log, "a connection was ended") || !strings.Contains(log, "aggregator/mallory") {
-		t.Errorf("the agent does not say whose connection it has ended:\n%s", log)
-	}
+	e.onlyEnded("aggregator/mallory")
 	l.more(20)
 	e.wrote += l.end()
 	e.whole(e.nodes...)
