@@ -69,6 +69,10 @@ func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed str
 		for _, g := range nodes {
 			switch {
 			case line == "", strings.HasPrefix(line, "#"), line == "systemctl start bursar":
+			case line == "systemctl stop bursar-agent":
+				c.agent.Stop()
+			case line == "systemctl start bursar-agent":
+				c.agent.Start()
 			case line == "systemctl stop bursar":
 				c.stop(g)
 			default:
@@ -111,5 +115,7 @@ func (c *cluster) placed(line string, g *site.Aggregator) string {
 	if strings.HasPrefix(line, "bursar-agent ") {
 		return line + " -config " + c.agent.Config
 	}
-	return strings.NewReplacer("/etc/bursar/aggregator.hcl", g.Config, "/var/lib/bursar", g.DataDir, "/var/backups", c.site.Dir).Replace(line)
+	return strings.NewReplacer(
+		"/etc/bursar/aggregator.hcl", g.Config, "/var/lib/bursar-agent", c.agent.DataDir, "/var/lib/bursar", g.DataDir, "/var/backups", c.site.Dir,
+	).Replace(line)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
-	"go.etcd.io/bbolt"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 	"github.com/bursar-accounting/bursar/proto/systemd"
@@ -62,31 +61,12 @@ func TestRaftDBIsDamaged(t *testing.T) {
 	c := running(t)
 	bad := c.nodes[1]
 	bad.Kill()
-	c.damageLog(filepath.Join(bad.DataDir, "raft", "raft.db"))
+	c.damageLast(filepath.Join(bad.DataDir, "raft", "raft.db"), "logs") // the newest entry
 	bad.Start()
 	c.refuses(bad, "raft.db: entry ")
 	c.write(100)
 	c.follow(blocks(t, "raft.db is damaged")[0], bad)
 	c.whole(c.nodes...)
-}
-
-// damageLog turns over a bit of the newest entry of a raft log.
-func (c *cluster) damageLog(path string) {
-	c.t.Helper()
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte("logs"))
-		k, v := b.Cursor().Last()
-		v = append([]byte(nil), v...)
-		v[len(v)/2] ^= 4
-		return b.Put(append([]byte(nil), k...), v)
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 func TestTheStoreIsDamaged(t *testing.T) {

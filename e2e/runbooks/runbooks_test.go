@@ -5,10 +5,11 @@ package runbooks
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -31,6 +32,23 @@ func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
 		heading, is := strings.CutPrefix(heading, "## ")
 		if is && marked && !strings.Contains(tests.String(), `t, "`+heading+`")`) {
 			t.Errorf("no test executes %q", heading)
+		}
+	}
+}
+
+func TestEveryCommandOfARunbookExistsWithItsOptions(t *testing.T) {
+	c := newCluster(t)
+	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#\n]+)").FindAllStringSubmatch(book(t), -1)
+	word := regexp.MustCompile("^[a-z][a-z-]*$")
+	if len(commands) < 20 {
+		t.Fatal("only", commands)
+	}
+	for _, found := range commands {
+		args := strings.Fields(found[1])
+		name := args[:slices.IndexFunc(append(args[1:], "-"), func(a string) bool { return !word.MatchString(a) })+1]
+		out, err := c.site.Run(args[0], append(args[1:], "-h")...)
+		if err != nil || !strings.Contains(out, "\nUsage:\n  "+strings.Join(name, " ")+" ") {
+			t.Errorf("%s: %v\n%s", found[1], err, out)
 		}
 	}
 }
@@ -137,8 +155,8 @@ func (c *cluster) seed(line string) {
 	if err := d.Signal(syscall.SIGINT); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := d.Terminate(time.Minute); err != nil {
-		c.t.Fatal(err)
+	if code := d.Exit(patience); code != 0 {
+		c.t.Fatalf("it ends with %d:\n%s", code, d.Log(20))
 	}
 }
 
