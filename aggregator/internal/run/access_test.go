@@ -112,6 +112,7 @@ func matrix() map[string][2]string {
 		"GET /v1/records/{id...}":             {"roa", "/v1/records/x"},
 		"DELETE /v1/records/{id...}":          {"oa", "/v1/records/x"},
 		"POST /v1/records/{id...}:undelete":   {"oa", "/v1/records/x:undelete"},
+		"GET /v1/usage":                       {"roa", "/v1/usage?window=2026"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
 		"GET /v1/agents":                      {"mroa", "/v1/agents"},
 		"GET /v1/counters":                    {"mroa", "/v1/counters"},
