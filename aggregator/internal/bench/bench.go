@@ -47,6 +47,7 @@ func measurements() []measurement {
 		{"get", (*bench).stream},
 		{"lookup", (*bench).lookup},
 		{"scan", (*bench).scan},
+		{"usage", (*bench).usage},
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
 		{"post", (*bench).post},
