@@ -142,7 +142,7 @@ func (j *judge) voters() {
 	if voters == 2 {
 		j.add(Finding{
 			Severity: Warning, ID: "two-voters",
-			What: "the cluster has two voters: it stops when either fails", Do: "bursar operator raft add   # a third node",
+			What: "the cluster has two voters: it stops when either fails", Do: "start a third node that raft.peers of all nodes names; or: bursar operator raft add ID ADDRESS",
 		})
 	}
 }
