@@ -114,9 +114,16 @@ func (r *Request) question(edges []record.Time) usage.Question {
 		q.CPU, q.Cores = r.CPU, r.Cores
 	}
 	if !r.all() {
-		q.Components = r.names()
+		q.Components, q.Unscored = r.names(), r.unscored()
 	}
 	return q
+}
+
+// unscored are the components of which no score is asked for.
+func (r *Request) unscored() []string {
+	return slices.DeleteFunc(r.names(), func(name string) bool {
+		return slices.Contains(r.Components, name) || slices.ContainsFunc(r.Measures, func(m string) bool { return strings.HasPrefix(m, name+times) })
+	})
 }
 
 // names are the components that are asked for, never nil.

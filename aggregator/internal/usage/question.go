@@ -30,6 +30,8 @@ type Question struct {
 	Where store.Query
 	// Components are the names that are asked for; nil is all.
 	Components []string
+	// Unscored are the names of which no score is asked for; it saves half the work.
+	Unscored []string
 	// Credit says to which instants usage belongs.
 	Credit Credit
 	// Counts asks for the numbers of records and their waits.

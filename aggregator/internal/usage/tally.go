@@ -108,6 +108,9 @@ func (t *tally) targetOf(sh *shape) *target {
 			continue
 		}
 		to.add(k, t.column(columnName{name: p.name, kind: p.kind}))
+		if slices.Contains(t.q.Unscored, p.name) {
+			continue
+		}
 		for i, s := range p.scores {
 			if !slices.ContainsFunc(p.scores[:i], func(o record.Score) bool { return o.Name == s.Name }) {
 				to.add(k, t.column(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))

@@ -112,6 +112,9 @@ func (b *box) question(g *grid) Question {
 	if rng.IntN(8) == 0 {
 		q.Credit = AtStop
 	}
+	if rng.IntN(4) == 0 {
+		q.Unscored = []string{"Cores"}
+	}
 	return q
 }
 
@@ -213,6 +216,12 @@ func (s *slowSum) count(key string) { s.plus(key, big.NewFloat(1)) }
 
 func (s *slowSum) add(row *columns.Row) {
 	r := row.Shown()
+	r.Components = slices.Clone(r.Components)
+	for i := range r.Components {
+		if slices.Contains(s.q.Unscored, r.Components[i].Name) {
+			r.Components[i].Scores = nil
+		}
+	}
 	end := r.Stop
 	if end == record.None {
 		end = s.q.Now
