@@ -56,7 +56,7 @@ func Routes() map[string]Need {
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/gaps", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /v1/config", "GET /ui/agents", "GET /ui/cluster")
-	add(Need{Rights: identity.Operate, Audit: true},
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",

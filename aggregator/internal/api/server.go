@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,7 @@ type Options struct {
 	// Config is the configuration that the cluster shares; nil takes any.
 	Config  Config
 	Members Members // of the cluster; nil: none are known
+	Checker Checker // of this node; nil: it cannot be checked
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
@@ -77,6 +79,7 @@ type Server struct {
 	needs    map[string]access.Need
 
 	complaints complaints
+	checking   sync.Mutex // held by the check that runs
 }
 
 const (

@@ -12,6 +12,8 @@ import (
 // connection is how a command reaches an aggregator.
 type connection struct {
 	address, ca, cert, key string
+
+	timeout time.Duration // of an exchange; 0 is a minute
 }
 
 // defaultAddress is where an aggregator listens when nothing is configured.
@@ -37,7 +39,10 @@ func or(a, b string) string {
 
 // open makes the client.
 func (c *connection) open(p *Program) (*client.Client, error) {
-	opt := client.Options{Address: c.address, UserAgent: "bursar/" + p.Version, Timeout: time.Minute}
+	opt := client.Options{Address: c.address, UserAgent: "bursar/" + p.Version, Timeout: c.timeout}
+	if opt.Timeout == 0 {
+		opt.Timeout = time.Minute
+	}
 	if c.ca != "" || c.cert != "" || c.key != "" {
 		var err error
 		if opt.TLS, err = client.LoadTLS(c.ca, c.cert, c.key); err != nil {

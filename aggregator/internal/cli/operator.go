@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,14 +21,23 @@ func (p *Program) operatorCommand() *cobra.Command {
 func (p *Program) checkCommand() *cobra.Command {
 	var paths []string
 	var dir string
+	var live bool
+	var conn *connection
 	cmd := &cobra.Command{
 		Use: "check", Short: "compare everything derived in a node's store with its records",
 		Long: `Compare everything derived in a node's store with its records: indexes, lists,
-counters and the state hash. The whole store is read; the aggregator must not
-run meanwhile. What differs is printed and gives exit code 2.`,
-		Example: "  systemctl stop bursar && bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator check -data-dir /var/lib/bursar",
+counters and the state hash. The whole store is read. What differs is printed and
+gives exit code 2.
+
+With -live the node at -address is asked to check itself while it runs, the sums
+of usage too. Otherwise the store of this machine is read, and the aggregator must
+not run meanwhile.`,
+		Example: "  bursar operator check -live\n  systemctl stop bursar && bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator check -data-dir /var/lib/bursar",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if live {
+				return p.checkLive(cmd.Context(), conn)
+			}
 			if dir == "" {
 				conf, file, diags := config.Load(paths...)
 				if diags.HasErrors() {
@@ -40,8 +50,37 @@ run meanwhile. What differs is printed and gives exit code 2.`,
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the node's configuration")
 	cmd.Flags().StringVar(&dir, "data-dir", "", "the node's data `folder`, instead of the one that its configuration names")
+	cmd.Flags().BoolVar(&live, "live", false, "ask a node that runs to check itself")
 	cmd.Flags().Lookup("config").DefValue = defaultConfig
+	conn = p.connect(cmd)
+	conn.timeout = time.Hour
 	return cmd
+}
+
+// checkLive asks a node to check itself.
+func (p *Program) checkLive(ctx context.Context, conn *connection) error {
+	c, err := conn.open(p)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var answer struct {
+		Index uint64   `json:"index"`
+		Wrong []string `json:"wrong"`
+	}
+	if err := c.PostJSON(ctx, "/v1/check", nil, &answer); err != nil {
+		return err
+	}
+	for _, w := range answer.Wrong {
+		if _, err := fmt.Fprintln(p.Stdout, printable(w)); err != nil {
+			return err
+		}
+	}
+	if len(answer.Wrong) > 0 {
+		return found("the node is not sound: differences: %d", len(answer.Wrong))
+	}
+	p.say("the node is sound at index %d", answer.Index)
+	return nil
 }
 
 func (p *Program) checkStore(ctx context.Context, dir string) (err error) {

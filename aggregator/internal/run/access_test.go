@@ -126,6 +126,7 @@ func matrix() map[string][2]string {
 		"GET /v1/waiting":                     {"roa", "/v1/waiting"},
 		"GET /v1/openapi.yaml":                {"mrwoa", "/v1/openapi.yaml"},
 
+		"POST /v1/check":                   {"oa", "/v1/check"},
 		"GET /v1/cluster":                  {"mroa", "/v1/cluster"},
 		"GET /v1/cluster/members":          {"mroa", "/v1/cluster/members"},
 		"POST /v1/cluster/members":         {"a", "/v1/cluster/members"},

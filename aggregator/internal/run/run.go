@@ -145,7 +145,7 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica),
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a,
 	})
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"context"
+	"errors"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -9,6 +12,21 @@ import (
 // keepUsage makes the keeper of the sums of what was used.
 func (a *Aggregator) keepUsage() *usage.Keeper {
 	return usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf}, a.set.Log, a.registry)
+}
+
+// Check implements api.Checker.
+func (a *Aggregator) Check(ctx context.Context) (index uint64, wrong []string, err error) {
+	view, err := a.replica.view()
+	if err != nil {
+		return 0, nil, err
+	}
+	index, _ = view.Applied()
+	wrong, err = view.Check(ctx)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return 0, nil, err
+	}
+	more, err := a.usages.Check(ctx)
+	return index, append(wrong, more...), err
 }
 
 // lifeOf names the history that a view is the present of.
