@@ -49,12 +49,12 @@ func newEstate(t *testing.T) *estate {
 	if err := os.Chmod(e.path("shims/scp"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	list := []string{"/root", e.path("root"), "head1:7070", e.agent.Address}
+	list := []string{"/srv", e.path("srv"), "head1:7070", e.agent.Address}
 	for i, g := range e.nodes {
 		list = append(list, fmt.Sprintf("agg%d:8443", i+1), strings.TrimPrefix(g.TLSURL, "https://"), fmt.Sprintf("agg%d:8701", i+1), e.peers[i])
 	}
 	e.places = strings.NewReplacer(list...)
-	if _, err := identity.CreateCA(e.path("root/bursar-ca"), "bursar 1", identity.LifetimeCA, time.Now()); err != nil {
+	if _, err := identity.CreateCA(e.path("srv/bursar-ca"), "bursar 1", identity.LifetimeCA, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range machines() {
@@ -68,8 +68,8 @@ func newEstate(t *testing.T) *estate {
 		case "head1":
 			id.Role = identity.Agent
 		}
-		e.issue("root/bursar-ca", "root/bursar-ca", id)
-		e.admin([]string{fmt.Sprintf("cd /root/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
+		e.issue("srv/bursar-ca", "srv/bursar-ca", id)
+		e.admin([]string{fmt.Sprintf("cd /srv/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
 		e.cluster.files[m] = e.files(m)
 	}
 	e.agent.Use(e.files("head1"))

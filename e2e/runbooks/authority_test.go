@@ -10,7 +10,7 @@ import (
 
 func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFailedRequest(t *testing.T) {
 	e := newEstate(t)
-	e.comesIn(e.thief("honest", "root/bursar-ca"), true)
+	e.comesIn(e.thief("honest", "srv/bursar-ca"), true)
 	l := e.load()
 	l.more(20)
 	renewal := blocks(t, "Certificates are renewed")
@@ -19,7 +19,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.changed(before)
 	l.renewed()
 
-	mallory := e.thief("mallory", "root/bursar-ca")
+	mallory := e.thief("mallory", "srv/bursar-ca")
 	raft, agent := e.dwell(mallory)
 	steps := blocks(t, "The authority is replaced")
 	e.admin(steps[0])
@@ -40,7 +40,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.write(20)
 
 	e.comesIn(mallory, false)
-	e.comesIn(e.thief("now", "root/bursar-ca-2"), true)
+	e.comesIn(e.thief("now", "srv/bursar-ca-2"), true)
 	e.ends(raft)
 	e.ends(agent)
 	e.onlyEnded("aggregator/mallory")
@@ -54,12 +54,12 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 
 func TestTheKeyOfTheAuthorityWasStolen(t *testing.T) {
 	e := newEstate(t)
-	mallory := e.thief("mallory", "root/bursar-ca")
+	mallory := e.thief("mallory", "srv/bursar-ca")
 	raft, agent := e.dwell(mallory)
 	e.admin(blocks(t, "The authority's key was stolen")[0])
 	e.show("by bursar 2", "trusts bursar 2")
 	e.comesIn(mallory, false)
-	e.comesIn(e.thief("now", "root/bursar-ca-2"), true)
+	e.comesIn(e.thief("now", "srv/bursar-ca-2"), true)
 	e.ends(raft)
 	e.ends(agent)
 	e.write(100)
