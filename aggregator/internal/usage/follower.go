@@ -44,7 +44,9 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 		if err := t.read(&f.run, i); err != nil {
 			return err
 		}
-		f.book(b, i)
+		if err := f.book(b, i); err != nil {
+			return err
+		}
 	}
 	return f.fits()
 }
@@ -59,19 +61,20 @@ func (f *follower) fits() error {
 }
 
 // book adds f.run, which is row i of b. Runs in blocks are closed.
-func (f *follower) book(b *columns.Block, i int) {
+func (f *follower) book(b *columns.Block, i int) (err error) {
 	r := &f.run
 	if r.negative() {
-		return
+		return nil
 	}
 	if f.grid.holds(r) {
 		f.sums.book(r, 1)
-		return
+		return nil
 	}
 	kept := *r
 	kept.amounts = append([]int64(nil), r.amounts...)
-	kept.id, _ = b.ID(i) // for people only
+	kept.id, err = b.ID(i)
 	f.long[kept.seq] = &kept
+	return err
 }
 
 // loose books a row that is in no block.

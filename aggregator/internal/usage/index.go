@@ -96,9 +96,6 @@ func (x *Index) Seq() uint64 {
 	return x.seq
 }
 
-// Dimensions are the keys by which the index keeps sums.
-func (x *Index) Dimensions() []string { return x.dims }
-
 // Follow brings the index to the present state of the store. After an error it is
 // empty and begins anew with the next call.
 func (x *Index) Follow(ctx context.Context) error {
@@ -111,6 +108,9 @@ func (x *Index) Follow(ctx context.Context) error {
 
 // follow returns the view that the index has followed; the caller closes it.
 func (x *Index) follow(ctx context.Context) (*store.View, error) {
+	if v, err := x.present(); v != nil || err != nil {
+		return v, err
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	v, err := x.Views.View()
@@ -121,6 +121,22 @@ func (x *Index) follow(ctx context.Context) (*store.View, error) {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
+}
+
+// present returns a view at which the index is already, nil when it is behind: while
+// nothing changes, questions do not wait for one another.
+func (x *Index) present() (*store.View, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	v, err := x.Views.View()
+	if err != nil {
+		return nil, err
+	}
+	life, err := x.Life(v)
+	if err == nil && v.Seq() == x.seq && life == x.sums.life {
+		return v, nil
+	}
+	return nil, errors.Join(err, v.Close())
 }
 
 // reach brings the index to the state of a view.
