@@ -295,7 +295,11 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 	for i, k := range at {
 		to.values[i], to.lacks[i] = from.values[k], from.lacks[k]
 	}
-	return int64(t.groups.enter(to))
+	n := t.groups.enter(to)
+	if t.groups.dropped[n] {
+		return -1
+	}
+	return int64(n)
 }
 
 // scan adds the rows of the view that the question asks for and that keep lets

@@ -10,14 +10,16 @@ import (
 
 // answer is what was told.
 func (t *tally) answer() *Answer {
-	order := make([]uint32, len(t.groups.tuples))
-	for n := range order {
-		order[n] = uint32(n)
-	}
 	tuples := t.groups.tuples
+	order := make([]uint32, 0, len(tuples))
+	for n := range tuples {
+		if !t.groups.dropped[n] {
+			order = append(order, uint32(n))
+		}
+	}
 	slices.SortFunc(order, func(a, b uint32) int { return compareTuples(&tuples[a], &tuples[b]) })
 	a := &Answer{Edges: t.q.Edges, By: t.q.By, Open: t.open, Several: t.many}
-	place := make([]int, len(order)) // of each number in the answer
+	place := make([]int, len(tuples)) // of each number in the answer
 	for i, n := range order {
 		// Tuples that differ in whether there were several values are one group.
 		if i == 0 || compareTuples(&tuples[order[i-1]], &tuples[n]) != 0 {

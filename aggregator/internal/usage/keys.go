@@ -22,6 +22,10 @@ type keys struct {
 	tuples []tuple
 	of     map[string]uint32
 	sets   map[uint32]uint32 // the numbers of the store's meta sets, or varies
+	// keep is the question's, nil without one; dropped says of each tuple whether keep
+	// leaves it out.
+	keep    func(values []string, lacks []bool) bool
+	dropped []bool
 	// several says of each name whether a tuple had more than one value for it.
 	several []bool
 }
@@ -53,6 +57,7 @@ func (k *keys) enter(t tuple) uint32 {
 		n = uint32(len(k.tuples))
 		k.of[key] = n
 		k.tuples = append(k.tuples, t)
+		k.dropped = append(k.dropped, k.keep != nil && !k.keep(t.values, t.lacks))
 		for i := range t.several {
 			k.several[i] = k.several[i] || t.several[i]
 		}

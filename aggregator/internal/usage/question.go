@@ -25,6 +25,9 @@ type Question struct {
 	// By are the meta keys by whose first values records are put together, in the
 	// order in which the answer has them; none puts all together.
 	By []string
+	// Keep chooses groups by their values and by what they lack; nil keeps all. What it
+	// leaves out is in no figure of the answer. It is called once for a group, and again.
+	Keep func(values []string, lacks []bool) bool
 	// Where are the conditions on records: ID, Start, Stop, Runtime, Meta, Allowed,
 	// Amounts, Open and Origin count, the rest does not.
 	Where store.Query

@@ -75,6 +75,7 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 		q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By), ends: map[record.Origin]record.Time{},
 		columnOf: map[columnName]*column{}, targets: map[string]*target{}, people: map[person]struct{}{},
 	}
+	t.groups.keep = q.Keep
 	agents, err := v.Agents()
 	if err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func (t *tally) end(r *run) record.Time {
 // key of people.
 func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 	end := t.end(r)
-	if end < r.start {
+	if end < r.start || t.groups.dropped[group] {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(pieces, r.start, func(p piece, start record.Time) int {

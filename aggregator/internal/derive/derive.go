@@ -1,0 +1,94 @@
+package derive
+
+import (
+	"context"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Key is a key that follows from meta keys.
+type Key struct {
+	// Name is how questions name it. It hides a meta key of that name.
+	Name string
+	// From are the meta keys that Of needs, each once.
+	From []string
+	// Cuts are the instants at which Of begins to say something else, ascending.
+	Cuts []record.Time
+	// Of returns the value for a record with these first values of From, at an
+	// instant: it is the same from one of Cuts to the next. lacks says of each of From
+	// whether the record has no value. False means that nobody claims it: it has a
+	// line of its own in answers. Of is called by many goroutines at once and keeps
+	// nothing that it is given.
+	Of func(values []string, lacks []bool, at record.Time) (value string, has bool)
+}
+
+// Weight is what usage is worth in some unit.
+type Weight struct {
+	// Name is that of the measure, and Unit what it is measured in.
+	Name, Unit string
+	// Components are the names of those that have a worth, each once.
+	Components []string
+	// From are the keys that Of needs, meta keys or those of a [Key], each once.
+	From []string
+	// Cuts are the instants at which Of changes, ascending.
+	Cuts []record.Time
+	// Of returns what an amount of one for an hour of a rate is worth, or one of a
+	// total, in billionths of the unit. False means that there is no price for it: that
+	// is counted apart and is never zero. Of is as [Key.Of].
+	Of func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (billionths int64, has bool)
+}
+
+// Filter chooses by a derived key.
+type Filter struct {
+	Key string
+	// Values are those of which one is wanted; "" stands for what nobody claims.
+	Values []string
+}
+
+// Question is a question whose By may name derived keys.
+type Question struct {
+	usage.Question
+
+	// Weights are the names of those whose worth is asked for.
+	Weights []string
+	// Having are conditions, all of which hold.
+	Having []Filter
+}
+
+// Answer is what a [Question] got. Its groups have the values of derived keys; a
+// group that nobody claims lacks the value.
+type Answer struct {
+	*usage.Answer
+
+	// Worths are in the order of the question's Weights.
+	Worths []Worth
+}
+
+// Worth is what was used in the unit of a weight.
+type Worth struct {
+	Name, Unit string
+	// Sum has a figure for each cell, as [usage.Component.Used] has. It is in 1 ÷ 3600
+	// of 10^-15 of the unit, so that it is exact, see [Worth.Millionths].
+	Sum []usage.Sum
+	// Lacking are the parts of components that have no price, in their units; none
+	// where there is no such part.
+	Lacking []Lacking
+}
+
+// Lacking is the part of a component that a weight does not know.
+type Lacking struct {
+	Component string
+	Kind      record.Kind
+	// Used is for each cell, as [usage.Component.Used].
+	Used []usage.Sum
+}
+
+// Ask answers questions without derived keys.
+type Ask func(context.Context, usage.Question) (*usage.Answer, error)
+
+// Book has what derives: it is made once for a configuration and never changed.
+type Book struct {
+	Keys    []Key
+	Weights []Weight
+}
