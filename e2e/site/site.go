@@ -4,15 +4,16 @@ package site
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // Site is the temporary directory with its certificates.
@@ -90,28 +91,18 @@ func TLSBlock(f identity.Files) string {
 }
 
 // FreePort returns a loopback port that nobody listens on, and that no other site
-// on this machine gets while the test runs. It is below those that the kernel
-// gives to connections, so that a daemon that is down finds it free when it comes
-// back.
+// on this machine gets while the test runs, see [porttest.Free].
 func (s *Site) FreePort() int {
 	s.t.Helper()
-	for range 1000 {
-		port := 10_000 + rand.IntN(22_000)
-		mine, err := net.Listen("unix", fmt.Sprintf("@bursar-e2e-port-%d", port))
-		if err != nil {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			mine.Close()
-			continue
-		}
-		l.Close()
-		s.t.Cleanup(func() { mine.Close() })
-		return port
+	_, text, err := net.SplitHostPort(porttest.Free(s.t))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	s.t.Fatal("no port is free")
-	return 0
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return port
 }
 
 // Eventually waits until ok, and fails the test with what it last said when that

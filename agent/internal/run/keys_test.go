@@ -3,13 +3,13 @@ package run_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // eventually waits until ok.
@@ -42,12 +42,7 @@ func TestTheEndOfACertificateIsShownAndARenewedOneIsTakenAndLogged(t *testing.T)
 	if _, err := identity.Renew(s.dir, files, 13*24*time.Hour, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := porttest.Free(t)
 	s.configure(block+fmt.Sprintf("metrics { listen = %q }", address), "")
 	s.start()
 	s.eventually("the coming end is logged", func() bool { return strings.Contains(s.log.String(), "a certificate ends soon") })

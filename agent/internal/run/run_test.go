@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -466,12 +466,7 @@ func TestOrdersAreCarriedOutOrRefusedWithAReason(t *testing.T) {
 
 func TestMetricsShowTheSourcesAndTheBuffer(t *testing.T) {
 	s := newSite(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := porttest.Free(t)
 	s.write("ex", "1 alice 100 200\n")
 	s.configure(fmt.Sprintf("metrics { listen = %q }\n", address), s.sources(source("ex", "")))
 	s.start()

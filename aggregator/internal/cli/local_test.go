@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 func write(t *testing.T, dir, name, text string) string {
@@ -120,19 +121,9 @@ func (l *lines) await(t *testing.T, text string) {
 	}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
 	dir := t.TempDir()
-	at := freePort(t)
+	at := porttest.Free(t)
 	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", at)
 	path := write(t, dir, "a.hcl", text)
 	hangup := make(chan os.Signal)
@@ -216,7 +207,7 @@ func TestATLSListenerTakesOnlyClientsWithACertificate(t *testing.T) {
 	must("tls", "ca", "create", "-dir", dir)
 	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "aggregator", "-name", "a", "-host", "127.0.0.1")
 	must("tls", "cert", "create", "-ca-dir", dir, "-dir", dir, "-role", "client", "-name", "alice", "-roles", "read")
-	at := freePort(t)
+	at := porttest.Free(t)
 	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api {\n    listen = []\n    tls_listen = [%q]\n  }\n  tls {\n    ca = \"ca.pem\"\n    cert = \"a.pem\"\n    key = \"a.key\"\n  }\n}\n", at))
 	log := &lines{got: make(chan string, 1000)}
 	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 func TestMain(m *testing.M) {
@@ -260,7 +262,7 @@ func newTrio(t *testing.T, duties ...func(context.Context) error) *trio {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := listen(t, "127.0.0.1:0")
+		s := listen(t, porttest.Free(t))
 		state := &memory{}
 		members = append(members, Server{ID: id, Addr: s.Addr().String()})
 		c.confs = append(c.confs, Config{DataDir: dir, State: state, Images: state, Stream: s, Logger: testLog(t),

@@ -14,6 +14,7 @@ import (
 
 	pki "github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // fleet is a cluster over real TLS on loopback, whose wires a test can cut.
@@ -68,10 +69,7 @@ func (f *fleet) found(founders int) *fleet {
 // launch adds a node with empty directories at a new address.
 func (f *fleet) launch() *ship {
 	f.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	l := porttest.Listen(f.t)
 	state := &memory{}
 	s := &ship{fleet: f, addr: l.Addr().String(), conf: Config{
 		DataDir: f.t.TempDir(), State: state, Images: state, Logger: testLog(f.t), Multiplier: 6, Stable: time.Millisecond, fetchPause: 50 * time.Millisecond,

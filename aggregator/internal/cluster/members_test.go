@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 func TestThreeFreshNodesFoundAClusterOverTLS(t *testing.T) {
@@ -190,12 +191,7 @@ func TestAMemberMovesToAnotherAddress(t *testing.T) {
 	f.say(0, 3)
 	moved := f.followers()[0]
 	moved.stop()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	moved.addr = l.Addr().String()
-	l.Close()
+	moved.addr = porttest.Free(t)
 	moved.restart()
 	if err := f.leader().Readdress(t.Context(), moved.server()); err != nil {
 		t.Fatal(err)

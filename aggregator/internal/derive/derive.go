@@ -69,7 +69,7 @@ type Answer struct {
 type Worth struct {
 	Name, Unit string
 	// Sum has a figure for each cell, as [usage.Component.Used] has. It is in 1 ÷ 3600
-	// of 10^-15 of the unit, so that it is exact, see [Worth.Millionths].
+	// of 10^-15 of the unit, so that it is exact, see [Millionths].
 	Sum []usage.Sum
 	// Lacking are the parts of components that have no price, in their units; none
 	// where there is no such part.

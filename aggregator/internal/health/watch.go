@@ -34,6 +34,9 @@ const (
 	patience = 3 * time.Second
 	// lines of findings are logged once and again after logAgain.
 	logAgain = 6 * time.Hour
+	// A finding that is over before settle is not logged: a daemon that starts has no
+	// leader yet, and one whose leader went finds another.
+	settle = 15 * time.Second
 )
 
 // Run looks until ctx ends.
@@ -44,7 +47,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	told := map[string]time.Time{}
+	told := map[string]telling{}
 	for {
 		w.tell(w.Report(ctx), told)
 		select {
@@ -96,25 +99,42 @@ func (w *Watch) remember(r *Report) {
 	w.since, w.last, w.ready = since, *r, true
 }
 
-// tell logs what is new, what is over, and after some hours what is still so.
-func (w *Watch) tell(r Report, told map[string]time.Time) {
+// telling is what the log knows of a finding.
+type telling struct {
+	found time.Time // by this daemon, first
+	told  time.Time // last; zero: not yet
+}
+
+// tell logs what is new and stays, what is over, and after some hours what is still
+// so.
+func (w *Watch) tell(r Report, known map[string]telling) {
 	if w.Log == nil {
 		return
 	}
 	there := map[string]bool{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		key := f.key()
-		there[key] = true
-		if last, ok := told[key]; f.Severity == Notice || ok && r.Facts.Now.Sub(last) < logAgain {
+		if f.Severity == Notice {
 			continue
 		}
-		told[key] = r.Facts.Now
-		w.Log.Warn("finding", "id", f.ID, "severity", string(f.Severity), "about", f.About, "what", f.What, "do", f.Do)
+		key := f.key()
+		there[key] = true
+		is, ok := known[key]
+		if !ok {
+			is.found = r.Facts.Now
+		}
+		if r.Facts.Now.Sub(is.found) >= settle && (is.told.IsZero() || r.Facts.Now.Sub(is.told) >= logAgain) {
+			is.told = r.Facts.Now
+			w.Log.Warn("finding", "id", f.ID, "severity", string(f.Severity), "about", f.About, "what", f.What, "do", f.Do)
+		}
+		known[key] = is
 	}
-	for key := range told {
-		if !there[key] {
-			delete(told, key)
+	for key, is := range known {
+		if there[key] {
+			continue
+		}
+		delete(known, key)
+		if !is.told.IsZero() {
 			id, about, _ := strings.Cut(key, "\x00")
 			w.Log.Info("finding is over", "id", id, "about", about)
 		}

@@ -74,6 +74,30 @@ func TestFindingsAreLoggedOnceAndWhenTheyAreOver(t *testing.T) {
 	})
 }
 
+func TestAFindingThatPassesAtOnceIsNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		began := time.Now()
+		w := &Watch{Log: slog.New(slog.NewTextHandler(&log, nil)), Sources: []Source{func(_ context.Context, f *Facts) {
+			if time.Since(began) > 12*time.Second {
+				f.Leader = "x" // as every daemon has none at first
+			}
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Error(log.String())
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // full is a node with all that it can say.
 func full() Local {
 	return Local{

@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // patience is how long a test waits for what must come; the machine may be busy.
@@ -49,7 +50,7 @@ func newSite(t *testing.T, names ...string) *site {
 		s.log = slog.NewTextHandler(os.Stderr, nil)
 	}
 	for _, name := range names {
-		s.peers[name] = freeAddr(t)
+		s.peers[name] = porttest.Free(t)
 		s.files[name] = s.ca.Files(identity.Aggregator, name)
 	}
 	t.Cleanup(func() {
@@ -58,17 +59,6 @@ func newSite(t *testing.T, names ...string) *site {
 		}
 	})
 	return s
-}
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (s *site) data(name string) string { return filepath.Join(s.dir, name) }

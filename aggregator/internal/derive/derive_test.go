@@ -1,0 +1,310 @@
+package derive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// run is one with cores for some time.
+type run struct {
+	group, user, host string // "" for none
+	start, stop       record.Time
+	cores, joules     int64
+}
+
+// world answers questions about runs in the obvious slow way, as package usage does.
+type world []run
+
+func (r *run) get(key string) (string, bool) {
+	v := map[string]string{"group": r.group, "user": r.user, "host": r.host}[key]
+	return v, v != ""
+}
+
+func (r *run) tuple(keys []string) (values []string, lacks []bool) {
+	for _, k := range keys {
+		v, has := r.get(k)
+		values, lacks = append(values, v), append(lacks, !has)
+	}
+	return values, lacks
+}
+
+// used is what a run used of a component from from to to.
+func (r *run) used(kind record.Kind, from, to record.Time) usage.Sum {
+	from, to = max(from, r.start), min(to, r.stop)
+	if from >= to {
+		return usage.Sum{}
+	}
+	if kind == record.Rate {
+		return usage.SumOf(r.cores * int64(to-from))
+	}
+	part := func(t record.Time) int64 { return r.joules * 1e6 * int64(t-r.start) / int64(r.stop-r.start) }
+	return usage.SumOf(part(to) - part(from))
+}
+
+func (w world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) {
+	buckets := len(q.Edges) - 1
+	a := &usage.Answer{Edges: q.Edges, By: q.By, Way: "slow"}
+	cores, joules := usage.Component{Name: "Cores", Kind: record.Rate}, usage.Component{Name: "Energy", Kind: record.Total}
+	for i := range w {
+		r := &w[i]
+		values, lacks := r.tuple(q.By)
+		if q.Keep != nil && !q.Keep(values, lacks) {
+			continue
+		}
+		g := slices.IndexFunc(a.Groups, func(o usage.Group) bool { return slices.Equal(o.Values, values) })
+		if g < 0 {
+			g = len(a.Groups)
+			a.Groups = append(a.Groups, usage.Group{Values: values, Lacks: lacks})
+			a.Records, a.Started, a.Stopped = grow(a.Records, buckets), grow(a.Started, buckets), grow(a.Stopped, buckets)
+			a.Waiters, a.Waited = grow(a.Waiters, buckets), grow(a.Waited, buckets)
+			cores.Used, joules.Used = grow(cores.Used, buckets), grow(joules.Used, buckets)
+		}
+		for b := range buckets {
+			from, to, at := q.Edges[b], q.Edges[b+1], g*buckets+b
+			cores.Used[at] = cores.Used[at].Add(r.used(record.Rate, from, to))
+			joules.Used[at] = joules.Used[at].Add(r.used(record.Total, from, to))
+			started := r.start >= from && r.start < to
+			if started {
+				a.Started[at]++
+			}
+			if started || r.start < from && r.stop > from {
+				a.Records[at]++
+			}
+		}
+	}
+	a.Components = []usage.Component{cores, joules}
+	return a, nil
+}
+
+func grow[T any](list []T, n int) []T { return append(list, make([]T, n)...) }
+
+// projects maps groups by date: g0 is in p0 and from 500 on in p1, g1 is in p1, user
+// u0 is in p2 from 300 to 700.
+func projects() Key {
+	return Key{Name: "project", From: []string{"user", "group"}, Cuts: []record.Time{300, 500, 700}, Of: func(v []string, _ []bool, at record.Time) (string, bool) {
+		switch {
+		case v[0] == "u0" && at >= 300 && at < 700:
+			return "p2", true
+		case v[1] == "g0" && at < 500:
+			return "p0", true
+		case v[1] == "g0", v[1] == "g1":
+			return "p1", true
+		}
+		return "", false
+	}}
+}
+
+func classes() Key {
+	return Key{Name: "class", From: []string{"host"}, Of: func(v []string, lacks []bool, _ record.Time) (string, bool) {
+		return "c" + v[0], !lacks[0] && v[0] != "h2"
+	}}
+}
+
+// cost has a price by class that changes at 400, and by the joule; class ch1 has none
+// before.
+func cost() Weight {
+	return Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores", "Energy"}, From: []string{"class", "user"}, Cuts: []record.Time{400},
+		Of: func(c string, _ record.Kind, v []string, lacks []bool, at record.Time) (int64, bool) {
+			switch {
+			case c == "Energy":
+				return 7, true
+			case v[0] == "ch1" && at < 400, lacks[0]:
+				return 0, false
+			case v[1] == "u1":
+				return 500, true
+			}
+			return 1000 + int64(min(at/400, 1)), true
+		}}
+}
+
+func book() *Book { return &Book{Keys: []Key{projects(), classes()}, Weights: []Weight{cost()}} }
+
+func draw(t *rapid.T) world {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) run {
+		start := rapid.Int64Range(0, 900).Draw(t, "start")
+		return run{
+			group: rapid.SampledFrom([]string{"", "g0", "g1", "g2"}).Draw(t, "group"), user: rapid.SampledFrom([]string{"", "u0", "u1", "u2"}).Draw(t, "user"),
+			host: rapid.SampledFrom([]string{"", "h0", "h1", "h2"}).Draw(t, "host"), start: record.Time(start), stop: record.Time(start + rapid.Int64Range(1, 600).Draw(t, "time")),
+			cores: rapid.Int64Range(0, 9).Draw(t, "cores"), joules: rapid.Int64Range(0, 99).Draw(t, "joules"),
+		}
+	}), 0, 30).Draw(t, "world")
+}
+
+// cell is one figure of the slow way: by project and bucket.
+type cell struct {
+	project string
+	bucket  int
+}
+
+// slow adds up each run, each instant that can matter by itself.
+func slow(w world, q Question) (cores, worth map[cell]usage.Sum, records, people map[cell]int) {
+	cores, worth, records, people = map[cell]usage.Sum{}, map[cell]usage.Sum{}, map[cell]int{}, map[cell]int{}
+	met := map[string]bool{}
+	key, class, price := projects(), classes(), cost()
+	for n := range w {
+		r := &w[n]
+		been := map[cell]bool{}
+		for b := range len(q.Edges) - 1 {
+			for at := q.Edges[b]; at < q.Edges[b+1]; at += 50 { // all edges and cuts are multiples
+				project, has := key.Of([]string{r.user, r.group}, nil, at)
+				if !has {
+					project = "-"
+				}
+				c := cell{project, b}
+				if len(q.Having) > 0 && !slices.Contains(q.Having[0].Values, project) {
+					continue
+				}
+				if r.start < at+50 && (r.start >= at || r.stop > at) {
+					if !been[c] {
+						records[c]++
+					}
+					if name := fmt.Sprint(c, r.user); r.user != "" && !met[name] {
+						met[name] = true
+						people[c]++
+					}
+					been[c] = true
+				}
+				of, known := class.Of([]string{r.host}, []bool{r.host == ""}, at)
+				if !known {
+					of = ""
+				}
+				for kind, name := range map[record.Kind]string{record.Rate: "Cores", record.Total: "Energy"} {
+					used := r.used(kind, at, at+50)
+					if kind == record.Rate {
+						cores[c] = cores[c].Add(used)
+					} else {
+						used, _ = used.Times(3600)
+					}
+					if p, ok := price.Of(name, kind, []string{of, r.user}, []bool{!known, r.user == ""}, at); ok {
+						value, _ := used.Times(p)
+						worth[c] = worth[c].Add(value)
+					}
+				}
+			}
+		}
+	}
+	zero := func(_ cell, s usage.Sum) bool { return s.IsZero() }
+	maps.DeleteFunc(cores, zero)
+	maps.DeleteFunc(worth, zero)
+	return cores, worth, records, people
+}
+
+func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := draw(t)
+		q := Question{Weights: []string{"cost"}, Question: usage.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
+		if rapid.Bool().Draw(t, "having") {
+			q.Having = []Filter{{Key: "project", Values: []string{"p1"}}}
+		}
+		a, err := book().Answer(t.Context(), w.ask, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cores, worth, records, people := map[cell]usage.Sum{}, map[cell]usage.Sum{}, map[cell]int{}, map[cell]int{}
+		for g, group := range a.Groups {
+			if g > 0 && compareGroups(&a.Groups[g-1], &group) >= 0 {
+				t.Fatalf("groups are out of order: %v", a.Groups)
+			}
+			name := group.Values[0]
+			if group.Lacks[0] {
+				name = "-"
+			}
+			for b := range 3 {
+				c, at := cell{name, b}, g*3+b
+				if len(a.Components) > 0 && !a.Components[0].Used[at].IsZero() {
+					cores[c] = a.Components[0].Used[at]
+				}
+				if s := a.Worths[0].Sum[at]; !s.IsZero() {
+					worth[c] = s
+				}
+				if n := int(a.Records[at]); n > 0 {
+					records[c] = n
+				}
+				if n := int(a.People[at]); n > 0 {
+					people[c] = n
+				}
+			}
+		}
+		wantCores, wantWorth, wantRecords, wantPeople := slow(w, q)
+		if !maps.Equal(cores, wantCores) {
+			t.Errorf("cores %v, want %v", cores, wantCores)
+		}
+		if !maps.Equal(worth, wantWorth) {
+			t.Errorf("worth %v, want %v", worth, wantWorth)
+		}
+		if !maps.Equal(records, wantRecords) {
+			t.Errorf("records %v, want %v", records, wantRecords)
+		}
+		if !maps.Equal(people, wantPeople) {
+			t.Errorf("people %v, want %v", people, wantPeople)
+		}
+		if len(a.Components) != 1 || a.Components[0].Name != "Cores" {
+			t.Errorf("components that nobody asked for: %v", a.Components)
+		}
+	})
+}
+
+func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
+	w := world{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
+	a, err := book().Answer(t.Context(), w.ask, Question{Weights: []string{"cost"}, Question: usage.Question{Edges: []record.Time{0, 800}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.Worths[0]
+	if len(got.Lacking) != 1 || got.Lacking[0].Component != "Cores" || got.Lacking[0].Used[0] != usage.SumOf(2*400) {
+		t.Errorf("lacking %+v", got.Lacking)
+	}
+	if got.Sum[0] != usage.SumOf(400*1000+400*1001+2*400*1001) || got.Unit != "EUR" {
+		t.Errorf("worth %v", got)
+	}
+}
+
+func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
+	asked := 0
+	q := usage.Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
+	_, err := book().Answer(t.Context(), func(_ context.Context, got usage.Question) (*usage.Answer, error) {
+		asked++
+		if !slices.Equal(got.By, q.By) || !slices.Equal(got.Edges, q.Edges) {
+			t.Errorf("%+v", got)
+		}
+		return &usage.Answer{}, nil
+	}, Question{Question: q})
+	if err != nil || asked != 1 {
+		t.Error(asked, err)
+	}
+}
+
+func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
+	w := world{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
+	window := usage.Question{Edges: []record.Time{0, 10}}
+	for want, q := range map[string]Question{
+		`there is no weight "x"`:    {Question: window, Weights: []string{"x"}},
+		`"group" is no derived key`: {Question: window, Having: []Filter{{Key: "group"}}},
+		"too many":                  {Question: usage.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
+	} {
+		if _, err := book().Answer(t.Context(), w.ask, q); !errors.Is(err, usage.ErrQuestion) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestATotalHasItsPriceByTheUnit(t *testing.T) {
+	w := world{{start: 0, stop: 1000, joules: 3_000_000}}
+	a, err := book().Answer(t.Context(), w.ask, Question{Weights: []string{"cost"}, Question: usage.Question{Edges: []record.Time{0, 1000}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Millionths(a.Worths[0].Sum[0]); got != usage.SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
+		t.Error(got)
+	}
+}

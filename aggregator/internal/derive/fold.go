@@ -1,0 +1,233 @@
+package derive
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+)
+
+// fold puts an answer of the base together to one of the question.
+func (p *plan) fold(a *usage.Answer) (*Answer, error) {
+	f := &folding{plan: p, base: a, target: make([]int, len(a.Groups)*len(p.phases)), of: map[string]int{}}
+	if err := f.groups(); err != nil {
+		return nil, err
+	}
+	out := *a
+	out.Edges, out.By, out.Groups = p.q.Edges, p.q.By, f.sorted()
+	f.cells = len(out.Groups) * f.buckets()
+	f.counts(&out)
+	f.used(&out)
+	out.People = f.countPeople()
+	worths, err := f.worths()
+	return &Answer{Answer: &out, Worths: worths}, err
+}
+
+// folding is the work on one answer.
+type folding struct {
+	*plan
+
+	base *usage.Answer
+	// target is the group of each group of the base in each phase; -1 when no
+	// condition holds.
+	target []int
+	list   []usage.Group
+	of     map[string]int
+	who    []string // of each group of the base in each phase, with people
+	prices [][]price
+	cells  int
+}
+
+func (f *folding) buckets() int { return len(f.q.Edges) - 1 }
+
+// groups finds the targets, and what the weights are, of all groups in all phases.
+func (f *folding) groups() error {
+	f.prices = make([][]price, len(f.weights))
+	parts := make([][]int, len(f.weights))
+	for i := range f.weights {
+		parts[i] = f.weights[i].parts(f.base)
+		f.prices[i] = make([]price, len(f.target)*len(parts[i]))
+	}
+	if f.people >= 0 {
+		f.who = make([]string, len(f.target))
+	}
+	var key []byte
+	for g := range f.base.Groups {
+		r := reading{plan: f.plan, values: f.base.Groups[g].Values, lacks: f.base.Groups[g].Lacks}
+		for phase := range f.phases {
+			r.turn(phase)
+			at := g*len(f.phases) + phase
+			f.target[at] = -1
+			if !r.wanted() {
+				continue
+			}
+			key = f.enter(key[:0], &r, at)
+			if f.people >= 0 {
+				f.who[at] = r.have[f.people]
+			}
+			for i := range f.weights {
+				f.weights[i].price(f.prices[i][at*len(parts[i]):], parts[i], f.base, &r, phase)
+			}
+		}
+	}
+	return f.room()
+}
+
+// room returns an error when the question allows fewer cells.
+func (f *folding) room() error {
+	if most := f.q.MaxCells; most > 0 && len(f.list)*f.buckets() > most {
+		return usage.ErrTooMany
+	}
+	return nil
+}
+
+// enter finds the target of what is read.
+func (f *folding) enter(key []byte, r *reading, at int) []byte {
+	for _, c := range f.by {
+		if r.missing[c] {
+			key = append(key, '-', ' ')
+			continue
+		}
+		key = strconv.AppendInt(key, int64(len(r.have[c])), 10)
+		key = append(append(key, ' '), r.have[c]...)
+	}
+	n, known := f.of[string(key)]
+	if !known {
+		n = len(f.list)
+		f.of[string(key)] = n
+		g := usage.Group{Values: make([]string, len(f.by)), Lacks: make([]bool, len(f.by))}
+		for i, c := range f.by {
+			g.Values[i], g.Lacks[i] = r.have[c], r.missing[c]
+		}
+		f.list = append(f.list, g)
+	}
+	f.target[at] = n
+	return key
+}
+
+// sorted puts the groups in order: those that lack a value first.
+func (f *folding) sorted() []usage.Group {
+	order := make([]int, len(f.list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return compareGroups(&f.list[a], &f.list[b]) })
+	place, out := make([]int, len(order)), make([]usage.Group, len(order))
+	for at, n := range order {
+		place[n], out[at] = at, f.list[n]
+	}
+	for i, n := range f.target {
+		if n >= 0 {
+			f.target[i] = place[n]
+		}
+	}
+	return out
+}
+
+func compareGroups(a, b *usage.Group) int {
+	for i := range a.Values {
+		if a.Lacks[i] != b.Lacks[i] {
+			if a.Lacks[i] {
+				return -1
+			}
+			return 1
+		}
+		if c := cmp.Compare(a.Values[i], b.Values[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// each calls do for all cells of the base that have a place in the answer: from is
+// the base's, to the answer's, at the number of group and phase. same says that the
+// piece before was in the same cell.
+func (f *folding) each(do func(from, to, at int, same bool)) {
+	pieces := len(f.pieces)
+	for g := range f.base.Groups {
+		before := -1
+		for i, p := range f.pieces {
+			at := g*len(f.phases) + p.phase
+			to := -1
+			if n := f.target[at]; n >= 0 {
+				to = n*f.buckets() + p.bucket
+				do(g*pieces+i, to, at, to == before)
+			}
+			before = to
+		}
+	}
+}
+
+// counts folds what is counted. A run that goes on from one piece of a bucket into
+// the next is counted once.
+func (f *folding) counts(out *usage.Answer) {
+	b := f.base
+	out.Records, out.Started, out.Stopped, out.Waiters, out.Waited = nil, nil, nil, nil, nil
+	out.CPU, out.Cores = f.sums(b.CPU), f.sums(b.Cores)
+	if !f.q.Counts {
+		return
+	}
+	out.Records, out.Started, out.Stopped, out.Waiters = make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells)
+	f.each(func(from, to, _ int, same bool) {
+		if n := b.Records[from]; !same || f.q.Credit == usage.AtStop {
+			out.Records[to] += n
+		} else {
+			out.Records[to] += b.Started[from]
+		}
+		out.Started[to] += b.Started[from]
+		out.Stopped[to] += b.Stopped[from]
+		out.Waiters[to] += b.Waiters[from]
+	})
+	out.Waited = f.sums(b.Waited)
+}
+
+// sums folds a column; nil stays nil.
+func (f *folding) sums(from []usage.Sum) []usage.Sum {
+	if from == nil {
+		return nil
+	}
+	out := make([]usage.Sum, f.cells)
+	f.each(func(i, to, _ int, _ bool) { out[to] = out[to].Add(from[i]) })
+	return out
+}
+
+// used folds the components that the question asks for.
+func (f *folding) used(out *usage.Answer) {
+	out.Components = nil
+	for i := range f.base.Components {
+		c := f.base.Components[i]
+		if f.q.Components != nil && !slices.Contains(f.q.Components, c.Name) {
+			continue
+		}
+		c.Used = f.sums(c.Used)
+		c.Scores = slices.Clone(c.Scores)
+		for k := range c.Scores {
+			s := &c.Scores[k]
+			real := make([]float64, f.cells)
+			f.each(func(from, to, _ int, _ bool) { real[to] += s.Used[from] })
+			s.Used, s.Lacking = real, f.sums(s.Lacking)
+		}
+		out.Components = append(out.Components, c)
+	}
+}
+
+// countPeople counts the distinct values of the question's key.
+func (f *folding) countPeople() []uint64 {
+	if f.people < 0 {
+		return nil
+	}
+	type person struct {
+		cell int
+		name string
+	}
+	out, met := make([]uint64, f.cells), map[person]struct{}{}
+	f.each(func(from, to, at int, _ bool) {
+		who := person{to, f.who[at]}
+		if _, twice := met[who]; who.name != "" && !twice && f.base.Records[from] > 0 {
+			met[who] = struct{}{}
+			out[to]++
+		}
+	})
+	return out
+}

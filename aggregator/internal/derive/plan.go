@@ -1,0 +1,212 @@
+package derive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// maxCells bounds groups × buckets of the questions without derived keys, which have
+// more of both than those that they answer.
+const maxCells = 4_000_000
+
+// Key returns the derived key of a name.
+func (b *Book) Key(name string) (*Key, bool) {
+	i := slices.IndexFunc(b.Keys, func(k Key) bool { return k.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &b.Keys[i], true
+}
+
+// Weight returns the weight of a name.
+func (b *Book) Weight(name string) (*Weight, bool) {
+	i := slices.IndexFunc(b.Weights, func(w Weight) bool { return w.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &b.Weights[i], true
+}
+
+// Answer answers a question. Errors are those of ask, or wrap [usage.ErrQuestion].
+func (b *Book) Answer(ctx context.Context, ask Ask, q Question) (*Answer, error) {
+	p, err := b.plan(&q)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		a, err := ask(ctx, q.Question)
+		return &Answer{Answer: a}, err
+	}
+	a, err := ask(ctx, p.base)
+	if err != nil {
+		return nil, err
+	}
+	return p.fold(a)
+}
+
+// plan is how a question is answered by one without derived keys.
+type plan struct {
+	q       *Question
+	base    usage.Question
+	columns []column
+	by      []int // where the columns of the question's By are
+	having  []int // of its Having
+	people  int   // of its People; -1 when nobody asks
+	weights []weighing
+	// phases are the times in which all columns and weights stay as they are: the
+	// first instants of the window and of what follows a cut.
+	phases []record.Time
+	// pieces are the buckets of base.
+	pieces []piece
+}
+
+// piece is a part of a bucket in which nothing changes.
+type piece struct{ bucket, phase int }
+
+// column is a key that is needed: where its values come from.
+type column struct {
+	name string
+	key  *Key  // nil: a meta key
+	from []int // places in the groups of base
+}
+
+// weighing is a weight with the columns that it needs.
+type weighing struct {
+	*Weight
+	columns []int
+}
+
+// plan is nil when the question can be asked as it is.
+func (b *Book) plan(q *Question) (*plan, error) {
+	p := &plan{q: q, base: q.Question, people: -1}
+	p.base.By, p.base.MaxCells = nil, maxCells
+	derived := len(q.Weights) > 0 || len(q.Having) > 0
+	for _, name := range q.By {
+		_, is := b.Key(name)
+		derived = derived || is
+	}
+	_, is := b.Key(q.People)
+	if !derived && !is {
+		return nil, nil
+	}
+	for _, name := range q.By {
+		p.by = append(p.by, p.column(b, name))
+	}
+	for _, f := range q.Having {
+		if _, is := b.Key(f.Key); !is {
+			return nil, fmt.Errorf("%w: %q is no derived key", usage.ErrQuestion, f.Key)
+		}
+		p.having = append(p.having, p.column(b, f.Key))
+	}
+	if q.People != "" {
+		p.people = p.column(b, q.People)
+		p.base.People, p.base.Counts = "", true
+	}
+	if err := p.weigh(b); err != nil {
+		return nil, err
+	}
+	p.cut()
+	if len(q.Having) > 0 {
+		p.base.Keep = p.keep
+	}
+	return p, nil
+}
+
+// column returns the number of the column of a key, made when it is missing.
+func (p *plan) column(b *Book, name string) int {
+	if at := slices.IndexFunc(p.columns, func(c column) bool { return c.name == name }); at >= 0 {
+		return at
+	}
+	c := column{name: name}
+	from := []string{name}
+	if key, is := b.Key(name); is {
+		c.key, from = key, key.From
+	}
+	for _, f := range from {
+		at := slices.Index(p.base.By, f)
+		if at < 0 {
+			at = len(p.base.By)
+			p.base.By = append(p.base.By, f)
+		}
+		c.from = append(c.from, at)
+	}
+	p.columns = append(p.columns, c)
+	return len(p.columns) - 1
+}
+
+// weigh adds what the weights need.
+func (p *plan) weigh(b *Book) error {
+	for _, name := range p.q.Weights {
+		w, is := b.Weight(name)
+		if !is {
+			return fmt.Errorf("%w: there is no weight %q", usage.ErrQuestion, name)
+		}
+		use := weighing{Weight: w}
+		for _, key := range w.From {
+			use.columns = append(use.columns, p.column(b, key))
+		}
+		p.weights = append(p.weights, use)
+		p.need(w.Components)
+	}
+	return nil
+}
+
+// need asks for components that the question may have left out.
+func (p *plan) need(names []string) {
+	if p.base.Components == nil {
+		return
+	}
+	for _, name := range names {
+		if !slices.Contains(p.base.Components, name) {
+			p.base.Components = append(slices.Clip(p.base.Components), name)
+			p.base.Unscored = append(slices.Clip(p.base.Unscored), name)
+		}
+	}
+}
+
+// cut lays out the pieces.
+func (p *plan) cut() {
+	edges := p.q.Edges
+	var cuts []record.Time
+	for _, c := range p.columns {
+		if c.key != nil {
+			cuts = append(cuts, c.key.Cuts...)
+		}
+	}
+	for _, w := range p.weights {
+		cuts = append(cuts, w.Cuts...)
+	}
+	cuts = slices.DeleteFunc(cuts, func(t record.Time) bool { return t <= edges[0] || t >= edges[len(edges)-1] })
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	p.phases = append([]record.Time{edges[0]}, cuts...)
+	p.base.Edges = append(slices.Clone(edges), cuts...)
+	slices.Sort(p.base.Edges)
+	p.base.Edges = slices.Compact(p.base.Edges)
+	bucket, phase := 0, 0
+	for _, from := range p.base.Edges[:len(p.base.Edges)-1] {
+		for edges[bucket+1] <= from {
+			bucket++
+		}
+		for phase+1 < len(p.phases) && p.phases[phase+1] <= from {
+			phase++
+		}
+		p.pieces = append(p.pieces, piece{bucket: bucket, phase: phase})
+	}
+}
+
+// keep reports whether the conditions hold for a group at any time.
+func (p *plan) keep(values []string, lacks []bool) bool {
+	r := reading{plan: p, values: values, lacks: lacks}
+	for phase := range p.phases {
+		r.turn(phase)
+		if r.wanted() {
+			return true
+		}
+	}
+	return false
+}
