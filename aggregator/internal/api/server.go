@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -55,6 +56,8 @@ type Options struct {
 	Patience time.Duration
 	Agents   Agents // nil: this node pulls from none
 	Usage    Usage  // nil: nobody adds usage up
+	// Book returns what keys and weights follow from others now; nil: none do.
+	Book func() *derive.Book
 	// Now is the time of the clock; nil is time.Now.
 	Now     func() time.Time
 	Version string // of the program, for /v1/status

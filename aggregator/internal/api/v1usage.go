@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -34,11 +35,17 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err != nil {
 		return err
 	}
-	page, err := sheet.Make(r.Context(), func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
-		return s.opt.Usage.Usage(ctx, access.From(ctx), q)
+	book := s.book()
+	for i := range book.Weights {
+		q.Weights = append(q.Weights, book.Weights[i].Name)
+	}
+	page, err := sheet.Make(r.Context(), func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
+			return s.opt.Usage.Usage(ctx, access.From(ctx), q)
+		}, q)
 	}, q.Request)
 	if err != nil {
-		return s.usageError(r.Context(), view, err)
+		return s.usageError(r.Context(), view, book, err)
 	}
 	known.header(w.Header(), page)
 	return s.sendUsage(w, r, q.format, page, known)
@@ -51,12 +58,23 @@ func (s *Server) now() record.Time {
 	return record.FromStd(time.Now())
 }
 
+// book is what derives.
+func (s *Server) book() *derive.Book {
+	if s.opt.Book == nil {
+		return &derive.Book{}
+	}
+	return s.opt.Book()
+}
+
 // usageError makes a refusal of an error that is the client's.
-func (s *Server) usageError(ctx context.Context, view *access.View, err error) error {
+func (s *Server) usageError(ctx context.Context, view *access.View, book *derive.Book, err error) error {
 	if unknown, ok := errors.AsType[*sheet.UnknownKeyError](err); ok {
 		keys, e := view.Keys(ctx)
 		if e != nil {
 			return e
+		}
+		for i := range book.Keys {
+			keys = append(keys, book.Keys[i].Name)
 		}
 		return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
 	}

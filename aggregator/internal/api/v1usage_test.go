@@ -52,6 +52,10 @@ type measureOf struct {
 	Totals   []*json.Number
 	Total    *json.Number
 	Lacking  *struct{ Total json.Number }
+	Unpriced []struct {
+		Component string
+		Total     json.Number
+	}
 	Without  *int
 	Compared *struct{ Before, Difference, Relative []*json.Number }
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -74,10 +76,16 @@ func splitUsage(query string) (words usageWords, rest string, err error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("%q is not percent-encoded", rawKey)
 		}
+		field, inner, _ := strings.Cut(key, "[")
+		if field == "where" {
+			if err := words.where(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
 		if !slices.Contains(usageFields(), key) {
-			field, _, _ := strings.Cut(key, "[")
 			if !slices.Contains(usageFilters(), field) {
-				return nil, "", fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(slices.Concat(usageFields(), usageFilters()[:5])))
+				return nil, "", fmt.Errorf("unknown field `%s`, expected one of %s", field, quoted(slices.Concat(usageFields(), []string{"where[KEY]"}, usageFilters()[:5])))
 			}
 			others = append(others, pair)
 			continue
@@ -92,6 +100,25 @@ func splitUsage(query string) (words usageWords, rest string, err error) {
 	}
 	return words, strings.Join(others, "&"), nil
 }
+
+// where is the field of a condition on a key: its values, of which one is wanted.
+func (u usageWords) where(key, rawValue string) error {
+	value, err := url.QueryUnescape(rawValue)
+	if err != nil {
+		return fmt.Errorf("the value of where[%s] is not percent-encoded: %q", key, rawValue)
+	}
+	if wrong := record.ValidateName(key); key == "" || wrong != "" {
+		return fmt.Errorf("where[%s]: %s; want where[KEY]=VALUE, or several values with commas, or nothing for what has no value", key, wrong)
+	}
+	if u[whereKey+key] != nil {
+		return fmt.Errorf("where[%s] is there twice", key)
+	}
+	u[whereKey+key] = strings.Split(value, ",")
+	return nil
+}
+
+// whereKey begins the names of conditions among the words.
+const whereKey = "where["
 
 func (u usageWords) add(key, value string) error {
 	switch {
@@ -160,6 +187,11 @@ func (q *usageQuery) figures(u usageWords) error {
 	for _, key := range q.By {
 		if wrong := record.ValidateName(key); wrong != "" {
 			return fmt.Errorf("by: %q is no meta key: %s", key, wrong)
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(u)) {
+		if key, is := strings.CutPrefix(field, whereKey); is {
+			q.Having = append(q.Having, derive.Filter{Key: key, Values: u[field]})
 		}
 	}
 	q.Order = u.one("order")

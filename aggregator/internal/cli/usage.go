@@ -19,6 +19,7 @@ import (
 type usageOptions struct {
 	window, from, to, zone, bucket string
 	by, measure, component, meta   []string
+	where                          []string
 	unit, credit, order, compare   string
 	people                         string
 	top                            int
@@ -44,7 +45,8 @@ up to now, like 14d. -from and -to take these too, and a time; a date as -to is
 the begin of that day.
 
 Measures are records, started, stopped, people, wait, efficiency, the components,
-and COMPONENT*SCORE. A table has the 20 largest groups and all others in one
+and COMPONENT*SCORE; with prices cost, and with service units su. Lines may be of
+meta keys and of what the configuration makes of them, such as project. A table has the 20 largest groups and all others in one
 line; -top -1 shows all. With -compare it has the difference of the first
 component; json and csv have those of all measures.`,
 		Example: `  bursar usage -by group_id
@@ -83,6 +85,7 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")
 	fl.StringArrayVar(&o.component, "component", nil, "components to show with all their scores, a `list`")
 	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` in their meta; may be repeated")
+	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; with several values one of them, with none what nobody claims; may be repeated")
 	fl.Var(&choice{&o.unit, []string{"hour", "second"}}, "unit", "of what is used over time: hour, second (default hour)")
 	fl.Var(&choice{&o.credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	fl.IntVar(&o.top, "top", 0, "how many groups have a line of their own, a `number`; -1 is all")
@@ -124,6 +127,13 @@ func (o *usageOptions) query(f format) (url.Values, error) {
 		q.Set("top", strconv.Itoa(o.top))
 	case o.top == 0 && f == asTable && len(o.by) > 0:
 		q.Set("top", strconv.Itoa(tableTop))
+	}
+	for _, w := range o.where {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("-where: %q is no key=value", w)
+		}
+		q.Set("where["+key+"]", value)
 	}
 	return q, metaQuery(q, o.meta)
 }

@@ -42,6 +42,13 @@ func (u *apiUsage) lackNotes() (notes []string) {
 	var without []string
 	for i := range u.Measures {
 		m := &u.Measures[i]
+		for _, part := range m.Unpriced {
+			unit := ""
+			if part.Unit != nil {
+				unit = " " + *part.Unit + "s"
+			}
+			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(part.Total), unit, part.Component, m.Name))
+		}
 		switch {
 		case m.Component == nil || m.Without == nil || *m.Without == 0:
 		case m.Score == nil:

@@ -46,6 +46,11 @@ type apiMeasure struct {
 	Lacking   *struct {
 		Total float64 `json:"total"`
 	} `json:"lacking"`
+	Unpriced []struct {
+		Component string  `json:"component"`
+		Unit      *string `json:"unit"`
+		Total     float64 `json:"total"`
+	} `json:"unpriced"`
 	Without  *int64 `json:"without"`
 	Compared *struct {
 		Before   []*float64 `json:"before"`
@@ -141,7 +146,10 @@ func (m *apiMeasure) title() string {
 	if m.Component == nil {
 		name = strings.ToUpper(name)
 	}
-	if m.Unit != nil && m.Component != nil {
+	switch {
+	case m.Kind == "worth" && !strings.EqualFold(*m.Unit, m.Name):
+		name += " " + *m.Unit
+	case m.Unit != nil && m.Component != nil:
 		name += " " + (*m.Unit)[:1]
 	}
 	return name

@@ -39,7 +39,7 @@ type Weight struct {
 	Of func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (billionths int64, has bool)
 }
 
-// Filter chooses by a derived key.
+// Filter chooses by the value of a key, of a meta key by the first one.
 type Filter struct {
 	Key string
 	// Values are those of which one is wanted; "" stands for what nobody claims.

@@ -288,9 +288,8 @@ func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
 	w := world{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
 	window := usage.Question{Edges: []record.Time{0, 10}}
 	for want, q := range map[string]Question{
-		`there is no weight "x"`:    {Question: window, Weights: []string{"x"}},
-		`"group" is no derived key`: {Question: window, Having: []Filter{{Key: "group"}}},
-		"too many":                  {Question: usage.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
+		`there is no weight "x"`: {Question: window, Weights: []string{"x"}},
+		"too many":               {Question: usage.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
 	} {
 		if _, err := book().Answer(t.Context(), w.ask, q); !errors.Is(err, usage.ErrQuestion) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -97,9 +97,6 @@ func (b *Book) plan(q *Question) (*plan, error) {
 		p.by = append(p.by, p.column(b, name))
 	}
 	for _, f := range q.Having {
-		if _, is := b.Key(f.Key); !is {
-			return nil, fmt.Errorf("%w: %q is no derived key", usage.ErrQuestion, f.Key)
-		}
 		p.having = append(p.having, p.column(b, f.Key))
 	}
 	if q.People != "" {

@@ -44,7 +44,7 @@ func BenchmarkAYearByUserAndDay(b *testing.B) {
 		if measure != "" {
 			r.Measures = []string{measure}
 		}
-		s, err := Make(b.Context(), yearOfUsers, r)
+		s, err := Make(b.Context(), plain(yearOfUsers), r)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
@@ -15,7 +16,7 @@ func (c *Column) append(b []byte, f *figures, i int) []byte {
 	switch c.Kind {
 	case Count:
 		return strconv.AppendUint(b, f.n[i], 10)
-	case Rate, Total:
+	case Rate, Total, Worth:
 		return c.appendSum(b, f.sum[i])
 	case Weighted:
 		return appendReal(b, f.real[i]/c.scale())
@@ -37,7 +38,10 @@ func (c *Column) appendSum(b []byte, s usage.Sum) []byte {
 	if s.IsZero() {
 		return append(b, '0')
 	}
-	if c.hours {
+	switch {
+	case c.Kind == Worth:
+		s = derive.Millionths(s)
+	case c.hours:
 		s = s.Over(3600)
 	}
 	return s.AppendDecimal(b)
@@ -91,7 +95,7 @@ func (s *Sheet) appendDifference(b []byte, c *Column, g int) []byte {
 	switch c.Kind {
 	case Count:
 		return strconv.AppendInt(b, int64(c.whole.n[g]-c.before.n[g]), 10)
-	case Rate, Total:
+	case Rate, Total, Worth:
 		return c.appendSum(b, c.whole.sum[g].Sub(c.before.sum[g]))
 	case Weighted, Mean, Ratio:
 	}

@@ -3,6 +3,7 @@ package sheet
 import (
 	"slices"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -18,17 +19,18 @@ const (
 	Weighted             // either, weighted with a score
 	Mean                 // a time for each record
 	Ratio                // a quotient of two sums
+	Worth                // what usage is worth, in the unit of a weight
 )
 
 // String returns the word for the kind.
 func (k Kind) String() string {
-	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio"}[k]
+	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio", "worth"}[k]
 }
 
 // figures are those of a column's cells. What a kind has no use for is nil.
 type figures struct {
 	n    []uint64    // the numbers, or of a mean how many records
-	sum  []usage.Sum // in millionths
+	sum  []usage.Sum // in millionths, or as [derive.Worth] has it
 	over []usage.Sum // by which sum is to be divided
 	real []float64   // in millionths
 }
@@ -103,7 +105,7 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 	switch c.Kind {
 	case Count:
 		return float64(f.n[i]), true
-	case Rate, Total:
+	case Rate, Total, Worth:
 		return f.sum[i].Float() / c.scale(), true
 	case Weighted:
 		return f.real[i] / c.scale(), true
@@ -115,9 +117,12 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 	return 0, false
 }
 
-// scale is by how much figures in millionths are divided.
+// scale is by how much figures are divided.
 func (c *Column) scale() float64 {
-	if c.hours {
+	switch {
+	case c.Kind == Worth:
+		return 3600e15
+	case c.hours:
 		return 3600e6
 	}
 	return 1e6
@@ -128,7 +133,7 @@ type Column struct {
 	// Name is that of the measure; Component and Score are those that it is of.
 	Name, Component, Score string
 	Kind                   Kind
-	// Unit is hour, second, or nothing.
+	// Unit is hour, second, that of a weight, or nothing.
 	Unit string
 
 	hours   bool
@@ -139,6 +144,8 @@ type Column struct {
 	// without is how many records have no such component, or no such score of it; nil
 	// for what is neither.
 	without *uint64
+	// unpriced are the parts of components that the weight does not know.
+	unpriced []derive.Lacking
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
 }
@@ -157,15 +164,21 @@ func (c Column) time(hours bool) Column {
 }
 
 // columns are those of an answer.
-func (r *Request) columns(a *usage.Answer) []Column {
+func (r *Request) columns(a *derive.Answer) []Column {
 	var out []Column
 	for _, w := range Words() {
 		if r.wants(w) {
-			out = append(out, r.column(w, a))
+			out = append(out, r.column(w, a.Answer))
 		}
 	}
+	for i := range a.Worths {
+		w := &a.Worths[i]
+		c := newColumn(w.Name, Worth, figures{sum: w.Sum})
+		c.Unit, c.hours, c.unpriced = w.Unit, r.Hours, w.Lacking
+		out = append(out, c)
+	}
 	for i := range a.Components {
-		out = r.components(out, a, &a.Components[i])
+		out = r.components(out, a.Answer, &a.Components[i])
 	}
 	rename(out)
 	return out

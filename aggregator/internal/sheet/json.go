@@ -111,6 +111,7 @@ func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
 	}
 	b = s.appendAll(append(b, `],"total":`...), c)
 	b = s.appendLacking(append(b, `,"lacking":`...), c)
+	b = s.appendUnpriced(append(b, `,"unpriced":`...), c)
 	b = append(b, `,"without":`...)
 	if c.without == nil {
 		b = append(b, "null"...)
@@ -150,7 +151,7 @@ func (s *Sheet) appendValues(b []byte, c *Column) []byte {
 
 // appendGroupValues writes the cells of some groups.
 func (s *Sheet) appendGroupValues(b []byte, c *Column, from, to int) []byte {
-	sums := c.Kind == Rate || c.Kind == Total
+	sums := c.Kind == Rate || c.Kind == Total || c.Kind == Worth
 	at := from * s.buckets()
 	for g := from; g < to; g++ {
 		untold := s.untold(c, g)
@@ -197,6 +198,29 @@ func (s *Sheet) appendLacking(b []byte, c *Column) []byte {
 		b = c.appendSum(comma(b, g), groups.sum[g])
 	}
 	return append(b, "]}"...)
+}
+
+// appendUnpriced writes what of components has no price, of all buckets together;
+// null for what has no prices.
+func (s *Sheet) appendUnpriced(b []byte, c *Column) []byte {
+	if c.Kind != Worth {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for i := range c.unpriced {
+		l := &c.unpriced[i]
+		of := Column{Kind: Total}
+		if l.Kind != record.Total {
+			of = Column{Kind: Rate}.time(c.hours)
+		}
+		f := figures{sum: l.Used}
+		all := f.regroup(make([]int, len(s.Groups)), 1, s.buckets())
+		all = all.totals(1, s.buckets())
+		b = appendText(append(comma(b, i), `{"component":`...), l.Component)
+		b = orNull(append(b, `,"unit":`...), of.Unit)
+		b = append(of.appendSum(append(b, `,"total":`...), all.sum[0]), '}')
+	}
+	return append(b, ']')
 }
 
 // appendCompared writes the other window, by group.

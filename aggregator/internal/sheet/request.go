@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -29,7 +30,7 @@ func (w wrong) Unwrap() []error { return []error{ErrRequest, w.error} }
 func refuse(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
 
 // Ask answers questions about usage.
-type Ask func(context.Context, usage.Question) (*usage.Answer, error)
+type Ask func(context.Context, derive.Question) (*derive.Answer, error)
 
 // Request says what a sheet is about.
 type Request struct {
@@ -40,6 +41,10 @@ type Request struct {
 	// By are meta keys.
 	By    []string
 	Where store.Query
+	// Having are conditions on keys, derived ones too.
+	Having []derive.Filter
+	// Weights are the names of the measures that value usage; they hide components.
+	Weights []string
 	// Measures are words of [Words], component names and COMPONENT*SCORE; Components
 	// are names of components that are wanted with all scores. Without either there
 	// are the records and all components.
@@ -103,8 +108,16 @@ func (r *Request) wants(word string) bool {
 	return slices.Contains(r.Measures, word)
 }
 
+// word reports whether a measure is no component.
+func (r *Request) word(measure string) bool {
+	return slices.Contains(Words(), measure) || slices.Contains(r.Weights, measure)
+}
+
+// words are the measures that are no component.
+func (r *Request) words() []string { return append(Words(), r.Weights...) }
+
 // question is what is to be asked for the buckets between edges.
-func (r *Request) question(edges []record.Time) usage.Question {
+func (r *Request) question(edges []record.Time) derive.Question {
 	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
 	if r.wants(people) {
@@ -116,7 +129,8 @@ func (r *Request) question(edges []record.Time) usage.Question {
 	if !r.all() {
 		q.Components, q.Unscored = r.names(), r.unscored()
 	}
-	return q
+	weights := slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
+	return derive.Question{Question: q, Weights: weights, Having: r.Having}
 }
 
 // unscored are the components of which no score is asked for.
@@ -130,7 +144,7 @@ func (r *Request) unscored() []string {
 func (r *Request) names() []string {
 	names := slices.Concat([]string{}, r.Components)
 	for _, m := range r.Measures {
-		if !slices.Contains(Words(), m) {
+		if !r.word(m) {
 			name, _, _ := strings.Cut(m, times)
 			names = append(names, name)
 		}
@@ -154,12 +168,13 @@ func (r *Request) check() error {
 }
 
 // ever asks for all that there ever was by some keys.
-func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*usage.Answer, error) {
-	return ask(ctx, usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells})
+func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*derive.Answer, error) {
+	q := usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
+	return ask(ctx, derive.Question{Question: q})
 }
 
 // known returns an error when a key of By is in no record at all.
-func (r *Request) known(ctx context.Context, ask Ask, a *usage.Answer) error {
+func (r *Request) known(ctx context.Context, ask Ask, a *derive.Answer) error {
 	for i, key := range r.By {
 		if slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
 			continue

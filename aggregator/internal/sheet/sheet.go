@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -67,7 +68,7 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 }
 
 // ask asks for the buckets between edges, and refuses what is not known.
-func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
+func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*derive.Answer, error) {
 	a, err := r.put(ctx, ask, edges)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*usage
 }
 
 // put asks for the buckets between edges.
-func (r *Request) put(ctx context.Context, ask Ask, edges []record.Time) (*usage.Answer, error) {
+func (r *Request) put(ctx context.Context, ask Ask, edges []record.Time) (*derive.Answer, error) {
 	a, err := ask(ctx, r.question(edges))
 	if errors.Is(err, usage.ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
@@ -92,7 +93,7 @@ func tooMany(buckets int) error {
 }
 
 // take makes the columns of the whole window.
-func (s *Sheet) take(a *usage.Answer) {
+func (s *Sheet) take(a *derive.Answer) {
 	for _, g := range a.Groups {
 		s.Groups = append(s.Groups, Group{Values: g.Values, Lacks: g.Lacks})
 	}
@@ -106,7 +107,7 @@ func (s *Sheet) take(a *usage.Answer) {
 func (s *Sheet) buckets() int { return len(s.Edges) - 1 }
 
 // whole is a column of the whole window; nil when it does not follow from the buckets.
-func (s *Sheet) whole(c *Column, a *usage.Answer) *figures {
+func (s *Sheet) whole(c *Column, a *derive.Answer) *figures {
 	groups, buckets := len(s.Groups), s.buckets()
 	switch {
 	case c.Name == people && buckets > 1:
@@ -266,11 +267,15 @@ func (c *Column) regroup(place []int, groups, buckets int) {
 		f := figures{sum: c.lacking}
 		c.lacking = f.regroup(place, groups, buckets).sum
 	}
+	for i := range c.unpriced {
+		f := figures{sum: c.unpriced[i].Used}
+		c.unpriced[i].Used = f.regroup(place, groups, buckets).sum
+	}
 }
 
 // complete adds the components that are asked for and of which there is nothing in
 // the window, and refuses those that are in no record at all.
-func (r *Request) complete(ctx context.Context, ask Ask, a *usage.Answer) error {
+func (r *Request) complete(ctx context.Context, ask Ask, a *derive.Answer) error {
 	if r.all() || len(r.missing(a)) == 0 {
 		return nil
 	}
@@ -285,16 +290,16 @@ func (r *Request) complete(ctx context.Context, ask Ask, a *usage.Answer) error 
 		}
 	}
 	if list := r.missing(a); len(list) > 0 {
-		return refuse("no record has %s; the measures are %s", strings.Join(list, ", "), strings.Join(append(Words(), measures(all)...), ", "))
+		return refuse("no record has %s; the measures are %s", strings.Join(list, ", "), strings.Join(append(r.words(), measures(all)...), ", "))
 	}
 	return nil
 }
 
 // missing are the measures that the answer has no component for.
-func (r *Request) missing(a *usage.Answer) (list []string) {
+func (r *Request) missing(a *derive.Answer) (list []string) {
 	have := measures(a)
 	for _, m := range slices.Concat(r.Components, r.Measures) {
-		if !slices.Contains(Words(), m) && !slices.Contains(have, m) {
+		if !r.word(m) && !slices.Contains(have, m) {
 			list = append(list, m)
 		}
 	}
@@ -302,7 +307,7 @@ func (r *Request) missing(a *usage.Answer) (list []string) {
 }
 
 // measures are the names of an answer's components, alone and with each score.
-func measures(a *usage.Answer) (list []string) {
+func measures(a *derive.Answer) (list []string) {
 	for i := range a.Components {
 		c := &a.Components[i]
 		if !slices.Contains(list, c.Name) {

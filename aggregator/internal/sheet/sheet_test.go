@@ -16,9 +16,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
+
+// plain asks without derived keys.
+func plain(ask derive.Ask) Ask {
+	return func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		return (&derive.Book{}).Answer(ctx, ask, q)
+	}
+}
 
 func window(t interface{ Fatal(...any) }, word string) calendar.Window {
 	w, err := calendar.ParseWindow(word, 0, time.UTC)
@@ -78,7 +86,7 @@ func TestAllFormatsSayTheSame(t *testing.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
 		r := Request{Window: window(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top"), Order: rapid.SampledFrom([]string{"", "Cores", "wait"}).Draw(t, "order")}
-		s, err := Make(context.Background(), func(_ context.Context, q usage.Question) (*usage.Answer, error) { return answerOf(t, q, groups), nil }, r)
+		s, err := Make(context.Background(), plain(func(_ context.Context, q usage.Question) (*usage.Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,12 +164,12 @@ func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 			return a, nil
 		}
 		r := Request{Window: window(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: []string{"Cores", "started", "people"}}
-		all, err := Make(context.Background(), ask, r)
+		all, err := Make(context.Background(), plain(ask), r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Top = rapid.IntRange(1, 7).Draw(t, "top")
-		top, err := Make(context.Background(), ask, r)
+		top, err := Make(context.Background(), plain(ask), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,15 +215,15 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 		a.Records = make([]uint64, 2)
 		return a, nil
 	}
-	s, err := Make(t.Context(), ask, Request{Window: now, Versus: &before, By: []string{"k"}, Order: "Cores"})
+	s, err := Make(t.Context(), plain(ask), Request{Window: now, Versus: &before, By: []string{"k"}, Order: "Cores"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(s.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
 		`"groups":[{"values":["a"],"others":0},{"values":["b"],"others":0},{"values":["c"],"others":0}]`,
-		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"without":0,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
-		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"without":0,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
+		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"unpriced":null,"without":0,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
+		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"unpriced":null,"without":0,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -234,7 +242,7 @@ func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 			}
 			return &usage.Answer{Groups: make([]usage.Group, MaxCells/365)}, nil
 		}
-		_, err := Make(t.Context(), ask, Request{Window: window(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
+		_, err := Make(t.Context(), plain(ask), Request{Window: window(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
 		if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "366 buckets") || !strings.Contains(err.Error(), "longer buckets") {
 			t.Error(err)
 		}
@@ -243,7 +251,7 @@ func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 
 func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 	r := Request{Window: window(t, "2026"), Bucket: calendar.Day, By: []string{"user_id"}, Measures: []string{"Cores", "Cores*HEPScore23", "records"}}
-	s, err := Make(t.Context(), yearOfUsers, r)
+	s, err := Make(t.Context(), plain(yearOfUsers), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +265,7 @@ func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 
 func TestErrorsOfTheAnswerComeThrough(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	_, err := Make(t.Context(), func(context.Context, usage.Question) (*usage.Answer, error) { return nil, broken }, Request{Window: window(t, "2026")})
+	_, err := Make(t.Context(), plain(func(context.Context, usage.Question) (*usage.Answer, error) { return nil, broken }), Request{Window: window(t, "2026")})
 	if !errors.Is(err, broken) || errors.Is(err, ErrRequest) {
 		t.Error(err)
 	}
