@@ -68,7 +68,7 @@ func TestUsageIsAnsweredByDerivedKeysAndInMoney(t *testing.T) {
 			t.Errorf("%s: %s", query, d)
 		}
 	}
-	csv := string(rg.do("GET", "/v1/usage?window=2026-03&by=project&measure=cost&format=csv", "").body)
+	csv := rg.do("GET", "/v1/usage?window=2026-03&by=project&measure=cost&format=csv", "").body
 	if !strings.Contains(csv, "project,bucket,from,to,cost [EUR]\n") || !strings.Contains(csv, "\nold,,2026-03-01T00:00:00Z,2026-04-01T00:00:00Z,0.006003\n") {
 		t.Error(csv)
 	}
@@ -84,7 +84,7 @@ func TestWhatCannotBeDerivedIsRefusedWithWhatCan(t *testing.T) {
 		"where[a]=x&where[a]=y": "where[a] is there twice",
 	} {
 		a := rg.do("GET", "/v1/usage?window=2026-03&"+query, "")
-		if a.status != http.StatusBadRequest || !strings.Contains(string(a.body), want) {
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
 	}
