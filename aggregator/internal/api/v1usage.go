@@ -91,6 +91,8 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 		return s.pieces(w, r, "application/x-ndjson", func(send func([]byte) error) error { return page.NDJSON(about, send) })
 	case "csv":
 		return s.pieces(w, r, "text/csv; charset=utf-8", page.CSV)
+	case "parquet":
+		return s.pieces(w, r, "application/vnd.apache.parquet", func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
 	body := page.AppendJSON(make([]byte, 0, len(about)+page.SizeJSON()), about)
 	raw(w, http.StatusOK, append(body, '\n'))

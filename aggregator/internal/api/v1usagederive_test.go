@@ -69,6 +69,10 @@ func TestUsageIsAnsweredByDerivedKeysAndInMoney(t *testing.T) {
 		}
 	}
 	csv := rg.do("GET", "/v1/usage?window=2026-03&by=project&measure=cost&format=csv", "").body
+	file := rg.do("GET", "/v1/usage?window=2026-03&by=project&measure=cost&format=parquet", "")
+	if !strings.HasPrefix(file.body, "PAR1") || !strings.HasSuffix(file.body, "PAR1") || file.header.Get("Content-Type") != "application/vnd.apache.parquet" {
+		t.Errorf("%d %v %.100q", file.status, file.header, file.body)
+	}
 	if !strings.Contains(csv, "project,bucket,from,to,cost [EUR]\n") || !strings.Contains(csv, "\nold,,2026-03-01T00:00:00Z,2026-04-01T00:00:00Z,0.006003\n") {
 		t.Error(csv)
 	}

@@ -214,7 +214,7 @@ func (q *usageQuery) choices(u usageWords) error {
 		words []string
 	}{
 		{"credit", []string{"", "spread", "stop"}}, {"unit", []string{"", "second", "hour"}},
-		{"open", []string{"", "true", "false"}}, {"format", []string{"", "json", "ndjson", "csv"}},
+		{"open", []string{"", "true", "false"}}, {"format", []string{"", "json", "ndjson", "csv", "parquet"}},
 	} {
 		if word := u.one(c.field); !slices.Contains(c.words, word) {
 			return fmt.Errorf("%s is %q, want %s", c.field, word, strings.Join(c.words[1:], " or "))

@@ -22,6 +22,8 @@ const (
 	asTable format = "table"
 	asJSON  format = "json"
 	asCSV   format = "csv"
+	// asParquet is a file for programs: it is not written to a terminal.
+	asParquet format = "parquet"
 )
 
 // formatFlag adds -format to a command.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -57,7 +58,7 @@ component; json and csv have those of all measures.`,
 		Args: cobra.NoArgs,
 	}
 	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV, asParquet)
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := o.query(f)
@@ -140,8 +141,14 @@ func (o *usageOptions) query(f format) (url.Values, error) {
 
 // usage writes the answer in the format.
 func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values, f format) error {
-	if f == asCSV {
+	switch {
+	case f == asCSV:
 		return c.Download(ctx, "/v1/usage", query, "text/csv", p.Stdout)
+	case f == asParquet && p.Width > 0:
+		return errors.New("-format parquet is no text for a terminal; write it to a file: bursar usage -format parquet > usage.parquet")
+	case f == asParquet:
+		query.Set("format", string(asParquet))
+		return c.Download(ctx, "/v1/usage", query, "application/vnd.apache.parquet", p.Stdout)
 	}
 	var answer json.RawMessage
 	if err := c.GetJSON(ctx, "/v1/usage", query, &answer); err != nil {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
@@ -38,13 +37,7 @@ func (c *Column) appendSum(b []byte, s usage.Sum) []byte {
 	if s.IsZero() {
 		return append(b, '0')
 	}
-	switch {
-	case c.Kind == Worth:
-		s = derive.Millionths(s)
-	case c.hours:
-		s = s.Over(3600)
-	}
-	return s.AppendDecimal(b)
+	return c.millionths(s).AppendDecimal(b)
 }
 
 // appendReal writes a number that is not whole; without exponent, as spreadsheets

@@ -127,11 +127,7 @@ func (s *Sheet) csvHead(b []byte) []byte {
 	}
 	b = append(b, "bucket,from,to"...)
 	for i := range s.Columns {
-		name := s.Columns[i].Name
-		if u := s.Columns[i].Unit; u != "" {
-			name += " [" + u + "]"
-		}
-		b = appendField(append(b, ','), name)
+		b = appendField(append(b, ','), s.Columns[i].head())
 		if s.hasBefore() {
 			for _, more := range []string{" before", " difference", " relative"} {
 				b = appendField(append(b, ','), s.Columns[i].Name+more)
@@ -139,6 +135,14 @@ func (s *Sheet) csvHead(b []byte) []byte {
 		}
 	}
 	return append(b, '\n')
+}
+
+// head is the name with the unit.
+func (c *Column) head() string {
+	if c.Unit == "" {
+		return c.Name
+	}
+	return c.Name + " [" + c.Unit + "]"
 }
 
 // csvBuckets is what the lines have of each bucket.

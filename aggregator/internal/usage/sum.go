@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"encoding/binary"
 	"math/big"
 	"math/bits"
 	"strconv"
@@ -95,6 +96,13 @@ func appendWhole(b []byte, hi, lo uint64) []byte {
 	n := new(big.Int).SetUint64(hi)
 	n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(lo))
 	return n.Append(b, 10)
+}
+
+// Bytes returns s in 16 bytes, the greatest first, as two's complement.
+func (s Sum) Bytes() (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:8], uint64(s.hi))
+	binary.BigEndian.PutUint64(b[8:], s.lo)
+	return b
 }
 
 // String returns s as a whole number.
