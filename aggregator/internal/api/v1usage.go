@@ -84,6 +84,8 @@ func (s *Server) usageError(ctx context.Context, view *access.View, book *derive
 	return err
 }
 
+const parquetType = "application/vnd.apache.parquet"
+
 func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string, page *sheet.Sheet, known *complete) error {
 	about := known.json(page)
 	switch format {
@@ -92,7 +94,7 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 	case "csv":
 		return s.pieces(w, r, "text/csv; charset=utf-8", page.CSV)
 	case "parquet":
-		return s.pieces(w, r, "application/vnd.apache.parquet", func(send func([]byte) error) error { return page.Parquet(about, send) })
+		return s.pieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
 	body := page.AppendJSON(make([]byte, 0, len(about)+page.SizeJSON()), about)
 	raw(w, http.StatusOK, append(body, '\n'))

@@ -52,8 +52,11 @@ func parseUsage(r *http.Request, now record.Time) (q usageQuery, err error) {
 	}
 	q.Where, q.Now = records.store(), now
 	q.format = words.one("format")
-	if q.format == "" {
-		q.format = formatOf(r.Header.Get("Accept"))
+	if accept := r.Header.Get("Accept"); q.format == "" {
+		q.format = formatOf(accept)
+		if strings.Contains(accept, parquetType) {
+			q.format = "parquet"
+		}
 	}
 	for _, read := range []func(usageWords) error{q.times, q.figures, q.choices} {
 		if err := read(words); err != nil {

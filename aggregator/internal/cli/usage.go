@@ -147,7 +147,6 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values,
 	case f == asParquet && p.Width > 0:
 		return errors.New("-format parquet is no text for a terminal; write it to a file: bursar usage -format parquet > usage.parquet")
 	case f == asParquet:
-		query.Set("format", string(asParquet))
 		return c.Download(ctx, "/v1/usage", query, "application/vnd.apache.parquet", p.Stdout)
 	}
 	var answer json.RawMessage
