@@ -29,6 +29,9 @@ type Weight struct {
 	Name, Unit string
 	// Components are the names of those that have a worth, each once.
 	Components []string
+	// Seconds are those of Components whose totals are counted in seconds, such as CPU
+	// time: of them Of says what 3600 are worth, so that an hour stays exact.
+	Seconds []string
 	// From are the keys that Of needs, meta keys or those of a [Key], each once.
 	From []string
 	// Cuts are the instants at which Of changes, ascending.

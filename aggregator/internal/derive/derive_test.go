@@ -307,3 +307,17 @@ func TestATotalHasItsPriceByTheUnit(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestATotalInSecondsHasItsPriceByTheHour(t *testing.T) {
+	b := &Book{Weights: []Weight{{
+		Name: "su", Unit: "SU", Components: []string{"Energy"}, Seconds: []string{"Energy"},
+		Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 1_900_000_000, true },
+	}}}
+	a, err := b.Answer(t.Context(), world{{start: 0, stop: 1000, joules: 7}}.ask, Question{Weights: []string{"su"}, Question: usage.Question{Edges: []record.Time{0, 1000}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, _ := usage.SumOf(7 * 1_000_000).Times(1_900_000_000); a.Worths[0].Sum[0] != want { // 7 s × 1.9 ÷ 3600
+		t.Error(a.Worths[0].Sum[0], want)
+	}
+}

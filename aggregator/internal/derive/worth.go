@@ -54,6 +54,7 @@ func (f *folding) worth(i int) (Worth, error) {
 	for k, n := range parts {
 		c := &f.base.Components[n]
 		lacking := Lacking{Component: c.Name, Kind: c.Kind}
+		hourly := c.Kind != record.Total || slices.Contains(w.Seconds, c.Name)
 		f.each(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
 			switch {
@@ -64,7 +65,7 @@ func (f *folding) worth(i int) (Worth, error) {
 				}
 				lacking.Used[to] = lacking.Used[to].Add(c.Used[from])
 			default:
-				value, ok := worth(c.Used[from], c.Kind, p.billionths)
+				value, ok := worth(c.Used[from], hourly, p.billionths)
 				fits = fits && ok
 				out.Sum[to] = out.Sum[to].Add(value)
 			}
@@ -83,10 +84,11 @@ func (f *folding) worth(i int) (Worth, error) {
 // are amounts for a microsecond and have their price by the hour.
 const hour = 3600
 
-// worth is used × price in the unit of [Worth.Sum]; false when it does not fit.
-func worth(used usage.Sum, kind record.Kind, billionths int64) (usage.Sum, bool) {
+// worth is used × price in the unit of [Worth.Sum]; false when it does not fit. A price
+// is of an hour, or of one.
+func worth(used usage.Sum, hourly bool, billionths int64) (usage.Sum, bool) {
 	value, ok := used.Times(billionths)
-	if kind != record.Total {
+	if hourly {
 		return value, ok
 	}
 	value, fits := value.Times(hour)

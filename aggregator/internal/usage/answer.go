@@ -24,6 +24,7 @@ func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	q.classes = x.Classes
 	for range 3 {
 		v, err := x.follow(ctx)
 		if err != nil {
@@ -204,6 +205,9 @@ func (x *Index) has(q *Question) bool {
 	}
 	for _, tests := range append([][]store.MetaTest{q.Where.Meta}, q.Where.Allowed...) {
 		for i := range tests {
+			if isClass(x.Classes, tests[i].Key) {
+				return false // the test is about the meta key of that name
+			}
 			names = append(names, tests[i].Key)
 		}
 	}
@@ -313,7 +317,7 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, keep fu
 	q.Running = &store.Window{From: from, To: pieces[len(pieces)-1].to}
 	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes()}
 	if t.q.People != "" {
-		s.people = newKeys([]string{t.q.People})
+		s.people = newKeys([]string{t.q.People}, t.q.classes)
 	}
 	return v.Scan(ctx, q, s.block, s.loose)
 }

@@ -43,6 +43,8 @@ type Options struct {
 	Life func(*store.View) (string, error)
 	// Zone is whose days sums are kept of; nil is UTC.
 	Zone *time.Location
+	// Classes are keys that follow from meta keys; dimensions may name them.
+	Classes []Class
 	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
 	MaxBytes int
 }
@@ -54,7 +56,7 @@ const defaultMaxBytes = 512 << 20
 var ErrTooLarge = errors.New("the usage index takes too much memory")
 
 // NewIndex returns an empty index of a store, which will have sums for every tuple of
-// first values of the dimensions. These are meta keys. An error says that the zone has
+// first values of the dimensions. These are meta keys or classes. An error says that the zone has
 // no days.
 func NewIndex(o Options, dimensions []string) (*Index, error) {
 	g, err := newGrid(o.Zone)
@@ -64,7 +66,7 @@ func NewIndex(o Options, dimensions []string) (*Index, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	return &Index{Options: o, dims: dimensions, sums: newSums(g, dimensions)}, nil
+	return &Index{Options: o, dims: dimensions, sums: newSums(g, dimensions, o.Classes)}, nil
 }
 
 // sums is the state of an index.
@@ -82,9 +84,9 @@ type sums struct {
 	long     map[uint64]*run    // by seq: closed, but too long for days
 }
 
-func newSums(g *grid, dims []string) sums {
+func newSums(g *grid, dims []string, classes []Class) sums {
 	return sums{
-		grid: g, keys: newKeys(dims), shapes: newShapes(),
+		grid: g, keys: newKeys(dims, classes), shapes: newShapes(),
 		seriesOf: map[uint64]*series{}, open: map[string]*run{}, long: map[uint64]*run{},
 	}
 }
@@ -146,18 +148,18 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 		return err
 	}
 	if life != x.sums.life || v.Seq() < x.seq {
-		x.sums = newSums(x.grid, x.dims)
+		x.sums = newSums(x.grid, x.dims, x.Classes)
 	}
 	if v.Seq() == x.seq {
 		return nil
 	}
 	err = x.advance(ctx, v)
 	if errors.Is(err, errBehind) {
-		x.sums = newSums(x.grid, x.dims)
+		x.sums = newSums(x.grid, x.dims, x.Classes)
 		err = x.advance(ctx, v)
 	}
 	if err != nil {
-		x.sums = newSums(x.grid, x.dims) // half of the changes may be in it
+		x.sums = newSums(x.grid, x.dims, x.Classes) // half of the changes may be in it
 		return fmt.Errorf("usage index: %w", err)
 	}
 	x.seq, x.sums.life = v.Seq(), life

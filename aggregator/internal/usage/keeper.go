@@ -20,6 +20,7 @@ type Keeper struct {
 	opt     Options
 	log     *slog.Logger
 	current atomic.Pointer[[]*Index] // nil: there are none yet, or none can be
+	classes atomic.Pointer[[]Class]  // with which rows are read
 
 	mu      sync.Mutex
 	wanted  Settings
@@ -28,15 +29,28 @@ type Keeper struct {
 
 // Settings say of what sums are kept.
 type Settings struct {
-	// Dimensions are meta keys; none keeps no sums.
+	// Dimensions are meta keys or classes; none keeps no sums.
 	Dimensions []string
+	// Classes are keys that follow from meta keys.
+	Classes []Class
 	// Zones are the names of the time zones whose days sums are kept of, as the
 	// time zone database has them.
 	Zones []string
 }
 
+// equal reports whether the same sums are kept.
 func (s Settings) equal(o Settings) bool {
-	return slices.Equal(s.Dimensions, o.Dimensions) && slices.Equal(s.Zones, o.Zones)
+	return slices.Equal(s.Dimensions, o.Dimensions) && slices.Equal(s.Zones, o.Zones) && equalClasses(s.indexed(), o.indexed())
+}
+
+// indexed are the classes that are dimensions.
+func (s Settings) indexed() (list []Class) {
+	for _, c := range s.Classes {
+		if slices.Contains(s.Dimensions, c.Name) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // NewKeeper returns a keeper without an index: until Run has made one, and when
@@ -53,7 +67,7 @@ func NewKeeper(o Options, log *slog.Logger, metrics prometheus.Registerer) *Keep
 func (k *Keeper) Set(s Settings) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wanted = Settings{Dimensions: slices.Clone(s.Dimensions), Zones: slices.Clone(s.Zones)}
+	k.wanted = Settings{Dimensions: slices.Clone(s.Dimensions), Zones: slices.Clone(s.Zones), Classes: slices.Clone(s.Classes)}
 	k.again()
 }
 
@@ -83,8 +97,11 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	k.mu.Lock()
 	wanted := k.wanted
 	k.mu.Unlock()
+	if k.current.Load() == nil || has.equal(wanted) || len(wanted.Dimensions) == 0 {
+		k.classes.Store(&wanted.Classes)
+	}
 	if k.current.Load() != nil && has.equal(wanted) {
-		return has
+		return wanted
 	}
 	if len(wanted.Dimensions) == 0 {
 		k.current.Store(nil)
@@ -101,6 +118,7 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 		return Settings{}
 	}
 	k.current.Store(&list)
+	k.classes.Store(&wanted.Classes)
 	k.log.Info("the usage index is made", "dimensions", wanted.Dimensions, "zones", wanted.Zones, "changes", list[0].Seq(), "seconds", time.Since(began).Seconds())
 	return wanted
 }
@@ -113,7 +131,7 @@ func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
 			return nil, err
 		}
 		opt := k.opt
-		opt.Zone = zone
+		opt.Zone, opt.Classes = zone, wanted.indexed()
 		x, err := NewIndex(opt, wanted.Dimensions)
 		if err == nil {
 			err = x.Follow(ctx)
@@ -175,6 +193,9 @@ func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
 		}
 		k.failed(ctx, err)
 		break
+	}
+	if c := k.classes.Load(); c != nil {
+		q.classes = *c
 	}
 	return Rows(ctx, k.opt.Views, q)
 }

@@ -34,16 +34,22 @@ func kept(t *testing.T, b *box, o Options) *Keeper {
 // way asks until a question is answered that way.
 func way(t *testing.T, k *Keeper, q Question, want string) {
 	t.Helper()
+	eventually(t, k, q, func(a *Answer) bool { return a.Way == want })
+}
+
+// eventually asks until an answer is right.
+func eventually(t *testing.T, k *Keeper, q Question, right func(*Answer) bool) {
+	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		a, err := k.Answer(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Way == want {
+		if right(a) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("answered by %s, want %s", a.Way, want)
+			t.Fatalf("the last answer is %+v", a)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type tuple struct {
 // keys gives the tuples of a list of keys their numbers, from 0 on.
 type keys struct {
 	names  []string
+	bases  []basis  // of the names
+	metas  []string // that the names follow from
 	tuples []tuple
 	of     map[string]uint32
 	sets   map[uint32]uint32 // the numbers of the store's meta sets, or varies
@@ -33,18 +35,24 @@ type keys struct {
 // varies stands for the number of a meta set whose rows differ in one of the keys.
 const varies = math.MaxUint32
 
-func newKeys(names []string) *keys {
-	return &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}, several: make([]bool, len(names))}
+func newKeys(names []string, classes []Class) *keys {
+	k := &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}, several: make([]bool, len(names))}
+	for _, name := range names {
+		s := basisOf(name, classes)
+		k.bases, k.metas = append(k.bases, s), append(k.metas, s.meta)
+	}
+	return k
 }
 
 // number returns the number of what a meta has for the keys.
 func (k *keys) number(m record.Meta) uint32 {
 	t := tuple{values: make([]string, len(k.names)), lacks: make([]bool, len(k.names)), several: make([]bool, len(k.names))}
-	for i, name := range k.names {
-		list := m.Get(name)
+	for i := range k.bases {
+		list := m.Get(k.bases[i].meta)
 		t.lacks[i], t.several[i] = len(list) == 0, len(list) > 1
 		if len(list) > 0 {
-			t.values[i] = list[0]
+			value, has := k.bases[i].of(list[0])
+			t.values[i], t.lacks[i] = value, !has
 		}
 	}
 	return k.enter(t)
@@ -176,7 +184,7 @@ func (t *table) tuple(i int) (uint32, error) {
 	if known {
 		return n, nil
 	}
-	differ, err := t.block.Varies(set, t.keys.names)
+	differ, err := t.block.Varies(set, t.keys.metas)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ type Question struct {
 	// Edges bound the buckets: bucket i is from Edges[i], included, to Edges[i+1],
 	// not included. There are at least two, and each is after the one before.
 	Edges []record.Time
-	// By are the meta keys by whose first values records are put together, in the
+	// By are the meta keys, or the classes, by whose first values records are put together, in the
 	// order in which the answer has them; none puts all together.
 	By []string
 	// Keep chooses groups by their values and by what they lack; nil keeps all. What it
@@ -50,6 +50,9 @@ type Question struct {
 	CPU, Cores string
 	// MaxCells bounds groups × buckets, about; 0 does not. More are [ErrTooMany].
 	MaxCells int
+
+	// classes are what is known of keys that are no meta keys.
+	classes []Class
 }
 
 // Answer is what a [Question] got. The figures of group g in bucket b are at

@@ -72,7 +72,7 @@ type person struct {
 
 func newTally(q *Question, v *store.View) (*tally, error) {
 	t := &tally{
-		q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By), ends: map[record.Origin]record.Time{},
+		q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By, q.classes), ends: map[record.Origin]record.Time{},
 		columnOf: map[columnName]*column{}, targets: map[string]*target{}, people: map[person]struct{}{},
 	}
 	t.groups.keep = q.Keep

@@ -1,0 +1,74 @@
+package directory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Told is what a source has told of people.
+type Told struct {
+	// Source and At say who told it, and when.
+	Source record.Origin
+	At     record.Time
+	People []Person
+}
+
+// Tell reads facts of the kind [store.FactDirectory]. Sources that told something
+// newer come first; the order does not depend on anything else that a node has.
+func Tell(facts []store.Fact) ([]Told, error) {
+	out := make([]Told, 0, len(facts))
+	for i := range facts {
+		f := &facts[i]
+		var rows bursarv1.Directory
+		if err := proto.Unmarshal(f.Data, &rows); err != nil {
+			return nil, fmt.Errorf("what %s says of people: %w", f.Source, err)
+		}
+		t := Told{Source: f.Source, At: f.At}
+		for _, r := range rows.GetRows() {
+			t.People = append(t.People, Person{
+				ID: r.GetUser(), Name: r.GetName(), Address: r.GetAddress(), Groups: []Groups{{From: record.None, Names: r.GetGroups()}},
+			})
+		}
+		out = append(out, t)
+	}
+	slices.SortStableFunc(out, func(a, b Told) int { return cmp.Compare(b.At, a.At) })
+	return out, nil
+}
+
+// learn takes what a source says of users of whom nothing else does.
+func (d *Directory) learn(t *Told) {
+	for i := range t.People {
+		p := &t.People[i]
+		if p.ID == "" || len(p.ID) > longestName {
+			continue
+		}
+		w := d.people[p.ID]
+		if w == nil {
+			w = &who{}
+			d.people[p.ID] = w
+		}
+		if w.name == "" {
+			w.name = p.Name
+		}
+		if w.address == "" {
+			w.address = p.Address
+		}
+		if d.groups[p.ID] != nil {
+			continue
+		}
+		for _, g := range p.Groups {
+			for _, name := range g.Names {
+				if name != "" {
+					d.groups[p.ID] = append(d.groups[p.ID], newSpan(g.From, record.None, name, t.Source.String()))
+				}
+			}
+		}
+	}
+}
