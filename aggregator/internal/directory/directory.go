@@ -153,10 +153,9 @@ func (d *Directory) Factor(class string, at record.Time) (Decimal, bool) {
 		if d.classes[i].id != class {
 			continue
 		}
-		list := d.classes[i].factors
-		for k := len(list) - 1; k >= 0; k-- {
-			if list[k].From == record.None || list[k].From <= at {
-				return list[k].Factor, true
+		for _, f := range slices.Backward(d.classes[i].factors) {
+			if f.From == record.None || f.From <= at {
+				return f.Factor, true
 			}
 		}
 	}

@@ -189,7 +189,7 @@ func TestDecimalsAreExact(t *testing.T) {
 	if p, ok := decimal(t, "1.9").times(decimal(t, "0.333333333")); !ok || p.String() != "0.633333333" {
 		t.Error(p, ok)
 	}
-	if _, ok := Decimal(most * One).times(2 * One); ok {
+	if _, ok := (most * One).times(2 * One); ok {
 		t.Error("a product that does not fit is one")
 	}
 }
