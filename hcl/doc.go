@@ -39,8 +39,9 @@
 //
 // Values, each with its Range: Duration{time.Duration}, Size{Bytes int64},
 // Address{Host, Port}, Secret (Reveal()), Time{time.Time}, Path (absolute, or
-// relative to the file that it is written in), String (Value, Sensitive).
-// ParseDuration, ParseSize, ParseAddress are the parsers without HCL.
+// relative to the file that it is written in), String (Value, Sensitive),
+// Decimal (Billionths, exact).
+// ParseDuration, ParseSize, ParseAddress, ParseDecimal are the parsers without HCL.
 //
 // Functions:
 //
