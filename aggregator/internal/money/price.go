@@ -248,6 +248,9 @@ func (c *checker) ambiguous() {
 			what := thing{rule.Component, rule.Kind}
 			for _, at := range seen[what] {
 				other := &lists[at.list].Rules[at.rule]
+				if at.list != i && lists[at.list].Name == lists[i].Name {
+					continue // which follow each other
+				}
 				if rule.rank() == other.rank() && meet(rule.When, other.When) && overlap(&ends[i], &ends[at.list]) {
 					c.clash(i, r, &lists[at.list], other)
 					break

@@ -1,0 +1,99 @@
+package money
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// yearly is a budget of a project.
+func yearly(name string, amount int64, scope ...string) Budget {
+	b := Budget{Name: name, Unit: "EUR", Billionths: new(big.Int).Mul(big.NewInt(amount), big.NewInt(1e9)), Every: calendar.Year, From: record.None, To: record.None}
+	for i := 0; i < len(scope); i += 2 {
+		b.Scope = append(b.Scope, Condition{scope[i], scope[i+1]})
+	}
+	return b
+}
+
+func TestSettingsThatMakeNoSenseSayWhere(t *testing.T) {
+	dollars := always(rate("Memory", 1))
+	dollars.Name, dollars.Currency, dollars.At = "us", "USD", "a.hcl:9"
+	list := func(change func(*List)) Settings {
+		l := always(rate("Cores", 1))
+		change(&l)
+		return Settings{Lists: []List{l}}
+	}
+	budget := func(change func(*Budget)) Settings {
+		b := yearly("b", 1, ProjectKey, "p")
+		change(&b)
+		return Settings{Lists: []List{always(rate("Cores", 1))}, Budgets: []Budget{b}}
+	}
+	another := always(rate("Cores", 2))
+	another.At = "a.hcl:3"
+	other := another
+	other.Name = "other"
+	other.Rules = []Rule{rate("Cores", 3)}
+	other.Rules[0].At = "a.hcl:4"
+	for _, c := range []struct {
+		set   Settings
+		field string
+		want  string
+	}{
+		{Settings{Lists: []List{always(rate("Cores", 1)), dollars}}, "currency", "one currency"},
+		{list(func(l *List) { l.Currency = "" }), "currency", "like EUR"},
+		{list(func(l *List) { l.Currency = "su" }), "currency", "unit of its own"},
+		{list(func(l *List) { l.Currency = "core-hours" }), "currency", "like EUR"},
+		{list(func(l *List) { l.Rules = nil }), "", "no prices"},
+		{list(func(l *List) { l.Name = " " }), "name", "blank"},
+		{list(func(l *List) { l.From, l.To = 5, 5 }), "to", "not after from"},
+		{list(func(l *List) { l.Rules = []Rule{rate("", 1)} }), "component", "blank"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1e15+1)} }), "price", "more than 1000000000"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, ClassKey, "")} }), "class", "blank"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, "", "x")} }), "match", "blank"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, PIKey, "a", PIKey, "b")} }), "pi", "two conditions on pi"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1), rate("Cores", 1)} }), "", "has the same"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, "qos", "a"), rate("Cores", 1, ClassKey, "b")} }), "", "neither is more specific"},
+		{Settings{Lists: []List{another, always(rate("Cores", 1))}}, "from", "(a.hcl:3)"},
+		{Settings{Lists: []List{other, always(rate("Cores", 1))}}, "", "(a.hcl:4)"},
+		{Settings{Lists: []List{{Name: "a", Currency: "EUR", From: 1, To: 9, Rules: []Rule{rate("Cores", 1)}}, {Name: "a", Currency: "EUR", From: 5, To: record.None, Rules: []Rule{rate("Cores", 1)}}}}, "to", "at the same time"},
+		{budget(func(b *Budget) { b.Unit = "USD" }), "unit", "prices are in EUR"},
+		{budget(func(b *Budget) { b.Unit = "" }), "unit", "prices are in EUR"},
+		{Settings{Budgets: []Budget{yearly("b", 1, ProjectKey, "p")}}, "unit", "no price list"},
+		{budget(func(b *Budget) { b.Unit = HoursOf }), "component", "GPUs"},
+		{budget(func(b *Budget) { b.Component = "GPUs" }), "component", "only a budget"},
+		{budget(func(b *Budget) { b.Scope = nil }), "", "whose it is"},
+		{budget(func(b *Budget) { b.Billionths = new(big.Int) }), "amount", "more than 0"},
+		{budget(func(b *Budget) { b.Zone = "Europe/Belin" }), "zone", "Europe/Berlin"},
+		{budget(func(b *Budget) { b.Every = calendar.Hour }), "period", "too short"},
+		{budget(func(b *Budget) { b.Every = calendar.None }), "period", "either"},
+		{budget(func(b *Budget) { b.From, b.To = 1, 2 }), "period", "either"},
+		{budget(func(b *Budget) { b.Pace = record.Hour }), "pace", "from a day"},
+		{Settings{Lists: []List{always(rate("Cores", 1))}, Budgets: []Budget{yearly("b", 1, PIKey, "p"), yearly("b", 1, PIKey, "q")}}, "name", "another budget"},
+	} {
+		found := c.set.Check()
+		if len(found) != 1 || found[0].Field != c.field || !strings.Contains(found[0].Text, c.want) {
+			t.Errorf("want %s: %s, got %+v", c.field, c.want, found)
+		}
+		if _, _, err := Make(c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want %s, got %v", c.want, err)
+		}
+	}
+}
+
+func TestPricesThatNeverMeetAreNoConflict(t *testing.T) {
+	early, late := always(rate("Cores", 1)), always(rate("Cores", 2))
+	early.To, late.From, late.Name = 100, 100, "late"
+	free := always(rate("Cores", 0, GroupKey, "a"), rate("Cores", 0, GroupKey, "b"), rate("Cores", 0, GroupKey, "a", "qos", "x"), rate("Cores", 0, GroupKey, "b", "partition", "y"))
+	free.Name = "free"
+	totals := always(Rule{Component: "Cores", Kind: record.Total, Billionths: 1})
+	totals.Name = "totals"
+	if _, _, err := Make(Settings{Lists: []List{early, late, free, totals}}); err != nil {
+		t.Error(err)
+	}
+	if _, has := (&Prices{}).Weight(); has {
+		t.Error("without prices there is a cost")
+	}
+}
