@@ -8,7 +8,12 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/tool"
 )
+
+// ErrTooWide is the error of a window that slurmdbd's MaxQueryTimeRange refuses.
+var ErrTooWide = errors.New("the window is wider than slurmdbd allows")
 
 // Client asks one sacct.
 type Client struct {
@@ -30,7 +35,7 @@ type Query struct {
 // Columns returns the columns that this version of sacct has.
 func (c *Client) Columns(ctx context.Context) ([]string, error) {
 	var names []string
-	err := c.command("--helpformat").run(ctx, func(r io.Reader) error {
+	err := c.command("--helpformat").Run(ctx, func(r io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(r, 1<<20))
 		names = strings.Fields(string(text))
 		return err
@@ -45,7 +50,7 @@ func (c *Client) Columns(ctx context.Context) ([]string, error) {
 // steps. An error of yield ends it and is returned.
 func (c *Client) Rows(ctx context.Context, q Query, yield func(Row) error) error {
 	delimiter := newDelimiter()
-	return c.command(c.arguments(q, delimiter)...).run(ctx, func(r io.Reader) error {
+	return c.command(c.arguments(q, delimiter)...).Run(ctx, func(r io.Reader) error {
 		rows := NewRows(r, delimiter, len(q.Columns))
 		for {
 			row, err := rows.Next()
@@ -62,8 +67,9 @@ func (c *Client) Rows(ctx context.Context, q Query, yield func(Row) error) error
 	})
 }
 
-func (c *Client) command(args ...string) *command {
-	return &command{path: c.Path, args: args, env: environment(c.SlurmConf), timeout: c.Timeout, ignore: c.Ignore}
+func (c *Client) command(args ...string) *tool.Command {
+	return &tool.Command{Name: "sacct", Path: c.Path, Args: args, Env: tool.Environment(c.SlurmConf), Timeout: c.Timeout, Ignore: c.Ignore,
+		Known: map[string]error{"Too wide of a date range": ErrTooWide}}
 }
 
 func (c *Client) arguments(q Query, delimiter string) []string {

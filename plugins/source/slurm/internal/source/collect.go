@@ -9,6 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/tool"
 )
 
 // The first jobs that slurmdbd can hold are younger.
@@ -170,7 +171,7 @@ func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
 // and says whether to try again at once.
 func (p *pass) narrow(err error, width time.Duration) bool {
 	wide := errors.Is(err, sacct.ErrTooWide)
-	if !wide && !errors.Is(err, sacct.ErrHung) {
+	if !wide && !errors.Is(err, tool.ErrHung) {
 		return false
 	}
 	p.width = max(minWindow, min(p.width, width)/2)

@@ -1,4 +1,4 @@
-package sacct
+package tool
 
 import (
 	"bytes"
@@ -15,32 +15,31 @@ import (
 	"time"
 )
 
-// ErrHung is the error of an sacct that gave no output for too long.
-var ErrHung = errors.New("sacct gave no output")
-
-// ErrTooWide is the error of a window that slurmdbd's MaxQueryTimeRange refuses.
-var ErrTooWide = errors.New("the window is wider than slurmdbd allows")
+// ErrHung is the error of a command that gave no output for too long.
+var ErrHung = errors.New("it gave no output")
 
 const maxStderr = 16 << 10
 
-// command is one run of sacct.
-type command struct {
-	path    string
-	args    []string
-	env     []string
-	timeout time.Duration
-	ignore  []string // lines of standard error that are no errors contain one of these
+// Command is one run of a command.
+type Command struct {
+	Name    string // in errors
+	Path    string
+	Args    []string
+	Env     []string
+	Timeout time.Duration    // without any output, > 0
+	Ignore  []string         // lines of standard error that are no errors contain one of these
+	Known   map[string]error // errors by a text of standard error that tells of them
 }
 
-// run starts sacct, hands its output to use, and waits for its end. Every sign of
-// failure is an error: of use, a status other than 0, an error on standard error,
-// and no output for the timeout, after which sacct and all that it started are
-// killed. The time that use takes does not count.
-func (c *command) run(ctx context.Context, use func(io.Reader) error) error {
+// Run starts the command, hands its output to use, and waits for its end. Every
+// sign of failure is an error: of use, a status other than 0, an error on standard
+// error, and no output for the timeout, after which the command and all that it
+// started are killed. The time that use takes does not count.
+func (c *Command) Run(ctx context.Context, use func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, c.path, c.args...)
-	cmd.Env = c.env
+	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
+	cmd.Env = c.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
@@ -48,14 +47,14 @@ func (c *command) run(ctx context.Context, use func(io.Reader) error) error {
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("sacct: %w", err)
+		return fmt.Errorf("%s: %w", c.Name, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start sacct: %w", err)
+		return fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	// What escaped from the process group may hold the pipe open.
 	defer context.AfterFunc(ctx, func() { stdout.Close() })()
-	dog := newWatchdog(stdout, c.timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.timeout)) })
+	dog := newWatchdog(stdout, c.Timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.Timeout)) })
 	useErr := use(dog)
 	if useErr == nil {
 		_, useErr = io.Copy(io.Discard, dog)
@@ -70,18 +69,27 @@ func (c *command) run(ctx context.Context, use func(io.Reader) error) error {
 }
 
 // verdict tells the cause from its consequences.
-func (c *command) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
+func (c *Command) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
 	said := c.errors(stderr)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, ErrHung), cause != nil && !errors.Is(useErr, cause):
-		return withText(fmt.Errorf("sacct: %w", cause), said)
-	case strings.Contains(stderr, "Too wide of a date range"):
-		return withText(fmt.Errorf("sacct: %w", ErrTooWide), said)
+		return withText(fmt.Errorf("%s: %w", c.Name, cause), said)
+	case c.known(stderr) != nil:
+		return withText(fmt.Errorf("%s: %w", c.Name, c.known(stderr)), said)
 	case waitErr != nil && useErr == nil, said != "" && useErr == nil:
-		return withText(fmt.Errorf("sacct: %w", orFailed(waitErr)), stderr)
+		return withText(fmt.Errorf("%s: %w", c.Name, orFailed(waitErr)), stderr)
 	case useErr != nil:
 		return withText(useErr, said)
+	}
+	return nil
+}
+
+func (c *Command) known(stderr string) error {
+	for text, err := range c.Known {
+		if strings.Contains(stderr, text) {
+			return err
+		}
 	}
 	return nil
 }
@@ -101,10 +109,10 @@ func withText(err error, stderr string) error {
 }
 
 // errors returns the lines of standard error that tell of an error.
-func (c *command) errors(stderr string) string {
+func (c *Command) errors(stderr string) string {
 	var out []string
 	for line := range strings.SplitSeq(stderr, "\n") {
-		harmless := slices.ContainsFunc(c.ignore, func(s string) bool { return strings.Contains(line, s) })
+		harmless := slices.ContainsFunc(c.Ignore, func(s string) bool { return strings.Contains(line, s) })
 		if !harmless && isError(line) {
 			out = append(out, line)
 		}
@@ -117,8 +125,10 @@ func isError(line string) bool {
 	return strings.Contains(line, "error:") || strings.Contains(line, "fatal:")
 }
 
-// environment is that of this process with what shapes sacct's output replaced.
-func environment(slurmConf string) []string {
+// Environment is that of this process with what shapes the output of Slurm's
+// commands replaced: times are UTC and in seconds, the language is C, and
+// slurmConf, unless it is "", is slurm.conf.
+func Environment(slurmConf string) []string {
 	env := []string{"TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C"}
 	if slurmConf != "" {
 		env = append(env, "SLURM_CONF="+slurmConf)
@@ -127,6 +137,7 @@ func environment(slurmConf string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		switch {
 		case name == "TZ", name == "SLURM_TIME_FORMAT", name == "LC_ALL", strings.HasPrefix(name, "SACCT_"),
+			strings.HasPrefix(name, "SQUEUE_"), strings.HasPrefix(name, "SCONTROL_"),
 			strings.HasPrefix(name, "BURSAR_PLUGIN"), name == "SLURM_CLUSTERS", name == "SLURM_CONF" && slurmConf != "":
 			continue
 		}
