@@ -284,7 +284,7 @@ func TestQuestionsThatMakeNoSenseSayWhatDoes(t *testing.T) {
 		"window=2026&order=nothing":                 "ordered by: records",
 		"window=2026&compare=before":                "previous, last-year",
 		"window=2026&format=xml":                    "json or ndjson or csv",
-		"window=2026&format=xlsx":                "json or ndjson or csv or parquet",
+		"window=2026&format=xlsx":                   "json or ndjson or csv or parquet",
 		"window=2026&open=maybe":                    "true or false",
 		"window=2026&limit=3":                       "unknown field `limit`",
 		"window=2026&window=2025":                   "twice",

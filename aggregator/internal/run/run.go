@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/books"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
@@ -86,6 +87,7 @@ type Aggregator struct {
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
 	usages    *usage.Keeper
+	books     *books.Keeper
 	gate      *access.Gate
 	doctor    *doctor
 	conns     *limit.Conns
@@ -108,6 +110,9 @@ func open(set Settings) (*Aggregator, error) {
 	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
+	}
+	if a.books, err = books.New(a.store, set.Log); err != nil {
+		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
 	}
 	if err := a.mayStart(); err != nil {
 		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
@@ -144,7 +149,7 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
-		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Version: a.set.Version,
+		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a,
 	})
 	a.replica.node.OnLeader(a.lead)
@@ -210,6 +215,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.backups.Run(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
+	g.Go(func() error { return a.books.Run(ctx) })
 	g.Go(func() error { return a.followKeys(ctx) })
 	g.Go(func() error { return a.doctor.run(ctx) })
 	g.Go(func() error {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/books"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
@@ -26,13 +27,16 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	if err != nil {
 		return err
 	}
+	if err := a.books.Set(books.Settings{}); err != nil {
+		return err
+	}
 	agents := make([]pull.Agent, 0, len(s.Agents))
 	for _, g := range s.Agents {
 		agents = append(agents, pull.Agent{Name: g.Name, Address: g.Address})
 	}
 	a.manager.Set(agents)
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
-	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones})
+	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil
 }
 

@@ -1,0 +1,174 @@
+// Package books keeps what of the configuration and of what sources tell says to whom
+// usage belongs and what it is worth: the directory, prices and budgets. They are made
+// anew when one of these changes, and never change themselves: who answers a request
+// takes [Keeper.Now] once.
+package books
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// Settings are what the configuration of the cluster says.
+type Settings struct {
+	Directory directory.Settings
+	Money     money.Settings
+}
+
+// Set is what there is at one time.
+type Set struct {
+	Directory *directory.Directory
+	Prices    *money.Prices
+	Budgets   *money.Budgets
+	// Book has all keys and weights that follow from the rest.
+	Book *derive.Book
+}
+
+// Views gives pictures of the store.
+type Views interface {
+	View() (*store.View, error)
+}
+
+// Keeper makes and keeps the books of a node.
+type Keeper struct {
+	Views Views
+	Log   *slog.Logger
+
+	mu       sync.Mutex
+	settings Settings
+	facts    facts
+	current  atomic.Pointer[Set]
+}
+
+// facts are what sources tell.
+type facts struct {
+	people []directory.Told
+	digest [sha256.Size]byte
+}
+
+// New returns a keeper with empty books.
+func New(views Views, log *slog.Logger) (*Keeper, error) {
+	k := &Keeper{Views: views, Log: log}
+	return k, k.Set(Settings{})
+}
+
+// Now is what there is.
+func (k *Keeper) Now() *Set { return k.current.Load() }
+
+// Book is that of [Keeper.Now].
+func (k *Keeper) Book() *derive.Book { return k.Now().Book }
+
+// Set takes what the configuration says. After an error the books are as before.
+func (k *Keeper) Set(s Settings) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	made, err := compile(s, &k.facts)
+	if err != nil {
+		return err
+	}
+	k.settings = s
+	k.current.Store(made)
+	return nil
+}
+
+// lookEvery is how often the keeper looks whether sources tell something else.
+const lookEvery = 5 * time.Second
+
+// Run follows what sources tell until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	said := ""
+	for {
+		switch err := k.look(); {
+		case err == nil:
+			said = ""
+		case err.Error() != said:
+			said = err.Error()
+			k.Log.Error("what sources tell of people and capacity is not taken; what was known before counts", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look takes what sources tell, if it is new.
+func (k *Keeper) look() error {
+	f, err := k.read()
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if f.digest == k.facts.digest {
+		return nil
+	}
+	made, err := compile(k.settings, &f)
+	if err != nil {
+		return err
+	}
+	k.facts = f
+	k.current.Store(made)
+	return nil
+}
+
+// read reads the facts of the present state.
+func (k *Keeper) read() (f facts, err error) {
+	v, err := k.Views.View()
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	people, err := v.Facts(store.FactDirectory)
+	if err != nil {
+		return f, err
+	}
+	f.digest = digest(people)
+	f.people, err = directory.Tell(people)
+	return f, err
+}
+
+// digest tells lists of facts apart.
+func digest(list []store.Fact) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for i := range list {
+		f := &list[i]
+		fmt.Fprintf(h, "%d %q %d %d ", f.Kind, f.Source.String(), f.At, len(f.Data))
+		h.Write(f.Data)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// compile makes books.
+func compile(s Settings, f *facts) (*Set, error) {
+	dir, err := directory.Make(s.Directory, f.people)
+	if err != nil {
+		return nil, err
+	}
+	prices, budgets, err := money.Make(s.Money)
+	if err != nil {
+		return nil, err
+	}
+	b := &derive.Book{Keys: dir.Keys()}
+	if w, ok := dir.Units(); ok {
+		b.Weights = append(b.Weights, w)
+	}
+	if w, ok := prices.Weight(); ok {
+		b.Weights = append(b.Weights, w)
+	}
+	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Book: b}, nil
+}
