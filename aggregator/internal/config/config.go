@@ -14,6 +14,14 @@ type Config struct {
 	Agents []Agent `hcl:"agent,block"`
 	// Access is what clients may do.
 	Access Access `hcl:"access,block,optional"`
+
+	// Directory and what follows say to whom usage belongs.
+	Directory     Directory      `hcl:"directory,block,optional"`
+	People        []Person       `hcl:"person,block"`
+	Projects      []Project      `hcl:"project,block"`
+	HostClasses   []HostClass    `hcl:"host_class,block"`
+	ServiceUnits  *ServiceUnits  `hcl:"service_units,block"`
+	Contributions []Contribution `hcl:"contribution,block"`
 }
 
 // Aggregator is the block aggregator { … }.
@@ -110,19 +118,20 @@ func Default() Config {
 // [Config.Check]. After errors the configuration holds what could be read.
 func Load(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 	file, diags := hcl.Load(paths...)
-	return decode(file, file.Context(), diags)
+	return decode(file, file.Context(), diags, false)
 }
 
 // LoadOffline is Load without a look at this machine: env() and file() give
 // stand-ins, so that a configuration can be checked where it is written.
 func LoadOffline(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 	file, diags := hcl.Load(paths...)
-	return decode(file, &hcl.EvalContext{Functions: hcl.OfflineFunctions()}, diags)
+	return decode(file, &hcl.EvalContext{Functions: hcl.OfflineFunctions()}, diags, true)
 }
 
-func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics) (*Config, *hcl.File, hcl.Diagnostics) {
+func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline bool) (*Config, *hcl.File, hcl.Diagnostics) {
 	cfg := Default()
 	diags.Extend(hcl.Decode(file, &cfg, ctx))
+	diags.Extend(cfg.Directory.load(offline))
 	diags.Extend(cfg.validate())
 	return &cfg, file, diags
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -20,6 +22,8 @@ type Shared struct {
 	// Dimensions are the meta keys of which sums of usage are kept, and Zones the time
 	// zones of whose days.
 	Dimensions, Zones []string
+	// Directory says to whom usage belongs.
+	Directory directory.Settings
 }
 
 // SharedAgent is an agent to pull from.
@@ -34,11 +38,13 @@ type part struct {
 
 // parts are all of them, by the type of the block.
 func parts() map[string]part {
-	return map[string]part{
+	list := map[string]part{
 		"agent":   {agentBlocks, readAgent},
 		"metrics": {metricsBlocks, readMetrics},
 		"usage":   {usageBlocks, readUsage},
 	}
+	maps.Copy(list, directoryParts())
+	return list
 }
 
 // Shared returns the part of the configuration that the cluster shares. Of a
@@ -64,6 +70,9 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 		if err := p.read(s, b); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Name(), err)
 		}
+	}
+	if wrong := s.checkDirectory(); wrong != nil {
+		return nil, fmt.Errorf("the directory: %w", wrong)
 	}
 	return s, nil
 }

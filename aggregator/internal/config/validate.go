@@ -36,6 +36,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(a.Metrics.validate())
 	diags.Extend(a.Usage.validate())
 	diags.Extend(c.Access.validate(&a.API))
+	diags.Extend(c.validateDirectory())
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())
 	}
