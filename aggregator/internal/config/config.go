@@ -22,6 +22,10 @@ type Config struct {
 	HostClasses   []HostClass    `hcl:"host_class,block"`
 	ServiceUnits  *ServiceUnits  `hcl:"service_units,block"`
 	Contributions []Contribution `hcl:"contribution,block"`
+	// Clusters are what records are of, with what they have.
+	Clusters []Cluster `hcl:"cluster,block"`
+	// ClusterGroups are names for several clusters.
+	ClusterGroups []ClusterGroup `hcl:"cluster_group,block"`
 }
 
 // Aggregator is the block aggregator { … }.

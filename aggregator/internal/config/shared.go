@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -24,6 +26,10 @@ type Shared struct {
 	Dimensions, Zones []string
 	// Directory says to whom usage belongs.
 	Directory directory.Settings
+	// Capacity is what clusters have.
+	Capacity capacity.Plan
+
+	clusterOrder []int // of the files, of each cluster
 }
 
 // SharedAgent is an agent to pull from.
@@ -42,6 +48,9 @@ func parts() map[string]part {
 		"agent":   {agentBlocks, readAgent},
 		"metrics": {metricsBlocks, readMetrics},
 		"usage":   {usageBlocks, readUsage},
+
+		"cluster":       {clusterBlocks, readCluster},
+		"cluster_group": {clusterGroupBlocks, readClusterGroup},
 	}
 	maps.Copy(list, directoryParts())
 	return list
@@ -73,6 +82,9 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 	}
 	if wrong := s.checkDirectory(); wrong != nil {
 		return nil, fmt.Errorf("the directory: %w", wrong)
+	}
+	if cycle := capacity.Cycle(s.Capacity.Groups); cycle != nil {
+		return nil, fmt.Errorf("the groups of clusters %s include one another", strings.Join(cycle, ", "))
 	}
 	return s, nil
 }

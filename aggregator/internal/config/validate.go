@@ -37,6 +37,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(a.Usage.validate())
 	diags.Extend(c.Access.validate(&a.API))
 	diags.Extend(c.validateDirectory())
+	diags.Extend(c.validateClusters())
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())
 	}
