@@ -26,6 +26,11 @@ type Config struct {
 	Clusters []Cluster `hcl:"cluster,block"`
 	// ClusterGroups are names for several clusters.
 	ClusterGroups []ClusterGroup `hcl:"cluster_group,block"`
+
+	// Prices are what usage costs, and Budgets what may be used; the whole cluster has
+	// them.
+	Prices  []Price  `hcl:"price,block,repeat"`
+	Budgets []Budget `hcl:"budget,block"`
 }
 
 // Aggregator is the block aggregator { … }.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -30,6 +31,8 @@ type Shared struct {
 	Capacity capacity.Plan
 
 	clusterOrder []int // of the files, of each cluster
+	// Money are prices and budgets.
+	Money money.Settings
 }
 
 // SharedAgent is an agent to pull from.
@@ -51,6 +54,8 @@ func parts() map[string]part {
 
 		"cluster":       {clusterBlocks, readCluster},
 		"cluster_group": {clusterGroupBlocks, readClusterGroup},
+		"price":         {priceBlocks, readPrice},
+		"budget":        {budgetBlocks, readBudget},
 	}
 	maps.Copy(list, directoryParts())
 	return list
@@ -85,6 +90,9 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 	}
 	if cycle := capacity.Cycle(s.Capacity.Groups); cycle != nil {
 		return nil, fmt.Errorf("the groups of clusters %s include one another", strings.Join(cycle, ", "))
+	}
+	if _, _, err := money.Make(s.Money); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -38,6 +38,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(c.Access.validate(&a.API))
 	diags.Extend(c.validateDirectory())
 	diags.Extend(c.validateClusters())
+	diags.Extend(c.validateMoney())
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())
 	}

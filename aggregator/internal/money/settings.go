@@ -210,7 +210,7 @@ func (c *checker) rule(i, r int) {
 		c.list(i, r, "component", "%s", text)
 	}
 	if rule.Billionths < 0 || rule.Billionths > maxPrice*1e9 {
-		c.list(i, r, "price", "it is more than %d", int64(maxPrice))
+		c.list(i, r, map[record.Kind]string{record.Rate: "hour", record.Total: "unit"}[rule.Kind], "it is more than %d", int64(maxPrice))
 	}
 	c.conditions(rule.When, func(field, text string) { c.list(i, r, field, "%s", text) })
 }

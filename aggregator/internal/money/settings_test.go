@@ -50,7 +50,7 @@ func TestSettingsThatMakeNoSenseSayWhere(t *testing.T) {
 		{list(func(l *List) { l.Name = " " }), "name", "blank"},
 		{list(func(l *List) { l.From, l.To = 5, 5 }), "to", "not after from"},
 		{list(func(l *List) { l.Rules = []Rule{rate("", 1)} }), "component", "blank"},
-		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1e15+1)} }), "price", "more than 1000000000"},
+		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1e15+1)} }), "hour", "more than 1000000000"},
 		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, ClassKey, "")} }), "class", "blank"},
 		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, "", "x")} }), "match", "blank"},
 		{list(func(l *List) { l.Rules = []Rule{rate("Cores", 1, PIKey, "a", PIKey, "b")} }), "pi", "two conditions on pi"},

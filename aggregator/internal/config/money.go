@@ -1,0 +1,258 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Price is a block price "name" { … }: a list of prices for a time.
+type Price struct {
+	// Name is that of the list; lists of one name follow each other in time.
+	Name     hcl.String `hcl:"name,label"`
+	Currency hcl.String `hcl:"currency"`
+	// From and To are instants, or dates of Zone; without From it has always held, and
+	// without To it holds until the next of its name begins.
+	From hcl.String `hcl:"from,optional"`
+	To   hcl.String `hcl:"to,optional"`
+	Zone hcl.String `hcl:"zone,optional"`
+	Per  []Per      `hcl:"per,block,repeat"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// Per is a block per "Component" { … }: what it costs.
+type Per struct {
+	Component hcl.String `hcl:"component,label"`
+	// Hour is the price of an amount of one for an hour, Unit that of one of a total.
+	Hour hcl.Decimal `hcl:"hour,optional"`
+	Unit hcl.Decimal `hcl:"unit,optional"`
+	// HourAt and UnitAt are where they are written.
+	HourAt hcl.Range `hcl:"hour,attr_range"`
+	UnitAt hcl.Range `hcl:"unit,attr_range"`
+	// For whom it is; nothing is for everybody.
+	Class   hcl.String            `hcl:"class,optional"`
+	Group   hcl.String            `hcl:"group,optional"`
+	Project hcl.String            `hcl:"project,optional"`
+	PI      hcl.String            `hcl:"pi,optional"`
+	Match   map[string]hcl.String `hcl:"match,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// Budget is a block budget "name" { … }: what somebody may use in a period.
+type Budget struct {
+	Name hcl.String `hcl:"name,label"`
+	// Whose it is.
+	Group   hcl.String            `hcl:"group,optional"`
+	Project hcl.String            `hcl:"project,optional"`
+	PI      hcl.String            `hcl:"pi,optional"`
+	Match   map[string]hcl.String `hcl:"match,optional"`
+	Amount  hcl.Decimal           `hcl:"amount"`
+	// Unit is the currency of the prices, core-hours, SU, or hours of Component.
+	Unit      hcl.String `hcl:"unit"`
+	Component hcl.String `hcl:"component,optional"`
+	// Period is a unit of the calendar in Zone; or From and To are a single period.
+	Period hcl.String `hcl:"period,optional"`
+	From   hcl.String `hcl:"from,optional"`
+	To     hcl.String `hcl:"to,optional"`
+	Zone   hcl.String `hcl:"zone,optional"`
+	// Pace is over how long the present pace is measured.
+	Pace hcl.Duration `hcl:"pace,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// moneyReader makes settings of blocks and notes what is wrong.
+type moneyReader struct{ diags hcl.Diagnostics }
+
+func (c *Config) money() (money.Settings, hcl.Diagnostics) {
+	var r moneyReader
+	var set money.Settings
+	for i := range c.Prices {
+		set.Lists = append(set.Lists, r.list(&c.Prices[i]))
+	}
+	for i := range c.Budgets {
+		set.Budgets = append(set.Budgets, r.budget(&c.Budgets[i]))
+	}
+	return set, r.diags
+}
+
+// validateMoney reports what is wrong with prices and budgets.
+func (c *Config) validateMoney() hcl.Diagnostics {
+	set, diags := c.money()
+	if diags.HasErrors() {
+		return diags
+	}
+	for _, p := range set.Check() {
+		if c.missing(p) {
+			continue
+		}
+		at, what := c.placeOf(p)
+		diags.Add(hcl.Errorf(at, what, "%s", p.Text))
+	}
+	return diags
+}
+
+// missing reports whether a problem is that something required is not written, which
+// has been said.
+func (c *Config) missing(p money.Problem) bool {
+	switch p.Field {
+	case "amount":
+		return !c.Budgets[p.Budget].Amount.IsSet()
+	case "unit":
+		return p.Budget >= 0 && c.Budgets[p.Budget].Unit.Range == (hcl.Range{})
+	case "currency":
+		return c.Prices[p.List].Currency.Range == (hcl.Range{})
+	}
+	return false
+}
+
+// placeOf is where a problem is, and what it is about.
+func (c *Config) placeOf(p money.Problem) (hcl.Range, string) {
+	var at hcl.Range
+	var places map[string]hcl.Range
+	block := "price"
+	switch {
+	case p.Budget >= 0:
+		b := &c.Budgets[p.Budget]
+		at, block = b.Range, "budget"
+		places = map[string]hcl.Range{
+			"name": b.Name.Range, "group": b.Group.Range, "project": b.Project.Range, "pi": b.PI.Range, "amount": b.Amount.Range, "unit": b.Unit.Range,
+			"component": b.Component.Range, "period": b.Period.Range, "from": b.From.Range, "to": b.To.Range, "zone": b.Zone.Range, "pace": b.Pace.Range,
+		}
+	case p.Rule >= 0:
+		r := &c.Prices[p.List].Per[p.Rule]
+		at = r.Range
+		places = map[string]hcl.Range{
+			"component": r.Component.Range, "class": r.Class.Range, "group": r.Group.Range, "project": r.Project.Range, "pi": r.PI.Range,
+			"hour": r.Hour.Range, "unit": r.Unit.Range,
+		}
+	default:
+		l := &c.Prices[p.List]
+		at = l.Range
+		places = map[string]hcl.Range{"name": l.Name.Range, "currency": l.Currency.Range, "from": l.From.Range, "to": l.To.Range}
+	}
+	if exact := places[p.Field]; exact != (hcl.Range{}) {
+		return exact, fmt.Sprintf("invalid value for %q", p.Field)
+	}
+	if p.Field != "" && p.Field != "name" {
+		return at, fmt.Sprintf("%s: %q", block, p.Field)
+	}
+	return at, "invalid " + block
+}
+
+func (r *moneyReader) wrong(v hcl.Range, name, format string, args ...any) {
+	r.diags.Add(hcl.Errorf(v, fmt.Sprintf("invalid value for %q", name), format, args...))
+}
+
+func (r *moneyReader) list(p *Price) money.List {
+	l := money.List{Name: p.Name.Value, Currency: p.Currency.Value, At: place(p.Range)}
+	zone := r.zone(p.Zone)
+	l.From, l.To = r.instant("from", p.From, zone), r.instant("to", p.To, zone)
+	for i := range p.Per {
+		l.Rules = append(l.Rules, r.rule(&p.Per[i]))
+	}
+	return l
+}
+
+func (r *moneyReader) rule(p *Per) money.Rule {
+	rule := money.Rule{Component: p.Component.Value, At: place(p.Range)}
+	price, hour, unit := p.Hour, p.HourAt != (hcl.Range{}), p.UnitAt != (hcl.Range{})
+	if unit {
+		rule.Kind, price = record.Total, p.Unit
+	}
+	switch {
+	case hour == unit:
+		r.diags.Add(hcl.Errorf(p.Range, "invalid price", "expected either hour, the price of an amount of one for an hour, or unit, that of one of a total"))
+	case !price.IsSet(): // which has been said
+	case !price.Billionths.IsInt64():
+		r.diags.Add(hcl.Errorf(price.Range, "invalid price", "%s is too much", price))
+	default:
+		rule.Billionths = price.Billionths.Int64()
+	}
+	rule.When = r.conditions(map[string]hcl.String{money.ClassKey: p.Class, money.GroupKey: p.Group, money.ProjectKey: p.Project, money.PIKey: p.PI}, p.Match)
+	return rule
+}
+
+func (r *moneyReader) budget(b *Budget) money.Budget {
+	out := money.Budget{
+		Name: b.Name.Value, Unit: b.Unit.Value, Component: b.Component.Value, Billionths: b.Amount.Billionths,
+		Zone: b.Zone.Value, Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
+	}
+	zone := r.zone(b.Zone)
+	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
+	out.Scope = r.conditions(map[string]hcl.String{money.GroupKey: b.Group, money.ProjectKey: b.Project, money.PIKey: b.PI}, b.Match)
+	var err error
+	if out.Every, err = calendar.ParseUnit(b.Period.Value); err != nil {
+		r.wrong(b.Period.Range, "period", "%v", err)
+	}
+	return out
+}
+
+// conditions are those of words that are written and of match, by key.
+func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []money.Condition) {
+	for _, from := range []map[string]hcl.String{words, match} {
+		for _, key := range slices.Sorted(maps.Keys(from)) {
+			if v := from[key]; v.Range != (hcl.Range{}) {
+				list = append(list, money.Condition{Key: key, Value: v.Value})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b money.Condition) int { return compareText(a.Key, b.Key) })
+	return list
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (r *moneyReader) zone(name hcl.String) *time.Location {
+	zone, err := calendar.Zone(name.Value)
+	if err != nil {
+		r.wrong(name.Range, "zone", "%v", err)
+		return time.UTC
+	}
+	return zone
+}
+
+// instant reads a date or a time; [record.None] where nothing is written.
+func (r *moneyReader) instant(name string, v hcl.String, zone *time.Location) record.Time {
+	if v.Range == (hcl.Range{}) {
+		return record.None
+	}
+	t, err := fixed(v.Value, zone)
+	if err != nil {
+		r.wrong(v.Range, name, "%v", err)
+		return record.None
+	}
+	return t
+}
+
+// fixed reads a point in time that is the same whenever it is read.
+func fixed(word string, zone *time.Location) (record.Time, error) {
+	const early, late = record.Time(0), 50 * 366 * record.Day
+	t, err := calendar.Point(word, early, zone)
+	again, wrong := calendar.Point(word, late, zone)
+	if err = errors.Join(err, wrong); err != nil || t != again {
+		return 0, fmt.Errorf("%q is no date; expected one like 2026-01-01, 2026-Q3 or 2026, which are the begin of that, or RFC 3339, like 2026-01-01T00:00:00Z", word)
+	}
+	return t, nil
+}
+
+// decimal writes billionths.
+func decimal(n *big.Int) string { return hcl.Decimal{Billionths: n}.String() }

@@ -1,0 +1,99 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+func TestPricesAndBudgetsComeBackFromTheLog(t *testing.T) {
+	c, _, diags := config.Load("testdata/money.good.hcl")
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := shared.Decode(c.Shared().Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := config.ReadShared(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, b, err := money.Make(s.Money)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, at := range []string{"2025-12-31T12:00:00Z", "2025-12-31T23:30:00Z", "2026-06-01T00:00:00Z"} {
+		instant, _ := record.ParseTime(at)
+		for _, h := range p.At(instant) {
+			got = append(got, h.List.Name+" "+h.Rule.String())
+		}
+		got = append(got, "-")
+	}
+	want := []string{
+		"standard Cores", "-",
+		"standard Cores of group_id=physics, qos=low", "standard Cores of host_class=gpu", "standard Cores", "standard TotalCPU", "-",
+		"standard Cores of group_id=physics, qos=low", "standard Cores of host_class=gpu", "standard Cores", "standard TotalCPU", "-",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"atlas", "gpus"}, b.Names()); d != "" {
+		t.Error(d)
+	}
+	gpus := s.Money.Budgets[1]
+	if gpus.From.String() != "2026-03-01T11:00:00Z" || gpus.To.String() != "2027-01-01T00:00:00Z" || gpus.Amount().Decimal(2) != "5000000" || len(gpus.Scope) != 2 {
+		t.Errorf("%+v", gpus)
+	}
+	atlas := s.Money.Budgets[0]
+	if atlas.Pace != 14*record.Day || atlas.Amount().Decimal(2) != "120000.5" || atlas.Zone != "Europe/Berlin" || atlas.Every.String() != "quarter" {
+		t.Errorf("%+v", atlas)
+	}
+}
+
+func TestPricesInTheLogThatMakeNoSenseAreRefused(t *testing.T) {
+	price := func(labels string, values, inner string) string {
+		return `{"format":1,"blocks":[{"type":"price","labels":[` + labels + `],"values":{` + values + `},"blocks":[` + inner + `]}]}`
+	}
+	budget := func(values string) string {
+		return `{"format":1,"blocks":[{"type":"budget","labels":["b"],"values":{` + values + `}}]}`
+	}
+	const per, eur = `{"type":"per","labels":["Cores"],"values":{"hour":"1"}}`, `"currency":"EUR"`
+	for text, want := range map[string]string{
+		price(`"a"`, eur, per):                                                                         "2 labels",
+		price(`"a","now"`, eur, per):                                                                   "RFC 3339",
+		price(`"a","ever"`, `"x":1`, ""):                                                               "does not know",
+		price(`"a","ever"`, eur, ""):                                                                   "no prices",
+		price(`"a","ever"`, eur+`,"to":"x"`, per):                                                      "RFC 3339",
+		price(`"a","ever"`, eur, `{"type":"x","labels":["Cores"]}`):                                    "does not know",
+		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"]}`):                                  "either hour or unit",
+		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":1}}`):              "no text",
+		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"x"}}`):            "digits",
+		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"99999999999"}}`):  "too much",
+		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"1","match":[]}}`): "no map",
+		price(`"a","ever"`, eur, per+","+per):                                                          "has the same",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"}`):                                           "either a period",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"decade"`):                         "no unit of the calendar",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","pace":"x"`):                "pace",
+		budget(`"amount":"x","unit":"SU","match":{"a":"b"},"period":"year"`):                           "amount",
+		budget(`"amount":"1","unit":"EUR","match":{"a":"b"},"period":"year"`):                          "no price list",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","carry":true`):              "does not know",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"from":"x"`):                                "RFC 3339",
+	} {
+		d, err := shared.Decode([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if _, err := config.ReadShared(d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
