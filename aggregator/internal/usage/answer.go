@@ -88,7 +88,7 @@ func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
+	if err := t.scan(ctx, v, q.pieces(), record.MaxTime, nil); err != nil {
 		return nil, err
 	}
 	return t.finished(v, "scan")
@@ -119,7 +119,7 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 		return t.finished(v, "index")
 	}
 	for i := range edges {
-		err := t.scan(ctx, v, edges[i:i+1], func(r *run) bool { return r.stop != record.None && x.grid.holds(r) })
+		err := t.scan(ctx, v, edges[i:i+1], x.patience, func(r *run) bool { return r.stop != record.None && x.grid.holds(r) })
 		if err != nil {
 			return nil, err
 		}
@@ -222,22 +222,20 @@ func (x *Index) has(q *Question) bool {
 // tell adds what the index knows.
 func (x *Index) tell(t *tally) {
 	group := x.groupsOf(t)
-	w := newWindow(t.q, x.grid)
-	who := slices.Index(x.dims, t.q.People)
+	list := make([]member, 0, len(x.series))
 	for _, s := range x.series {
-		g := group(s.tuple)
-		if g < 0 {
+		if s == nil {
 			continue
 		}
-		name := ""
-		if who >= 0 {
-			name = x.tuples[s.tuple].values[who]
+		if g := group(s.tuple); g >= 0 {
+			list = append(list, member{s, uint32(g)})
 		}
-		if t.room() != nil {
-			return // of which finished tells
-		}
-		t.series(s, uint32(g), name, w)
 	}
+	if t.room() != nil {
+		return // of which finished tells
+	}
+	who := slices.Index(x.dims, t.q.People)
+	x.members(t, list, who)
 	x.single(t, group, who)
 }
 
@@ -307,14 +305,17 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 }
 
 // scan adds the rows of the view that the question asks for and that keep lets
-// through, as far as they are in the pieces.
-func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, keep func(*run) bool) error {
+// through, as far as they are in the pieces. None waited longer than patience.
+func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, patience record.Time, keep func(*run) bool) error {
 	q := t.q.Where
-	from := pieces[0].from
+	from, to := pieces[0].from, pieces[len(pieces)-1].to
 	if from > record.MinTime {
 		from-- // a run that stopped at the first instant counts as stopped
 	}
-	q.Running = &store.Window{From: from, To: pieces[len(pieces)-1].to}
+	if t.q.Levels { // those that wait in the pieces start later
+		to += min(patience, record.MaxTime-to)
+	}
+	q.Running = &store.Window{From: from, To: to}
 	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes()}
 	if t.q.People != "" {
 		s.people = newKeys([]string{t.q.People}, t.q.classes)

@@ -72,7 +72,7 @@ func BenchmarkUsage(b *testing.B) {
 	if err := x.Follow(context.Background()); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d series, %d MiB", len(x.series), x.bytes>>20)
+	b.Logf("%d tuples, %d with a shape, %d MiB", len(x.series), len(x.slots), x.bytes>>20)
 	year := []record.Time{first - first%record.Day}
 	for range 365 {
 		year = append(year, year[len(year)-1]+record.Day)
@@ -82,7 +82,7 @@ func BenchmarkUsage(b *testing.B) {
 		name string
 		q    Question
 	}{
-		{"year by user and day", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}}},
+		{"year by user and day", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Unscored: []string{"Cores"}}},
 		{"year by user and day, counts", Question{Edges: year, By: []string{"user_id"}, Components: []string{"Cores"}, Counts: true}},
 		{"any window by group", Question{Edges: odd, By: []string{"group_id"}, Counts: true}},
 		{"month by user", Question{Edges: []record.Time{year[0], year[31]}, By: []string{"user_id"}, Counts: true}},

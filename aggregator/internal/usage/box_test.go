@@ -122,7 +122,7 @@ func (b *box) record(id string) record.Record {
 	}
 	r := record.Record{ID: id, Start: start, Stop: stop, Submit: record.None, Meta: b.meta(), Components: b.components()}
 	if rng.IntN(2) == 0 {
-		r.Submit = start - record.Time(rng.Int64N(int64(record.Hour))) + record.Minute
+		r.Submit = start - record.Time(rng.Int64N(int64(pick(rng, record.Hour, 3*record.Day)))) + record.Minute
 	}
 	return r
 }

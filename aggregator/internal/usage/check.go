@@ -80,17 +80,40 @@ func union[V any](a, b map[string]V) []string {
 	return slices.Compact(names)
 }
 
-// byName has the series of an index by what they are about.
+// byName has the series of an index by whom they are about.
 func (s *sums) byName() map[string]*series {
 	out := map[string]*series{}
 	for _, se := range s.series {
-		out[s.name(&s.tuples[se.tuple], se.shape)] = se
+		if se != nil {
+			out[s.who(&s.tuples[se.tuple])] = se
+		}
 	}
 	return out
 }
 
-// name says what a series is about.
-func (s *sums) name(t *tuple, sh *shape) string {
+// name says what a run is about.
+func (s *sums) name(t *tuple, sh *shape) string { return s.who(t) + sh.String() }
+
+func (s *shape) String() string {
+	var b strings.Builder
+	for i := range s.parts {
+		fmt.Fprintf(&b, "%s ", s.parts[i].String())
+	}
+	return b.String()
+}
+
+func (p *part) String() string { return fmt.Sprintf("%s (%s)%v", p.name, p.kind, p.scores) }
+
+func (st *strand) String() string {
+	text := st.part.String()
+	if st.again {
+		text += " once more"
+	}
+	return fmt.Sprintf("%s beside %v", text, st.mates)
+}
+
+// who says whom a series is about.
+func (s *sums) who(t *tuple) string {
 	var b strings.Builder
 	for i, key := range s.names {
 		if !t.lacks[i] {
@@ -100,56 +123,117 @@ func (s *sums) name(t *tuple, sh *shape) string {
 			fmt.Fprintf(&b, "and more ")
 		}
 	}
-	for _, p := range sh.parts {
-		fmt.Fprintf(&b, "%s (%s)%v ", p.name, p.kind, p.scores)
-	}
 	return b.String()
 }
 
 // series compares two series, of which one may be missing.
 func (d *differences) series(g *grid, name string, is, should *series) {
-	some := is
 	if is == nil {
-		some = should
-	}
-	none := &series{shape: some.shape, base: some.base}
-	if is == nil {
-		is = none
+		is = &series{}
 	}
 	if should == nil {
-		should = none
+		should = &series{}
 	}
-	empty := &chunk{used: make([]Sum, chunkDays*len(some.shape.parts))}
-	first := min(is.base, should.base)
-	for n := first; n < max(is.base+int32(len(is.chunks)), should.base+int32(len(should.chunks))); n++ {
-		a, b := is.peek(n), should.peek(n)
-		if a == nil {
-			a = empty
-		}
-		if b == nil {
-			b = empty
-		}
-		d.chunk(g, name, some.shape, day(n<<5), a, b)
+	have, want := is.linesByName(), should.linesByName()
+	for _, line := range union(have, want) {
+		d.line(g, name, line, have[line], want[line])
+	}
+	d.ledger(g, name, &is.ledger, &should.ledger)
+	slots, right := is.slotsByName(), should.slotsByName()
+	for _, shape := range union(slots, right) {
+		d.counter(g, name+shape, slots[shape], right[shape])
 	}
 }
 
-func (d *differences) chunk(g *grid, name string, sh *shape, first day, is, should *chunk) {
-	for i := range chunkDays {
-		on := func() string { return fmt.Sprintf("%son the day from %s, ", name, g.starts[int(first)+i]) }
-		for k := range sh.parts {
-			if a, b := is.used[k*chunkDays+i], should.used[k*chunkDays+i]; a != b {
-				d.add(on()+sh.parts[k].name, a, b)
+func (s *series) linesByName() map[string]*line {
+	out := map[string]*line{"time of runs": &s.running, "time of waits": &s.queued}
+	for _, l := range s.lines {
+		out[l.strand.String()] = &l.line
+	}
+	return out
+}
+
+func (s *series) slotsByName() map[string]*counter {
+	out := map[string]*counter{}
+	for _, sl := range s.slots {
+		out[sl.shape.String()] = &sl.runs
+	}
+	return out
+}
+
+// on names a day of a series.
+func on(g *grid, name string, n int32, i int) string {
+	return fmt.Sprintf("%son the day from %s, ", name, g.starts[int(n)<<5+i])
+}
+
+// eachChunk calls do with the chunks of both that have the same number.
+func eachChunk[T any](a, b *chunks[T], do func(n int32, a, b *T)) {
+	for n := min(a.base, b.base); n < max(a.end(), b.end()); n++ {
+		if x, y := a.peek(n), b.peek(n); x != nil || y != nil {
+			do(n, x, y)
+		}
+	}
+}
+
+func (d *differences) line(g *grid, name, what string, is, should *line) {
+	if is == nil {
+		is = &line{}
+	}
+	if should == nil {
+		should = &line{}
+	}
+	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *lineChunk) {
+		for i := range chunkDays {
+			if a, b := x.sum(i), y.sum(i); a != b {
+				d.add(on(g, name, n, i)+what, a, b)
 			}
 		}
-		if a, b := is.runsOn(i), should.runsOn(i); a != b {
-			d.add(on()+"the number of runs", a, b)
+		if a, b := x.total(), y.total(); a != b {
+			d.add(on(g, name, n, 0)+what+" of all days of the chunk", a, b)
 		}
-	}
+	})
 }
 
-// runsOn are the numbers of runs of a day.
-func (c *chunk) runsOn(i int) [5]uint64 {
-	return [5]uint64{uint64(c.started[i]), uint64(c.stopped[i]), uint64(c.sharp[i]), uint64(c.waiters[i]), c.waited[i]}
+func (d *differences) ledger(g *grid, name string, is, should *ledger) {
+	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *ledgerChunk) {
+		for i := range chunkDays {
+			if a, b := x.on(i), y.on(i); a != b {
+				d.add(on(g, name, n, i)+"the number of runs", a, b)
+			}
+		}
+	})
+}
+
+// on are the numbers of runs of a day.
+func (c *ledgerChunk) on(i int) [5]uint64 {
+	if c == nil {
+		return [5]uint64{}
+	}
+	return [5]uint64{uint64(c.started[i]), uint64(c.stopped[i]), uint64(c.left[i]), uint64(c.waiters[i]), c.waited[i]}
+}
+
+func (d *differences) counter(g *grid, name string, is, should *counter) {
+	if is == nil {
+		is = &counter{}
+	}
+	if should == nil {
+		should = &counter{}
+	}
+	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *counterChunk) {
+		for i := range chunkDays {
+			if a, b := x.on(i), y.on(i); a != b {
+				d.add(on(g, name, n, i)+"the number of runs", a, b)
+			}
+		}
+	})
+}
+
+// on are the numbers of runs of a day.
+func (c *counterChunk) on(i int) [2]uint32 {
+	if c == nil {
+		return [2]uint32{}
+	}
+	return [2]uint32{c.started[i], c.left[i]}
 }
 
 // alone are the runs that are kept one by one.

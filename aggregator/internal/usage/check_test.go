@@ -16,12 +16,12 @@ func TestACheckFindsWhatAnIndexHasWrong(t *testing.T) {
 	if err != nil || len(found) > 0 {
 		t.Fatalf("a good index: %v %v", found, err)
 	}
-	c, i := someDay(x)
+	c, runs, i := someDay(x)
 	if c == nil {
 		t.Fatal("there is nothing to make wrong")
 	}
-	c.used[i] = c.used[i].Add(SumOf(1))
-	c.started[i]--
+	c.lo[i]++
+	runs.started[i]--
 	found, err = x.Check(t.Context())
 	if err != nil || len(found) != 2 || !strings.Contains(found[1], "the number of runs is [") {
 		t.Fatalf("two figures are wrong: %v %v", found, err)
@@ -29,15 +29,19 @@ func TestACheckFindsWhatAnIndexHasWrong(t *testing.T) {
 }
 
 // someDay is a day on which runs started.
-func someDay(x *Index) (*chunk, int) {
+func someDay(x *Index) (*lineChunk, *ledgerChunk, int) {
 	for _, s := range x.series {
-		for _, c := range s.chunks {
+		if s == nil || len(s.lines) == 0 {
+			continue
+		}
+		for n := s.ledger.base; n < s.ledger.end(); n++ {
+			c, l := s.ledger.peek(n), s.lines[0].peek(n)
 			for i := range chunkDays {
-				if c != nil && c.started[i] > 0 && len(s.shape.parts) > 0 {
-					return c, i
+				if c != nil && l != nil && c.started[i] > 0 {
+					return l, c, i
 				}
 			}
 		}
 	}
-	return nil, 0
+	return nil, nil, 0
 }

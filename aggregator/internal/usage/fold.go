@@ -36,7 +36,10 @@ func (t *tally) answer() *Answer {
 
 // answerRuns says how many runs have what.
 func (t *tally) answerRuns(a *Answer) {
-	for _, to := range t.targets { // counts: the order does not matter
+	for sh, n := range t.ofShapes { // counts: the order does not matter
+		t.target(sh).runs += n
+	}
+	for _, to := range t.targets { // as above
 		a.Runs += to.runs
 		for i := range a.Components {
 			a.Components[i].runs(to)
@@ -88,13 +91,15 @@ func (t *tally) answerCounts(a *Answer, place []int) {
 	n := len(a.Groups) * t.buckets
 	a.Records, a.Started, a.Stopped = make([]uint64, n), make([]uint64, n), make([]uint64, n)
 	a.Waited, a.Waiters = make([]Sum, n), make([]uint64, n)
-	for i := range t.cells {
-		c, at := &t.cells[i], place[i/t.buckets]*t.buckets+i%t.buckets
-		a.Records[at] += c.records
-		a.Started[at] += c.started
-		a.Stopped[at] += c.stopped
-		a.Waiters[at] += c.waiters
-		a.Waited[at] = a.Waited[at].Add(c.waited)
+	for group, row := range t.cells {
+		for b := range row {
+			c, at := &row[b], place[group]*t.buckets+b
+			a.Records[at] += c.records
+			a.Started[at] += c.started
+			a.Stopped[at] += c.stopped
+			a.Waiters[at] += c.waiters
+			a.Waited[at] = a.Waited[at].Add(c.waited)
+		}
 	}
 }
 
@@ -109,8 +114,15 @@ func (t *tally) answerUsed(a *Answer, place []int) {
 	if t.q.CPU != "" && t.q.Cores != "" {
 		a.CPU, a.Cores = make([]Sum, n), make([]Sum, n)
 	}
+	if t.q.Levels {
+		a.Running, a.Queued = make([]Sum, n), make([]Sum, n)
+	}
 	for _, c := range t.columns {
 		switch c.of {
+		case running:
+			c.into(a.Running, place)
+		case queued:
+			c.into(a.Queued, place)
 		case all:
 			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.into(make([]Sum, n), place)})
 		case scored:

@@ -57,12 +57,13 @@ func (f *follower) fits() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %d series of %d tuples need more than %d MiB; name fewer dimensions, or keys with fewer values",
-		ErrTooLarge, len(f.series), len(f.tuples), f.max>>20)
+		ErrTooLarge, len(f.slots), len(f.tuples), f.max>>20)
 }
 
 // book adds f.run, which is row i of b. Runs in blocks are closed.
 func (f *follower) book(b *columns.Block, i int) (err error) {
 	r := &f.run
+	f.waited(r)
 	if r.negative() {
 		return nil
 	}

@@ -73,11 +73,16 @@ func (g *grid) days(start, stop record.Time) (first, last day) {
 	return first, last
 }
 
-// holds reports whether a run is in the days of its series.
+// holds reports whether a run is in the days of its series, with its time in the
+// queue.
 func (g *grid) holds(r *run) bool {
-	if !g.covers(r.start, r.stop) {
+	from := r.start
+	if _, known := r.wait(); known {
+		from = r.submit
+	}
+	if !g.covers(from, r.stop) {
 		return false
 	}
-	first, last := g.days(r.start, r.stop)
+	first, last := g.days(from, r.stop)
 	return last-first < longest
 }

@@ -78,16 +78,19 @@ type sums struct {
 	grid *grid
 	*keys
 	*shapes
-	series   []*series
-	seriesOf map[uint64]*series // by tuple and shape
-	open     map[string]*run    // by record id
-	long     map[uint64]*run    // by seq: closed, but too long for days
+	strands *strands
+	series  []*series        // by the number of the tuple; nil while it has no days
+	slots   map[uint64]*slot // by tuple and shape
+	open    map[string]*run  // by record id
+	long    map[uint64]*run  // by seq: closed, but too long for days
+	// patience is no less than the longest wait of a run.
+	patience record.Time
 }
 
 func newSums(g *grid, dims []string, classes []Class) sums {
 	return sums{
-		grid: g, keys: newKeys(dims, classes), shapes: newShapes(),
-		seriesOf: map[uint64]*series{}, open: map[string]*run{}, long: map[uint64]*run{},
+		grid: g, keys: newKeys(dims, classes), shapes: newShapes(), strands: newStrands(),
+		slots: map[uint64]*slot{}, open: map[string]*run{}, long: map[uint64]*run{},
 	}
 }
 
@@ -171,27 +174,42 @@ func (x *Index) advance(ctx context.Context, v *store.View) error {
 	return v.Changes(ctx, x.seq, f.block, f.loose)
 }
 
-func (s *sums) seriesFor(tuple uint32, sh *shape) *series {
+// slotFor returns where runs of a tuple with a shape go.
+func (s *sums) slotFor(tuple uint32, sh *shape) *slot {
 	key := uint64(tuple)<<32 | uint64(sh.id)
-	se, ok := s.seriesOf[key]
+	sl, ok := s.slots[key]
 	if !ok {
-		se = &series{tuple: tuple, shape: sh}
-		s.seriesOf[key] = se
-		s.series = append(s.series, se)
+		sl = s.seriesFor(tuple).slot(sh, s.strands.ofShape(sh))
+		s.slots[key] = sl
+		s.bytes += slotBytes
+	}
+	return sl
+}
+
+func (s *sums) seriesFor(tuple uint32) *series {
+	if int(tuple) >= len(s.series) {
+		s.series = append(s.series, make([]*series, int(tuple)+1-len(s.series))...)
+	}
+	se := s.series[tuple]
+	if se == nil {
+		se = &series{tuple: tuple}
+		s.series[tuple] = se
+		s.bytes += seriesBytes
 	}
 	return se
 }
 
 // book adds a closed run to its series, or with sign -1 takes it out.
 func (s *sums) book(r *run, sign int64) {
-	se := s.seriesFor(r.tuple, r.shape)
-	before := se.bytes
-	se.book(s.grid, r, sign)
-	s.bytes += se.bytes - before
+	sl := s.slotFor(r.tuple, r.shape)
+	before := sl.bytes
+	sl.book(s.grid, r, sign)
+	s.bytes += sl.bytes - before
 }
 
 // add puts a shown run into the sums.
 func (s *sums) add(r *run) {
+	s.waited(r)
 	switch {
 	case r.stop == record.None:
 		s.open[r.id] = r
@@ -200,6 +218,13 @@ func (s *sums) add(r *run) {
 		s.long[r.seq] = r
 	default:
 		s.book(r, 1)
+	}
+}
+
+// waited notes how long a run waited.
+func (s *sums) waited(r *run) {
+	if wait, known := r.wait(); known {
+		s.patience = max(s.patience, record.Time(wait))
 	}
 }
 

@@ -215,7 +215,7 @@ func (k *Keeper) gauges() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		gauge("bursar_usage_indexes", "Time zones of whose days sums of usage are kept; without any, records are added up for each question.", func(*Index) int { return 1 }),
-		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) int { return len(x.series) }),
+		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) int { return len(x.slots) }),
 		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) int { return x.bytes }),
 	}
 }

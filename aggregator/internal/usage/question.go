@@ -39,6 +39,9 @@ type Question struct {
 	Credit Credit
 	// Counts asks for the numbers of records and their waits.
 	Counts bool
+	// Levels asks for the time that runs took and waited, of which the mean numbers of
+	// running and of queued runs are made.
+	Levels bool
 	// Now is up to when runs that go on are counted, and no further than their
 	// source is known to be complete.
 	Now record.Time
@@ -85,6 +88,12 @@ type Answer struct {
 	// does not name them. CPU ÷ Cores is the efficiency: the CPU seconds that were
 	// used for each second of a core that was held.
 	CPU, Cores []Sum
+	// Running is how long all runs together ran in a bucket, Queued how long they
+	// waited in it, from submit to start: microseconds. Divided by the length of the
+	// bucket they are how many there were at a time, in the mean. Both are spread over
+	// time whatever the Credit. Queued knows nothing of runs that have not started yet,
+	// nor of those whose submit time is not known. Nil when the question has no Levels.
+	Running, Queued []Sum
 	// Open is how many of the records go on, and Several how many had more than one
 	// value for a key of By, of which the first was taken. Both are of all buckets
 	// together.

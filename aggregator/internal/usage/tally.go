@@ -2,6 +2,7 @@ package usage
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -16,14 +17,17 @@ type tally struct {
 	groups  *keys
 	ends    map[record.Origin]record.Time // up to when sources are complete
 
-	columns  []*column
-	columnOf map[columnName]*column
-	targets  map[string]*target // by the key of a shape
-	last     *target            // that was asked for
-	cells    []counts           // of all groups and buckets, with Question.Counts
-	people   map[person]struct{}
-	open     uint64
-	many     uint64 // records with more than one value for a key
+	columns   []*column
+	columnOf  map[columnName]*column
+	targets   map[string]*target // by the key of a shape
+	last      *target            // that was asked for
+	ofStrands []strandColumns    // by the number of a strand
+	ofShapes  map[*shape]uint64  // runs that the index has of them
+	cells     [][]counts         // of each group, by bucket; nil while there is nothing
+	scratch   []counts           // a row of zeros
+	people    map[person]struct{}
+	open      uint64
+	many      uint64 // records with more than one value for a key
 }
 
 // columnName says what a column adds up: a component, that part of it which has a
@@ -43,6 +47,8 @@ const (
 	all portion = iota
 	scored
 	efficient
+	running // the time of runs
+	queued  // the time of waits
 )
 
 // column has a row for each group, with a sum for each bucket; nil while there is
@@ -59,6 +65,12 @@ type target struct {
 	runs  uint64 // that have the shape
 }
 
+// strandColumns are the columns to which a strand is added.
+type strandColumns struct {
+	known bool
+	list  []*column
+}
+
 type counts struct {
 	records, started, stopped, waiters uint64
 	waited                             Sum
@@ -71,10 +83,8 @@ type person struct {
 }
 
 func newTally(q *Question, v *store.View) (*tally, error) {
-	t := &tally{
-		q: q, buckets: len(q.Edges) - 1, groups: newKeys(q.By, q.classes), ends: map[record.Origin]record.Time{},
-		columnOf: map[columnName]*column{}, targets: map[string]*target{}, people: map[person]struct{}{},
-	}
+	t := emptyTally(q)
+	t.groups, t.ends = newKeys(q.By, q.classes), map[record.Origin]record.Time{}
 	t.groups.keep = q.Keep
 	agents, err := v.Agents()
 	if err != nil {
@@ -86,6 +96,14 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 		}
 	}
 	return t, nil
+}
+
+// emptyTally has no groups.
+func emptyTally(q *Question) *tally {
+	return &tally{
+		q: q, buckets: len(q.Edges) - 1,
+		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofShapes: map[*shape]uint64{}, people: map[person]struct{}{},
+	}
 }
 
 // target returns that of a shape.
@@ -104,24 +122,47 @@ func (t *tally) targetOf(sh *shape) *target {
 	}
 	to := &target{shape: sh, of: make([][]*column, len(sh.parts))}
 	for k := range sh.parts {
-		p := &sh.parts[k]
-		if !t.asked(p.name) {
-			continue
-		}
-		to.add(k, t.column(columnName{name: p.name, kind: p.kind}))
-		if slices.Contains(t.q.Unscored, p.name) {
-			continue
-		}
-		for i, s := range p.scores {
-			if !slices.ContainsFunc(p.scores[:i], func(o record.Score) bool { return o.Name == s.Name }) {
-				to.add(k, t.column(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))
-			}
-		}
+		to.of[k] = t.ofPart(&sh.parts[k])
 	}
 	t.efficiency(to, sh)
 	t.targets[sh.key] = to
 	return to
 }
+
+// ofPart are the columns of a part, without the efficiency.
+func (t *tally) ofPart(p *part) (list []*column) {
+	if !t.asked(p.name) {
+		return nil
+	}
+	list = append(list, t.column(columnName{name: p.name, kind: p.kind}))
+	if slices.Contains(t.q.Unscored, p.name) {
+		return list
+	}
+	for i, s := range p.scores {
+		if !slices.ContainsFunc(p.scores[:i], func(o record.Score) bool { return o.Name == s.Name }) {
+			list = append(list, t.column(columnName{name: p.name, kind: p.kind, of: scored, score: s.Name, value: s.Value}))
+		}
+	}
+	return list
+}
+
+// ofStrand are the columns of a strand.
+func (t *tally) ofStrand(st *strand) []*column {
+	for st.n >= len(t.ofStrands) {
+		t.ofStrands = append(t.ofStrands, make([]strandColumns, st.n+1)...)
+	}
+	c := &t.ofStrands[st.n]
+	if !c.known {
+		c.known, c.list = true, t.ofPart(&st.part)
+		if st.efficient(t.q.CPU, t.q.Cores) {
+			c.list = append(c.list, t.column(columnName{kind: st.kind, of: efficient}))
+		}
+	}
+	return c.list
+}
+
+// shapeRuns counts runs of the index.
+func (t *tally) shapeRuns(sh *shape, n uint64) { t.ofShapes[sh] += n }
 
 // efficiency adds the columns of a shape that has both of the question's components.
 func (t *tally) efficiency(to *target, sh *shape) {
@@ -164,13 +205,18 @@ func (t *tally) row(c *column, group uint32) []Sum {
 	return c.rows[group]
 }
 
-// cell returns the counts of a group in a bucket, valid until the next call.
-func (t *tally) cell(group uint32, bucket int) *counts {
-	at := int(group)*t.buckets + bucket
-	if at >= len(t.cells) {
-		t.cells = append(t.cells, make([]counts, max(len(t.groups.tuples)*t.buckets, at+1)-len(t.cells))...)
+// countsOf returns the counts of a group.
+func (t *tally) countsOf(group uint32) []counts {
+	if !t.q.Counts {
+		return nil
 	}
-	return &t.cells[at]
+	for int(group) >= len(t.cells) {
+		t.cells = append(t.cells, make([][]counts, max(len(t.groups.tuples), int(group)+1)-len(t.cells))...)
+	}
+	if t.cells[group] == nil {
+		t.cells[group] = make([]counts, t.buckets)
+	}
+	return t.cells[group]
 }
 
 // met notes a person; "" is nobody.
@@ -225,6 +271,9 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		}
 		return 1
 	})
+	if t.q.Levels {
+		t.levels(r, end, group, pieces)
+	}
 	touched := false
 	for ; i < len(pieces) && pieces[i].from <= end; i++ {
 		p := &pieces[i]
@@ -238,6 +287,28 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 	}
 	if touched && slices.Contains(t.groups.tuples[group].several, true) {
 		t.many++
+	}
+}
+
+// levels adds the time that a run takes and the time that it waited, whatever the
+// credit.
+func (t *tally) levels(r *run, end record.Time, group uint32, pieces []piece) {
+	t.over(columnName{of: running}, group, pieces, r.start, end)
+	if _, known := r.wait(); known {
+		t.over(columnName{of: queued}, group, pieces, r.submit, r.start)
+	}
+}
+
+// over adds the time from from to to.
+func (t *tally) over(name columnName, group uint32, pieces []piece, from, to record.Time) {
+	if from >= to {
+		return
+	}
+	i := sort.Search(len(pieces), func(i int) bool { return pieces[i].to > from })
+	row := t.row(t.column(name), group)
+	for ; i < len(pieces) && pieces[i].from < to; i++ {
+		p := &pieces[i]
+		row[p.bucket] = row[p.bucket].Add(SumOf(int64(min(to, p.to) - max(from, p.from))))
 	}
 }
 
@@ -281,7 +352,7 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 	if !t.q.Counts {
 		return is
 	}
-	c := t.cell(group, p.bucket)
+	c := &t.countsOf(group)[p.bucket]
 	if is {
 		c.records++
 	}

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,19 @@ func (b *box) question(g *grid) Question {
 	if rng.IntN(3) == 0 {
 		q.People = "user"
 	}
+	if rng.IntN(3) == 0 {
+		odd := rng.IntN(2)
+		q.Keep = func(values []string, lacks []bool) bool {
+			return len(strings.Join(values, ""))/3%2 == odd || slices.Contains(lacks, true)
+		}
+	}
+	q.Counts, q.Levels = rng.IntN(4) > 0, rng.IntN(2) == 0
+	if rng.IntN(4) == 0 {
+		q.Components = []string{"Memory", "TotalCPU"}
+	}
+	if rng.IntN(4) == 0 {
+		q.Cores = "Memory"
+	}
 	if rng.IntN(8) == 0 {
 		q.Credit = AtStop
 	}
@@ -131,11 +145,17 @@ func flatten(a *Answer) map[string]string {
 	for g, group := range a.Groups {
 		for b := range n {
 			at, cell := g*n+b, fmt.Sprintf("%q %v %d ", group.Values, group.Lacks, b)
-			note(out, cell+"records", a.Records[at])
-			note(out, cell+"started", a.Started[at])
-			note(out, cell+"stopped", a.Stopped[at])
-			note(out, cell+"waiters", a.Waiters[at])
-			note(out, cell+"waited", a.Waited[at])
+			if a.Records != nil {
+				note(out, cell+"records", a.Records[at])
+				note(out, cell+"started", a.Started[at])
+				note(out, cell+"stopped", a.Stopped[at])
+				note(out, cell+"waiters", a.Waiters[at])
+				note(out, cell+"waited", a.Waited[at])
+			}
+			if a.Running != nil {
+				note(out, cell+"running", a.Running[at])
+				note(out, cell+"queued", a.Queued[at])
+			}
 			note(out, cell+"cpu", a.CPU[at])
 			note(out, cell+"cores", a.Cores[at])
 			if a.People != nil {
@@ -181,6 +201,7 @@ func (b *box) slow(q *Question) map[string]string {
 		b.t.Fatal(err)
 	}
 	out := map[string]string{"open": "0", "several": "0"}
+	maps.DeleteFunc(s.sums, func(key string, _ *big.Float) bool { return strings.HasPrefix(key, "not asked for ") })
 	for key, v := range s.sums {
 		text := v.Text('f', 0)
 		if v.MinPrec() > 64 || !v.IsInt() || s.floats[key] {
@@ -212,6 +233,18 @@ func (s *slowSum) plus(key string, v *big.Float) {
 	s.sums[key].Add(s.sums[key], v)
 }
 
+func (s *slowSum) asked(name string) bool {
+	return s.q.Components == nil || slices.Contains(s.q.Components, name)
+}
+
+// level adds the time from from to to, as far as it is in a bucket.
+func (s *slowSum) level(b int, key string, from, to record.Time) {
+	from, to = max(from, s.q.Edges[b]), min(to, s.q.Edges[b+1])
+	if s.q.Levels && from < to {
+		s.plus(key, new(big.Float).SetInt64(int64(to-from)))
+	}
+}
+
 func (s *slowSum) count(key string) { s.plus(key, big.NewFloat(1)) }
 
 func (s *slowSum) add(row *columns.Row) {
@@ -241,6 +274,9 @@ func (s *slowSum) add(row *columns.Row) {
 			lacks[i] = true
 		}
 	}
+	if s.q.Keep != nil && !s.q.Keep(values, lacks) {
+		return
+	}
 	touched := false
 	for b := range s.q.Edges[1:] {
 		touched = s.bucket(&r, end, b, fmt.Sprintf("%q %v %d ", values, lacks, b)) || touched
@@ -257,6 +293,9 @@ func (s *slowSum) add(row *columns.Row) {
 func (s *slowSum) runs(r *record.Record) {
 	has := map[string]bool{"runs": true}
 	for _, c := range r.Components {
+		if !s.asked(c.Name) {
+			continue
+		}
 		has["runs with "+c.Name] = true
 		for _, score := range c.Scores {
 			has["runs with "+c.Name+" "+score.Name] = true
@@ -275,6 +314,13 @@ func (s *slowSum) bucket(r *record.Record, end record.Time, b int, cell string) 
 	if s.q.Credit == AtStop {
 		is = stopped
 	}
+	s.level(b, cell+"running", r.Start, end)
+	if r.Submit != record.None {
+		s.level(b, cell+"queued", r.Submit, r.Start)
+	}
+	if !s.q.Counts {
+		cell = "not asked for " + cell
+	}
 	if started {
 		s.count(cell + "started")
 		if r.Submit != record.None && r.Submit <= r.Start {
@@ -287,6 +333,9 @@ func (s *slowSum) bucket(r *record.Record, end record.Time, b int, cell string) 
 	}
 	if is {
 		s.count(cell + "records")
+	}
+	cell = strings.TrimPrefix(cell, "not asked for ")
+	if is {
 		who := r.Meta.Get("user")
 		if key := cell + fmt.Sprint(who); s.q.People != "" && len(who) > 0 && !s.people[key] {
 			s.people[key] = true
@@ -308,13 +357,16 @@ func (s *slowSum) used(r *record.Record, end, lo, hi record.Time, cell string) {
 	var cpu, cores *big.Float
 	for _, c := range r.Components {
 		u := new(big.Float).SetPrec(400).SetInt(integral(&c, r.Start, end, lo, hi))
-		s.plus(cell+c.Name, u)
-		if c.Name == "TotalCPU" {
+		switch c.Name {
+		case s.q.CPU:
 			cpu = u
-		}
-		if c.Name == "Cores" {
+		case s.q.Cores:
 			cores = u
 		}
+		if !s.asked(c.Name) {
+			continue
+		}
+		s.plus(cell+c.Name, u)
 		for _, score := range c.Scores {
 			key := cell + c.Name + " " + score.Name
 			if s.floats == nil {

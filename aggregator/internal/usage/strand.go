@@ -1,0 +1,95 @@
+package usage
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// strand is what parts of runs are added up together in the index: a name and a kind
+// with the same scores, beside the same names of the other kind. These are there for
+// the efficiency, which is of runs that have both of two components. So what else a
+// run has does not split its sums.
+type strand struct {
+	n int // its number, from 0 on
+	part
+	mates []string // names of the other kind in the same run, in their order
+	again bool     // a part before it has the same name and kind
+}
+
+// strands gives the parts of shapes their strands.
+type strands struct {
+	list  []*strand
+	of    map[string]*strand
+	known map[*shape][]*strand
+}
+
+func newStrands() *strands {
+	return &strands{of: map[string]*strand{}, known: map[*shape][]*strand{}}
+}
+
+// ofShape has a strand for each part.
+func (s *strands) ofShape(sh *shape) []*strand {
+	list, ok := s.known[sh]
+	if !ok {
+		for k := range sh.parts {
+			list = append(list, s.enter(strandOf(sh, k)))
+		}
+		s.known[sh] = list
+	}
+	return list
+}
+
+func strandOf(sh *shape, k int) *strand {
+	st := &strand{part: sh.parts[k]}
+	for i := range sh.parts {
+		switch o := &sh.parts[i]; {
+		case o.kind != st.kind:
+			st.mates = append(st.mates, o.name)
+		case i < k && o.name == st.name:
+			st.again = true
+		}
+	}
+	slices.Sort(st.mates)
+	st.mates = slices.Compact(st.mates)
+	return st
+}
+
+// enter returns the strand that is equal.
+func (s *strands) enter(st *strand) *strand {
+	key := string(st.key())
+	old, ok := s.of[key]
+	if ok {
+		return old
+	}
+	st.n = len(s.list)
+	s.of[key] = st
+	s.list = append(s.list, st)
+	return st
+}
+
+// key is equal for equal strands.
+func (st *strand) key() []byte {
+	b := shapeKey(nil, []record.Component{{Name: st.name, Kind: st.kind, Scores: st.scores}})
+	b = binary.AppendUvarint(b, uint64(len(st.mates)))
+	for _, name := range st.mates {
+		b = appendText(b, name)
+	}
+	if st.again {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// efficient reports whether the strand counts in the efficiency of a total of CPU
+// seconds and a rate of cores.
+func (st *strand) efficient(cpu, cores string) bool {
+	if cpu == "" || cores == "" || st.again {
+		return false
+	}
+	if st.kind == record.Total {
+		return st.name == cpu && slices.Contains(st.mates, cores)
+	}
+	return st.name == cores && slices.Contains(st.mates, cpu)
+}

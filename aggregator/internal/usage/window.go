@@ -1,0 +1,130 @@
+package usage
+
+// window is the whole days of a question, and where they go.
+type window struct {
+	first, end day
+	bucketOf   []int32 // of each day from first on
+	spans      []span
+}
+
+// span is a bucket of whole days.
+type span struct {
+	from, to day
+	// first is as in piece.
+	first bool
+}
+
+// newWindow lays out the whole days of a question.
+func newWindow(q *Question, g *grid) *window {
+	w := &window{spans: make([]span, len(q.Edges)-1)}
+	w.first, w.end = g.whole(q)
+	for i := range w.spans {
+		from, to := g.day(q.Edges[i]), g.day(q.Edges[i+1])
+		s := span{from: max(from, w.first), to: min(to, w.end), first: g.start(from) == q.Edges[i]}
+		for range s.to - s.from {
+			w.bucketOf = append(w.bucketOf, int32(i))
+		}
+		w.spans[i] = s
+	}
+	return w
+}
+
+// firstChunk and endChunk bound the chunks that have days of the window.
+func (w *window) firstChunk() int32 { return int32(w.first >> 5) }
+func (w *window) endChunk() int32   { return int32((w.end-1)>>5) + 1 }
+
+// part says from which of its days on a chunk is in the window, and to which buckets
+// these days go.
+func (w *window) part(n int32) (at int, buckets []int32) {
+	begin := day(n << 5)
+	from, end := max(begin, w.first), min(begin+chunkDays, w.end)
+	return int(from - begin), w.bucketOf[from-w.first : end-w.first]
+}
+
+// series adds the days of a series to a group.
+func (t *tally) series(s *series, group uint32, who string, w *window) {
+	for _, sl := range s.slots {
+		t.shapeRuns(sl.shape, uint64(sl.runs.touching(w.first, w.end, w.spans[0].first)))
+	}
+	for _, l := range s.lines {
+		for _, column := range t.ofStrand(l.strand) {
+			l.into(t.row(column, group), w)
+		}
+	}
+	if t.q.Levels {
+		s.running.into(t.row(t.column(columnName{of: running}), group), w)
+		s.queued.into(t.row(t.column(columnName{of: queued}), group), w)
+	}
+	if t.q.Counts || t.q.People != "" {
+		t.runs(&s.ledger, group, who, w)
+	}
+}
+
+// runs counts the runs of a series.
+func (t *tally) runs(l *ledger, group uint32, who string, w *window) {
+	if t.scratch == nil {
+		t.scratch = make([]counts, t.buckets)
+	}
+	l.count(t.scratch, w)
+	row := t.countsOf(group)
+	for b := range t.scratch {
+		c := &t.scratch[b]
+		if *c == (counts{}) {
+			continue
+		}
+		if c.records > 0 && t.q.People != "" {
+			t.met(group, b, who)
+		}
+		if t.q.Counts {
+			row[b].add(c)
+		}
+		*c = counts{}
+	}
+}
+
+// count adds the days of a window to a row of buckets.
+func (l *ledger) count(row []counts, w *window) {
+	going, span := l.running(w.first), 0
+	for n := w.firstChunk(); n < w.endChunk(); n++ {
+		c := l.peek(n)
+		at, buckets := w.part(n)
+		for i := 0; i < len(buckets); {
+			to := &row[buckets[i]]
+			day := day(n<<5) + day(at+i)
+			for span < int(buckets[i]) {
+				span++
+			}
+			s := &w.spans[span]
+			if s.from == day && s.first {
+				to.records += uint64(going)
+			}
+			next := min(len(buckets), i+int(s.to-day))
+			if c != nil {
+				going += c.count(to, at+i, at+next)
+			}
+			i = next
+		}
+	}
+}
+
+// count adds some days to a bucket, and returns by how many more runs go on after
+// them.
+func (c *ledgerChunk) count(to *counts, at, end int) (more int64) {
+	for i := at; i < end; i++ {
+		to.records += uint64(c.started[i])
+		to.started += uint64(c.started[i])
+		to.stopped += uint64(c.stopped[i])
+		to.waiters += uint64(c.waiters[i])
+		to.waited = to.waited.Add(Sum{lo: c.waited[i]})
+		more += int64(c.started[i]) - int64(c.left[i])
+	}
+	return more
+}
+
+func (c *counts) add(o *counts) {
+	c.records += o.records
+	c.started += o.started
+	c.stopped += o.stopped
+	c.waiters += o.waiters
+	c.waited = c.waited.Add(o.waited)
+}
