@@ -167,12 +167,29 @@ func on(g *grid, name string, n int32, i int) string {
 }
 
 // eachChunk calls do with the chunks of both that have the same number.
-func eachChunk[T any](a, b *chunks[T], do func(n int32, a, b *T)) {
+func eachChunk[Days any, Whole comparable](a, b *chunks[Days, Whole], do func(n int32, a, b *Days), whole func(n int32, a, b Whole)) {
 	for n := min(a.base, b.base); n < max(a.end(), b.end()); n++ {
-		if x, y := a.peek(n), b.peek(n); x != nil || y != nil {
-			do(n, x, y)
+		x, y := a.peek(n), b.peek(n)
+		if x == nil && y == nil {
+			continue
+		}
+		do(n, x, y)
+		if v, w := a.wholeOf(n), b.wholeOf(n); v != w {
+			whole(n, v, w)
 		}
 	}
+}
+
+func (c *chunks[Days, Whole]) wholeOf(n int32) (none Whole) {
+	if c.peek(n) == nil {
+		return none
+	}
+	return c.whole[n-c.base]
+}
+
+// whole returns what notes a difference of a whole chunk.
+func whole[Whole any](d *differences, g *grid, name, what string) func(n int32, a, b Whole) {
+	return func(n int32, a, b Whole) { d.add(on(g, name, n, 0)+what+" of a chunk of days", a, b) }
 }
 
 func (d *differences) line(g *grid, name, what string, is, should *line) {
@@ -188,10 +205,7 @@ func (d *differences) line(g *grid, name, what string, is, should *line) {
 				d.add(on(g, name, n, i)+what, a, b)
 			}
 		}
-		if a, b := x.total(), y.total(); a != b {
-			d.add(on(g, name, n, 0)+what+" of all days of the chunk", a, b)
-		}
-	})
+	}, whole[Sum](d, g, name, what))
 }
 
 func (d *differences) ledger(g *grid, name string, is, should *ledger) {
@@ -201,7 +215,7 @@ func (d *differences) ledger(g *grid, name string, is, should *ledger) {
 				d.add(on(g, name, n, i)+"the number of runs", a, b)
 			}
 		}
-	})
+	}, whole[int64](d, g, name, "the number of runs"))
 }
 
 // on are the numbers of runs of a day.
@@ -225,7 +239,7 @@ func (d *differences) counter(g *grid, name string, is, should *counter) {
 				d.add(on(g, name, n, i)+"the number of runs", a, b)
 			}
 		}
-	})
+	}, whole[counterWhole](d, g, name, "the number of runs"))
 }
 
 // on are the numbers of runs of a day.

@@ -6,52 +6,66 @@ import "slices"
 const chunkDays = 32
 
 // chunks is what there is of a time, by number of a chunk of days; nil where there is
-// nothing.
-type chunks[T any] struct {
-	base int32 // number of the first
-	list []*T
+// nothing. What a chunk comes to as a whole stands apart from it: long windows read that
+// alone, and it lies close together.
+type chunks[Days, Whole any] struct {
+	base  int32 // number of the first
+	list  []*Days
+	whole []Whole
 }
 
 // at returns the chunk of that number, made when it is missing.
-func (c *chunks[T]) at(n int32) (chunk *T, made bool) {
+func (c *chunks[Days, Whole]) at(n int32) (days *Days, whole *Whole, made bool) {
 	switch {
 	case len(c.list) == 0:
-		c.base, c.list = n, []*T{nil}
+		c.base = n
+		c.grow(1)
 	case n < c.base:
-		c.list = slices.Concat(make([]*T, c.base-n), c.list)
+		c.list = slices.Concat(make([]*Days, c.base-n), c.list)
+		c.whole = slices.Concat(make([]Whole, c.base-n), c.whole)
 		c.base = n
 	case int(n-c.base) >= len(c.list):
-		c.list = append(c.list, make([]*T, int(n-c.base)+1-len(c.list))...)
+		c.grow(int(n-c.base) + 1 - len(c.list))
 	}
-	if chunk = c.list[n-c.base]; chunk == nil {
-		chunk, made = new(T), true
-		c.list[n-c.base] = chunk
+	i := n - c.base
+	if days = c.list[i]; days == nil {
+		days, made = new(Days), true
+		c.list[i] = days
 	}
-	return chunk, made
+	return days, &c.whole[i], made
+}
+
+func (c *chunks[Days, Whole]) grow(more int) {
+	c.list = append(c.list, make([]*Days, more)...)
+	c.whole = append(c.whole, make([]Whole, more)...)
 }
 
 // peek is at for readers: nil where nothing is.
-func (c *chunks[T]) peek(n int32) *T {
+func (c *chunks[Days, Whole]) peek(n int32) *Days {
 	if i := n - c.base; i >= 0 && int(i) < len(c.list) {
 		return c.list[i]
 	}
 	return nil
 }
 
+// before are the chunks that end before the one of that number.
+func (c *chunks[Days, Whole]) before(n int32) []Whole {
+	return c.whole[:max(0, min(len(c.whole), int(n-c.base)))]
+}
+
 // end is the number behind the last chunk.
-func (c *chunks[T]) end() int32 { return c.base + int32(len(c.list)) }
+func (c *chunks[Days, Whole]) end() int32 { return c.base + int32(len(c.list)) }
 
 func chunkOf(d day) (n int32, at int) { return int32(d >> 5), int(d & (chunkDays - 1)) }
 
 // line is a sum for each day.
-type line struct{ chunks[lineChunk] }
+type line struct{ chunks[lineChunk, Sum] }
 
 // lineChunk has the lower halves of the days' sums, and the upper ones as soon as one
 // of them is not 0, which is rare.
 type lineChunk struct {
-	lo  [chunkDays]uint64
-	hi  *[chunkDays]int64
-	all Sum // of all days
+	lo [chunkDays]uint64
+	hi *[chunkDays]int64
 }
 
 const (
@@ -65,7 +79,7 @@ func (l *line) add(d day, s Sum) (bytes int) {
 		return 0
 	}
 	n, i := chunkOf(d)
-	c, made := l.at(n)
+	c, whole, made := l.at(n)
 	if made {
 		bytes = lineChunkBytes
 	}
@@ -77,7 +91,7 @@ func (l *line) add(d day, s Sum) (bytes int) {
 	if c.lo[i] = v.lo; c.hi != nil {
 		c.hi[i] = v.hi
 	}
-	c.all = c.all.Add(s)
+	*whole = whole.Add(s)
 	return bytes
 }
 
@@ -92,26 +106,16 @@ func (c *lineChunk) sum(i int) Sum {
 	return Sum{hi: c.hi[i], lo: c.lo[i]}
 }
 
-// total is the sum of all days of the chunk.
-func (c *lineChunk) total() Sum {
-	if c == nil {
-		return Sum{}
-	}
-	return c.all
-}
-
 // into adds the days of a window to a row of buckets.
 func (l *line) into(row []Sum, w *window) {
 	for n := max(w.firstChunk(), l.base); n < min(w.endChunk(), l.end()); n++ {
-		c := l.list[n-l.base]
-		if c == nil {
-			continue
-		}
 		at, buckets := w.part(n)
+		c := l.list[n-l.base]
 		switch {
+		case c == nil:
 		case len(buckets) == chunkDays && buckets[0] == buckets[chunkDays-1]:
 			u := &row[buckets[0]]
-			*u = u.Add(c.all)
+			*u = u.Add(l.whole[n-l.base])
 		case c.hi != nil:
 			for i, b := range buckets {
 				row[b] = row[b].Add(c.sum(at + i))
@@ -138,16 +142,20 @@ func addLow(row []Sum, buckets []int32, days []uint64) {
 }
 
 // counter counts runs by day.
-type counter struct{ chunks[counterChunk] }
+type counter struct {
+	chunks[counterChunk, counterWhole]
+}
 
 // counterChunk says how many runs of a tuple with a shape came and went.
 type counterChunk struct {
 	started [chunkDays]uint32
 	// left counts the runs that touch the day and none behind it.
 	left [chunkDays]uint32
-	// begun is how many started on all days, net how many of these did not leave.
-	begun, net int64
 }
+
+// counterWhole is how many started on all days of a chunk, and how many of these did
+// not leave.
+type counterWhole struct{ begun, net int64 }
 
 const counterChunkBytes = chunkDays*8 + 16 + 8
 
@@ -155,40 +163,28 @@ const counterChunkBytes = chunkDays*8 + 16 + 8
 // that start in them when whole is false.
 func (c *counter) touching(first, end day, whole bool) int64 {
 	n, at := chunkOf(first)
+	last, to := chunkOf(end)
 	sum := int64(0)
 	if whole {
-		for k := c.base; k < min(n, c.end()); k++ {
-			if chunk := c.list[k-c.base]; chunk != nil {
-				sum += chunk.net
-			}
+		for _, w := range c.before(n) {
+			sum += w.net
 		}
-		if chunk := c.peek(n); chunk != nil {
-			for i := range at {
-				sum += int64(chunk.started[i]) - int64(chunk.left[i])
-			}
-		}
+		sum += c.peek(n).net(at)
 	}
-	last, to := chunkOf(end)
-	for k := max(n, c.base); k < min(last+1, c.end()); k++ {
-		chunk := c.list[k-c.base]
-		switch {
-		case chunk == nil:
-		case k > n && k < last:
-			sum += chunk.begun
-		default:
-			sum += chunk.startedFrom(k == n, at, k == last, to)
-		}
+	if n == last {
+		return sum + c.peek(n).begun(at, to)
+	}
+	sum += c.peek(n).begun(at, chunkDays) + c.peek(last).begun(0, to)
+	for _, w := range c.before(last)[len(c.before(n+1)):] {
+		sum += w.begun
 	}
 	return sum
 }
 
-// startedFrom is how many started in a part of the chunk.
-func (c *counterChunk) startedFrom(first bool, at int, last bool, to int) (sum int64) {
-	if !first {
-		at = 0
-	}
-	if !last {
-		to = chunkDays
+// begun is how many started on some days of the chunk.
+func (c *counterChunk) begun(at, to int) (sum int64) {
+	if c == nil {
+		return 0
 	}
 	for _, n := range c.started[at:max(at, to)] {
 		sum += int64(n)
@@ -196,15 +192,26 @@ func (c *counterChunk) startedFrom(first bool, at int, last bool, to int) (sum i
 	return sum
 }
 
-// ledger counts all runs of a tuple by day, and their waits.
-type ledger struct{ chunks[ledgerChunk] }
+// net is how many started less how many left on the days before one of the chunk.
+func (c *counterChunk) net(at int) (sum int64) {
+	if c == nil {
+		return 0
+	}
+	for i := range at {
+		sum += int64(c.started[i]) - int64(c.left[i])
+	}
+	return sum
+}
+
+// ledger counts all runs of a tuple by day, and their waits. The whole of a chunk is
+// how many started less how many left.
+type ledger struct{ chunks[ledgerChunk, int64] }
 
 type ledgerChunk struct {
 	started, stopped [chunkDays]uint32
 	left             [chunkDays]uint32 // as in counterChunk
 	waiters          [chunkDays]uint32
 	waited           [chunkDays]uint64
-	net              int64 // started - left of all days
 }
 
 const ledgerChunkBytes = chunkDays*(4*4+8) + 8 + 8
@@ -213,10 +220,8 @@ const ledgerChunkBytes = chunkDays*(4*4+8) + 8 + 8
 func (l *ledger) running(d day) int64 {
 	n, at := chunkOf(d)
 	sum := int64(0)
-	for k := l.base; k < min(n, l.end()); k++ {
-		if c := l.list[k-l.base]; c != nil {
-			sum += c.net
-		}
+	for _, net := range l.before(n) {
+		sum += net
 	}
 	if c := l.peek(n); c != nil {
 		for i := range at {

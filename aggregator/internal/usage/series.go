@@ -86,38 +86,41 @@ func (s *series) wait(g *grid, r *run, sign int64) {
 func (s *slot) count(g *grid, r *run, last day, sign int64) {
 	step := uint32(sign) // adding it modulo 2^32 is adding or subtracting 1
 	n, i := chunkOf(g.day(r.start))
-	c, all := s.counterAt(n), s.ledgerAt(n)
+	c, whole := s.counterAt(n)
 	c.started[i] += step
-	c.begun += sign
-	c.net += sign
+	whole.begun += sign
+	whole.net += sign
+	all, net := s.ledgerAt(n)
 	all.started[i] += step
-	all.net += sign
+	*net += sign
 	if wait, known := r.wait(); known {
 		all.waiters[i] += step
 		all.waited[i] += uint64(sign * wait)
 	}
 	n, i = chunkOf(last)
-	c, all = s.counterAt(n), s.ledgerAt(n)
+	c, whole = s.counterAt(n)
 	c.left[i] += step
-	c.net -= sign
+	whole.net -= sign
+	all, net = s.ledgerAt(n)
 	all.left[i] += step
-	all.net -= sign
+	*net -= sign
 	n, i = chunkOf(g.day(r.stop))
-	s.ledgerAt(n).stopped[i] += step
+	all, _ = s.ledgerAt(n)
+	all.stopped[i] += step
 }
 
-func (s *slot) counterAt(n int32) *counterChunk {
-	c, made := s.runs.at(n)
+func (s *slot) counterAt(n int32) (*counterChunk, *counterWhole) {
+	c, whole, made := s.runs.at(n)
 	if made {
 		s.bytes += counterChunkBytes
 	}
-	return c
+	return c, whole
 }
 
-func (s *series) ledgerAt(n int32) *ledgerChunk {
-	c, made := s.ledger.at(n)
+func (s *series) ledgerAt(n int32) (*ledgerChunk, *int64) {
+	c, net, made := s.ledger.at(n)
 	if made {
 		s.bytes += ledgerChunkBytes
 	}
-	return c
+	return c, net
 }
