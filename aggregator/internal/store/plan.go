@@ -20,10 +20,7 @@ type plan struct {
 
 func (v *View) plan(q *Query) (*plan, error) {
 	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
-	p.metas = v.metaFilters(q.Meta)
-	for _, tests := range q.Allowed {
-		p.allow = append(p.allow, v.metaFilters(tests))
-	}
+	p.metas, p.allow = v.filters(q)
 	posted, all, err := v.posted(q)
 	if err != nil {
 		return nil, err
@@ -37,6 +34,14 @@ func (v *View) plan(q *Query) (*plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// filters are those of a query's conditions on meta.
+func (v *View) filters(q *Query) (metas []*columns.MetaFilter, allow [][]*columns.MetaFilter) {
+	for _, tests := range q.Allowed {
+		allow = append(allow, v.metaFilters(tests))
+	}
+	return v.metaFilters(q.Meta), allow
 }
 
 func (v *View) metaFilters(tests []MetaTest) []*columns.MetaFilter {

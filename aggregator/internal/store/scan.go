@@ -1,7 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -15,15 +19,72 @@ import (
 // given is theirs until they return. An error of theirs ends the scan and is
 // returned.
 func (v *View) Scan(ctx context.Context, q Query, block func(*columns.Block, columns.Mask) error, loose func(*columns.Row) error) error {
+	return v.ScanBy(ctx, q, []Scanner{{block, loose}})
+}
+
+// Scanner is what [View.ScanBy] calls from one goroutine.
+type Scanner struct {
+	Block func(*columns.Block, columns.Mask) error
+	Loose func(*columns.Row) error
+}
+
+// ScanBy is [View.Scan] by several goroutines: each block goes to one of the
+// scanners, whichever is free, and all loose rows go to the first. It returns when
+// all are done. Nothing else may use the view meanwhile.
+func (v *View) ScanBy(ctx context.Context, q Query, scanners []Scanner) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	p, err := v.plan(&q)
 	if err != nil {
 		return err
 	}
-	for _, z := range p.zones {
+	next := &atomic.Int64{}
+	errs := make([]error, len(scanners))
+	var wait sync.WaitGroup
+	for i := 1; i < min(len(scanners), len(p.zones)); i++ {
+		wait.Go(func() {
+			// Readers and filters belong to one goroutine each.
+			own := *p
+			own.metas, own.allow = v.filters(&q)
+			if errs[i] = v.scanBlocks(ctx, &own, columns.NewReader(v.memory.dict), next, scanners[i].Block); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	errs[0] = v.scanBlocks(ctx, p, v.blocks.reader, next, scanners[0].Block)
+	if errs[0] == nil {
+		errs[0] = v.scanLoose(ctx, p, scanners[0].Loose)
+	}
+	if errs[0] != nil {
+		cancel()
+	}
+	wait.Wait()
+	return firstReason(errs)
+}
+
+// firstReason is the first error that is not the end of the others.
+func firstReason(errs []error) error {
+	var canceled error
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		canceled = cmp.Or(canceled, err)
+	}
+	return canceled
+}
+
+// scanBlocks gives the blocks that are left to block.
+func (v *View) scanBlocks(ctx context.Context, p *plan, reader *columns.Reader, next *atomic.Int64, block func(*columns.Block, columns.Mask) error) error {
+	for {
+		i := int(next.Add(1)) - 1
+		if i >= len(p.zones) {
+			return nil
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, m, err := v.selected(p, z)
+		b, m, err := v.selected(p, p.zones[i], reader)
 		if err != nil {
 			return err
 		}
@@ -34,6 +95,10 @@ func (v *View) Scan(ctx context.Context, q Query, block func(*columns.Block, col
 			return err
 		}
 	}
+}
+
+// scanLoose gives the rows that are in no block to loose.
+func (v *View) scanLoose(ctx context.Context, p *plan, loose func(*columns.Row) error) error {
 	for _, w := range v.memory.waiting {
 		if p.match(&w.row, w.dead) {
 			row := w.row

@@ -46,7 +46,7 @@ func (r *run) each(f func(k sortKey, make func() (columns.Row, error)) error) er
 }
 
 func (r *run) eachOf(z *zone, f func(k sortKey, make func() (columns.Row, error)) error) error {
-	b, m, err := r.view.selected(r.plan, z)
+	b, m, err := r.view.selected(r.plan, z, r.view.blocks.reader)
 	if err != nil {
 		return err
 	}

@@ -253,7 +253,7 @@ type place struct {
 
 // open adds the matching rows of a block, sorted.
 func (r *run) open(h *cursorHeap, z *zone) error {
-	b, m, err := r.view.selected(r.plan, z)
+	b, m, err := r.view.selected(r.plan, z, r.view.blocks.reader)
 	if err != nil {
 		return err
 	}
@@ -372,8 +372,8 @@ func (v *View) openRows(ctx context.Context, p *plan, yield func(*columns.Row) e
 }
 
 // selected reads a block and selects its rows.
-func (v *View) selected(p *plan, z *zone) (*columns.Block, columns.Mask, error) {
-	b, err := readBlock(v.snap, z, v.blocks.reader)
+func (v *View) selected(p *plan, z *zone, reader *columns.Reader) (*columns.Block, columns.Mask, error) {
+	b, err := readBlock(v.snap, z, reader)
 	if err != nil {
 		return nil, nil, err
 	}

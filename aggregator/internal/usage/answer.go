@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -88,7 +87,7 @@ func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.scan(ctx, v, q.pieces(), record.MaxTime, nil); err != nil {
+	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
 		return nil, err
 	}
 	return t.finished(v, "scan")
@@ -119,8 +118,7 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 		return t.finished(v, "index")
 	}
 	for i := range edges {
-		err := t.scan(ctx, v, edges[i:i+1], x.patience, func(r *run) bool { return r.stop != record.None && x.grid.holds(r) })
-		if err != nil {
+		if err := t.scan(ctx, v, edges[i:i+1], &x.sums); err != nil {
 			return nil, err
 		}
 	}
@@ -302,78 +300,4 @@ func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {
 		return -1
 	}
 	return int64(n)
-}
-
-// scan adds the rows of the view that the question asks for and that keep lets
-// through, as far as they are in the pieces. None waited longer than patience.
-func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, patience record.Time, keep func(*run) bool) error {
-	q := t.q.Where
-	from, to := pieces[0].from, pieces[len(pieces)-1].to
-	if from > record.MinTime {
-		from-- // a run that stopped at the first instant counts as stopped
-	}
-	if t.q.Levels { // those that wait in the pieces start later
-		to += min(patience, record.MaxTime-to)
-	}
-	q.Running = &store.Window{From: from, To: to}
-	s := &scanner{tally: t, pieces: pieces, keep: keep, reader: newShapes()}
-	if t.q.People != "" {
-		s.people = newKeys([]string{t.q.People}, t.q.classes)
-	}
-	return v.Scan(ctx, q, s.block, s.loose)
-}
-
-// scanner adds rows to a tally.
-type scanner struct {
-	*tally
-	pieces []piece
-	keep   func(*run) bool
-	reader *shapes
-	people *keys // nil: nobody asks
-	run    run
-}
-
-func (s *scanner) block(b *columns.Block, m columns.Mask) error {
-	if err := s.room(); err != nil {
-		return err
-	}
-	tb, err := newTable(b, s.groups, s.reader)
-	if err != nil {
-		return err
-	}
-	who := *tb
-	who.keys = s.people
-	for i := range m.Rows() {
-		if err := tb.read(&s.run, i); err != nil {
-			return err
-		}
-		name := ""
-		if s.people != nil {
-			n, err := who.tuple(i)
-			if err != nil {
-				return err
-			}
-			name = s.people.tuples[n].values[0]
-		}
-		s.one(&s.run, name)
-	}
-	return nil
-}
-
-func (s *scanner) loose(row *columns.Row) error {
-	if err := s.room(); err != nil {
-		return err
-	}
-	name := ""
-	if s.people != nil {
-		name = s.people.tuples[s.people.number(row.Record.Meta)].values[0]
-	}
-	s.one(runOf(s.groups, s.reader, row), name)
-	return nil
-}
-
-func (s *scanner) one(r *run, name string) {
-	if s.keep == nil || s.keep(r) {
-		s.add(r, r.tuple, name, s.pieces)
-	}
 }

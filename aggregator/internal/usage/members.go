@@ -65,12 +65,52 @@ func (t *tally) merge(o *tally) {
 			t.cells = mergeRow(t.cells, group, row, addCounts)
 		}
 	}
+	for key, from := range o.targets { // as below
+		if to, ok := t.targets[key]; ok {
+			to.runs += from.runs
+		} else {
+			t.targetOf(from.shape).runs += from.runs
+		}
+	}
+	t.open += o.open
+	t.many += o.many
 	for sh, n := range o.ofShapes { // counts: the order does not matter
 		t.ofShapes[sh] += n
 	}
 	for p := range o.people {
 		t.people[p] = struct{}{}
 	}
+}
+
+// mergeGroups is merge of a tally that has groups of its own.
+func (t *tally) mergeGroups(o *tally) {
+	numbers := make([]uint32, len(o.groups.tuples))
+	for i := range numbers {
+		numbers[i] = t.groups.enter(o.groups.tuples[i])
+	}
+	for _, c := range o.columns {
+		c.rows = renumbered(c.rows, numbers)
+	}
+	o.cells = renumbered(o.cells, numbers)
+	people := o.people
+	o.people = make(map[person]struct{}, len(people))
+	for p := range people {
+		group, bucket := p.cell/uint64(t.buckets), p.cell%uint64(t.buckets)
+		p.cell = uint64(numbers[group])*uint64(t.buckets) + bucket
+		o.people[p] = struct{}{}
+	}
+	t.merge(o)
+}
+
+// renumbered has row i at numbers[i].
+func renumbered[T any](rows [][]T, numbers []uint32) [][]T {
+	var out [][]T
+	for i, row := range rows {
+		if row != nil {
+			out = mergeRow(out, int(numbers[i]), row, nil) // no two have the same number
+		}
+	}
+	return out
 }
 
 // mergeRow adds a row to that of a group, or makes it the group's.
