@@ -23,6 +23,12 @@ source "slurm" "nemo" {
     overlap      = "1h"
     deep_overlap = "2d"
     timeout      = "5m"
+
+    # What is told beside jobs: what the cluster has, who has jobs in the queue,
+    # and who may charge which account. These are the defaults.
+    capacity_interval  = "10m"
+    census_interval    = "1m"
+    directory_interval = "1h"
   }
 
   record {
@@ -64,6 +70,10 @@ source "slurm" "nemo" {
     component "GPUs" {
       amount = job.gpus
       when   = job.gpus > 0
+    }
+    component "GPUs:a100" { # the capacity has each model, too
+      amount = try(job.gpus_by_type["a100"], 0)
+      when   = try(job.gpus_by_type["a100"] > 0, false)
     }
     component "Billing" {
       amount = try(job.alloc_tres["billing"], 0)

@@ -15,6 +15,13 @@ import (
 type checkpoint struct {
 	Done time.Time // all runs that ended before it have been seen, but for those that slurmdbd got late
 	Open []openRun // long runs that went on at Done
+	Told told
+}
+
+// told are the digests of the facts that were sent last; "" for none.
+type told struct {
+	Capacity  string `json:"capacity,omitempty"`
+	Directory string `json:"directory,omitempty"`
 }
 
 // openRun is a run that was seen while it went on.
@@ -27,15 +34,18 @@ type openRun struct {
 
 const (
 	checkpointVersion = 1
-	maxOpen           = 5000 // runs in a checkpoint
+	maxOpen           = 5000      // runs in a checkpoint
+	maxOpenBytes      = 200 << 10 // that they take; the daemon keeps checkpoints of up to 256 KiB
 	maxCheckpoint     = 4 << 20
 )
 
-// The written form: {"v":1,"done":1795248797,"open":[["rig",7,1795248797,1795248799,"7",false]]}.
+// The written form: {"v":1,"done":1795248797,"open":[["rig",7,1795248797,1795248799,"7",false]],
+// "told":{"capacity":"…"}}. Told came later; who does not know it sends facts again.
 type wireCheckpoint struct {
 	Version int       `json:"v"`
 	Done    int64     `json:"done"`
 	Open    []wireRun `json:"open,omitempty"`
+	Told    told      `json:"told,omitzero"`
 }
 
 type wireRun struct{ openRun }
@@ -70,8 +80,13 @@ func (c checkpoint) encode() []byte {
 	slices.SortFunc(open, func(a, b openRun) int {
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Raw, b.Raw), cmp.Compare(a.Submit, b.Submit))
 	})
-	w := wireCheckpoint{Version: checkpointVersion, Done: c.Done.Unix()}
+	w := wireCheckpoint{Version: checkpointVersion, Done: c.Done.Unix(), Told: c.Told}
+	size := 0
 	for _, o := range open[:min(len(open), maxOpen)] {
+		text, err := wireRun{o}.MarshalJSON()
+		if size += len(text) + 1; err != nil || size > maxOpenBytes {
+			break
+		}
 		w.Open = append(w.Open, wireRun{o})
 	}
 	var out bytes.Buffer
@@ -103,7 +118,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if w.Done < 0 || w.Done > maxDone {
 		return checkpoint{}, fmt.Errorf("checkpoint: %d is no time", w.Done)
 	}
-	c := checkpoint{Done: time.Unix(w.Done, 0).UTC()}
+	c := checkpoint{Done: time.Unix(w.Done, 0).UTC(), Told: w.Told}
 	for _, o := range w.Open {
 		if o.Raw < 0 || o.Submit < 0 || o.Start < 0 {
 			return checkpoint{}, fmt.Errorf("checkpoint: the open job %d of %d, started %d, cannot be", o.Raw, o.Submit, o.Start)

@@ -45,6 +45,7 @@ type pass struct {
 	// counting are the jobs that never started in batch.
 	counting map[job.Key]time.Time
 	refusing []refusal // in batch
+	told     told
 }
 
 // Collect sends what has ended and what goes on since from.
@@ -66,7 +67,10 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if err := p.vanished(ctx); err != nil {
 		return err
 	}
-	return p.finish(ctx)
+	if err := p.finish(ctx); err != nil {
+		return err
+	}
+	return p.tell(ctx, from.Rewind > 0)
 }
 
 // begin makes ready for a pass.
@@ -90,7 +94,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	}
 	now := s.now()
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
-		again: from.Window != nil, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, counting: map[job.Key]time.Time{}}
+		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, counting: map[job.Key]time.Time{}}
 	p.from = p.since(c.Done, from.Rewind)
 	s.width = min(s.width, s.config.window) // it may have grown in quieter times
 	return p, nil

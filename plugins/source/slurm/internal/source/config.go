@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
@@ -30,7 +31,14 @@ type config struct {
 	deepInterval  time.Duration
 	lag           time.Duration
 	forgetMissing time.Duration
+
+	tools  tools
+	facts  map[string]time.Duration // that are told, with how often at most
+	people bool                     // with names
 }
+
+// tools are the paths of the commands beside sacct.
+type tools struct{ scontrol, squeue, sacctmgr, getent string }
 
 // readConfig reads all keys; what is wrong with them is in cfg.Err.
 func readConfig(cfg *sdk.Config) config {
@@ -51,6 +59,7 @@ func readConfig(cfg *sdk.Config) config {
 	c.deepInterval = duration(cfg, "deep_interval", 6*time.Hour, time.Minute, 366*24*time.Hour)
 	c.lag = duration(cfg, "lag", 2*time.Minute, 0, 24*time.Hour)
 	absolute(cfg, "sacct", c.sacct)
+	c.readFacts(cfg)
 	if c.conf != "" {
 		absolute(cfg, "slurm_conf", c.conf)
 	}
@@ -61,6 +70,35 @@ func readConfig(cfg *sdk.Config) config {
 		cfg.Errorf("earliest", "Slurm has no jobs before 1970")
 	}
 	return c
+}
+
+// readFacts reads what is told beside jobs.
+func (c *config) readFacts(cfg *sdk.Config) {
+	dir := filepath.Dir(c.sacct)
+	c.tools = tools{
+		scontrol: cfg.String("scontrol", filepath.Join(dir, "scontrol")),
+		squeue:   cfg.String("squeue", filepath.Join(dir, "squeue")),
+		sacctmgr: cfg.String("sacctmgr", filepath.Join(dir, "sacctmgr")),
+		getent:   cfg.String("getent", "/usr/bin/getent"),
+	}
+	for name, path := range map[string]string{"scontrol": c.tools.scontrol, "squeue": c.tools.squeue, "sacctmgr": c.tools.sacctmgr, "getent": c.tools.getent} {
+		if cfg.Has(name) {
+			absolute(cfg, name, path)
+		}
+	}
+	wanted := map[string]bool{capacity: cfg.Bool("capacity", true), census: cfg.Bool("census", true), directory: cfg.Bool("directory", true)}
+	every := map[string]time.Duration{
+		capacity:  duration(cfg, "capacity_interval", 10*time.Minute, 0, 24*time.Hour),
+		census:    duration(cfg, "census_interval", time.Minute, 0, 24*time.Hour),
+		directory: duration(cfg, "directory_interval", time.Hour, 0, 24*time.Hour),
+	}
+	c.facts = map[string]time.Duration{}
+	for name, on := range wanted {
+		if on {
+			c.facts[name] = every[name]
+		}
+	}
+	c.people = cfg.Bool("names", true)
 }
 
 func absolute(cfg *sdk.Config, name, path string) {
@@ -90,6 +128,15 @@ func names(cfg *sdk.Config, key string) []string {
 
 func (c *config) client() *sacct.Client {
 	return &sacct.Client{Path: c.sacct, SlurmConf: c.conf, Clusters: c.clusters, Timeout: c.timeout, Ignore: c.ignore}
+}
+
+// maxFactTimeout keeps a slurmctld that hangs from holding up the next look at the
+// jobs for long.
+const maxFactTimeout = time.Minute
+
+func (c *config) cluster() *cluster.Client {
+	return &cluster.Client{Scontrol: c.tools.scontrol, Squeue: c.tools.squeue, Sacctmgr: c.tools.sacctmgr, Getent: c.tools.getent,
+		SlurmConf: c.conf, Clusters: c.clusters, Timeout: min(c.timeout, maxFactTimeout), Ignore: c.ignore}
 }
 
 // severalClusters reports whether ids need the cluster's name.

@@ -34,7 +34,8 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 	err := configure(
 		text("sacct", "sacct"), text("slurm_conf", "etc/slurm.conf"), list("states", "COMPLETED", "RUNNING"), text("window", "1s"),
 		text("timeout", "soon"), text("earliest", "yesterday"), list("users", "alice,bob"), list("ignore_stderr", ""),
-		text("partition", "cpu"), text("lag", "-1s"), list("clusters", ""), text("args", "--state=CD"))
+		text("partition", "cpu"), text("lag", "-1s"), list("clusters", ""), text("args", "--state=CD"),
+		text("scontrol", "scontrol"), text("capacity_interval", "2d"))
 	var got sdk.Diagnostics
 	if !errors.As(err, &got) {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 	}
 	for line, want := range map[int]string{
 		1: "absolute", 2: "absolute", 3: "RUNNING", 4: "out of range", 5: "soon", 6: "yesterday", 7: "alice,bob", 8: "empty text",
-		9: "partition", 10: "", 11: "no name", 12: "args",
+		9: "partition", 10: "", 11: "no name", 12: "args", 13: "absolute", 14: "out of range",
 	} {
 		if !strings.Contains(lines[line], want) || lines[line] == "" {
 			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)
@@ -67,8 +68,8 @@ func table(text, section string) []string {
 	_, text, _ = strings.Cut(text, "\n## "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	var out []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {
-		out = append(out, m[1])
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^|]+)` \\|").FindAllStringSubmatch(text, -1) {
+		out = append(out, strings.Split(m[1], "`, `")...)
 	}
 	return out
 }

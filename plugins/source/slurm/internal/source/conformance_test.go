@@ -20,7 +20,14 @@ func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
 					r.Shift(column, -400*86400)
 				}
 			}
-			sacct := fakesacct.Install(t, t.TempDir(), db)
+			dir := t.TempDir()
+			sacct := fakesacct.Install(t, dir, db)
+			recorded := func(name string) string {
+				return fakesacct.Recording(t, filepath.Join("..", "cluster", "testdata", name+"-"+version+".txt"))
+			}
+			fakesacct.InstallTool(t, dir, "scontrol", fakesacct.Tool{Output: recorded("nodes"), Last: map[string]string{"config": "ClusterName = rig\n"}})
+			fakesacct.InstallTool(t, dir, "squeue", fakesacct.Tool{Output: recorded("queue")})
+			fakesacct.InstallTool(t, dir, "sacctmgr", fakesacct.Tool{Output: recorded("associations")})
 			plugintest.Run(t, plugintest.Options{
 				Source: func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) },
 				Config: plugintest.Block("config", plugintest.Attr("sacct", sacct), plugintest.Attr("earliest", "2025-10-01"),

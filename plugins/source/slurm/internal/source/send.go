@@ -63,7 +63,7 @@ func (p *pass) add(r *job.Run) {
 func (p *pass) flush(ctx context.Context) error {
 	b := p.batch
 	p.batch = sdk.Batch{}
-	if len(b.Jobs) == 0 && len(b.Refused) == 0 && b.Skipped == 0 && b.Checkpoint == nil {
+	if len(b.Jobs) == 0 && len(b.Refused) == 0 && b.Skipped == 0 && b.Checkpoint == nil && b.Census == nil {
 		return nil
 	}
 	if err := p.out.Send(ctx, b); err != nil {
@@ -86,7 +86,7 @@ func (p *pass) advance(ctx context.Context, from, at, to time.Time) error {
 	p.batch.Progress = p.progress(from, at, to)
 	if !p.again && at.After(p.done) {
 		p.done = at
-		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.Source.open)}.encode()
+		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.Source.open), Told: p.told}.encode()
 	}
 	return p.flush(ctx)
 }
@@ -178,7 +178,7 @@ func (p *pass) finish(ctx context.Context) error {
 	if p.done.After(p.now.Add(time.Hour)) { // the clock was ahead
 		p.done = p.now
 	}
-	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open)}.encode()
+	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Told: p.told}.encode()
 	p.batch.Watermark = p.now.Add(-p.config.lag)
 	p.batch.Progress = p.progress(p.from, p.now, p.now)
 	if err := p.flush(ctx); err != nil {

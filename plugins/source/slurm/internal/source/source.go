@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
 )
@@ -54,11 +55,20 @@ type asker interface {
 	Rows(ctx context.Context, q sacct.Query, yield func(sacct.Row) error) error
 }
 
+// knower is what a Source needs of the cluster.
+type knower interface {
+	Nodes(ctx context.Context) ([]cluster.Node, error)
+	Jobs(ctx context.Context, yield func(cluster.Job)) error
+	Associations(ctx context.Context) ([]cluster.Association, error)
+	Names(ctx context.Context, users []string) (map[string]string, error)
+}
+
 // Source is the Slurm source. New makes it.
 type Source struct {
 	config config
 	wants  func(string) bool
 	sacct  asker
+	slurm  knower
 	now    func() time.Time
 	log    *slog.Logger
 
@@ -70,13 +80,15 @@ type Source struct {
 	refused map[refusal]bool      // rows that were refused
 	swept   time.Time             // the last look by deepOverlap
 	width   time.Duration         // of the next window
+	looked  map[string]time.Time  // when each fact was asked for last
+	warned  map[string]string     // what is wrong with a fact, as it was said last
 }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
 	return &Source{now: time.Now, log: log,
 		open: map[job.Key]openRun{}, missing: map[job.Key]time.Time{}, counted: map[job.Key]time.Time{},
-		refused: map[refusal]bool{}}
+		refused: map[refusal]bool{}, looked: map[string]time.Time{}, warned: map[string]string{}}
 }
 
 // Describe says what the source is.
@@ -91,7 +103,7 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.wants = cfg.Wants
-	s.sacct = s.config.client()
+	s.sacct, s.slurm = s.config.client(), s.config.cluster()
 	s.width = s.config.window
 	return cfg.Err()
 }

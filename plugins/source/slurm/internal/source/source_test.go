@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -42,7 +43,27 @@ type site struct {
 	sent       []string           // names in order
 	refused    []sdk.Refused
 	skipped    int64
+	facts      facts
 	fail       int // batches after which the daemon fails; -1 never
+}
+
+// facts are what came beside jobs.
+type facts struct {
+	capacity  []sdk.Capacity
+	census    []sdk.Census
+	directory [][]sdk.Person
+}
+
+func (f *facts) take(b sdk.Batch) {
+	if b.Capacity != nil {
+		f.capacity = append(f.capacity, *b.Capacity)
+	}
+	if b.Census != nil {
+		f.census = append(f.census, *b.Census)
+	}
+	if len(b.Directory) > 0 {
+		f.directory = append(f.directory, b.Directory)
+	}
 }
 
 func noon() time.Time { return time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC) }
@@ -146,6 +167,7 @@ func (s *site) take(b sdk.Batch) {
 	}
 	s.refused = append(s.refused, b.Refused...)
 	s.skipped += b.Skipped
+	s.facts.take(b)
 }
 
 func (s *site) poll(after time.Duration) {
@@ -185,4 +207,8 @@ func (s *site) value(run, attribute string) sdk.Value {
 	return j.Values[slices.IndexFunc(job.Attributes(), func(a sdk.Attribute) bool { return a.Name == attribute })]
 }
 
-func (s *site) calls() int { return len(fakesacct.Calls(s.t, s.dir)) }
+// calls counts those of sacct.
+func (s *site) calls() int {
+	other := regexp.MustCompile("^(scontrol|squeue|sacctmgr|getent) ")
+	return len(slices.DeleteFunc(fakesacct.Calls(s.t, s.dir), other.MatchString))
+}

@@ -1,0 +1,190 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
+)
+
+// The facts, which are what a source tells beside jobs; also the keys of the
+// configuration that switch them off.
+const (
+	capacity  = "capacity"
+	census    = "census"
+	directory = "directory"
+)
+
+// maxFact bounds a fact in bytes: the daemon takes frames of up to 256 KiB.
+const maxFact = 250 << 10
+
+// retryFact is when a fact that failed is asked for again, where its interval is
+// longer.
+const retryFact = 10 * time.Minute
+
+// tell sends the facts that are due, after the jobs: what is wrong with them never
+// holds up a record. With renew it sends also what was sent before, because
+// somebody has lost it.
+func (p *pass) tell(ctx context.Context, renew bool) error {
+	if renew {
+		p.told = told{}
+	}
+	before := p.told
+	for _, f := range []struct {
+		name string
+		ask  func(context.Context) error
+	}{{capacity, p.tellCapacity}, {census, p.tellCensus}, {directory, p.tellDirectory}} {
+		if !p.due(f.name, renew) {
+			continue
+		}
+		err := f.ask(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.judge(f.name, err)
+	}
+	if p.batch.Census == nil && p.told == before {
+		return nil
+	}
+	if p.told != before {
+		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Told: p.told}.encode()
+	}
+	err := p.flush(ctx)
+	if err != nil {
+		clear(p.looked)
+	}
+	return err
+}
+
+// due reports whether to ask for a fact in this pass.
+func (p *pass) due(name string, renew bool) bool {
+	every, wanted := p.config.facts[name]
+	since, before := p.looked[name]
+	if p.warned[name] != "" {
+		every = min(every, retryFact)
+	}
+	passed := p.began.Sub(since)
+	return wanted && (renew || !before || passed >= every || passed < 0)
+}
+
+// judge notes that a fact was asked for, and says what is wrong with it, once.
+func (p *pass) judge(name string, err error) {
+	p.looked[name] = p.began
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != p.warned[name] {
+		if text == "" {
+			p.log.Info("the "+name+" is told again", "fact", name)
+		} else {
+			p.log.Warn("the "+name+" is not told as it should be; jobs are collected all the same", "fact", name, "error", err, "remedy", remedy(name, err))
+		}
+	}
+	p.warned[name] = text
+}
+
+// remedy says what to do about a fact that cannot be told.
+func remedy(name string, err error) string {
+	if r, ok := errors.AsType[*remediable](err); ok {
+		return r.remedy
+	}
+	return "make the command work for this user, or set " + name + " = false in the source's config block"
+}
+
+// remediable is an error for which there is a better remedy than that of all.
+type remediable struct {
+	error
+	remedy string
+}
+
+// Unwrap returns the error itself.
+func (r *remediable) Unwrap() error { return r.error }
+
+// digest tells two facts apart.
+func digest(fact any) string {
+	text, err := json.Marshal(fact)
+	if err != nil { // cannot be: texts and numbers
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// tellCapacity sends what the cluster has when that has changed.
+func (p *pass) tellCapacity(ctx context.Context) error {
+	nodes, err := p.slurm.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	components, err := p.config.filter.sum(nodes)
+	if err != nil {
+		return err
+	}
+	if now := digest(components); now != p.told.Capacity {
+		p.told.Capacity = now
+		p.batch.Capacity = &sdk.Capacity{From: p.now, Components: components}
+	}
+	return nil
+}
+
+// tellCensus sends how many jobs run and wait now.
+func (p *pass) tellCensus(ctx context.Context) error {
+	at := p.Source.now()
+	queue := counts{}
+	err := p.slurm.Jobs(ctx, func(j cluster.Job) {
+		if p.config.filter.wantsNow(&j) {
+			queue.add(&j)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	rows, err := queue.rows(maxFact)
+	p.batch.Census = &sdk.Census{At: at, Rows: rows}
+	return err
+}
+
+// tellDirectory sends who belongs to which accounts when that has changed.
+func (p *pass) tellDirectory(ctx context.Context) error {
+	list, err := p.slurm.Associations(ctx)
+	if err != nil {
+		return err
+	}
+	people := p.config.filter.people(list)
+	unnamed := p.name(ctx, people)
+	if unnamed != nil && !errors.Is(unnamed, fs.ErrNotExist) {
+		return unnamed
+	}
+	people, err = fit(people, maxFact)
+	if now := digest(people); len(people) > 0 && now != p.told.Directory {
+		p.told.Directory, p.batch.Directory = now, people
+	}
+	return cmp.Or(err, unnamed)
+}
+
+// name puts the names of users where they are known.
+func (p *pass) name(ctx context.Context, people []sdk.Person) error {
+	if !p.config.people {
+		return nil
+	}
+	users := make([]string, len(people))
+	for i := range people {
+		users[i] = people[i].User
+	}
+	names, err := p.slurm.Names(ctx, users)
+	if err != nil {
+		return &remediable{err, "set getent to the path of getent, or names = false, in the source's config block"}
+	}
+	for i := range people {
+		people[i].Name = names[people[i].User]
+	}
+	return nil
+}
