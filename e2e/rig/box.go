@@ -182,7 +182,7 @@ func withAccounts(file, old, dir string, accounts []account) string {
 		if file == "group" {
 			fmt.Fprintf(&b, "%s:x:%d:\n", a.name, a.id)
 		} else {
-			fmt.Fprintf(&b, "%s:x:%d:%d::%s/home/%s:/bin/bash\n", a.name, a.id, a.id, dir, a.name)
+			fmt.Fprintf(&b, "%s:x:%d:%d:The rig's %s,,,:%s/home/%s:/bin/bash\n", a.name, a.id, a.id, a.name, dir, a.name)
 		}
 	}
 	return b.String()

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// clients are Slurm's commands for which the cluster has wrappers.
-var clients = []string{"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "sreport", "srun", "sshare"}
+// clients are the commands for which the cluster has wrappers: Slurm's, and the one
+// that knows its users.
+var clients = []string{"getent", "sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "sreport", "srun", "sshare"}
 
 // ConfPath is the path of slurm.conf, the value of SLURM_CONF.
 func (c *Cluster) ConfPath() string { return filepath.Join(c.dir, "etc/slurm.conf") }

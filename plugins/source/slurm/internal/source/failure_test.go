@@ -212,3 +212,21 @@ func TestACheckpointThatCannotBeUnderstoodIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestAPassThatFailsSaysNothingOfHowCompleteItIsAndTellsNoFacts(t *testing.T) {
+	s, _ := newCluster(t)
+	s.poll(0)
+	mark, before := s.watermark, s.facts
+	s.db.Exit, s.time = 1, s.time.Add(2*time.Hour)
+	if err := s.collect(sdk.Start{}); err == nil {
+		t.Fatal("sacct failed and the pass did not")
+	}
+	if !s.watermark.Equal(mark) || len(s.facts.census) != len(before.census) {
+		t.Errorf("watermark %s after %s, %+v", s.watermark, mark, s.facts)
+	}
+	s.db.Exit = 0
+	s.poll(time.Minute)
+	if !s.watermark.Equal(s.time.Add(-2 * time.Minute)) {
+		t.Errorf("watermark %s at %s", s.watermark, s.time)
+	}
+}

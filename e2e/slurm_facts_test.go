@@ -1,0 +1,145 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// factsOf are the facts among an agent's frames.
+type factsOf struct {
+	Capacity  []wire.Capacity
+	Census    []wire.Census
+	Directory []wire.Directory
+	Watermark []record.Time
+	Refused   []string
+}
+
+func facts(a *site.Agent) (out factsOf) {
+	for _, f := range a.Frames() {
+		switch f.Kind {
+		case wire.KindCapacity:
+			out.Capacity = append(out.Capacity, f.Capacity)
+		case wire.KindCensus:
+			out.Census = append(out.Census, f.Census)
+		case wire.KindDirectory:
+			out.Directory = append(out.Directory, f.Directory)
+		case wire.KindWatermark:
+			out.Watermark = append(out.Watermark, f.Watermark)
+		case wire.KindQuarantine:
+			out.Refused = append(out.Refused, f.Quarantine.Message)
+		}
+	}
+	return out
+}
+
+// fullCluster runs three jobs that take all cores, two of Alice's and one of
+// Bob's, and lets one of hers and three of his wait.
+func fullCluster(c *rig.Cluster) {
+	whole := fmt.Sprintf("-n%d", rig.CPUsPerNode)
+	array := c.Submit(rig.Alice, "--array=1-2", "-N1", whole, "--wrap", "sleep 600")
+	single := c.Submit(rig.Bob, "-N1", whole, "--wrap", "sleep 600")
+	for _, job := range []string{array + "_1", array + "_2", single} {
+		c.WaitState(job, "RUNNING")
+	}
+	c.Submit(rig.Alice, "-p", rig.GPU, "--gpus=1", "--wrap", "sleep 600")
+	c.Submit(rig.Bob, "--array=1-3", "--wrap", "sleep 600")
+}
+
+func TestTheSourceTellsWhatSlurmKnowsBesideJobs(t *testing.T) {
+	for _, v := range rig.Variants() {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			c := rig.Slurm(t, v)
+			s := site.New(t)
+			config := fmt.Sprintf("getent = %q\ncapacity_interval = \"0s\"", filepath.Join(c.BinDir(), "getent"))
+			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", config, "")})
+			fullCluster(c)
+			began := time.Now()
+			agent.CollectOnce()
+			first := facts(agent)
+			checkFacts(t, first)
+			checkWatermark(t, first, began)
+
+			// A node that drains is still there; the rest does not change.
+			c.Scontrol("update", "NodeName=n3", "State=DRAIN", "Reason=its CPUTot=99 is odd")
+			agent.CollectOnce()
+			second := facts(agent)
+			if len(second.Capacity) != 1 || len(second.Directory) != 1 || len(second.Census) != 2 {
+				t.Errorf("after a node drained: %+v", second)
+			}
+
+			// An aggregator takes them with the records.
+			agg := s.Aggregator(agent)
+			agent.Start()
+			agg.Start()
+			awaitExpected(t, s, agg, c, "rig")
+			checkSound(t, agg, agent)
+			agent.Stop()
+
+			// A controller that is gone holds up no record and empties nothing.
+			before := facts(agent)
+			c.StopDaemon("slurmctld")
+			agent.CollectOnce()
+			after := facts(agent)
+			if len(after.Watermark) != len(before.Watermark)+1 {
+				t.Errorf("without slurmctld: watermarks %v, before %v", after.Watermark, before.Watermark)
+			}
+			before.Watermark, after.Watermark = nil, nil
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("without slurmctld (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// checkFacts compares with what the rig's configuration and fullCluster say.
+func checkFacts(t *testing.T, got factsOf) {
+	t.Helper()
+	if len(got.Capacity) != 1 || len(got.Census) != 1 || len(got.Directory) != 1 || len(got.Refused) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	has := map[string]int64{}
+	for _, component := range got.Capacity[0].Components {
+		has[component.Name] = component.Amount
+	}
+	if diff := cmp.Diff(map[string]int64{"Cores": 3 * rig.CPUsPerNode, "Memory": 3 * 8000, "GPUs": 2, "GPUs:tesla": 2}, has); diff != "" {
+		t.Errorf("capacity (-want +got):\n%s", diff)
+	}
+	queue := []wire.CensusRow{
+		{User: rig.Alice, Queue: rig.Compute, Running: 2},
+		{User: rig.Alice, Queue: rig.GPU, Pending: 1},
+		{User: rig.Bob, Queue: rig.Compute, Running: 1, Pending: 3},
+	}
+	if diff := cmp.Diff(queue, got.Census[0].Rows); diff != "" {
+		t.Errorf("census (-want +got):\n%s", diff)
+	}
+	people := []wire.DirectoryRow{
+		{User: rig.Alice, Groups: []string{rig.Chem, rig.Physics}, Name: "The rig's alice"},
+		{User: rig.Bob, Groups: []string{rig.Chem}, Name: "The rig's bob"},
+		{User: "root", Groups: []string{"root"}, Name: "root"},
+	}
+	if diff := cmp.Diff(people, got.Directory[0].Rows); diff != "" {
+		t.Errorf("directory (-want +got):\n%s", diff)
+	}
+}
+
+// checkWatermark: the source is complete up to its lag before the collection.
+func checkWatermark(t *testing.T, got factsOf, began time.Time) {
+	t.Helper()
+	const lag = 2 * time.Minute
+	least, most := record.Time(began.Truncate(time.Second).Add(-lag).UnixMicro()), record.Time(time.Now().Add(-lag).UnixMicro())
+	if len(got.Watermark) != 1 || got.Watermark[0] < least || got.Watermark[0] > most {
+		t.Errorf("watermarks %v, want one from %s to %s", got.Watermark, least, most)
+	}
+}
