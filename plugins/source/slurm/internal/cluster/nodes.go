@@ -115,13 +115,13 @@ func gpus(gres string) (map[string]int64, error) {
 		}
 		model, n, err := counted(rest)
 		if err != nil {
-			return nil, fmt.Errorf("Gres=%s: %w", gres, err)
+			return nil, fmt.Errorf("the GPUs of %q: %w", gres, err)
 		}
 		if out == nil {
 			out = map[string]int64{}
 		}
 		if out[model] += n; out[model] > maxAmount {
-			return nil, fmt.Errorf("Gres=%s: %d GPUs cannot be", gres, out[model])
+			return nil, fmt.Errorf("%q: %d GPUs cannot be", gres, out[model])
 		}
 	}
 	return out, nil
