@@ -1,5 +1,6 @@
 // Package books keeps what of the configuration and of what sources tell says to whom
-// usage belongs and what it is worth: the directory, prices and budgets. They are made
+// usage belongs and what it is worth: the directory, prices and budgets, and what
+// clusters have. They are made
 // anew when one of these changes, and never change themselves: who answers a request
 // takes [Keeper.Now] once.
 package books
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
@@ -24,6 +26,7 @@ import (
 type Settings struct {
 	Directory directory.Settings
 	Money     money.Settings
+	Capacity  capacity.Plan
 }
 
 // Set is what there is at one time.
@@ -31,6 +34,7 @@ type Set struct {
 	Directory *directory.Directory
 	Prices    *money.Prices
 	Budgets   *money.Budgets
+	Capacity  *capacity.Capacities
 	// Book has all keys and weights that follow from the rest.
 	Book *derive.Book
 }
@@ -53,8 +57,9 @@ type Keeper struct {
 
 // facts are what sources tell.
 type facts struct {
-	people []directory.Told
-	digest [sha256.Size]byte
+	people   []directory.Told
+	clusters []capacity.Fact
+	digest   [sha256.Size]byte
 }
 
 // New returns a keeper with empty books.
@@ -137,18 +142,27 @@ func (k *Keeper) read() (f facts, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.digest = digest(people)
-	f.people, err = directory.Tell(people)
+	clusters, err := v.Facts(store.FactCapacity)
+	if err != nil {
+		return f, err
+	}
+	f.digest = digest(people, clusters)
+	if f.people, err = directory.Tell(people); err != nil {
+		return f, err
+	}
+	f.clusters, err = capacity.Facts(clusters)
 	return f, err
 }
 
 // digest tells lists of facts apart.
-func digest(list []store.Fact) (sum [sha256.Size]byte) {
+func digest(lists ...[]store.Fact) [sha256.Size]byte {
 	h := sha256.New()
-	for i := range list {
-		f := &list[i]
-		fmt.Fprintf(h, "%d %q %d %d ", f.Kind, f.Source.String(), f.At, len(f.Data))
-		h.Write(f.Data)
+	for _, list := range lists {
+		for i := range list {
+			f := &list[i]
+			fmt.Fprintf(h, "%d %q %d %d ", f.Kind, f.Source.String(), f.At, len(f.Data))
+			h.Write(f.Data)
+		}
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -163,12 +177,13 @@ func compile(s Settings, f *facts) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &derive.Book{Keys: dir.Keys()}
+	clusters := capacity.New(&s.Capacity, f.clusters)
+	b := &derive.Book{Keys: append(dir.Keys(), clusters.Keys()...)}
 	if w, ok := dir.Units(); ok {
 		b.Weights = append(b.Weights, w)
 	}
 	if w, ok := prices.Weight(); ok {
 		b.Weights = append(b.Weights, w)
 	}
-	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Book: b}, nil
+	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: clusters, Book: b}, nil
 }

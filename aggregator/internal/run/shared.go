@@ -27,7 +27,7 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	if err != nil {
 		return err
 	}
-	if err := a.books.Set(books.Settings{}); err != nil {
+	if err := a.books.Set(books.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
 		return err
 	}
 	agents := make([]pull.Agent, 0, len(s.Agents))
