@@ -8,7 +8,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -90,20 +89,27 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 			refused = refuse(http.StatusBadRequest, "%v", err)
 			return
 		}
-		refused = s.commitConfig(w, r, d, before)
+		refused = s.commitConfig(w, r, view, d, before)
 	})
 	return refused
 }
 
-func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, d *shared.Document, before *shared.Committed) error {
-	result, err := s.try(r.Context(), shared.Commit(d, before, caller(r), clock.Now()))
+func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *access.View, d *shared.Document, before *shared.Committed) error {
+	steps, err := shared.Plan(view, d, before, caller(r), clock.Now())
+	if errors.Is(err, shared.ErrTooLarge) {
+		return refuse(http.StatusRequestEntityTooLarge, "%v", err)
+	}
+	done := false
+	if err == nil {
+		done, err = shared.Execute(r.Context(), s.try, steps)
+	}
 	switch {
 	case errors.Is(err, ErrNotNow):
 		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
 	}
-	if done, ok := result.(store.DocumentResult); !ok || !done.Done {
+	if !done {
 		return refuse(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")
 	}
 	answer(w, http.StatusOK, map[string]string{"digest": d.Digest().String()})

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -22,7 +23,8 @@ type Committed struct {
 	By string
 	At time.Time
 
-	raw []byte // as it is in the store
+	raw   []byte   // as it is in the store
+	parts []string // keys of what raw does not hold
 }
 
 type jsonCommitted struct {
@@ -56,26 +58,53 @@ type Documents interface {
 }
 
 // Read returns the configuration that is committed; nil when none is yet.
-func Read(view Documents) (*Committed, error) {
+func Read(view Documents) (*Committed, error) { return read(view, nil) }
+
+// read is Read; it returns last when that is what is committed.
+func read(view Documents, last *Committed) (*Committed, error) {
 	raw, ok, err := view.Document(space, key)
 	if err != nil || !ok {
 		return nil, err
 	}
-	c, err := DecodeCommitted(raw)
+	if last != nil && bytes.Equal(raw, last.raw) {
+		return last, nil
+	}
+	c, err := decode(view, raw)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration in the log: %w", err)
 	}
 	return c, nil
 }
 
-// Commit is the command that puts d in the place of before, which is nil when
-// nothing is committed yet. Its result is a [store.DocumentResult]: it is not
-// done when something else has been committed meanwhile.
+// decode reads what is kept in the store, in one value or in parts.
+func decode(view Documents, raw []byte) (*Committed, error) {
+	if h, ok := decodeHead(raw); ok {
+		return h.read(view, raw)
+	}
+	return DecodeCommitted(raw)
+}
+
+// Commit is the command that puts d, which must be small, in the place of before,
+// which is nil when nothing is committed yet. Its result is a [store.DocumentResult]:
+// it is not done when something else has been committed meanwhile. [Plan] is for
+// documents of any size.
 func Commit(d *Document, before *Committed, by string, at time.Time) *store.DocumentCommand {
 	was := store.Document{Space: space, Key: key}
 	if before != nil {
 		was.Value = before.raw
 	}
 	next := Committed{Document: d, By: by, At: at}
-	return &store.DocumentCommand{If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
+	c := &store.DocumentCommand{If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
+	c.Sets = append(c.Sets, without(before)...)
+	return c
+}
+
+// without deletes the parts of what is replaced.
+func without(before *Committed) (sets []store.Document) {
+	if before != nil {
+		for _, part := range before.parts {
+			sets = append(sets, store.Document{Space: space, Key: part})
+		}
+	}
+	return sets
 }

@@ -101,6 +101,9 @@ func diffBlock(here, there *Block, within string) (list []Difference) {
 	return append(list, inner...)
 }
 
+// maxWritten bounds what is shown of a value.
+const maxWritten = 400
+
 // written is a value as it would stand in a file.
 func written(raw json.RawMessage) string {
 	if raw == nil {
@@ -108,9 +111,14 @@ func written(raw json.RawMessage) string {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return fmt.Sprintf("%q", text)
+		text = fmt.Sprintf("%q", text)
+	} else {
+		text = string(raw)
 	}
-	return string(raw)
+	if len(text) <= maxWritten {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxWritten], ""), len(text))
 }
 
 // summary says what stands in a block, in one line.

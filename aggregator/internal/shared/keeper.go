@@ -179,17 +179,30 @@ func (k *Keeper) Settle(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	result, err := k.opt.Writer.Write(ctx, Commit(files, before, k.opt.Node, k.opt.Now()))
+	done, err := k.commit(ctx, files, before)
 	if err != nil {
 		if ctx.Err() == nil {
 			k.opt.Log.Warn("the configuration cannot be committed now", "error", err)
 		}
 		return nil
 	}
-	if r, ok := result.(store.DocumentResult); ok && r.Done {
+	if done {
 		k.done(files)
 	}
 	return k.look()
+}
+
+// commit puts files in the place of before; false when something else is there.
+func (k *Keeper) commit(ctx context.Context, files *Document, before *Committed) (bool, error) {
+	view, err := k.opt.Views.View()
+	if err != nil {
+		return false, err
+	}
+	steps, err := Plan(view, files, before, k.opt.Node, k.opt.Now())
+	if err = errors.Join(err, view.Close()); err != nil {
+		return false, err
+	}
+	return Execute(ctx, k.opt.Writer.Write, steps)
 }
 
 // done notes that files have been committed. What has changed in them meanwhile
@@ -242,7 +255,10 @@ func (k *Keeper) read() (*Committed, error) {
 	if err != nil {
 		return nil, err
 	}
-	committed, err := Read(view)
+	k.mu.Lock()
+	last := k.committed
+	k.mu.Unlock()
+	committed, err := read(view, last)
 	return committed, errors.Join(err, view.Close())
 }
 

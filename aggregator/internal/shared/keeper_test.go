@@ -3,12 +3,14 @@ package shared_test
 import (
 	"context"
 	"errors"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,7 +39,7 @@ type node struct {
 }
 
 func newTrio(t *testing.T) *trio {
-	s, err := store.Open(store.Options{Dir: t.TempDir()})
+	s, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
