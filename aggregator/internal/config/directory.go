@@ -338,6 +338,11 @@ func (c *Config) validateDirectory() (diags hcl.Diagnostics) {
 			diags.Add(hcl.Errorf(where(p.Place), "wrong directory", "%s", p.Text))
 		}
 	}
+	if len(c.Directory.tables) > 0 {
+		if err := c.Shared().Fits(); err != nil {
+			diags.Add(hcl.Errorf(c.Directory.Range, "too much for a cluster", "%v", err))
+		}
+	}
 	return diags
 }
 

@@ -3,7 +3,6 @@ package shared_test
 import (
 	"context"
 	"errors"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"log/slog"
 	"strings"
 	"sync"

@@ -151,4 +151,3 @@ func Execute(ctx context.Context, write func(context.Context, store.Command) (an
 	}
 	return true, nil
 }
-

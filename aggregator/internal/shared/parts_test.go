@@ -32,8 +32,9 @@ func (c *trio) parts(documents ...*shared.Document) (list []string, draft bool) 
 	}
 	defer func() { _ = view.Close() }()
 	for _, d := range documents {
+		digest := d.Digest()
 		for i := range 64 {
-			key := fmt.Sprintf("part/%s/%03d", d.Digest(), i)
+			key := fmt.Sprintf("part/%s/%03d", digest, i)
 			if _, ok, err := view.Document("config", key); err != nil {
 				c.t.Fatal(err)
 			} else if ok {
@@ -190,4 +191,3 @@ func TestALongValueIsNotShownInFull(t *testing.T) {
 		t.Error(n, list[1])
 	}
 }
-

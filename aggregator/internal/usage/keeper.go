@@ -68,6 +68,10 @@ func (k *Keeper) Set(s Settings) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wanted = Settings{Dimensions: slices.Clone(s.Dimensions), Zones: slices.Clone(s.Zones), Classes: slices.Clone(s.Classes)}
+	if k.current.Load() == nil {
+		classes := k.wanted.Classes
+		k.classes.Store(&classes)
+	}
 	k.again()
 }
 
