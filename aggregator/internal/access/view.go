@@ -113,6 +113,10 @@ func (v *View) whole() error {
 	return nil
 }
 
+// Whole returns an error when the principal does not see all records: what is about
+// all of them is not for it.
+func (v *View) Whole() error { return v.whole() }
+
 // figures returns an error when the principal sees no figures of the whole.
 func (v *View) figures() error {
 	if v.who.May(identity.Monitor) {

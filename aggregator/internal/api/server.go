@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	Usage    Usage  // nil: nobody adds usage up
 	// Book returns what keys and weights follow from others now; nil: none do.
 	Book func() *derive.Book
+	// Directory returns who belongs where now; nil: nothing is known of that.
+	Directory func() *directory.Directory
 	// Now is the time of the clock; nil is time.Now.
 	Now     func() time.Time
 	Version string // of the program, for /v1/status

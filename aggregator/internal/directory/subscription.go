@@ -42,6 +42,8 @@ type Subscription struct {
 	Unit string
 	// Index is the index of the log of which the figures are.
 	Index uint64
+	// Open is how many of the records go on.
+	Open uint64
 	// Shares are by usage, then by contribution, the largest first.
 	Shares []Share
 	// Used is what all shares are together, and Contributed what counts of the
@@ -88,7 +90,7 @@ func (d *Directory) Subscription(ctx context.Context, ask Ask, q usage.Question)
 	if err != nil {
 		return nil, err
 	}
-	s.Index = a.Index
+	s.Index, s.Open = a.Index, a.Open
 	d.weigh(s, a)
 	return s, nil
 }

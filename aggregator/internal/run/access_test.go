@@ -113,6 +113,8 @@ func matrix() map[string][2]string {
 		"DELETE /v1/records/{id...}":          {"oa", "/v1/records/x"},
 		"POST /v1/records/{id...}:undelete":   {"oa", "/v1/records/x:undelete"},
 		"GET /v1/usage":                       {"roa", "/v1/usage?window=2026"},
+		"GET /v1/directory":                   {"roa", "/v1/directory"},
+		"GET /v1/subscription":                {"roa", "/v1/subscription"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
 		"GET /v1/agents":                      {"mroa", "/v1/agents"},
 		"GET /v1/counters":                    {"mroa", "/v1/counters"},
