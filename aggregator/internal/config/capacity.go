@@ -254,8 +254,11 @@ func (c *Capacity) validate(zone *time.Location) (diags hcl.Diagnostics) {
 		diags.Add(hcl.Errorf(c.Range, `invalid value for "components"`, "nothing is there; write for example components = { Cores = 64, Memory = 256000 } with what one node has"))
 	}
 	for _, name := range sortedKeys(c.Components) {
-		if err := checkComponent(name, c.Components[name]); err != nil {
+		amount := c.Components[name]
+		if err := checkComponent(name, amount); err != nil {
 			diags.Add(hcl.Errorf(c.Range, `invalid value in "components"`, "%v", err))
+		} else if c.Nodes > 0 && amount > maxAmount/c.Nodes {
+			diags.Add(hcl.Errorf(c.Range, `invalid value in "components"`, "%d nodes with %d of %s each are more than can be counted", c.Nodes, amount, name))
 		}
 	}
 	diags.Extend(checkFactor(c.SUFactor))

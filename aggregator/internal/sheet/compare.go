@@ -26,7 +26,7 @@ func (s *Sheet) compare(ctx context.Context, ask Ask) error {
 		s.Columns[i].compare(other, place, len(s.Groups))
 	}
 	s.gone(other)
-	return nil
+	return s.supplyBefore(ctx, ask)
 }
 
 func (c *Column) compare(other []Column, place []int, groups int) {
@@ -80,6 +80,7 @@ func (s *Sheet) unite(list []usage.Group) []int {
 			s.Columns[i].regroup(own, len(union), s.buckets())
 		}
 		s.Groups = union
+		s.resupply()
 	}
 	place := make([]int, len(list))
 	for i, g := range list {

@@ -20,11 +20,12 @@ const (
 	Mean                 // a time for each record
 	Ratio                // a quotient of two sums
 	Worth                // what usage is worth, in the unit of a weight
+	Supply               // what clusters have, over time
 )
 
 // String returns the word for the kind.
 func (k Kind) String() string {
-	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio", "worth"}[k]
+	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio", "worth", "capacity"}[k]
 }
 
 // figures are those of a column's cells. What a kind has no use for is nil.
@@ -111,6 +112,8 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 		return f.real[i] / c.scale(), true
 	case Mean:
 		return f.sum[i].Float() / 1e6 / float64(f.n[i]), f.n[i] > 0
+	case Supply:
+		return f.sum[i].Float() / c.scale(), !f.sum[i].IsZero()
 	case Ratio:
 		return f.sum[i].Float() / f.over[i].Float(), !f.over[i].IsZero()
 	}
@@ -120,7 +123,7 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 // scale is by how much figures are divided.
 func (c *Column) scale() float64 {
 	switch {
-	case c.Kind == Worth:
+	case c.worth():
 		return 3600e15
 	case c.hours:
 		return 3600e6
@@ -148,6 +151,8 @@ type Column struct {
 	unpriced []derive.Lacking
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
+	// supply is the capacity that the column is about; nil: none.
+	supply *supply
 }
 
 func newColumn(name string, kind Kind, f figures) Column {

@@ -180,6 +180,7 @@ func (s *Sheet) appendAll(b []byte, c *Column) []byte {
 		return append(b, "null"...)
 	}
 	f := c.whole.regroup(make([]int, len(s.Groups)), 1, 1)
+	c.all(&f, s.buckets())
 	return c.append(b, &f, 0)
 }
 

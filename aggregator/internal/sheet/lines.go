@@ -46,7 +46,7 @@ func (s *Sheet) NDJSON(complete []byte, send func([]byte) error) error {
 
 func (s *Sheet) emptyCell(i int) bool {
 	for k := range s.Columns {
-		if s.Columns[k].cells.some(i) {
+		if s.Columns[k].some(&s.Columns[k].cells, i) {
 			return false
 		}
 	}

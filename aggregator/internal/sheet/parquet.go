@@ -165,7 +165,7 @@ func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bo
 // millionths is a sum in the column's unit, in millionths.
 func (c *Column) millionths(s usage.Sum) usage.Sum {
 	switch {
-	case c.Kind == Worth:
+	case c.worth():
 		return derive.Millionths(s)
 	case c.hours:
 		return s.Over(3600)

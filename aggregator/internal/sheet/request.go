@@ -65,6 +65,8 @@ type Request struct {
 	// of the measure efficiency. The zero value has the usual names.
 	People, CPU, Cores string
 	Now                record.Time
+	// Capacity knows what clusters have; nil: nobody does.
+	Capacity Capacity
 }
 
 // The measures that are no component.
@@ -79,6 +81,10 @@ const (
 
 // Words are the measures that are no component.
 func Words() []string { return []string{records, started, stopped, people, wait, efficiency} }
+
+// CapacityWords are the measures about what clusters have. Before * and the name of a
+// component they are about that.
+func CapacityWords() []string { return []string{supplied, utilization} }
 
 // times stands between a component and its score.
 const times = "*"
@@ -110,11 +116,12 @@ func (r *Request) wants(word string) bool {
 
 // word reports whether a measure is no component.
 func (r *Request) word(measure string) bool {
-	return slices.Contains(Words(), measure) || slices.Contains(r.Weights, measure)
+	_, supply := r.demandOf(measure)
+	return supply || slices.Contains(Words(), measure) || slices.Contains(r.Weights, measure)
 }
 
 // words are the measures that are no component.
-func (r *Request) words() []string { return append(Words(), r.Weights...) }
+func (r *Request) words() []string { return slices.Concat(Words(), CapacityWords(), r.Weights) }
 
 // question is what is to be asked for the buckets between edges.
 func (r *Request) question(edges []record.Time) derive.Question {
@@ -164,7 +171,10 @@ func (r *Request) check() error {
 	if r.Top < 0 {
 		return refuse("the top %d groups; want a number of groups, or 0 for all", r.Top)
 	}
-	return nil
+	if err := r.expand(); err != nil {
+		return err
+	}
+	return r.suppliable(r.demands())
 }
 
 // ever asks for all that there ever was by some keys.

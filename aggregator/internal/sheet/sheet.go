@@ -58,6 +58,9 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 	}
 	s := &Sheet{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
 	s.take(a)
+	if err := s.supply(ctx, ask); err != nil {
+		return nil, err
+	}
 	if r.Versus != nil {
 		if err := s.compare(ctx, ask); err != nil {
 			return nil, err
@@ -211,11 +214,11 @@ func (s *Sheet) prune() {
 func (s *Sheet) some(g int) bool {
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		if c.before != nil && c.before.some(g) {
+		if c.before != nil && c.some(c.before, g) {
 			return true
 		}
 		for b := range s.buckets() {
-			if c.cells.some(g*s.buckets() + b) {
+			if c.some(&c.cells, g*s.buckets()+b) {
 				return true
 			}
 		}
@@ -253,9 +256,11 @@ func (s *Sheet) regroup(place []int) {
 	for i := range s.Columns {
 		s.Columns[i].regroup(place, groups, s.buckets())
 	}
+	s.resupply()
 }
 
 func (c *Column) regroup(place []int, groups, buckets int) {
+	c.supply.regroup(place, groups)
 	c.cells = c.cells.regroup(place, groups, buckets)
 	for _, f := range []**figures{&c.whole, &c.before} {
 		if *f != nil {

@@ -1,0 +1,493 @@
+package sheet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Capacity knows what clusters have.
+type Capacity interface {
+	// Clusters returns the clusters that names stand for, all without names. The error
+	// says which one stands for nothing.
+	Clusters(names []string) ([]string, error)
+	// Among returns those of some clusters of which a record can pass the conditions.
+	Among(clusters []string, tests []store.MetaTest) []string
+	// Components are the names of what clusters have.
+	Components() []string
+	// Of returns what clusters have of a component, in amount × microseconds, or
+	// of service units as [derive.Worth] has it; false when it is not known.
+	Of(clusters []string, component string, from, to record.Time) (usage.Sum, bool)
+	// Cuts are the instants at which a cluster begins or ceases to have anything of it.
+	Cuts(clusters []string, component string, from, to record.Time) []record.Time
+}
+
+// The measures of capacity: alone they are about cores, and with * and the name of
+// another component about that.
+const (
+	supplied    = "capacity"
+	utilization = "utilization"
+)
+
+// clusterKey is the derived key of clusters, and serviceUnits the component and the
+// weight of service units.
+const (
+	clusterKey   = "cluster"
+	serviceUnits = "su"
+)
+
+// moreCells is how many more cells the question by cluster may have.
+const moreCells = 4 * MaxCells
+
+// demand is a measure of capacity.
+type demand struct{ name, word, component string }
+
+// demandOf reads a measure of capacity; false when it is another.
+func (r *Request) demandOf(measure string) (demand, bool) {
+	word, component, other := strings.Cut(measure, times)
+	if word != supplied && word != utilization {
+		return demand{}, false
+	}
+	if !other {
+		component = r.Cores
+	}
+	return demand{measure, word, component}, true
+}
+
+func (r *Request) demands() (list []demand) {
+	for _, m := range r.Measures {
+		if d, is := r.demandOf(m); is {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// expand puts the clusters in the place of groups of clusters in conditions.
+func (r *Request) expand() error {
+	if r.Capacity == nil {
+		return nil
+	}
+	if all, err := r.Capacity.Clusters(nil); err != nil || len(all) == 0 {
+		return err
+	}
+	r.Having = slices.Clone(r.Having)
+	for i := range r.Having {
+		f := &r.Having[i]
+		if f.Key != clusterKey {
+			continue
+		}
+		names := slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" })
+		clusters, err := r.Capacity.Clusters(append([]string{}, names...))
+		if err != nil {
+			return wrong{err}
+		}
+		if len(names) < len(f.Values) {
+			clusters = append(clusters, "")
+		}
+		f.Values = clusters
+	}
+	return nil
+}
+
+// scope are the clusters of which a record can pass the conditions.
+func (r *Request) scope() ([]string, error) {
+	clusters, err := r.Capacity.Clusters(nil)
+	tests := slices.Clone(r.Where.Meta)
+	for _, f := range r.Having {
+		if f.Key != clusterKey {
+			tests = append(tests, store.MetaTest{Key: f.Key, Any: f.Values})
+			continue
+		}
+		clusters = slices.DeleteFunc(clusters, func(name string) bool { return !slices.Contains(f.Values, name) })
+	}
+	return r.Capacity.Among(clusters, tests), err
+}
+
+// suppliable refuses measures of what no cluster has.
+func (r *Request) suppliable(list []demand) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var have []string
+	if r.Capacity != nil {
+		have = r.Capacity.Components()
+	}
+	if len(have) == 0 {
+		return refuse("%s: nobody says what a cluster has; write it in a block cluster of the configuration, or let a source say it", list[0].name)
+	}
+	for _, d := range list {
+		if !slices.Contains(have, d.component) {
+			return refuse("%s: no cluster has %s; there is %s", d.name, d.component, strings.Join(have, ", "))
+		}
+		if d.word == utilization && d.component == serviceUnits && !slices.Contains(r.Weights, serviceUnits) {
+			return refuse("%s: nothing says how many service units a record is worth", d.name)
+		}
+	}
+	return nil
+}
+
+// supply is the capacity that a column is about.
+type supply struct {
+	component string
+	// clusters are those in the scope; now and before is what they have: of each in
+	// each bucket, and in the other window.
+	clusters    []string
+	now, before []usage.Sum
+	// of has the clusters of each group; nil: all groups are of all clusters.
+	of [][]bool
+	// lines says that no cluster is in two groups, so that one without any use has a
+	// line, too.
+	lines bool
+}
+
+// span is a window in pieces in which each cluster either has something that is known
+// or has not.
+type span struct {
+	edges  []record.Time
+	bucket []int // of each piece
+	most   int   // buckets
+}
+
+// pieces cuts buckets where the capacity of a cluster begins or ends, and at the
+// present.
+func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) span {
+	from, to := edges[0], edges[len(edges)-1]
+	all := slices.Clone(edges)
+	for _, d := range list {
+		all = append(all, r.Capacity.Cuts(clusters, d.component, from, to)...)
+	}
+	if r.Now > from && r.Now < to {
+		all = append(all, r.Now)
+	}
+	slices.Sort(all)
+	s := span{edges: slices.Compact(all), most: len(edges) - 1}
+	bucket := 0
+	for _, at := range s.edges[:len(s.edges)-1] {
+		for edges[bucket+1] <= at {
+			bucket++
+		}
+		s.bucket = append(s.bucket, bucket)
+	}
+	return s
+}
+
+// has is what a cluster has in a piece; nothing where it is not known, and in the
+// time to come.
+func (r *Request) has(cluster, component string, s *span, piece int) usage.Sum {
+	if s.edges[piece] >= r.Now {
+		return usage.Sum{}
+	}
+	sum, _ := r.Capacity.Of([]string{cluster}, component, s.edges[piece], s.edges[piece+1])
+	return sum
+}
+
+// table is what each cluster has in each bucket.
+func (r *Request) table(clusters []string, component string, s *span) []usage.Sum {
+	out := make([]usage.Sum, len(clusters)*s.most)
+	for i, name := range clusters {
+		for p, b := range s.bucket {
+			out[i*s.most+b] = out[i*s.most+b].Add(r.has(name, component, s, p))
+		}
+	}
+	return out
+}
+
+// supply adds the columns about capacity.
+func (s *Sheet) supply(ctx context.Context, ask Ask) error {
+	r := s.Request
+	list := r.demands()
+	if len(list) == 0 {
+		return nil
+	}
+	clusters, err := r.scope()
+	if err != nil {
+		return err
+	}
+	span := r.pieces(s.Edges, clusters, list)
+	s.idle(clusters, list, &span)
+	a, err := r.askUse(ctx, ask, &span, list)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d.component, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
+		c := newColumn(d.name, Supply, figures{sum: make([]usage.Sum, len(s.Groups)*s.buckets())})
+		c = c.time(r.Hours)
+		if d.component == serviceUnits {
+			c.Unit = "SU"
+		}
+		if d.word == utilization {
+			c.Kind, c.Unit = Ratio, ""
+			c.cells.over = make([]usage.Sum, len(c.cells.sum))
+			sum, lacking := s.use(a, u, &span)
+			c.cells.sum, c.lacking = sum, unlessZero(lacking)
+		}
+		whole := c.cells.totals(len(s.Groups), s.buckets())
+		if s.buckets() == 1 { // then it is the same
+			whole = c.cells.regroup(identity(len(s.Groups)), len(s.Groups), 1)
+		}
+		c.supply, c.whole = u, &whole
+		s.Columns = append(s.Columns, c)
+	}
+	s.resupply()
+	return nil
+}
+
+func identity(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// idle adds lines for what nobody used.
+func (s *Sheet) idle(clusters []string, list []demand, span *span) {
+	r := s.Request
+	var groups []usage.Group
+	for _, name := range clusters {
+		for _, d := range list {
+			if unlessZero(r.table([]string{name}, d.component, span)) == nil {
+				continue
+			}
+			if len(r.By) == 0 {
+				groups = []usage.Group{{}}
+			} else if slices.Equal(r.By, []string{clusterKey}) {
+				groups = append(groups, usage.Group{Values: []string{name}, Lacks: []bool{false}})
+			}
+			break
+		}
+	}
+	if len(groups) > 0 {
+		s.unite(groups)
+	}
+}
+
+// askUse asks who used what of each cluster in each piece; nil when nobody wants
+// to know. It is a question of its own, since the groups of the sheet need not be
+// by cluster.
+func (r *Request) askUse(ctx context.Context, ask Ask, s *span, list []demand) (*derive.Answer, error) {
+	by := r.By
+	if !slices.Contains(by, clusterKey) {
+		by = append(slices.Clone(by), clusterKey)
+	}
+	q := usage.Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
+	var weights []string
+	for _, d := range list {
+		switch {
+		case d.word != utilization:
+		case d.component == serviceUnits:
+			weights = append(weights, serviceUnits)
+		default:
+			q.Components = append(q.Components, d.component)
+		}
+	}
+	if len(q.Components)+len(weights) == 0 {
+		return nil, nil
+	}
+	q.Unscored = q.Components
+	a, err := ask(ctx, derive.Question{Question: q, Weights: weights, Having: r.Having})
+	if errors.Is(err, usage.ErrTooMany) {
+		return nil, tooMany(s.most)
+	}
+	return a, err
+}
+
+// use is what each group used in each bucket of clusters that have something, and
+// apart what it used where no capacity is known.
+func (s *Sheet) use(a *derive.Answer, u *supply, span *span) (sum, lacking []usage.Sum) {
+	r := s.Request
+	sum, lacking = make([]usage.Sum, len(s.Groups)*span.most), make([]usage.Sum, len(s.Groups)*span.most)
+	columns := u.columns(a)
+	pieces := len(span.bucket)
+	has := make([]bool, len(u.clusters)*pieces)
+	for i, name := range u.clusters {
+		for p := range pieces {
+			there := r.has(name, u.component, span, p)
+			has[i*pieces+p] = !there.IsZero()
+		}
+	}
+	at := slices.Index(a.By, clusterKey)
+	for g := range a.Groups {
+		from := &a.Groups[g]
+		to, found := slices.BinarySearchFunc(s.Groups, Group{Values: from.Values[:len(r.By)], Lacks: from.Lacks[:len(r.By)]}, compareGroups)
+		if !found {
+			continue // it came after the other groups were asked for
+		}
+		cluster := slices.Index(u.clusters, from.Values[at])
+		for p, b := range span.bucket {
+			into := lacking
+			if !from.Lacks[at] && cluster >= 0 && has[cluster*pieces+p] {
+				into = sum
+			}
+			for _, c := range columns {
+				into[to*span.most+b] = into[to*span.most+b].Add(c[g*pieces+p])
+			}
+		}
+	}
+	return sum, lacking
+}
+
+// columns are those of an answer in which the use is.
+func (u *supply) columns(a *derive.Answer) (list [][]usage.Sum) {
+	for i := range a.Worths {
+		if u.component == serviceUnits && a.Worths[i].Name == serviceUnits {
+			list = append(list, a.Worths[i].Sum)
+		}
+	}
+	for i := range a.Components {
+		if a.Components[i].Name == u.component {
+			list = append(list, a.Components[i].Used)
+		}
+	}
+	return list
+}
+
+// supplyBefore adds the other window to the columns about capacity.
+func (s *Sheet) supplyBefore(ctx context.Context, ask Ask) error {
+	r := s.Request
+	list := r.demands()
+	if len(list) == 0 {
+		return nil
+	}
+	clusters, err := r.scope()
+	if err != nil {
+		return err
+	}
+	span := r.pieces([]record.Time{r.Versus.From, r.Versus.To}, clusters, list)
+	a, err := r.askUse(ctx, ask, &span, list)
+	if err != nil {
+		return err
+	}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.supply == nil {
+			continue
+		}
+		c.supply.before = r.table(clusters, c.supply.component, &span)
+		if c.Kind == Ratio {
+			c.before.sum, _ = s.use(a, c.supply, &span)
+		}
+	}
+	s.resupply()
+	return nil
+}
+
+// resupply sets the capacity of all groups: of groups that were put together it is
+// that of all their clusters, each once.
+func (s *Sheet) resupply() {
+	at := slices.Index(s.Request.By, clusterKey)
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.supply == nil {
+			continue
+		}
+		if at >= 0 {
+			c.supply.set(s.Groups, at)
+		}
+		c.supply.fill(c.supplied(&c.cells), c.supply.now, s.buckets())
+		c.supply.fill(c.supplied(c.whole), c.supply.totals(s.buckets()), 1)
+		if c.before != nil && c.supply.before != nil {
+			c.supply.fill(c.supplied(c.before), c.supply.before, 1)
+		}
+	}
+}
+
+// supplied are the figures that are capacity.
+func (c *Column) supplied(f *figures) []usage.Sum {
+	if c.Kind == Ratio {
+		return f.over
+	}
+	return f.sum
+}
+
+// set finds the cluster of groups that are none of several.
+func (u *supply) set(groups []Group, at int) {
+	old := u.of
+	u.of = make([][]bool, len(groups))
+	for g := range groups {
+		if groups[g].Others > 0 {
+			u.of[g] = old[g]
+			continue
+		}
+		u.of[g] = make([]bool, len(u.clusters))
+		if i := slices.Index(u.clusters, groups[g].Values[at]); i >= 0 && !groups[g].Lacks[at] {
+			u.of[g][i] = true
+		}
+	}
+}
+
+// regroup puts together what groups are of.
+func (u *supply) regroup(place []int, groups int) {
+	if u == nil || u.of == nil {
+		return
+	}
+	out := make([][]bool, groups)
+	for g := range out {
+		out[g] = make([]bool, len(u.clusters))
+	}
+	for g, p := range place {
+		for i := range u.clusters {
+			if p >= 0 && u.of[g][i] {
+				out[p][i] = true
+			}
+		}
+	}
+	u.of = out
+}
+
+// totals adds up the buckets of each cluster.
+func (u *supply) totals(buckets int) []usage.Sum {
+	f := figures{sum: u.now}
+	f = f.totals(len(u.clusters), buckets)
+	return f.sum
+}
+
+// fill sets the cells of all groups to what their clusters have.
+func (u *supply) fill(to, table []usage.Sum, buckets int) {
+	for cell := range to {
+		g, b := cell/buckets, cell%buckets
+		to[cell] = usage.Sum{}
+		for i := range u.clusters {
+			if u.of == nil || u.of[g][i] {
+				to[cell] = to[cell].Add(table[i*buckets+b])
+			}
+		}
+	}
+}
+
+// all makes figures those of all groups together.
+func (c *Column) all(f *figures, buckets int) {
+	if c.supply == nil {
+		return
+	}
+	to := c.supplied(f)
+	to[0] = usage.Sum{}
+	for _, sum := range c.supply.totals(buckets) {
+		to[0] = to[0].Add(sum)
+	}
+}
+
+// some reports whether there is anything in a cell. Capacity alone is nothing, unless
+// each cluster is in one line only.
+func (c *Column) some(f *figures, i int) bool {
+	switch {
+	case c.supply == nil || c.supply.lines:
+		return f.some(i) || c.supply != nil && f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
+	case c.Kind == Ratio:
+		return !f.sum[i].IsZero() || f == &c.cells && c.lacking != nil && !c.lacking[i].IsZero()
+	}
+	return false
+}
+
+// worth reports whether sums are in the unit of [derive.Worth].
+func (c *Column) worth() bool {
+	return c.Kind == Worth || c.supply != nil && c.supply.component == serviceUnits
+}
