@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -61,6 +62,8 @@ type Options struct {
 	Book func() *derive.Book
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *directory.Directory
+	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
+	Capacity func() *capacity.Capacities
 	// Now is the time of the clock; nil is time.Now.
 	Now     func() time.Time
 	Version string // of the program, for /v1/status

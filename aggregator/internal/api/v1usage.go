@@ -39,6 +39,9 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	for i := range book.Weights {
 		q.Weights = append(q.Weights, book.Weights[i].Name)
 	}
+	if s.opt.Capacity != nil {
+		q.Capacity = s.opt.Capacity()
+	}
 	page, err := sheet.Make(r.Context(), func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
 		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 			return s.opt.Usage.Usage(ctx, access.From(ctx), q)

@@ -161,7 +161,9 @@ func (c cell) ask(t *testing.T, d *Directory) Ask {
 	b := &derive.Book{Keys: d.Keys()}
 	w, _ := d.Units()
 	b.Weights = append(b.Weights, w)
-	return func(ctx context.Context, q derive.Question) (*derive.Answer, error) { return b.Answer(ctx, keeper.Answer, q) }
+	return func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		return b.Answer(ctx, keeper.Answer, q)
+	}
 }
 
 // month is October 2012, all of a job charged to its end.
