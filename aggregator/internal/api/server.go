@@ -64,6 +64,8 @@ type Options struct {
 	Directory func() *directory.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
 	Capacity func() *capacity.Capacities
+	// Money has prices and budgets; nil: there are none.
+	Money Money
 	// Now is the time of the clock; nil is time.Now.
 	Now     func() time.Time
 	Version string // of the program, for /v1/status

@@ -74,6 +74,8 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/directory", s.viewing(s.v1Directory)},
 		{http.MethodGet, "/v1/subscription", s.viewing(s.v1Subscription)},
 		{http.MethodGet, "/v1/capacity", s.viewing(s.v1Capacity)},
+		{http.MethodGet, "/v1/budgets", s.viewing(s.v1Budgets)},
+		{http.MethodGet, "/v1/prices", s.viewing(s.v1Prices)},
 		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
 		{http.MethodGet, "/v1/agents", s.viewing(s.v1Agents)},
 		{http.MethodGet, "/v1/counters", s.viewing(s.v1Counters)},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -297,3 +298,6 @@ func (r *Rule) String() string {
 	}
 	return r.Component + " of " + strings.Join(parts, ", ")
 }
+
+// Price is what the rule says.
+func (r *Rule) Price() Amount { return Billionths(big.NewInt(r.Billionths)) }

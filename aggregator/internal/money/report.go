@@ -27,15 +27,19 @@ type Books struct {
 	Value func(m record.Meta, key string) (string, bool)
 }
 
-// ErrBudget is wrapped when no budget has the name that is asked for.
-var ErrBudget = errors.New("no such budget")
+// Asking for what there is not is one of these, wrapped.
+var (
+	ErrBudget = errors.New("no such budget")
+	ErrTime   = errors.New("no such time")
+)
 
 // Ask is what is asked of budgets.
 type Ask struct {
 	// Name is that of a budget; "" asks for all.
 	Name string
-	// At is an instant of the period; a single period is answered whatever it is.
-	At record.Time
+	// At is a point in the period, in words of package calendar by the clock of each
+	// budget's zone; "" is now. A single period is answered whatever it is.
+	At string
 	// Now is the present.
 	Now record.Time
 }
@@ -85,7 +89,14 @@ type page struct {
 }
 
 // add begins the statement of a budget.
-func (r *reporter) add(b *Budget, at record.Time) error {
+func (r *reporter) add(b *Budget, word string) error {
+	at, err := r.now, error(nil)
+	if word != "" {
+		at, err = calendar.Point(word, r.now, b.location())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTime, err)
+	}
 	p, err := b.period(at)
 	if err != nil {
 		return fmt.Errorf("budget %q: %w", b.Name, err)

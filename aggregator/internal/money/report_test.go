@@ -32,7 +32,7 @@ func report(t *testing.T, w *world, set Settings, q Ask, keys ...derive.Key) []S
 func one(t *testing.T, w *world, set Settings, now string, keys ...derive.Key) Statement {
 	t.Helper()
 	at := moment(t, now)
-	list := report(t, w, set, Ask{At: at, Now: at}, keys...)
+	list := report(t, w, set, Ask{Now: at}, keys...)
 	if len(list) != 1 || list[0].Problem != "" {
 		t.Fatalf("%+v", list)
 	}
@@ -84,7 +84,7 @@ func TestABudgetThatIsUsedUpSaysWhenToTheMinute(t *testing.T) {
 	if s.Gone.String() != "2026-05-02T18:18:00Z" || !s.Exhausted() || s.Left().Sign() >= 0 {
 		t.Errorf("gone at %s, left %s", s.Gone, s.Left().Decimal(6))
 	}
-	past := report(t, w, atCent(b), Ask{At: moment(t, "2026-05-01T00:00:00Z"), Now: moment(t, "2027-06-01T00:00:00Z")})[0]
+	past := report(t, w, atCent(b), Ask{At: "2026-05", Now: moment(t, "2027-06-01T00:00:00Z")})[0]
 	if past.Gone != s.Gone || past.State() != "past" || past.Paced || past.Used.Cmp(s.Used) != 0 {
 		t.Errorf("a year later: %+v", past)
 	}
@@ -131,7 +131,7 @@ func TestADayOf23HoursHas23HoursOfUse(t *testing.T) {
 	for at, want := range map[string]string{"2026-03-29T12:00:00Z": "23", "2026-10-25T12:00:00Z": "25", "2026-10-26T12:00:00Z": "24"} {
 		b := yearly("b", 100, GroupKey, "g")
 		b.Unit, b.Every, b.Zone = CoreHours, calendar.Day, "Europe/Berlin"
-		s := report(t, w, Settings{Budgets: []Budget{b}}, Ask{At: moment(t, at), Now: moment(t, "2027-02-01T00:00:00Z")})[0]
+		s := report(t, w, Settings{Budgets: []Budget{b}}, Ask{At: at, Now: moment(t, "2027-02-01T00:00:00Z")})[0]
 		if got := s.Used.Decimal(6); got != want || s.Unit != "core-hours" {
 			t.Errorf("%s: %s, want %s", at, got, want)
 		}
@@ -183,7 +183,7 @@ func TestWhatIsReservedFollowsPricesAndProjectsThatChange(t *testing.T) {
 	}}
 	set := Settings{Lists: []List{cheap, dear}, Budgets: []Budget{yearly("a", 9, ProjectKey, "old"), yearly("b", 9, ProjectKey, "new")}}
 	at := moment(t, now)
-	list := report(t, w, set, Ask{At: at, Now: at}, key)
+	list := report(t, w, set, Ask{Now: at}, key)
 	if a, b := list[0].Reserved.Decimal(6), list[1].Reserved.Decimal(6); a != "0.15" || b != "0.09" || list[0].Running != 1 || list[1].Running != 1 || list[0].Unlimited != 1 || list[1].Unlimited != 0 {
 		t.Errorf("%s and %s: %+v", a, b, list) // 6 h × 0.01 + 3 h × 0.03, and 3 h × 0.03
 	}
@@ -209,7 +209,7 @@ func TestBudgetsOfOnePeriodAreOneQuestion(t *testing.T) {
 	both := yearly("both", 100, "site_id", "a", ProjectKey, "p7")
 	set.Budgets = append(set.Budgets, both)
 	at := moment(t, "2026-03-10T00:00:00Z")
-	list := report(t, w, set, Ask{At: at, Now: at})
+	list := report(t, w, set, Ask{Now: at})
 	used := 0
 	for i := range list {
 		if list[i].Used.Decimal(6) == "0.24" {
@@ -226,7 +226,7 @@ func TestABudgetWithoutItsUnitSaysSoAndOthersAreAnswered(t *testing.T) {
 	su := yearly("su", 5, GroupKey, "g")
 	su.Unit = ServiceUnits
 	at := moment(t, "2026-03-10T00:00:00Z")
-	list := report(t, w, atCent(su, yearly("eur", 5, GroupKey, "g")), Ask{At: at, Now: at})
+	list := report(t, w, atCent(su, yearly("eur", 5, GroupKey, "g")), Ask{Now: at})
 	if list[0].Problem != "" || !strings.Contains(list[1].Problem, "SU") || list[1].Exhausted() {
 		t.Errorf("%+v", list)
 	}
@@ -237,7 +237,7 @@ func TestABudgetWithoutItsUnitSaysSoAndOthersAreAnswered(t *testing.T) {
 	books := w.books(p)
 	books.Book.Weights = append(books.Book.Weights, derive.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
 	w.records = []record.Record{job(t, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z", 1, GroupKey, "g")}
-	if list, err = b.Report(t.Context(), books, Ask{At: at, Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
+	if list, err = b.Report(t.Context(), books, Ask{Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
 		t.Errorf("%+v %v", list, err)
 	}
 }
@@ -249,15 +249,18 @@ func TestErrorsOfQuestionsAreThoseOfTheReport(t *testing.T) {
 	}
 	books, broken := (&world{}).books(p), errors.New("broken")
 	at := moment(t, "2026-03-10T00:00:00Z")
-	if _, err := b.Report(t.Context(), books, Ask{Name: "c", At: at, Now: at}); !errors.Is(err, ErrBudget) {
+	if _, err := b.Report(t.Context(), books, Ask{Name: "c", Now: at}); !errors.Is(err, ErrBudget) {
+		t.Error(err)
+	}
+	if _, err := b.Report(t.Context(), books, Ask{At: "sometime", Now: at}); !errors.Is(err, ErrTime) {
 		t.Error(err)
 	}
 	books.Running = func(context.Context, func(*record.Record, record.Time) error) error { return broken }
-	if _, err := b.Report(t.Context(), books, Ask{At: at, Now: at}); !errors.Is(err, broken) {
+	if _, err := b.Report(t.Context(), books, Ask{Now: at}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	books.Ask = func(context.Context, derive.Question) (*derive.Answer, error) { return nil, broken }
-	if _, err := b.Report(t.Context(), books, Ask{At: at, Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
+	if _, err := b.Report(t.Context(), books, Ask{Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Money has the prices and the budgets that hold in the cluster now.
+type Money interface {
+	Prices() *money.Prices
+	Budgets() *money.Budgets
+}
+
+// fixedMoney is that of a cluster without prices and budgets.
+type fixedMoney struct{}
+
+func (fixedMoney) Prices() *money.Prices   { return &money.Prices{} }
+func (fixedMoney) Budgets() *money.Budgets { return &money.Budgets{} }
+
+func (s *Server) money() Money {
+	if s.opt.Money == nil {
+		return fixedMoney{}
+	}
+	return s.opt.Money
+}
+
+type jsonPrice struct {
+	List      string            `json:"list"`
+	From      *string           `json:"from"`
+	To        *string           `json:"to"`
+	Component string            `json:"component"`
+	Per       string            `json:"per"`
+	Price     json.Number       `json:"price"`
+	Match     map[string]string `json:"match"`
+}
+
+// v1Prices is GET /v1/prices: what holds at an instant.
+func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, _ *access.View) error {
+	words, err := wordsOf(r.URL.RawQuery, "at")
+	if err != nil {
+		return err
+	}
+	at := s.now()
+	if word := words["at"]; word != "" {
+		if at, err = calendar.Point(word, at, time.UTC); err != nil {
+			return refuse(http.StatusBadRequest, "at: %v", err)
+		}
+	}
+	prices, list := s.money().Prices(), []jsonPrice{}
+	for _, h := range prices.At(at) {
+		p := jsonPrice{
+			List: h.List.Name, From: stamp(h.List.From), To: stamp(h.List.To), Component: h.Rule.Component,
+			Per: "hour", Price: json.Number(h.Rule.Price().Decimal(9)), Match: map[string]string{},
+		}
+		if h.Rule.Kind == record.Total {
+			p.Per = "unit"
+		}
+		for _, c := range h.Rule.When {
+			p.Match[c.Key] = c.Value
+		}
+		list = append(list, p)
+	}
+	var currency *string
+	if name := prices.Currency(); name != "" {
+		currency = &name
+	}
+	answer(w, http.StatusOK, map[string]any{"at": stamp(at), "currency": currency, "prices": list})
+	return nil
+}
+
+// wordsOf reads a query with fields that are there once at most.
+func wordsOf(rawQuery string, fields ...string) (map[string]string, error) {
+	values, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	words := map[string]string{}
+	for _, f := range fields {
+		if len(values[f]) > 1 {
+			return nil, refuse(http.StatusBadRequest, "%s is there twice", f)
+		}
+		words[f] = values.Get(f)
+		delete(values, f)
+	}
+	for name := range values {
+		return nil, refuse(http.StatusBadRequest, "unknown field `%s`, expected one of %s", name, quoted(fields))
+	}
+	return words, nil
+}
