@@ -65,7 +65,7 @@ type Options struct {
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
 	Capacity func() *capacity.Capacities
 	// Money has prices and budgets; nil: there are none.
-	Money Money
+	Money func() Money
 	// Now is the time of the clock; nil is time.Now.
 	Now     func() time.Time
 	Version string // of the program, for /v1/status

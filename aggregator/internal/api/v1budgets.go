@@ -79,13 +79,15 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	budgets, now := s.money().Budgets(), s.now()
-	list, err := budgets.Report(r.Context(), s.books(r.Context(), view), money.Ask{Name: words["name"], At: words["at"], Now: now})
+	has, now := s.money(), s.now()
+	books := s.books(r.Context(), view)
+	books.Value = has.Value
+	list, err := has.Budgets.Report(r.Context(), books, money.Ask{Name: words["name"], At: words["at"], Now: now})
 	switch {
 	case errors.Is(err, money.ErrTime):
 		return refuse(http.StatusBadRequest, "at: %v", err)
 	case errors.Is(err, money.ErrBudget):
-		return refuse(http.StatusNotFound, "%v; the budgets are %s", err, quoted(budgets.Names()))
+		return refuse(http.StatusNotFound, "%v; the budgets are %s", err, quoted(has.Budgets.Names()))
 	case errors.Is(err, usage.ErrQuestion):
 		return refuse(http.StatusBadRequest, "%v", err)
 	case err != nil:

@@ -20,15 +20,6 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// purse has prices and budgets.
-type purse struct {
-	prices  *money.Prices
-	budgets *money.Budgets
-}
-
-func (p purse) Prices() *money.Prices   { return p.prices }
-func (p purse) Budgets() *money.Budgets { return p.budgets }
-
 // pays gives a server prices and budgets, and a key project, which is the first
 // letter of the group.
 func pays(t *testing.T) change {
@@ -66,7 +57,8 @@ func pays(t *testing.T) change {
 		return v[0][:1], true
 	}}}}
 	return func(o *api.Options, _ *store.Options) {
-		o.Money, o.Book = purse{prices, budgets}, func() *derive.Book { return book }
+		o.Money = func() api.Money { return api.Money{Prices: prices, Budgets: budgets} }
+		o.Book = func() *derive.Book { return book }
 	}
 }
 

@@ -12,23 +12,20 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Money has the prices and the budgets that hold in the cluster now.
-type Money interface {
-	Prices() *money.Prices
-	Budgets() *money.Budgets
+// Money is what usage costs and what may be used, as it holds now.
+type Money struct {
+	Prices  *money.Prices
+	Budgets *money.Budgets
+	// Value returns the value of a key that does not follow by the book for a record;
+	// nil: it is the first of its meta.
+	Value func(m record.Meta, key string) (string, bool)
 }
-
-// fixedMoney is that of a cluster without prices and budgets.
-type fixedMoney struct{}
-
-func (fixedMoney) Prices() *money.Prices   { return &money.Prices{} }
-func (fixedMoney) Budgets() *money.Budgets { return &money.Budgets{} }
 
 func (s *Server) money() Money {
 	if s.opt.Money == nil {
-		return fixedMoney{}
+		return Money{Prices: &money.Prices{}, Budgets: &money.Budgets{}}
 	}
-	return s.opt.Money
+	return s.opt.Money()
 }
 
 type jsonPrice struct {
@@ -53,7 +50,7 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, _ *access.View
 			return refuse(http.StatusBadRequest, "at: %v", err)
 		}
 	}
-	prices, list := s.money().Prices(), []jsonPrice{}
+	prices, list := s.money().Prices, []jsonPrice{}
 	for _, h := range prices.At(at) {
 		p := jsonPrice{
 			List: h.List.Name, From: stamp(h.List.From), To: stamp(h.List.To), Component: h.Rule.Component,

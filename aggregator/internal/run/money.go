@@ -1,0 +1,38 @@
+package run
+
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// money is what usage costs and what may be used, as the books say now.
+func (a *Aggregator) money() api.Money {
+	now := a.books.Now()
+	classes := now.Directory.Classes()
+	return api.Money{Prices: now.Prices, Budgets: now.Budgets, Value: func(m record.Meta, key string) (string, bool) {
+		return valueOf(classes, m, key)
+	}}
+}
+
+// valueOf is the first value of a key, or the class that follows for it.
+func valueOf(classes []usage.Class, m record.Meta, key string) (string, bool) {
+	for i := range classes {
+		if classes[i].Name == key {
+			return classOf(&classes[i], m.Get(classes[i].From))
+		}
+	}
+	if values := m.Get(key); len(values) > 0 {
+		return values[0], true
+	}
+	return "", false
+}
+
+func classOf(c *usage.Class, values []string) (string, bool) {
+	for i := range c.Rules {
+		if len(values) > 0 && c.Rules[i].Pattern.MatchString(values[0]) {
+			return c.Rules[i].Value, true
+		}
+	}
+	return "", false
+}
