@@ -59,6 +59,8 @@ type table struct {
 	head []string
 	look []column
 	rows [][]string
+	// paint are the colours of rows on a terminal, "" for none; it may be shorter.
+	paint []string
 }
 
 // column says how a column behaves.
@@ -128,8 +130,12 @@ func (t *table) text(w io.Writer, width int, color bool) (left []string, err err
 		head = "\x1b[1m" + head + "\x1b[0m"
 	}
 	b.WriteString(head + "\n")
-	for _, r := range t.rows {
-		b.WriteString(line(r) + "\n")
+	for i, r := range t.rows {
+		text := line(r)
+		if color && i < len(t.paint) && t.paint[i] != "" {
+			text = "\x1b[" + t.paint[i] + "m" + text + "\x1b[0m"
+		}
+		b.WriteString(text + "\n")
 	}
 	for i, n := range widths {
 		if n == 0 {

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// apiBudget is a budget as /v1 gives it.
+type apiBudget struct {
+	Name      string            `json:"name"`
+	Match     map[string]string `json:"match"`
+	Unit      string            `json:"unit"`
+	Component *string           `json:"component"`
+	Period    struct {
+		Name  *string `json:"name"`
+		From  string  `json:"from"`
+		To    string  `json:"to"`
+		State string  `json:"state"`
+	} `json:"period"`
+	Amount    json.Number `json:"amount"`
+	Problem   *string     `json:"problem"`
+	Used      json.Number `json:"used"`
+	Share     json.Number `json:"share"`
+	Reserved  json.Number `json:"reserved"`
+	Left      json.Number `json:"left"`
+	AtLeast   bool        `json:"at_least"`
+	Running   int64       `json:"running"`
+	Unlimited int64       `json:"unlimited"`
+	Unvalued  bool        `json:"unvalued"`
+	Unpriced  []struct {
+		Component string  `json:"component"`
+		Unit      string  `json:"unit"`
+		Used      float64 `json:"used"`
+	} `json:"unpriced"`
+	Pace *struct {
+		PerDay json.Number `json:"per_day"`
+	} `json:"pace"`
+	Exhausted bool    `json:"exhausted"`
+	GoneAt    *string `json:"gone_at"`
+}
+
+type apiBudgets struct {
+	Now      string      `json:"now"`
+	Budgets  []apiBudget `json:"budgets"`
+	Complete apiComplete `json:"complete"`
+}
+
+func (p *Program) budgetsCommand() *cobra.Command {
+	var f format
+	var at string
+	var check bool
+	cmd := &cobra.Command{
+		Use: "budgets [NAME]", Short: "say what is used, reserved and left of budgets, and when they will be gone",
+		Long: `Say what is used, reserved and left of budgets, and when they will be gone.
+
+USED counts runs that go on up to now. RESERVED is what these may use until their
+time limit, at most until the period ends; LEFT is what is neither. A DAY is the
+present pace: the average of the last days, 30 unless the budget says otherwise.
+GONE is when a budget was used up, or will be at that pace; a budget that lasts
+has none. In the bar, what is used is dark and what is reserved is light.
+
+A budget that is gone, or will be before its period ends, is red on a terminal.
+With -check the exit code is 2 when there is one.`,
+		Example: "  bursar budgets\n  bursar budgets atlas -at last-year\n  bursar budgets -at 2026-Q3 -format csv > q3.csv\n  bursar budgets -check || mail -s 'budgets' staff < /dev/null",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().StringVar(&at, "at", "", "a `time` in the period, such as 2025, 2026-Q3, last-month; default now")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when a budget is gone or will be before its period ends")
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		query := url.Values{}
+		if at != "" {
+			query.Set("at", at)
+		}
+		if len(args) > 0 {
+			query.Set("name", args[0])
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return p.budgets(cmd.Context(), c, query, f, check)
+	}
+	return cmd
+}
+
+func (p *Program) budgets(ctx context.Context, c *client.Client, query url.Values, f format, check bool) error {
+	var answer json.RawMessage
+	if err := c.GetJSON(ctx, "/v1/budgets", query, &answer); err != nil {
+		return err
+	}
+	var a apiBudgets
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return err
+	}
+	if err := p.showBudgets(f, &a, answer); err != nil {
+		return err
+	}
+	var gone []string
+	for i := range a.Budgets {
+		if b := &a.Budgets[i]; b.gone() {
+			gone = append(gone, b.Name)
+		}
+	}
+	if check && len(gone) > 0 {
+		return found("gone, or will be before the period ends: %s", printable(strings.Join(gone, ", ")))
+	}
+	return nil
+}
+
+func (p *Program) showBudgets(f format, a *apiBudgets, answer json.RawMessage) error {
+	switch f {
+	case asJSON:
+		return p.json(answer)
+	case asCSV:
+		return a.list().csv(p.Stdout)
+	}
+	if len(a.Budgets) == 0 {
+		p.say("There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one.")
+		return nil
+	}
+	if err := p.print(a.table(p.Width)); err != nil {
+		return err
+	}
+	for _, note := range a.notes() {
+		p.say("%s", wrap(printable(note), p.Width, 0))
+	}
+	return nil
+}
+
+// gone reports whether the budget is gone or will be within the period.
+func (b *apiBudget) gone() bool { return b.Exhausted || b.GoneAt != nil }
+
+// unit is the unit for people: hours of GPUs are GPUs h.
+func (b *apiBudget) unit() string {
+	if b.Component != nil {
+		return *b.Component + " h"
+	}
+	return b.Unit
+}
+
+// period is its name, or the day on which a single one begins.
+func (b *apiBudget) period() string {
+	if b.Period.Name != nil {
+		return *b.Period.Name
+	}
+	from, _, _ := strings.Cut(b.Period.From, "T")
+	return from + " …"
+}
+
+// goneAt says when it was or will be gone: of what has been, the minute is known.
+func (b *apiBudget) goneAt() string {
+	text := instant(b.GoneAt)
+	switch {
+	case b.GoneAt == nil || len(text) < len("2006-01-02 15:04"):
+		return text
+	case b.Exhausted:
+		return text[:len("2006-01-02 15:04")]
+	}
+	return text[:len("2006-01-02")]
+}
+
+// table is for people, with bars where a terminal has room for them.
+func (a *apiBudgets) table(width int) *table {
+	t := newTable("~BUDGET", "?PERIOD", "UNIT", "?>AMOUNT", ">USED", ">USED %", "?>RESERVED", ">LEFT", "?>A DAY", "GONE")
+	t.paint = make([]string, len(a.Budgets))
+	for i := range a.Budgets {
+		b := &a.Budgets[i]
+		if b.Problem != nil {
+			t.add(b.Name, b.period(), b.unit(), money(b.Amount), "-", "-", "-", "-", "-", "-")
+			continue
+		}
+		reserved, day := money(b.Reserved), "-"
+		if b.AtLeast {
+			reserved = "≥ " + reserved
+		}
+		if b.Pace != nil {
+			day = money(b.Pace.PerDay)
+		}
+		t.add(b.Name, b.period(), b.unit(), money(b.Amount), money(b.Used), fmt.Sprintf("%.1f", 100*float(b.Share)), reserved, money(b.Left), day, b.goneAt())
+		if b.gone() {
+			t.paint[i] = "31"
+		}
+	}
+	if n := width - total(t.fit(width)) - len(gap); n >= leastBar {
+		t.head, t.look = append(t.head, ""), append(t.look, column{leave: true})
+		for i := range t.rows {
+			t.rows[i] = append(t.rows[i], a.Budgets[i].bar(min(n, mostBar)))
+		}
+	}
+	return t
+}
+
+// bar draws what is used, what is reserved and what is left.
+func (b *apiBudget) bar(width int) string {
+	amount := float(b.Amount)
+	if b.Problem != nil || amount <= 0 {
+		return ""
+	}
+	part := func(v float64) int { return max(0, min(width, int(v/amount*float64(width)+0.5))) }
+	used := part(float(b.Used))
+	reserved := part(float(b.Used)+float(b.Reserved)) - used
+	return strings.Repeat("█", used) + strings.Repeat("░", reserved) + strings.Repeat("·", width-used-reserved)
+}
+
+func float(n json.Number) float64 {
+	v, err := n.Float64()
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// money writes an amount as people read it.
+func money(n json.Number) string {
+	v := float(n)
+	if v >= 1e6 || v <= -1e6 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	if v > -0.005 && v < 0 {
+		v = 0 // not -0.00
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// list is for machines.
+func (a *apiBudgets) list() *table {
+	t := newTable("BUDGET", "MATCH", "PERIOD", "FROM", "TO", "STATE", "UNIT", "COMPONENT", "AMOUNT", "USED", "SHARE", "RESERVED", "LEFT", "AT LEAST", "RUNNING", "UNLIMITED", "PER DAY", "EXHAUSTED", "GONE AT", "PROBLEM")
+	for i := range a.Budgets {
+		b := &a.Budgets[i]
+		day := ""
+		if b.Pace != nil {
+			day = b.Pace.PerDay.String()
+		}
+		t.add(b.Name, conditions(b.Match), blank(b.Period.Name), b.Period.From, b.Period.To, b.Period.State, b.Unit, blank(b.Component), b.Amount.String(),
+			b.Used.String(), b.Share.String(), b.Reserved.String(), b.Left.String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), blank(b.GoneAt), blank(b.Problem))
+	}
+	return t
+}
+
+// conditions writes values of keys as key=value.
+func conditions(match map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(match)) {
+		parts = append(parts, key+"="+match[key])
+	}
+	return strings.Join(parts, " ")
+}
+
+// notes are what people must know of the budgets to read their table rightly.
+func (a *apiBudgets) notes() []string {
+	var notes []string
+	for i := range a.Budgets {
+		notes = append(notes, a.Budgets[i].notes()...)
+	}
+	return append(notes, a.Complete.notes()...)
+}
+
+func (b *apiBudget) notes() (notes []string) {
+	if b.Problem != nil {
+		return []string{fmt.Sprintf("%s: %s.", b.Name, *b.Problem)}
+	}
+	if b.Unlimited > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %s no known time limit, so more may be used than is reserved.", b.Name, have(b.Unlimited, "running record")))
+	}
+	if b.Unvalued {
+		notes = append(notes, fmt.Sprintf("%s: some of what running records may use has no price and is not reserved.", b.Name))
+	}
+	for _, u := range b.Unpriced {
+		of := u.Component
+		if u.Unit == "hour" {
+			of = "hours of " + of
+		}
+		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, short(u.Used), of))
+	}
+	return notes
+}
