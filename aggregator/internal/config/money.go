@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -72,11 +74,14 @@ type Budget struct {
 }
 
 // moneyReader makes settings of blocks and notes what is wrong.
-type moneyReader struct{ diags hcl.Diagnostics }
+type moneyReader struct {
+	diags hcl.Diagnostics
+	group string // the meta key of groups
+}
 
 func (c *Config) money() (money.Settings, hcl.Diagnostics) {
-	var r moneyReader
-	var set money.Settings
+	r := moneyReader{group: cmp.Or(c.Directory.GroupKey.Value, money.GroupKey)}
+	set := money.Settings{GroupKey: r.group}
 	for i := range c.Prices {
 		set.Lists = append(set.Lists, r.list(&c.Prices[i]))
 	}
@@ -179,7 +184,7 @@ func (r *moneyReader) rule(p *Per) money.Rule {
 	default:
 		rule.Billionths = price.Billionths.Int64()
 	}
-	rule.When = r.conditions(map[string]hcl.String{money.ClassKey: p.Class, money.GroupKey: p.Group, money.ProjectKey: p.Project, money.PIKey: p.PI}, p.Match)
+	rule.When = r.conditions(map[string]hcl.String{money.ClassKey: p.Class, r.group: p.Group, money.ProjectKey: p.Project, money.PIKey: p.PI}, p.Match)
 	return rule
 }
 
@@ -190,7 +195,7 @@ func (r *moneyReader) budget(b *Budget) money.Budget {
 	}
 	zone := r.zone(b.Zone)
 	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
-	out.Scope = r.conditions(map[string]hcl.String{money.GroupKey: b.Group, money.ProjectKey: b.Project, money.PIKey: b.PI}, b.Match)
+	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, money.ProjectKey: b.Project, money.PIKey: b.PI}, b.Match)
 	var err error
 	if out.Every, err = calendar.ParseUnit(b.Period.Value); err != nil {
 		r.wrong(b.Period.Range, "period", "%v", err)
@@ -207,18 +212,8 @@ func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []mon
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b money.Condition) int { return compareText(a.Key, b.Key) })
+	slices.SortStableFunc(list, func(a, b money.Condition) int { return strings.Compare(a.Key, b.Key) })
 	return list
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (r *moneyReader) zone(name hcl.String) *time.Location {

@@ -91,6 +91,7 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 	if cycle := capacity.Cycle(s.Capacity.Groups); cycle != nil {
 		return nil, fmt.Errorf("the groups of clusters %s include one another", strings.Join(cycle, ", "))
 	}
+	s.Money.GroupKey = s.Directory.GroupKey
 	if _, _, err := money.Make(s.Money); err != nil {
 		return nil, err
 	}

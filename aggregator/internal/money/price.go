@@ -18,6 +18,7 @@ const Cost = "cost"
 // Prices are the price lists of a configuration. They never change.
 type Prices struct {
 	currency   string
+	group      string // the key of groups
 	lists      []List
 	components []string
 	from       []string
@@ -42,7 +43,7 @@ func NewPrices(s Settings) (*Prices, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
-	p := &Prices{currency: s.currency(), lists: ended(s.Lists)}
+	p := &Prices{currency: s.currency(), group: s.groupKey(), lists: ended(s.Lists)}
 	for i := range p.lists {
 		l := &p.lists[i]
 		for _, t := range []record.Time{l.From, l.To} {
@@ -104,7 +105,7 @@ func (p *Prices) span(t record.Time) map[thing][]table {
 	out := map[thing][]table{}
 	for what, list := range rules {
 		slices.SortStableFunc(list, func(a, b *Rule) int {
-			return cmp.Or(-a.rank().compare(b.rank()), slices.Compare(a.keys(), b.keys()))
+			return cmp.Or(-a.rank(p.group).compare(b.rank(p.group)), slices.Compare(a.keys(), b.keys()))
 		})
 		var tables []table
 		for i, r := range list {
@@ -136,10 +137,10 @@ func (r rank) compare(o rank) int {
 	return cmp.Or(cmp.Compare(r.whom, o.whom), cmp.Compare(r.conditions, o.conditions))
 }
 
-func (r *Rule) rank() rank {
+func (r *Rule) rank(groupKey string) rank {
 	whom := 0
 	for _, c := range r.When {
-		whom = max(whom, slices.Index([]string{PIKey, ProjectKey, GroupKey}, c.Key)+1)
+		whom = max(whom, slices.Index([]string{PIKey, ProjectKey, groupKey}, c.Key)+1)
 	}
 	return rank{whom, len(r.When)}
 }
@@ -223,7 +224,7 @@ func (p *Prices) At(t record.Time) []Holding {
 	}
 	slices.SortStableFunc(out, func(a, b Holding) int {
 		return cmp.Or(strings.Compare(a.Rule.Component, b.Rule.Component), cmp.Compare(a.Rule.Kind, b.Rule.Kind),
-			-a.Rule.rank().compare(b.Rule.rank()), slices.Compare(a.Rule.keys(), b.Rule.keys()), strings.Compare(a.Rule.values(), b.Rule.values()))
+			-a.Rule.rank(p.group).compare(b.Rule.rank(p.group)), slices.Compare(a.Rule.keys(), b.Rule.keys()), strings.Compare(a.Rule.values(), b.Rule.values()))
 	})
 	return out
 }
@@ -232,7 +233,7 @@ func (p *Prices) At(t record.Time) []Holding {
 // usage at the same time.
 func (c *checker) ambiguous() {
 	type place struct{ list, rule int }
-	lists, seen := c.s.Lists, map[thing][]place{}
+	lists, seen, group := c.s.Lists, map[thing][]place{}, c.s.groupKey()
 	ends := make([]List, len(lists))
 	for i := range lists { // as ended has it, in the order of the settings
 		ends[i] = lists[i]
@@ -252,7 +253,7 @@ func (c *checker) ambiguous() {
 				if at.list != i && lists[at.list].Name == lists[i].Name {
 					continue // which follow each other
 				}
-				if rule.rank() == other.rank() && meet(rule.When, other.When) && overlap(&ends[i], &ends[at.list]) {
+				if rule.rank(group) == other.rank(group) && meet(rule.When, other.When) && overlap(&ends[i], &ends[at.list]) {
 					c.clash(i, r, &lists[at.list], other)
 					break
 				}

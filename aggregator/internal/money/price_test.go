@@ -79,6 +79,17 @@ func TestTheMostSpecificPriceCounts(t *testing.T) {
 	}
 }
 
+func TestGroupsMayHaveAnotherKey(t *testing.T) {
+	p, err := NewPrices(Settings{GroupKey: "account", Lists: []List{always(rate("Cores", 1, "account", "a"), rate("Cores", 2, ClassKey, "gpu", GroupKey, "b"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := p.At(0)
+	if len(list) != 2 || list[0].Rule.String() != "Cores of account=a" {
+		t.Errorf("%v", list)
+	}
+}
+
 func TestListsOfOneNameFollowEachOther(t *testing.T) {
 	list := func(name, from, to string, price int64) List {
 		return List{Name: name, Currency: "EUR", From: moment(t, from), To: moment(t, to), Rules: []Rule{rate("Cores", price)}}

@@ -1,6 +1,7 @@
 package money
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -14,7 +15,11 @@ import (
 type Settings struct {
 	Lists   []List
 	Budgets []Budget
+	// GroupKey is the meta key of groups; "" is [GroupKey].
+	GroupKey string
 }
+
+func (s *Settings) groupKey() string { return cmp.Or(s.GroupKey, GroupKey) }
 
 // List is a list of prices. Lists of one name follow each other in time: one ends
 // where the next begins.
@@ -66,7 +71,8 @@ type Budget struct {
 	At   string
 }
 
-// The keys of conditions that have words of their own in a configuration.
+// The keys of conditions that have words of their own in a configuration; that of
+// groups may be another one.
 const (
 	GroupKey   = "group_id"
 	ProjectKey = "project"
@@ -221,7 +227,7 @@ func (c *checker) conditions(list []Condition, wrong func(field, text string)) {
 		wrong("match", fmt.Sprintf("there are more than %d conditions", maxConditions))
 	}
 	for i, one := range list {
-		field := wordOf(one.Key)
+		field := c.s.wordOf(one.Key)
 		switch text := record.ValidateName(one.Key); {
 		case text != "":
 			wrong("match", fmt.Sprintf("%q: %s", one.Key, text))
@@ -234,9 +240,9 @@ func (c *checker) conditions(list []Condition, wrong func(field, text string)) {
 }
 
 // wordOf is the attribute by which a condition on a key is written.
-func wordOf(key string) string {
+func (s *Settings) wordOf(key string) string {
 	switch key {
-	case GroupKey:
+	case s.groupKey():
 		return "group"
 	case ProjectKey:
 		return "project"

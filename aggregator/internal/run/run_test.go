@@ -29,6 +29,13 @@ func start(t *testing.T, dir string) (addr string, stop func()) {
 // startWith runs an aggregator with settings that have a plain listener.
 func startWith(t *testing.T, set run.Settings) (addr string, stop func()) {
 	t.Helper()
+	_, addr, stop = startOpen(t, set)
+	return addr, stop
+}
+
+// startOpen is startWith that returns the aggregator too.
+func startOpen(t *testing.T, set run.Settings) (a *run.Aggregator, addr string, stop func()) {
+	t.Helper()
 	set.Access = access.Rules{Plain: identity.Admin}
 	a, err := run.Open(set)
 	if err != nil {
@@ -37,7 +44,7 @@ func startWith(t *testing.T, set run.Settings) (addr string, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	return "http://" + set.Plain[0].Addr().String(), func() {
+	return a, "http://" + set.Plain[0].Addr().String(), func() {
 		t.Helper()
 		cancel()
 		if err := <-done; err != nil {
