@@ -353,3 +353,14 @@ func BenchmarkMapTenExpressions(b *testing.B) {
 	}
 	b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "jobs/s")
 }
+
+func TestAValueMayBeOfRunningJobsOnly(t *testing.T) {
+	m := must(t, strings.Replace(fallback, "user_id = job.user,", "time_limit = job.stop == null ? job.cores : null,", 1))
+	running := job()
+	running.Ended, running.Values[2] = false, nil
+	for want, j := range map[string]*bursarv1.Job{"[8]": running, "[]": job()} {
+		if r, _, err := m.Map(j); err != nil || fmt.Sprint(r.Meta.Get("time_limit")) != want {
+			t.Errorf("%v %v, want %s", r.Meta, err, want)
+		}
+	}
+}

@@ -30,6 +30,9 @@ meta = {
   partition = job.Partition
   qos       = job.QOS
   cluster   = job.cluster
+
+  # Of running jobs only: what they may still use is reserved in budgets.
+  time_limit = job.End == null ? job.time_limit_seconds : null
 }
 component "Cores" {
   amount = job.AllocCPUS
