@@ -80,9 +80,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		return err
 	}
 	has, now := s.money(), s.now()
-	books := s.books(r.Context(), view)
-	books.Value = has.Value
-	list, err := has.Budgets.Report(r.Context(), books, money.Ask{Name: words["name"], At: words["at"], Now: now})
+	list, err := has.Report(r.Context(), view, s.opt.Usage, s.book(), money.Ask{Name: words["name"], At: words["at"], Now: now})
 	switch {
 	case errors.Is(err, money.ErrTime):
 		return refuse(http.StatusBadRequest, "at: %v", err)
@@ -115,20 +113,19 @@ func windowOf(list []money.Statement, now record.Time) calendar.Window {
 	return w
 }
 
-// books is where reports find what was used and what runs.
-func (s *Server) books(ctx context.Context, view *access.View) money.Books {
-	book, who := s.book(), access.From(ctx)
-	return money.Books{
-		Book: book,
+// Report says how budgets stand for the principal of a view, by what the book derives.
+func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *derive.Book, ask money.Ask) ([]money.Statement, error) {
+	return m.Budgets.Report(ctx, money.Books{
+		Book: book, Value: m.Value,
 		Ask: func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
 			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
-				return s.opt.Usage.Usage(ctx, who, q)
+				return usages.Usage(ctx, view.Principal(), q)
 			}, q)
 		},
 		Running: func(ctx context.Context, yield func(*record.Record, record.Time) error) error {
 			return running(ctx, view, yield)
 		},
-	}
+	}, ask)
 }
 
 // running calls yield with the runs that go on, and up to when each one's source is

@@ -154,6 +154,7 @@ func (a *Aggregator) serve() {
 	})
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)
+	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
 }
 
 // lead is what this node does while it leads. After a restore all of it begins
