@@ -37,18 +37,18 @@ type jsonPeriod struct {
 
 // jsonStanding are the figures of a budget; none when there is a problem.
 type jsonStanding struct {
-	Used      json.Number    `json:"used"`
-	Share     json.Number    `json:"share"`
-	Reserved  json.Number    `json:"reserved"`
-	Left      json.Number    `json:"left"`
-	AtLeast   bool           `json:"at_least"`
-	Running   int            `json:"running"`
-	Unlimited int            `json:"unlimited"`
-	Unvalued  bool           `json:"unvalued"`
+	Used      json.Number   `json:"used"`
+	Share     json.Number   `json:"share"`
+	Reserved  json.Number   `json:"reserved"`
+	Left      json.Number   `json:"left"`
+	AtLeast   bool          `json:"at_least"`
+	Running   int           `json:"running"`
+	Unlimited int           `json:"unlimited"`
+	Unvalued  bool          `json:"unvalued"`
 	Unpriced  []jsonNoPrice `json:"unpriced"`
-	Pace      *jsonPace      `json:"pace"`
-	Exhausted bool           `json:"exhausted"`
-	GoneAt    *string        `json:"gone_at"`
+	Pace      *jsonPace     `json:"pace"`
+	Exhausted bool          `json:"exhausted"`
+	GoneAt    *string       `json:"gone_at"`
 }
 
 type jsonPace struct {
