@@ -1,8 +1,7 @@
 // Package books keeps what of the configuration and of what sources tell says to whom
-// usage belongs and what it is worth: the directory, prices and budgets, and what
-// clusters have. They are made
-// anew when one of these changes, and never change themselves: who answers a request
-// takes [Keeper.Now] once.
+// usage belongs, what it is worth and what there was: the directory, prices, budgets
+// and capacity. They are made anew when one of these changes, and never change
+// themselves: who answers a request takes [Keeper.Now] once.
 package books
 
 import (
@@ -11,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +58,7 @@ type Keeper struct {
 // facts are what sources tell.
 type facts struct {
 	people   []directory.Told
-	clusters []capacity.Fact
+	capacity []capacity.Fact
 	digest   [sha256.Size]byte
 }
 
@@ -70,6 +70,9 @@ func New(views Views, log *slog.Logger) (*Keeper, error) {
 
 // Now is what there is.
 func (k *Keeper) Now() *Set { return k.current.Load() }
+
+// Capacity is that of [Keeper.Now].
+func (k *Keeper) Capacity() *capacity.Capacities { return k.Now().Capacity }
 
 // Book is that of [Keeper.Now].
 func (k *Keeper) Book() *derive.Book { return k.Now().Book }
@@ -142,27 +145,25 @@ func (k *Keeper) read() (f facts, err error) {
 	if err != nil {
 		return f, err
 	}
-	clusters, err := v.Facts(store.FactCapacity)
+	there, err := v.Facts(store.FactCapacity)
 	if err != nil {
 		return f, err
 	}
-	f.digest = digest(people, clusters)
+	f.digest = digest(slices.Concat(people, there))
 	if f.people, err = directory.Tell(people); err != nil {
 		return f, err
 	}
-	f.clusters, err = capacity.Facts(clusters)
+	f.capacity, err = capacity.Facts(there)
 	return f, err
 }
 
 // digest tells lists of facts apart.
-func digest(lists ...[]store.Fact) [sha256.Size]byte {
+func digest(list []store.Fact) [sha256.Size]byte {
 	h := sha256.New()
-	for _, list := range lists {
-		for i := range list {
-			f := &list[i]
-			fmt.Fprintf(h, "%d %q %d %d ", f.Kind, f.Source.String(), f.At, len(f.Data))
-			h.Write(f.Data)
-		}
+	for i := range list {
+		f := &list[i]
+		fmt.Fprintf(h, "%d %q %d %d ", f.Kind, f.Source.String(), f.At, len(f.Data))
+		h.Write(f.Data)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -177,13 +178,13 @@ func compile(s Settings, f *facts) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters := capacity.New(&s.Capacity, f.clusters)
-	b := &derive.Book{Keys: append(dir.Keys(), clusters.Keys()...)}
+	there := capacity.New(&s.Capacity, f.capacity)
+	b := &derive.Book{Keys: append(dir.Keys(), there.Keys()...)}
 	if w, ok := dir.Units(); ok {
 		b.Weights = append(b.Weights, w)
 	}
 	if w, ok := prices.Weight(); ok {
 		b.Weights = append(b.Weights, w)
 	}
-	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: clusters, Book: b}, nil
+	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: there, Book: b}, nil
 }

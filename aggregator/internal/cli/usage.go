@@ -47,13 +47,17 @@ the begin of that day.
 
 Measures are records, started, stopped, people, wait, efficiency, the components,
 and COMPONENT*SCORE; with prices cost, and with service units su. Lines may be of
-meta keys and of what the configuration makes of them, such as project. A table has the 20 largest groups and all others in one
-line; -top -1 shows all. With -compare it has the difference of the first
+meta keys and of what the configuration makes of them, such as project. capacity is
+what clusters had of cores, and utilization what was used of it, by cluster or of
+all; utilization*Memory is about another component.
+
+A table has the 20 largest groups and all others in one line; -top -1 shows all. With -compare it has the difference of the first
 component; json and csv have those of all measures.`,
 		Example: `  bursar usage -by group_id
   bursar usage -window last-month -by site_id,group_id -measure 'Cores*HEPScore23,records,efficiency'
   bursar usage -window this-year -bucket month -zone Europe/Berlin
   bursar usage -window 2026-Q3 -compare last-year -by group_id -top 10 -order Cores
+  bursar usage -window 30d -bucket day -measure utilization,'utilization*GPUs' -where cluster=nemo
   bursar usage -from 2026-03-01 -to 2026-03-15 -by user_id -bucket day -meta group_id=atlas -format csv > atlas.csv`,
 		Args: cobra.NoArgs,
 	}
@@ -95,7 +99,7 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringVar(&o.people, "people", "", "the `key` whose values the measure people counts; default user_id")
 	for name, words := range map[string][]string{
 		"bucket": calendar.Units(), "unit": {"hour", "second"}, "credit": {"spread", "stop"},
-		"window": windowWords(), "compare": append([]string{"previous", "last-year"}, windowWords()...), "measure": sheet.Words(), "order": sheet.Words(),
+		"window": windowWords(), "compare": append([]string{"previous", "last-year"}, windowWords()...), "measure": append(sheet.Words(), sheet.CapacityWords()...), "order": append(sheet.Words(), sheet.CapacityWords()...),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	}
@@ -160,6 +164,7 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values,
 	if err := json.Unmarshal(answer, &u); err != nil {
 		return err
 	}
+	u.unit = query.Get("unit")
 	if err := p.print(u.table(p.Width)); err != nil {
 		return err
 	}

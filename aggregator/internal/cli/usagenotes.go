@@ -49,6 +49,9 @@ func (u *apiUsage) lackNotes() (notes []string) {
 			}
 			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(part.Total), unit, part.Component, m.Name))
 		}
+		if m.Kind == "ratio" && m.Lacking != nil {
+			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity is known of where or when they were used; see bursar capacity.", short(m.Lacking.Total), u.lackUnit(m), m.Name))
+		}
 		switch {
 		case m.Component == nil || m.Without == nil || *m.Without == 0:
 		case m.Score == nil:
@@ -65,6 +68,14 @@ func (u *apiUsage) lackNotes() (notes []string) {
 		notes = slices.Insert(notes, 0, fmt.Sprintf("Of %d %s %s.", u.Records, of, strings.Join(without, ", ")))
 	}
 	return notes
+}
+
+// lackUnit is that of what is lacking in a utilization.
+func (u *apiUsage) lackUnit(m *apiMeasure) string {
+	if strings.HasSuffix(m.Name, "*su") {
+		return "service unit"
+	}
+	return or(u.unit, "hour")
 }
 
 // lackNote says what is not in a measure, since it has no score.

@@ -22,6 +22,8 @@ type apiUsage struct {
 	Groups   []apiGroup   `json:"groups"`
 	Measures []apiMeasure `json:"measures"`
 	Complete apiComplete  `json:"complete"`
+
+	unit string // that was asked for
 }
 
 type apiSpan struct {
@@ -149,7 +151,7 @@ func (m *apiMeasure) title() string {
 	switch {
 	case m.Kind == "worth" && !strings.EqualFold(*m.Unit, m.Name):
 		name += " " + *m.Unit
-	case m.Unit != nil && m.Component != nil:
+	case m.Unit != nil && (m.Component != nil || m.Kind == "capacity" && *m.Unit != "SU"):
 		name += " " + (*m.Unit)[:1]
 	}
 	return name

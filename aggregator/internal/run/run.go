@@ -140,6 +140,7 @@ func (a *Aggregator) serve() {
 	reader := access.Reader{Source: a.replica, Usages: a.usages}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
+	newSupply(a.books, a.store, a.set.Log, a.registry)
 	a.keep()
 	a.plan()
 	a.attend()
@@ -149,7 +150,7 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
-		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Version: a.set.Version,
+		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a,
 	})
 	a.replica.node.OnLeader(a.lead)

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// apiCapacity is an answer of GET /v1/capacity.
+type apiCapacity struct {
+	At       string       `json:"at"`
+	Clusters []apiCluster `json:"clusters"`
+	Groups   []apiCluster `json:"groups"`
+	Census   *struct {
+		Running int64             `json:"running"`
+		Pending int64             `json:"pending"`
+		Sources []apiCensusSource `json:"sources"`
+	} `json:"census"`
+}
+
+// apiCluster is a cluster or a group of clusters.
+type apiCluster struct {
+	Name       string                  `json:"name"`
+	Configured bool                    `json:"configured"`
+	Sources    []string                `json:"sources"`
+	Members    []string                `json:"members"`
+	Unknown    []string                `json:"unknown"`
+	Components map[string]*json.Number `json:"components"`
+	Steps      []struct {
+		From       string                  `json:"from"`
+		Components map[string]*json.Number `json:"components"`
+	} `json:"steps"`
+}
+
+type apiCensusSource struct {
+	Source  string         `json:"source"`
+	At      string         `json:"at"`
+	Running int64          `json:"running"`
+	Pending int64          `json:"pending"`
+	Rows    []apiCensusRow `json:"rows"`
+}
+
+type apiCensusRow struct {
+	User    string `json:"user"`
+	Queue   string `json:"queue"`
+	Running int64  `json:"running"`
+	Pending int64  `json:"pending"`
+}
+
+func (p *Program) capacityCommand() *cobra.Command {
+	var f format
+	var at, window, zone string
+	cmd := &cobra.Command{
+		Use: "capacity", Short: "say what clusters have: cores, memory, GPUs, service units",
+		Long: `Say what clusters and groups of clusters have: cores, memory, GPUs, service units.
+
+Clusters are those of the configuration, in blocks cluster, and sources that say what
+they have. Where nobody says how much there is, the table has a "-", and usage of that
+time is in no utilization. With -window there is a line for each change in it.
+
+How much of it was used is "bursar usage -measure utilization".`,
+		Example: `  bursar capacity
+  bursar capacity -at 2025-01-01
+  bursar capacity -window this-year -format csv
+  bursar usage -window last-month -by cluster -measure Cores,capacity,utilization,'utilization*GPUs'`,
+		Args: cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.Flags().StringVar(&at, "at", "", "what there was at this `time`; default now")
+	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
+	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default UTC")
+	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return p.capacity(cmd, c, f, map[string]string{"at": at, "window": window, "zone": zone})
+	}
+	return cmd
+}
+
+// askCapacity asks with the parameters that are not empty.
+func askCapacity(cmd *cobra.Command, c *client.Client, parameters map[string]string) (answer json.RawMessage, out apiCapacity, err error) {
+	query := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if err := c.GetJSON(cmd.Context(), "/v1/capacity", query, &answer); err != nil {
+		return nil, out, err
+	}
+	return answer, out, json.Unmarshal(answer, &out)
+}
+
+func (p *Program) capacity(cmd *cobra.Command, c *client.Client, f format, parameters map[string]string) error {
+	answer, a, err := askCapacity(cmd, c, parameters)
+	if err != nil {
+		return err
+	}
+	if err := p.show(f, a.table(parameters["window"] != ""), answer); err != nil || f != asTable {
+		return err
+	}
+	if len(a.Clusters) == 0 {
+		p.say("Nobody says what a cluster has: write it in a block cluster of the configuration, or let a source say it.")
+	}
+	for i := range a.Groups {
+		if g := &a.Groups[i]; len(g.Unknown) > 0 {
+			p.say("%s", printable("Nobody says what "+strings.Join(g.Unknown, ", ")+" of "+g.Name+" has."))
+		}
+	}
+	return nil
+}
+
+// table has a line for each cluster and group, or for each of their changes.
+func (a *apiCapacity) table(changes bool) *table {
+	var components []string
+	all := slices.Concat(a.Clusters, a.Groups)
+	for i := range all {
+		for name := range all[i].Components {
+			components = append(components, name)
+		}
+	}
+	slices.Sort(components)
+	components = slices.Compact(components)
+	head := []string{"CLUSTER"}
+	if changes {
+		head = append(head, "FROM")
+	}
+	for _, name := range components {
+		head = append(head, ">"+name)
+	}
+	t := newTable(append(head, "?~SAID BY")...)
+	line := func(c *apiCluster, from string, amounts map[string]*json.Number) {
+		cells := []string{c.Name}
+		if changes {
+			cells = append(cells, instant(&from))
+		}
+		for _, name := range components {
+			text := "-"
+			if n := amounts[name]; n != nil {
+				text = n.String()
+			}
+			cells = append(cells, text)
+		}
+		t.add(append(cells, c.saidBy())...)
+	}
+	for i := range all {
+		c := &all[i]
+		if !changes {
+			line(c, "", c.Components)
+		}
+		for _, s := range c.Steps {
+			line(c, s.From, s.Components)
+		}
+	}
+	return t
+}
+
+// saidBy says where what a cluster has comes from.
+func (c *apiCluster) saidBy() string {
+	if c.Members != nil {
+		return "group: " + strings.Join(slices.Concat(c.Members, c.Unknown), ", ")
+	}
+	var words []string
+	if c.Configured {
+		words = append(words, "configuration")
+	}
+	return strings.Join(append(words, c.Sources...), ", ")
+}
+
+func (p *Program) censusCommand() *cobra.Command {
+	var f format
+	by := "user"
+	words := []string{"user", "queue", "source", "all"}
+	cmd := &cobra.Command{
+		Use: "census", Short: "say how many jobs run and wait now, by user or queue",
+		Long: `Say how many jobs run and wait, by user or queue, as each source saw it last.
+
+These are the numbers of the schedulers: jobs that wait are not records yet. The time
+at which each source looked is below the table.`,
+		Example: "  bursar census\n  bursar census -by queue\n  bursar census -by all -format csv",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, a, err := askCapacity(cmd, c, nil)
+		if err != nil {
+			return err
+		}
+		return p.census(&a, f, by)
+	}
+	return cmd
+}
+
+func (p *Program) census(a *apiCapacity, f format, by string) error {
+	if a.Census == nil {
+		p.say("You may see some of the records only, and the census is of all jobs.")
+		if f == asTable {
+			return nil
+		}
+	}
+	answer, err := json.Marshal(a.Census)
+	if err != nil {
+		return err
+	}
+	t, hidden := a.censusTable(by)
+	if f == asTable && len(t.rows) > 1 {
+		cells := make([]string, len(t.head))
+		cells[0] = "TOTAL"
+		cells[len(cells)-2], cells[len(cells)-1] = strconv.FormatInt(a.Census.Running, 10), strconv.FormatInt(a.Census.Pending, 10)
+		t.add(cells...)
+	}
+	if err := p.show(f, t, answer); err != nil || a.Census == nil || f != asTable {
+		return err
+	}
+	if hidden {
+		p.say("You may not see whose jobs these are; -by source has the numbers.")
+	}
+	for _, s := range a.Census.Sources {
+		p.say("%s", printable(s.Source+" looked at "+instant(&s.At)+" UTC."))
+	}
+	if len(a.Census.Sources) == 0 {
+		p.say("No source has said how many jobs it has.")
+	}
+	return nil
+}
+
+// censusTable is in the order of the numbers, the greatest first. hidden says that it
+// lacks what the reader may not see.
+func (a *apiCapacity) censusTable(by string) (t *table, hidden bool) {
+	columns := map[string][]string{"user": {"USER"}, "queue": {"QUEUE"}, "source": {"SOURCE"}, "all": {"USER", "QUEUE", "SOURCE"}}[by]
+	t = newTable(append(slices.Clone(columns), ">RUNNING", ">PENDING")...)
+	type line struct {
+		cells            []string
+		running, pending int64
+	}
+	var lines []*line
+	of := map[string]*line{}
+	add := func(r apiCensusRow, cells ...string) {
+		key := strings.Join(cells, "\x00")
+		l := of[key]
+		if l == nil {
+			l = &line{cells: cells}
+			of[key], lines = l, append(lines, l)
+		}
+		l.running, l.pending = l.running+r.Running, l.pending+r.Pending
+	}
+	if a.Census == nil {
+		return t, true
+	}
+	for _, s := range a.Census.Sources {
+		if by == "source" {
+			add(apiCensusRow{Running: s.Running, Pending: s.Pending}, s.Source)
+			continue
+		}
+		hidden = hidden || s.Rows == nil
+		for _, r := range s.Rows {
+			switch by {
+			case "user":
+				add(r, r.User)
+			case "queue":
+				add(r, r.Queue)
+			default:
+				add(r, r.User, r.Queue, s.Source)
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b *line) int {
+		return cmp.Or(cmp.Compare(b.running+b.pending, a.running+a.pending), slices.Compare(a.cells, b.cells))
+	})
+	for _, l := range lines {
+		t.add(append(l.cells, strconv.FormatInt(l.running, 10), strconv.FormatInt(l.pending, 10))...)
+	}
+	return t, hidden
+}
