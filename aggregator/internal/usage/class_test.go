@@ -75,7 +75,7 @@ func TestAClassIsAKeyOfTheIndexAndOfTheRows(t *testing.T) {
 		if b.rng.IntN(2) == 0 {
 			q.Where = store.Query{}
 		}
-		q.By, q.People, q.Credit, q.Counts, q.Keep = []string{"user"}, "", Spread, true, nil
+		q.By, q.People, q.Credit, q.Keep, q.Counts = []string{"user"}, "", Spread, nil, true
 		want := b.answer(q, func(q Question) (*Answer, error) { return Rows(t.Context(), b, q) })
 		q.By = []string{"wing"}
 		got := b.answer(q, func(q Question) (*Answer, error) { return x.Answer(t.Context(), q) })
