@@ -45,13 +45,15 @@ this-week, this-month, this-quarter, this-year, last-week and so on, or how long
 up to now, like 14d. -from and -to take these too, and a time; a date as -to is
 the begin of that day.
 
-Measures are records, started, stopped, people, wait, efficiency, the components,
-and COMPONENT*SCORE; with prices cost, and with service units su. Lines may be of
-meta keys and of what the configuration makes of them, such as project. capacity is
-what clusters had of cores, and utilization what was used of it, by cluster or of
-all; utilization*Memory is about another component.
+Measures are records, started, stopped, people, wait, efficiency, running and
+queued (how many at a time, in the mean), the components, and COMPONENT*SCORE;
+with prices cost, and with service units su. Lines may be of meta keys and of
+what the configuration makes of them, such as project. capacity is what clusters
+had of cores, and utilization what was used of it, by cluster or of all;
+utilization*Memory is about another component.
 
-A table has the 20 largest groups and all others in one line; -top -1 shows all. With -compare it has the difference of the first
+A table has the 20 largest groups and all others in one line; -top -1 shows all.
+With -compare it has the difference of the first
 component; json and csv have those of all measures.`,
 		Example: `  bursar usage -by group_id
   bursar usage -window last-month -by site_id,group_id -measure 'Cores*HEPScore23,records,efficiency'

@@ -165,6 +165,7 @@ func (f *folding) counts(out *usage.Answer) {
 	b := f.base
 	out.Records, out.Started, out.Stopped, out.Waiters, out.Waited = nil, nil, nil, nil, nil
 	out.CPU, out.Cores = f.sums(b.CPU), f.sums(b.Cores)
+	out.Running, out.Queued = f.sums(b.Running), f.sums(b.Queued)
 	if !f.q.Counts {
 		return
 	}

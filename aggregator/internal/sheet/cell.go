@@ -28,7 +28,7 @@ func (c *Column) append(b []byte, f *figures, i int) []byte {
 		if !f.sum[i].IsZero() {
 			return c.appendSum(b, f.sum[i])
 		}
-	case Ratio:
+	case Ratio, Level:
 		if v, ok := c.value(f, i); ok {
 			return appendReal(b, v)
 		}
@@ -94,7 +94,7 @@ func (s *Sheet) appendDifference(b []byte, c *Column, g int) []byte {
 		return strconv.AppendInt(b, int64(c.whole.n[g]-c.before.n[g]), 10)
 	case Rate, Total, Worth:
 		return c.appendSum(b, c.whole.sum[g].Sub(c.before.sum[g]))
-	case Weighted, Mean, Ratio, Supply:
+	case Weighted, Mean, Ratio, Supply, Level:
 	}
 	now, ok := c.value(c.whole, g)
 	before, had := c.value(c.before, g)

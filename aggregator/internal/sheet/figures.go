@@ -21,11 +21,12 @@ const (
 	Ratio                // a quotient of two sums
 	Worth                // what usage is worth, in the unit of a weight
 	Supply               // what clusters have, over time
+	Level                // how many there were at a time, in the mean
 )
 
 // String returns the word for the kind.
 func (k Kind) String() string {
-	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio", "worth", "capacity"}[k]
+	return [...]string{"count", "rate", "total", "weighted", "mean", "ratio", "worth", "capacity", "level"}[k]
 }
 
 // figures are those of a column's cells. What a kind has no use for is nil.
@@ -34,11 +35,14 @@ type figures struct {
 	sum  []usage.Sum // in millionths, or as [derive.Worth] has it
 	over []usage.Sum // by which sum is to be divided
 	real []float64   // in millionths
+	// spans are how long the buckets of a level are: cell i is of bucket i modulo
+	// their number. Groups that are put together add up, and their spans do not.
+	spans []record.Time
 }
 
 // emptyLike returns figures of the same kind for n cells.
 func (f *figures) emptyLike(n int) figures {
-	var out figures
+	out := figures{spans: f.spans}
 	if f.n != nil {
 		out.n = make([]uint64, n)
 	}
@@ -93,6 +97,12 @@ func (f *figures) totals(groups, buckets int) figures {
 		return *f
 	}
 	out := f.emptyLike(groups)
+	if f.spans != nil {
+		out.spans = []record.Time{0}
+		for _, span := range f.spans {
+			out.spans[0] += span
+		}
+	}
 	for g := range groups {
 		for b := range buckets {
 			out.add(g, f, g*buckets+b)
@@ -116,6 +126,8 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 		return f.sum[i].Float() / c.scale(), !f.sum[i].IsZero()
 	case Ratio:
 		return f.sum[i].Float() / f.over[i].Float(), !f.over[i].IsZero()
+	case Level:
+		return f.sum[i].Float() / float64(f.spans[i%len(f.spans)]), true
 	}
 	return 0, false
 }
@@ -203,8 +215,21 @@ func (r *Request) column(word string, a *usage.Answer) Column {
 		return c
 	case wait:
 		return newColumn(word, Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
+	case running:
+		return newColumn(word, Level, figures{sum: a.Running, spans: spans(a)})
+	case queued:
+		return newColumn(word, Level, figures{sum: a.Queued, spans: spans(a)})
 	}
 	return newColumn(efficiency, Ratio, figures{sum: a.CPU, over: a.Cores})
+}
+
+// spans are how long the buckets of an answer are.
+func spans(a *usage.Answer) []record.Time {
+	list := make([]record.Time, len(a.Edges)-1)
+	for i := range list {
+		list[i] = a.Edges[i+1] - a.Edges[i]
+	}
+	return list
 }
 
 // components appends the columns that are wanted of a component.

@@ -77,10 +77,14 @@ const (
 	people     = "people"
 	wait       = "wait"
 	efficiency = "efficiency"
+	running    = "running"
+	queued     = "queued"
 )
 
 // Words are the measures that are no component.
-func Words() []string { return []string{records, started, stopped, people, wait, efficiency} }
+func Words() []string {
+	return []string{records, started, stopped, people, wait, efficiency, running, queued}
+}
 
 // CapacityWords are the measures about what clusters have. Before * and the name of a
 // component they are about that.
@@ -127,6 +131,7 @@ func (r *Request) words() []string { return slices.Concat(Words(), CapacityWords
 func (r *Request) question(edges []record.Time) derive.Question {
 	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
+	q.Levels = r.wants(running) || r.wants(queued)
 	if r.wants(people) {
 		q.People = r.People
 	}

@@ -42,7 +42,8 @@ func answerOf(t *rapid.T, q usage.Question, groups int) *usage.Answer {
 	number := rapid.Uint64Range(0, 9)
 	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) usage.Sum { return usage.SumOf(max(v, 0)) })
 	a := &usage.Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
-		Waited: listOf(t, sum, cells), Waiters: listOf(t, number, cells), People: listOf(t, number, cells), CPU: listOf(t, sum, cells), Cores: listOf(t, sum, cells)}
+		Waited: listOf(t, sum, cells), Waiters: listOf(t, number, cells), People: listOf(t, number, cells), CPU: listOf(t, sum, cells), Cores: listOf(t, sum, cells),
+		Running: listOf(t, sum, cells), Queued: listOf(t, sum, cells)}
 	for g := range groups {
 		a.Groups = append(a.Groups, usage.Group{Values: []string{fmt.Sprintf("g,\"%02d", g)}, Lacks: []bool{g == 0 && groups > 1}})
 	}
