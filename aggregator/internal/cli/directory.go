@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// apiDirectory is an answer of GET /v1/directory.
+type apiDirectory struct {
+	At     string `json:"at"`
+	People []struct {
+		ID      string   `json:"id"`
+		Name    *string  `json:"name"`
+		Email   *string  `json:"email"`
+		Groups  []string `json:"groups"`
+		Project *string  `json:"project"`
+		PI      *string  `json:"pi"`
+	} `json:"people"`
+	Projects []struct {
+		ID     string   `json:"id"`
+		PI     *string  `json:"pi"`
+		PIName *string  `json:"pi_name"`
+		Groups []string `json:"groups"`
+		Users  []string `json:"users"`
+		Exempt bool     `json:"exempt"`
+		Since  *string  `json:"since"`
+		Until  *string  `json:"until"`
+	} `json:"projects"`
+	Classes []struct {
+		ID      string       `json:"id"`
+		Pattern string       `json:"pattern"`
+		Factor  *json.Number `json:"su_factor"`
+	} `json:"host_classes"`
+	Units *struct {
+		DefaultFactor *json.Number `json:"default_factor"`
+	} `json:"service_units"`
+	Contributions []struct {
+		ID     string      `json:"id"`
+		By     string      `json:"by"`
+		Credit string      `json:"credit"`
+		Amount json.Number `json:"amount"`
+		Split  json.Number `json:"split"`
+		Factor json.Number `json:"su_factor"`
+		Units  json.Number `json:"units"`
+		From   *string     `json:"from"`
+		To     *string     `json:"to"`
+	} `json:"contributions"`
+	Unclaimed *struct {
+		From  string `json:"from"`
+		Lines []struct {
+			Group   *string `json:"group"`
+			User    *string `json:"user"`
+			Records int64   `json:"records"`
+		} `json:"lines"`
+		More int `json:"more"`
+	} `json:"unclaimed"`
+}
+
+// directoryParts are what the command directory can show.
+func directoryParts() []string {
+	return []string{"projects", "people", "classes", "contributions"}
+}
+
+func (p *Program) directoryCommand() *cobra.Command {
+	var f format
+	var at string
+	var unclaimed bool
+	cmd := &cobra.Command{
+		Use: "directory [projects|people|classes|contributions]", Short: "show who belongs where, and what hosts are worth",
+		Long: `Show who belongs where: projects with their principal investigator, groups and
+users; people; classes of hosts with their factors; contributions. It comes from
+the configuration, and from what sources tell of people.
+
+-at shows another time than now. -unclaimed lists the groups and users that have
+records in the 90 days before and that no project claims; exit code 2 says that
+there are some. json has all of it, csv what the table has.`,
+		Example: "  bursar directory\n  bursar directory people -format csv > people.csv\n  bursar directory classes -at 2026-03-01\n  bursar directory -unclaimed",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !slices.Contains(directoryParts(), args[0]) {
+				return usage(cmd, fmt.Errorf("%q: want one of %s", strings.Join(args, " "), strings.Join(directoryParts(), ", ")))
+			}
+			return nil
+		},
+		ValidArgs: directoryParts(),
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().StringVar(&at, "at", "", "as it is at a `time`: a date, RFC 3339, or how long ago")
+	cmd.Flags().BoolVar(&unclaimed, "unclaimed", false, "groups and users with records that no project claims")
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		part := directoryParts()[0]
+		switch {
+		case len(args) > 0 && unclaimed:
+			return usage(cmd, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0]))
+		case len(args) > 0:
+			part = args[0]
+		case unclaimed:
+			part = "unclaimed"
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		query := url.Values{}
+		if at != "" {
+			query.Set("at", at)
+		}
+		if unclaimed {
+			query.Set("unclaimed", "true")
+		}
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), "/v1/directory", query, &answer); err != nil {
+			return err
+		}
+		return p.showDirectory(f, part, answer)
+	}
+	return cmd
+}
+
+func (p *Program) showDirectory(f format, part string, answer json.RawMessage) error {
+	var d apiDirectory
+	if err := json.Unmarshal(answer, &d); err != nil {
+		return err
+	}
+	t, notes := d.table(part, f)
+	if err := p.show(f, t, answer); err != nil {
+		return err
+	}
+	if f == asTable {
+		for _, note := range notes {
+			p.say("%s", wrap(printable(note), p.Width, 0))
+		}
+	}
+	if part == "unclaimed" && len(t.rows) > 0 {
+		return found("nobody claims: %d", len(t.rows)+d.Unclaimed.More)
+	}
+	return nil
+}
+
+// table is a part of the directory with what must be known of it.
+func (d *apiDirectory) table(part string, f format) (t *table, notes []string) {
+	switch part {
+	case "people":
+		t = newTable("ID", "~NAME", "?EMAIL", "~GROUPS", "PROJECT", "PI")
+		for _, p := range d.People {
+			t.add(p.ID, dash(blank(p.Name)), dash(blank(p.Email)), dash(strings.Join(p.Groups, ",")), dash(blank(p.Project)), dash(blank(p.PI)))
+		}
+		return t, []string{"The project is that of records without a group."}
+	case "classes":
+		t = newTable("CLASS", "~PATTERN", ">FACTOR")
+		for _, c := range d.Classes {
+			t.add(c.ID, c.Pattern, decimal(c.Factor))
+		}
+		return t, d.classNotes()
+	case "contributions":
+		t = newTable("~CONTRIBUTION", "BY", "CREDIT", ">AMOUNT", ">SPLIT", ">FACTOR", ">UNITS", "?FROM", "?TO")
+		for _, c := range d.Contributions {
+			t.add(c.ID, c.By, c.Credit, decimal(&c.Amount), decimal(&c.Split), decimal(&c.Factor), decimal(&c.Units), instant(c.From), instant(c.To))
+		}
+		return t, nil
+	case "unclaimed":
+		return d.nobody(f)
+	}
+	t = newTable("PROJECT", "PI", "?NAME", "~GROUPS", "~USERS", "?EXEMPT", "?SINCE", "?UNTIL")
+	for _, p := range d.Projects {
+		exempt := "-"
+		if p.Exempt {
+			exempt = "yes"
+		}
+		t.add(p.ID, dash(blank(p.PI)), dash(blank(p.PIName)), dash(strings.Join(p.Groups, ",")), dash(strings.Join(p.Users, ",")), exempt, instant(p.Since), instant(p.Until))
+	}
+	return t, []string{fmt.Sprintf("As it is at %s UTC. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
+		instant(&d.At), len(d.People), len(d.Classes), len(d.Contributions))}
+}
+
+func (d *apiDirectory) classNotes() []string {
+	note := "The first class whose pattern matches counts."
+	switch {
+	case d.Units == nil:
+	case d.Units.DefaultFactor == nil:
+		note += " What has no factor is counted apart."
+	default:
+		note += " What has no factor has " + decimal(d.Units.DefaultFactor) + "."
+	}
+	return []string{note}
+}
+
+func (d *apiDirectory) nobody(f format) (t *table, notes []string) {
+	t = newTable("GROUP", "USER", ">RECORDS")
+	none := "-"
+	if f == asTable {
+		none = "(none)"
+	}
+	if d.Unclaimed == nil {
+		return t, nil
+	}
+	for _, l := range d.Unclaimed.Lines {
+		t.add(or(blank(l.Group), none), or(blank(l.User), none), fmt.Sprint(l.Records))
+	}
+	if d.Unclaimed.More > 0 {
+		notes = append(notes, fmt.Sprintf("There are %d more with fewer records.", d.Unclaimed.More))
+	}
+	if len(t.rows) == 0 {
+		notes = append(notes, "A project claims everything that ran since "+instant(&d.Unclaimed.From)+" UTC.")
+	}
+	return t, notes
+}
+
+// decimal is a number without zeros that say nothing.
+func decimal(n *json.Number) string {
+	if n == nil {
+		return "-"
+	}
+	s := n.String()
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+// apiSubscription is an answer of GET /v1/subscription.
+type apiSubscription struct {
+	Window      apiSpan     `json:"window"`
+	Credit      string      `json:"credit"`
+	Unit        string      `json:"unit"`
+	Used        json.Number `json:"used"`
+	Contributed json.Number `json:"contributed"`
+	Unclaimed   json.Number `json:"unclaimed"`
+	Unpriced    []struct {
+		Component string      `json:"component"`
+		Total     json.Number `json:"total"`
+	} `json:"unpriced"`
+	Shares   []apiShare  `json:"shares"`
+	Complete apiComplete `json:"complete"`
+}
+
+type apiShare struct {
+	PI                string       `json:"pi"`
+	Name              *string      `json:"name"`
+	State             string       `json:"state"`
+	Used              json.Number  `json:"used"`
+	ExemptUsed        json.Number  `json:"exempt_used"`
+	UsedShare         *json.Number `json:"used_share"`
+	Contributed       json.Number  `json:"contributed"`
+	ContributionShare *json.Number `json:"contribution_share"`
+	Ratio             *json.Number `json:"ratio"`
+}
+
+func (p *Program) subscriptionCommand() *cobra.Command {
+	var f format
+	var window, from, to, zone, credit string
+	cmd := &cobra.Command{
+		Use: "subscription", Short: "compare what principal investigators used with what they contributed",
+		Long: `Compare what principal investigators used with what they contributed.
+
+USED is in service units, and its SHARE is of what all of them used. A contribution
+is amount × per cent × factor, as much of it as the part of the window in which it
+is there; its SHARE is of those of all who are not exempt. SUBSCRIPTION is the one
+share ÷ the other: over 100 % is more than was put in. Over: used without a
+contribution. Under: contributed and not used. N/A: neither, or exempt.
+
+A window is as for "bursar usage".`,
+		Example: "  bursar subscription -window last-month\n  bursar subscription -window 2026 -format csv\n  bursar subscription -window 2012-10 -credit stop",
+		Args:    cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&window, "window", "", "the `time` that counts, by a word; default this-month")
+	fl.StringVar(&from, "from", "", "the `time` from which on usage counts")
+	fl.StringVar(&to, "to", "", "the `time` up to which usage counts; default now")
+	fl.StringVar(&zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
+	fl.Var(&choice{&credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		query := url.Values{}
+		for name, value := range map[string]string{"window": window, "from": from, "to": to, "zone": zone, "credit": credit} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), "/v1/subscription", query, &answer); err != nil {
+			return err
+		}
+		return p.showSubscription(f, answer)
+	}
+	return cmd
+}
+
+func (p *Program) showSubscription(f format, answer json.RawMessage) error {
+	var s apiSubscription
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return err
+	}
+	if f == asCSV {
+		return p.show(f, s.exact(), answer)
+	}
+	if err := p.show(f, s.table(), answer); err != nil || f == asJSON {
+		return err
+	}
+	for _, note := range s.notes() {
+		p.say("%s", wrap(printable(note), p.Width, 0))
+	}
+	return nil
+}
+
+// exact is the table with all digits.
+func (s *apiSubscription) exact() *table {
+	t := newTable("PI", "NAME", "USED", "EXEMPT USED", "USED SHARE", "CONTRIBUTED", "CONTRIBUTION SHARE", "RATIO", "STATE")
+	for i := range s.Shares {
+		sh := &s.Shares[i]
+		t.add(sh.PI, blank(sh.Name), decimal(&sh.Used), decimal(&sh.ExemptUsed), decimal(sh.UsedShare), decimal(&sh.Contributed), decimal(sh.ContributionShare), decimal(sh.Ratio), sh.State)
+	}
+	return t
+}
+
+func (s *apiSubscription) table() *table {
+	t := newTable("PI", "~?NAME", ">USED "+s.Unit, ">SHARE", "?>CONTRIBUTED", ">SHARE", ">SUBSCRIPTION", "EXEMPT")
+	for i := range s.Shares {
+		sh := &s.Shares[i]
+		exempt := "-"
+		if sh.State == "exempt" {
+			exempt = "yes"
+		}
+		t.add(sh.PI, dash(blank(sh.Name)), rounded(&sh.Used), percent(sh.UsedShare), rounded(&sh.Contributed), percent(sh.ContributionShare), sh.subscription(), exempt)
+	}
+	if len(t.rows) > 1 {
+		t.add("TOTAL", "", rounded(&s.Used), "", rounded(&s.Contributed), "", "", "")
+	}
+	return t
+}
+
+func (sh *apiShare) subscription() string {
+	switch sh.State {
+	case "over":
+		return "Over"
+	case "under":
+		return "Under"
+	case "both":
+		return percent(sh.Ratio)
+	}
+	return "N/A"
+}
+
+func rounded(n *json.Number) string {
+	v, err := n.Float64()
+	if err != nil {
+		return n.String()
+	}
+	return short(v)
+}
+
+func percent(n *json.Number) string {
+	if n == nil {
+		return "-"
+	}
+	v, err := n.Float64()
+	if err != nil {
+		return n.String()
+	}
+	return fmt.Sprintf("%.1f %%", 100*v)
+}
+
+func (s *apiSubscription) notes() []string {
+	text := fmt.Sprintf("From %s to %s UTC", instant(&s.Window.From), instant(&s.Window.To))
+	if s.Credit == "stop" {
+		text += "; all of a run is credited to its stop"
+	}
+	notes := []string{text + "."}
+	if v, err := s.Unclaimed.Float64(); err == nil && v > 0 {
+		notes = append(notes, fmt.Sprintf("%s %s more were used that no principal investigator claims, and are in no share: see bursar usage -by group_id -where pi= and bursar directory -unclaimed.", short(v), s.Unit))
+	}
+	for _, u := range s.Unpriced {
+		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded(&u.Total), u.Component))
+	}
+	return append(notes, s.Complete.notes()...)
+}
