@@ -21,7 +21,7 @@ type Told struct {
 }
 
 // Tell reads facts of the kind [store.FactDirectory]. Sources that told something
-// newer come first; the order does not depend on anything else that a node has.
+// newer come first, and others in the order of the facts, which is that of sources.
 func Tell(facts []store.Fact) ([]Told, error) {
 	out := make([]Told, 0, len(facts))
 	for i := range facts {
@@ -65,7 +65,7 @@ func (d *Directory) learn(t *Told) {
 		}
 		for _, g := range p.Groups {
 			for _, name := range g.Names {
-				if name != "" {
+				if name != "" && len(name) <= longestName {
 					d.groups[p.ID] = append(d.groups[p.ID], newSpan(g.From, record.None, name, t.Source.String()))
 				}
 			}
