@@ -283,12 +283,12 @@ func TestAPatternTakesWhatItDescribes(t *testing.T) {
 		{"nemo", "nemo", "nemo1 nem NEMO"}, {"*", "x nemo", ""}, {"geo-*", "geo-a1 geo-", "geo xgeo-a"}, {"*.hpc", "a.hpc .hpc", "a.hpc2"},
 		{"a*b*c", "abc aXbXc abbcc", "ac acb bc"}, {"ab*ba", "abba abxba", "aba"},
 	} {
-		for _, v := range strings.Fields(c.yes) {
+		for v := range strings.FieldsSeq(c.yes) {
 			if !fits(c.pattern, v) {
 				t.Errorf("%s does not take %s", c.pattern, v)
 			}
 		}
-		for _, v := range strings.Fields(c.no) {
+		for v := range strings.FieldsSeq(c.no) {
 			if fits(c.pattern, v) {
 				t.Errorf("%s takes %s", c.pattern, v)
 			}
