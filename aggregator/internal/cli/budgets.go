@@ -271,6 +271,9 @@ func (b *apiBudget) notes() (notes []string) {
 	if b.Problem != nil {
 		return []string{fmt.Sprintf("%s: %s.", b.Name, *b.Problem)}
 	}
+	if b.Period.State != "future" && float(b.Used) == 0 && b.Running+b.Unlimited == 0 {
+		notes = append(notes, fmt.Sprintf("%s: nothing was used in the period by %s.", b.Name, conditions(b.Match)))
+	}
 	if b.Unlimited > 0 {
 		notes = append(notes, fmt.Sprintf("%s: %s no known time limit, so more may be used than is reserved.", b.Name, have(b.Unlimited, "running record")))
 	}
