@@ -117,6 +117,7 @@ func matrix() map[string][2]string {
 		"GET /v1/subscription":                {"roa", "/v1/subscription"},
 		"GET /v1/budgets":                     {"roa", "/v1/budgets"},
 		"GET /v1/prices":                      {"mroa", "/v1/prices"},
+		"GET /v1/capacity":                    {"mroa", "/v1/capacity"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
 		"GET /v1/agents":                      {"mroa", "/v1/agents"},
 		"GET /v1/counters":                    {"mroa", "/v1/counters"},
