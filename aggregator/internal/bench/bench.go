@@ -24,12 +24,14 @@ type bench struct {
 	sets     map[string]*set
 	// Records a second into one node and into three, for the ratios to PostgreSQL.
 	ingested, replicated float64
+	told                 map[string]told // of the questions about usage
 }
 
 // set is the benchmark records with one kind of ids: an agent's buffer full of
 // them, and a node that has pulled them.
 type set struct {
 	ids   string
+	n     int
 	agent *agentSite
 	node  *nodeSite
 }
@@ -48,11 +50,13 @@ func measurements() []measurement {
 		{"lookup", (*bench).lookup},
 		{"scan", (*bench).scan},
 		{"usage", (*bench).usage},
+		{"growth", (*bench).growth},
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
 		{"post", (*bench).post},
 		{"trio", (*bench).trio},
 		{"postgres", (*bench).postgres},
+		{"index", (*bench).indexCost},
 		{"failover", (*bench).failover},
 		{"mapping", (*bench).mapping},
 		{"dev", (*bench).dev},
@@ -69,7 +73,7 @@ func names() []string {
 
 // newBench makes certificates and builds what only the agent's packages can do.
 func newBench(ctx context.Context, o *options, dir string) (*bench, error) {
-	b := &bench{options: o, dir: dir, progress: &progress{w: terminal(os.Stderr)}, report: &Report{}, sets: map[string]*set{}}
+	b := &bench{options: o, dir: dir, progress: &progress{w: terminal(os.Stderr)}, report: &Report{}, sets: map[string]*set{}, told: map[string]told{}}
 	var err error
 	if b.report.Conditions, err = conditions(ctx, o, dir); err != nil {
 		return nil, err
@@ -134,12 +138,8 @@ func (b *bench) filled(ctx context.Context, ids string) (*set, error) {
 	if s := b.sets[ids]; s != nil {
 		return s, nil
 	}
-	s := &set{ids: ids}
-	var err error
-	if s.agent, err = b.newAgent("agent-" + ids); err != nil {
-		return nil, err
-	}
-	if err := b.fillBuffer(ctx, s); err != nil {
+	s, err := b.filledWith(ctx, ids, b.n)
+	if err != nil {
 		return nil, err
 	}
 	b.sets[ids] = s

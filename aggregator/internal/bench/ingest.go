@@ -17,8 +17,9 @@ type pulling struct {
 }
 
 // pullInto starts a new node, which becomes the set's, and waits until it has
-// pulled the whole buffer and has acknowledged all of it.
-func (b *bench) pullInto(ctx context.Context, s *set, name string) (p pulling, err error) {
+// pulled the whole buffer and has acknowledged all of it. More are further lines
+// of its block aggregator.
+func (b *bench) pullInto(ctx context.Context, s *set, name string, more ...string) (p pulling, err error) {
 	if err := s.agent.ensure(ctx); err != nil {
 		return p, err
 	}
@@ -27,10 +28,10 @@ func (b *bench) pullInto(ctx context.Context, s *set, name string) (p pulling, e
 			return p, err
 		}
 	}
-	if s.node, err = b.newNode(name, s.agent); err != nil {
+	if s.node, err = b.newNode(name, s.agent, more...); err != nil {
 		return p, err
 	}
-	b.progress.begin("agent → one node, %d records, %s ids", b.n, s.ids)
+	b.progress.begin("agent → one node, %d records, %s ids", s.n, s.ids)
 	profiled, err := b.profiled("ingest-" + s.ids)
 	if err != nil {
 		return p, err
@@ -63,7 +64,7 @@ func (b *bench) acknowledged(ctx context.Context, s *set) error {
 			}
 		}
 		if known {
-			b.progress.at(float64(b.n)-left, float64(b.n))
+			b.progress.at(float64(s.n)-left, float64(s.n))
 		}
 		select {
 		case <-ctx.Done():

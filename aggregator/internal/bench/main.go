@@ -40,16 +40,18 @@ type options struct {
 	format  string
 	profile string
 	keep    bool
+	sizes   []int // of the growth
 }
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var only string
+	var only, sizes string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&o.n, "n", 10_000_000, "how many `records`")
 	f.StringVar(&o.ids, "ids", "slurm,uuid", "`kinds` of record ids: slurm, uuid or both; all but ingest, lookup and disk is measured with the first")
 	f.StringVar(&only, "only", "", "measure only these, by `name`: "+strings.Join(names(), ","))
 	f.IntVar(&o.runs, "runs", 3, "how `often` what is measured by runs is run")
+	f.StringVar(&sizes, "records", "", "at which `numbers` of records growth asks, ascending; without it a tenth of -n, and -n")
 	f.IntVar(&o.kills, "kills", 10, "how `often` the leader of three nodes is killed, and stopped")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "`folder` in which a temporary one is made, and removed at the end")
 	f.StringVar(&o.bin, "bin", "bin", "`folder` with bursar, bursar-agent and plugins")
@@ -61,6 +63,10 @@ func parse(args []string) (*options, error) {
 	}
 	if only != "" {
 		o.only = strings.Split(only, ",")
+	}
+	var err error
+	if o.sizes, err = parseSizes(sizes, o.n); err != nil {
+		return nil, err
 	}
 	return o, o.check(f.Args())
 }
@@ -94,6 +100,20 @@ func (o *options) kinds() []string { return strings.Split(o.ids, ",") }
 // wants reports whether a measurement is asked for.
 func (o *options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
+// most is how many records there are at a time.
+func (o *options) most() int {
+	if !o.wants("growth") {
+		return o.n
+	}
+	most := o.n
+	for _, n := range o.sizes {
+		if n != o.n {
+			most = max(most, o.n+n)
+		}
+	}
+	return most
+}
+
 // program returns the path of one of our programs.
 func (o *options) program(name string) string { return filepath.Join(o.bin, name) }
 
@@ -118,8 +138,8 @@ func measure(ctx context.Context, args []string) (err error) {
 	}
 	if room, err := free(dir); err != nil {
 		return err
-	} else if need := int64(o.n)*bytesPerRecord + 1<<30; room < need {
-		return fmt.Errorf("%s has %d MiB free, and %d records may need %d; choose another folder by -dir or fewer records by -n", o.dir, room>>20, o.n, need>>20)
+	} else if need := int64(o.most())*bytesPerRecord + 1<<30; room < need {
+		return fmt.Errorf("%s has %d MiB free, and %d records may need %d; choose another folder by -dir or fewer records by -n", o.dir, room>>20, o.most(), need>>20)
 	}
 	b, err := newBench(ctx, o, dir)
 	if err != nil {

@@ -37,8 +37,8 @@ func (b *bench) postgres(ctx context.Context) error {
 		return err
 	}
 	rate, size, err := b.insertAll(ctx, server)
-	if err := errors.Join(err, server.stop()); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, server.stop())
 	}
 	line.Measured, line.Low, line.High, line.Runs = rate, rate, rate, 1
 	b.add(line.noted("one connection, default configuration, %.0f B a record", size/float64(b.n)))
@@ -48,7 +48,10 @@ func (b *bench) postgres(ctx context.Context) error {
 	if b.replicated > 0 {
 		b.add(overRuns("ratio_trio", "agent buffer → three nodes against PostgreSQL, same run", "×", atLeast(1.3), []float64{b.replicated / rate}))
 	}
-	return nil
+	if len(b.told) > 0 {
+		err = b.pgQuestions(ctx, server)
+	}
+	return errors.Join(err, server.stop())
 }
 
 // pgServer is a PostgreSQL of our own.
@@ -188,7 +191,9 @@ func (b *bench) pgBatches(ctx context.Context) <-chan *pgRows {
 	go func() {
 		defer close(out)
 		rows := &pgRows{}
-		for r := range benchmark.Generator(1, b.n, b.kinds()[0]).All() {
+		gen := benchmark.Generator(1, b.n, b.kinds()[0])
+		gen.Extended = true // as the agent's: the same records, of which the table has no submit time
+		for r := range gen.All() {
 			rows.add(&r)
 			if len(rows.ids) < 1000 {
 				continue

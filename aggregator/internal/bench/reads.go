@@ -92,7 +92,7 @@ func (b *bench) lookup(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		text, err := os.ReadFile(b.sample(ids))
+		text, err := os.ReadFile(s.sample())
 		if err != nil {
 			return err
 		}

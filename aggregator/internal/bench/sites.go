@@ -201,8 +201,9 @@ type nodeSite struct {
 	leads   time.Time // since when
 }
 
-// newNode writes the configuration of a node that pulls from a; nil: from none.
-func (b *bench) newNode(name string, a *agentSite) (*nodeSite, error) {
+// newNode writes the configuration of a node that pulls from a; nil: from none. More
+// are further lines of the block aggregator.
+func (b *bench) newNode(name string, a *agentSite, more ...string) (*nodeSite, error) {
 	n := &nodeSite{bench: b, dir: filepath.Join(b.dir, name)}
 	if err := ports(&n.api); err != nil {
 		return nil, err
@@ -216,8 +217,9 @@ func (b *bench) newNode(name string, a *agentSite) (*nodeSite, error) {
     cert = %q
     key  = %q
   }
+  %s
 }
-`, n.dir, n.api, b.tls.CA, b.tls.Cert, b.tls.Key)
+`, n.dir, n.api, b.tls.CA, b.tls.Cert, b.tls.Key, strings.Join(more, "\n  "))
 	if a != nil {
 		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)
 	}
@@ -336,11 +338,11 @@ func (b *bench) runFill(ctx context.Context, env []string, each func(fillReport)
 
 // fillBuffer fills the buffer of the set's agent.
 func (b *bench) fillBuffer(ctx context.Context, s *set) error {
-	b.progress.begin("filling the agent's buffer with %d records, %s ids", b.n, s.ids)
-	_, err := b.runFill(ctx, nil, func(r fillReport) { b.progress.at(float64(r.Frames), float64(b.n)) },
-		"buffer", "-path", s.agent.buffer(), "-n", strconv.Itoa(b.n), "-ids", s.ids, "-sample", b.sample(s.ids))
+	b.progress.begin("filling the agent's buffer with %d records, %s ids", s.n, s.ids)
+	_, err := b.runFill(ctx, nil, func(r fillReport) { b.progress.at(float64(r.Frames), float64(s.n)) },
+		"buffer", "-path", s.agent.buffer(), "-n", strconv.Itoa(s.n), "-ids", s.ids, "-sample", s.sample())
 	return err
 }
 
 // sample is the file with some of the ids.
-func (b *bench) sample(ids string) string { return filepath.Join(b.dir, "ids-"+ids) }
+func (s *set) sample() string { return s.agent.dir + ".ids" }

@@ -2,113 +2,316 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// The year of the benchmark records.
-const (
-	yearFrom = "2024-01-01T00:00:00Z"
-	yearTo   = "2025-01-01T00:00:00Z"
-)
+// date is a day of the year of the benchmark records, at midnight.
+func date(month time.Month, day int) time.Time {
+	return time.Date(2024, month, day, 0, 0, 0, 0, time.UTC)
+}
 
 // questions is how often each question about usage is asked.
 const questions = 200
 
-// usage measures GET /v1/usage, one question after the other: a year by user and day,
-// any window by group, and a month by user against the way without it, which is to
-// fetch the month's records.
+// question is one about usage, which is put to the node, to PostgreSQL and to a client
+// that downloads records. All three say how many seconds of cores there were.
+type question struct {
+	name, what string
+	by         string
+	daily      bool
+	from, to   time.Time
+	goal       goal
+}
+
+// query is the question to a node.
+func (q *question) query() string {
+	v := url.Values{"from": {q.from.Format(time.RFC3339Nano)}, "to": {q.to.Format(time.RFC3339Nano)}, "by": {q.by}, "measure": {"Cores"}}
+	if q.daily {
+		v.Set("bucket", "day")
+	}
+	return v.Encode()
+}
+
+// asked are the questions.
+func asked() []question {
+	year := question{name: "usage_year", what: "usage of a year by user and day, as columns of JSON", by: "user_id", daily: true, goal: under(50)}
+	year.from, year.to = date(time.January, 1), date(time.December, 32)
+	month := question{name: "usage_month", what: "usage of a month by user", by: "user_id"}
+	month.from, month.to = date(time.March, 1), date(time.April, 1)
+	window := question{name: "usage_window", what: "usage of any window to the microsecond, by group", by: "group_id", goal: under(50)}
+	window.from, window.to = date(time.April, 11).Add(25_954_567_891*time.Microsecond), date(time.August, 20).Add(60_201_987_654*time.Microsecond)
+	return []question{year, month, window}
+}
+
+// moved is the question about another window of between two days and half a year,
+// unless it is about whole days.
+func (q question) moved(rng *rand.Rand) question {
+	if q.name != "usage_window" {
+		return q
+	}
+	q.from = date(time.January, 1).Add(time.Duration(rng.Int64N(int64(180 * 24 * time.Hour))).Truncate(time.Microsecond))
+	q.to = q.from.Add((time.Duration(48*time.Hour) + time.Duration(rng.Int64N(int64(180*24*time.Hour)))).Truncate(time.Microsecond))
+	return q
+}
+
+// told is what is known of a question's answer.
+type told struct {
+	total float64 // seconds of cores
+	ms    float64 // that it takes, in the median
+}
+
+// usage measures GET /v1/usage, one question after the other, from a node that has just
+// started and has its sums by day, and then AUDITOR's way: the records are downloaded
+// and added up by the client.
 func (b *bench) usage(ctx context.Context) error {
 	s, err := b.first(ctx)
 	if err != nil {
 		return err
 	}
-	b.progress.begin("usage")
-	if err := s.node.indexed(ctx); err != nil {
+	if err := b.cold(ctx, s.node); err != nil {
 		return err
 	}
-	year := url.Values{"from": {yearFrom}, "to": {yearTo}, "by": {"user_id"}, "bucket": {"day"}, "measure": {"Cores"}}
-	if err := b.ask(ctx, s.node, "usage_year", "usage of a year by user and day, as columns of JSON: p99", func() url.Values { return year }); err != nil {
+	for _, q := range asked() {
+		if err := b.ask(ctx, s.node, q); err != nil {
+			return err
+		}
+	}
+	for _, q := range asked() {
+		if err := b.download(ctx, s.node, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cold restarts the node, waits for its sums by day, and puts each question for the
+// first time.
+func (b *bench) cold(ctx context.Context, n *nodeSite) error {
+	if err := n.stop(); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	begin, err := time.Parse(time.RFC3339, yearFrom)
+	b.progress.begin("restart, until the sums by day are made")
+	begun := time.Now()
+	if err := n.ensure(ctx); err != nil {
+		return err
+	}
+	if err := n.indexed(ctx); err != nil {
+		return err
+	}
+	took := time.Since(begun).Seconds()
+	size, err := n.metric(ctx, "bursar_usage_bytes")
 	if err != nil {
 		return err
 	}
-	err = b.ask(ctx, s.node, "usage_window", "usage of any window to the microsecond, by group: p99", func() url.Values {
-		from := begin.Add(time.Duration(rng.Int64N(int64(180*24*time.Hour))) / 1000 * 1000)
-		to := from.Add(time.Duration(int64(48*time.Hour)+rng.Int64N(int64(180*24*time.Hour))) / 1000 * 1000)
-		return url.Values{"from": {from.Format(time.RFC3339Nano)}, "to": {to.Format(time.RFC3339Nano)}, "by": {"group_id"}}
-	})
-	if err != nil {
-		return err
+	b.add(overRuns("usage_ready", "usage: from the start of the program until sums by day answer", "s", goal{}, []float64{took}).
+		noted("the sums take about %.0f MiB; until then questions are answered from the records", size/(1<<20)))
+	for _, q := range asked() {
+		begun := time.Now()
+		if _, err := n.total(ctx, q); err != nil {
+			return err
+		}
+		b.add(overRuns(q.name+"_cold", q.what+": the first time after a start", "ms", goal{}, []float64{since(begun)}))
 	}
-	return b.month(ctx, s.node)
+	return nil
 }
 
 // indexed waits until the node has its sums by day.
 func (n *nodeSite) indexed(ctx context.Context) error {
 	for {
-		text, err := get(ctx, n.url()+"/metrics")
-		if err != nil {
+		is, err := n.metric(ctx, "bursar_usage_indexes")
+		if err != nil || is > 0 {
 			return err
-		}
-		if strings.Contains(text, "\nbursar_usage_indexes 1\n") {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// ask puts a kind of question often.
-func (b *bench) ask(ctx context.Context, n *nodeSite, name, what string, question func() url.Values) error {
-	var times []float64
-	for range questions {
-		query := question().Encode()
-		begun := time.Now()
-		if _, err := get(ctx, n.url()+"/v1/usage?"+query); err != nil {
-			return err
+// metric is one of the node's metrics that has no labels.
+func (n *nodeSite) metric(ctx context.Context, name string) (float64, error) {
+	text, err := get(ctx, n.url()+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
 		}
-		times = append(times, since(begun))
 	}
-	line := Line{
-		Name: name, What: what, Unit: "ms", Runs: 1,
-		Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
-	}
-	b.add(line.against(under(50)).noted("%d by HTTP, one after the other", questions))
-	return nil
+	return 0, fmt.Errorf("%s has no metric %s", n.url(), name)
 }
 
-// month asks for March, and fetches its records, which is what a client of AUDITOR
-// does before it adds up.
-func (b *bench) month(ctx context.Context, n *nodeSite) error {
-	const from, to = "2024-03-01T00:00:00Z", "2024-04-01T00:00:00Z"
-	begun := time.Now()
-	for range questions {
-		query := url.Values{"from": {from}, "to": {to}, "by": {"user_id"}}
-		if _, err := get(ctx, n.url()+"/v1/usage?"+query.Encode()); err != nil {
-			return err
-		}
-	}
-	asked := since(begun) / questions
-	begun = time.Now()
-	query := url.Values{"start_time[lt]": {to}, "stop_time[gt]": {from}}
-	lines, err := sweep(ctx, n.url()+"/records?"+query.Encode(), func(int) {})
+// ask puts a question often.
+func (b *bench) ask(ctx context.Context, n *nodeSite, q question) error {
+	b.progress.begin("%s", q.what)
+	times, err := n.times(ctx, q, questions)
 	if err != nil {
 		return err
 	}
-	fetched := since(begun)
+	total, err := n.total(ctx, q)
+	if err != nil {
+		return err
+	}
+	b.told[q.name] = told{total: total, ms: median(times)}
+	line := Line{
+		Name: q.name, What: q.what + ": p99", Unit: "ms", Runs: 1,
+		Measured: percentile(times, 99), Low: percentile(times, 50), High: percentile(times, 100), Spread: "p50–max",
+	}
+	b.add(line.against(q.goal).noted("%d by HTTP, one after the other", questions))
+	return nil
+}
+
+// times are the milliseconds that a question takes, some times.
+func (n *nodeSite) times(ctx context.Context, q question, count int) (times []float64, err error) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range count {
+		one := q.moved(rng)
+		begun := time.Now()
+		if _, err := get(ctx, n.url()+"/v1/usage?"+one.query()); err != nil {
+			return nil, err
+		}
+		times = append(times, since(begun))
+	}
+	return times, nil
+}
+
+// total is the answer to a question, all groups and buckets together.
+func (n *nodeSite) total(ctx context.Context, q question) (float64, error) {
+	text, err := get(ctx, n.url()+"/v1/usage?"+q.query())
+	if err != nil {
+		return 0, err
+	}
+	var answer struct{ Measures []struct{ Total float64 } }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		return 0, err
+	}
+	if len(answer.Measures) != 1 {
+		return 0, fmt.Errorf("%s: %d measures came, want one", q.what, len(answer.Measures))
+	}
+	return answer.Measures[0].Total, nil
+}
+
+// compared adds the ratio of another way to answer a question, and says when the
+// answers differ by more than what floating point loses.
+func (b *bench) compared(q question, way string, ms, total float64, note string) error {
+	ours, ok := b.told[q.name]
+	if !ok {
+		return nil
+	}
+	if math.Abs(total-ours.total) > 1e-6*ours.total {
+		return fmt.Errorf("%s: %s says %f, and bursar %f", q.what, way, total, ours.total)
+	}
+	ratio := ms / ours.ms
 	b.add(Line{
-		Name: "usage_ratio", What: "usage of a month by user, against fetching its records", Unit: "×", Runs: 1, Measured: fetched / asked, Low: fetched / asked, High: fetched / asked,
-		Note: fmt.Sprintf("%.1f ms against %.0f ms for %d records, which were not even added up", asked, fetched, lines),
+		Name: q.name + "_" + way, What: q.what + ", against " + way, Unit: "×", Runs: 1, Measured: ratio, Low: ratio, High: ratio,
+		Note: fmt.Sprintf("%.0f ms against %.1f%s", ms, ours.ms, note),
 	})
 	return nil
+}
+
+// download puts a question AUDITOR's way: the records that were running are fetched,
+// and the client adds up.
+func (b *bench) download(ctx context.Context, n *nodeSite, q question) error {
+	b.progress.begin("%s, by downloading records", q.what)
+	v := url.Values{"start_time[lt]": {q.to.Format(time.RFC3339Nano)}, "stop_time[gt]": {q.from.Format(time.RFC3339Nano)}}
+	begun := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url()+"/records?"+v.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
+	total, records, err := q.addUp(resp.Body)
+	if err != nil {
+		return err
+	}
+	return b.compared(q, "download", since(begun), total, fmt.Sprintf(" for %d records and a client in Go", records))
+}
+
+// addUp reads records and adds up, by the question's key and day.
+func (q *question) addUp(in io.Reader) (total float64, records int, err error) {
+	type cell struct {
+		who string
+		day int64
+	}
+	sums := map[cell]float64{}
+	decoder := json.NewDecoder(in)
+	for {
+		var r struct {
+			Meta       map[string][]string `json:"meta"`
+			Components []struct {
+				Name   string `json:"name"`
+				Amount int64  `json:"amount"`
+			} `json:"components"`
+			Start time.Time `json:"start_time"`
+			Stop  time.Time `json:"stop_time"`
+		}
+		err := decoder.Decode(&r)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		records++
+		cores := 0.0
+		for _, c := range r.Components {
+			if c.Name == "Cores" {
+				cores += float64(c.Amount)
+			}
+		}
+		for from := later(r.Start, q.from); from.Before(r.Stop) && from.Before(q.to); {
+			to, at := sooner(r.Stop, q.to), cell{who: first(r.Meta[q.by])}
+			if q.daily {
+				begin := from.Truncate(24 * time.Hour)
+				to, at.day = sooner(to, begin.Add(24*time.Hour)), begin.Unix()
+			}
+			sums[at] += cores * to.Sub(from).Seconds()
+			from = to
+		}
+	}
+	for _, v := range sums {
+		total += v
+	}
+	return total, records, nil
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/big"
 	"math/bits"
-	"strconv"
 )
 
 // Sum is a whole number of 128 bits with a sign. Its zero value is 0. Sums of
@@ -63,39 +62,67 @@ func (s Sum) AppendDecimal(b []byte) []byte {
 	if s.hi < 0 {
 		return Sum{}.Sub(s).AppendDecimal(append(b, '-'))
 	}
-	var rest uint64
 	if s.hi == 0 { // as nearly always
-		b = strconv.AppendUint(b, s.lo/million, 10)
-		rest = s.lo % million
-	} else {
-		var hi, lo uint64
-		hi, rest = bits.Div64(0, uint64(s.hi), million)
-		lo, rest = bits.Div64(rest, s.lo, million)
-		b = appendWhole(b, hi, lo)
+		return appendMillionths(b, s.lo/million, uint32(s.lo%million))
 	}
+	hi, rest := bits.Div64(0, uint64(s.hi), million)
+	lo, rest := bits.Div64(rest, s.lo, million)
+	if hi == 0 {
+		return appendMillionths(b, lo, uint32(rest))
+	}
+	n := new(big.Int).SetUint64(hi)
+	b = n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(lo)).Append(b, 10)
 	if rest == 0 {
 		return b
 	}
-	digits := [7]byte{'.'}
-	for i := 6; i > 0; i-- {
-		digits[i] = '0' + byte(rest%10)
-		rest /= 10
+	return appendRest(append(b, '.'), uint32(rest))
+}
+
+// appendMillionths appends whole + rest ÷ 10^6. It is most of the work of an answer
+// with many cells, so it writes two digits at a time.
+func appendMillionths(b []byte, whole uint64, rest uint32) []byte {
+	var text [20]byte
+	at := len(text)
+	for whole >= 100 {
+		at -= 2
+		pair := whole % 100 * 2
+		whole /= 100
+		text[at], text[at+1] = pairs[pair], pairs[pair+1]
+	}
+	if whole >= 10 {
+		at--
+		text[at] = byte('0' + whole%10)
+		whole /= 10
+	}
+	at--
+	text[at] = byte('0' + whole)
+	b = append(b, text[at:]...)
+	if rest == 0 {
+		return b
+	}
+	return appendRest(append(b, '.'), rest)
+}
+
+// pairs are the numbers below 100.
+const pairs = "0001020304050607080910111213141516171819" +
+	"2021222324252627282930313233343536373839" +
+	"4041424344454647484950515253545556575859" +
+	"6061626364656667686970717273747576777879" +
+	"8081828384858687888990919293949596979899"
+
+// appendRest appends six digits without zeros at the end; rest is not 0.
+func appendRest(b []byte, rest uint32) []byte {
+	digits := [6]byte{}
+	for i := 4; i >= 0; i -= 2 {
+		pair := rest % 100 * 2
+		rest /= 100
+		digits[i], digits[i+1] = pairs[pair], pairs[pair+1]
 	}
 	n := len(digits)
 	for digits[n-1] == '0' {
 		n--
 	}
 	return append(b, digits[:n]...)
-}
-
-// appendWhole appends hi × 2^64 + lo.
-func appendWhole(b []byte, hi, lo uint64) []byte {
-	if hi == 0 {
-		return strconv.AppendUint(b, lo, 10)
-	}
-	n := new(big.Int).SetUint64(hi)
-	n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(lo))
-	return n.Append(b, 10)
 }
 
 // Bytes returns s in 16 bytes, the greatest first, as two's complement.
