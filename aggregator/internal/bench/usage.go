@@ -60,7 +60,7 @@ func (q question) moved(rng *rand.Rand) question {
 		return q
 	}
 	q.from = date(time.January, 1).Add(time.Duration(rng.Int64N(int64(180 * 24 * time.Hour))).Truncate(time.Microsecond))
-	q.to = q.from.Add((time.Duration(48*time.Hour) + time.Duration(rng.Int64N(int64(180*24*time.Hour)))).Truncate(time.Microsecond))
+	q.to = q.from.Add((48*time.Hour + time.Duration(rng.Int64N(int64(180*24*time.Hour)))).Truncate(time.Microsecond))
 	return q
 }
 

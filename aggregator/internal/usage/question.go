@@ -26,7 +26,8 @@ type Question struct {
 	// order in which the answer has them; none puts all together.
 	By []string
 	// Keep chooses groups by their values and by what they lack; nil keeps all. What it
-	// leaves out is in no figure of the answer. It is called once for a group, and again.
+	// leaves out is in no figure of the answer. It is called once for a group, and again,
+	// also by several goroutines at once.
 	Keep func(values []string, lacks []bool) bool
 	// Where are the conditions on records: ID, Start, Stop, Runtime, Meta, Allowed,
 	// Amounts, Open and Origin count, the rest does not.
