@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,7 +20,7 @@ func served(t *testing.T, path, file string) (shell, *url.Values) {
 			t.Error(err, r.URL)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, string(text))
+		_, _ = w.Write(text)
 	}))
 	t.Cleanup(srv.Close)
 	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, query
