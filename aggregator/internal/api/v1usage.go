@@ -36,6 +36,9 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return err
 	}
 	book := s.book()
+	for i := range book.Keys {
+		q.Derived = append(q.Derived, book.Keys[i].Name)
+	}
 	for i := range book.Weights {
 		q.Weights = append(q.Weights, book.Weights[i].Name)
 	}

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/logtest"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // site is a store in which a source tells things.
@@ -55,11 +54,7 @@ func (s *site) tell(data []byte) {
 
 func (s *site) member(user, group string) {
 	s.t.Helper()
-	data, err := proto.Marshal(&bursarv1.Directory{Rows: []*bursarv1.DirectoryRow{{User: user, Groups: []string{group}}}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.tell(data)
+	s.tell(wire.AppendFrame(nil, &wire.Frame{Kind: wire.KindDirectory, Directory: wire.Directory{Rows: []wire.DirectoryRow{{User: user, Groups: []string{group}}}}}))
 }
 
 func TestBooksFollowWhatSourcesTellAndWhatIsConfigured(t *testing.T) {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // Told is what a source has told of people.
@@ -26,15 +24,13 @@ func Tell(facts []store.Fact) ([]Told, error) {
 	out := make([]Told, 0, len(facts))
 	for i := range facts {
 		f := &facts[i]
-		var rows bursarv1.Directory
-		if err := proto.Unmarshal(f.Data, &rows); err != nil {
+		var frame wire.Frame
+		if err := wire.DecodeFrame(f.Data, &frame); err != nil {
 			return nil, fmt.Errorf("what %s says of people: %w", f.Source, err)
 		}
 		t := Told{Source: f.Source, At: f.At}
-		for _, r := range rows.GetRows() {
-			t.People = append(t.People, Person{
-				ID: r.GetUser(), Name: r.GetName(), Address: r.GetAddress(), Groups: []Groups{{From: record.None, Names: r.GetGroups()}},
-			})
+		for _, r := range frame.Directory.Rows {
+			t.People = append(t.People, Person{ID: r.User, Name: r.Name, Address: r.Address, Groups: []Groups{{From: record.None, Names: r.Groups}}})
 		}
 		out = append(out, t)
 	}

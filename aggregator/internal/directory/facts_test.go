@@ -4,25 +4,20 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-func fact(t testing.TB, label string, at record.Time, rows ...*bursarv1.DirectoryRow) store.Fact {
+func fact(t testing.TB, label string, at record.Time, rows ...wire.DirectoryRow) store.Fact {
 	t.Helper()
-	data, err := proto.Marshal(&bursarv1.Directory{Rows: rows})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := wire.AppendFrame(nil, &wire.Frame{Kind: wire.KindDirectory, SourceType: "slurm", SourceLabel: label, Directory: wire.Directory{Rows: rows}})
 	return store.Fact{Kind: store.FactDirectory, Source: record.Origin{Agent: "head1", Type: "slurm", Label: label}, At: at, Data: data}
 }
 
 func TestOfWhatSourcesTellTheNewestCountsAndTheConfigurationBeforeIt(t *testing.T) {
-	row := func(user, name, group string) *bursarv1.DirectoryRow {
-		return &bursarv1.DirectoryRow{User: user, Name: name, Groups: []string{group, "users"}, Address: user + "@example.org"}
+	row := func(user, name, group string) wire.DirectoryRow {
+		return wire.DirectoryRow{User: user, Name: name, Groups: []string{group, "users"}, Address: user + "@example.org"}
 	}
 	told, err := Tell([]store.Fact{
 		fact(t, "a", 5, row("ann", "Ann of old", "old"), row("bob", "Bob", "b"), row("eve", "Eve", "e")),
@@ -45,7 +40,7 @@ func TestOfWhatSourcesTellTheNewestCountsAndTheConfigurationBeforeIt(t *testing.
 }
 
 func FuzzTell(f *testing.F) {
-	f.Add(fact(f, "a", 1, &bursarv1.DirectoryRow{User: "ann", Groups: []string{"g"}}).Data)
+	f.Add(fact(f, "a", 1, wire.DirectoryRow{User: "ann", Groups: []string{"g"}}).Data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		told, err := Tell([]store.Fact{{Data: data}})
 		if err != nil {

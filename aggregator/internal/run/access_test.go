@@ -137,7 +137,7 @@ func matrix() map[string][2]string {
 		"POST /v1/cluster/members":         {"a", "/v1/cluster/members"},
 		"DELETE /v1/cluster/members/{id}":  {"a", "/v1/cluster/members/x"},
 		"POST /v1/cluster/leader:transfer": {"a", "/v1/cluster/leader:transfer"},
-		"GET /v1/config":                   {"mroa", "/v1/config"},
+		"GET /v1/config":                   {"roa", "/v1/config"},
 		"PUT /v1/config":                   {"a", "/v1/config"},
 		"GET /v1/snapshot":                 {"a", "/v1/snapshot"},
 		"POST /v1/snapshot:restore":        {"a", "/v1/snapshot:restore"},

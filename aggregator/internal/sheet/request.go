@@ -43,6 +43,8 @@ type Request struct {
 	Where store.Query
 	// Having are conditions on keys, derived ones too.
 	Having []derive.Filter
+	// Derived are keys that are known even where no record has them.
+	Derived []string
 	// Weights are the names of the measures that value usage; they hide components.
 	Weights []string
 	// Measures are words of [Words], component names and COMPONENT*SCORE; Components
@@ -191,7 +193,7 @@ func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*derive.Answ
 // known returns an error when a key of By is in no record at all.
 func (r *Request) known(ctx context.Context, ask Ask, a *derive.Answer) error {
 	for i, key := range r.By {
-		if slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
+		if slices.Contains(r.Derived, key) || slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
 		all, err := r.ever(ctx, ask, key)

@@ -111,7 +111,7 @@ const (
 )
 
 // Fact is something that an agent says about its site beside records. Data is
-// the encoded protobuf message, which the store does not look into.
+// the whole encoded frame of the agent, which the store does not look into.
 type Fact struct {
 	Kind   FactKind
 	Source record.Origin
