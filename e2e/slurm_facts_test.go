@@ -81,9 +81,30 @@ func TestTheSourceTellsWhatSlurmKnowsBesideJobs(t *testing.T) {
 
 			// An aggregator takes them with the records.
 			agg := s.Aggregator(agent)
+			s.Append(agg.Config, fmt.Sprintf(`
+cluster "rig" {
+  match   = { site_id = ["e2e"] }
+  sources = ["head1/slurm/rig"]
+}
+price "p" {
+  currency = "EUR"
+  per "Cores" { hour = "0.5" }
+}
+project "radium" {
+  pi    = "curie"
+  users = [%q]
+}
+budget "radium" {
+  project = "radium"
+  period  = "year"
+  amount  = 100
+  unit    = "EUR"
+}
+`, rig.Alice))
 			agent.Start()
 			agg.Start()
 			awaitExpected(t, s, agg, c, "rig")
+			awaitServed(t, s, agg)
 			checkSound(t, agg, agent)
 			agent.Stop()
 
@@ -100,6 +121,58 @@ func TestTheSourceTellsWhatSlurmKnowsBesideJobs(t *testing.T) {
 				t.Errorf("without slurmctld (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// awaitServed waits until the aggregator says what checkFacts found, and derives by it.
+func awaitServed(t *testing.T, s *site.Site, g *site.Aggregator) {
+	t.Helper()
+	s.Eventually(time.Minute, "the aggregator tells what Slurm has", func() (bool, string) {
+		var there struct {
+			Clusters []struct {
+				Name       string
+				Components map[string]int64
+			}
+			Census struct{ Running, Pending int64 }
+		}
+		err := g.Get("/v1/capacity", &there)
+		ok := err == nil && len(there.Clusters) == 1 && there.Clusters[0].Name == "rig" && there.Clusters[0].Components["Cores"] == 3*rig.CPUsPerNode
+		return ok && there.Census.Running == 3 && there.Census.Pending == 4, fmt.Sprintf("%+v %v", there, err)
+	})
+	var people struct {
+		People []struct {
+			ID     string
+			Name   string
+			Groups []string
+		}
+	}
+	if err := g.Get("/v1/directory", &people); err != nil || len(people.People) < 2 || people.People[0].Name != "The rig's alice" {
+		t.Errorf("directory: %+v, %v", people, err)
+	}
+	var used struct {
+		Groups   []struct{ Values []*string }
+		Measures []struct {
+			Name   string
+			Values []*float64
+		}
+	}
+	err := g.Get("/v1/usage?window=7d&by=pi,cluster&measure=records,utilization,cost&where[pi]=curie", &used)
+	values := func(list []*string) (out []string) {
+		for _, v := range list {
+			if v != nil {
+				out = append(out, *v)
+			}
+		}
+		return out
+	}
+	if err != nil || len(used.Groups) != 1 || len(used.Measures) != 3 || *used.Measures[0].Values[0] != 2 {
+		t.Errorf("usage: %+v, %v", used, err)
+	} else if diff := cmp.Diff([]string{"curie", "rig"}, values(used.Groups[0].Values)); diff != "" {
+		t.Error(diff)
+	}
+	var budgets struct{ Budgets []struct{ Name, Unit string } }
+	if err := g.Get("/v1/budgets", &budgets); err != nil || len(budgets.Budgets) != 1 || budgets.Budgets[0].Unit != "EUR" {
+		t.Errorf("budgets: %+v, %v", budgets, err)
 	}
 }
 

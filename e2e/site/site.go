@@ -3,6 +3,7 @@
 package site
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -64,6 +65,19 @@ func (s *Site) Write(name, text string) string {
 		s.t.Fatal(err)
 	}
 	return path
+}
+
+// Append adds text to a file that there is.
+func (s *Site) Append(path, text string) {
+	s.t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Cert makes a certificate and returns its files.
