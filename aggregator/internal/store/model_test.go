@@ -40,8 +40,9 @@ func (m *model) shown() (list []record.Record) {
 // machine drives a store and the model with random commands.
 type machine struct {
 	*box
-	m   *model
-	now record.Time
+	m     *model
+	now   record.Time
+	bulks int
 }
 
 func (m *machine) id(t *rapid.T) string {
@@ -88,7 +89,14 @@ func (m *machine) Ingest(t *rapid.T) {
 }
 
 // Bulk sends many records that are new and some that are not.
+// maxBulks bounds the rows that are looked at after each step.
+const maxBulks = 4
+
 func (m *machine) Bulk(t *rapid.T) {
+	if m.bulks == maxBulks {
+		t.Skip("there are enough rows")
+	}
+	m.bulks++
 	n := rapid.IntRange(1000, 1100).Draw(t, "rows")
 	base := len(m.m.entries) + 1000
 	var writes []record.Write
