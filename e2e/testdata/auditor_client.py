@@ -242,8 +242,7 @@ async def main():
     if queued:
         await call(client.stop)
     print(f"{MODE}: {checks} checks", flush=True)
-    if queued:
-        os._exit(0)  # the client's threads abort while the interpreter is taken down
+    os._exit(0)  # the clients' threads may abort while the interpreter is taken down
 
 
 if MODE == "blocking":
