@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/bursar-accounting/bursar/proto/client"
 )
 
 // apiBudget is a budget as /v1 gives it.
@@ -55,7 +52,6 @@ type apiBudgets struct {
 }
 
 func (p *Program) budgetsCommand() *cobra.Command {
-	var f format
 	var at string
 	var check bool
 	cmd := &cobra.Command{
@@ -73,11 +69,9 @@ With -check the exit code is 2 when there is one.`,
 		Example: "  bursar budgets\n  bursar budgets atlas -at last-year\n  bursar budgets -at 2026-Q3 -format csv > q3.csv\n  bursar budgets -check || mail -s 'budgets' staff < /dev/null",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	conn := p.connect(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "a `time` in the period, such as 2025, 2026-Q3, last-month; default now")
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when a budget is gone or will be before its period ends")
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	query := func(args []string) (url.Values, error) {
 		query := url.Values{}
 		if at != "" {
 			query.Set("at", at)
@@ -85,21 +79,13 @@ With -check the exit code is 2 when there is one.`,
 		if len(args) > 0 {
 			query.Set("name", args[0])
 		}
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return p.budgets(cmd.Context(), c, query, f, check)
+		return query, nil
 	}
-	return cmd
+	return p.look(cmd, resource{"/v1/budgets", query, func(answer json.RawMessage, f format) error { return p.budgets(answer, f, check) }})
 }
 
-func (p *Program) budgets(ctx context.Context, c *client.Client, query url.Values, f format, check bool) error {
-	var answer json.RawMessage
-	if err := c.GetJSON(ctx, "/v1/budgets", query, &answer); err != nil {
-		return err
-	}
+// budgets shows an answer; with check, one that is gone is a finding.
+func (p *Program) budgets(answer json.RawMessage, f format, check bool) error {
 	var a apiBudgets
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err

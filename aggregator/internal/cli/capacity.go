@@ -3,14 +3,11 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/bursar-accounting/bursar/proto/client"
 )
 
 // apiCapacity is an answer of GET /v1/capacity.
@@ -55,7 +52,6 @@ type apiCensusRow struct {
 }
 
 func (p *Program) capacityCommand() *cobra.Command {
-	var f format
 	var at, window, zone string
 	cmd := &cobra.Command{
 		Use: "capacity", Short: "say what clusters have: cores, memory, GPUs, service units",
@@ -70,45 +66,23 @@ How much of it was used is "bursar usage -measure utilization".`,
   bursar capacity -at 2025-01-01
   bursar capacity -window this-year -format csv
   bursar usage -window last-month -by cluster -measure Cores,capacity,utilization,'utilization*GPUs'`,
-		Args: cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().StringVar(&at, "at", "", "what there was at this `time`; default now")
 	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
 	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default UTC")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return p.capacity(cmd, c, f, map[string]string{"at": at, "window": window, "zone": zone})
-	}
-	return cmd
+	return p.look(cmd, resource{"/v1/capacity", given(map[string]*string{"at": &at, "window": &window, "zone": &zone}), func(answer json.RawMessage, f format) error {
+		return p.capacity(answer, f, window != "")
+	}})
 }
 
-// askCapacity asks with the parameters that are not empty.
-func askCapacity(cmd *cobra.Command, c *client.Client, parameters map[string]string) (answer json.RawMessage, out apiCapacity, err error) {
-	query := url.Values{}
-	for name, value := range parameters {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if err := c.GetJSON(cmd.Context(), "/v1/capacity", query, &answer); err != nil {
-		return nil, out, err
-	}
-	return answer, out, json.Unmarshal(answer, &out)
-}
-
-func (p *Program) capacity(cmd *cobra.Command, c *client.Client, f format, parameters map[string]string) error {
-	answer, a, err := askCapacity(cmd, c, parameters)
-	if err != nil {
+// capacity shows an answer: what there was at a time, or changes.
+func (p *Program) capacity(answer json.RawMessage, f format, changes bool) error {
+	var a apiCapacity
+	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
 	}
-	if err := p.show(f, a.table(parameters["window"] != ""), answer); err != nil || f != asTable {
+	if err := p.show(f, a.table(changes), answer); err != nil || f != asTable {
 		return err
 	}
 	if len(a.Clusters) == 0 {
@@ -180,7 +154,6 @@ func (c *apiCluster) saidBy() string {
 }
 
 func (p *Program) censusCommand() *cobra.Command {
-	var f format
 	by := "user"
 	words := []string{"user", "queue", "source", "all"}
 	cmd := &cobra.Command{
@@ -190,25 +163,16 @@ func (p *Program) censusCommand() *cobra.Command {
 These are the numbers of the schedulers: jobs that wait are not records yet. The time
 at which each source looked is below the table.`,
 		Example: "  bursar census\n  bursar census -by queue\n  bursar census -by all -format csv",
-		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_, a, err := askCapacity(cmd, c, nil)
-		if err != nil {
+	return p.look(cmd, resource{path: "/v1/capacity", show: func(answer json.RawMessage, f format) error {
+		var a apiCapacity
+		if err := json.Unmarshal(answer, &a); err != nil {
 			return err
 		}
 		return p.census(&a, f, by)
-	}
-	return cmd
+	}})
 }
 
 func (p *Program) census(a *apiCapacity, f format, by string) error {

@@ -67,7 +67,6 @@ func directoryParts() []string {
 }
 
 func (p *Program) directoryCommand() *cobra.Command {
-	var f format
 	var at string
 	var unclaimed bool
 	cmd := &cobra.Command{
@@ -88,39 +87,26 @@ there are some. json has all of it, csv what the table has.`,
 		},
 		ValidArgs: directoryParts(),
 	}
-	conn := p.connect(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "as it is at a `time`: a date, RFC 3339, or how long ago")
 	cmd.Flags().BoolVar(&unclaimed, "unclaimed", false, "groups and users with records that no project claims")
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		part := directoryParts()[0]
+	part := directoryParts()[0]
+	query := func(args []string) (url.Values, error) {
+		query := url.Values{}
 		switch {
 		case len(args) > 0 && unclaimed:
-			return usage(cmd, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0]))
+			return nil, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0])
 		case len(args) > 0:
 			part = args[0]
 		case unclaimed:
 			part = "unclaimed"
+			query.Set("unclaimed", "true")
 		}
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		query := url.Values{}
 		if at != "" {
 			query.Set("at", at)
 		}
-		if unclaimed {
-			query.Set("unclaimed", "true")
-		}
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), "/v1/directory", query, &answer); err != nil {
-			return err
-		}
-		return p.showDirectory(f, part, answer)
+		return query, nil
 	}
-	return cmd
+	return p.look(cmd, resource{"/v1/directory", query, func(answer json.RawMessage, f format) error { return p.showDirectory(f, part, answer) }})
 }
 
 func (p *Program) showDirectory(f format, part string, answer json.RawMessage) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"net/url"
 
 	"github.com/spf13/cobra"
 )
@@ -19,7 +18,6 @@ type apiGap struct {
 }
 
 func (p *Program) gapsCommand() *cobra.Command {
-	var f format
 	var agent string
 	cmd := &cobra.Command{
 		Use: "gaps", Short: "list what could not be had or was lost on its way",
@@ -30,31 +28,12 @@ cluster lacks them, as after a restore. FROM is empty where nobody knows it.
 Most of it comes back from the scheduler: "bursar-agent recollect" on the agent
 reads a window of a source again. A gap stays in the list afterwards.`,
 		Example: "  bursar gaps\n  bursar gaps -agent nemo-head1 -format csv",
-		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
 	cmd.Flags().StringVar(&agent, "agent", "", "only those of this `agent`")
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		query := url.Values{}
-		if agent != "" {
-			query.Set("agent", agent)
-		}
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), "/v1/gaps", query, &answer); err != nil {
-			return err
-		}
-		return p.showGaps(f, answer)
-	}
-	return cmd
+	return p.look(cmd, resource{"/v1/gaps", given(map[string]*string{"agent": &agent}), p.showGaps})
 }
 
-func (p *Program) showGaps(f format, answer json.RawMessage) error {
+func (p *Program) showGaps(answer json.RawMessage, f format) error {
 	var list struct {
 		Gaps []apiGap `json:"gaps"`
 		More bool     `json:"more"`

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -32,32 +33,64 @@ type apiSource struct {
 	} `json:"counts"`
 }
 
-// look makes a command that reads one resource and shows it.
-func (p *Program) look(cmd *cobra.Command, path string, show func(answer json.RawMessage, f format) error) *cobra.Command {
+// resource is what a command shows of /v1.
+type resource struct {
+	path string
+	// query is what is asked for: its error is about the arguments and options. Nil asks
+	// for all.
+	query func(args []string) (url.Values, error)
+	show  func(answer json.RawMessage, f format) error
+}
+
+// look makes a command read one resource and show it as a table, JSON or CSV. Without
+// Args of its own it takes none.
+func (p *Program) look(cmd *cobra.Command, r resource) *cobra.Command {
 	var f format
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var query url.Values
+		if r.query != nil {
+			var err error
+			if query, err = r.query(args); err != nil {
+				return usage(cmd, err)
+			}
+		}
 		c, err := conn.open(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
+		if err := c.GetJSON(cmd.Context(), r.path, query, &answer); err != nil {
 			return err
 		}
-		return show(answer, f)
+		return r.show(answer, f)
 	}
 	return cmd
+}
+
+// given asks with those of the parameters that are not empty.
+func given(parameters map[string]*string) func([]string) (url.Values, error) {
+	return func([]string) (url.Values, error) {
+		query := url.Values{}
+		for name, value := range parameters {
+			if *value != "" {
+				query.Set(name, *value)
+			}
+		}
+		return query, nil
+	}
 }
 
 func (p *Program) agentsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
 		Use: "agents", Short: "list agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
-	}, "/v1/agents", func(answer json.RawMessage, f format) error {
+	}, resource{path: "/v1/agents", show: func(answer json.RawMessage, f format) error {
 		var list struct {
 			Agents []apiAgent `json:"agents"`
 		}
@@ -73,7 +106,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 			}
 		}
 		return nil
-	})
+	}})
 }
 
 // troubles says what is wrong with an agent, and what to do.
@@ -145,7 +178,7 @@ func (p *Program) conflictsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
 		Use: "conflicts", Short: "list runs about whose start origins disagree",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
-	}, "/v1/conflicts", func(answer json.RawMessage, f format) error {
+	}, resource{path: "/v1/conflicts", show: func(answer json.RawMessage, f format) error {
 		var list struct {
 			Conflicts []apiEntry `json:"conflicts"`
 			More      bool       `json:"more"`
@@ -164,7 +197,7 @@ func (p *Program) conflictsCommand() *cobra.Command {
 			}
 		}
 		return p.listing(f, t, answer, list.More)
-	})
+	}})
 }
 
 // listing shows a list of which the server may have sent only the beginning,

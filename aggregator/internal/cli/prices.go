@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"net/url"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +22,6 @@ type apiPrices struct {
 }
 
 func (p *Program) pricesCommand() *cobra.Command {
-	var f format
 	var at string
 	cmd := &cobra.Command{
 		Use: "prices", Short: "list the prices that hold at a time",
@@ -31,31 +29,12 @@ func (p *Program) pricesCommand() *cobra.Command {
 one of a total. Of the prices of a component, the first whose conditions a record
 fulfils counts.`,
 		Example: "  bursar prices\n  bursar prices -at 2025\n  bursar prices -format csv",
-		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		query := url.Values{}
-		if at != "" {
-			query.Set("at", at)
-		}
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), "/v1/prices", query, &answer); err != nil {
-			return err
-		}
-		return p.showPrices(f, answer)
-	}
-	return cmd
+	return p.look(cmd, resource{"/v1/prices", given(map[string]*string{"at": &at}), p.showPrices})
 }
 
-func (p *Program) showPrices(f format, answer json.RawMessage) error {
+func (p *Program) showPrices(answer json.RawMessage, f format) error {
 	var a apiPrices
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (p *Program) quarantineCommand() *cobra.Command {
 func (p *Program) quarantineList() *cobra.Command {
 	return p.look(&cobra.Command{
 		Use: "list", Short: "list quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
-	}, "/v1/quarantine", func(answer json.RawMessage, f format) error {
+	}, resource{path: "/v1/quarantine", show: func(answer json.RawMessage, f format) error {
 		list, more, err := quarantineOf(answer)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (p *Program) quarantineList() *cobra.Command {
 			t.add(q.key(), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
 		return p.listing(f, t, answer, more)
-	})
+	}})
 }
 
 func quarantineOf(answer json.RawMessage) ([]apiQuarantined, bool, error) {

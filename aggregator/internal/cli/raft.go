@@ -38,7 +38,7 @@ func (p *Program) listPeersCommand() *cobra.Command {
 without a quorum. MATCH is the newest entry that the leader knows a member to
 hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
-	}, "/v1/cluster/members", func(answer json.RawMessage, f format) error {
+	}, resource{path: "/v1/cluster/members", show: func(answer json.RawMessage, f format) error {
 		var list struct {
 			Members []apiMember `json:"members"`
 		}
@@ -50,7 +50,7 @@ hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
 			t.add(dash(m.Name), m.ID, m.Address, m.state(), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
 		}
 		return p.show(f, t, answer)
-	})
+	}})
 }
 
 func (m *apiMember) state() string {

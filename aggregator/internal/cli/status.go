@@ -59,7 +59,7 @@ Any node can be asked; one that cannot reach the others says so. Exit code 0
 says that all is well, 2 that something is to be done, and 1 that it cannot be
 told, because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
-	}, "/v1/status", func(answer json.RawMessage, f format) error {
+	}, resource{path: "/v1/status", show: func(answer json.RawMessage, f format) error {
 		var s apiStatus
 		if err := json.Unmarshal(answer, &s); err != nil {
 			return err
@@ -74,7 +74,7 @@ told, because the node does not answer.`,
 			return finding{errors.New("")} // it has been said
 		}
 		return errors.New("it cannot be told whether all is well: this aggregator gives no verdict")
-	})
+	}})
 }
 
 func (p *Program) showStatus(s *apiStatus, f format, answer json.RawMessage) error {

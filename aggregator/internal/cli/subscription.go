@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 
 	"github.com/spf13/cobra"
 )
@@ -37,7 +36,6 @@ type apiShare struct {
 }
 
 func (p *Program) subscriptionCommand() *cobra.Command {
-	var f format
 	var window, from, to, zone, credit string
 	cmd := &cobra.Command{
 		Use: "subscription", Short: "compare what principal investigators used with what they contributed",
@@ -51,39 +49,20 @@ contribution. Under: contributed and not used. N/A: neither, or exempt.
 
 A window is as for "bursar usage".`,
 		Example: "  bursar subscription -window last-month\n  bursar subscription -window 2026 -format csv\n  bursar subscription -window 2012-10 -credit stop",
-		Args:    cobra.NoArgs,
 	}
-	conn := p.connect(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&window, "window", "", "the `time` that counts, by a word; default this-month")
 	fl.StringVar(&from, "from", "", "the `time` from which on usage counts")
 	fl.StringVar(&to, "to", "", "the `time` up to which usage counts; default now")
 	fl.StringVar(&zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
 	fl.Var(&choice{&credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		query := url.Values{}
-		for name, value := range map[string]string{"window": window, "from": from, "to": to, "zone": zone, "credit": credit} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), "/v1/subscription", query, &answer); err != nil {
-			return err
-		}
-		return p.showSubscription(f, answer)
-	}
-	return cmd
+	return p.look(cmd, resource{
+		"/v1/subscription", given(map[string]*string{"window": &window, "from": &from, "to": &to, "zone": &zone, "credit": &credit}), p.showSubscription,
+	})
 }
 
-func (p *Program) showSubscription(f format, answer json.RawMessage) error {
+func (p *Program) showSubscription(answer json.RawMessage, f format) error {
 	var s apiSubscription
 	if err := json.Unmarshal(answer, &s); err != nil {
 		return err
