@@ -62,8 +62,8 @@ func (d Decimal) String() string {
 }
 
 // ParseDecimal reads digits with or without a point, such as "120000" or "0.012",
-// and returns the number times 10^9. More than 9 digits after the point and more
-// than 15 before it, a sign, an exponent and separators are errors.
+// and returns the number times 10^9. More than 9 digits after the point, but for zeros
+// at the end, and more than 15 before it, a sign, an exponent and separators are errors.
 func ParseDecimal(s string) (*big.Int, error) {
 	text := strings.TrimSpace(s)
 	whole, rest, point := strings.Cut(text, ".")
@@ -72,12 +72,13 @@ func ParseDecimal(s string) (*big.Int, error) {
 		return nil, fmt.Errorf("%s is negative", clip(text))
 	case !onlyDigits(whole) || point && !onlyDigits(rest):
 		return nil, fmt.Errorf("%q is not a number; expected digits, like \"120000\" or \"0.012\"", clip(s))
-	case len(rest) > decimalDigits:
+	case len(strings.TrimRight(rest, "0")) > decimalDigits:
 		return nil, fmt.Errorf("%s has more than %d digits after the point, and could not be kept exactly", clip(text), decimalDigits)
 	case len(strings.TrimLeft(whole, "0")) > decimalWhole:
 		return nil, fmt.Errorf("%s is too large; at most %d digits may be before the point", clip(text), decimalWhole)
 	}
-	n, _ := new(big.Int).SetString(whole+rest+strings.Repeat("0", decimalDigits-len(rest)), 10) // they are digits
+	rest = (rest + strings.Repeat("0", decimalDigits))[:decimalDigits]
+	n, _ := new(big.Int).SetString(whole+rest, 10) // they are digits
 	return n, nil
 }
 

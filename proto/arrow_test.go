@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/health":    {"aggregator/internal/health", "proto"},
 	"aggregator/internal/usage":     {"aggregator/internal/usage", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/derive":    {"aggregator/internal/derive", "aggregator/internal/usage", "proto"},
-	"aggregator/internal/directory": {"aggregator/internal/directory", "aggregator/internal/derive", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/directory": {"aggregator/internal/directory", "hcl", "aggregator/internal/derive", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/capacity":  {"aggregator/internal/capacity", "aggregator/internal/derive", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/money":     {"aggregator/internal/money", "aggregator/internal/calendar", "aggregator/internal/derive", "aggregator/internal/usage", "proto"},
 	"aggregator/internal/books":     {"aggregator/internal/books", "aggregator/internal/capacity", "aggregator/internal/directory", "aggregator/internal/money", "aggregator/internal/derive", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},

@@ -3,54 +3,33 @@ package directory
 import (
 	"fmt"
 	"math/big"
-	"strconv"
-	"strings"
+
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
-// Decimal is a number ≥ 0 with up to nine digits after the point: billionths.
+// Decimal is a number ≥ 0 with up to nine digits after the point: billionths, at most
+// 10^9 of ones.
 type Decimal int64
 
 // One is the number 1.
 const One Decimal = 1_000_000_000
 
-const (
-	digits = 9
-	most   = 1_000_000_000 // that a Decimal may be
-)
+const most = 1_000_000_000 // that a Decimal may be
 
-// ParseDecimal reads a number such as 12 or 1.9.
+// ParseDecimal reads a number such as 12 or 1.9, as [hcl.ParseDecimal] does.
 func ParseDecimal(text string) (Decimal, error) {
-	whole, part, point := strings.Cut(strings.TrimSpace(text), ".")
-	if !number(whole) || point && !number(part) {
-		return 0, fmt.Errorf("%q is no number; want one that is not negative, like 12 or 1.9", clip(text))
+	n, err := hcl.ParseDecimal(text)
+	if err != nil {
+		return 0, err
 	}
-	part = strings.TrimRight(part, "0")
-	if len(part) > digits {
-		return 0, fmt.Errorf("%q has more than %d digits after the point", clip(text), digits)
-	}
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || n > most || n == most && part != "" {
+	if n.Cmp(big.NewInt(most*int64(One))) > 0 {
 		return 0, fmt.Errorf("%q is more than %d", clip(text), most)
 	}
-	below, err := strconv.ParseInt((part + strings.Repeat("0", digits))[:digits], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q: %w", clip(text), err)
-	}
-	return Decimal(n)*One + Decimal(below), nil
-}
-
-func number(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
+	return Decimal(n.Int64()), nil
 }
 
 // String writes the number without zeros that say nothing.
-func (d Decimal) String() string {
-	whole, part := d/One, d%One
-	if part == 0 {
-		return strconv.FormatInt(int64(whole), 10)
-	}
-	return fmt.Sprintf("%d.%s", whole, strings.TrimRight(fmt.Sprintf("%09d", part), "0"))
-}
+func (d Decimal) String() string { return hcl.Decimal{Billionths: big.NewInt(int64(d))}.String() }
 
 // Float returns the nearest floating point number.
 func (d Decimal) Float() float64 {
