@@ -182,8 +182,12 @@ func TestDevShowsRecordsAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("%v\n%s", err, d.err)
 	}
 	d.nothingLeft()
-	if got := d.err.String(); got != "" {
-		t.Errorf("stderr: %s", got)
+	// The recorded cluster has a job without a valid record, on purpose; a slow machine
+	// has the time to tell of it.
+	for line := range strings.Lines(d.err.String()) {
+		if !strings.Contains(line, " msg=finding id=quarantine ") {
+			t.Errorf("stderr: %s", line)
+		}
 	}
 }
 

@@ -136,16 +136,6 @@ func (d *Directory) Name(user string) (name, address string) {
 	return "", ""
 }
 
-// Class is the class of a host: the first whose pattern matches.
-func (d *Directory) Class(host string) (string, bool) {
-	for i := range d.classes {
-		if d.classes[i].pattern.MatchString(host) {
-			return d.classes[i].id, true
-		}
-	}
-	return "", false
-}
-
 // Factor is what an hour on a host of a class is worth, "" for none. False means
 // that it is not known.
 func (d *Directory) Factor(class string, at record.Time) (Decimal, bool) {

@@ -139,7 +139,7 @@ func TestAFactorThatChangesHoldsFromItsTimeOn(t *testing.T) {
 		{ID: "kat", Pattern: "^kat-", Factors: []Factor{{From: record.None, Factor: One}, {From: later, Factor: decimal(t, "1.5")}}},
 	}})
 	for host, want := range map[string]string{"kat-gpu1": "gpu", "kat-n1": "kat", "xkat-n1": ""} {
-		if got, _ := d.Class(host); got != want {
+		if got, _ := d.Classes()[0].Of(host); got != want {
 			t.Errorf("%s is %q, want %q", host, got, want)
 		}
 	}

@@ -17,22 +17,15 @@ func (a *Aggregator) money() api.Money {
 
 // valueOf is the first value of a key, or the class that follows for it.
 func valueOf(classes []usage.Class, m record.Meta, key string) (string, bool) {
+	from, of := key, func(value string) (string, bool) { return value, true }
 	for i := range classes {
 		if classes[i].Name == key {
-			return classOf(&classes[i], m.Get(classes[i].From))
+			from, of = classes[i].From, classes[i].Of
 		}
 	}
-	if values := m.Get(key); len(values) > 0 {
-		return values[0], true
+	values := m.Get(from)
+	if len(values) == 0 {
+		return "", false
 	}
-	return "", false
-}
-
-func classOf(c *usage.Class, values []string) (string, bool) {
-	for i := range c.Rules {
-		if len(values) > 0 && c.Rules[i].Pattern.MatchString(values[0]) {
-			return c.Rules[i].Value, true
-		}
-	}
-	return "", false
+	return of(values[0])
 }

@@ -65,7 +65,7 @@ func (s *basis) of(value string) (string, bool) {
 	}
 	c, ok := s.known[value]
 	if !ok {
-		c = s.class.of(value)
+		c.value, c.has = s.class.Of(value)
 		if len(s.known) < maxRemembered {
 			s.known[strings.Clone(value)] = c
 		}
@@ -73,13 +73,14 @@ func (s *basis) of(value string) (string, bool) {
 	return c.value, c.has
 }
 
-func (c *Class) of(value string) classed {
+// Of returns what the class is for a value of From; false where no rule matches.
+func (c *Class) Of(value string) (string, bool) {
 	for i := range c.Rules {
 		if c.Rules[i].Pattern.MatchString(value) {
-			return classed{c.Rules[i].Value, true}
+			return c.Rules[i].Value, true
 		}
 	}
-	return classed{}
+	return "", false
 }
 
 // isClass reports whether a name is that of a class.
