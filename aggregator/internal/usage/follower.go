@@ -13,6 +13,8 @@ type follower struct {
 	view *store.View
 	max  int // of bytes
 	run  run // of the row that is looked at
+
+	progress func(seq, of uint64) // nil: nobody is told
 }
 
 // block books what changed in a block.
@@ -47,6 +49,9 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 		if err := f.book(b, i); err != nil {
 			return err
 		}
+	}
+	if f.progress != nil {
+		f.progress(t.seqs[len(t.seqs)-1], f.view.Seq())
 	}
 	return f.fits()
 }

@@ -45,6 +45,9 @@ type Options struct {
 	Zone *time.Location
 	// Classes are keys that follow from meta keys; dimensions may name them.
 	Classes []Class
+	// Progress is told up to which change of how many the index has come, now and then
+	// while it follows; nil tells nobody.
+	Progress func(seq, of uint64)
 	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
 	MaxBytes int
 }
@@ -170,7 +173,7 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 }
 
 func (x *Index) advance(ctx context.Context, v *store.View) error {
-	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes}
+	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes, progress: x.Progress}
 	return v.Changes(ctx, x.seq, f.block, f.loose)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Keeper struct {
 	log     *slog.Logger
 	current atomic.Pointer[[]*Index] // nil: there are none yet, or none can be
 	classes atomic.Pointer[[]Class]  // with which rows are read
+	built   atomic.Uint64            // how far new ones are: the bits of a share of 1
 
 	mu      sync.Mutex
 	wanted  Settings
@@ -57,6 +59,7 @@ func (s Settings) indexed() (list []Class) {
 // there can be none, questions are answered from the rows. The registry may be nil.
 func NewKeeper(o Options, log *slog.Logger, metrics prometheus.Registerer) *Keeper {
 	k := &Keeper{opt: o, log: log, changed: make(chan struct{}, 1)}
+	k.built.Store(math.Float64bits(1))
 	if metrics != nil {
 		metrics.MustRegister(k.gauges()...)
 	}
@@ -129,13 +132,15 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 
 func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
 	var list []*Index
-	for _, name := range wanted.Zones {
+	defer k.built.Store(math.Float64bits(1))
+	for i, name := range wanted.Zones {
 		zone, err := calendar.Zone(name)
 		if err != nil {
 			return nil, err
 		}
 		opt := k.opt
 		opt.Zone, opt.Classes = zone, wanted.indexed()
+		opt.Progress = k.progress(i, len(wanted.Zones))
 		x, err := NewIndex(opt, wanted.Dimensions)
 		if err == nil {
 			err = x.Follow(ctx)
@@ -143,9 +148,26 @@ func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
 		if err != nil {
 			return nil, err
 		}
+		x.Progress = nil // from here on it follows
 		list = append(list, x)
 	}
 	return list, nil
+}
+
+// sayEvery is how often the log says how far new indexes are.
+const sayEvery = 5 * time.Second
+
+// progress returns what notes how far index i of n is.
+func (k *Keeper) progress(i, n int) func(seq, of uint64) {
+	said := time.Now()
+	return func(seq, of uint64) {
+		share := (float64(i) + float64(seq)/float64(max(of, 1))) / float64(n)
+		k.built.Store(math.Float64bits(share))
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			k.log.Info("the usage index is being made; meanwhile questions are answered as before", "percent", int(100*share))
+		}
+	}
 }
 
 // indexes are those that there are.
@@ -220,6 +242,8 @@ func (k *Keeper) gauges() []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("bursar_usage_indexes", "Time zones of whose days sums of usage are kept; without any, records are added up for each question.", func(*Index) int { return 1 }),
 		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) int { return len(x.slots) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_usage_build_ratio", Help: "How far sums by day are that are being made, 1 when none are. Meanwhile the old ones answer, or the records."},
+			func() float64 { return math.Float64frombits(k.built.Load()) }),
 		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) int { return x.bytes }),
 	}
 }

@@ -3,6 +3,8 @@ package usage
 import (
 	"context"
 	"log/slog"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -115,5 +117,29 @@ func TestARestoredStateIsCountedAnew(t *testing.T) {
 	name = "second"
 	for range 5 {
 		b.ask(x)
+	}
+}
+
+func TestAnIndexThatIsMadeSaysHowFarItIs(t *testing.T) {
+	b := newBox(t, 14)
+	for b.ids < 12_000 {
+		b.step()
+	}
+	var told []uint64
+	all := uint64(0)
+	x := newIndex(t, Options{Views: b, Life: life, Progress: func(seq, of uint64) { told, all = append(told, seq), of }}, []string{"site"})
+	if err := x.Follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) < 2 || !slices.IsSorted(told) || told[len(told)-1] > all || all != x.Seq() {
+		t.Errorf("%d of %d", told, all)
+	}
+	k := kept(t, b, Options{})
+	k.Set(Settings{Dimensions: []string{"site"}, Zones: []string{"UTC", "Europe/Berlin"}})
+	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
+	b.step()
+	way(t, k, Question{Edges: []record.Time{t0, t0 + record.Day}, By: []string{"site"}}, "index")
+	if got := math.Float64frombits(k.built.Load()); got != 1 {
+		t.Errorf("after it is made, and follows: %v", got)
 	}
 }
