@@ -83,7 +83,7 @@ func TestTheSourceTellsWhatSlurmKnowsBesideJobs(t *testing.T) {
 			agg := s.Aggregator(agent)
 			s.Append(agg.Config, fmt.Sprintf(`
 cluster "rig" {
-  match   = { site_id = ["e2e"] }
+  match   = { site_id = "e2e" }
   sources = ["head1/slurm/rig"]
 }
 price "p" {

@@ -40,7 +40,7 @@
 // Values, each with its Range: Duration{time.Duration}, Size{Bytes int64},
 // Address{Host, Port}, Secret (Reveal()), Time{time.Time}, Path (absolute, or
 // relative to the file that it is written in), String (Value, Sensitive),
-// Decimal (Billionths, exact).
+// Decimal (Billionths, exact); Strings, which are one text or a list, have none.
 // ParseDuration, ParseSize, ParseAddress, ParseDecimal are the parsers without HCL.
 //
 // Functions:

@@ -56,6 +56,32 @@ func friendly(t cty.Type) string {
 	return t.FriendlyName()
 }
 
+// Strings are several texts, or one that is written without brackets.
+type Strings []string
+
+// DecodeHCL implements ValueDecoder.
+func (s *Strings) DecodeHCL(v cty.Value, _ Range) error {
+	v, _ = v.Unmark()
+	if t := v.Type(); v.IsNull() || !v.IsKnown() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		one, err := stringOf(v)
+		if err != nil {
+			return fmt.Errorf("%w, or a list of them", err)
+		}
+		*s = Strings{one}
+		return nil
+	}
+	list := make(Strings, 0, v.LengthInt())
+	for _, element := range v.AsValueSlice() {
+		text, err := stringOf(element)
+		if err != nil {
+			return err
+		}
+		list = append(list, text)
+	}
+	*s = list
+	return nil
+}
+
 // Duration is a length of time, never negative, written as ParseDuration reads it.
 type Duration struct {
 	time.Duration

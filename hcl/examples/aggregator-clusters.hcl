@@ -46,7 +46,7 @@ cluster "katana-gpu" {
 }
 
 cluster "katana" {
-  match     = { site_id = ["katana"] }
+  match     = { site_id = "katana" }
   sources   = ["kat-head/gridengine/katana"] # whose word about capacity counts; [] is nobody's
   su_factor = 1.9                            # where a block says none
   capacity {

@@ -28,9 +28,9 @@ const (
 type Cluster struct {
 	// Name is how questions name it.
 	Name hcl.String `hcl:"name,label"`
-	// Match is what the first values of meta keys must be: one of a list, in which *
+	// Match is what the first values of meta keys must be: one of these, in which *
 	// is any text. Nothing is site_id = the name.
-	Match map[string][]hcl.String `hcl:"match,optional"`
+	Match map[string]hcl.Strings `hcl:"match,optional"`
 	// Sources are those whose word about capacity counts, as agent/type/label.
 	Sources []hcl.String `hcl:"sources,optional"`
 	// Zone is the time zone in which dates begin; "" is UTC.
@@ -304,7 +304,7 @@ func clusterBlocks(c *Config) (list []shared.Block) {
 		if cl.Match != nil {
 			match := map[string][]string{}
 			for key, list := range cl.Match {
-				match[key] = textsOf(list)
+				match[key] = list
 			}
 			b.Set("match", match, at)
 		}
