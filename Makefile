@@ -54,7 +54,7 @@ test: ## Run all tests that need only Go (with the race detector where a C compi
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
 	e2e/setup.sh
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
-	go test -tags e2e -timeout 40m -count 1 -p 1 ./e2e/...
+	go test -tags e2e -timeout 40m -count 1 -p 2 ./e2e/...
 
 .PHONY: soak
 soak: build ## Run CYCLES (default 2000) cycles of faults from the schedule of SEED (default: the time).
