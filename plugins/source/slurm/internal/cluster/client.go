@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
 )
 
 // Client asks one Slurm. The paths are those of the commands.

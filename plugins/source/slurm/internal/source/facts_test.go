@@ -14,9 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
 )
 
 func recording(t testing.TB, name string) string {
@@ -97,7 +98,7 @@ func TestTheNamesAndUnitsOfACapacityAreThoseOfTheDefaultMapping(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	for _, a := range got {
-		if !strings.Contains(Mapping, fmt.Sprintf("component %q {", a.Name)) {
+		if !strings.Contains(job.Mapping, fmt.Sprintf("component %q {", a.Name)) {
 			t.Errorf("the default mapping has no component %s", a.Name)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 )
 
 func TestMain(m *testing.M) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
@@ -19,7 +20,7 @@ func (f *filter) sum(nodes []cluster.Node) ([]sdk.Amount, error) {
 	models := map[string]int64{}
 	some := false
 	for _, n := range nodes {
-		if !among(f.partitions, n.Partitions...) {
+		if !setting.Among(f.Partitions, n.Partitions...) {
 			continue
 		}
 		some = true
@@ -31,7 +32,7 @@ func (f *filter) sum(nodes []cluster.Node) ([]sdk.Amount, error) {
 		}
 	}
 	if !some {
-		return nil, &remediable{fmt.Errorf("none of the %d nodes is in the partitions %s", len(nodes), strings.Join(f.partitions, ", ")),
+		return nil, &remediable{fmt.Errorf("none of the %d nodes is in the partitions %s", len(nodes), strings.Join(f.Partitions, ", ")),
 			"correct partitions in the source's config block"}
 	}
 	out := []sdk.Amount{{Name: "Cores", Amount: cores}, {Name: "Memory", Amount: memory}}
@@ -49,8 +50,8 @@ func (f *filter) sum(nodes []cluster.Node) ([]sdk.Amount, error) {
 // wantsNow applies the filter to a job of the queue. One that waits for several
 // partitions is wanted when one of them is.
 func (f *filter) wantsNow(j *cluster.Job) bool {
-	return among(f.partitions, strings.Split(j.Partition, ",")...) && among(f.users, j.User, j.UID) &&
-		among(f.groups, j.Group, j.GID) && among(f.accounts, j.Account)
+	return setting.Among(f.Partitions, strings.Split(j.Partition, ",")...) && setting.Among(f.Users, j.User, j.UID) &&
+		setting.Among(f.Groups, j.Group, j.GID) && setting.Among(f.Accounts, j.Account)
 }
 
 // counts are jobs by user and queue.
@@ -137,7 +138,7 @@ func (c counts) sorted() []sdk.CensusRow {
 func (f *filter) people(list []cluster.Association) []sdk.Person {
 	accounts := map[string][]string{}
 	for _, a := range list {
-		if among(f.accounts, a.Account) {
+		if setting.Among(f.Accounts, a.Account) {
 			accounts[a.User] = append(accounts[a.User], a.Account)
 		}
 	}

@@ -1,8 +1,8 @@
 package job
 
 import (
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
 )
 
 // texts are the columns that are passed on as sacct writes them.

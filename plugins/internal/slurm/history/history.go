@@ -1,4 +1,6 @@
-package source
+// Package history tells the first run of a job from later ones, on which the id of
+// a run depends.
+package history
 
 import (
 	"context"
@@ -6,14 +8,20 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 )
 
-// history knows the first submission of jobs, by which a job's first run is told
-// from later ones whatever window they are met in. It remembers what it asked.
-type history struct {
+// Asker is what a History needs of sacct.
+type Asker interface {
+	Rows(ctx context.Context, q sacct.Query, yield func(sacct.Row) error) error
+}
+
+// History knows the first submission of jobs, by which a job's first run is told
+// from later ones whatever window they are met in. It remembers what it asked. The
+// zero value is ready.
+type History struct {
 	first map[jobKey]int64
 }
 
@@ -27,9 +35,9 @@ const (
 	maxAsk     = 4000    // jobs in one question: a command line has a limit
 )
 
-// settle sets Later of all runs, and asks sacct once for every few thousand jobs
+// Settle sets Later of all runs, and asks sacct once for every few thousand jobs
 // that it does not know yet.
-func (h *history) settle(ctx context.Context, ask asker, runs []*job.Run) error {
+func (h *History) Settle(ctx context.Context, ask Asker, runs []*job.Run) error {
 	for batch := range slices.Chunk(h.unknown(runs), maxAsk) {
 		if err := h.ask(ctx, ask, batch); err != nil {
 			return fmt.Errorf("look for earlier runs: %w", err)
@@ -48,7 +56,7 @@ func (h *history) settle(ctx context.Context, ask asker, runs []*job.Run) error 
 }
 
 // unknown are the ids of the jobs that must be asked for.
-func (h *history) unknown(runs []*job.Run) []string {
+func (h *History) unknown(runs []*job.Run) []string {
 	if h.first == nil || len(h.first) > maxHistory {
 		h.first = map[jobKey]int64{}
 	}
@@ -66,7 +74,7 @@ func (h *history) unknown(runs []*job.Run) []string {
 // ask learns the first submissions of jobs. Other tasks of an array, which sacct
 // gives too, are learned only where all of their rows are in the answer: each
 // row names its own job, and sacct gives all rows of a job.
-func (h *history) ask(ctx context.Context, ask asker, ids []string) error {
+func (h *History) ask(ctx context.Context, ask Asker, ids []string) error {
 	q := sacct.Query{Columns: []string{"JobIDRaw", "Submit", "Cluster"}, Jobs: ids}
 	return ask.Rows(ctx, q, func(row sacct.Row) error {
 		raw, badID := strconv.ParseInt(row.Fields[0], 10, 64)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
 )
 
 // derived are the attributes that are computed.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 )
 
 // Key names a run in slurmdbd: no two rows of a cluster share job id and time of

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 )
 
 func TestTimesOfEveryFormAreRead(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 )
 
 const variable = "BURSAR_FAKE_SACCT"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 )
 
 const mark = "\x1fABC"

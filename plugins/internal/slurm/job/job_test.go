@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -3,7 +3,7 @@ package job
 import (
 	"fmt"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 )
 
 // steps is what the steps of a run add up to. It does not grow with them.
