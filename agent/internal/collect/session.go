@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/bursar-accounting/bursar/agent/internal/mapping"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 

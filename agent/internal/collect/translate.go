@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/agent/internal/mapping"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
