@@ -25,7 +25,8 @@ type Options struct {
 	Env    map[string]string // of the process
 
 	// Config is a configuration with which the source finds at least two jobs that
-	// ended, and the same ones whenever it is asked.
+	// ended, and the same ones whenever it is asked. Of a source that hands on what is
+	// pushed only that is checked for which nobody needs to push.
 	Config *bursarv1.Node
 
 	// CheckMapping returns why the default mapping, which is HCL, is no mapping
@@ -51,11 +52,15 @@ func Run(t *testing.T, o Options) {
 	t.Run("the description stays the same", s.steady)
 	t.Run("an unknown attribute is refused with its place", s.unknown)
 	t.Run("Collect before Configure is refused", s.unconfigured)
+	t.Run("a closed stream ends Collect", s.closes)
+	if s.describe(t, s.start(t)).GetPushed() {
+		t.Run("a window of what was pushed has nothing", s.emptyWindow)
+		return // there are jobs only for those who push
+	}
 	t.Run("jobs fit the declared attributes", s.fits)
 	t.Run("what was acknowledged is not sent again", s.repeatsNothing)
 	t.Run("a crash between batch and acknowledgement loses nothing", s.losesNothing)
 	t.Run("at most one batch is sent beyond the acknowledged", s.waits)
-	t.Run("a closed stream ends Collect", s.closes)
 	if !o.NoRewind {
 		t.Run("a rewind sends again", s.rewinds)
 	}
@@ -152,7 +157,7 @@ func (s *suite) description(t *testing.T) {
 	if err := host.CheckDescription(typ, d); err != nil {
 		t.Error(err)
 	}
-	if typ == "" || d.GetVersion() == "" || len(d.GetAttributes()) == 0 {
+	if typ == "" || d.GetVersion() == "" || len(d.GetAttributes()) == 0 && !d.GetPushed() {
 		t.Errorf("type %q, version %q, %d attributes", d.GetType(), d.GetVersion(), len(d.GetAttributes()))
 	}
 	for _, a := range d.GetAttributes() {

@@ -215,7 +215,11 @@ func (p *pipe) send(ctx context.Context, b Batch) error {
 	if p.window {
 		b.Checkpoint = nil
 	}
-	for _, m := range messages(b) {
+	all := messages(b)
+	if err := addPushed(all[len(all)-1], &b); err != nil {
+		return err
+	}
+	for _, m := range all {
 		if err := p.stream.Send(m); err != nil {
 			return err
 		}
@@ -246,7 +250,7 @@ func (d Description) encode() *bursarv1.DescribeResponse {
 	d = d.withDefaults()
 	out := &bursarv1.DescribeResponse{
 		Type: valid(d.Type), Version: valid(d.Version), Rank: uint32(d.Rank), Push: d.Push,
-		Interval: d.Interval.String(), Mapping: valid(d.Mapping),
+		Interval: d.Interval.String(), Mapping: valid(d.Mapping), Pushed: d.Pushed,
 	}
 	for _, a := range d.Attributes {
 		out.Attributes = append(out.Attributes, &bursarv1.Attribute{

@@ -34,6 +34,10 @@ type Description struct {
 	Rank    Rank // how well the source knows; RankScheduler when zero
 	Push    bool // Collect streams jobs as they come, instead of once an interval
 
+	// Pushed: what it sends are no jobs, but records and stops that clients of
+	// AUDITOR pushed. It has no Attributes and no Mapping.
+	Pushed bool
+
 	// Interval is the default pause between two Collects; one minute when zero.
 	Interval time.Duration
 

@@ -32,6 +32,7 @@ type scheduler struct {
 	starts  []sdk.Start
 	sent    int // batches that were acknowledged
 	push    bool
+	pushed  bool          // it hands on records and stops
 	hold    chan struct{} // when not nil, Collect waits for it before it ends
 }
 
@@ -57,6 +58,9 @@ func (s *scheduler) acknowledged() int {
 }
 
 func (s *scheduler) Describe() sdk.Description {
+	if s.pushed {
+		return sdk.Description{Type: "fake", Version: "1.2.3", Push: s.push, Pushed: true, Rank: sdk.RankPush, Interval: time.Hour}
+	}
 	return sdk.Description{
 		Type: "fake", Version: "1.2.3", Push: s.push, Rank: sdk.RankScheduler, Interval: time.Hour,
 		Attributes: []sdk.Attribute{

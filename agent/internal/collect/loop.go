@@ -266,6 +266,7 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 // use translates by the session's mapping from now on. l.work is held.
 func (l *Loop) use(session *Session) {
 	l.tr.rank, l.tr.attributes, l.tr.mapper = record.Rank(session.Description.GetRank()), session.Description.GetAttributes(), session.Mapper
+	l.tr.pushed = session.Description.GetPushed()
 }
 
 // commit puts a draft into the buffer and then remembers it. l.work is held.

@@ -69,6 +69,9 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 	if err != nil {
 		return err
 	}
+	if session.Mapper == nil {
+		return errors.New("what was pushed is not mapped, so there is nothing to try again: push it again, corrected, and drop this")
+	}
 	job, err := ParseRaw(raw, session.Description.GetAttributes())
 	if err != nil {
 		return err

@@ -15,10 +15,11 @@ type Spec struct {
 	Agent   string // the agent's name
 	Type    string
 	Label   string
-	DataDir string         // a folder of the source's own
-	Config  *bursarv1.Node // the evaluated config block
-	Record  hcl.Body       // the body of the record block; nil without one
-	Dir     string         // the configuration's folder
+	DataDir string             // a folder of the source's own
+	Config  *bursarv1.Node     // the evaluated config block
+	Record  hcl.Body           // the body of the record block; nil without one
+	Dir     string             // the configuration's folder
+	TLS     *bursarv1.TLSFiles // the agent's own certificates; nil when it has none
 }
 
 // Session is a plugin that runs, knows its configuration and has a mapping.
@@ -27,7 +28,7 @@ type Session struct {
 
 	Client      bursarv1.SourcePluginClient
 	Description *bursarv1.DescribeResponse
-	Mapper      Mapper
+	Mapper      Mapper // nil: the source hands on what was pushed
 }
 
 // NewSession asks a plugin what it is, compiles the mapping against that, and
@@ -41,11 +42,8 @@ func NewSession(ctx context.Context, plugin host.Plugin, client bursarv1.SourceP
 	if err := host.CheckDescription(spec.Type, description); err != nil {
 		return nil, nil, err
 	}
-	mapper, diags := mapping.Compile(mapping.Options{
-		Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
-		Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record,
-	})
-	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir}
+	mapper, diags := mapperOf(description, spec)
+	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir, Tls: spec.TLS}
 	if mapper != nil {
 		req.Wanted = mapper.Wanted()
 	}
@@ -58,6 +56,25 @@ func NewSession(ctx context.Context, plugin host.Plugin, client bursarv1.SourceP
 		return nil, diags, nil
 	}
 	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper}, diags, nil
+}
+
+// mapperOf compiles the mapping of a source that has one.
+func mapperOf(description *bursarv1.DescribeResponse, spec Spec) (Mapper, hcl.Diagnostics) {
+	if !description.GetPushed() {
+		mapper, diags := mapping.Compile(mapping.Options{
+			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
+			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record,
+		})
+		if mapper == nil { // and no Mapper that holds none
+			return nil, diags
+		}
+		return mapper, diags
+	}
+	if spec.Record == nil {
+		return nil, nil
+	}
+	return nil, hcl.Diagnostics{hcl.Errorf(spec.Record.MissingItemRange(), "nothing to map",
+		"a source of type %q hands on whole records as clients pushed them, so it has no record block; what the records say is the client's to change", spec.Type)}
 }
 
 // diagnostics are a plugin's with the daemon's ranges.

@@ -24,7 +24,7 @@ type Mapper interface {
 
 // Counts are what became of jobs. A job is counted in one of the first six.
 type Counts struct {
-	Records     int64 // sent as records
+	Records     int64 // sent as records; of a source that hands on pushes, records and stops
 	Unchanged   int64 // sent before, and the same
 	Filtered    int64 // left out by the mapping or the source's filters
 	Withdrawn   int64 // left out now, and taken back because they were sent before
@@ -47,6 +47,7 @@ func (c *Counts) add(o Counts) {
 type translator struct {
 	source     buffer.Source
 	rank       record.Rank
+	pushed     bool // the source hands on records and stops instead of jobs
 	attributes []*bursarv1.Attribute
 	mapper     Mapper
 	observe    func() int64
@@ -76,8 +77,10 @@ func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 	if t.amnesia && !t.again {
 		t.mark(d)
 	}
-	for _, job := range resp.GetJobs() {
-		t.job(d, job, "")
+	if t.pushed {
+		t.pushes(d, resp)
+	} else {
+		t.jobs(d, resp)
 	}
 	for _, r := range resp.GetRefused() {
 		t.refused(d, r)

@@ -16,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 )
 
 // Reader gives consistent pictures of the store, as a principal sees them.
@@ -82,7 +83,7 @@ type Options struct {
 // Server answers requests. It is an http.Handler.
 type Server struct {
 	opt      Options
-	bodies   bodyMemory
+	bodies   *auditor.Bodies
 	builders builders
 	routes   []route
 	extra    *http.ServeMux
@@ -106,7 +107,7 @@ func New(opt Options) *Server {
 	if opt.Patience == 0 {
 		opt.Patience = defaultPatience
 	}
-	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
+	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
@@ -183,7 +184,7 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 		s.admit(w, r, pattern, s.extra.ServeHTTP)
 		return
 	}
-	text(w, http.StatusNotFound, "The requested resource was not found. 404 Not Found")
+	text(w, http.StatusNotFound, auditor.NotFound)
 }
 
 // methods are the handlers of one path.

@@ -132,7 +132,10 @@ type DescribeResponse struct {
 	Interval   string                 `protobuf:"bytes,5,opt,name=interval,proto3" json:"interval,omitempty"` // default interval, for example "1m"
 	Attributes []*Attribute           `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
 	// The default mapping: an HCL body as inside record { … }.
-	Mapping       string `protobuf:"bytes,7,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	Mapping string `protobuf:"bytes,7,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	// The source hands on what clients of AUDITOR push: records and stops instead of
+	// jobs, of the origin that all pushes share. It has no attributes and no mapping.
+	Pushed        bool `protobuf:"varint,8,opt,name=pushed,proto3" json:"pushed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +219,13 @@ func (x *DescribeResponse) GetMapping() string {
 	return ""
 }
 
+func (x *DescribeResponse) GetPushed() bool {
+	if x != nil {
+		return x.Pushed
+	}
+	return false
+}
+
 // Attribute is one declared column of a job.
 type Attribute struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -283,8 +293,9 @@ type ConfigureRequest struct {
 	Agent  string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
 	Config *Node                  `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"` // the evaluated config block; its range is the block's
 	// The columns that the mapping names; a source may leave the others null.
-	Wanted        []string `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
-	DataDir       string   `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
+	Wanted        []string  `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
+	DataDir       string    `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
+	Tls           *TLSFiles `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`                        // the agent's own; absent when it has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,6 +365,74 @@ func (x *ConfigureRequest) GetDataDir() string {
 	return ""
 }
 
+func (x *ConfigureRequest) GetTls() *TLSFiles {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+// TLSFiles are where certificates are, in PEM. They are replaced while in use.
+type TLSFiles struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ca            string                 `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
+	Cert          string                 `protobuf:"bytes,2,opt,name=cert,proto3" json:"cert,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TLSFiles) Reset() {
+	*x = TLSFiles{}
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TLSFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TLSFiles) ProtoMessage() {}
+
+func (x *TLSFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TLSFiles.ProtoReflect.Descriptor instead.
+func (*TLSFiles) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TLSFiles) GetCa() string {
+	if x != nil {
+		return x.Ca
+	}
+	return ""
+}
+
+func (x *TLSFiles) GetCert() string {
+	if x != nil {
+		return x.Cert
+	}
+	return ""
+}
+
+func (x *TLSFiles) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Diagnostics   []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`
@@ -363,7 +442,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +454,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +467,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConfigureResponse) GetDiagnostics() []*Diagnostic {
@@ -411,7 +490,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +502,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +515,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CollectRequest) GetMessage() isCollectRequest_Message {
@@ -481,21 +560,24 @@ func (*CollectRequest_Start_) isCollectRequest_Message() {}
 func (*CollectRequest_Ack_) isCollectRequest_Message() {}
 
 type CollectResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Checkpoint    []byte                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"` // covers all jobs up to and with this batch; empty: unchanged
-	Progress      *Progress              `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
-	Watermark     int64                  `protobuf:"zigzag64,4,opt,name=watermark,proto3" json:"watermark,omitempty"` // the source is complete up to this time; 0: not said
-	Frames        []*Frame               `protobuf:"bytes,5,rep,name=frames,proto3" json:"frames,omitempty"`          // gap, census, capacity, directory
-	Refused       []*Refused             `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`        // input that was no job
-	Skipped       int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`       // rows that are no runs, for example never started
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Jobs       []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Checkpoint []byte                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"` // covers all jobs up to and with this batch; empty: unchanged
+	Progress   *Progress              `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	Watermark  int64                  `protobuf:"zigzag64,4,opt,name=watermark,proto3" json:"watermark,omitempty"` // the source is complete up to this time; 0: not said
+	Frames     []*Frame               `protobuf:"bytes,5,rep,name=frames,proto3" json:"frames,omitempty"`          // gap, census, capacity, directory
+	Refused    []*Refused             `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`        // input that was no job
+	Skipped    int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`       // rows that are no runs, for example never started
+	// Of a source that hands on pushes: all of one message is kept together.
+	Records       []*Record `protobuf:"bytes,8,rep,name=records,proto3" json:"records,omitempty"`
+	Stops         []*Stop   `protobuf:"bytes,9,rep,name=stops,proto3" json:"stops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +589,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +602,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CollectResponse) GetJobs() []*Job {
@@ -572,6 +654,20 @@ func (x *CollectResponse) GetSkipped() int64 {
 	return 0
 }
 
+func (x *CollectResponse) GetRecords() []*Record {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *CollectResponse) GetStops() []*Stop {
+	if x != nil {
+		return x.Stops
+	}
+	return nil
+}
+
 // Job is one run with its values in the order of the declared attributes.
 type Job struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -587,7 +683,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +695,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +708,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Job) GetRun() string {
@@ -654,7 +750,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +762,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +775,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Refused) GetRun() string {
@@ -716,7 +812,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +824,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +837,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -783,7 +879,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +891,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +904,7 @@ func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Start.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Start) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 0}
 }
 
 func (x *CollectRequest_Start) GetCheckpoint() []byte {
@@ -842,7 +938,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +950,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +963,7 @@ func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Window.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Window) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 1}
 }
 
 func (x *CollectRequest_Window) GetFrom() int64 {
@@ -893,7 +989,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1001,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1014,7 @@ func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Ack.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Ack) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 2}
 }
 
 func (x *CollectRequest_Ack) GetBatch() uint64 {
@@ -933,7 +1029,7 @@ var File_bursar_v1_source_proto protoreflect.FileDescriptor
 const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
 	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"\x11\n" +
-	"\x0fDescribeRequest\"\xd4\x01\n" +
+	"\x0fDescribeRequest\"\xec\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -943,17 +1039,23 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\x06 \x03(\v2\x14.bursar.v1.AttributeR\n" +
 	"attributes\x12\x18\n" +
-	"\amapping\x18\a \x01(\tR\amapping\"V\n" +
+	"\amapping\x18\a \x01(\tR\amapping\x12\x16\n" +
+	"\x06pushed\x18\b \x01(\bR\x06pushed\"V\n" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\tR\x03doc\"\x9a\x01\n" +
+	"\x03doc\x18\x03 \x01(\tR\x03doc\"\xc1\x01\n" +
 	"\x10ConfigureRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12'\n" +
 	"\x06config\x18\x03 \x01(\v2\x0f.bursar.v1.NodeR\x06config\x12\x16\n" +
 	"\x06wanted\x18\x04 \x03(\tR\x06wanted\x12\x19\n" +
-	"\bdata_dir\x18\x05 \x01(\tR\adataDir\"L\n" +
+	"\bdata_dir\x18\x05 \x01(\tR\adataDir\x12%\n" +
+	"\x03tls\x18\x06 \x01(\v2\x13.bursar.v1.TLSFilesR\x03tls\"@\n" +
+	"\bTLSFiles\x12\x0e\n" +
+	"\x02ca\x18\x01 \x01(\tR\x02ca\x12\x12\n" +
+	"\x04cert\x18\x02 \x01(\tR\x04cert\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"L\n" +
 	"\x11ConfigureResponse\x127\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x15.bursar.v1.DiagnosticR\vdiagnostics\"\xcd\x02\n" +
 	"\x0eCollectRequest\x127\n" +
@@ -970,7 +1072,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\x1a\x1b\n" +
 	"\x03Ack\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batchB\t\n" +
-	"\amessage\"\x96\x02\n" +
+	"\amessage\"\xea\x02\n" +
 	"\x0fCollectResponse\x12\"\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.bursar.v1.JobR\x04jobs\x12\x1e\n" +
 	"\n" +
@@ -980,7 +1082,9 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\twatermark\x18\x04 \x01(\x12R\twatermark\x12(\n" +
 	"\x06frames\x18\x05 \x03(\v2\x10.bursar.v1.FrameR\x06frames\x12,\n" +
 	"\arefused\x18\x06 \x03(\v2\x12.bursar.v1.RefusedR\arefused\x12\x18\n" +
-	"\askipped\x18\a \x01(\x03R\askipped\"s\n" +
+	"\askipped\x18\a \x01(\x03R\askipped\x12+\n" +
+	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
+	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\"s\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +
@@ -1023,51 +1127,57 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
 	(*DescribeRequest)(nil),       // 1: bursar.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 2: bursar.v1.DescribeResponse
 	(*Attribute)(nil),             // 3: bursar.v1.Attribute
 	(*ConfigureRequest)(nil),      // 4: bursar.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),     // 5: bursar.v1.ConfigureResponse
-	(*CollectRequest)(nil),        // 6: bursar.v1.CollectRequest
-	(*CollectResponse)(nil),       // 7: bursar.v1.CollectResponse
-	(*Job)(nil),                   // 8: bursar.v1.Job
-	(*Refused)(nil),               // 9: bursar.v1.Refused
-	(*Progress)(nil),              // 10: bursar.v1.Progress
-	(*CollectRequest_Start)(nil),  // 11: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 12: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 13: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 14: bursar.v1.Node
-	(*Diagnostic)(nil),            // 15: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 16: bursar.v1.Frame
-	(*Value)(nil),                 // 17: bursar.v1.Value
+	(*TLSFiles)(nil),              // 5: bursar.v1.TLSFiles
+	(*ConfigureResponse)(nil),     // 6: bursar.v1.ConfigureResponse
+	(*CollectRequest)(nil),        // 7: bursar.v1.CollectRequest
+	(*CollectResponse)(nil),       // 8: bursar.v1.CollectResponse
+	(*Job)(nil),                   // 9: bursar.v1.Job
+	(*Refused)(nil),               // 10: bursar.v1.Refused
+	(*Progress)(nil),              // 11: bursar.v1.Progress
+	(*CollectRequest_Start)(nil),  // 12: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 13: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 14: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 15: bursar.v1.Node
+	(*Diagnostic)(nil),            // 16: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 17: bursar.v1.Frame
+	(*Record)(nil),                // 18: bursar.v1.Record
+	(*Stop)(nil),                  // 19: bursar.v1.Stop
+	(*Value)(nil),                 // 20: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
 	3,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
 	0,  // 1: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	14, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
-	15, // 3: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	11, // 4: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	13, // 5: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
-	8,  // 6: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	10, // 7: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	16, // 8: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	9,  // 9: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	17, // 10: bursar.v1.Job.values:type_name -> bursar.v1.Value
-	12, // 11: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	1,  // 12: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	4,  // 13: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	6,  // 14: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	2,  // 15: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	5,  // 16: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	7,  // 17: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	15, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	5,  // 3: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
+	16, // 4: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	12, // 5: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	14, // 6: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	9,  // 7: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
+	11, // 8: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	17, // 9: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	10, // 10: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	18, // 11: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	19, // 12: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	20, // 13: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	13, // 14: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	1,  // 15: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	4,  // 16: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	7,  // 17: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	2,  // 18: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	6,  // 19: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	8,  // 20: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	18, // [18:21] is the sub-list for method output_type
+	15, // [15:18] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
@@ -1077,7 +1187,7 @@ func file_bursar_v1_source_proto_init() {
 	}
 	file_bursar_v1_record_proto_init()
 	file_bursar_v1_value_proto_init()
-	file_bursar_v1_source_proto_msgTypes[5].OneofWrappers = []any{
+	file_bursar_v1_source_proto_msgTypes[6].OneofWrappers = []any{
 		(*CollectRequest_Start_)(nil),
 		(*CollectRequest_Ack_)(nil),
 	}
@@ -1087,7 +1197,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,4 +1,4 @@
-package api
+package auditor
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// testPatience is longer than any wait of a test.
+const testPatience = time.Minute
 
 // slow gives a byte at a time after a pause.
 type slow struct {
@@ -28,9 +31,9 @@ func (s *slow) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// intakeOf is an intake of a server with a limit, and the deadline that it has
+// intakeOf is an intake of bodies with a limit, and the deadline that it has
 // set last.
-func intakeOf(s *Server, src io.Reader, length int64) (*intake, *time.Time) {
+func intakeOf(s *Bodies, src io.Reader, length int64) (*intake, *time.Time) {
 	r := httptest.NewRequest("POST", "/records", nil)
 	r.ContentLength = length
 	in := newIntake(s, httptest.NewRecorder(), r)
@@ -41,7 +44,7 @@ func intakeOf(s *Server, src io.Reader, length int64) (*intake, *time.Time) {
 
 func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{MaxBody: 1 << 20})
+		s := NewBodies(1<<20, testPatience, 1)
 		in, last := intakeOf(s, &slow{pause: time.Second, left: 1000}, -1)
 		defer in.release()
 		begun := time.Now()
@@ -68,7 +71,7 @@ func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
 }
 
 func TestAConnectionThatFailsIsToldFromABodyThatIsWrong(t *testing.T) {
-	s := New(Options{MaxBody: 1 << 20})
+	s := NewBodies(1<<20, testPatience, 1)
 	in, _ := intakeOf(s, iotest.ErrReader(errors.New("reset")), -1)
 	if _, err := in.read(); err == nil || in.lost == nil {
 		t.Error(err, in.lost)
@@ -82,7 +85,7 @@ func TestAConnectionThatFailsIsToldFromABodyThatIsWrong(t *testing.T) {
 
 func TestManyLargeBodiesWaitForEachOtherAndAllComeIn(t *testing.T) {
 	const limit = 3 << 20
-	s := New(Options{MaxBody: limit})
+	s := NewBodies(limit, testPatience, 1)
 	body := strings.Repeat("x", limit-10)
 	var all sync.WaitGroup
 	for i := range 60 {
@@ -100,14 +103,14 @@ func TestManyLargeBodiesWaitForEachOtherAndAllComeIn(t *testing.T) {
 	}
 	all.Wait()
 	for i, room := range []int64{firstRoom, middleRoom, smallRoom, largeRoom * limit} {
-		if !s.bodies.stages[i].room.TryAcquire(room) {
+		if !s.memory.stages[i].room.TryAcquire(room) {
 			t.Error("something was not given back of stage", i)
 		}
 	}
 }
 
 func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
-	s := New(Options{MaxBody: 3 << 20})
+	s := NewBodies(3<<20, testPatience, 1)
 	var slow sync.WaitGroup
 	defer slow.Wait()
 	for range 1000 {
@@ -129,8 +132,8 @@ func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
 
 func TestABodyThatFindsNoRoomIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{MaxBody: 3 << 20, Patience: time.Minute})
-		if err := s.bodies.stages[3].room.Acquire(context.Background(), largeRoom*3<<20); err != nil {
+		s := NewBodies(3<<20, testPatience, 1)
+		if err := s.memory.stages[3].room.Acquire(context.Background(), largeRoom*3<<20); err != nil {
 			t.Fatal(err)
 		}
 		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", 2<<20)), 2<<20)

@@ -1,4 +1,4 @@
-package api
+package auditor
 
 import (
 	"context"
@@ -55,48 +55,71 @@ type stage struct {
 	room *semaphore.Weighted
 }
 
-func newBodyMemory(limit int64) bodyMemory {
+func newBodyMemory(limit, share int64) bodyMemory {
+	room := func(n, least int64) *semaphore.Weighted { return semaphore.NewWeighted(max(n/share, least)) }
 	return bodyMemory{
 		stages: []stage{
-			{firstBody, semaphore.NewWeighted(firstRoom)}, {middleBody, semaphore.NewWeighted(middleRoom)},
-			{smallBody, semaphore.NewWeighted(smallRoom)}, {limit, semaphore.NewWeighted(largeRoom * limit)},
+			{firstBody, room(firstRoom, firstBody)}, {middleBody, room(middleRoom, middleBody)},
+			{smallBody, room(smallRoom, smallBody)}, {limit, room(largeRoom*limit, limit)},
 		},
-		packed: semaphore.NewWeighted(packedRoom),
+		packed: room(packedRoom, decoderRoom),
 	}
 }
 
-// body reads a request's body of JSON, decompressed, and hands it to use; what
-// the body holds must not be used afterwards. It answers what AUDITOR answers
-// when there is no such body.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, use func([]byte)) {
-	in := newIntake(s, w, r)
+// Bodies reads the bodies of requests, and bounds what all of them together take
+// in memory.
+type Bodies struct {
+	limit    int64
+	patience time.Duration
+	memory   bodyMemory
+}
+
+// NewBodies takes bodies of up to limit bytes, decompressed. One that finds no room
+// waits for as long as patience lasts. Share divides the room, for a program that
+// has less than a server of its own; 1 is the whole.
+func NewBodies(limit int64, patience time.Duration, share int64) *Bodies {
+	return &Bodies{limit: limit, patience: patience, memory: newBodyMemory(limit, share)}
+}
+
+// Refusal is what AUDITOR answers where a body is not taken.
+type Refusal struct {
+	Status int
+	Text   string
+}
+
+// Take reads the body of a request, decompressed, and calls use with it; what the
+// body holds must not be used afterwards. When the body is refused, use gets why
+// and what was read of it until then, which may be nothing. On an error, use was
+// not called: the body did not come in, or found no room, and the connection has
+// to be broken off.
+func (b *Bodies) Take(w http.ResponseWriter, r *http.Request, use func(data []byte, no *Refusal)) error {
+	if r.ContentLength > b.limit {
+		use(nil, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload (%d bytes) is larger than allowed (limit: %d bytes).", r.ContentLength, b.limit)})
+		return nil
+	}
+	in := newIntake(b, w, r)
 	defer in.release()
-	if !isJSON(r.Header.Get("Content-Type")) {
-		text(w, http.StatusBadRequest, "Content type error")
-		return
-	}
-	if r.ContentLength > s.opt.MaxBody {
-		text(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload (%d bytes) is larger than allowed (limit: %d bytes).", r.ContentLength, s.opt.MaxBody))
-		return
-	}
 	data, err := in.read()
 	switch {
 	case errors.Is(err, errTooLarge):
-		text(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload has exceeded limit (%d bytes).", s.opt.MaxBody))
+		use(data, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload has exceeded limit (%d bytes).", b.limit)})
 	case in.lost != nil || errors.Is(err, errNoRoom):
-		s.opt.Log.Warn("a body did not come in; its connection is broken off", "path", r.URL.Path, "bytes", in.came, "error", err)
-		breakOff()
+		return fmt.Errorf("after %d bytes of the body: %w", in.came, err)
 	case err != nil:
-		text(w, http.StatusBadRequest, "Error that occur during reading payload: "+err.Error())
+		use(data, &Refusal{http.StatusBadRequest, "Error that occur during reading payload: " + err.Error()})
 	default:
-		s.extendWrite(w)
-		use(data)
+		use(data, nil)
 	}
+	return nil
 }
 
-// isJSON is actix's rule: a type that is JSON or ends with +json.
-func isJSON(contentType string) bool {
-	t, _, err := mime.ParseMediaType(contentType)
+// TypeRefusal is what AUDITOR answers to a body that is not said to be JSON.
+func TypeRefusal() *Refusal { return &Refusal{http.StatusBadRequest, "Content type error"} }
+
+// IsJSON reports whether a request says that its body is JSON, by actix's rule: a
+// type that is JSON or ends with +json.
+func IsJSON(r *http.Request) bool {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && (strings.HasSuffix(t, "/json") || strings.HasSuffix(t, "+json"))
 }
 
@@ -127,9 +150,9 @@ type hold struct {
 	n    int64
 }
 
-func newIntake(s *Server, w http.ResponseWriter, r *http.Request) *intake {
+func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
 	in := &intake{
-		ctx: r.Context(), memory: s.bodies, patience: s.opt.Patience, limit: s.opt.MaxBody,
+		ctx: r.Context(), memory: b.memory, patience: b.patience, limit: b.limit,
 		src: r.Body, deadline: http.NewResponseController(w).SetReadDeadline,
 		encoding: strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))), length: r.ContentLength,
 	}
@@ -200,7 +223,7 @@ func (in *intake) begin(most int64) error {
 	return in.reserve(in.memory.packed, decoderRoom)
 }
 
-// read returns the whole body, decompressed.
+// read returns the whole body, decompressed; with an error, what came of it.
 func (in *intake) read() ([]byte, error) {
 	most := in.limit
 	if in.length >= 0 {
@@ -229,11 +252,11 @@ func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
 		data = data[:len(data)+n]
 		switch {
 		case int64(len(data)) > most:
-			return nil, errTooLarge
+			return data, errTooLarge
 		case errors.Is(err, io.EOF):
 			return data, nil
 		case err != nil:
-			return nil, err
+			return data, err
 		}
 		if len(data) == cap(data) {
 			if data, err = in.grow(data, most); err != nil {

@@ -1,4 +1,4 @@
-package api
+package auditor
 
 import (
 	"bufio"
