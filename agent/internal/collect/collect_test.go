@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -182,7 +183,7 @@ func (alive) Close() error               { return nil }
 
 // Plugin implements collect.Sessions.
 func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
-	spec := collect.Spec{Agent: "a", Type: "fake", Label: "f"}
+	spec := session.Spec{Agent: "a", Type: "fake", Label: "f"}
 	if r.record != "" {
 		file, diags := hcl.Parse("agent.hcl", []byte(r.record))
 		if diags.HasErrors() {
@@ -191,8 +192,8 @@ func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
 		spec.Record = file.Body
 	}
 	client := plugintest.Serve(r.t, func() sdk.Source { return r.sched })
-	session, diags, err := collect.NewSession(ctx, alive{}, client, spec)
-	return session, errors.Join(err, diags.Err())
+	opened, diags, err := session.New(ctx, alive{}, client, spec)
+	return opened, errors.Join(err, diags.Err())
 }
 
 func (r *rig) collect() {

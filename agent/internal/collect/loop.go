@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -195,43 +194,13 @@ func (l *Loop) collect(ctx context.Context, session *Session) error {
 		return err
 	}
 	start := &bursarv1.CollectRequest_Start{Checkpoint: from.Checkpoint, Rewind: from.Rewind.Microseconds()}
-	err = l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		return l.take(ctx, session, resp, from)
 	})
 	if err != nil || from.Rewind == 0 {
 		return err
 	}
 	return l.put(ctx, buffer.Append{Source: l.source, Rewound: true, Generation: from.Generation})
-}
-
-// stream runs one Collect call and acknowledges each batch after take has it on
-// disk.
-func (l *Loop) stream(ctx context.Context, session *Session, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := session.Client.Collect(ctx)
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	if err := stream.Send(&bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Start_{Start: start}}); err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	for n := uint64(1); ; n++ {
-		resp, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("collect: %w", err)
-		}
-		if err := take(resp); err != nil {
-			return err
-		}
-		ack := &bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Ack_{Ack: &bursarv1.CollectRequest_Ack{Batch: n}}}
-		if err := stream.Send(ack); err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("acknowledge to the plugin: %w", err)
-		}
-	}
 }
 
 // take translates a batch, puts it into the buffer and remembers what was sent.

@@ -1,14 +1,12 @@
 package collect
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
-	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -69,18 +67,5 @@ func (t *translator) say(d *draft, w record.Write) {
 // invalid keeps a statement that is none in quarantine.
 func (t *translator) invalid(d *draft, w *record.Write, err error) {
 	d.counts.Quarantined++
-	raw := fmt.Appendf(nil, `{"record_id":%q,"stop_time":%q}`, w.ID, w.Stop)
-	if w.Record != nil {
-		raw, _ = json.Marshal(w.Record) // what has no JSON, such as a score that is no number, leaves the message
-	}
-	q := wire.Quarantine{Reason: "validation", Message: trim(err.Error()), RecordID: trim(w.ID)}
-	if field, ok := errors.AsType[*record.FieldError](err); ok {
-		q.Message = trim(field.Field + ": " + field.Problem)
-	}
-	q.ID = quarantineID(frame.Digest{}.Next(raw).String())
-	if q.Truncated = len(raw) > MaxRaw; q.Truncated {
-		raw = raw[:MaxRaw]
-	}
-	q.Raw = raw
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Invalid(w, err)})
 }

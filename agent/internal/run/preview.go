@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -93,18 +94,18 @@ func instant(value json.RawMessage) json.RawMessage {
 }
 
 // attributes are the values that the mapping names.
-func attributes(session *collect.Session, job *bursarv1.Job) []Attribute {
-	text, _ := collect.Raw(job, session.Description.GetAttributes())
+func attributes(plugin *collect.Session, job *bursarv1.Job) []Attribute {
+	text, _ := session.Raw(job, plugin.Description.GetAttributes())
 	var raw struct {
 		Attributes map[string]json.RawMessage `json:"attributes"`
 	}
 	_ = json.Unmarshal(text, &raw) // what was cut has no attributes to show
 	times := map[string]bool{}
-	for _, a := range session.Description.GetAttributes() {
+	for _, a := range plugin.Description.GetAttributes() {
 		times[a.GetName()] = a.GetType() == bursarv1.Type_TYPE_TIME
 	}
 	var out []Attribute
-	for _, name := range session.Mapper.Wanted() {
+	for _, name := range plugin.Mapper.Wanted() {
 		value, ok := raw.Attributes[name]
 		switch {
 		case !ok:

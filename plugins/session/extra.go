@@ -1,4 +1,4 @@
-package collect
+package session
 
 import (
 	"fmt"
@@ -9,9 +9,21 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// wireFrame takes over a frame that a source made itself: a gap, a census, a
-// capacity or a directory. Everything else is the daemon's to make.
-func wireFrame(f *bursarv1.Frame) (*wire.Frame, error) {
+// Extra takes over a frame that a source made itself: a gap, a census, a
+// capacity or a directory. Everything else is the daemon's to make. The refusal
+// says what is wrong with it; nil when nothing is.
+func Extra(f *bursarv1.Frame) (*wire.Frame, *bursarv1.Refused) {
+	out, err := take(f)
+	if err != nil {
+		return nil, &bursarv1.Refused{Run: "frame", Message: err.Error()}
+	}
+	if n := len(wire.AppendFrame(nil, out)); n > MaxExtra {
+		return nil, &bursarv1.Refused{Run: out.Kind.String(), Message: fmt.Sprintf("the source's %s has %d bytes; at most %d are allowed", out.Kind, n, MaxExtra)}
+	}
+	return out, nil
+}
+
+func take(f *bursarv1.Frame) (*wire.Frame, error) {
 	text, err := proto.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("frame of the plugin: %w", err)

@@ -1,4 +1,4 @@
-package collect
+package session
 
 import (
 	"encoding/base64"

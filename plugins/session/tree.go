@@ -1,19 +1,17 @@
-package config
+package session
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// node is the tree of a config block as plugins get it.
-func node(t hcl.Tree) *bursarv1.Node {
+// Tree is the tree of a config block as plugins get it.
+func Tree(t hcl.Tree) *bursarv1.Node {
 	return &bursarv1.Node{Name: "config", Block: true, Range: place(t.Range), Children: nodes(t.Nodes)}
 }
 
-// emptyTree stands for a config block that is not there.
-func emptyTree(at hcl.Range) *bursarv1.Node {
+// EmptyTree stands for a config block that is not there.
+func EmptyTree(at hcl.Range) *bursarv1.Node {
 	return &bursarv1.Node{Name: "config", Block: true, Range: place(at)}
 }
 
@@ -72,15 +70,4 @@ func place(r hcl.Range) *bursarv1.Range {
 		StartLine: int32(r.Start.Line), StartColumn: int32(r.Start.Column), StartByte: int32(r.Start.Byte),
 		EndLine: int32(r.End.Line), EndColumn: int32(r.End.Column), EndByte: int32(r.End.Byte),
 	}
-}
-
-// sameNode compares trees without their places.
-func sameNode(a, b *bursarv1.Node) bool { return proto.Equal(placeless(a), placeless(b)) }
-
-func placeless(n *bursarv1.Node) *bursarv1.Node {
-	out := &bursarv1.Node{Name: n.GetName(), Labels: n.GetLabels(), Value: n.GetValue(), Block: n.GetBlock(), Sensitive: n.GetSensitive()}
-	for _, c := range n.GetChildren() {
-		out.Children = append(out.Children, placeless(c))
-	}
-	return out
 }
