@@ -58,6 +58,8 @@ func Routes() map[string]Need {
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/cluster")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")
+	add(Need{Rights: identity.Operate}, "POST /v1/imports/{name}/{epoch}") // many of one import, whose begin is noted
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
 		"POST /v1/cluster/leader:transfer", "PUT /v1/config")

@@ -76,6 +76,9 @@ type Options struct {
 	Config  Config
 	Members Members // of the cluster; nil: none are known
 	Checker Checker // of this node; nil: it cannot be checked
+	// Cut cuts a chunk of an import into the commands that bring the cursor to its
+	// end; as package pull does. Nil: nothing can be imported.
+	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
