@@ -159,12 +159,16 @@ func (r *reader) count(rec *record.Record) {
 func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 	r.result.Filtered++
 	settles := r.settles(job)
-	if !r.withdraw && settles == "" || record.ValidateID(id) != nil {
+	wanted := r.withdraw || settles != ""
+	if !wanted || !valid(id) {
 		return nil
 	}
 	r.result.Withdrawn++
 	return r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: job.GetEnded()}})
 }
+
+// valid reports whether a record can have the id.
+func valid(id string) bool { return record.ValidateID(id) == nil }
 
 // settles is the quarantined job that the job's frame settles; "" for none.
 func (r *reader) settles(job *bursarv1.Job) string {

@@ -173,8 +173,7 @@ const maxID = 512
 
 // plainer says what is wrong in the words of the file.
 func plainer(err error) error {
-	var typ *json.UnmarshalTypeError
-	if errors.As(err, &typ) {
+	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if typ.Field == "" {
 			return fmt.Errorf("it is a %s, not a job", typ.Value)
 		}
