@@ -1,11 +1,11 @@
 #!/bin/bash
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
-# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, a Python
-# environment with the clients that bursar must keep working, and a Debian 12 with
-# systemd, rpm and dnf to install packages on.
+# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Grid Engine 8.1.9,
+# a Python environment with the clients that bursar must keep working, and a Debian 12
+# with systemd, rpm and dnf to install packages on.
 #
 #   e2e/setup.sh                 everything
-#   e2e/setup.sh host chroot     only these parts (host, chroot, python, packages)
+#   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -21,6 +21,7 @@ host_packages=(
   slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server
   debootstrap iproute2 openssl postgresql-15 procps python3-venv
 )
+gridengine_packages=(gridengine-master gridengine-exec gridengine-client)
 chroot_suite=trixie
 chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
 # The machine that packages are installed on: a head node that has the commands of
@@ -59,7 +60,7 @@ disable_services() {
     case $p in
       mariadb-server) systemctl disable mariadb ;;
       postgresql-15) systemctl disable postgresql ;;
-      munge | slurmctld | slurmd | slurmdbd) systemctl disable "$p" ;;
+      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec) systemctl disable "$p" ;;
     esac > /dev/null 2>&1 || true
   done
 }
@@ -89,6 +90,19 @@ install_on_host() {
   allow_services ""
   trap - EXIT
   disable_services "${want[@]}"
+}
+
+# gridengine_part: Debian's package makes a cell when it is told that it may; the rig
+# starts copies of it.
+gridengine_part() {
+  printf '%s\n' \
+    "gridengine-master shared/gridenginemaster string localhost" \
+    "gridengine-master shared/gridenginecell string default" \
+    "gridengine-master shared/gridengineconfig boolean true" \
+    "gridengine-client shared/gridenginemaster string localhost" \
+    "gridengine-client shared/gridenginecell string default" \
+    "gridengine-client shared/gridengineconfig boolean true" | debconf-set-selections
+  install_on_host "${gridengine_packages[@]}"
 }
 
 # --- chroot ---------------------------------------------------------------------
@@ -175,14 +189,15 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot python packages
+[ $# -gt 0 ] || set -- host chroot gridengine python packages
 for part in "$@"; do
   case $part in
     host) host 9>&- ;;
     chroot) chroot_part 9>&- ;;
+    gridengine) gridengine_part 9>&- ;;
     python) python_part 9>&- ;;
     packages) packages_part 9>&- ;;
-    *) die "unknown part $part: host, chroot, python or packages" ;;
+    *) die "unknown part $part: host, chroot, gridengine, python or packages" ;;
   esac
 done
 say "done"

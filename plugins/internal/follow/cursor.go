@@ -24,7 +24,7 @@ type Cursor struct {
 	Head     string `json:"head"`               // hash of the first bytes, at most 1 KiB
 	Tail     string `json:"tail,omitempty"`     // hash of the last bytes before Offset; "": not known
 	Inode    uint64 `json:"inode,omitempty"`    // 0: not known
-	Modified int64  `json:"modified,omitempty"` // the file's time when it was read last, nanoseconds; 0: not known
+	Modified int64  `json:"modified,omitempty"` // the latest change of any file of the rotation at the last look, nanoseconds; 0: not known
 }
 
 // Check returns why c cannot be a cursor.

@@ -43,9 +43,10 @@ type Walk struct {
 	reader *reader
 	ended  bool
 
-	state State
-	lost  *Lost
-	shut  []string
+	state    State
+	modified int64 // the latest of all files as they were listed
+	lost     *Lost
+	shut     []string
 
 	read  int64 // of the parts before
 	total int64
@@ -86,6 +87,9 @@ func (l *Log) follow(s State, now time.Time) (*Walk, error) {
 	files := old
 	if current.path != "" {
 		files = append(files, current)
+	}
+	for _, f := range files {
+		w.modified = max(w.modified, f.modified.UnixNano())
 	}
 	first, from, found, err := w.find(files, current, l.Fresh)
 	switch {
@@ -200,7 +204,7 @@ func (c *Cursor) choose(files []file, like []int, current file) int {
 		renamed := c.Inode != 0 && f.inode == c.Inode && current.inode != c.Inode
 		// Of a head that is weak, the oldest of the files that were written after
 		// the last look; what is read twice for it costs little.
-		unsure := c.weak() && c.Modified != 0 && f.modified.UnixNano() >= c.Modified && (f.pack != "" || f.size > c.Offset)
+		unsure := c.weak() && c.Modified != 0 && f.modified.UnixNano() > c.Modified && (f.pack != "" || f.size > c.Offset)
 		if renamed || unsure {
 			return i
 		}
@@ -358,6 +362,7 @@ func (w *Walk) State() (State, error) {
 	switch {
 	case !p.before:
 		s.Cursor = c
+		s.Modified = max(w.modified, 1)
 	case p.closed && w.ended:
 		s.Before = nil
 	default:
