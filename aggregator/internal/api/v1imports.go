@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -153,21 +154,23 @@ func misfit(err error) error {
 
 // chunk reads a chunk and hands it to use. What use returns is answered.
 func (s *Server) chunk(w http.ResponseWriter, r *http.Request, use func([]byte) error) error {
-	in := newIntake(s, w, r)
-	defer in.release()
-	in.limit = min(in.limit, maxChunk)
-	if r.ContentLength > in.limit {
-		return refuse(http.StatusRequestEntityTooLarge, "the chunk has %d bytes; at most %d are allowed", r.ContentLength, in.limit)
+	if r.ContentLength > maxChunk {
+		return refuse(http.StatusRequestEntityTooLarge, "the chunk has %d bytes; at most %d are allowed", r.ContentLength, maxChunk)
 	}
-	data, err := in.read()
-	switch {
-	case errors.Is(err, errTooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "the chunk has more than %d bytes", in.limit)
-	case in.lost != nil:
-		breakOff()
-	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "the chunk did not come in, send it again: %v", err)
+	var result error
+	err := s.bodies.Take(w, r, func(data []byte, no *auditor.Refusal) {
+		switch {
+		case no != nil:
+			result = refuse(no.Status, "%s", no.Text)
+		case len(data) > maxChunk:
+			result = refuse(http.StatusRequestEntityTooLarge, "the chunk has more than %d bytes", maxChunk)
+		default:
+			s.extendWrite(w)
+			result = use(data)
+		}
+	})
+	if err != nil {
+		auditor.BreakOff()
 	}
-	s.extendWrite(w)
-	return use(data)
+	return result
 }
