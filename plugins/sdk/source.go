@@ -27,6 +27,17 @@ type Source interface {
 	Collect(ctx context.Context, from Start, out *Stream) error
 }
 
+// Counter is implemented by a source that can find out by a second route what it
+// should have collected. The daemon compares the two, day by day.
+type Counter interface {
+	// Count returns how many runs ended in w, by another way than that of Collect
+	// and before any filter of the configuration. Rows that are no runs, such as
+	// jobs that never started, are not counted. It is never called while Collect
+	// is at work, but in a source with Description.Push. When ctx ends it returns
+	// soon, with any error.
+	Count(ctx context.Context, w Window) (int64, error)
+}
+
 // Description is what a source says of itself.
 type Description struct {
 	Type    string // as in the configuration, for example "slurm"

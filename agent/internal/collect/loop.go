@@ -19,6 +19,8 @@ type Buffer interface {
 	Append(a buffer.Append) (uint64, error)
 	OpenRuns(s buffer.Source) (map[string]buffer.OpenRun, error)
 	Clock() *buffer.Clock
+	Audits(s buffer.Source) (map[record.Time]record.Time, error)
+	Takes(version uint32) (bool, error)
 }
 
 // Sessions gives the session of the plugin that runs now, and waits for one
@@ -36,8 +38,9 @@ type Loop struct {
 	nudge    chan struct{}
 	lane     lane
 
-	work sync.Mutex // held while a batch is translated and appended
-	tr   *translator
+	work  sync.Mutex // held while a batch is translated and appended
+	tr    *translator
+	audit auditor
 
 	mu       sync.Mutex
 	interval time.Duration // 0: what the plugin says
@@ -53,6 +56,7 @@ type Status struct {
 	Counts      Counts
 	Progress    *bursarv1.Progress // of a back-fill; nil when there is none
 	Version     string             // of the plugin
+	Interval    time.Duration      // between two collections; 0: it streams, or is not known yet
 }
 
 // NewLoop makes a loop that does nothing until Run.
@@ -65,6 +69,9 @@ func NewLoop(source buffer.Source, interval time.Duration, b Buffer, sessions Se
 	l.tr = &translator{source: source, memory: newMemory(), open: open, observe: b.Clock().Observe}
 	_, l.tr.memory.partial = open[marker]
 	l.status = Status{State: "starting", Watermark: record.None}
+	if l.audit.days, err = b.Audits(source); err != nil {
+		return nil, fmt.Errorf("source %s: %w", source, err)
+	}
 	return l, nil
 }
 
@@ -101,15 +108,30 @@ func (l *Loop) SetInterval(interval time.Duration) {
 // tried again after the interval; nothing is skipped.
 func (l *Loop) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		pause := l.turn(ctx)
-		select {
-		case <-ctx.Done():
-		case <-l.nudge:
-		case <-time.After(pause):
-		}
+		l.rest(ctx, l.turn(ctx))
 	}
 	l.set(func(s *Status) { s.State, s.Err, s.Progress = "stopped", nil, nil })
 	return nil
+}
+
+// rest lets the pause between two collections go by, in which past days are
+// counted.
+func (l *Loop) rest(ctx context.Context, pause time.Duration) {
+	end := time.NewTimer(pause)
+	defer end.Stop()
+	idle, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.audits(ctx, idle)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-l.nudge:
+	case <-end.C:
+	}
+	cancel()
+	<-done
 }
 
 // retryAfter is the pause after a failure where the interval is longer.
@@ -151,6 +173,9 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	if err == nil {
 		pause = l.every(session)
 		l.set(func(s *Status) { s.State, s.Version = "collecting", session.Description.GetVersion() })
+		if !session.Description.GetPush() {
+			l.set(func(s *Status) { s.Interval = pause })
+		}
 		err = l.collect(run, session)
 	}
 	switch {
@@ -241,11 +266,13 @@ func (l *Loop) use(session *Session) {
 // commit puts a draft into the buffer and then remembers it. l.work is held.
 func (l *Loop) commit(ctx context.Context, d *draft) error {
 	d.finish()
+	d.append.Unaudited = l.audit.counted(d.days)
 	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 {
 		if err := l.put(ctx, d.append); err != nil {
 			return err
 		}
 	}
+	l.audit.recount(d.append.Unaudited)
 	for run, s := range d.sent {
 		l.tr.memory.put(run, s)
 	}

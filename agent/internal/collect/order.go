@@ -17,7 +17,8 @@ type Window struct {
 
 // Recollect collects a window again under the present mapping and sends all of
 // it, what was sent before too; what the mapping leaves out now is withdrawn.
-// With plan it only counts. Progress is called after every batch. A collection
+// With plan it only counts. The days of the window are audited again afterwards.
+// Progress is called after every batch. A collection
 // that is under way is interrupted, and goes on from its checkpoint afterwards.
 func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (total Counts, err error) {
 	run, leave := l.enter(ctx, recollection)
@@ -34,6 +35,11 @@ func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func
 	session, err := l.sessions.Plugin(ctx)
 	if err != nil {
 		return total, err
+	}
+	if !plan {
+		if err := l.recount(ctx, w); err != nil {
+			return total, err
+		}
 	}
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
 	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {

@@ -152,6 +152,9 @@ func (t *translator) apply(job *bursarv1.Job) (r record.Record, keep bool, err e
 func (t *translator) record(d *draft, run string, r record.Record, print uint64, settles string) {
 	d.counts.Records++
 	t.frame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
+	if !r.Open() {
+		d.days[dayOf(r.Stop)] = true
+	}
 	if r.Open() {
 		d.open(buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 )
 
@@ -65,6 +66,9 @@ type Options struct {
 	Directory func() *directory.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
 	Capacity func() *capacity.Capacities
+	// Days are the days of a window compared with what schedulers have, as it was
+	// done last; nil: nobody does.
+	Days func(w tally.Window) ([]tally.Day, bool)
 	// Money has prices and budgets; nil: there are none.
 	Money func() Money
 	// Now is the time of the clock; nil is time.Now.

@@ -86,6 +86,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
 		{http.MethodGet, "/v1/gaps", s.viewing(s.v1Gaps)},
+		{http.MethodGet, "/v1/completeness", s.viewing(s.v1Completeness)},
 		{http.MethodPost, "/v1/check", s.v1Check},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.v1Cluster},

@@ -122,6 +122,7 @@ func matrix() map[string][2]string {
 		"GET /v1/agents":                      {"mroa", "/v1/agents"},
 		"GET /v1/counters":                    {"mroa", "/v1/counters"},
 		"GET /v1/gaps":                        {"mroa", "/v1/gaps"},
+		"GET /v1/completeness":                {"mroa", "/v1/completeness"},
 		"GET /v1/status":                      {"mroa", "/v1/status"},
 		"GET /v1/quarantine":                  {"roa", "/v1/quarantine"},
 		"GET " + quarantinedRoute:             {"roa", job},

@@ -87,6 +87,102 @@ func (Type) EnumDescriptor() ([]byte, []int) {
 	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
 }
 
+type CountRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int64                  `protobuf:"zigzag64,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            int64                  `protobuf:"zigzag64,2,opt,name=to,proto3" json:"to,omitempty"` // not in the window
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRequest) Reset() {
+	*x = CountRequest{}
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRequest) ProtoMessage() {}
+
+func (x *CountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
+func (*CountRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CountRequest) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CountRequest) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type CountResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          int64                  `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountResponse) Reset() {
+	*x = CountResponse{}
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountResponse) ProtoMessage() {}
+
+func (x *CountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
+func (*CountResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CountResponse) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -95,7 +191,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -107,7 +203,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -120,7 +216,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
 }
 
 type DescribeResponse struct {
@@ -142,7 +238,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -154,7 +250,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -167,7 +263,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeResponse) GetType() string {
@@ -238,7 +334,7 @@ type Attribute struct {
 
 func (x *Attribute) Reset() {
 	*x = Attribute{}
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +346,7 @@ func (x *Attribute) String() string {
 func (*Attribute) ProtoMessage() {}
 
 func (x *Attribute) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +359,7 @@ func (x *Attribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attribute.ProtoReflect.Descriptor instead.
 func (*Attribute) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Attribute) GetName() string {
@@ -302,7 +398,7 @@ type ConfigureRequest struct {
 
 func (x *ConfigureRequest) Reset() {
 	*x = ConfigureRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -314,7 +410,7 @@ func (x *ConfigureRequest) String() string {
 func (*ConfigureRequest) ProtoMessage() {}
 
 func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -327,7 +423,7 @@ func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConfigureRequest) GetLabel() string {
@@ -384,7 +480,7 @@ type TLSFiles struct {
 
 func (x *TLSFiles) Reset() {
 	*x = TLSFiles{}
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -396,7 +492,7 @@ func (x *TLSFiles) String() string {
 func (*TLSFiles) ProtoMessage() {}
 
 func (x *TLSFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -409,7 +505,7 @@ func (x *TLSFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSFiles.ProtoReflect.Descriptor instead.
 func (*TLSFiles) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TLSFiles) GetCa() string {
@@ -442,7 +538,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +550,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +563,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigureResponse) GetDiagnostics() []*Diagnostic {
@@ -490,7 +586,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +598,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +611,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CollectRequest) GetMessage() isCollectRequest_Message {
@@ -577,7 +673,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +685,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +698,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CollectResponse) GetJobs() []*Job {
@@ -683,7 +779,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +791,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +804,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Job) GetRun() string {
@@ -750,7 +846,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +858,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +871,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Refused) GetRun() string {
@@ -812,7 +908,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +920,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +933,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -879,7 +975,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +987,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1000,7 @@ func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Start.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Start) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 0}
 }
 
 func (x *CollectRequest_Start) GetCheckpoint() []byte {
@@ -938,7 +1034,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1046,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1059,7 @@ func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Window.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Window) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 1}
 }
 
 func (x *CollectRequest_Window) GetFrom() int64 {
@@ -989,7 +1085,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1097,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1110,7 @@ func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Ack.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Ack) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6, 2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 2}
 }
 
 func (x *CollectRequest_Ack) GetBatch() uint64 {
@@ -1028,7 +1124,12 @@ var File_bursar_v1_source_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
-	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"\x11\n" +
+	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"2\n" +
+	"\fCountRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x12R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x12R\x02to\"#\n" +
+	"\rCountResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\x03R\x04runs\"\x11\n" +
 	"\x0fDescribeRequest\"\xec\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -1108,11 +1209,12 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\tTYPE_BOOL\x10\x04\x12\r\n" +
 	"\tTYPE_TIME\x10\x05\x12\r\n" +
 	"\tTYPE_LIST\x10\x06\x12\f\n" +
-	"\bTYPE_MAP\x10\a2\xe1\x01\n" +
+	"\bTYPE_MAP\x10\a2\x9d\x02\n" +
 	"\fSourcePlugin\x12C\n" +
 	"\bDescribe\x12\x1a.bursar.v1.DescribeRequest\x1a\x1b.bursar.v1.DescribeResponse\x12F\n" +
 	"\tConfigure\x12\x1b.bursar.v1.ConfigureRequest\x1a\x1c.bursar.v1.ConfigureResponse\x12D\n" +
-	"\aCollect\x12\x19.bursar.v1.CollectRequest\x1a\x1a.bursar.v1.CollectResponse(\x010\x01B>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"\aCollect\x12\x19.bursar.v1.CollectRequest\x1a\x1a.bursar.v1.CollectResponse(\x010\x01\x12:\n" +
+	"\x05Count\x12\x17.bursar.v1.CountRequest\x1a\x18.bursar.v1.CountResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_source_proto_rawDescOnce sync.Once
@@ -1127,54 +1229,58 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
-	(*DescribeRequest)(nil),       // 1: bursar.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 2: bursar.v1.DescribeResponse
-	(*Attribute)(nil),             // 3: bursar.v1.Attribute
-	(*ConfigureRequest)(nil),      // 4: bursar.v1.ConfigureRequest
-	(*TLSFiles)(nil),              // 5: bursar.v1.TLSFiles
-	(*ConfigureResponse)(nil),     // 6: bursar.v1.ConfigureResponse
-	(*CollectRequest)(nil),        // 7: bursar.v1.CollectRequest
-	(*CollectResponse)(nil),       // 8: bursar.v1.CollectResponse
-	(*Job)(nil),                   // 9: bursar.v1.Job
-	(*Refused)(nil),               // 10: bursar.v1.Refused
-	(*Progress)(nil),              // 11: bursar.v1.Progress
-	(*CollectRequest_Start)(nil),  // 12: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 13: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 14: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 15: bursar.v1.Node
-	(*Diagnostic)(nil),            // 16: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 17: bursar.v1.Frame
-	(*Record)(nil),                // 18: bursar.v1.Record
-	(*Stop)(nil),                  // 19: bursar.v1.Stop
-	(*Value)(nil),                 // 20: bursar.v1.Value
+	(*CountRequest)(nil),          // 1: bursar.v1.CountRequest
+	(*CountResponse)(nil),         // 2: bursar.v1.CountResponse
+	(*DescribeRequest)(nil),       // 3: bursar.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 4: bursar.v1.DescribeResponse
+	(*Attribute)(nil),             // 5: bursar.v1.Attribute
+	(*ConfigureRequest)(nil),      // 6: bursar.v1.ConfigureRequest
+	(*TLSFiles)(nil),              // 7: bursar.v1.TLSFiles
+	(*ConfigureResponse)(nil),     // 8: bursar.v1.ConfigureResponse
+	(*CollectRequest)(nil),        // 9: bursar.v1.CollectRequest
+	(*CollectResponse)(nil),       // 10: bursar.v1.CollectResponse
+	(*Job)(nil),                   // 11: bursar.v1.Job
+	(*Refused)(nil),               // 12: bursar.v1.Refused
+	(*Progress)(nil),              // 13: bursar.v1.Progress
+	(*CollectRequest_Start)(nil),  // 14: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 15: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 16: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 17: bursar.v1.Node
+	(*Diagnostic)(nil),            // 18: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 19: bursar.v1.Frame
+	(*Record)(nil),                // 20: bursar.v1.Record
+	(*Stop)(nil),                  // 21: bursar.v1.Stop
+	(*Value)(nil),                 // 22: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
-	3,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
+	5,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
 	0,  // 1: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	15, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
-	5,  // 3: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
-	16, // 4: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	12, // 5: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	14, // 6: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
-	9,  // 7: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	11, // 8: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	17, // 9: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	10, // 10: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	18, // 11: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
-	19, // 12: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
-	20, // 13: bursar.v1.Job.values:type_name -> bursar.v1.Value
-	13, // 14: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	1,  // 15: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	4,  // 16: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	7,  // 17: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	2,  // 18: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	6,  // 19: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	8,  // 20: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
+	17, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	7,  // 3: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
+	18, // 4: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	14, // 5: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	16, // 6: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	11, // 7: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
+	13, // 8: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	19, // 9: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	12, // 10: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	20, // 11: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	21, // 12: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	22, // 13: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	15, // 14: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	3,  // 15: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	6,  // 16: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	9,  // 17: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	1,  // 18: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	4,  // 19: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	8,  // 20: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	10, // 21: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	2,  // 22: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
 	15, // [15:15] is the sub-list for extension type_name
 	15, // [15:15] is the sub-list for extension extendee
 	0,  // [0:15] is the sub-list for field type_name
@@ -1187,7 +1293,7 @@ func file_bursar_v1_source_proto_init() {
 	}
 	file_bursar_v1_record_proto_init()
 	file_bursar_v1_value_proto_init()
-	file_bursar_v1_source_proto_msgTypes[6].OneofWrappers = []any{
+	file_bursar_v1_source_proto_msgTypes[8].OneofWrappers = []any{
 		(*CollectRequest_Start_)(nil),
 		(*CollectRequest_Ack_)(nil),
 	}
@@ -1197,7 +1303,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -124,7 +124,7 @@ func Calls(t testing.TB, dir string) []string {
 // query is a parsed command line.
 type query struct {
 	format, delimiter, jobs, clusters string
-	start, end                        string
+	start, end, states                string
 	allocations, help                 bool
 }
 
@@ -141,6 +141,7 @@ func parse(args []string) (query, error) {
 	f.StringVar(&q.clusters, "clusters", "", "")
 	f.StringVar(&q.start, "starttime", "", "")
 	f.StringVar(&q.end, "endtime", "", "")
+	f.StringVar(&q.states, "state", "", "")
 	f.BoolVar(&q.allocations, "allocations", false, "")
 	f.BoolVar(&q.help, "helpformat", false, "")
 	if err := f.Parse(args); err != nil {
@@ -247,7 +248,8 @@ func (q query) window() (from, to int64, err error) {
 }
 
 // matches is how slurmdbd selects jobs: those that were eligible before the end
-// of the window and did not end before its start, or those of an id.
+// of the window and did not end before its start, or those of an id; with states,
+// those that ended in the window in one of them.
 func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 	if q.clusters != "" && q.clusters != "all" && !slices.Contains(strings.Split(q.clusters, ","), r["Cluster"]) {
 		return false
@@ -258,6 +260,10 @@ func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 		return jobs[r["JobIDRaw"]] || jobs[array] || jobs[het]
 	}
 	eligible, end := r.number("Eligible"), r.number("End")
+	if q.states != "" {
+		state, _, _ := strings.Cut(r["State"], " ")
+		return slices.Contains(strings.Split(q.states, ","), state) && end >= from && end <= to && end != 0
+	}
 	return eligible != 0 && eligible < to && (end >= from || end == 0)
 }
 

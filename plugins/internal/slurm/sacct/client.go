@@ -30,6 +30,10 @@ type Query struct {
 	From, To time.Time // jobs that could run before To and did not end before From
 	Jobs     []string  // ids, for all their runs
 	Steps    bool
+	// States narrows a window to the jobs that ended in it, its end included, in one
+	// of these states. It makes sacct ask the job table by state and end, and not by
+	// the time in which jobs could run.
+	States []string
 }
 
 // Columns returns the columns that this version of sacct has.
@@ -83,6 +87,9 @@ func (c *Client) arguments(q Query, delimiter string) []string {
 	}
 	if len(q.Jobs) > 0 {
 		return append(args, "--jobs="+strings.Join(q.Jobs, ","), "--starttime="+stamp(time.Unix(86400, 0)))
+	}
+	if len(q.States) > 0 {
+		args = append(args, "--state="+strings.Join(q.States, ","))
 	}
 	return append(args, "--starttime="+stamp(q.From), "--endtime="+stamp(q.To))
 }
