@@ -49,14 +49,14 @@ func (j *judge) lacking() {
 		}
 		f := Finding{
 			Severity: Warning, ID: "runs-missing", About: l.Source + " " + days, Do: l.Remedy + "   # on " + l.Agent + "; first with -plan",
-			What: fmt.Sprintf("%s of %s: the scheduler has %s that are not counted", days, l.Source, plural(int(l.Runs), "run", "runs")),
+			What: fmt.Sprintf("%s of %s: the scheduler has %s", days, l.Source, plural(int(l.Runs), "run that is not counted", "runs that are not counted")),
 		}
 		switch l.Runs {
 		case l.Unread:
-			f.What += ", and the source does not give them"
+			f.What += ", and the source does not collect"
 			f.Do = "journalctl -u bursar-agent -n 50   # on " + l.Agent + "; what the source counts it must also collect: please report it"
 		case l.Shared:
-			f.What += ", because the mapping gives them the record ids of other runs"
+			f.What += ", because the mapping gives the record ids of other runs"
 			f.Do = "bursar-agent preview   # on " + l.Agent + ": mend the id in the mapping, then: " + l.Remedy
 		}
 		j.add(f)

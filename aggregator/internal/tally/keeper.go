@@ -17,7 +17,7 @@ type Keeper struct {
 	// View opens a view of the store, which the keeper closes.
 	View func() (*store.View, error)
 	Log  *slog.Logger
-	// Every is how often it looks; zero is half a minute.
+	// Every is how often it looks; zero is 15 s.
 	Every time.Duration
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
@@ -28,7 +28,7 @@ type Keeper struct {
 }
 
 const (
-	lookEvery = 30 * time.Second
+	lookEvery = 15 * time.Second
 	// lookAll is how often all days are compared that were ever counted; those of
 	// the last recent days are at every look.
 	lookAll = time.Hour
