@@ -43,6 +43,7 @@ type Options struct {
 type Door struct {
 	opt    Options
 	bodies *auditor.Bodies
+	quiet  quiet
 }
 
 const (
@@ -116,8 +117,7 @@ func (d *Door) writing(h http.HandlerFunc) http.HandlerFunc {
 			err = d.opt.May(r)
 		}
 		if err != nil {
-			d.opt.Log.Warn("a push was refused; its connection is broken off", "from", r.RemoteAddr, "path", r.URL.Path, "error", err)
-			auditor.BreakOff()
+			d.breakOff(r, "a push was refused; its connection is broken off", err)
 		}
 		h(w, r)
 	}
@@ -184,8 +184,7 @@ func (d *Door) take(w http.ResponseWriter, r *http.Request, decode func([]byte) 
 		}
 	})
 	if err != nil {
-		d.opt.Log.Warn("a body did not come in; its connection is broken off", "from", r.RemoteAddr, "path", r.URL.Path, "error", err)
-		auditor.BreakOff()
+		d.breakOff(r, "a body did not come in; its connection is broken off", err)
 	}
 }
 
@@ -204,10 +203,18 @@ func (d *Door) keep(r *http.Request, p queue.Push) queue.Result {
 	defer cancel()
 	result, err := d.opt.Queue.Do(ctx, p)
 	if err != nil {
-		d.opt.Log.Warn("a push could not be kept in time; its connection is broken off", "from", r.RemoteAddr, "path", r.URL.Path, "error", err)
-		auditor.BreakOff()
+		d.breakOff(r, "a push could not be kept in time; its connection is broken off", err)
 	}
 	return result
+}
+
+// breakOff ends the connection without an answer, and says why, but not for each of
+// many.
+func (d *Door) breakOff(r *http.Request, what string, err error) {
+	if before, due := d.quiet.due(what, time.Now()); due {
+		d.opt.Log.Warn(what, "from", r.RemoteAddr, "path", r.URL.Path, "error", err, "unsaid", before)
+	}
+	auditor.BreakOff()
 }
 
 func answer(w http.ResponseWriter, result queue.Result, ignored string) {

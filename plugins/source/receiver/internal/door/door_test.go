@@ -284,3 +284,18 @@ func valid(t *testing.T, p *queue.Push) {
 		}
 	}
 }
+
+func TestWhatHappensManyTimesIsSaidOnceAWhile(t *testing.T) {
+	var q quiet
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	said := 0
+	for range 100 {
+		if _, due := q.due("x", now); due {
+			said++
+		}
+		now = now.Add(time.Second)
+	}
+	if unsaid, due := q.due("x", now.Add(time.Hour)); said != 10 || !due || unsaid != 9 {
+		t.Error(said, unsaid, due)
+	}
+}
