@@ -312,6 +312,41 @@ func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
 	checkConserved(t, agg)
 }
 
+func TestAReloadOfAReceiverLosesNoPush(t *testing.T) {
+	s := site.New(t)
+	block, url := receiver(s, "r", "")
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: block})
+	agg := s.Aggregator(agent)
+	agent.Start()
+	agg.Start()
+	awaitHealthy(t, s, url)
+	const n = 400
+	var pushing sync.WaitGroup
+	pushing.Go(func() {
+		for i := range n {
+			for {
+				status, text, err := send("POST", url+"/record", openRecord(fmt.Sprintf("r%d", i), ""))
+				if err == nil && (status == http.StatusOK || text == "RECORD_EXISTS") {
+					break
+				}
+				if err == nil {
+					t.Errorf("record %d was answered with %d %q", i, status, text)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	})
+	for i := range 4 {
+		agent.Configure(strings.Replace(block, "config {", fmt.Sprintf("config {\n    patience = \"%ds\"", 20+i), 1))
+		if out, err := s.Run("bursar-agent", "reload", "-config", agent.Config); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	pushing.Wait()
+	agg.AwaitRecords(n, time.Minute)
+	checkConserved(t, agg)
+}
+
 // noise is text that does not compress.
 func noise(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
