@@ -96,7 +96,7 @@ func start(ctx context.Context, spec *Spec, cfg *settings) (*Source, hcl.Diagnos
 	if src.session == nil {
 		return nil, diags, errors.Join(err, os.RemoveAll(folder))
 	}
-	if src.session.Description.GetPush() {
+	if src.session.Description.GetPush() || src.session.Description.GetPushed() {
 		return nil, diags, errors.Join(fmt.Errorf("the source %s takes jobs as they come and reads no files", spec.Type), src.Close())
 	}
 	return src, diags, nil
