@@ -49,6 +49,9 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 		return nil, diags.Err()
 	}
 	defer func() { _ = session.Close() }()
+	if session.Mapper == nil {
+		return []Sample{}, nil // what was pushed cannot be had again, and is not mapped
+	}
 	var jobs []*bursarv1.Job
 	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
 		jobs = append(jobs, job)

@@ -43,7 +43,7 @@ const (
 
 // Queue gathers pushes. It is safe for concurrent use.
 type Queue struct {
-	// IgnoreKnown takes those records of a push that are not known, instead of none.
+	// ignoreKnown takes those records of a push that are not known, instead of none.
 	ignoreKnown bool
 	log         *slog.Logger
 	wake        chan struct{}
