@@ -29,10 +29,11 @@ help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## Build the daemons into bin/ and the plugins into bin/plugins/.
+build: ## Build the daemons and bursar-epilog into bin/, the plugins into bin/plugins/.
 	@mkdir -p $(BIN)/plugins
 	$(GOBUILD) -o $(BIN)/bursar ./aggregator
 	$(GOBUILD) -o $(BIN)/bursar-agent ./agent
+	$(GOBUILD) -o $(BIN)/bursar-epilog ./plugins/source/slurm-epilog/cmd/bursar-epilog
 	@for s in $(SOURCES); do \
 		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s"; \
 		$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s || exit 1; \

@@ -257,7 +257,7 @@ func (r Row) matches(q query, jobs map[string]bool, from, to int64) bool {
 	if q.jobs != "" {
 		array, _, _ := strings.Cut(r["JobID"], "_")
 		het, _, _ := strings.Cut(r["JobID"], "+")
-		return jobs[r["JobIDRaw"]] || jobs[array] || jobs[het]
+		return jobs[r["JobIDRaw"]] || jobs[r["JobID"]] || jobs[array] || jobs[het]
 	}
 	eligible, end := r.number("Eligible"), r.number("End")
 	if q.states != "" {

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,28 +59,54 @@ func (p *Plan) Run(fields []string) (*Run, error) {
 	}
 	r.Raw = raw
 	r.Cluster, _ = r.text("Cluster")
-	if err := r.read(); err != nil {
-		return r, err
-	}
+	err = r.read()
 	if r.ID.Step != "" {
 		return r, fmt.Errorf("JobID: %q is the id of a step, JobIDRaw %d is not", r.fields[1], raw)
 	}
-	return r, nil
+	return r, err
 }
 
 // Lost is a run that slurmdbd no longer has, as far as it is remembered.
 func (p *Plan) Lost(key Key, jobID string, start int64) (*Run, error) {
-	fields := make([]string, len(p.Columns))
-	for column, value := range map[string]string{
+	return p.Run(p.Fields(map[string]string{
 		"JobIDRaw": strconv.FormatInt(key.Raw, 10), "JobID": jobID, "Cluster": key.Cluster, "State": "UNKNOWN",
 		"Submit": strconv.FormatInt(key.Submit, 10), "Start": strconv.FormatInt(start, 10), "End": "Unknown",
-	} {
+	}))
+}
+
+// Told is a run that slurmdbd does not have, from what somebody else says of it by
+// column. Its time of submission need not be known.
+func (p *Plan) Told(values map[string]string) (*Run, error) {
+	r, err := p.Run(p.Fields(values))
+	if errors.Is(err, errNoSubmit) {
+		return r, nil
+	}
+	return r, err
+}
+
+// Fields makes the fields of a row from values by column.
+func (p *Plan) Fields(values map[string]string) []string {
+	fields := make([]string, len(p.Columns))
+	for column, value := range values {
 		if i, ok := p.index[column]; ok {
 			fields[i] = value
 		}
 	}
-	return p.Run(fields)
+	return fields
 }
+
+// With returns the run's row with other values in some columns.
+func (r *Run) With(values map[string]string) []string {
+	fields := slices.Clone(r.fields)
+	for column, value := range values {
+		if i, ok := r.plan.index[column]; ok {
+			fields[i] = value
+		}
+	}
+	return fields
+}
+
+var errNoSubmit = errors.New("column Submit: there is none")
 
 func (r *Run) read() (err error) {
 	if r.ID, err = field.ParseJobID(r.fields[1]); err != nil {
@@ -92,17 +119,18 @@ func (r *Run) read() (err error) {
 	if err != nil {
 		return err
 	}
-	if submit.IsZero() {
-		return errors.New("column Submit: there is none")
+	if !submit.IsZero() {
+		r.Submit = submit.Unix()
 	}
-	r.Submit = submit.Unix()
 	if r.Start, err = r.time("Start"); err != nil {
 		return err
 	}
 	if r.End, err = r.time("End"); err != nil {
 		return err
 	}
-	r.Restarts, _, err = r.count("Restarts")
+	if r.Restarts, _, err = r.count("Restarts"); err == nil && r.Submit == 0 {
+		err = errNoSubmit
+	}
 	return err
 }
 
@@ -119,6 +147,26 @@ func (r *Run) Started() bool {
 	tres, told := r.text("AllocTRES")
 	return err != nil || !known || nodes > 0 || !told || tres != ""
 }
+
+// Half reports whether slurmdbd may not know yet what the run's id depends on. When
+// it is told of the end or of a step before it is told of the start, which happens
+// with short jobs, it makes a row with what that says: without a partition, which
+// every job has, and without its place in an array. Soon after, the start is told;
+// a row that stays as it is for long will not change any more.
+func (r *Run) Half(now time.Time) bool {
+	if partition, known := r.text("Partition"); !known || partition != "" {
+		return false
+	}
+	at := r.End
+	if at.IsZero() {
+		at = r.Start
+	}
+	return !at.IsZero() && now.Sub(at) < halfKnown
+}
+
+// halfKnown is how long slurmdbd may take to hear of a start after it heard of the
+// rest.
+const halfKnown = 10 * time.Minute
 
 // Ended reports whether the run is over.
 func (r *Run) Ended() bool { return !r.End.IsZero() }

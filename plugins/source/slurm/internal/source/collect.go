@@ -266,6 +266,7 @@ func (p *pass) admit(r *job.Run) *job.Run {
 	r.Qualified = p.config.SeveralClusters()
 	_, before := p.Source.open[r.Key]
 	switch {
+	case r.Half(p.began): // the overlap meets it again
 	case r.Started():
 		if before {
 			p.seen[r.Key] = true
