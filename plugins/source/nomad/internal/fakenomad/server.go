@@ -202,6 +202,16 @@ func (s *Server) Restart() {
 	s.CloseClientConnections()
 }
 
+// Restore is a restore of an old snapshot, of a time before there was anything.
+func (s *Server) Restore() {
+	s.mu.Lock()
+	s.index = 1
+	clear(s.jobs)
+	clear(s.allocs)
+	s.mu.Unlock()
+	s.Restart()
+}
+
 // Stop makes the server answer with errors until Continue.
 func (s *Server) Stop() {
 	s.mu.Lock()

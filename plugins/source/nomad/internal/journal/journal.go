@@ -1,10 +1,13 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -70,6 +73,23 @@ func Open(dir, id string, wait time.Duration) (*Journal, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
 	return j, nil
+}
+
+// Read opens the journal in dir for reading. The error is [fs.ErrNotExist] when there
+// is none.
+func Read(dir string, wait time.Duration) (*Journal, error) {
+	path := filepath.Join(dir, file)
+	if _, err := os.Stat(path); dir == "" || err != nil {
+		return nil, fmt.Errorf("%s: %w", path, cmp.Or(err, fs.ErrNotExist))
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: wait, ReadOnly: true})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Journal{db: db}, nil
 }
 
 // ID is what the journal is known by.

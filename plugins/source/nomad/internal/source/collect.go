@@ -102,6 +102,9 @@ func (p *pass) run(ctx context.Context) error {
 	}
 }
 
+// errOlder says that Nomad has an older state than it had.
+var errOlder = errors.New("its state is older than it was")
+
 // errServer marks errors of Nomad's, which may pass.
 var errServer = errors.New("nomad")
 
@@ -198,11 +201,15 @@ func (p *pass) settle(e *run.Entry) {
 // follow lists all allocations and then takes events, with a listing now and then,
 // until something breaks.
 func (p *pass) follow(ctx context.Context) error {
-	feed := p.nomad.Follow(ctx, p.done.Index)
+	from := p.done.Index
+	feed := p.nomad.Follow(ctx, from)
 	defer func() { feed.Close() }()
 	for {
 		if err := p.look(ctx); err != nil || p.oneLook {
 			return err
+		}
+		if p.done.Index < from { // the stream would wait until Nomad is there again
+			return ofServer(errOlder)
 		}
 		every := p.config.list
 		if p.blind != "" {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,11 +13,10 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
 
-// jobs remembers versions of jobs, as events and allocations told them.
+// jobs remembers the versions of jobs that the event stream told, for allocations
+// that are gone before they could be asked for.
 type jobs struct {
-	mu       sync.Mutex
 	versions map[jobKey][]*nomad.Job // by when they were registered
-	current  map[jobKey]uint64       // when the job of that name was first registered
 	count    int
 }
 
@@ -25,14 +24,10 @@ type jobKey struct{ namespace, id string }
 
 const maxJobs = 20_000 // versions that are remembered
 
-func newJobs() *jobs {
-	return &jobs{versions: map[jobKey][]*nomad.Job{}, current: map[jobKey]uint64{}}
-}
+func newJobs() *jobs { return &jobs{versions: map[jobKey][]*nomad.Job{}} }
 
 // add remembers a version.
 func (k *jobs) add(j *nomad.Job) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.count >= maxJobs {
 		clear(k.versions)
 		k.count = 0
@@ -50,40 +45,8 @@ func (k *jobs) add(j *nomad.Job) {
 	k.count++
 }
 
-// exists notes the jobs that there are now. A name that was purged and registered
-// again has versions from 0 on once more.
-func (k *jobs) exists(stubs []*nomad.JobStub) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, s := range stubs {
-		k.current[jobKey{s.Namespace, s.ID}] = s.CreateIndex
-	}
-}
-
-// version returns the version that an allocation names; nil when it is not known
-// for sure.
-func (k *jobs) version(a *nomad.Allocation) *nomad.Job {
-	if a.JobVersion == nil {
-		return nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	key := jobKey{a.Namespace, a.JobID}
-	for _, j := range slices.Backward(k.versions[key]) {
-		if j.Version == *a.JobVersion && j.CreateIndex <= a.CreateIndex {
-			if now := k.current[key]; now > j.CreateIndex && now <= a.CreateIndex {
-				return nil // the name was given again in between
-			}
-			return j
-		}
-	}
-	return nil
-}
-
 // at returns the version that was the newest when an allocation was made.
 func (k *jobs) at(a *nomad.Allocation) *nomad.Job {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	for _, j := range slices.Backward(k.versions[jobKey{a.Namespace, a.JobID}]) {
 		if j.JobModifyIndex <= a.CreateIndex {
 			return j
@@ -94,16 +57,19 @@ func (k *jobs) at(a *nomad.Allocation) *nomad.Job {
 
 const lookups = 8 // at the same time
 
-// resolve finds the jobs of entries that lack theirs. Nomad is asked at once, since
-// a purged job stays only with its allocations. What cannot be found now is tried
-// again with the next listing.
-func (s *Source) resolve(ctx context.Context, entries []*run.Entry) error {
+// resolve finds the jobs of entries that lack theirs, and calls observe with each
+// allocation that it asked for. Nomad is asked at once, since a purged job stays only
+// with its allocations. What cannot be found now is tried again with the next listing.
+func (s *Source) resolve(ctx context.Context, entries []*run.Entry, observe func(*run.Entry, *nomad.Allocation)) error {
 	var group errgroup.Group
 	group.SetLimit(lookups)
-	found := make([]*nomad.Job, len(entries))
+	found := make([]*nomad.Allocation, len(entries))
 	for i, e := range entries {
 		group.Go(func() (err error) {
-			found[i], err = s.job(ctx, &e.Alloc)
+			found[i], err = s.nomad.Allocation(ctx, e.Alloc.Namespace, e.Alloc.ID)
+			if errors.Is(err, nomad.ErrGone) {
+				return nil
+			}
 			return err
 		})
 	}
@@ -112,30 +78,32 @@ func (s *Source) resolve(ctx context.Context, entries []*run.Entry) error {
 		return ctx.Err()
 	}
 	for i, e := range entries {
-		if found[i] != nil {
-			e.SetJob(found[i])
-		} else if e.Job == nil {
-			e.NoJob = true
+		if a := found[i]; a != nil && a.Job != nil {
+			e.SetJob(a.Job)
+			observe(e, a)
+			continue
 		}
+		job, problem := s.job(ctx, e)
+		if job != nil {
+			e.SetJob(job)
+		}
+		if err == nil {
+			err = problem
+		}
+		e.NoJob = job == nil || problem != nil
 	}
 	if err != nil {
 		s.log.Warn("the job of an allocation could not be looked up; it is tried again with the next listing", "error", err)
 	}
-	return nil
+	return ctx.Err()
 }
 
-// job finds the job of an allocation. An error with a job is a guess.
-func (s *Source) job(ctx context.Context, a *nomad.Allocation) (*nomad.Job, error) {
-	if j := s.jobs.version(a); j != nil {
+// job finds the job of an allocation that Nomad does not know, or cannot be asked
+// for now.
+func (s *Source) job(ctx context.Context, e *run.Entry) (*nomad.Job, error) {
+	a := &e.Alloc
+	if j := s.jobs.at(a); j != nil {
 		return j, nil
-	}
-	whole, err := s.nomad.Allocation(ctx, a.Namespace, a.ID)
-	if err == nil && whole.Job != nil {
-		s.jobs.add(whole.Job)
-		return whole.Job, nil
-	}
-	if j := s.jobs.at(a); j != nil || err != nil && !errors.Is(err, nomad.ErrGone) {
-		return j, err
 	}
 	j, err := s.nomad.Job(ctx, a.Namespace, a.JobID)
 	switch {
@@ -150,4 +118,9 @@ func (s *Source) job(ctx context.Context, a *nomad.Allocation) (*nomad.Job, erro
 // nobody stands for a job that Nomad has forgotten.
 func nobody(a *nomad.Allocation) *nomad.Job {
 	return &nomad.Job{ID: a.JobID, Name: a.JobID, Namespace: a.Namespace, SubmitTime: a.CreateTime}
+}
+
+// watching observes allocations for a window, where what was missed is not told.
+func watching(now time.Time) func(*run.Entry, *nomad.Allocation) {
+	return func(e *run.Entry, a *nomad.Allocation) { e.Observe(a, now) }
 }

@@ -21,19 +21,15 @@ func (p *pass) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listed := map[string]bool{}
-	index, err := p.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
-		for _, a := range page {
-			listed[a.ID] = true
-			if err := p.listed(a); err != nil {
-				return err
-			}
+	listed, index, err := p.listAll(ctx)
+	if err == nil && index < p.done.Index {
+		p.log.Warn("Nomad's state is older than it was, as after a restore of a snapshot; all is taken again", "index", index, "before", p.done.Index)
+		p.start, p.done.Index = 0, 0
+		for _, e := range p.open { // its indexes say nothing any more
+			e.Alloc.CreateIndex, e.Alloc.ModifyIndex = 0, 0
 		}
-		if len(p.touched) > 0 {
-			p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
-		}
-		return p.finishTouched(ctx)
-	})
+		listed, index, err = p.listAll(ctx)
+	}
 	if err != nil {
 		return p.blame(ctx, err)
 	}
@@ -57,6 +53,25 @@ func (p *pass) look(ctx context.Context) error {
 	p.gaps, p.holes = nil, holes{}
 	p.listings++
 	return p.tell(ctx, people, queue)
+}
+
+// listAll takes all allocations that have changed, and returns which there are and
+// up to which index they are whole.
+func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
+	listed := map[string]bool{}
+	index, err := p.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
+		for _, a := range page {
+			listed[a.ID] = true
+			if err := p.listed(a); err != nil {
+				return err
+			}
+		}
+		if len(p.touched) > 0 {
+			p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
+		}
+		return p.finishTouched(ctx)
+	})
+	return listed, index, err
 }
 
 // blame marks an error as one of Nomad's, unless it is the daemon's.
@@ -98,8 +113,8 @@ func (p *pass) listed(a *nomad.Allocation) error {
 	if err != nil {
 		return err
 	}
-	if a.ModifyIndex < e.Alloc.ModifyIndex && a.ModifyIndex < old.index {
-		e.Alloc.ModifyIndex = 0 // Nomad's state was restored from a backup
+	if p.start == 0 && a.ModifyIndex < e.Alloc.ModifyIndex {
+		e.Alloc.ModifyIndex = 0 // Nomad's state may be one of a backup
 	}
 	if again {
 		e.Untell()

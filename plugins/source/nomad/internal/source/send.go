@@ -21,7 +21,7 @@ func (p *pass) finishTouched(ctx context.Context) error {
 		}
 	}
 	if len(lack) > 0 {
-		if err := p.resolve(ctx, lack); err != nil {
+		if err := p.resolve(ctx, lack, p.observe); err != nil {
 			return err
 		}
 	}
@@ -199,7 +199,6 @@ func (p *pass) listJobs(ctx context.Context) ([]sdk.Person, counts, error) {
 	var people []sdk.Person
 	queue := counts{}
 	err := p.nomad.Jobs(ctx, func(page []*nomad.JobStub) error {
-		p.jobs.exists(page)
 		for _, j := range page {
 			if !p.config.filter.wants(j.Namespace, j.Name, j.NodePool) {
 				continue

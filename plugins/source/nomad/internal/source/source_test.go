@@ -364,3 +364,17 @@ func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
 	write("first")
 	s.listed()
 }
+
+func TestANomadThatWasRestoredFromAnOldSnapshotIsFollowedOn(t *testing.T) {
+	s := newSite(t)
+	s.start(text("list_interval", "200ms"))
+	for range 20 {
+		s.job("phys", "j", "alice")
+	}
+	s.alloc("phys", "j", "a", nomad.Running, 0, event(1, "Received"), event(2, "Started"))
+	s.listed()
+	s.server.Restore()
+	s.job("phys", "k", "bob")
+	s.alloc("phys", "k", "b", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
+	s.await("both", func() bool { return cmp.Equal(s.runs(), []string{"a-main", "b-main"}) })
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -77,8 +78,8 @@ func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) 
 // known is what the journal has. Without it a window has what Nomad has.
 func (s *Source) known() (map[string]*run.Entry, error) {
 	out := map[string]*run.Entry{}
-	j, err := journal.Open(s.dir, "", time.Second)
-	if errors.Is(err, journal.ErrInUse) {
+	j, err := journal.Read(s.dir, time.Second)
+	if errors.Is(err, journal.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Source) lookUp(ctx context.Context, entries []*run.Entry, wants func(*r
 			}
 		}
 	}
-	return s.resolve(ctx, lack)
+	return s.resolve(ctx, lack, watching(s.now()))
 }
 
 // Count returns how many runs ended in a window as Nomad's listing has them now,
