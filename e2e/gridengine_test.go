@@ -30,11 +30,11 @@ func gridSource(g *rig.Grid) string {
 
 // gridRecord is what a test compares of a record with a line of the accounting file.
 type gridRecord struct {
-	Start, Stop, Submit          int64
-	Code, Signal                 int32
-	Cores, Memory, CPU           int64
-	User, Group, Project, PE     string
-	Queue, Host, Account, Parted string
+	Start, Stop, Submit      int64
+	Code, Signal             int32
+	Cores, Memory, CPU       int64
+	User, Group, Project, PE string
+	Queue, Host, Account     string
 }
 
 // gridLines are the records that the files of a rotation must become, by id. The
@@ -145,7 +145,9 @@ func TestEveryRunOfGridEngineIsOneRecord(t *testing.T) {
 	agg.Start()
 	ids := gridMenu(t, g)
 	awaitIdle(t, s, g, ids["sleeps"])
-	s.must(os.Rename(g.Accounting(), g.Accounting()+".1")) // with a job that runs
+	if err := os.Rename(g.Accounting(), g.Accounting()+".1"); err != nil { // while a job runs
+		t.Fatal(err)
+	}
 	g.As(rig.Bob, "qdel", ids["sleeps"])
 	awaitIdle(t, s, g)
 	all := awaitGrid(t, s, agg, g.Accounting(), 16)
