@@ -164,10 +164,16 @@ func (g *Grid) KillMaster() {
 	})
 }
 
-// StartMaster starts the qmaster again and returns when it answers.
+// StartMaster starts the qmaster again and returns when it answers. The execd, which
+// would take a minute to find it, is started anew; its jobs run on.
 func (g *Grid) StartMaster() {
 	g.t.Helper()
-	if err := g.startMaster(); err != nil {
+	err := g.startMaster()
+	if err == nil {
+		_, _ = g.run("pkill", "-KILL", "-x", "sge_execd") // it may have ended
+		err = g.launch("sge_execd")
+	}
+	if err != nil {
 		g.t.Fatalf("rig: start qmaster: %v", err)
 	}
 }
