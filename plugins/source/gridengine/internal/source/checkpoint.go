@@ -14,14 +14,14 @@ type checkpoint struct {
 	Version int             `json:"v"`
 	Cells   map[string]cell `json:"cells,omitempty"`
 	Import  *imported       `json:"import,omitempty"`
+	Told    told            `json:"told,omitzero"`
 }
 
 // cell is how far the accounting file of a cell was read.
 type cell struct {
 	follow.State
 
-	At   int64 `json:"at,omitempty"` // the latest end of a run that was read, milliseconds; 0: none
-	Told told  `json:"told,omitzero"`
+	At int64 `json:"at,omitempty"` // the latest end of a run that was read, milliseconds; 0: none
 }
 
 // told are the digests of the facts that were sent last; "" for none.

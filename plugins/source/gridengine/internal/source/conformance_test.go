@@ -24,7 +24,7 @@ func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
 			}
 			plugintest.Run(t, plugintest.Options{
 				Source: func() sdk.Source { return source.New(slog.New(slog.DiscardHandler)) },
-				Config: plugintest.Block("config", plugintest.Attr("path", path)),
+				Config: plugintest.Block("config", plugintest.Attr("path", path), plugintest.Attr("capacity", false), plugintest.Attr("census", false)),
 			})
 		})
 	}

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting"
 )
 
 // Count counts the runs that ended in a window by a plain second reading of the
@@ -114,4 +116,16 @@ func stamp(b []byte) time.Time {
 		return time.UnixMilli(n)
 	}
 	return time.Unix(n, 0)
+}
+
+// owners calls saw for the lines of a file that tell of a run.
+func owners(in io.Reader, saw func(*accounting.Line)) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), follow.MaxLine)
+	l := new(accounting.Line)
+	for lines.Scan() {
+		if l.Parse(lines.Text()) == nil {
+			saw(l)
+		}
+	}
 }

@@ -59,7 +59,7 @@ type Source struct {
 	batch  int // lines in a batch
 
 	// What follows only saves work or words, and may be lost.
-	facts *facts
+	facts *teller
 	noted map[string]bool // files that were said to be unreadable
 }
 
@@ -80,7 +80,7 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.plan = accounting.NewPlan(cfg.Wants, s.config.memory)
-	s.facts = newFacts(&s.config, s.now, s.log)
+	s.facts = newTeller(&s.config, s.now, s.log)
 	return cfg.Err()
 }
 
