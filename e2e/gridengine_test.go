@@ -25,7 +25,7 @@ import (
 )
 
 func gridSource(g *rig.Grid) string {
-	return fmt.Sprintf("source \"gridengine\" \"rig\" {\n  interval = \"1s\"\n  config {\n    path     = %q\n    commands = %q\n  }\n}\n", g.Accounting(), g.Commands())
+	return fmt.Sprintf("source \"gridengine\" \"rig\" {\n  interval = \"1s\"\n  config {\n    path     = %q\n    commands = %q\n    census_interval = \"1s\"\n  }\n}\n", g.Accounting(), g.Commands())
 }
 
 // gridRecord is what a test compares of a record with a line of the accounting file.
@@ -155,6 +155,29 @@ func TestEveryRunOfGridEngineIsOneRecord(t *testing.T) {
 	checkSlaves(t, all, ids)
 	checkSound(t, agg, agent)
 	checkAgainstQacct(t, g, all)
+	awaitGridFacts(t, s, agg)
+	example := filepath.Join(s.Bin, "../hcl/examples/agent-gridengine.hcl")
+	if out, err := s.Run("bursar-agent", "-check", "-dev", "-config", example); err != nil {
+		t.Error(out, err)
+	}
+}
+
+// awaitGridFacts waits until the aggregator tells what Grid Engine has, and that
+// nothing runs any more.
+func awaitGridFacts(t *testing.T, s *site.Site, agg *site.Aggregator) {
+	t.Helper()
+	s.Eventually(2*time.Minute, "the aggregator tells what Grid Engine has", func() (bool, string) {
+		var there struct {
+			Clusters []struct{ Components map[string]int64 }
+			Census   struct{ Running, Pending int64 }
+		}
+		err := agg.Get("/v1/capacity", &there)
+		if err != nil || len(there.Clusters) != 1 {
+			return false, fmt.Sprintf("%+v, %v", there, err)
+		}
+		has := there.Clusters[0].Components
+		return has["Cores"] == 4 && has["Slots:all.q"] == 4 && has["Memory"] > 0 && there.Census.Running+there.Census.Pending == 0, fmt.Sprintf("%+v", there)
+	})
 }
 
 // gridMenu submits a job of every kind and returns their numbers.

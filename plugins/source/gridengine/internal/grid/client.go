@@ -60,7 +60,7 @@ func (c *Client) Hosts(ctx context.Context) (hosts []Host, err error) {
 	err = c.run(ctx, "qhost", filepath.Join(c.Dir, "qhost"), func(r io.Reader) error {
 		hosts, err = ReadHosts(r)
 		return err
-	}, "-q", "-xml")
+	}, "-F", "mem_total", "-q", "-xml")
 	return hosts, err
 }
 

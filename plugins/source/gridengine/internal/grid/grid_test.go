@@ -32,6 +32,14 @@ func TestJobsOfARealQstat(t *testing.T) {
 	}
 }
 
+func TestHostsOfARealQhost(t *testing.T) {
+	got, err := ReadHosts(strings.NewReader(read(t, "qhost-8.1.9.xml")))
+	want := []Host{{Name: "rig", Cores: 2, MemoryMB: 24105, Slots: map[string]int64{"all.q": 4}}}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Error(d, err)
+	}
+}
+
 func TestTasksOfAList(t *testing.T) {
 	for list, want := range map[string]int64{"": 1, "4": 1, "1-100:1": 100, "1-10:3": 4, "3,7-9:1": 4, "1-2147483647": 2147483647, "x": -1, "9-1": -1, "1-2:0": -1, "1,": -1} {
 		n, err := tasks(list)
@@ -65,6 +73,7 @@ func TestOutputThatIsNotWholeIsAnError(t *testing.T) {
 
 func FuzzXML(f *testing.F) {
 	f.Add(read(f, "qstat-8.1.9.xml"))
+	f.Add(read(f, "qhost-8.1.9.xml"))
 	f.Add("<qhost><host name='a'><hostvalue name='mem_total'>1G</hostvalue><queue name='q'><queuevalue name='slots'>4</queuevalue></queue></host></qhost>")
 	f.Fuzz(func(t *testing.T, text string) {
 		_ = ReadJobs(strings.NewReader(text), func(j Job) {

@@ -90,7 +90,7 @@ type Host struct {
 // unknown is how qhost writes what it does not know, as of a host that is down.
 const unknown = "-"
 
-// ReadHosts reads what qhost -q -xml prints. No host at all is an error.
+// ReadHosts reads what qhost -F mem_total -q -xml prints. No host at all is an error.
 func ReadHosts(r io.Reader) ([]Host, error) {
 	type value struct {
 		Name string `xml:"name,attr"`
@@ -99,6 +99,7 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 	type entry struct {
 		Name   string  `xml:"name,attr"`
 		Values []value `xml:"hostvalue"`
+		Finer  []value `xml:"resourcevalue"` // with more digits
 		Queues []struct {
 			Name   string  `xml:"name,attr"`
 			Values []value `xml:"queuevalue"`
@@ -114,7 +115,7 @@ func ReadHosts(r io.Reader) ([]Host, error) {
 			return nil
 		}
 		h := Host{Name: e.Name, Slots: map[string]int64{}}
-		for _, v := range e.Values {
+		for _, v := range append(e.Values, e.Finer...) {
 			if err := h.take(v.Name, strings.TrimSpace(v.Text)); err != nil {
 				return fmt.Errorf("host %s: %w", e.Name, err)
 			}
@@ -146,7 +147,7 @@ func (h *Host) take(name, text string) (err error) {
 	}
 	switch name {
 	case "num_proc":
-		h.Cores, err = count(text)
+		h.Cores, err = count(strings.TrimSuffix(text, ".000000"))
 	case "mem_total":
 		n, ok := accounting.Bytes(text)
 		if !ok || n > maxBytes {
