@@ -40,6 +40,11 @@ const nomadServer = `bind_addr            = "127.0.0.1"
 disable_update_check = true
 name                 = "rig-server"
 log_level            = "WARN"
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
 server {
   enabled          = true
   bootstrap_expect = 1
@@ -55,6 +60,11 @@ const nomadClient = `bind_addr            = "127.0.0.1"
 disable_update_check = true
 name                 = "rig-client"
 log_level            = "WARN"
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
 plugin_dir           = %q
 client {
   enabled           = true
@@ -162,6 +172,13 @@ func (c *NomadCluster) unmount() {
 }
 
 func (c *NomadCluster) ready() error {
+	select {
+	case <-c.server.done:
+		c.t.Fatal("rig: Nomad's server has ended")
+	case <-c.client.done:
+		c.t.Fatal("rig: Nomad's client has ended")
+	default:
+	}
 	var nodes []struct{ Status string }
 	if err := c.Get("/v1/nodes", &nodes); err != nil {
 		return err

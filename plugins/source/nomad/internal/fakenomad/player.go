@@ -66,7 +66,7 @@ func NewPlayer(s *Server, w *World) *Player {
 				SubmitTime: j.Submit.UnixNano(), TaskGroups: []nomad.Group{{Name: "g", Tasks: []nomad.Task{{Name: "main", Driver: "docker"}}}}})
 		})
 		if j.Gone != nil {
-			p.on(*j.Gone, func() { s.Purge(j.NS, j.ID) })
+			p.on(*j.Gone, func() { s.Purge(j.NS, j.ID, *j.Gone) })
 		}
 	}
 	for i := range w.Allocs {

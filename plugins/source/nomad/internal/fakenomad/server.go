@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 )
@@ -130,9 +131,9 @@ func (s *Server) Register(j nomad.Job) {
 	s.emit(event{Topic: "Job", Type: "JobRegistered", Key: j.ID, Namespace: j.Namespace, Payload: map[string]any{"Job": j}})
 }
 
-// Purge removes a job with all of its allocations, as a purge and a forced
-// collection do.
-func (s *Server) Purge(namespace, id string) {
+// Purge removes a job with all of its allocations, whether they run or not, and
+// tells of no end of a task, as Nomad does.
+func (s *Server) Purge(namespace, id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.index++
@@ -140,7 +141,9 @@ func (s *Server) Purge(namespace, id string) {
 	delete(s.jobs, [2]string{namespace, id})
 	maps.DeleteFunc(s.allocs, func(_ string, a *nomad.Allocation) bool { return a.Namespace == namespace && a.JobID == id })
 	if j != nil {
-		s.emit(event{Topic: "Job", Type: "JobDeregistered", Key: id, Namespace: namespace, Payload: map[string]any{"Job": *j}})
+		s.emit(event{Topic: "Job", Type: "JobDeregistered", Key: id, Namespace: namespace, Payload: map[string]any{"Job": *j}},
+			event{Topic: "Evaluation", Type: "JobDeregistered", Key: "e", Namespace: namespace,
+				Payload: map[string]any{"Evaluation": nomad.Evaluation{Namespace: namespace, JobID: id, TriggeredBy: "job-deregister", CreateTime: at.UnixNano()}}})
 	}
 }
 

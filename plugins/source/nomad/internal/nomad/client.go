@@ -193,6 +193,6 @@ func (c *Client) stream(ctx context.Context, index uint64) (io.ReadCloser, error
 	}
 	const path = "/v1/event/stream"
 	q := &api.QueryOptions{Namespace: "*", AuthToken: token, Params: map[string]string{"index": strconv.FormatUint(index, 10)}}
-	body, err := client.Raw().Response(path+"?topic=Allocation&topic=Job", q.WithContext(ctx))
+	body, err := client.Raw().Response(path+"?topic=Allocation&topic=Job&topic=Evaluation", q.WithContext(ctx))
 	return body, explain(path, err)
 }

@@ -12,16 +12,24 @@ import (
 	"time"
 )
 
-// Event is a change of an allocation or of a job: one of the two is set.
+// Event is a change of an allocation or of a job, or the end of a job: one of the
+// three is set.
 type Event struct {
 	Index      uint64
 	Type       string // for example AllocationUpdated
 	Allocation *Allocation
 	Job        *Job
+	Stopped    *Evaluation
 }
 
-// ParseEvents reads a line of the event stream. A heartbeat has no events; topics
-// other than allocations and jobs are left out.
+// Evaluation is what Nomad makes of a job that somebody has stopped or purged.
+type Evaluation struct {
+	Namespace, JobID, TriggeredBy string
+	CreateTime                    int64 // ns since 1970
+}
+
+// ParseEvents reads a line of the event stream. A heartbeat has no events; what says
+// nothing about runs is left out.
 func ParseEvents(line []byte) ([]Event, error) {
 	var in struct {
 		Index  uint64
@@ -30,6 +38,7 @@ func ParseEvents(line []byte) ([]Event, error) {
 			Payload     struct {
 				Allocation *Allocation
 				Job        *Job
+				Evaluation *Evaluation
 			}
 		}
 	}
@@ -43,6 +52,8 @@ func ParseEvents(line []byte) ([]Event, error) {
 			out = append(out, Event{Index: in.Index, Type: e.Type, Allocation: e.Payload.Allocation})
 		case e.Topic == "Job" && e.Payload.Job != nil && e.Payload.Job.ID != "":
 			out = append(out, Event{Index: in.Index, Type: e.Type, Job: e.Payload.Job})
+		case e.Topic == "Evaluation" && strings.HasSuffix(e.Type, "Deregistered") && e.Payload.Evaluation != nil && e.Payload.Evaluation.JobID != "":
+			out = append(out, Event{Index: in.Index, Type: e.Type, Stopped: e.Payload.Evaluation})
 		}
 	}
 	return out, nil
@@ -114,6 +125,9 @@ func (f *Feed) end(err error) {
 	f.mu.Unlock()
 	f.wake()
 }
+
+// Wake makes Ready give a value.
+func (f *Feed) Wake() { f.wake() }
 
 func (f *Feed) wake() {
 	select {

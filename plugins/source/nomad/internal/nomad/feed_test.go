@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -14,6 +15,7 @@ func TestTheRecordedStreamIsReadWhole(t *testing.T) {
 	}
 	allocations, jobs := map[string]bool{}, map[string]*Job{}
 	changes := 0
+	var stopped []string
 	for line := range bytes.Lines(text) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -25,6 +27,10 @@ func TestTheRecordedStreamIsReadWhole(t *testing.T) {
 		for _, e := range events {
 			if e.Index == 0 || e.Type == "" {
 				t.Errorf("%+v", e)
+			}
+			if e.Stopped != nil {
+				stopped = append(stopped, e.Stopped.JobID)
+				continue
 			}
 			if e.Job != nil {
 				jobs[e.Job.ID] = e.Job
@@ -39,6 +45,9 @@ func TestTheRecordedStreamIsReadWhole(t *testing.T) {
 	}
 	if len(allocations) != 13 || changes != 42 {
 		t.Errorf("%d allocations in %d changes", len(allocations), changes)
+	}
+	if !slices.Equal(stopped, []string{"websvc"}) {
+		t.Errorf("stopped jobs: %v", stopped)
 	}
 	j := jobs["batch-ok"]
 	if j == nil || j.Meta["user"] != "alice@uni.eu" || len(j.TaskGroups) != 1 || len(j.TaskGroups[0].Tasks) != 2 {
@@ -105,7 +114,13 @@ func FuzzEvents(f *testing.F) {
 			return
 		}
 		for _, e := range events {
-			if (e.Allocation == nil) == (e.Job == nil) {
+			n := 0
+			for _, there := range []bool{e.Allocation != nil, e.Job != nil, e.Stopped != nil} {
+				if there {
+					n++
+				}
+			}
+			if n != 1 {
 				t.Errorf("%+v", e)
 			}
 		}

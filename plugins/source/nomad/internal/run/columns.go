@@ -220,6 +220,8 @@ func (v *View) state() string {
 		return "complete"
 	case v.Exit != nil:
 		return "failed"
+	case v.Purged:
+		return "killed"
 	case !v.GoneAt.IsZero():
 		return "forgotten"
 	case !v.LostAt.IsZero() || !v.AwayAt.IsZero():

@@ -16,9 +16,10 @@ type Entry struct {
 	Node  Node             `json:"node"`
 	Tasks map[string]*Task `json:"tasks,omitempty"`
 
-	LostAt    time.Time `json:"lost,omitzero"` // when Nomad gave it up
-	AwayAt    time.Time `json:"away,omitzero"` // since when its node cannot be reached
-	GoneAt    time.Time `json:"gone,omitzero"` // until when it was seen, where Nomad has forgotten it
+	LostAt    time.Time `json:"lost,omitzero"`    // when Nomad gave it up
+	AwayAt    time.Time `json:"away,omitzero"`    // since when its node cannot be reached
+	GoneAt    time.Time `json:"gone,omitzero"`    // until when it was seen, where Nomad has forgotten it
+	Purged    bool      `json:"purged,omitempty"` // GoneAt is when it was purged
 	NoJob     bool      `json:"nojob,omitempty"`
 	Unstarted bool      `json:"unstarted,omitempty"` // tasks that never started were counted
 }
@@ -70,7 +71,7 @@ func (e *Entry) note(a *nomad.Allocation) {
 	}
 	e.LostAt = since(e.LostAt, a, nomad.Lost)
 	e.AwayAt = since(e.AwayAt, a, nomad.Unknown)
-	e.Alloc, e.GoneAt = next, time.Time{}
+	e.Alloc, e.GoneAt, e.Purged = next, time.Time{}, false
 	if a.Job != nil {
 		e.SetJob(a.Job)
 	}
@@ -112,6 +113,10 @@ func (e *Entry) Untell() {
 // Forgotten notes that Nomad has forgotten the allocation, which was last seen as
 // it is at that time.
 func (e *Entry) Forgotten(seen time.Time) { e.GoneAt = seen }
+
+// Purge notes that the job was purged at that time, which ends all of its tasks and
+// has Nomad forget the allocation.
+func (e *Entry) Purge(at time.Time) { e.GoneAt, e.Purged = at, true }
 
 // GoesOn reports whether a run has no end that Nomad has told.
 func (e *Entry) GoesOn() bool {

@@ -37,10 +37,10 @@ type Exit struct {
 	OOM    bool `json:"oom,omitempty"`
 }
 
-// Hole is a stretch in which a task was restarted and nobody saw it.
+// Hole is a stretch in which a task was started and nobody saw it.
 type Hole struct {
 	From, To time.Time
-	Restarts uint64
+	Starts   uint64
 }
 
 // segment is what the events tell of one run.
@@ -50,6 +50,7 @@ type segment struct {
 	exit        *Exit
 	killed      bool
 	rough       bool // the start is the task's StartedAt, a little behind the event's time
+	guess       bool // the stop is the restart that followed it
 }
 
 // Observe adds what a task's state tells. Seen is when the task was last known to
@@ -60,8 +61,13 @@ func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *Hole {
 	slices.SortStableFunc(events, func(a, b nomad.TaskEvent) int { return cmp.Compare(a.Time, b.Time) })
 	hole := t.missed(s, events, born)
 	for _, g := range segments(s, events) {
-		if hole == nil || !g.start.IsZero() { // else nobody knows which run ended
+		switch {
+		case !g.start.IsZero():
 			t.merge(g, s.Restarts)
+		case hole == nil && t.find(g) >= 0: // else nobody knows which run ended
+			t.merge(g, s.Restarts)
+		case hole == nil && g.stop.UnixNano() > t.LastEvent:
+			hole = &Hole{From: t.last(born), To: g.stop, Starts: 1}
 		}
 	}
 	t.closeEarlier(seen)
@@ -83,19 +89,24 @@ func (t *Task) missed(s *nomad.TaskState, events []nomad.TaskEvent, born time.Ti
 	if s.Restarts <= known || len(events) == 0 {
 		return nil
 	}
-	from := born
-	if t.LastEvent > 0 {
-		from = nanos(t.LastEvent)
-	}
-	to := nanos(events[0].Time)
+	from, to := t.last(born), nanos(events[0].Time)
 	if !to.After(from) {
 		return nil
 	}
-	return &Hole{From: from, To: to, Restarts: s.Restarts - known}
+	return &Hole{From: from, To: to, Starts: s.Restarts - known}
+}
+
+// last is the time of the newest event that was seen, or born.
+func (t *Task) last(born time.Time) time.Time {
+	if t.LastEvent > 0 {
+		return nanos(t.LastEvent)
+	}
+	return born
 }
 
 // The types of events that matter.
 const (
+	received   = "Received"
 	started    = "Started"
 	terminated = "Terminated"
 	restarting = "Restarting"
@@ -113,9 +124,12 @@ const (
 func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 	var out []segment
 	goesOn, kill := false, false
+	failed := len(events) > 0 && events[0].Type == received // whether no start was before the events
 	for _, e := range events {
 		last := len(out) - 1
 		switch e.Type {
+		case "Driver Failure", "Setup Failure", "Failed Validation", "Failed Artifact Download", "Task hook failed":
+			failed = true
 		case started:
 			out = append(out, segment{start: nanos(e.Time)})
 			goesOn, kill = true, false
@@ -133,6 +147,9 @@ func segments(s *nomad.TaskState, events []nomad.TaskEvent) []segment {
 				}
 			}
 		case restarting:
+			if len(out) == 0 && !failed {
+				out = append(out, segment{stop: nanos(e.Time), guess: true})
+			}
 			for i := range out {
 				out[i].later++
 			}
@@ -164,9 +181,6 @@ func complete(s *nomad.TaskState, out []segment) []segment {
 func (t *Task) merge(g segment, restarts uint64) {
 	at := t.find(g)
 	if at < 0 {
-		if g.start.IsZero() {
-			return // its start was missed, and so is it
-		}
 		t.Runs = append(t.Runs, Run{Start: g.start, First: len(t.Runs) == 0 && g.later == restarts})
 		slices.SortStableFunc(t.Runs, func(a, b Run) int { return a.Start.Compare(b.Start) })
 		at = slices.IndexFunc(t.Runs, func(r Run) bool { return r.Start.Equal(g.start) })
@@ -178,10 +192,10 @@ func (t *Task) merge(g segment, restarts uint64) {
 	}
 	same := stop.Equal(r.Stop) && !r.Estimated
 	worse := g.exit == nil && r.Exit != nil // its event is no longer there
-	if stop.IsZero() || same || worse {
+	if stop.IsZero() || same || worse || g.guess && !r.Stop.IsZero() {
 		return
 	}
-	r.Stop, r.Exit, r.Killed, r.Estimated, r.Told = stop, g.exit, g.killed, false, time.Time{}
+	r.Stop, r.Exit, r.Killed, r.Estimated, r.Told = stop, g.exit, g.killed, g.guess, time.Time{}
 }
 
 // roughly is by how much StartedAt may be behind the event of the start.
@@ -199,7 +213,7 @@ func (t *Task) find(g segment) int {
 			}
 		case r.Start.Equal(g.start):
 			return i
-		case g.rough && !r.Start.After(g.start) && g.start.Sub(r.Start) < roughly:
+		case g.rough && !r.Start.After(g.start) && g.start.Sub(r.Start) < roughly && (r.Stop.IsZero() || r.Estimated || !r.Stop.Before(g.start)):
 			return i
 		}
 	}

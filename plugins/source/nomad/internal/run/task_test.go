@@ -28,7 +28,7 @@ func tell(t *rapid.T) *story {
 	now := int64(1_778_000_000_000_000_000)
 	state := nomad.TaskState{State: "pending"}
 	event := func(typ string) {
-		now += rapid.Int64Range(1, 1_000_000_000_000).Draw(t, "passes")
+		now += rapid.Int64Range(1_000_000, 1_000_000_000_000).Draw(t, "passes")
 		state.Events = append(slices.Clone(state.Events), nomad.TaskEvent{Type: typ, Time: now})
 		if typ == restarting {
 			state.Restarts++
@@ -66,6 +66,7 @@ func tell(t *rapid.T) *story {
 		event(restarting)
 		state.State = "pending"
 		note()
+		now += int64(roughly)
 	}
 	return s
 }
@@ -102,7 +103,7 @@ func TestATaskThatIsSeenNowAndThenHasNoRunThatWasNotAndNoTimeThatWasNot(t *testi
 				continue
 			}
 			if hole := task.Observe(s.at(n), s.times[0], seen); hole != nil {
-				missed += hole.Restarts
+				missed += hole.Starts
 			}
 			seen = s.times[n]
 		}
@@ -111,8 +112,13 @@ func TestATaskThatIsSeenNowAndThenHasNoRunThatWasNotAndNoTimeThatWasNot(t *testi
 			if at < 0 {
 				t.Fatalf("there was no start at %s", r.Start)
 			}
-			truth := s.runs[at]
-			if r.First != truth.First || r.Stop.IsZero() || r.Stop.After(truth.Stop.Add(time.Microsecond)) || !r.Estimated && r.Exit != nil && !r.Stop.Equal(truth.Stop) {
+			truth, latest := s.runs[at], s.times[len(s.times)-1]
+			if at < len(s.runs)-1 {
+				latest = s.runs[at+1].Start
+			}
+			// Where only FinishedAt is left, it is a little late.
+			wrong := !r.Estimated && r.Exit != nil && !r.Stop.Equal(truth.Stop)
+			if r.First != truth.First || r.Stop.IsZero() || r.Stop.After(latest) || wrong {
 				t.Fatalf("%+v, in truth %+v", r, truth)
 			}
 		}

@@ -56,6 +56,7 @@ const (
 	again      = 500 * time.Millisecond // pause before the next try
 	blindList  = 10 * time.Second       // between two listings without an event stream
 	lockWait   = 10 * time.Second
+	replayWait = time.Second // for the first events
 	pruneEvery = time.Hour
 )
 
@@ -204,6 +205,9 @@ func (p *pass) follow(ctx context.Context) error {
 	from := p.done.Index
 	feed := p.nomad.Follow(ctx, from)
 	defer func() { feed.Close() }()
+	if err := p.replay(ctx, feed); err != nil {
+		return err
+	}
 	for {
 		if err := p.look(ctx); err != nil || p.oneLook {
 			return err
@@ -226,6 +230,31 @@ func (p *pass) follow(ctx context.Context) error {
 			feed = p.nomad.Follow(ctx, p.done.Index)
 		}
 	}
+}
+
+// replay takes what the server remembers of the time since the checkpoint, which
+// says more than a listing about what has been purged.
+func (p *pass) replay(ctx context.Context, feed *nomad.Feed) error {
+	if len(p.open) == 0 {
+		return nil
+	}
+	limit := time.NewTimer(replayWait)
+	defer limit.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C: // nothing has happened, or there is no stream
+		return nil
+	case <-feed.Ready():
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(gather):
+	}
+	events, _ := feed.Take() // a failure stays and is taken again
+	feed.Wake()
+	return p.take(ctx, events)
 }
 
 // listen takes events for a while. Broken is why there will be no more.
@@ -280,16 +309,42 @@ func (p *pass) see() { p.blind = "" }
 // take takes events.
 func (p *pass) take(ctx context.Context, events []nomad.Event) error {
 	for i := range events {
-		e := &events[i]
-		if e.Job != nil {
+		var err error
+		switch e := &events[i]; {
+		case e.Job != nil:
 			p.jobs.add(e.Job)
-			continue
+		case e.Stopped != nil:
+			err = p.stopped(ctx, e.Stopped)
+		default:
+			err = p.change(e.Allocation)
 		}
-		if err := p.change(e.Allocation); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return p.finishTouched(ctx)
+}
+
+// stopped finds out whether a job that was stopped was purged: then its allocations
+// are gone at once, and nothing tells when their tasks ended but the purge.
+func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
+	for id, e := range p.open {
+		if e.Alloc.Namespace != job.Namespace || e.Alloc.JobID != job.JobID || e.Settled() || e.Alloc.CreateTime > job.CreateTime {
+			continue
+		}
+		_, err := p.nomad.Allocation(ctx, e.Alloc.Namespace, id)
+		switch {
+		case errors.Is(err, nomad.ErrGone):
+			if err := p.finishTouched(ctx); err != nil { // what it lacks can still be looked up by its job
+				return err
+			}
+			e.Purge(time.Unix(0, job.CreateTime).UTC())
+			p.touch(e)
+		case err != nil:
+			return p.blame(ctx, err)
+		}
+	}
+	return nil
 }
 
 // change takes the state of an allocation that an event told.

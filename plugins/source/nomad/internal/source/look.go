@@ -188,7 +188,7 @@ func (p *pass) prune(listed map[string]bool) error {
 // holes adds up what was missed.
 type holes struct {
 	from, to  time.Time
-	restarts  uint64
+	starts    uint64
 	forgotten int
 	examples  []string
 }
@@ -206,7 +206,7 @@ func (h *holes) widen(from, to time.Time, example string) {
 }
 
 func (h *holes) add(hole *run.Hole, a *nomad.Allocation) {
-	h.restarts += hole.Restarts
+	h.starts += hole.Starts
 	h.widen(hole.From, hole.To, a.Namespace+"/"+a.JobID)
 }
 
@@ -221,8 +221,8 @@ func (h *holes) gap() (sdk.Gap, bool) {
 		return sdk.Gap{}, false
 	}
 	reason := ""
-	if h.restarts > 0 {
-		reason = fmt.Sprintf("%d restarts of tasks were not seen, of which Nomad keeps no times", h.restarts)
+	if h.starts > 0 {
+		reason = fmt.Sprintf("%d starts of tasks were not seen, of which Nomad keeps no times", h.starts)
 	}
 	if h.forgotten > 0 {
 		if reason != "" {

@@ -105,7 +105,7 @@ func TestRestartsThatNobodySawAreAGapAndNoGuess(t *testing.T) {
 	s.stopsAt("a-main", 10, true) // when it was last seen
 	s.stopsAt("a-main@1778416740000", 41, false)
 	s.wantRuns("a-main", "a-main@1778416740000", "a-main@1778416920000 open")
-	if g := s.gaps[0]; !strings.Contains(g.Reason, "4 restarts") || !g.From.Equal(at(2)) || !g.To.Equal(at(38)) {
+	if g := s.gaps[0]; !strings.Contains(g.Reason, "4 starts") || !g.From.Equal(at(2)) || !g.To.Equal(at(38)) {
 		t.Errorf("gap %+v", g)
 	}
 }
@@ -121,8 +121,8 @@ func TestAnAllocationThatIsPurgedWhileNobodyLooksEndsWhenItWasLastSeen(t *testin
 		return err == nil && c.Look.Equal(at(10)) && len(s.jobs) == 1
 	})
 	s.kill()
-	s.server.Restart()
-	s.server.Purge("phys", "j")
+	s.server.Purge("phys", "j", s.now())
+	s.server.Restart() // which forgets the purge
 	s.set(at(20))
 	s.start()
 	s.await("its end", func() bool { return s.jobs["a-main"].Ended })
@@ -146,7 +146,7 @@ func TestWhatWasSeenIsSentAfterACrashThoughNomadHasForgottenIt(t *testing.T) {
 	s.await("the source to see it", asked)
 	s.await("the source to fail", func() bool { return len(s.collected) > 0 })
 	s.kill()
-	s.server.Purge("phys", "j")
+	s.server.Purge("phys", "j", s.now())
 	s.server.Restart()
 	s.start()
 	s.await("the run", func() bool { return s.jobs["a-main"].Ended })
@@ -190,7 +190,7 @@ func TestAJobThatWasPurgedAndRegisteredAgainHasItsOwnOwner(t *testing.T) {
 	s.job("phys", "j", "alice")
 	s.alloc("phys", "j", "a", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
 	s.listed()
-	s.server.Purge("phys", "j")
+	s.server.Purge("phys", "j", s.now())
 	s.job("phys", "j", "bob")
 	s.alloc("phys", "j", "b", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
 	s.listed()
@@ -266,7 +266,7 @@ func TestTheSourceTellsWhatNomadKnowsBesideRuns(t *testing.T) {
 		t.Errorf("datacenter %q", s.value("a-main", "datacenter").Str())
 	}
 	// Who has owned a job stays; what has not changed is not told again.
-	s.server.Purge("phys", "j")
+	s.server.Purge("phys", "j", s.now())
 	s.job("chem", "k", "bob")
 	s.await("both people", func() bool { return len(s.directory) == 2 && len(s.directory[1]) == 2 })
 	s.mu.Lock()
@@ -377,4 +377,28 @@ func TestANomadThatWasRestoredFromAnOldSnapshotIsFollowedOn(t *testing.T) {
 	s.job("phys", "k", "bob")
 	s.alloc("phys", "k", "b", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
 	s.await("both", func() bool { return cmp.Equal(s.runs(), []string{"a-main", "b-main"}) })
+}
+
+func TestAJobThatIsPurgedWhileItRunsEndsWithThePurge(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		s := newSite(t)
+		s.job("phys", "j", "alice")
+		s.start(text("list_interval", "1h"))
+		s.alloc("phys", "j", "a", nomad.Running, 0, event(1, "Received"), event(2, "Started"))
+		s.await("the run", func() bool { return len(s.jobs) == 1 })
+		if away { // the server's memory has it when the source comes back
+			s.kill()
+		}
+		s.set(at(20))
+		s.server.Purge("phys", "j", at(15))
+		if away {
+			s.start(text("list_interval", "1h"))
+		}
+		s.await("its end", func() bool { return s.jobs["a-main"].Ended })
+		s.stopsAt("a-main", 15, true)
+		if s.value("a-main", "owner").Str() != "alice" || s.value("a-main", "state").Str() != "killed" || len(s.gaps) != 0 {
+			t.Errorf("owner %q, state %q, gaps %v", s.value("a-main", "owner").Str(), s.value("a-main", "state").Str(), s.gaps)
+		}
+		s.stop()
+	}
 }
