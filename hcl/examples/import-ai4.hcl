@@ -14,7 +14,7 @@ source "ai4" "ai4eosc" {
       site_id   = "ifca"
       user_id   = job.owner
       group_id  = lookup({ ai4eosc = "vo.ai4eosc.eu", imagine = "vo.imagine-ai.eu", ai4life = "vo.ai4life.eu" }, job.namespace, job.namespace)
-      estimated = job.estimated ? "stop" : null
+      estimated = job.estimated ? "true" : null
     }
   }
 }

@@ -75,24 +75,13 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 	began := time.Now()
 	result, committed, err := p.read(ctx, src, opt)
 	if err != nil {
-		return interrupted(ctx, err, opt.dry)
+		return err
 	}
 	out := importAnswer(src, opt, result, committed, time.Since(began))
 	if err := p.showImport(opt.format, out); err != nil {
 		return err
 	}
 	return out.verdict()
-}
-
-// interrupted says what an import that broke off leaves.
-func interrupted(ctx context.Context, err error, dry bool) error {
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if dry {
-		return err
-	}
-	return fmt.Errorf("%w; what was committed stays, and the same command again brings the rest and nothing twice", err)
 }
 
 // read reads the files into the cluster, or nowhere.
@@ -119,10 +108,23 @@ func (p *Program) read(ctx context.Context, src *intake.Source, opt *importOptio
 	}
 	counts, unsent := cluster.Close()
 	bar.end()
-	if unsent != nil {
+	return result, &counts, brokenOff(ctx, err, unsent)
+}
+
+// brokenOff says what an import that broke off leaves: the cluster's reason comes
+// before that of the reading, which it ends.
+func brokenOff(ctx context.Context, read, unsent error) error {
+	err := read
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case unsent != nil:
 		err = unsent
 	}
-	return result, &counts, err
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; what was committed stays, and the same command again brings the rest and nothing twice", err)
 }
 
 // jsonImport is what bursar import says at its end.

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,11 +135,17 @@ func importNode(files []string) *bursarv1.Node {
 }
 
 // absolute makes the names independent of the folder in which a plugin runs.
+// Sources take them for patterns; a file that is there is meant as it is written.
 func absolute(files []string) ([]string, error) {
 	out := make([]string, len(files))
 	for i, f := range files {
 		path, err := filepath.Abs(f)
 		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(path); err == nil {
+			path = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+		} else if !strings.ContainsAny(path, "*?[") {
 			return nil, err
 		}
 		out[i] = path

@@ -102,15 +102,25 @@ func TestTheShippedExamplesAreRight(t *testing.T) {
 	}
 }
 
-func TestOnlyFilesThatAreThereAreImported(t *testing.T) {
-	path := text(t, "")
-	if err := there([]string{path, path + "*"}); err != nil {
+func TestOnlyFilesThatAreThereAreImportedAndNamesAreNoPatterns(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, `a[1]*\`)
+	if err := os.WriteFile(odd, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := absolute([]string{odd, dir + "/a*"})
+	if err != nil || out[1] != dir+"/a*" {
+		t.Fatal(out, err)
+	}
+	for _, pattern := range out {
+		if found, err := filepath.Glob(pattern); err != nil || len(found) != 1 || found[0] != odd {
+			t.Errorf("%s finds %v, %v", pattern, found, err)
+		}
+	}
+	if _, err := absolute([]string{odd, dir + "/b"}); err == nil || !strings.Contains(err.Error(), dir+"/b") {
 		t.Error(err)
 	}
-	if there([]string{path, path + "x"}) == nil {
-		t.Error("a file that is not there")
-	}
-	if out, err := absolute([]string{"a", "/b"}); err != nil || !filepath.IsAbs(out[0]) || out[1] != "/b" {
+	if out, err := absolute([]string{"config.go"}); err != nil || !filepath.IsAbs(out[0]) {
 		t.Error(out, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -57,9 +56,6 @@ func Open(ctx context.Context, spec Spec) (src *Source, diags hcl.Diagnostics, s
 	if spec.Files, err = absolute(spec.Files); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := there(spec.Files); err != nil {
-		return nil, nil, nil, err
-	}
 	cfg, diags := configure(&spec)
 	if diags.HasErrors() {
 		return nil, diags, cfg.sources, nil
@@ -68,16 +64,6 @@ func Open(ctx context.Context, spec Spec) (src *Source, diags hcl.Diagnostics, s
 	defer cancel()
 	src, more, err := start(ctx, &spec, cfg)
 	return src, append(diags, more...), cfg.sources, err
-}
-
-// there returns which of the files is not there.
-func there(files []string) error {
-	for _, f := range files {
-		if _, err := os.Stat(f); err != nil && !strings.ContainsAny(f, "*?[") {
-			return err
-		}
-	}
-	return nil
 }
 
 // start starts the plugin and makes a session with it.

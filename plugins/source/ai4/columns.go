@@ -19,7 +19,8 @@ func attributes() []sdk.Attribute {
 		{Name: "owner", Type: sdk.TypeString, Doc: "owner in the job's meta"},
 		{Name: "job_id", Type: sdk.TypeString, Doc: "id of the job"},
 		{Name: "alloc_id", Type: sdk.TypeString, Doc: "id of the allocation"},
-		{Name: "name", Type: sdk.TypeString, Doc: "name of the job"},
+		{Name: "job_name", Type: sdk.TypeString, Doc: "name of the job"},
+		{Name: "task", Type: sdk.TypeString, Doc: "name of the task, which is always main: the snapshots have no other"},
 		{Name: "title", Type: sdk.TypeString, Doc: "title of the deployment"},
 		{Name: "description", Type: sdk.TypeString, Doc: "description of the deployment"},
 		{Name: "image", Type: sdk.TypeString, Doc: "image of the container"},
@@ -49,18 +50,18 @@ meta = {
   user_id    = job.owner
   group_id   = job.namespace
   namespace  = job.namespace
-  job_name   = job.name
+  job        = job.job_name
+  task       = job.task
   datacenter = job.datacenter
-  image      = job.image
 
-  # The end is an estimate: no snapshot saw it.
-  estimated = job.estimated ? "stop" : null
+  # No snapshot saw the end.
+  estimated = job.estimated ? "true" : null
 }
 component "Cores" {
   amount = job.cores
-  when   = job.cores != null
+  when   = try(job.cores > 0, false)
 }
-component "CPU" {
+component "MHz" {
   amount = job.cpu_mhz
   when   = job.cpu_mhz != null
 }
@@ -70,7 +71,7 @@ component "Memory" {
 }
 component "Disk" {
   amount = job.disk_mb
-  when   = job.disk_mb != null
+  when   = try(job.disk_mb > 0, false)
 }
 component "GPUs" {
   amount = job.gpus
@@ -83,7 +84,7 @@ func (r *run) encode(excluded bool) sdk.Job {
 	stop, state := r.end()
 	return sdk.Job{Run: r.id(), Ended: true, Excluded: excluded, Values: []sdk.Value{
 		sdk.String(r.id()), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Bool(r.estimated()), sdk.String(state),
-		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), text(r.title), text(r.description),
+		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
 		text(r.image), text(r.command), text(r.datacenter), text(r.problem),
 		number(r.use.cores), number(r.use.mhz), number(r.use.memory), number(r.use.disk), number(r.use.gpus),
 		sdk.Time(r.first), sdk.Time(r.last), sdk.Int(int64(r.seen)),

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,23 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 		err := (&source{}).Configure(t.Context(), sdk.NewConfig("test", sdk.Node{Name: "config", IsBlock: true, Children: children}))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+}
+
+func TestTheReadmeHasTheMappingAndTheAttributes(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(readme)
+	if !strings.Contains(text, "```hcl"+defaultMapping+"```") {
+		t.Error("the default mapping is another one")
+	}
+	for _, a := range attributes() {
+		doc := strings.NewReplacer(`"`, "`", "|", `\|`).Replace(a.Doc)
+		if line := fmt.Sprintf("| `%s` | %s | %s |", a.Name, a.Type, doc); !strings.Contains(text, line) {
+			t.Errorf("no line %s", line)
 		}
 	}
 }
