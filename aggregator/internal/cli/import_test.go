@@ -24,16 +24,21 @@ import (
 
 const snapshots = "../../../plugins/source/ai4/testdata/snapshots"
 
-// plugins is a folder with bursar-source-ai4, built once.
+// accounting are files of Grid Engine.
+const accounting = "../../../plugins/source/gridengine/internal/accounting/testdata/accounting-*"
+
+// plugins is a folder with the plugins that import, built once.
 var plugins = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "bursar-test-plugins-")
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bursar-source-ai4"), "github.com/bursar-accounting/bursar/plugins/source/ai4")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build: %w\n%s", err, out)
+	for _, typ := range []string{"ai4", "gridengine"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bursar-source-"+typ), "github.com/bursar-accounting/bursar/plugins/source/"+typ)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return dir, fmt.Errorf("build %s: %w\n%s", typ, err, out)
+		}
 	}
 	return dir, nil
 })
@@ -81,6 +86,7 @@ func aggregator(t *testing.T) shell {
 type imported struct {
 	Records     int64 `json:"records"`
 	LeftOut     int64 `json:"left_out"`
+	Skipped     int64 `json:"skipped"`
 	Quarantined int64 `json:"quarantined"`
 	Refused     int64 `json:"refused"`
 	Withdrawn   int64 `json:"withdrawn"`
@@ -143,6 +149,16 @@ func TestAnImportBringsEveryRunOnceHoweverOftenItIsDone(t *testing.T) {
 	}
 }
 
+func TestAccountingFilesOfGridEngineAreImportedOnce(t *testing.T) {
+	s := aggregator(t)
+	for n, added := range []int64{38, 0} {
+		code, out, errs := s.importing(t, "-label", "katana", "-format", "json", "gridengine", accounting)
+		if got := importOf(t, out); code != 0 || got.Records != 38 || got.Skipped != 11 || got.Committed.Added != added || s.count(t, "katana") != 38 {
+			t.Errorf("time %d: %d %s %s", n, code, out, errs)
+		}
+	}
+}
+
 func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 	dir := t.TempDir()
 	half := write(t, dir, "2025-04-01T00:00:30.json", `{"ns": [`)
@@ -153,7 +169,7 @@ func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"ai4 /nowhere/at/all", "no such file"},
-		{"nothing " + snapshots, "there are ai4"},
+		{"nothing " + snapshots, "there are ai4, gridengine"},
 		{"-label a/b ai4 " + snapshots, "use letters"},
 		{"-name -x ai4 " + snapshots, "name of the import"},
 		{"ai4", "requires at least 2"},
