@@ -98,7 +98,7 @@ func (p *Program) read(ctx context.Context, src *intake.Source, opt *importOptio
 		return nil, nil, err
 	}
 	defer c.Close()
-	cluster, err := intake.Begin(ctx, c, src, func(text string, args ...any) { bar.end(); p.say(text, args...) })
+	cluster, err := intake.Begin(ctx, c, src, func(text string, args ...any) { p.say(bar.newline()+text, args...) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -84,6 +84,15 @@ func (b *bar) end() {
 	}
 }
 
+// newline ends the bar's line for a message in between, which may come from
+// another goroutine.
+func (b *bar) newline() string {
+	if b.p.Color {
+		return "\n"
+	}
+	return ""
+}
+
 // reader counts what is read through it, and ends with ctx.
 func (b *bar) reader(ctx context.Context, r io.Reader) io.Reader { return barred{ctx, b, r} }
 

@@ -59,7 +59,7 @@ type Cluster struct {
 	counts Counts // after done
 }
 
-// Patience is how long a chunk is sent again and again while the cluster cannot
+// patience is how long a chunk is sent again and again while the cluster cannot
 // take it.
 const patience = 5 * time.Minute
 
