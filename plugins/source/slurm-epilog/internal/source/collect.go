@@ -60,10 +60,10 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 
 // resume makes what waits that which lies behind the checkpoint.
 func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
-	if p.at != nil && from.Rewind == 0 && bytes.Equal(p.at, from.Checkpoint) {
+	if p.resumed && from.Rewind == 0 && bytes.Equal(p.at, from.Checkpoint) {
 		return nil // it is already
 	}
-	p.at, p.sent, p.refused = nil, map[job.Key]int64{}, map[refusal]bool{}
+	p.resumed, p.sent, p.refused = false, map[job.Key]int64{}, map[refusal]bool{}
 	p.journal.Raise(done)
 	p.pending.reset()
 	first, n := done-from.Rewind.Microseconds(), 0
@@ -78,11 +78,13 @@ func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
 	if n > 0 {
 		p.log.Info("epilogs of the journal are looked at", "epilogs", n)
 	}
-	if n == 0 && from.Rewind > 0 { // the daemon wants to know that the source has stepped back
-		return p.out.Send(ctx, sdk.Batch{Checkpoint: encodeCheckpoint(done)})
+	p.at, p.resumed = from.Checkpoint, true
+	if n > 0 || from.Rewind == 0 {
+		return nil
 	}
-	p.at = from.Checkpoint
-	return nil
+	// The daemon wants to know that the source has stepped back.
+	p.at = encodeCheckpoint(done)
+	return p.out.Send(ctx, sdk.Batch{Checkpoint: p.at})
 }
 
 // follow settles what is due, again and again.

@@ -48,7 +48,7 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 		if r.Started() && r.Ended() && !r.End.Before(w.ended().Add(-slack)) {
 			d.add(r, d.config.filter)
 		}
-		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(skew)) {
+		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(w.skew())) {
 			last = r
 		}
 	}
@@ -118,12 +118,18 @@ func (d *draft) refuse(name string, err error, raw []byte) {
 // run. That of slurmd also runs on a node that a job gives back while it goes on.
 const ofController = "epilog_slurmctld"
 
+// skew is by how much the event's clock may differ from that of slurmctld, whose times
+// slurmdbd has.
+func (w *waiting) skew() time.Duration {
+	if w.Context == ofController {
+		return 0
+	}
+	return skew
+}
+
 // doubt deals with a run that slurmdbd says goes on. Slurmctld's epilog is believed;
 // of slurmd's only an operator can tell.
 func (d *draft) doubt(w *waiting, r *job.Run) {
-	if r.Start.After(w.ended().Add(-skew)) {
-		return // a later run; that of the epilog was sent
-	}
 	if w.Context != ofController {
 		d.refuse(r.RunName(), fmt.Errorf("slurmdbd says that it still runs, %s after its epilog on %s; \"sacctmgr show runawayjobs\" mends what is lost there, and then the run comes by itself, or with bursar-agent recollect",
 			d.now().Sub(w.ended()).Round(time.Second), w.Host), r.Show())

@@ -41,7 +41,8 @@ type Source struct {
 
 	// What follows only saves work, and may be lost.
 	history history.History
-	at      []byte            // the checkpoint behind which pending is
+	resumed bool
+	at      []byte            // the checkpoint behind which pending is, once resumed
 	sent    map[job.Key]int64 // runs that were sent, with their end
 	refused map[refusal]bool  // rows that were refused
 }
