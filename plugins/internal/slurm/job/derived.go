@@ -84,7 +84,9 @@ func amounts() []attribute {
 				return number(m.Seconds(), known, err)
 			}},
 		{sdk.Attribute{Name: "wait_seconds", Type: sdk.TypeInt, Doc: "seconds from submission to start"}, nil,
-			func(r *Run) (sdk.Value, error) { return number(r.Start.Unix()-r.Submit, !r.Start.IsZero() && r.Submit > 0, nil) }},
+			func(r *Run) (sdk.Value, error) {
+				return number(r.Start.Unix()-r.Submit, !r.Start.IsZero() && r.Submit > 0, nil)
+			}},
 		{sdk.Attribute{Name: "eligible_wait_seconds", Type: sdk.TypeInt, Doc: "seconds from when the job could have started to its start"}, []string{"Eligible"}, (*Run).eligibleWait},
 		{sdk.Attribute{Name: "time_limit_seconds", Type: sdk.TypeInt, Doc: "time limit in seconds; null for UNLIMITED and for the partition's"}, []string{"Timelimit"},
 			func(r *Run) (sdk.Value, error) {
