@@ -3,6 +3,7 @@ package getent
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"strings"
 )
@@ -37,14 +38,37 @@ func ReadGroups(r io.Reader) (map[string][]string, error) {
 // maxLine of a group with very many members.
 const maxLine = 16 << 20
 
-// each calls use with the fields of every line that has at least so many.
+// each calls use with the fields of every line that has at least so many. A line
+// that does not end is an error: the rest is missing.
 func each(r io.Reader, least int, use func([]string)) error {
-	lines := bufio.NewScanner(r)
+	whole := &endings{r: r, last: '\n'}
+	lines := bufio.NewScanner(whole)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if f := strings.Split(lines.Text(), ":"); len(f) >= least {
 			use(f)
 		}
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if whole.last != '\n' {
+		return errors.New("the output ends within a line")
+	}
+	return nil
+}
+
+// endings remembers the last byte.
+type endings struct {
+	r    io.Reader
+	last byte
+}
+
+// Read reads and remembers.
+func (e *endings) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if n > 0 {
+		e.last = p[n-1]
+	}
+	return n, err
 }

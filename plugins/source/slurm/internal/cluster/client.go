@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/getent"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
 )
 
@@ -101,7 +102,7 @@ func (c *Client) Names(ctx context.Context, users []string) (map[string]string, 
 	all := map[string]string{}
 	for some := range slices.Chunk(users, askNames) {
 		err := c.run(ctx, "getent", c.Getent, func(r io.Reader) error {
-			names, err := ReadNames(r)
+			names, err := getent.ReadNames(r)
 			maps.Copy(all, names)
 			return err
 		}, append([]string{"passwd", "--"}, some...)...)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
