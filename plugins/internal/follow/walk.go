@@ -42,6 +42,7 @@ type Walk struct {
 	at     int // of the part that is read
 	reader *reader
 	ended  bool
+	held   *Line // that was handed back
 
 	state    State
 	modified int64 // the latest of all files as they were listed
@@ -282,8 +283,20 @@ func Files(paths []string, offset int64) (*Walk, error) {
 	return w, nil
 }
 
+// Back hands back the line that Next gave last: Next gives it again, and State
+// stands before it.
+func (w *Walk) Back(l Line) {
+	w.held = &l
+	w.reader.cursor.Offset -= l.Size
+}
+
 // Next returns the next line, and io.EOF when there are no more now.
 func (w *Walk) Next() (Line, error) {
+	if l := w.held; l != nil {
+		w.held = nil
+		w.reader.cursor.Offset += l.Size
+		return *l, nil
+	}
 	for {
 		if w.reader == nil {
 			if err := w.turn(); err != nil {
@@ -363,7 +376,7 @@ func (w *Walk) State() (State, error) {
 	case !p.before:
 		s.Cursor = c
 		s.Modified = max(w.modified, 1)
-	case p.closed && w.ended:
+	case p.closed && w.ended && w.held == nil:
 		s.Before = nil
 	default:
 		s.Before = &c

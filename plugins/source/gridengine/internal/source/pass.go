@@ -242,18 +242,23 @@ func (p *pass) fill(w *follow.Walk, r *reading) error {
 		if err != nil {
 			return err
 		}
+		if !p.take(line, r) {
+			w.Back(line)
+			return nil
+		}
 		p.lines++
 		p.bytes += line.Size
-		p.take(line, r)
 	}
 	return nil
 }
 
-// take puts a line into the batch.
-func (p *pass) take(line follow.Line, r *reading) {
+// take puts a line into the batch. It refuses to when the batch has a line of the
+// same run that could not be read: within a batch, jobs come before those, and the
+// run would stay in quarantine.
+func (p *pass) take(line follow.Line, r *reading) bool {
 	if line.Long() {
 		p.refuse("", fmt.Errorf("a line of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
-		return
+		return true
 	}
 	l := &p.line
 	err := l.Parse(string(line.Text))
@@ -261,12 +266,16 @@ func (p *pass) take(line follow.Line, r *reading) {
 	case errors.Is(err, accounting.ErrBlank), errors.Is(err, accounting.ErrComment), errors.Is(err, accounting.ErrNeverStarted):
 		p.batch.Skipped++
 		p.skips[err]++
-		return
+		return true
 	case err != nil:
 		p.refuse("", err, line.Text, r)
-		return
+		return true
 	}
 	l.Cell = r.cell
+	run := runOf(l)
+	if slices.ContainsFunc(p.batch.Refused, func(x sdk.Refused) bool { return x.Run == run }) {
+		return false
+	}
 	if r.gap != nil {
 		if l.End.After(r.gap.From) && l.End.Before(r.gap.To) {
 			r.gap.To = l.End
@@ -275,17 +284,17 @@ func (p *pass) take(line follow.Line, r *reading) {
 	}
 	p.last = l.End
 	if r.keep != nil && !r.keep(l.End) {
-		return
+		return true
 	}
 	if r.seen != nil {
 		r.seen(l.End)
 	}
-	p.add(l, line.Text, r)
+	p.add(l, run, line.Text, r)
+	return true
 }
 
 // add puts a run into the batch.
-func (p *pass) add(l *accounting.Line, text []byte, r *reading) {
-	run := runOf(l)
+func (p *pass) add(l *accounting.Line, run string, text []byte, r *reading) {
 	values, err := p.plan.Values(l)
 	if err != nil {
 		p.refuse(run, err, text, r)

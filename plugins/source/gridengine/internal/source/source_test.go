@@ -279,6 +279,28 @@ func TestALineThatCannotBeReadIsRefusedWithItsText(t *testing.T) {
 	s.wantSent(run(4, -6))
 }
 
+func TestAMendedLineOfARunComesInALaterBatchThanTheOneThatCouldNotBeRead(t *testing.T) {
+	s := newSite(t)
+	s.write(job(1, -9), strings.Replace(job(2, -8), ":2.5:", ":much:", 1), job(3, -7), job(2, -8), job(4, -6))
+	var batches []string
+	send := func(_ context.Context, b sdk.Batch) error {
+		text := ""
+		for _, j := range b.Jobs {
+			text += " " + j.Run
+		}
+		for _, r := range b.Refused {
+			text += " !" + r.Run
+		}
+		batches = append(batches, strings.TrimSpace(text))
+		return nil
+	}
+	s.must(s.source.Collect(t.Context(), sdk.Start{}, sdk.NewStream(s.source.Describe().Attributes, send)))
+	want := []string{run(1, -9) + " " + run(3, -7) + " !" + run(2, -8), run(2, -8) + " " + run(4, -6), ""} // and the watermark
+	if d := cmp.Diff(want, batches); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestEveryRunComesThroughRotationsAtEveryMoment(t *testing.T) {
 	rename := func(s *site, n int) { s.must(os.Rename(s.path, fmt.Sprintf("%s-2026%04d", s.path, n))) }
 	copied := func(s *site, n int) {
