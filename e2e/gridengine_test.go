@@ -181,7 +181,7 @@ func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
 				cpu += r.CPU
 			}
 		}
-		return runs == 21 && cpu == 441199, fmt.Sprintf("%d runs of %d CPU seconds", runs, cpu)
+		return runs == 21 && cpu == 497199, fmt.Sprintf("%d runs of %d CPU seconds", runs, cpu)
 	})
 }
 
