@@ -155,7 +155,7 @@ const unknown = "UNKNOWN"
 func (d *draft) believe(w *waiting) {
 	line, _ := w.Line() // as it was read from one
 	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
-		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which Slurm tells since 23.02, of a job that was not requeued", errNotKnown), line)
+		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
 		return
 	}
 	r, err := d.plan.Told(columns(w))
