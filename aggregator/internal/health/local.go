@@ -76,6 +76,9 @@ func DecodeLocal(body []byte) (Local, error) {
 
 // briefly cuts what is said of failing sources.
 func briefly(failing map[string]string) map[string]string {
+	if failing == nil {
+		return nil
+	}
 	out := map[string]string{}
 	for _, source := range slices.Sorted(maps.Keys(failing)) {
 		why := failing[source]
