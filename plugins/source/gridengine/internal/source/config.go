@@ -99,7 +99,7 @@ func (c *config) readCells(cfg *sdk.Config) {
 	}
 	c.several = true
 	for _, b := range blocks {
-		c.readCell(cfg, b, root, commands)
+		c.readCell(b, root, commands)
 	}
 	if len(more) > 0 {
 		cfg.Errorf("rotated", "with cell blocks, rotated belongs into each of them")
@@ -125,7 +125,7 @@ func (c *config) readImportCell(cfg *sdk.Config) {
 	}
 }
 
-func (c *config) readCell(cfg *sdk.Config, b *sdk.Body, root, commands string) {
+func (c *config) readCell(b *sdk.Body, root, commands string) {
 	labels := b.Labels()
 	if len(labels) != 1 || labels[0] == "" || strings.ContainsAny(labels[0], "/ :") {
 		b.Errorf("cell", "a cell has one label, its name: cell \"default\" { … }")

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,10 +106,8 @@ func (d *draft) refuse(name string, err error, raw []byte) {
 	if d.pass.refused[mark] && d.window == nil {
 		return
 	}
-	for _, m := range d.refused {
-		if m == mark {
-			return
-		}
+	if slices.Contains(d.refused, mark) {
+		return
 	}
 	d.refused = append(d.refused, mark)
 	d.batch.Refused = append(d.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
