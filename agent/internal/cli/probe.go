@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -26,22 +27,49 @@ func (a *app) checkBufferCommand() *cobra.Command {
 	}
 }
 
-// probe implements run.Options.Probe.
+// probeTries is how often the buffer is checked when somebody kills the check.
+const probeTries = 3
+
+// probe implements run.Options.Probe. A check that was killed from outside, by
+// the system that had no memory left for example, says nothing of the file and is
+// made again.
 func (a *app) probe(ctx context.Context, path string) error {
+	var err error
+	for range probeTries {
+		var killed bool
+		if killed, err = a.probeOnce(ctx, path); !killed {
+			return err
+		}
+	}
+	return err
+}
+
+func (a *app) probeOnce(ctx context.Context, path string) (killed bool, err error) {
 	cmd := exec.CommandContext(ctx, a.Executable, probeCommand, path)
 	out, err := cmd.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
+		return false, ctx.Err()
 	}
-	if ended := new(exec.ExitError); !errors.As(err, &ended) {
-		return fmt.Errorf("check the buffer: %w", err)
+	ended := new(exec.ExitError)
+	switch {
+	case !errors.As(err, &ended):
+		return false, fmt.Errorf("check the buffer: %w", err)
+	case fromOutside(ended):
+		return true, fmt.Errorf("check the buffer: the check of %s was ended from outside: %w", path, err)
 	}
 	why, _, _ := strings.Cut(string(bytes.TrimSpace(out)), "\n")
 	why = strings.TrimPrefix(why, "bursar-agent: ")
 	if damaged := buffer.ErrDamaged.Error(); !strings.HasPrefix(why, damaged) {
 		why = damaged + ": " + why
 	}
-	return fmt.Errorf(`buffer %s: %s
+	return false, fmt.Errorf(`buffer %s: %s
 Move the file away: %s
 The agent then collects anew from where the aggregators have come to`, path, why, buffer.Remedy(path))
+}
+
+// fromOutside reports whether a process ended by a signal that it cannot have from
+// what it read.
+func fromOutside(ended *exec.ExitError) bool {
+	status, ok := ended.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM || status.Signal() == syscall.SIGINT)
 }

@@ -68,6 +68,25 @@ func TestADamagedBufferIsNamedWithItsRemedy(t *testing.T) {
 	}
 }
 
+func TestACheckThatWasKilledIsNoDamageAndIsMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	script := func(text string) *app {
+		file := filepath.Join(dir, "check")
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		return &app{Env: Env{Executable: file}}
+	}
+	once := script(`[ -e "$0.again" ] && exit 0; : > "$0.again"; kill -9 $$`)
+	if err := once.probe(t.Context(), "buffer.db"); err != nil {
+		t.Errorf("killed once: %v", err)
+	}
+	err := script(`kill -9 $$`).probe(t.Context(), "buffer.db")
+	if err == nil || strings.Contains(err.Error(), buffer.ErrDamaged.Error()) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("killed each time: %v", err)
+	}
+}
+
 func TestABufferThatPassesTheProbeNeverEndsTheProcessWhenItIsOpened(t *testing.T) {
 	a, file := probing(t), buffered(t)
 	sound, err := os.ReadFile(file)
