@@ -32,7 +32,7 @@ func (g *Aggregator) Ready() bool {
 // AwaitReady waits until the health check passes.
 func (g *Aggregator) AwaitReady() {
 	g.site.t.Helper()
-	g.site.Eventually(30*time.Second, "the aggregator is ready", func() (bool, string) { return g.Ready(), g.Log(3) })
+	g.site.Eventually(time.Minute, "the aggregator is ready", func() (bool, string) { return g.Ready(), g.Log(3) })
 }
 
 // Get decodes an answer of /v1.
@@ -79,9 +79,11 @@ func (g *Aggregator) Records(query url.Values, yield func(record.Record)) {
 	g.records("/records", query, yield)
 }
 
-// records reads a path that answers with a record a line.
+// records reads a path that answers with a record a line, from a node that may just
+// have been started.
 func (g *Aggregator) records(path string, query url.Values, yield func(record.Record)) {
 	g.site.t.Helper()
+	g.AwaitReady()
 	resp, err := client().Get(g.URL + path + "?" + query.Encode())
 	if err != nil {
 		g.site.t.Fatal(err)
