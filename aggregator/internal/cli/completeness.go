@@ -122,6 +122,8 @@ func (p *Program) printDays(a *apiDays, all bool) error {
 	switch {
 	case len(a.Days) == 0:
 		p.say("No source is known yet.")
+	case len(t.rows) == 0 && a.counted() == 0:
+		p.say("No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days.")
 	case len(t.rows) == 0:
 		p.say("All %d days of %s that were counted are complete; -all lists them.", a.counted(), plural(a.sources(), "source"))
 	default:

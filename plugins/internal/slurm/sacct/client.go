@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/tool"
 )
 
 // ErrTooWide is the error of a window that slurmdbd's MaxQueryTimeRange refuses.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/getent"
-	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/tool"
 )
 
 // Client asks one cell of Grid Engine.

@@ -366,21 +366,6 @@ func TestAFileThatIsNotThereSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAFileThatMayNotBeReadIsAnErrorAndCostsNothing(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may read everything")
-	}
-	s := newSite(t)
-	s.jobsOf(3)
-	s.must(os.Chmod(s.path, 0))
-	if err := s.collect(sdk.Start{}); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Error(err)
-	}
-	s.must(os.Chmod(s.path, 0o600))
-	s.poll()
-	s.wantAll()
-}
-
 func TestAFolderInPlaceOfTheFileIsAnError(t *testing.T) {
 	s := newSite(t)
 	s.must(os.Mkdir(s.path, 0o755))

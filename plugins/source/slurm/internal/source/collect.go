@@ -8,7 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
-	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/tool"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
