@@ -63,7 +63,22 @@ func (f *fleet) found(founders int) *fleet {
 	if err := f.ships[0].stand(); err != nil { // or the first election takes seconds
 		f.t.Fatal(err)
 	}
+	f.leader()
 	return f
+}
+
+// install has the leader install a backup of these commands; what is refused or unknown is tried
+// again.
+func (f *fleet) install(commands ...string) {
+	f.t.Helper()
+	dir := backup(f.t, commands...)
+	eventually(f.t, "the backup is installed", func() bool {
+		err := f.leader().Install(f.t.Context(), dir)
+		if err != nil && !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrUnknownOutcome) {
+			f.t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // launch adds a node with empty directories at a new address.
@@ -189,14 +204,20 @@ func (f *fleet) heal() {
 	clear(f.cut)
 }
 
+// promptAfter is how long nobody may lead before a node is prompted.
+const promptAfter = 500 * time.Millisecond
+
 // leader waits for a node that leads for certain.
 func (f *fleet) leader() *ship {
 	f.t.Helper()
 	var found *ship
-	rounds := 0
+	// Each time twice as long: an election that takes longer than the pause is
+	// ended by the next one.
+	turn, next := 0, time.Now().Add(promptAfter)
 	eventually(f.t, "one leads", func() bool {
-		if rounds++; rounds%100 == 0 {
-			f.prompt(rounds / 100)
+		if now := time.Now(); now.After(next) {
+			f.prompt(turn)
+			turn, next = turn+1, now.Add(promptAfter<<(turn+1))
 		}
 		for _, s := range f.ships {
 			ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)

@@ -27,9 +27,7 @@ func TestAnInstalledImageReplacesTheStateOfAllNodesInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3).found(3)
 	f.say(0, 10)
-	if err := f.leader().Install(t.Context(), backup(t, "a", "b")); err != nil {
-		t.Fatal(err)
-	}
+	f.install("a", "b")
 	f.say(10, 13)
 	want := append([]string{"a", "b"}, numbered(10, 13)...)
 	f.agree(want, f.ships...)
@@ -53,9 +51,7 @@ func TestAnInstallReachesANodeThatWasDown(t *testing.T) {
 			f.say(0, 5)
 			down := f.followers()[0]
 			down.kill()
-			if err := f.leader().Install(t.Context(), backup(t, "a")); err != nil {
-				t.Fatal(err)
-			}
+			f.install("a")
 			f.say(5, 6)
 			rush(t, f.leader().Node, 6, 80)
 			if shorten {
@@ -78,9 +74,7 @@ func TestAnInstallWaitsForTheImageAndSurvivesAKillMeanwhile(t *testing.T) {
 	f.say(0, 5)
 	down := f.followers()[0]
 	down.kill()
-	if err := f.leader().Install(t.Context(), backup(t, "a")); err != nil {
-		t.Fatal(err)
-	}
+	f.install("a")
 	for _, s := range f.up() { // nobody hands the image out for now
 		s.trans.serveImages(func(_ greeting, c *Conn) { c.Close() })
 	}
@@ -104,9 +98,7 @@ func TestANodeWhoseImageIsGoneEverywhereStopsAndSaysWhatToDo(t *testing.T) {
 	f.say(0, 5)
 	down := f.followers()[0]
 	down.kill()
-	if err := f.leader().Install(t.Context(), backup(t, "a")); err != nil {
-		t.Fatal(err)
-	}
+	f.install("a")
 	f.agree([]string{"a"}, f.up()...)
 	for _, s := range f.up() {
 		if err := os.RemoveAll(s.shelf.dir); err != nil {
@@ -124,9 +116,7 @@ func TestADamagedImageIsFetchedAgain(t *testing.T) {
 	f := newFleet(t, 3).found(3)
 	f.say(0, 5)
 	victim := f.followers()[0]
-	if err := f.leader().Install(t.Context(), backup(t, "a")); err != nil {
-		t.Fatal(err)
-	}
+	f.install("a")
 	f.agree([]string{"a"}, victim)
 	old := victim.conf
 	victim.kill()

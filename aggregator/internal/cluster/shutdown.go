@@ -38,6 +38,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	n.drain(ctx)
 	close(n.stopping)
 	n.serveImages(nil)
+	n.settleChange(ctx)
 	err := n.stopRaft(ctx)
 	n.tasks.Wait()
 	n.news.close()
@@ -105,6 +106,17 @@ func (n *Node) drain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// settleChange waits until raft has answered about the change of the members
+// that is under way, if any, for the same reason.
+func (n *Node) settleChange(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	select {
+	case n.changing <- struct{}{}:
+	case <-ctx.Done():
 	}
 }
 
