@@ -305,11 +305,18 @@ func (f *fleet) up() []*ship {
 	return slices.DeleteFunc(slices.Clone(f.ships), func(s *ship) bool { return !s.up })
 }
 
-// voters waits until a cluster has so many voters and no other members.
+// voters waits until a cluster has so many voters and no other members, and until
+// that is committed: the leader counts what it has only begun to write.
 func (f *fleet) voters(want int) {
 	f.t.Helper()
 	eventually(f.t, fmt.Sprint(want, " voters"), func() bool {
-		members := f.leader().Members()
-		return len(members) == want && !slices.ContainsFunc(members, func(m Member) bool { return !m.Voter })
+		leader := f.leader()
+		members := leader.Members()
+		if len(members) != want || slices.ContainsFunc(members, func(m Member) bool { return !m.Voter }) {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
+		defer cancel()
+		return leader.Barrier(ctx) == nil
 	})
 }
