@@ -21,7 +21,9 @@ type Action interface {
 
 	// Plan reads what it needs from data and returns what there is to do. It is a
 	// function of its arguments and of what data tells. No effects: nothing is to
-	// be done. An error is shown to the operator and the run is tried again.
+	// be done. An error, and a panic, are shown to the operator and the run is
+	// tried again. What is planned is kept on all nodes and can be shown: a secret
+	// has no place in an effect.
 	Plan(ctx context.Context, start PlanStart, data *Data) (Plan, error)
 
 	// Execute does one effect and says how it ended. A panic, and the end of the
@@ -44,10 +46,12 @@ type ActionDescription struct {
 	Version string
 	Class   EffectClass
 
-	// Schedule is the default one: "@hourly", "15m", or a cron line of five fields.
+	// Schedule is the default one: "@hourly", "15m", "@change 5m", or a cron line of
+	// five fields. Empty: it runs only when it is told to.
 	Schedule string
 
-	// Deadline is how long Execute may take for one effect; one minute when zero.
+	// Deadline is how long Execute may take for one effect; one minute when zero,
+	// at most an hour.
 	Deadline time.Duration
 
 	// Commands says for what the action runs programs; empty: it runs none.
@@ -55,7 +59,8 @@ type ActionDescription struct {
 }
 
 // EffectClass says what happens when an effect is done twice. There is no class
-// for effects that add: after a failover nobody could repeat them.
+// for effects that add: after a failover nobody could repeat them. An effect of
+// ClassSet or ClassKeyed that is in doubt is done again, with the same bytes.
 type EffectClass uint8
 
 // The classes.
@@ -71,11 +76,15 @@ type PlanStart struct {
 	// that is made again is the same.
 	Now time.Time
 
-	// Since is when the last run that succeeded was planned; zero: never.
+	// Since is the Now of the last run whose Plan.State was kept; zero: never.
 	Since time.Time
 
-	// State is what the last successful run left in Plan.State, or nil.
+	// State is what was kept of Plan.State last, or nil.
 	State []byte
+
+	// Index of the replicated log. Every answer of the Data is of this state of the
+	// cluster or of a later one.
+	Index uint64
 
 	// Arguments are those of a manual run, for example month=2026-10; nil for a
 	// scheduled one.
@@ -86,8 +95,10 @@ type PlanStart struct {
 type Plan struct {
 	Effects []Effect
 
-	// State is kept when all effects are done, for the next plan; at most 64 KiB.
-	// Nil: unchanged.
+	// State is kept for the next plan; at most 64 KiB. Nil: unchanged. It is kept
+	// when all effects are done, so that the next plan makes good what failed. That
+	// of an action of ClassAtMostOnce is kept as soon as the run is planned: what was
+	// planned once is never planned again.
 	State []byte
 
 	// Notes tell people what they should know. Partial says that something is
@@ -103,13 +114,14 @@ type Plan struct {
 type Effect struct {
 	Name    string // unique in the plan: "partition=atlas", "site=UNI month=2026-10"
 	Summary string // one line: what will be other afterwards
-	Payload []byte // what Execute needs; at most 16 MiB, and all attempts get the same
+	Payload []byte // what Execute needs; at most MaxPayload, and all attempts get the same
 	Show    string // the payload for people; at most 64 KiB are kept
 }
 
-// Gauge is a number that is shown as a metric bursar_action_<name>.
+// Gauge is a number that is shown as a metric bursar_action_<type>_<name>, with
+// the labels and the action's label as action.
 type Gauge struct {
-	Name   string
+	Name   string // of letters, digits and underscores
 	Labels map[string]string
 	Value  float64
 }
@@ -135,8 +147,8 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Done    Outcome = 1
-	Retry   Outcome = 2 // it did not happen, and may be tried again
-	Refused Outcome = 3 // it did not happen, and trying again is of no use
-	Unknown Outcome = 4 // it may have happened
+	Done     Outcome = 1
+	Retry    Outcome = 2 // it did not happen, and may be tried again
+	Rejected Outcome = 3 // it did not happen, and trying again is of no use
+	Unknown  Outcome = 4 // it may have happened
 )
