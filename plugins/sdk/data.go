@@ -236,3 +236,7 @@ func NotRun(err error) bool {
 	_, ok := errors.AsType[notRun](err)
 	return ok
 }
+
+// NotStarted makes an error of which [NotRun] says that the program was not
+// started.
+func NotStarted(err error) error { return notRun{err} }

@@ -98,8 +98,11 @@ func (s Schedule) Next(last, began time.Time) time.Time {
 
 // nextUnit is when the first unit begins after t.
 func nextUnit(u calendar.Unit, zone *time.Location, t time.Time) time.Time {
-	at := record.FromStd(t)
-	edges, err := calendar.Edges(calendar.Window{From: at, To: at + 800*record.Day}, u, zone, 1<<16)
+	at, span := record.FromStd(t), 800*record.Day
+	if u == calendar.Hour {
+		span = 3 * record.Hour
+	}
+	edges, err := calendar.Edges(calendar.Window{From: at, To: at + span}, u, zone, 1<<16)
 	if err != nil || len(edges) < 3 {
 		return time.Time{} // beyond the times of records
 	}

@@ -75,6 +75,7 @@ type Options struct {
 	Config  Config
 	Members Members // of the cluster; nil: none are known
 	Checker Checker // of this node; nil: it cannot be checked
+	Actions Actions // nil: there are none
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
