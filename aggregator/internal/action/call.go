@@ -201,6 +201,9 @@ func (p *parts) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (p *parts) Write(b []byte) (n int, err error) {
+	if p.header != nil { // it is an answer of HTTP
+		p.WriteHeader(http.StatusOK)
+	}
 	for len(b) > 0 && p.failed == nil {
 		k := min(len(b), partSize-p.buf.Len())
 		p.buf.Write(b[:k])
@@ -220,7 +223,7 @@ func (p *parts) flush(a *bursarv1.Answer) {
 		p.started = true
 		a.Status = p.status
 		if a.Kind == "" {
-			a.Kind = p.Header().Get("Content-Type")
+			a.Kind = p.header.Get("Content-Type")
 		}
 	}
 	if err := p.send(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Answer{Answer: a}}); err != nil {

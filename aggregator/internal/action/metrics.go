@@ -1,6 +1,7 @@
 package action
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +33,7 @@ func newMetrics(m *Manager) *metrics {
 		effects: desc("last_run_effects", "Effects of the newest run by their state, when it has ended, on the leader.", "state"),
 		partial: desc("last_run_partial", "1 when something was missing from the newest plan, on the leader."),
 	}
-	m.Metrics.MustRegister(s, s.attempts, s.runs)
+	m.Metrics.MustRegister(s, shown{s}, s.attempts, s.runs)
 	return s
 }
 
@@ -50,22 +51,47 @@ func (s *metrics) finished(name Name, run *Run) {
 	s.runs.WithLabelValues(name.Type, name.Label, result).Inc()
 }
 
-// Describe implements prometheus.Collector; what plugins show is not known before.
-func (s *metrics) Describe(chan<- *prometheus.Desc) {}
+// Describe implements prometheus.Collector.
+func (s *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.up, s.last, s.effects, s.partial} {
+		out <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (s *metrics) Collect(out chan<- prometheus.Metric) {
+	for _, st := range s.list() {
+		s.show(out, &st)
+	}
+}
+
+// list are the actions of the configuration, on the leader.
+func (s *metrics) list() []Status {
 	if !s.leading.Load() {
-		return
+		return nil
 	}
 	list, err := with(s.manager.Views, func(view *store.View) ([]Status, error) { return s.manager.List(view) })
 	if err != nil {
-		return // the store is being closed
+		return nil // the store is being closed
 	}
+	return slices.DeleteFunc(list, func(st Status) bool { return !st.Configured })
+}
+
+// shown is what plugins show, which is not known before.
+type shown struct{ *metrics }
+
+// Describe implements prometheus.Collector.
+func (shown) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s shown) Collect(out chan<- prometheus.Metric) {
 	seen := map[string]bool{}
-	for i := range list {
-		if list[i].Configured {
-			s.show(out, &list[i], seen)
+	for _, st := range s.list() {
+		if st.Last == nil {
+			continue
+		}
+		for i := range st.Last.Gauges {
+			st.Last.Gauges[i].show(out, st.Name, seen)
 		}
 	}
 }
@@ -75,7 +101,7 @@ func states() []string {
 	return []string{"well", "running", "partial", "failing", "unknown", "paused", "disabled"}
 }
 
-func (s *metrics) show(out chan<- prometheus.Metric, st *Status, seen map[string]bool) {
+func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 	put := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{st.Name.Type, st.Name.Label}, labels...)...)
 	}
@@ -93,9 +119,6 @@ func (s *metrics) show(out chan<- prometheus.Metric, st *Status, seen map[string
 	c := &st.Last.Counts
 	for state, n := range map[string]int{Done: c.Done, Rejected: c.Rejected, Unknown: c.Unknown, Skipped: c.Skipped, Superseded: c.Superseded} {
 		put(s.effects, float64(n), state)
-	}
-	for i := range st.Last.Gauges {
-		st.Last.Gauges[i].show(out, st.Name, seen)
 	}
 }
 

@@ -44,7 +44,7 @@ func (Local) Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = linger
 	err := onThread(cmd)
-	result := sdk.Output{Stdout: out.Bytes(), Error: errs.Bytes()}
+	result := sdk.Output{Stdout: out.kept, Error: errs.kept}
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case cmd.Process == nil:
@@ -93,12 +93,10 @@ func environment(more map[string]string) []string {
 }
 
 // limited keeps the beginning of what is written.
-type limited struct{ bytes.Buffer }
+type limited struct{ kept []byte }
 
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxOutput - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
-	}
+	l.kept = append(l.kept, p[:min(maxOutput-len(l.kept), len(p))]...)
 	return len(p), nil
 }
