@@ -51,7 +51,7 @@ func (d *Data) Get(ctx context.Context, target, accept string) (io.ReadCloser, e
 	if a.status == 200 {
 		return a, nil
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // an error of it has no meaning any more
 	text, err := io.ReadAll(io.LimitReader(a, maxRefusal))
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", cut(target), err)
@@ -212,7 +212,7 @@ func (w *World) Run(ctx context.Context, p Program) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }()
 	out, err := io.ReadAll(a)
 	if err != nil {
 		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)

@@ -130,11 +130,11 @@ func (r *runner) execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
 	case errors.Is(context.Cause(ctx), errOver):
 		r.close()
 		result.Message = "this node leads no longer; " + result.Message
-		return result, nil
+		return result, nil //nolint:nilerr // it is in the result
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it did not end within %s: %w", deadline(r.about), err)
 	case !r.plugin.Gone():
-		return result, nil
+		return result, nil //nolint:nilerr // it is in the result
 	}
 	return result, err
 }
@@ -288,7 +288,7 @@ func (r *runner) finish(ctx context.Context, p *picture) error {
 		run.Counts.add(p.effects[i].value.State)
 	}
 	run.Ended = micros(r.Now())
-	card.Current = 0
+	card.Current, card.Problem = 0, nil
 	card.doubt(&run)
 	var docs []store.Document
 	if run.Counts.well() {

@@ -269,7 +269,7 @@ func (c *cluster) ledger() map[string]Effect {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }()
 	out := map[string]Effect{}
 	err = view.Documents(effectSpace, "", func(d store.Document) error {
 		e, err := decodeEffect(d.Value)

@@ -64,7 +64,7 @@ func (m *Manager) Set(settings []Setting) {
 	m.changed = make(chan struct{})
 }
 
-// now returns the settings and what is closed when there are others.
+// configured returns the settings and what is closed when there are others.
 func (m *Manager) configured() ([]Setting, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -144,7 +144,7 @@ func stateOf(c *cluster, run uint64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }()
 	raw, err := readState(view, testName, run)
 	n := 0
 	_, _ = fmt.Sscan(string(raw), &n)
@@ -370,6 +370,45 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
+func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
+	c := newCluster(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := fine(sdk.ClassSet, "@manual", 1)
+		n := c.lead(p)
+		n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
+		m := n.manager()
+		if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+			t.Fatal(err)
+		}
+		stop := n.run(m)
+		<-n.died
+		stop()
+		p.broken = errors.New("plugin not found")
+		n = c.lead(p)
+		m = n.manager()
+		stop = n.run(m)
+		time.Sleep(10 * time.Minute)
+		stop()
+		for _, e := range c.ledger() {
+			if e.State != Dispatched {
+				t.Errorf("it is %s", e.State)
+			}
+		}
+		if s := n.status(m); s.Card.Problem == nil || s.Card.Problem.Why != "plugin not found" {
+			t.Errorf("%+v", s.Card)
+		}
+		p.broken = nil
+		n = c.lead(p)
+		m = n.manager()
+		stop = n.run(m)
+		time.Sleep(10 * time.Minute)
+		stop()
+		if s := n.status(m); s.State() != "well" || s.Last.Counts.Done != 1 {
+			t.Errorf("%s %+v", s.State(), s.Card)
+		}
+	})
+}
+
 func TestAPlanOfManyMegabytesIsWrittenWhole(t *testing.T) {
 	c := newCluster(t)
 	big := strings.Repeat("0123456789abcdef", 100_000)
@@ -396,7 +435,7 @@ func TestAPlanOfManyMegabytesIsWrittenWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer view.Close()
+	defer func() { _ = view.Close() }()
 	if payload, show, err := m.Payload(view, testName, 1, 0); string(payload) != big || show != "much" || err != nil {
 		t.Errorf("shown are %d bytes, %q, %v", len(payload), show, err)
 	}

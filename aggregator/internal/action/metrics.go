@@ -1,6 +1,7 @@
 package action
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -125,9 +126,7 @@ func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 // show shows a gauge of a plugin. One that is there twice is shown once.
 func (g *Gauge) show(out chan<- prometheus.Metric, name Name, seen map[string]bool) {
 	labels := prometheus.Labels{"action": name.Label}
-	for k, v := range g.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, g.Labels)
 	id := "bursar_action_" + metricWord(name.Type) + "_" + g.Name
 	m, err := prometheus.NewConstMetric(prometheus.NewDesc(id, "As the plugin of an action says of its newest plan, on the leader.", nil, labels), prometheus.GaugeValue, g.Value)
 	if err != nil || seen[id+string(encode(labels))] {

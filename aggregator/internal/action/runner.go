@@ -132,6 +132,9 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	case card.Disabled != nil:
 		return r.disabled(ctx, p)
 	}
+	if now := r.Now(); r.about == nil && now.Before(r.later) {
+		return min(look, r.later.Sub(now)), nil
+	}
 	if err := r.ready(ctx); err != nil {
 		return r.trouble(ctx, p, err)
 	}
@@ -170,7 +173,7 @@ func (r *runner) identity() string { return digest([]byte(r.set.Digest + r.Plugi
 
 // ready starts the plugin unless what it says of itself is known.
 func (r *runner) ready(ctx context.Context) error {
-	if r.about != nil || r.Now().Before(r.later) {
+	if r.about != nil {
 		return nil
 	}
 	return r.open(ctx)

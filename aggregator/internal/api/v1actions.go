@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -128,9 +129,7 @@ func runJSON(r *action.Run) *jsonRun {
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
 	}
-	for k, v := range r.Arguments {
-		out.Arguments[k] = v
-	}
+	maps.Copy(out.Arguments, r.Arguments)
 	return out
 }
 

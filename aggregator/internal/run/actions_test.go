@@ -46,7 +46,7 @@ func acts(t *testing.T, text string) run.Settings {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	file := filepath.Join(t.TempDir(), "aggregator.hcl")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	conf, _, diags := config.Load(file)
@@ -91,7 +91,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func TestAnActionIsPlannedCarriedOutOnceAndListed(t *testing.T) {
 	dir := t.TempDir()
 	script, target := filepath.Join(dir, "mark.sh"), filepath.Join(dir, "target")
-	if err := os.WriteFile(script, []byte("cat >> $TARGET; echo \" $BURSAR_KEY\" >> $TARGET; echo fine\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("cat >> $TARGET; echo \" $BURSAR_KEY\" >> $TARGET; echo fine\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	addr, stop := startWith(t, acts(t, fmt.Sprintf(acting, script, target)))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -250,9 +251,7 @@ func readChanges(ctx context.Context, data *sdk.Data, after uint64, limit int) (
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, world *sdk.World) sdk.Result {
 	env := map[string]string{}
-	for name, value := range a.env {
-		env[name] = value
-	}
+	maps.Copy(env, a.env)
 	env["BURSAR_KEY"], env["BURSAR_FENCE"], env["BURSAR_ATTEMPT"] = t.Key, strconv.FormatUint(t.Fence, 10), strconv.Itoa(t.Number)
 	out, err := world.Run(ctx, sdk.Program{Arguments: a.command, Environment: env, Input: t.Effect.Payload, Timeout: a.timeout})
 	switch {
