@@ -3,14 +3,6 @@ package smime_test
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/mail"
 	"os"
 	"os/exec"
@@ -19,91 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 )
 
-// site is a CA and a host certificate of it, in files.
-type site struct{ dir, ca, cert, key string }
+// site is an authority and the files of a host's certificate and key.
+type site struct{ ca, cert, key string }
 
-func newSite(t *testing.T, key crypto.Signer, intermediate bool) site {
+func newSite(t *testing.T, a *gridtest.Authority, key crypto.Signer) site {
 	t.Helper()
-	dir := t.TempDir()
-	s := site{dir: dir, ca: filepath.Join(dir, "ca.pem"), cert: filepath.Join(dir, "host.pem"), key: filepath.Join(dir, "host.key")}
-	rootKey := newCurve(t)
-	root := issue(t, "Grid CA", true, &rootKey.PublicKey, nil, rootKey)
-	issuer, issuerKey, chain := root, rootKey, [][]byte{}
-	if intermediate {
-		issuerKey = newCurve(t)
-		issuer = issue(t, "Grid CA 2", true, &issuerKey.PublicKey, root, rootKey)
-		chain = [][]byte{issuer.Raw}
-	}
-	host := issue(t, "ce1.example.org", false, key.Public(), issuer, issuerKey)
-	save(t, s.ca, "CERTIFICATE", root.Raw)
-	save(t, s.cert, "CERTIFICATE", append([][]byte{host.Raw}, chain...)...)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	save(t, s.key, "PRIVATE KEY", der)
-	return s
+	cert, file := a.Host(t, "ce1.example.org", key)
+	return site{ca: a.File, cert: cert, key: file}
 }
 
-func newKey(t *testing.T) *rsa.PrivateKey {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func newCurve(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func issue(t *testing.T, name string, ca bool, public crypto.PublicKey, issuer *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{Organization: []string{"Grid"}, CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: ca, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	if ca {
-		template.KeyUsage |= x509.KeyUsageCertSign
-	} else {
-		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageEmailProtection}
-	}
-	if issuer == nil {
-		issuer = template
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, issuer, public, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert
-}
-
-func save(t *testing.T, name, kind string, ders ...[]byte) {
-	t.Helper()
-	var b bytes.Buffer
-	for _, der := range ders {
-		if err := pem.Encode(&b, &pem.Block{Type: kind, Bytes: der}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
+func newCurve(t *testing.T) site { return newSite(t, gridtest.New(t), gridtest.Curve(t)) }
 
 func (s site) signer(t *testing.T) *smime.Signer {
 	t.Helper()
@@ -135,7 +56,8 @@ const text = "APEL-sync-message: v0.1\nSite: A\nNumberOfJobs: 1\nMonth: 8\nYear:
 
 func TestOpensslAcceptsTheSignature(t *testing.T) {
 	for name, s := range map[string]site{
-		"RSA": newSite(t, newKey(t), false), "elliptic curve": newSite(t, newCurve(t), false), "an intermediate authority": newSite(t, newKey(t), true),
+		"RSA": newSite(t, gridtest.New(t), gridtest.RSA(t)), "elliptic curve": newCurve(t),
+		"an intermediate authority": newSite(t, gridtest.New(t).Intermediate(t), gridtest.Curve(t)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for what, body := range map[string]string{
@@ -157,7 +79,7 @@ func TestOpensslAcceptsTheSignature(t *testing.T) {
 }
 
 func TestAChangedMessageIsRefusedByOpenssl(t *testing.T) {
-	s := newSite(t, newCurve(t), false)
+	s := newCurve(t)
 	message, err := s.signer(t).Sign([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +87,7 @@ func TestAChangedMessageIsRefusedByOpenssl(t *testing.T) {
 	if _, err := s.verify(t, bytes.Replace(message, []byte("NumberOfJobs: 1"), []byte("NumberOfJobs: 2"), 1)); err == nil {
 		t.Error("a changed message was accepted")
 	}
-	if _, err := newSite(t, newCurve(t), false).verify(t, message); err == nil {
+	if _, err := newCurve(t).verify(t, message); err == nil {
 		t.Error("a message of another authority's host was accepted")
 	}
 }
@@ -173,7 +95,7 @@ func TestAChangedMessageIsRefusedByOpenssl(t *testing.T) {
 // What the receiver of APEL itself does: it takes the certificate out, checks it, and
 // verifies with -noverify.
 func TestTheStepsOfTheReceiverFindTheHost(t *testing.T) {
-	s := newSite(t, newCurve(t), false)
+	s := newCurve(t)
 	message, err := s.signer(t).Sign([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +103,7 @@ func TestTheStepsOfTheReceiverFindTheHost(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("there is no openssl here")
 	}
-	file := filepath.Join(s.dir, "message")
+	file := filepath.Join(t.TempDir(), "message")
 	if err := os.WriteFile(file, append(message, "\n\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +114,7 @@ func TestTheStepsOfTheReceiverFindTheHost(t *testing.T) {
 }
 
 func TestTheMessageIsMultipartSigned(t *testing.T) {
-	message, err := newSite(t, newCurve(t), false).signer(t).Sign([]byte(text))
+	message, err := newCurve(t).signer(t).Sign([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,17 +134,17 @@ func TestTheMessageIsMultipartSigned(t *testing.T) {
 }
 
 func TestAKeyOfAnotherCertificateIsRefused(t *testing.T) {
-	a, b := newSite(t, newCurve(t), false), newSite(t, newCurve(t), false)
+	a, b := newCurve(t), newCurve(t)
 	if _, err := smime.Load(a.cert, b.key); err == nil || !strings.Contains(err.Error(), a.cert) {
 		t.Error(err)
 	}
-	if _, err := smime.Load(filepath.Join(a.dir, "none"), a.key); err == nil {
+	if _, err := smime.Load(filepath.Join(t.TempDir(), "none"), a.key); err == nil {
 		t.Error("a file that is not there was read")
 	}
 }
 
 func TestACertificateThatEndedIsSaidToBe(t *testing.T) {
-	s := newSite(t, newCurve(t), false).signer(t)
+	s := newCurve(t).signer(t)
 	if err := s.Check(time.Now()); err != nil {
 		t.Error(err)
 	}
