@@ -17,7 +17,7 @@ type Level struct {
 
 // Job is one job: a record of an individual job message, and what summaries are
 // made of. Texts that are empty and numbers that are 0 are left out, but for the
-// durations and times. Durations are in seconds, times in seconds since 1970, memory
+// durations, times and Processors. Durations are in seconds, times in seconds since 1970, memory
 // in kilobytes.
 type Job struct {
 	Site, SubmitHost, MachineName, Queue          string
@@ -40,7 +40,7 @@ func (j *Job) Record(kind Kind) []byte {
 		"GlobalUserName", j.GlobalUserName, "FQAN", j.FQAN, "VO", j.VO, "VOGroup", j.VOGroup, "VORole", j.VORole)
 	r.number("WallDuration", j.WallDuration)
 	r.number("CpuDuration", j.CpuDuration)
-	r.positive("Processors", j.Processors)
+	r.number("Processors", j.Processors)
 	r.positive("NodeCount", j.NodeCount)
 	r.number("StartTime", j.StartTime)
 	r.number("EndTime", j.EndTime)

@@ -15,8 +15,8 @@ type Amount struct {
 	Value     int64
 }
 
-// Summary is one row of a normalised summary message. Texts that are empty,
-// Processors and NodeCount that are 0 are left out. Durations are in seconds, times
+// Summary is one row of a normalised summary message. Texts that are empty
+// and a NodeCount that is 0 are left out. Durations are in seconds, times
 // in seconds since 1970.
 type Summary struct {
 	Site  string
@@ -43,7 +43,7 @@ func (s *Summary) Record() []byte {
 	r.texts("GlobalUserName", s.GlobalUserName, "VO", s.VO, "VOGroup", s.VOGroup, "VORole", s.VORole, "SubmitHost", s.SubmitHost,
 		"Infrastructure", s.Infrastructure, "InfrastructureDescription", s.InfrastructureDescription)
 	r.positive("NodeCount", s.NodeCount)
-	r.positive("Processors", s.Processors)
+	r.number("Processors", s.Processors)
 	r.number("EarliestEndTime", s.EarliestEndTime)
 	r.number("LatestEndTime", s.LatestEndTime)
 	r.number("WallDuration", s.WallDuration)
