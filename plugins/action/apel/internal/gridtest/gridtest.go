@@ -54,8 +54,12 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Host gives a host a certificate for that key, which ends in a day, and returns the
-// files of certificate and key.
+// Ends is when certificates end. They begin in 2020, so that tests can be at any time
+// between.
+func Ends() time.Time { return time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// Host gives a host a certificate for that key and returns the files of certificate
+// and key.
 func (a *Authority) Host(t testing.TB, name string, key crypto.Signer) (certFile, keyFile string) {
 	t.Helper()
 	cert := issue(t, &x509.Certificate{
@@ -110,7 +114,7 @@ func issue(t testing.TB, c *x509.Certificate, public crypto.PublicKey, issuer *x
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SerialNumber, c.NotBefore, c.NotAfter = serial, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	c.SerialNumber, c.NotBefore, c.NotAfter = serial, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Ends()
 	c.BasicConstraintsValid, c.KeyUsage = true, x509.KeyUsageDigitalSignature
 	if c.IsCA {
 		c.KeyUsage |= x509.KeyUsageCertSign

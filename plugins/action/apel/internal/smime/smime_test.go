@@ -148,7 +148,7 @@ func TestACertificateThatEndedIsSaidToBe(t *testing.T) {
 	if err := s.Check(time.Now()); err != nil {
 		t.Error(err)
 	}
-	if s.Check(s.Ends().Add(time.Second)) == nil || s.Check(time.Now().Add(-2*time.Hour)) == nil {
+	if s.Check(s.Ends().Add(time.Second)) == nil || s.Check(time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)) == nil {
 		t.Error("a certificate out of its time is accepted")
 	}
 }
