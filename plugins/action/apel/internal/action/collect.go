@@ -27,21 +27,32 @@ type claim struct{ key, id string }
 
 func (c claim) holds(r *record.Record) bool { return slices.Contains(r.Meta.Get(c.key), c.id) }
 
-// records gives every record of a site that stopped in the month, once: a record that
+// span is a time, its end left out.
+type span struct{ from, to time.Time }
+
+func whole(m month.Month) span { return span{m.Start(), m.End()} }
+
+// days are those of a month up to now.
+func days(m month.Month, now time.Time) []span {
+	var out []span
+	for d := m.Start(); d.Before(m.End()) && !d.After(now); d = d.AddDate(0, 0, 1) {
+		out = append(out, span{d, d.AddDate(0, 0, 1)})
+	}
+	return out
+}
+
+// records gives every record of a site that stopped in the time, once: a record that
 // several questions find is taken from the first.
-func (a *Action) records(ctx context.Context, data reader, s site, m month.Month, take func(*record.Record) error) error {
+func (a *Action) records(ctx context.Context, data reader, s site, w span, take func(*record.Record)) error {
 	var before []claim
 	for _, key := range a.config.siteMeta {
 		for _, id := range s.ids {
-			for r, err := range data.Records(ctx, question(key, id, m.Start(), m.End())) {
+			for r, err := range data.Records(ctx, question(key, id, w.from, w.to)) {
 				if err != nil {
-					return fmt.Errorf("records of %s=%s in %s: %w", key, id, m, err)
+					return fmt.Errorf("records of %s=%s from %s on: %w", key, id, w.from.Format(time.DateOnly), err)
 				}
-				if slices.ContainsFunc(before, func(c claim) bool { return c.holds(&r) }) {
-					continue
-				}
-				if err := take(&r); err != nil {
-					return err
+				if !slices.ContainsFunc(before, func(c claim) bool { return c.holds(&r) }) {
+					take(&r)
 				}
 			}
 			before = append(before, claim{key, id})
@@ -68,29 +79,27 @@ func (t *tally) leave(r *record.Record, err error) {
 	}
 }
 
-// collect adds up a site's month. Each job that counts is given to each, which may be
-// nil.
-func (a *Action) collect(ctx context.Context, data reader, s site, m month.Month, each func(*month.Job)) (*tally, error) {
-	t := &tally{sums: month.New(s.name, m)}
-	err := a.records(ctx, data, s, m, func(r *record.Record) error {
+// collect adds the records of a time to what there is of a site's month. Each job
+// that counts is given to each.
+func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each func(*month.Job)) error {
+	return p.records(ctx, p.data, s, w, func(r *record.Record) {
 		if seconds, ok := r.Runtime(); ok && seconds <= 0 {
 			t.idle++
-			return nil
+			return
 		}
-		j, err := a.config.fields.Job(s.name, r)
+		j, err := p.config.fields.Job(s.name, r)
+		if err == nil && p.config.jobs != "" {
+			err = j.Check(p.now)
+		}
 		if err == nil {
 			err = t.sums.Add(j)
 		}
 		if err != nil {
 			t.leave(r, err)
-			return nil
+			return
 		}
-		if each != nil {
-			each(j)
-		}
-		return nil
+		each(j)
 	})
-	return t, err
 }
 
 // notes tell what is not in the messages.

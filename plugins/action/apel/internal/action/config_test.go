@@ -14,7 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 )
 
-const whole = `from = "2026-08"
+const minimal = `from = "2026-08"
 site "UNI" {}
 fields {
   VO         = "atlas"
@@ -48,14 +48,14 @@ func TestAllProblemsAreReportedWithTheirPlaces(t *testing.T) {
 		"another benchmark":        {`site "UNI" {}`, "site \"UNI\" {}\nbenchmark \"HS06\" {}", `HEPscore23, hepspec or si2k`},
 		"a benchmark twice":        {`site "UNI" {}`, "site \"UNI\" {}\nbenchmark \"hepspec\" {}\nbenchmark \"HEPSPEC\" {}", `each name once`},
 		"a list for a field":       {`"atlas"`, `["atlas"]`, `expected a text, a number or an expression`},
-		"a text for a number":      {`VO `, "Processors = \"many\"\n  VO ", `Processors`},
+		"a text for a number":      {`VO `, "Processors = \"many\"\n  VO ", `aggregator.hcl:4,3: invalid value; a number is required`},
 		"a version without jobs":   {`site "UNI" {}`, "site \"UNI\" {}\njobs_version = \"0.3\"", `they are sent with send`},
 		"another thing to send":    {`site "UNI" {}`, "site \"UNI\" {}\nsend = \"cloud\"", `summaries, jobs`},
 		"a message that is small":  {`site "UNI" {}`, "site \"UNI\" {}\nmax_message = \"1kB\"", `10 kB to 4 MiB`},
 		"too many months":          {`site "UNI" {}`, "site \"UNI\" {}\nrecheck = 25", `0 to 24`},
 	} {
-		text := strings.Replace(whole, c.from, c.to, 1)
-		if c.from != "" && text == whole {
+		text := strings.Replace(minimal, c.from, c.to, 1)
+		if c.from != "" && text == minimal {
 			t.Fatalf("%s: nothing was replaced", what)
 		}
 		_, err := configure(t, text)
@@ -73,7 +73,7 @@ func TestAMSTakesTheSignersCertificateUnlessItHasItsOwn(t *testing.T) {
 	a := gridtest.New(t)
 	cert, key := a.Host(t, "ce1.example.org", gridtest.Curve(t))
 	other, otherKey := a.Host(t, "ce2.example.org", gridtest.Curve(t))
-	base := strings.ReplaceAll(whole[:strings.Index(whole, "directory")], "", "")
+	base := minimal[:strings.Index(minimal, "directory")]
 	signed := base + fmt.Sprintf("sign {\n  cert = %q\n  key = %q\n}\n", cert, key)
 	one, err := configure(t, signed+"ams {\n  host = \"msg.example.org\"\n}\n")
 	if err != nil || one.config.ams.Cert != cert || one.config.ams.AuthnPort != 8443 || one.config.ams.Topic != "gLite-APEL" || one.config.jobs != "" {
@@ -119,7 +119,7 @@ func TestTheExpressionsOfTheREADMECanBeUsed(t *testing.T) {
 		t.Fatalf("%d lines of the table were found", len(lines))
 	}
 	for _, m := range lines {
-		text := strings.Replace(whole, "record.meta.headnode[0]", strings.ReplaceAll(m[1], "\\|", "|"), 1)
+		text := strings.Replace(minimal, "record.meta.headnode[0]", strings.ReplaceAll(m[1], "\\|", "|"), 1)
 		if _, err := configure(t, text); err != nil {
 			t.Errorf("%s: %v", m[1], err)
 		}

@@ -2,8 +2,6 @@ package action
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -141,29 +139,30 @@ func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 // month plans the messages of a site's month, unless they are what was sent.
 func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteState) error {
 	before := st.Sent[m.String()]
-	batches, t, err := p.batches(ctx, s, m, before)
+	draw := p.summaries
+	if p.config.jobs != "" {
+		draw = p.jobs
+	}
+	d, err := draw(ctx, s, m, before)
 	if err != nil {
 		return err
 	}
-	p.report(s, m, t)
-	total := t.sums.Total()
-	if total.Jobs == 0 {
+	p.report(s, m, d.tally)
+	if d.tally.sums.Total().Jobs == 0 {
 		if before != nil && before.Jobs > 0 {
 			p.note("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
 		}
 		return nil
 	}
-	digest := digestOf(batches)
-	if before != nil && before.Digest == digest && !p.again {
+	if before != nil && before.Digest == d.digest && !p.again {
 		return nil
 	}
-	for _, b := range batches {
-		if err := p.effects(s, m, b, difference(s, m, total, before)); err != nil {
+	for _, b := range d.batches {
+		if err := p.effects(s, m, b, difference(s, m, d.tally.sums.Total(), before)); err != nil {
 			return err
 		}
 	}
-	now := &sent{Digest: digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU}
-	st.Sent[m.String()] = now
+	st.Sent[m.String()] = d.sent()
 	return nil
 }
 
@@ -175,50 +174,6 @@ func (p *planner) report(s site, m month.Month, t *tally) {
 	p.out.Gauges = append(p.out.Gauges,
 		sdk.Gauge{Name: "jobs", Labels: labels, Value: float64(t.sums.Total().Jobs)},
 		sdk.Gauge{Name: "left_out", Labels: labels, Value: float64(t.left)})
-}
-
-// batch is messages of one kind.
-type batch struct {
-	what string // sync, summary, jobs
-	text [][]byte
-}
-
-// most is how many records a message has at most, as is customary.
-const most = 1000
-
-// batches are a month's messages: sync first, as APEL's own client sends them.
-func (p *planner) batches(ctx context.Context, s site, m month.Month, _ *sent) ([]batch, *tally, error) {
-	t, err := p.collect(ctx, p.data, s, m, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	var syncs, rows [][]byte
-	for _, row := range t.sums.Syncs() {
-		if err := row.Check(p.now); err != nil {
-			return nil, nil, fmt.Errorf("sync of %s %s: %w", s.name, m, err)
-		}
-		syncs = append(syncs, row.Record())
-	}
-	for _, row := range t.sums.Summaries() {
-		if err := row.Check(p.now); err != nil {
-			return nil, nil, fmt.Errorf("summary of %s %s: %w", s.name, m, err)
-		}
-		rows = append(rows, row.Record())
-	}
-	return []batch{
-		{"sync", message.Pack(message.Syncs, syncs, p.config.maxMessage, most)},
-		{"summary", message.Pack(message.Summaries, rows, p.config.maxMessage, most)},
-	}, t, nil
-}
-
-func digestOf(batches []batch) string {
-	h := sha256.New()
-	for _, b := range batches {
-		for _, text := range b.text {
-			h.Write(text)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // difference says in a line what the receiver will have that it has not.

@@ -282,3 +282,39 @@ func TestTheReceiverEndsWithWhatTheRecordsSay(t *testing.T) {
 		t.Errorf("the receiver has %d jobs and was told of %d, want %d", jobs, syncs, len(r.data.records))
 	}
 }
+
+func TestJobsAreSentByDayAndADayThatChangedAgain(t *testing.T) {
+	for version, header := range map[string]string{"0.3": "APEL-individual-job-message: v0.3", "0.4": "APEL-individual-job-message: v0.4"} {
+		r := newRig(t, oneSite+"send = \"jobs\"\njobs_version = \""+version+"\"\n")
+		var receiver apeltest.Receiver
+		take := func(p sdk.Plan, now string) {
+			for _, e := range p.Effects {
+				if err := receiver.Take(text(t, e), at(now)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r.data.records = []record.Record{job("2", "nemo", "2026-08-10T10:00:00Z", 60), job("1", "nemo", "2026-08-10T09:00:00Z", 60), job("3", "nemo", "2026-08-11T00:00:00Z", 60)}
+		p := r.runs(t, "2026-08-20T00:00:00Z", nil)
+		take(p, "2026-08-20T00:00:00Z")
+		want := []string{"site=UNI-EXAMPLE month=2026-08 sync", "site=UNI-EXAMPLE month=2026-08 jobs day=2026-08-10", "site=UNI-EXAMPLE month=2026-08 jobs day=2026-08-11"}
+		if !slices.Equal(names(p), want) || !strings.HasPrefix(text(t, p.Effects[1]), header) {
+			t.Fatal(names(p))
+		}
+		r.data.records = append(r.data.records, job("4", "nemo", "2026-08-11T23:59:59Z", 60), job("5", "nemo", "2026-08-12T00:00:00Z", 60))
+		p = r.runs(t, "2026-08-21T00:00:00Z", nil)
+		take(p, "2026-08-21T00:00:00Z")
+		if got := names(p); len(got) != 3 || !strings.HasSuffix(got[1], "2026-08-11") || !strings.HasSuffix(got[2], "2026-08-12") {
+			t.Error(got)
+		}
+		if rows, syncs := receiver.Rows("APEL-ind"), receiver.Sum("APEL-sync", "NumberOfJobs"); len(rows) != 5 || syncs != 5 || rows[0].Values["LocalJobId"] != "1" {
+			t.Errorf("%d rows, %d jobs", len(rows), syncs)
+		}
+		if p := r.plans(t, "2026-08-22T00:00:00Z", nil); len(p.Effects) != 0 {
+			t.Error(names(p))
+		}
+		if p := r.plans(t, "2026-08-22T00:00:00Z", map[string]string{"month": "2026-08"}); len(p.Effects) != 4 {
+			t.Error(names(p))
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -62,6 +63,9 @@ const (
 // compile checks a source, whose result must be convertible to the type.
 func (c *compiler) compile(s Source, want cty.Type) *expression {
 	if s.Text == "" {
+		if _, err := convert.Convert(s.Value, want); err != nil {
+			c.diags.Add(hcl.Errorf(s.At, "invalid value", "%v", err))
+		}
 		return &expression{constant: s.Value}
 	}
 	expr, diags := hcl.ParseExpression(s.Text, s.At)
