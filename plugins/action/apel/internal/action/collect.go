@@ -66,16 +66,25 @@ type tally struct {
 	sums     *month.Sums
 	idle     int64    // records without runtime
 	left     int64    // records that lack something
-	examples []string // of them
+	examples []string // of them, with the reason
+	others   []string // of them, by id
 }
 
-// maxExamples is how many records that lack something are listed for a month.
-const maxExamples = 100
+// How many records that lack something are listed for a month: the first with the
+// reason, more by their ids.
+const (
+	maxExamples = 20
+	maxOthers   = 500
+	maxLine     = 800 // bytes of ids in a note
+)
 
 func (t *tally) leave(r *record.Record, err error) {
 	t.left++
-	if len(t.examples) < maxExamples {
-		t.examples = append(t.examples, fmt.Sprintf("%s (%s)", r.ID, strings.ReplaceAll(err.Error(), "\n", "; ")))
+	switch {
+	case len(t.examples) < maxExamples:
+		t.examples = append(t.examples, fmt.Sprintf("%s: %s", r.ID, strings.ReplaceAll(err.Error(), "\n", "; ")))
+	case len(t.others) < maxOthers:
+		t.others = append(t.others, r.ID)
 	}
 }
 
@@ -106,14 +115,30 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 func (t *tally) notes(s site, m month.Month) []string {
 	var out []string
 	if t.left > 0 {
-		text := fmt.Sprintf("%s %s: %d records are left out: %s", s.name, m, t.left, strings.Join(t.examples, ", "))
-		if int(t.left) > len(t.examples) {
-			text += fmt.Sprintf(" and %d more", int(t.left)-len(t.examples))
+		out = append(out, fmt.Sprintf("%s %s: %d records are left out", s.name, m, t.left))
+		for _, e := range append(slices.Clone(t.examples), lines(t.others)...) {
+			out = append(out, fmt.Sprintf("%s %s: left out: %s", s.name, m, e))
 		}
-		out = append(out, text)
+		if more := int(t.left) - len(t.examples) - len(t.others); more > 0 {
+			out = append(out, fmt.Sprintf("%s %s: and %d more", s.name, m, more))
+		}
 	}
 	if t.idle > 0 {
 		out = append(out, fmt.Sprintf("%s %s: %d records that ran for less than a second are not reported", s.name, m, t.idle))
+	}
+	return out
+}
+
+// lines joins ids to lines that are not too long.
+func lines(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		last := len(out) - 1
+		if last < 0 || len(out[last])+len(id) > maxLine {
+			out = append(out, id)
+			continue
+		}
+		out[last] += ", " + id
 	}
 	return out
 }
