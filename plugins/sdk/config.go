@@ -32,12 +32,12 @@ type Node struct {
 	Value     Value // of an attribute
 	Sensitive bool  // came from a secret: never print it
 	Range     Range
-	Children  []Node  // of a block
+	Children  []Node // of a block
 	// Expression is the text of an attribute that depends on what only the plugin
 	// knows, such as record in an action; it has no Value then. Range is where the
 	// expression begins.
 	Expression string
-	Elements  []Range // of a list's elements, where they are known
+	Elements   []Range // of a list's elements, where they are known
 }
 
 // NewConfig makes a Config from a tree, for tests of a source's Configure.

@@ -107,11 +107,14 @@ func (a *Action) halves(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// outcome is what a failure means. A message that may have arrived is sent again all
-// the same: the receiver replaces by key.
+// outcome is what a failure means. A message that may have arrived is sent again by
+// the daemon: the receiver replaces by key.
 func (a *Action) outcome(err error) sdk.Result {
 	e, ok := errors.AsType[*ams.Error](err)
-	if !ok || e.Again() {
+	switch {
+	case ok && e.InDoubt():
+		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error() + "; it may have arrived, and is sent again"}
+	case !ok || e.Again():
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	}
 	text := err.Error()

@@ -71,7 +71,8 @@ func TestARefusalIsNotRepeatedAndAnAbsenceIs(t *testing.T) {
 		{amstest.Failure{What: "publish", Status: 408}, sdk.Retry, "408"},
 		{amstest.Failure{What: "publish", Status: 500}, sdk.Retry, "500"},
 		{amstest.Failure{What: "publish", Status: 504}, sdk.Retry, "504"},
-		{amstest.Failure{What: "publish", Status: 0}, sdk.Retry, "AMS publish"},
+		{amstest.Failure{What: "publish", Status: 0}, sdk.Unknown, "it may have arrived"},
+		{amstest.Failure{What: "authx509", Status: 0}, sdk.Retry, "AMS token"},
 		{amstest.Failure{What: "publish", Status: 413}, sdk.Rejected, "one record only"},
 		{amstest.Failure{What: "publish", Status: 400}, sdk.Rejected, "400"},
 	} {
@@ -89,7 +90,7 @@ func TestARefusalIsNotRepeatedAndAnAbsenceIs(t *testing.T) {
 func TestAMessageWhoseAnswerWasLostIsSentAgainWithTheSameBytes(t *testing.T) {
 	r, p := planned(t, 1)
 	r.service.Fail(amstest.Failure{What: "publish", Done: true})
-	if result := r.does(t, p.Effects[1], 1); result.Outcome != sdk.Retry {
+	if result := r.does(t, p.Effects[1], 1); result.Outcome != sdk.Unknown {
 		t.Fatalf("%+v", result)
 	}
 	if result := r.does(t, p.Effects[1], 2); result.Outcome != sdk.Done {

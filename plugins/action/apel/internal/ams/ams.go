@@ -72,6 +72,9 @@ func (e *Error) Again() bool {
 	return e.Status == 0 || slices.Contains([]int{408, 500, 502, 503, 504}, e.Status)
 }
 
+// InDoubt reports whether the message may have been published all the same.
+func (e *Error) InDoubt() bool { return e.What == publish && e.Status == 0 && e.Sent }
+
 // TooLarge reports whether the message must be split.
 func (e *Error) TooLarge() bool {
 	return e.What == publish && e.Status == http.StatusRequestEntityTooLarge

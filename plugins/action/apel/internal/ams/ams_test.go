@@ -90,7 +90,7 @@ func TestALostAnswerSaysThatTheMessageMayBeThere(t *testing.T) {
 	publisher := client(t, c)
 	_, err := publisher.Publish(t.Context(), []byte("x"), attributes)
 	e, ok := errors.AsType[*ams.Error](err)
-	if !ok || !e.Sent || !e.Again() || len(s.Messages()) != 1 {
+	if !ok || !e.InDoubt() || !e.Again() || len(s.Messages()) != 1 {
 		t.Fatal(err, s.Messages())
 	}
 	if _, err := publisher.Publish(t.Context(), []byte("x"), attributes); err != nil || len(s.Messages()) != 2 {
@@ -107,7 +107,7 @@ func TestAServiceThatIsNotThereIsTriedAgain(t *testing.T) {
 	c.AuthnPort = l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
 	_, err = client(t, c).Publish(t.Context(), []byte("x"), attributes)
-	if e, ok := errors.AsType[*ams.Error](err); !ok || !e.Again() || e.Sent {
+	if e, ok := errors.AsType[*ams.Error](err); !ok || !e.Again() || e.InDoubt() {
 		t.Error(err)
 	}
 }
@@ -116,7 +116,7 @@ func TestAServiceOfAnotherAuthorityIsNotTrusted(t *testing.T) {
 	s, c := start(t)
 	c.CA = gridtest.New(t).File
 	_, err := client(t, c).Publish(t.Context(), []byte("x"), attributes)
-	if e, ok := errors.AsType[*ams.Error](err); !ok || e.Sent || len(s.Requests()) != 0 {
+	if e, ok := errors.AsType[*ams.Error](err); !ok || e.InDoubt() || len(s.Requests()) != 0 {
 		t.Error(err)
 	}
 }
