@@ -1,8 +1,10 @@
 package action
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -18,6 +20,7 @@ type draft struct {
 	tally   *tally
 	batches []batch
 	digest  string            // of all messages, also of those that need not be sent again
+	rows    []string          // digests of the keys of summaries
 	days    map[string]string // digests of jobs by day
 }
 
@@ -30,9 +33,27 @@ type batch struct {
 // most is how many records a message has at most, as is customary.
 const most = 1000
 
-func (d *draft) sent() *sent {
+// sent is what the receiver will have when all is sent.
+func (d *draft) sent(before *sent) *sent {
 	total := d.tally.sums.Total()
-	return &sent{Digest: d.digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU, Days: d.days}
+	rows := append(slices.Clone(d.rows), d.vanished(before)...)
+	slices.Sort(rows)
+	return &sent{Digest: d.digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU, Rows: rows, Days: d.days}
+}
+
+// vanished are rows that were sent and have no job any more.
+func (d *draft) vanished(before *sent) []string {
+	if before == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(before.Rows), func(row string) bool { return slices.Contains(d.rows, row) })
+}
+
+// keyOf is a digest of the key of a summary, which is all that stands before its sums.
+func keyOf(row []byte) string {
+	key, _, _ := bytes.Cut(row, []byte("\nEarliestEndTime:"))
+	sum := sha256.Sum256(key)
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
 // sync is the message of how many jobs there are, which is sent first, as APEL's own
@@ -64,6 +85,7 @@ func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent)
 			return nil, fmt.Errorf("summary of %s %s: %w", s.name, m, err)
 		}
 		rows = append(rows, row.Record())
+		d.rows = append(d.rows, keyOf(row.Record()))
 	}
 	d.batches = []batch{sync, {"summary", message.Pack(message.Summaries, rows, p.config.maxMessage, most)}}
 	d.digest = digestOf(append(slices.Clone(sync.text), d.batches[1].text...))

@@ -162,7 +162,10 @@ func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteStat
 			return err
 		}
 	}
-	st.Sent[m.String()] = d.sent()
+	if n := len(d.vanished(before)); n > 0 {
+		p.note("%s %s: %d rows that were sent have no job any more, because a field of their key has changed; they stay at the receiver, which counts them beside the new ones until APEL's support deletes them", s.name, m, n)
+	}
+	st.Sent[m.String()] = d.sent(before)
 	return nil
 }
 

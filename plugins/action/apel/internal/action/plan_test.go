@@ -207,6 +207,33 @@ func TestRowsThatVanishedAreSaidToStayAtTheReceiver(t *testing.T) {
 	}
 }
 
+func TestRowsWhoseKeyChangedAreTold(t *testing.T) {
+	r := newRig(t, strings.Replace(oneSite, "\"ce1.example.org\"\n", "record.meta.site_id[0]\n", 1))
+	r.data.records = []record.Record{job("1", "nemo", "2026-08-10T00:00:00Z", 60), job("2", "nemo", "2026-08-10T00:00:00Z", 60)}
+	r.data.records[1].Meta = append(r.data.records[1].Meta[1:], record.MetaEntry{Key: "site_id", Values: []string{"old", "nemo"}}).Sorted()
+	r.runs(t, "2026-08-20T00:00:00Z", nil)
+	r.data.records[1].Meta[0].Values = []string{"new", "nemo"}
+	for _, now := range []string{"2026-08-21T00:00:00Z", "2026-08-22T00:00:00Z"} {
+		r.data.records[0].Stop += record.Second
+		if p := r.runs(t, now, nil); len(p.Effects) != 2 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "1 rows that were sent have no job any more") {
+			t.Errorf("%s: %v", now, p.Notes)
+		}
+	}
+}
+
+func TestAStateThatIsTooLongGoesWithoutItsRows(t *testing.T) {
+	s, err := readState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := s.of("UNI")
+	site.Through, site.Sent["2026-08"] = "2026-08", &sent{Jobs: 7, Rows: slices.Repeat([]string{"abcdefgh"}, 10_000)}
+	text, err := s.bytes()
+	if again, bad := readState(text); err != nil || bad != nil || len(text) > maxState || again.of("UNI").Sent["2026-08"].Jobs != 7 {
+		t.Errorf("%d bytes, %v, %v", len(text), err, bad)
+	}
+}
+
 func TestACertificateThatEndsIsToldAndOneThatEndedStopsThePlan(t *testing.T) {
 	r := newRig(t, oneSite)
 	ends := gridtest.Ends()

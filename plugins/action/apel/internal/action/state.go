@@ -28,6 +28,9 @@ type sent struct {
 	Jobs   int64  `json:"jobs"`
 	Wall   int64  `json:"wall"`
 	CPU    int64  `json:"cpu"`
+	// Rows are digests of the keys of all rows that were ever sent; none when they are
+	// too many.
+	Rows []string `json:"rows,omitempty"`
 	// Days are digests of the messages of jobs by day.
 	Days map[string]string `json:"days,omitempty"`
 }
@@ -81,4 +84,20 @@ func (s *siteState) forget(first month.Month) {
 	}
 }
 
-func (s *state) bytes() ([]byte, error) { return json.Marshal(s) }
+// maxState is how long a state may be, below what the daemon takes.
+const maxState = 60 << 10
+
+// bytes writes the state. One that is too long goes without the rows, which are only
+// needed to tell of those that vanish.
+func (s *state) bytes() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil || len(text) <= maxState {
+		return text, err
+	}
+	for _, site := range s.Sites {
+		for _, m := range site.Sent {
+			m.Rows = nil
+		}
+	}
+	return json.Marshal(s)
+}

@@ -211,6 +211,7 @@ func TestAllNamesAreOnesOfMessages(t *testing.T) {
 }
 
 func FuzzExpressions(f *testing.F) {
+	f.Add("")
 	f.Add(`record.meta.voms[0]`)
 	f.Add(`lookupprefix({a = 1}, record.id, null)`)
 	f.Add("<<E\n${record.id}\nE\n")

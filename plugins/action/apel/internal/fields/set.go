@@ -93,12 +93,12 @@ func Names() []string {
 func Compile(c Config) (*Set, hcl.Diagnostics) {
 	k, s := newCompiler(), &Set{}
 	for _, f := range known() {
-		source, ok := c.Fields[f.name]
-		if !ok && f.fallback != "" {
-			source = Source{Text: f.fallback, At: hcl.Range{Filename: "default of " + f.name, Start: start(), End: start()}}
-		}
-		if !ok && f.fallback == "" {
+		source := c.Fields[f.name]
+		if source.absent() && f.fallback == "" {
 			continue
+		}
+		if source.absent() {
+			source = Source{Text: f.fallback, At: hcl.Range{Filename: "default of " + f.name, Start: start(), End: start()}}
 		}
 		want := cty.Number
 		if f.text != nil {
