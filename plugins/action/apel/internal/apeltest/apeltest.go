@@ -5,7 +5,9 @@ package apeltest
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,14 +65,9 @@ func formats() map[string]format {
 		"WallDuration": whole, "CpuDuration": whole, "Processors": whole, "NodeCount": whole, "MemoryReal": whole, "MemoryVirtual": whole,
 		"StartTime": moment, "EndTime": moment,
 	}
-	with := func(more map[string]kind) map[string]kind {
-		out := map[string]kind{}
-		for k, v := range jobKinds {
-			out[k] = v
-		}
-		for k, v := range more {
-			out[k] = v
-		}
+	with := func(name string, k kind) map[string]kind {
+		out := maps.Clone(jobKinds)
+		out[name] = k
 		return out
 	}
 	const jobNeeds = "Site LocalJobId WallDuration CpuDuration StartTime EndTime"
@@ -95,11 +92,11 @@ func formats() map[string]format {
 		},
 		"APEL-individual-job-message: v0.3": {
 			fields: append(words(jobFields), "ServiceLevelType", "ServiceLevel"), mandatory: jobNeeds,
-			kinds: with(map[string]kind{"ServiceLevel": decimal}), check: checkJob03,
+			kinds: with("ServiceLevel", decimal), check: checkJob03,
 		},
 		"APEL-individual-job-message: v0.4": {
 			fields: append(words(jobFields), "ServiceLevel"), mandatory: jobNeeds,
-			kinds: with(map[string]kind{"ServiceLevel": dictDecimal}), check: checkJob,
+			kinds: with("ServiceLevel", dictDecimal), check: checkJob,
 		},
 	}
 }
@@ -142,7 +139,7 @@ func (f format) record(part string, now time.Time) (Record, error) {
 			return r, fmt.Errorf("a line without a key-value pair: %q", line)
 		}
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		if !f.has(key) {
+		if !slices.Contains(f.fields, key) {
 			return r, fmt.Errorf("unexpected field %q", key)
 		}
 		if isNull(value) {
@@ -163,15 +160,6 @@ func (f format) record(part string, now time.Time) (Record, error) {
 		return r, err
 	}
 	return r, f.check(r, now)
-}
-
-func (f format) has(key string) bool {
-	for _, k := range f.fields {
-		if k == key {
-			return true
-		}
-	}
-	return false
 }
 
 // inOrder holds us to the published order, which the receiver does not need.

@@ -21,18 +21,18 @@ const (
 	Jobs04    Kind = "APEL-individual-job-message: v0.4"
 )
 
-// The benchmarks that the receiver knows, as they are written.
-var benchmarks = []string{"HEPscore23", "hepspec", "si2k"}
+// benchmarks are those that the receiver knows, as they are written.
+func benchmarks() []string { return []string{"HEPscore23", "hepspec", "si2k"} }
 
 // Benchmark returns the benchmark of that name, which may be in any case, as it is
 // written in messages.
 func Benchmark(name string) (string, error) {
-	for _, b := range benchmarks {
+	for _, b := range benchmarks() {
 		if strings.EqualFold(b, name) {
 			return b, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no benchmark that APEL knows; expected one of %s", name, strings.Join(benchmarks, ", "))
+	return "", fmt.Errorf("%q is no benchmark that APEL knows; expected one of %s", name, strings.Join(benchmarks(), ", "))
 }
 
 // end closes a record.
