@@ -67,7 +67,7 @@ func TestDefaultsGiveAWholeJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j.Site != "UNI" || j.VO != "atlas" || j.SubmitHost != "ce1.example.org" || j.Processors != 8 || j.WallDuration != 11617 ||
-		j.CpuDuration != 50_500 || j.LocalJobID != "nemo-1" || j.EndTime != 1787542895 || j.StartTime != 1787542895-11617 {
+		j.CPUDuration != 50_500 || j.LocalJobID != "nemo-1" || j.EndTime != 1787542895 || j.StartTime != 1787542895-11617 {
 		t.Errorf("%+v", j)
 	}
 	if j.NormalisedWall[0] != (message.Amount{Benchmark: "HEPscore23", Value: 121978}) || j.NormalisedCPU[0].Value != 530250 {
@@ -102,7 +102,7 @@ func TestAUDITORsFieldTypesCanAllBeWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := map[string]any{"CpuDuration": j.CpuDuration, "VO": j.VO, "NodeCount": j.NodeCount, "WallDuration": j.WallDuration, "Infrastructure": j.InfrastructureType}[c.field]
+			got := map[string]any{"CpuDuration": j.CPUDuration, "VO": j.VO, "NodeCount": j.NodeCount, "WallDuration": j.WallDuration, "Infrastructure": j.InfrastructureType}[c.field]
 			if text := fmt.Sprint(got); text != c.want {
 				t.Errorf("%s, want %s", text, c.want)
 			}

@@ -61,7 +61,7 @@ func known() []field {
 		{name: "SubmitHost", need: true, text: func(j *message.Job) *string { return &j.SubmitHost }},
 		{name: "Processors", need: true, fallback: "record.components.Cores.amount", number: func(j *message.Job) *int64 { return &j.Processors }},
 		{name: "WallDuration", need: true, fallback: "record.runtime", number: func(j *message.Job) *int64 { return &j.WallDuration }},
-		{name: "CpuDuration", need: true, fallback: "record.components.TotalCPU.amount", number: func(j *message.Job) *int64 { return &j.CpuDuration }},
+		{name: "CpuDuration", need: true, fallback: "record.components.TotalCPU.amount", number: func(j *message.Job) *int64 { return &j.CPUDuration }},
 		{name: "GlobalUserName", text: func(j *message.Job) *string { return &j.GlobalUserName }},
 		{name: "VOGroup", text: func(j *message.Job) *string { return &j.VOGroup }},
 		{name: "VORole", text: func(j *message.Job) *string { return &j.VORole }},
@@ -202,7 +202,7 @@ func (b *benchmark) amounts(j *month.Job, site string, r *record.Record) (wall, 
 		err = errors.Join(err, failed)
 		return duration
 	}
-	return one(b.wall, j.WallDuration), one(b.cpu, j.CpuDuration), err
+	return one(b.wall, j.WallDuration), one(b.cpu, j.CPUDuration), err
 }
 
 // scoreOf is what a core scores; not known where all is normalised already.

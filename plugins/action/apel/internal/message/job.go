@@ -23,7 +23,7 @@ type Job struct {
 	Site, SubmitHost, MachineName, Queue          string
 	LocalJobID, LocalUserID                       string
 	GlobalUserName, FQAN, VO, VOGroup, VORole     string
-	WallDuration, CpuDuration                     int64
+	WallDuration, CPUDuration                     int64
 	Processors, NodeCount                         int64
 	StartTime, EndTime                            int64
 	InfrastructureDescription, InfrastructureType string
@@ -36,15 +36,14 @@ type Job struct {
 func (j *Job) Record(kind Kind) []byte {
 	r := record{}
 	r.line("Site", j.Site)
-	r.texts("SubmitHost", j.SubmitHost, "MachineName", j.MachineName, "Queue", j.Queue, "LocalJobId", j.LocalJobID, "LocalUserId", j.LocalUserID,
-		"GlobalUserName", j.GlobalUserName, "FQAN", j.FQAN, "VO", j.VO, "VOGroup", j.VOGroup, "VORole", j.VORole)
+	r.texts(j.names())
 	r.number("WallDuration", j.WallDuration)
-	r.number("CpuDuration", j.CpuDuration)
+	r.number("CpuDuration", j.CPUDuration)
 	r.number("Processors", j.Processors)
 	r.positive("NodeCount", j.NodeCount)
 	r.number("StartTime", j.StartTime)
 	r.number("EndTime", j.EndTime)
-	r.texts("InfrastructureDescription", j.InfrastructureDescription, "InfrastructureType", j.InfrastructureType)
+	r.texts(j.infrastructure())
 	r.positive("MemoryReal", j.MemoryReal)
 	r.positive("MemoryVirtual", j.MemoryVirtual)
 	switch {
@@ -56,6 +55,18 @@ func (j *Job) Record(kind Kind) []byte {
 		r.line("ServiceLevel", levels(j.ServiceLevels))
 	}
 	return r.close()
+}
+
+// names are the texts behind the site, in the order of the message.
+func (j *Job) names() []named {
+	return []named{
+		{"SubmitHost", j.SubmitHost}, {"MachineName", j.MachineName}, {"Queue", j.Queue}, {"LocalJobId", j.LocalJobID}, {"LocalUserId", j.LocalUserID},
+		{"GlobalUserName", j.GlobalUserName}, {"FQAN", j.FQAN}, {"VO", j.VO}, {"VOGroup", j.VOGroup}, {"VORole", j.VORole},
+	}
+}
+
+func (j *Job) infrastructure() []named {
+	return []named{{"InfrastructureDescription", j.InfrastructureDescription}, {"InfrastructureType", j.InfrastructureType}}
 }
 
 func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
@@ -75,19 +86,12 @@ const late = 2 * 24 * time.Hour
 func (j *Job) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", j.Site), needText("LocalJobId", j.LocalJobID),
-		j.checkTexts(),
-		checkNumbers(number{"WallDuration", j.WallDuration}, number{"CpuDuration", j.CpuDuration}, number{"Processors", j.Processors},
+		CheckText("Site", j.Site), checkTexts(j.names()...), checkTexts(j.infrastructure()...),
+		checkNumbers(number{"WallDuration", j.WallDuration}, number{"CpuDuration", j.CPUDuration}, number{"Processors", j.Processors},
 			number{"NodeCount", j.NodeCount}, number{"MemoryReal", j.MemoryReal}, number{"MemoryVirtual", j.MemoryVirtual}),
 		j.checkTimes(now),
 		j.checkLevels(),
 	)
-}
-
-func (j *Job) checkTexts() error {
-	return checkTexts("Site", j.Site, "SubmitHost", j.SubmitHost, "MachineName", j.MachineName, "Queue", j.Queue,
-		"LocalJobId", j.LocalJobID, "LocalUserId", j.LocalUserID, "GlobalUserName", j.GlobalUserName, "FQAN", j.FQAN,
-		"VO", j.VO, "VOGroup", j.VOGroup, "VORole", j.VORole,
-		"InfrastructureDescription", j.InfrastructureDescription, "InfrastructureType", j.InfrastructureType)
 }
 
 func (j *Job) checkTimes(now time.Time) error {

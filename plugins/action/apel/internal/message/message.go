@@ -82,11 +82,14 @@ func (r *record) line(name, value string) {
 	r.text = append(append(append(append(r.text, name...), ": "...), value...), '\n')
 }
 
-// texts writes pairs of a name and a value; what is empty is left out.
-func (r *record) texts(pairs ...string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			r.line(pairs[i], pairs[i+1])
+// named is a text with the name of its field.
+type named struct{ name, value string }
+
+// texts writes texts; those that are empty are left out.
+func (r *record) texts(list []named) {
+	for _, t := range list {
+		if t.value != "" {
+			r.line(t.name, t.value)
 		}
 	}
 }
@@ -133,11 +136,10 @@ func null(value string) bool {
 	return false
 }
 
-// checkTexts checks pairs of a name and a value.
-func checkTexts(pairs ...string) error {
+func checkTexts(list ...named) error {
 	var errs []error
-	for i := 0; i < len(pairs); i += 2 {
-		errs = append(errs, CheckText(pairs[i], pairs[i+1]))
+	for _, t := range list {
+		errs = append(errs, CheckText(t.name, t.value))
 	}
 	return errors.Join(errs...)
 }

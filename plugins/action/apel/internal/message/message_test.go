@@ -20,8 +20,8 @@ var now = time.Date(2026, 9, 2, 0, 0, 0, 0, time.UTC)
 func summary() message.Summary {
 	return message.Summary{
 		Site: "UNI-EXAMPLE", Year: 2026, Month: time.August, VO: "atlas", SubmitHost: "ce1.example.org", Processors: 8,
-		EarliestEndTime: 1785542400, LatestEndTime: 1785628799, WallDuration: 86400, CpuDuration: 600000,
-		NormalisedWallDuration: []message.Amount{{"HEPscore23", 1036800}}, NormalisedCpuDuration: []message.Amount{{"HEPscore23", 7200000}},
+		EarliestEndTime: 1785542400, LatestEndTime: 1785628799, WallDuration: 86400, CPUDuration: 600000,
+		NormalisedWallDuration: []message.Amount{{"HEPscore23", 1036800}}, NormalisedCPUDuration: []message.Amount{{"HEPscore23", 7200000}},
 		NumberOfJobs: 12,
 	}
 }
@@ -30,7 +30,7 @@ func job() message.Job {
 	return message.Job{
 		Site: "UNI-EXAMPLE", SubmitHost: "ce1", MachineName: "nemo", Queue: "compute", LocalJobID: "nemo-1", LocalUserID: "alice",
 		GlobalUserName: "/DC=org/CN=alice", FQAN: "/atlas/Role=production", VO: "atlas", VOGroup: "/atlas", VORole: "Role=production",
-		WallDuration: 60, CpuDuration: 50, Processors: 2, NodeCount: 1, StartTime: 1785542400, EndTime: 1785542460,
+		WallDuration: 60, CPUDuration: 50, Processors: 2, NodeCount: 1, StartTime: 1785542400, EndTime: 1785542460,
 		InfrastructureDescription: "BURSAR-SLURM", InfrastructureType: "grid", MemoryReal: 1000, MemoryVirtual: 2000,
 		ServiceLevels: []message.Level{{"HEPscore23", 15.25}, {"hepspec", 14}},
 	}
@@ -143,8 +143,8 @@ func TestWhatTheReceiverWouldRefuseIsRefusedHere(t *testing.T) {
 		"an end before the month":  func(s *message.Summary) { s.EarliestEndTime = 1785542399 },
 		"an end after the month":   func(s *message.Summary) { s.LatestEndTime = 1788220800 },
 		"ends in the wrong order":  func(s *message.Summary) { s.EarliestEndTime = s.LatestEndTime + 1 },
-		"a negative duration":      func(s *message.Summary) { s.CpuDuration = -1 },
-		"a negative normalised":    func(s *message.Summary) { s.NormalisedCpuDuration = []message.Amount{{"hepspec", -1}} },
+		"a negative duration":      func(s *message.Summary) { s.CPUDuration = -1 },
+		"a negative normalised":    func(s *message.Summary) { s.NormalisedCPUDuration = []message.Amount{{"hepspec", -1}} },
 		"nothing normalised":       func(s *message.Summary) { s.NormalisedWallDuration = nil },
 		"an unknown benchmark":     func(s *message.Summary) { s.NormalisedWallDuration = []message.Amount{{"spec", 1}} },
 		"a benchmark twice":        func(s *message.Summary) { s.NormalisedWallDuration = []message.Amount{{"hepspec", 1}, {"HEPSPEC", 1}} },

@@ -29,8 +29,8 @@ type Summary struct {
 	NodeCount, Processors                     int64
 
 	EarliestEndTime, LatestEndTime                int64
-	WallDuration, CpuDuration                     int64
-	NormalisedWallDuration, NormalisedCpuDuration []Amount
+	WallDuration, CPUDuration                     int64
+	NormalisedWallDuration, NormalisedCPUDuration []Amount
 	NumberOfJobs                                  int64
 }
 
@@ -40,18 +40,25 @@ func (s *Summary) Record() []byte {
 	r.line("Site", s.Site)
 	r.number("Month", int64(s.Month))
 	r.number("Year", int64(s.Year))
-	r.texts("GlobalUserName", s.GlobalUserName, "VO", s.VO, "VOGroup", s.VOGroup, "VORole", s.VORole, "SubmitHost", s.SubmitHost,
-		"Infrastructure", s.Infrastructure, "InfrastructureDescription", s.InfrastructureDescription)
+	r.texts(s.texts())
 	r.positive("NodeCount", s.NodeCount)
 	r.number("Processors", s.Processors)
 	r.number("EarliestEndTime", s.EarliestEndTime)
 	r.number("LatestEndTime", s.LatestEndTime)
 	r.number("WallDuration", s.WallDuration)
-	r.number("CpuDuration", s.CpuDuration)
+	r.number("CpuDuration", s.CPUDuration)
 	r.line("NormalisedWallDuration", amounts(s.NormalisedWallDuration))
-	r.line("NormalisedCpuDuration", amounts(s.NormalisedCpuDuration))
+	r.line("NormalisedCpuDuration", amounts(s.NormalisedCPUDuration))
 	r.number("NumberOfJobs", s.NumberOfJobs)
 	return r.close()
+}
+
+// texts are those behind the month, in the order of the message.
+func (s *Summary) texts() []named {
+	return []named{
+		{"GlobalUserName", s.GlobalUserName}, {"VO", s.VO}, {"VOGroup", s.VOGroup}, {"VORole", s.VORole}, {"SubmitHost", s.SubmitHost},
+		{"Infrastructure", s.Infrastructure}, {"InfrastructureDescription", s.InfrastructureDescription},
+	}
 }
 
 // amounts writes {HEPscore23: 12, hepspec: 13}.
@@ -67,13 +74,12 @@ func amounts(list []Amount) string {
 func (s *Summary) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", s.Site),
-		checkTexts("Site", s.Site, "GlobalUserName", s.GlobalUserName, "VO", s.VO, "VOGroup", s.VOGroup, "VORole", s.VORole,
-			"SubmitHost", s.SubmitHost, "Infrastructure", s.Infrastructure, "InfrastructureDescription", s.InfrastructureDescription),
+		CheckText("Site", s.Site), checkTexts(s.texts()...),
 		checkNumbers(number{"NodeCount", s.NodeCount}, number{"Processors", s.Processors}, number{"WallDuration", s.WallDuration},
-			number{"CpuDuration", s.CpuDuration}, number{"NumberOfJobs", s.NumberOfJobs}),
+			number{"CpuDuration", s.CPUDuration}, number{"NumberOfJobs", s.NumberOfJobs}),
 		cmp.Or(checkMonth(s.Year, s.Month, now), s.checkTimes()),
 		checkAmounts("NormalisedWallDuration", s.NormalisedWallDuration),
-		checkAmounts("NormalisedCpuDuration", s.NormalisedCpuDuration),
+		checkAmounts("NormalisedCpuDuration", s.NormalisedCPUDuration),
 	)
 }
 
@@ -123,7 +129,7 @@ type Sync struct {
 func (s *Sync) Record() []byte {
 	r := record{}
 	r.line("Site", s.Site)
-	r.texts("SubmitHost", s.SubmitHost)
+	r.texts([]named{{"SubmitHost", s.SubmitHost}})
 	r.number("NumberOfJobs", s.NumberOfJobs)
 	r.number("Month", int64(s.Month))
 	r.number("Year", int64(s.Year))
@@ -134,7 +140,7 @@ func (s *Sync) Record() []byte {
 func (s *Sync) Check(now time.Time) error {
 	return errors.Join(
 		needText("Site", s.Site),
-		checkTexts("Site", s.Site, "SubmitHost", s.SubmitHost),
+		checkTexts(named{"Site", s.Site}, named{"SubmitHost", s.SubmitHost}),
 		checkNumbers(number{"NumberOfJobs", s.NumberOfJobs}),
 		checkMonth(s.Year, s.Month, now),
 	)

@@ -63,7 +63,7 @@ func TestNormalisingRoundsHalfToEven(t *testing.T) {
 
 func job(vo, host string, cores, wall int64, end time.Time) *month.Job {
 	return &month.Job{
-		Job:            message.Job{VO: vo, SubmitHost: host, Processors: cores, WallDuration: wall, CpuDuration: wall / 2, EndTime: end.Unix()},
+		Job:            message.Job{VO: vo, SubmitHost: host, Processors: cores, WallDuration: wall, CPUDuration: wall / 2, EndTime: end.Unix()},
 		NormalisedWall: []message.Amount{{Benchmark: "HEPscore23", Value: wall * 10}},
 		NormalisedCPU:  []message.Amount{{Benchmark: "HEPscore23", Value: wall * 5}},
 	}
@@ -87,8 +87,8 @@ func TestJobsAreGroupedByTheReceiversKey(t *testing.T) {
 		t.Fatalf("%d rows: %+v", len(rows), rows)
 	}
 	got := rows[slices.IndexFunc(rows, func(r message.Summary) bool { return r.NumberOfJobs == 2 })]
-	if got.WallDuration != 300 || got.CpuDuration != 150 || got.EarliestEndTime != first.Unix() || got.LatestEndTime != last.Unix() ||
-		got.NormalisedWallDuration[0].Value != 3000 || got.NormalisedCpuDuration[0].Value != 1500 {
+	if got.WallDuration != 300 || got.CPUDuration != 150 || got.EarliestEndTime != first.Unix() || got.LatestEndTime != last.Unix() ||
+		got.NormalisedWallDuration[0].Value != 3000 || got.NormalisedCPUDuration[0].Value != 1500 {
 		t.Errorf("%+v", got)
 	}
 	if syncs := s.Syncs(); len(syncs) != 2 || syncs[0].NumberOfJobs != 5 || syncs[1].SubmitHost != "ce2" || syncs[1].NumberOfJobs != 1 {

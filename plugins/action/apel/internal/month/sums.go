@@ -77,8 +77,8 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 		Infrastructure: j.InfrastructureType, InfrastructureDescription: j.InfrastructureDescription,
 		NodeCount: j.NodeCount, Processors: j.Processors,
 		EarliestEndTime: j.EndTime, LatestEndTime: j.EndTime,
-		WallDuration: j.WallDuration, CpuDuration: j.CpuDuration,
-		NormalisedWallDuration: j.NormalisedWall, NormalisedCpuDuration: j.NormalisedCPU,
+		WallDuration: j.WallDuration, CPUDuration: j.CPUDuration,
+		NormalisedWallDuration: j.NormalisedWall, NormalisedCPUDuration: j.NormalisedCPU,
 		NumberOfJobs: 1,
 	}
 }
@@ -87,16 +87,16 @@ func (s *Sums) rowOf(j *Job) message.Summary {
 func plus(a, b *message.Summary) (message.Summary, error) {
 	out, sum := *a, adder{}
 	out.EarliestEndTime, out.LatestEndTime = min(a.EarliestEndTime, b.EarliestEndTime), max(a.LatestEndTime, b.LatestEndTime)
-	out.WallDuration, out.CpuDuration = sum.add(a.WallDuration, b.WallDuration), sum.add(a.CpuDuration, b.CpuDuration)
+	out.WallDuration, out.CPUDuration = sum.add(a.WallDuration, b.WallDuration), sum.add(a.CPUDuration, b.CPUDuration)
 	out.NormalisedWallDuration = sum.amounts(a.NormalisedWallDuration, b.NormalisedWallDuration)
-	out.NormalisedCpuDuration = sum.amounts(a.NormalisedCpuDuration, b.NormalisedCpuDuration)
+	out.NormalisedCPUDuration = sum.amounts(a.NormalisedCPUDuration, b.NormalisedCPUDuration)
 	out.NumberOfJobs = sum.add(a.NumberOfJobs, b.NumberOfJobs)
 	return out, sum.err
 }
 
 func (t Total) plus(row *message.Summary) (Total, error) {
 	sum := adder{}
-	out := Total{sum.add(t.Jobs, row.NumberOfJobs), sum.add(t.Wall, row.WallDuration), sum.add(t.CPU, row.CpuDuration)}
+	out := Total{sum.add(t.Jobs, row.NumberOfJobs), sum.add(t.Wall, row.WallDuration), sum.add(t.CPU, row.CPUDuration)}
 	return out, sum.err
 }
 
