@@ -46,13 +46,17 @@ func (a *Action) Name() action.Name {
 // typeName is a plugin's, as its file can be named.
 var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
+// recordVariable is what expressions of a config block may name that only plugins
+// have: the record at hand.
+const recordVariable = "record"
+
 // evaluate reads the config block.
-func (a *Action) evaluate(ctx *hcl.EvalContext) (diags hcl.Diagnostics) {
+func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	if a.Config == nil {
 		a.tree = hcl.Tree{Range: a.Range}
 		return nil
 	}
-	a.tree, diags = hcl.Evaluate(a.Config, ctx)
+	a.tree, diags = hcl.EvaluateLater(a.Config, ctx, sources, recordVariable)
 	return diags
 }
 
@@ -76,9 +80,9 @@ func (a *Action) validate() hcl.Diagnostics {
 }
 
 // evaluateActions reads the config blocks of all actions.
-func (c *Config) evaluateActions(ctx *hcl.EvalContext) (diags hcl.Diagnostics) {
+func (c *Config) evaluateActions(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	for i := range c.Actions {
-		diags.Extend(c.Actions[i].evaluate(ctx))
+		diags.Extend(c.Actions[i].evaluate(ctx, sources))
 	}
 	return diags
 }
@@ -198,14 +202,20 @@ func fill(b *shared.Block, nodes []hcl.Node, mask bool) {
 			b.Blocks = append(b.Blocks, inner)
 			continue
 		}
+		if n.Expression != "" {
+			b.Set(n.Name, map[string]any{expressionMark: n.Expression}, place(n.Range))
+			continue
+		}
 		b.Set(n.Name, plain(n.Value, mask), place(n.Range))
 	}
 }
 
-// The marks of values that JSON does not have, and of those that are not shown.
+// The marks of values that JSON does not have, of those that are not shown, and of
+// expressions that plugins evaluate.
 const (
-	secretMark = "$secret"
-	nullMark   = "$null"
+	secretMark     = "$secret"
+	nullMark       = "$null"
+	expressionMark = "$expression"
 )
 
 func plain(v hcl.Value, mask bool) any {
@@ -281,14 +291,17 @@ func (a *SharedAction) node(b *shared.Block) (*bursarv1.Node, error) {
 		in := json.NewDecoder(strings.NewReader(string(b.Values[name])))
 		in.UseNumber()
 		var v any
-		if err := in.Decode(&v); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		value, err := a.value(v)
+		err := in.Decode(&v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		out.Children = append(out.Children, &bursarv1.Node{Name: name, Value: value, Range: &bursarv1.Range{}})
+		one := &bursarv1.Node{Name: name, Range: &bursarv1.Range{}}
+		if text, ok := expression(v); ok {
+			one.Labels = []string{text}
+		} else if one.Value, err = a.value(v); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out.Children = append(out.Children, one)
 	}
 	for i := range b.Blocks {
 		inner, err := a.node(&b.Blocks[i])
@@ -298,6 +311,13 @@ func (a *SharedAction) node(b *shared.Block) (*bursarv1.Node, error) {
 		out.Children = append(out.Children, inner)
 	}
 	return out, nil
+}
+
+// expression is the text of an attribute that the plugin evaluates.
+func expression(v any) (string, bool) {
+	object, _ := v.(map[string]any)
+	text, ok := object[expressionMark].(string)
+	return text, ok && len(object) == 1
 }
 
 func (a *SharedAction) value(v any) (*bursarv1.Value, error) {

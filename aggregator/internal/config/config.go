@@ -146,7 +146,7 @@ func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline
 	cfg := Default()
 	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	diags.Extend(cfg.Directory.load(offline))
-	diags.Extend(cfg.evaluateActions(ctx))
+	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
 	return &cfg, file, diags
 }
