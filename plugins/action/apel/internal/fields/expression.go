@@ -201,39 +201,50 @@ func (e *expression) evaluate(site string, r *record.Record) (cty.Value, error) 
 
 // part is what a plain path names.
 func part(path []string, site string, r *record.Record) (cty.Value, error) {
-	switch path[0] {
+	if path[0] == "components" {
+		return componentPart(path[1], path[2:], r)
+	}
+	return plain(path[0], site, r), nil
+}
+
+// plain is a part of the record that is no map.
+func plain(name, site string, r *record.Record) cty.Value {
+	switch name {
 	case "id":
-		return cty.StringVal(r.ID), nil
+		return cty.StringVal(r.ID)
 	case "site":
-		return cty.StringVal(site), nil
+		return cty.StringVal(site)
 	case "state":
-		return optional(r.State), nil
-	case "runtime":
-		seconds, ok := r.Runtime()
-		if !ok {
-			return cty.NullVal(cty.Number), nil
-		}
-		return cty.NumberIntVal(seconds), nil
+		return optional(r.State)
 	case "start_time":
-		return moment(r.Start), nil
+		return moment(r.Start)
 	case "stop_time":
-		return moment(r.Stop), nil
+		return moment(r.Stop)
 	case "submit_time":
-		return moment(r.Submit), nil
+		return moment(r.Submit)
 	}
-	c := r.Component(path[1])
+	seconds, ok := r.Runtime()
+	if !ok {
+		return cty.NullVal(cty.Number)
+	}
+	return cty.NumberIntVal(seconds)
+}
+
+// componentPart is the amount of a component, or one of its scores.
+func componentPart(name string, path []string, r *record.Record) (cty.Value, error) {
+	c := r.Component(name)
 	if c == nil {
-		return cty.NilVal, fmt.Errorf("there is no component %s", path[1])
+		return cty.NilVal, fmt.Errorf("there is no component %s", name)
 	}
-	if path[2] == "amount" {
+	if len(path) == 1 {
 		return cty.NumberIntVal(c.Amount), nil
 	}
 	for _, s := range c.Scores {
-		if s.Name == path[3] {
+		if s.Name == path[1] {
 			return cty.NumberFloatVal(s.Value), nil
 		}
 	}
-	return cty.NilVal, fmt.Errorf("component %s has no score %s", path[1], path[3])
+	return cty.NilVal, fmt.Errorf("component %s has no score %s", name, path[1])
 }
 
 func optional(s string) cty.Value {
@@ -254,7 +265,7 @@ func moment(t record.Time) cty.Value {
 func object(site string, r *record.Record) cty.Value {
 	all := map[string]cty.Value{"meta": meta(r), "components": components(r)}
 	for _, name := range []string{"id", "site", "state", "runtime", "start_time", "stop_time", "submit_time"} {
-		all[name], _ = part([]string{name}, site, r)
+		all[name] = plain(name, site, r)
 	}
 	return cty.ObjectVal(all)
 }
