@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/clock":     {"aggregator/internal/clock"},
 	"aggregator/internal/line":      {"aggregator/internal/line", "proto"},
 	"aggregator/internal/pull":      {"aggregator/internal/line", "aggregator/internal/clock", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/intake":    {"plugins", "hcl", "proto"},
 	"aggregator/internal/disk":      {"aggregator/internal/disk", "proto"},
 	"aggregator/internal/limit":     {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/health":    {"aggregator/internal/health", "proto"},

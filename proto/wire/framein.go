@@ -35,7 +35,7 @@ func (d *Decoder) Frame(b []byte, f *Frame) error {
 		case 6<<3 | typeBytes:
 			f.Settles = in.text()
 		default:
-			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCheckpoint) {
+			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCount) {
 				in.bad = tag&7 != typeBytes || f.Kind != 0
 				f.Kind, body = kind, in.bytes()
 			} else {
@@ -69,6 +69,8 @@ func (d *Decoder) body(b []byte, f *Frame) error {
 		return d.capacity(b, &f.Capacity)
 	case KindDirectory:
 		return decodeDirectory(b, &f.Directory)
+	case KindCount:
+		return decodeCount(b, &f.Count)
 	}
 	return decodeSmall(b, f)
 }
@@ -217,4 +219,24 @@ func directoryRow(b []byte) (row DirectoryRow, ok bool) {
 		}
 	}
 	return row, !in.bad
+}
+
+func decodeCount(b []byte, c *Count) error {
+	times := [...]*record.Time{&c.From, &c.To, &c.At}
+	numbers := [...]*int64{&c.Counted, &c.Records, &c.Filtered, &c.Quarantined, &c.Shared, &c.Skipped}
+	in := reader{b: b}
+	for in.more() {
+		tag := in.tag()
+		switch field := int(tag >> 3); {
+		case tag&7 != typeVarint || tag>>3 > uint64(len(times)+len(numbers)):
+			in.skip(tag, uint64(len(times)+len(numbers)))
+		case field == 0:
+			in.bad = true
+		case field <= len(times):
+			*times[field-1] = record.Time(in.svarint())
+		default:
+			*numbers[field-1-len(times)] = int64(in.uvarint())
+		}
+	}
+	return in.err("body")
 }

@@ -65,7 +65,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.actionRoutes(), []route{
+	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
@@ -86,6 +86,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
 		{http.MethodGet, "/v1/gaps", s.viewing(s.v1Gaps)},
+		{http.MethodGet, "/v1/completeness", s.viewing(s.v1Completeness)},
 		{http.MethodPost, "/v1/check", s.v1Check},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.v1Cluster},

@@ -15,6 +15,7 @@ type jsonAgent struct {
 	Name        string       `json:"name"`
 	Address     string       `json:"address"`
 	Configured  bool         `json:"configured"`
+	Import      bool         `json:"import"`
 	Connected   bool         `json:"connected"`
 	Error       string       `json:"error"`
 	Remedy      string       `json:"remedy"`
@@ -118,6 +119,7 @@ func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
 
 // take adds what the store knows of the agent.
 func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
+	a.Import = isImport(c.Epoch)
 	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), stamp(c.Pulled)
 	complete := map[record.Origin]*string{}
 	for _, m := range c.Watermarks {

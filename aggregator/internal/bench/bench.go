@@ -59,6 +59,7 @@ func measurements() []measurement {
 		{"index", (*bench).indexCost},
 		{"failover", (*bench).failover},
 		{"mapping", (*bench).mapping},
+		{"gridengine", (*bench).gridengine},
 		{"dev", (*bench).dev},
 	}
 }

@@ -13,6 +13,7 @@ type apiAgent struct {
 	Name        string      `json:"name"`
 	Address     string      `json:"address"`
 	Configured  bool        `json:"configured"`
+	Import      bool        `json:"import"`
 	Connected   bool        `json:"connected"`
 	Error       string      `json:"error"`
 	Remedy      string      `json:"remedy"`
@@ -146,6 +147,8 @@ func (s apiSource) name() string {
 // state is how the agent is doing, in a word or two.
 func (a *apiAgent) state() string {
 	switch {
+	case a.Import:
+		return "import"
 	case !a.Configured:
 		return "not configured"
 	case a.Connected && a.Behind > 0:

@@ -130,8 +130,19 @@ type Data struct {
 	CompleteTo time.Time
 	// Late names the source that CompleteTo is of.
 	Late string
+	// Lacking are days of sources that lack runs.
+	Lacking []Lacking
 	// Lost are the sources whose counters do not add up.
 	Lost []string
+}
+
+// Lacking are days of a source in a row that lack runs.
+type Lacking struct {
+	Agent, Source  string
+	From, To       time.Time
+	Runs           int64
+	Unread, Shared int64 // of which the source does not give so many, and so many have the id of another run
+	Remedy         string
 }
 
 // LocalBackup says how the backups are doing that a node makes by itself.

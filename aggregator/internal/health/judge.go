@@ -52,7 +52,7 @@ func Judge(f Facts) Report {
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
 		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.sources, j.certificates,
-		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.conflicts, j.waiting, j.backups, j.ownBackups,
+		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -30,6 +31,7 @@ type doctor struct {
 	probe    *disk.Probe
 	ballast  *disk.Ballast
 	watchdog *disk.Watchdog
+	tally    *tally.Keeper
 
 	mu   sync.Mutex
 	data health.Data // as of its index
@@ -38,6 +40,7 @@ type doctor struct {
 // attend makes the doctor of a node that is open.
 func (a *Aggregator) attend() {
 	d := &doctor{agg: a, ballast: disk.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
+	d.tally = &tally.Keeper{View: a.store.View, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &disk.Probe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &disk.Watchdog{
@@ -92,6 +95,7 @@ func (d *doctor) run(ctx context.Context) error {
 	g.Go(func() error { return d.watchdog.Run(ctx) })
 	g.Go(func() error { return d.watch.Run(ctx) })
 	g.Go(func() error { return d.keepBallast(ctx) })
+	g.Go(func() error { return d.tally.Run(ctx) })
 	return g.Wait()
 }
 
@@ -263,6 +267,21 @@ func (d *doctor) stored(_ context.Context, f *health.Facts) {
 		d.data = data
 	}
 	f.Data = d.data
+	f.Data.Lacking = d.lacking(f.Now)
+}
+
+// lackingDays is how far back days that lack runs are spoken of.
+const lackingDays = 35 * 24 * time.Hour
+
+// lacking are the days of late that lack runs.
+func (d *doctor) lacking(now time.Time) (list []health.Lacking) {
+	days, _ := d.tally.Days(tally.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
+	for _, s := range tally.Stretches(days) {
+		list = append(list, health.Lacking{
+			Agent: s.Source.Agent, Source: s.Source.String(), From: s.From.Std(), To: s.To.Std(), Runs: s.Missing, Unread: s.Unread, Shared: s.Shared, Remedy: s.Remedy(),
+		})
+	}
+	return list
 }
 
 // countOdd counts what is odd.
