@@ -83,7 +83,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 			t.Errorf("what sacct counts by state is not what is collected: %+v", d)
 		}
 	}
-	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.URL); err == nil || !strings.Contains(out, found.Stretches[0].Do) {
+	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.URL); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
 		t.Error(out, err)
 	}
 	s.Eventually(time.Minute, "the status of the cluster names the remedy", func() (bool, string) {

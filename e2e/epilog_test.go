@@ -187,12 +187,19 @@ func TestEpilogsTellOfEachRunOnceWhateverDies(t *testing.T) {
 	checkSound(t, agg, agent)
 }
 
-// kill kills the agent and its plugins twenty times while jobs end.
+// kill kills the agent and its plugins twenty times while jobs end, and slurmdbd is
+// away for some of the time.
 func (h *epilogs) kill(agent *site.Agent, c *rig.Cluster) {
 	h.t.Helper()
 	chance := rand.New(rand.NewPCG(*seed, 1))
 	var jobs []string
 	for n := range 20 {
+		switch n {
+		case 5:
+			c.StopDaemon("slurmdbd")
+		case 12:
+			c.StartDaemon("slurmdbd")
+		}
 		if n%2 == 0 {
 			jobs = append(jobs, c.Submit(rig.Alice, "-a", "1-3", "--wrap", "sleep 0."+strconv.Itoa(chance.IntN(10))))
 		}

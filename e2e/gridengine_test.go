@@ -160,6 +160,29 @@ func TestEveryRunOfGridEngineIsOneRecord(t *testing.T) {
 	if out, err := s.Run("bursar-agent", "-check", "-dev", "-config", example); err != nil {
 		t.Error(out, err)
 	}
+	checkGridImport(t, s, agg)
+}
+
+// checkGridImport imports an old file twice: each run is there once.
+func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
+	t.Helper()
+	file := filepath.Join(s.Bin, "../plugins/source/gridengine/internal/accounting/testdata/accounting-6.1")
+	for range 2 {
+		out, err := s.Run("bursar", "import", "-address", agg.URL, "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "old", "gridengine", file)
+		if err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	s.Eventually(time.Minute, "the runs of the file are there", func() (bool, string) {
+		runs, cpu := 0, int64(0)
+		for id, r := range gridRecords(t, agg) {
+			if strings.HasPrefix(id, "old-") {
+				runs++
+				cpu += r.CPU
+			}
+		}
+		return runs == 21 && cpu == 497199, fmt.Sprintf("%d runs of %d CPU seconds", runs, cpu)
+	})
 }
 
 // awaitGridFacts waits until the aggregator tells what Grid Engine has, and that

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +175,10 @@ func TestEveryStartOfEveryTaskInNomadIsCountedOnceWithItsTimes(t *testing.T) {
 	awaitNomad(t, s, agg, w)
 	checkSound(t, agg, agent)
 	checkNomadFacts(t, agent)
+	example := filepath.Join(s.Bin, "../hcl/examples/agent-nomad.hcl")
+	if out, err := s.Run("bursar-agent", "-check", "-dev", "-config", example); err != nil {
+		t.Error(out, err)
+	}
 }
 
 // purgeRunning purges a job that runs. Nomad drops its allocation at once, so that it

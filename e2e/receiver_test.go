@@ -95,8 +95,8 @@ func TestWhatIsPushedIsCountedOnceThroughTwentyKills(t *testing.T) {
 	awaitHealthy(t, s, url1, url2)
 	clients := []*pusher{
 		push(t, s, "async", url1, url2, 4000), // updates go to the other agent
-		push(t, s, "blocking", urlTLS, urlTLS, 800, cert.Cert, cert.Key, cert.CA),
-		push(t, s, "queued", url2, url2, 800),
+		push(t, s, "blocking", urlTLS, urlTLS, 400, cert.Cert, cert.Key, cert.CA),
+		push(t, s, "queued", url2, url2, 400),
 	}
 	chance := rand.New(rand.NewPCG(*seed, 1))
 	for n := range 20 {

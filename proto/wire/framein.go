@@ -222,20 +222,29 @@ func directoryRow(b []byte) (row DirectoryRow, ok bool) {
 }
 
 func decodeCount(b []byte, c *Count) error {
-	times := [...]*record.Time{&c.From, &c.To, &c.At}
-	numbers := [...]*int64{&c.Counted, &c.Records, &c.Filtered, &c.Quarantined, &c.Shared, &c.Skipped}
 	in := reader{b: b}
 	for in.more() {
-		tag := in.tag()
-		switch field := int(tag >> 3); {
-		case tag&7 != typeVarint || tag>>3 > uint64(len(times)+len(numbers)):
-			in.skip(tag, uint64(len(times)+len(numbers)))
-		case field == 0:
-			in.bad = true
-		case field <= len(times):
-			*times[field-1] = record.Time(in.svarint())
+		switch tag := in.tag(); tag {
+		case 1<<3 | typeVarint:
+			c.From = record.Time(in.svarint())
+		case 2<<3 | typeVarint:
+			c.To = record.Time(in.svarint())
+		case 3<<3 | typeVarint:
+			c.At = record.Time(in.svarint())
+		case 4<<3 | typeVarint:
+			c.Counted = int64(in.uvarint())
+		case 5<<3 | typeVarint:
+			c.Records = int64(in.uvarint())
+		case 6<<3 | typeVarint:
+			c.Filtered = int64(in.uvarint())
+		case 7<<3 | typeVarint:
+			c.Quarantined = int64(in.uvarint())
+		case 8<<3 | typeVarint:
+			c.Shared = int64(in.uvarint())
+		case 9<<3 | typeVarint:
+			c.Skipped = int64(in.uvarint())
 		default:
-			*numbers[field-1-len(times)] = int64(in.uvarint())
+			in.skip(tag, 9)
 		}
 	}
 	return in.err("body")

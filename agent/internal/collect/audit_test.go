@@ -35,6 +35,7 @@ type past struct {
 	counts []*bursarv1.CountRequest // that were asked for
 	fail   error                    // of Count
 	slow   time.Duration            // of a window, by the hour
+	every  time.Duration            // between collections; 0: a minute
 }
 
 type pastRun struct {
@@ -218,7 +219,7 @@ func (r *auditRig) takes(version uint32) {
 // start runs a loop, as after a start of the agent.
 func (r *auditRig) start() {
 	r.t.Helper()
-	loop, err := collect.NewLoop(source, 0, r.buffer, r, slog.New(slog.DiscardHandler))
+	loop, err := collect.NewLoop(source, r.past.every, r.buffer, r, slog.New(slog.DiscardHandler))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -452,7 +453,7 @@ func TestACountNeverKeepsACollectionWaiting(t *testing.T) {
 // days, and compares with a plain sum.
 func TestWhatIsCountedIsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p, want := &past{}, map[record.Time]wire.Count{}
+		p, want := &past{every: 10 * time.Minute}, map[record.Time]wire.Count{}
 		for i := range rapid.IntRange(0, 60).Draw(rt, "runs") {
 			run := pastRun{
 				id: fmt.Sprint(i), user: "a", end: midnight.Add(-time.Duration(rapid.Int64Range(1, 3*24*3600*1e6-1).Draw(rt, "ago")) * time.Microsecond),
@@ -473,7 +474,7 @@ func TestWhatIsCountedIsWhatIsThere(t *testing.T) {
 			}
 			want[day] = c
 		}
-		p.slow = time.Duration(rapid.IntRange(0, 5).Draw(rt, "slow")) * time.Second
+		p.slow = time.Duration(rapid.IntRange(0, 60).Draw(rt, "slow")) * time.Second
 		synctest.Test(t, func(t *testing.T) {
 			r := newAuditRig(t, p, "")
 			defer r.close()

@@ -69,6 +69,9 @@ type Options struct {
 	// Days are the days of a window compared with what schedulers have, as it was
 	// done last; nil: nobody does.
 	Days func(w tally.Window) ([]tally.Day, bool)
+	// Pulse says which sources are silent for longer than is usual; nil: the default
+	// pause counts for all.
+	Pulse Pulse
 	// Money has prices and budgets; nil: there are none.
 	Money func() Money
 	// Now is the time of the clock; nil is time.Now.

@@ -8,14 +8,28 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// silence is how long nothing must have come of a source for it to be silent.
-const silence = record.Hour
+// Pulse knows how long sources usually say nothing.
+type Pulse interface {
+	// Allowed is the pause after which the source is silent.
+	Allowed(source record.Origin) record.Time
+	// Silent are the sources that are silent at an instant.
+	Silent(now record.Time) []pulse.Silence
+}
+
+// allowed is how long nothing must have come of a source for it to be silent.
+func (s *Server) allowed(source record.Origin) record.Time {
+	if s.opt.Pulse == nil {
+		return pulse.Default
+	}
+	return s.opt.Pulse.Allowed(source)
+}
 
 // complete says how complete the records of a window are.
 type complete struct {
@@ -65,7 +79,7 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 	if err != nil {
 		return nil, err
 	}
-	c.sources(agents, min(w.To, now))
+	c.sources(agents, min(w.To, now), s.allowed)
 	gaps, err := view.Gaps()
 	if err != nil {
 		return nil, err
@@ -94,7 +108,7 @@ func (s *Server) missing(w calendar.Window) []completeDays {
 }
 
 // sources adds those of agents; end is up to when something is to be known.
-func (c *complete) sources(agents []store.Cursor, end record.Time) {
+func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(record.Origin) record.Time) {
 	least := record.None
 	for i := range agents {
 		a := &agents[i]
@@ -115,7 +129,8 @@ func (c *complete) sources(agents []store.Cursor, end record.Time) {
 		}
 		for _, o := range order {
 			s := completeSource{Source: o.String(), CompleteTo: stamp(ends[o]), LastFrames: stamp(a.Pulled)}
-			s.Silent = a.Pulled < end-silence && ends[o] < end-silence
+			since := end - allowed(o)
+			s.Silent = ends[o] < since && (ends[o].Present() || a.Pulled < since)
 			if s.Silent {
 				c.Silent++
 			}

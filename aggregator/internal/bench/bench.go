@@ -60,6 +60,7 @@ func measurements() []measurement {
 		{"failover", (*bench).failover},
 		{"mapping", (*bench).mapping},
 		{"gridengine", (*bench).gridengine},
+		{"epilog", (*bench).epilog},
 		{"dev", (*bench).dev},
 	}
 }

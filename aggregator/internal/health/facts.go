@@ -115,6 +115,8 @@ type Agent struct {
 	Remedy    string    `json:"remedy,omitempty"` // the command that mends it, where waiting does not
 	Contact   time.Time `json:"contact,omitzero"` // zero: never
 	Behind    uint64    `json:"behind"`           // frames that wait on it
+	// Failing are its sources that do not collect, by type/label, with why.
+	Failing map[string]string `json:"failing,omitempty"`
 }
 
 // Data is what the store holds.
@@ -132,8 +134,17 @@ type Data struct {
 	Late string
 	// Lacking are days of sources that lack runs.
 	Lacking []Lacking
+	// Silent are sources that say nothing for longer than is usual for them.
+	Silent []Silent
 	// Lost are the sources whose counters do not add up.
 	Lost []string
+}
+
+// Silent is a source that says nothing for longer than is usual for it.
+type Silent struct {
+	Agent, Source string
+	Since         time.Time     // when it spoke last
+	Allowed       time.Duration // after which it is silent
 }
 
 // Lacking are days of a source in a row that lack runs.

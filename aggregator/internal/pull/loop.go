@@ -47,6 +47,7 @@ type Status struct {
 	Behind      uint64       // frames that wait on the agent, as of LastContact
 	Cursor      uint64       // the last frame that is committed
 	Pulled      store.Counts // since this node leads
+	Failing     []Failing    // sources that do not collect, as the agent said last
 }
 
 // Loop pulls from one agent.
@@ -104,6 +105,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	if least == 0 {
 		least = minBackoff
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { l.askSources(ctx) })
 	backoff := time.Duration(0)
 	for ctx.Err() == nil {
 		err := l.follow(ctx)

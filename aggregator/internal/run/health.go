@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -32,6 +33,7 @@ type doctor struct {
 	ballast  *disk.Ballast
 	watchdog *disk.Watchdog
 	tally    *tally.Keeper
+	pulse    pulse.Learner
 
 	mu   sync.Mutex
 	data health.Data // as of its index
@@ -147,6 +149,12 @@ func (d *doctor) local() health.Local {
 		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy}
 		if p.Err != nil {
 			h.Error = p.Err.Error()
+		}
+		for _, s := range p.Failing {
+			if h.Failing == nil {
+				h.Failing = map[string]string{}
+			}
+			h.Failing[s.Source] = s.Error
 		}
 		l.Agents = append(l.Agents, h)
 	}
@@ -265,9 +273,26 @@ func (d *doctor) stored(_ context.Context, f *health.Facts) {
 			return
 		}
 		d.data = data
+		if err := d.listen(view, f.Now); err != nil {
+			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
+		}
 	}
 	f.Data = d.data
 	f.Data.Lacking = d.lacking(f.Now)
+	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
+		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
+	}
+}
+
+// listen learns how often sources speak.
+func (d *doctor) listen(view *store.View, now time.Time) error {
+	agents, err := view.Agents()
+	if err != nil {
+		return err
+	}
+	counters, err := view.Counters()
+	d.pulse.Look(record.FromStd(now), agents, counters)
+	return err
 }
 
 // lackingDays is how far back days that lack runs are spoken of.

@@ -126,7 +126,7 @@ func Fit(people []sdk.Person, most int) ([]sdk.Person, error) {
 	}
 	bare := slices.Clone(people)
 	for i := range bare {
-		bare[i].Name = ""
+		bare[i].Name, bare[i].Address = "", ""
 	}
 	if sizeOf(bare) <= most {
 		return bare, &Remediable{fmt.Errorf("the %d users are too many for one frame with their names, which are left out", len(people)),
@@ -138,7 +138,7 @@ func Fit(people []sdk.Person, most int) ([]sdk.Person, error) {
 func sizeOf(people []sdk.Person) (n int) {
 	const text = 6 // a tag and a length
 	for _, p := range people {
-		n += wireLen(p.User) + wireLen(p.Name) + 3*text
+		n += wireLen(p.User) + wireLen(p.Name) + wireLen(p.Address) + 4*text
 		for _, g := range p.Groups {
 			n += wireLen(g) + text
 		}

@@ -97,7 +97,7 @@ func (c *Cursor) is(f file, copied bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // it was only read
 	info, err := in.Stat()
 	if err != nil {
 		return false, err
@@ -129,7 +129,7 @@ func (c *Cursor) isPacked(f file) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // it was only read
 	head := make([]byte, c.Length)
 	if _, err := io.ReadFull(in, head); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

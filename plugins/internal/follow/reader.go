@@ -85,7 +85,7 @@ func (r *reader) close() {
 		r.plain.Close()
 	}
 	if r.packed != nil {
-		r.packed.Close()
+		r.packed.Close() //nolint:errcheck // it was only read
 	}
 }
 

@@ -157,6 +157,11 @@ func (w *Walk) find(files []file, current file, fresh bool) (first int, from Cur
 		}
 		return 0, Cursor{}, len(files) > 0, nil
 	}
+	if last := len(files) - 1; current.path != "" && !c.weak() && c.Inode != 0 && c.Inode == current.inode {
+		if same, err := c.is(current, false); err == nil && same { // as it nearly always is
+			return last, c, true, nil
+		}
+	}
 	var like []int
 	for i := range files {
 		same, err := c.is(files[i], files[i].path != current.path)

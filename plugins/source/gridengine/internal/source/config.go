@@ -21,6 +21,8 @@ type config struct {
 	cells   []gridCell
 	several bool // cells are named: they are a part of ids
 	imports []string
+	// importCell is the cell of the files to import, as ids have it.
+	importCell string
 
 	filter   filter
 	earliest time.Time // zero: all that there is
@@ -67,6 +69,7 @@ func readConfig(cfg *sdk.Config) config {
 	c.lag = duration(cfg, "lag", 2*time.Minute, 0, 24*time.Hour)
 	c.timeout = duration(cfg, "timeout", time.Minute, time.Second, time.Hour)
 	c.readCells(cfg)
+	c.readImportCell(cfg)
 	c.readFacts(cfg)
 	return c
 }
@@ -96,14 +99,33 @@ func (c *config) readCells(cfg *sdk.Config) {
 	}
 	c.several = true
 	for _, b := range blocks {
-		c.readCell(cfg, b, root, commands)
+		c.readCell(b, root, commands)
 	}
 	if len(more) > 0 {
 		cfg.Errorf("rotated", "with cell blocks, rotated belongs into each of them")
 	}
 }
 
-func (c *config) readCell(cfg *sdk.Config, b *sdk.Body, root, commands string) {
+// readImportCell reads of which cell the files to import are.
+func (c *config) readImportCell(cfg *sdk.Config) {
+	var names []string
+	for i := range c.cells {
+		names = append(names, c.cells[i].name)
+	}
+	if c.several && len(names) == 1 {
+		c.importCell = names[0]
+	}
+	c.importCell = cfg.String("import_cell", c.importCell)
+	switch known := slices.Contains(names, c.importCell); {
+	case len(c.imports) == 0 || known:
+	case cfg.Has("import_cell"):
+		cfg.Errorf("import_cell", "%q is no cell; cells are %s", c.importCell, strings.Join(names, ", "))
+	default:
+		cfg.Errorf("import", "set import_cell too, which says of which cell the files are: one of %s", strings.Join(names, ", "))
+	}
+}
+
+func (c *config) readCell(b *sdk.Body, root, commands string) {
 	labels := b.Labels()
 	if len(labels) != 1 || labels[0] == "" || strings.ContainsAny(labels[0], "/ :") {
 		b.Errorf("cell", "a cell has one label, its name: cell \"default\" { … }")

@@ -37,7 +37,7 @@ func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
 			return 0, err
 		}
 	}
-	if err := t.files("", s.config.imports); err != nil {
+	if err := t.files(s.config.importCell, s.config.imports); err != nil {
 		return 0, err
 	}
 	return int64(len(t.runs)), nil

@@ -156,6 +156,9 @@ func (t *teller) judge(name string, err error) {
 	}
 	if text != t.warned[name] && text != "" {
 		remedy := "make the command work for this user, or set " + name + " = false in the source's config block"
+		if name != directory {
+			remedy += "; until then the source does not say up to when it is complete"
+		}
 		if r, ok := errors.AsType[*facts.Remediable](err); ok {
 			remedy = r.Remedy
 		}

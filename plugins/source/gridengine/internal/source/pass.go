@@ -158,7 +158,7 @@ func (p *pass) load(ctx context.Context, from sdk.Start) error {
 		return fmt.Errorf("import: %w", err)
 	}
 	defer w.Close()
-	r := reading{}
+	r := reading{cell: p.config.importCell}
 	if from.Window != nil {
 		r.keep = from.Window.Holds
 	} else {

@@ -560,6 +560,26 @@ func TestAnImportReadsItsFilesOnceInOrderAndGoesOn(t *testing.T) {
 	}
 }
 
+func TestAnImportOfACellGivesTheIdsThatFollowingItGives(t *testing.T) {
+	s := newSite(t)
+	s.write(job(1, -5))
+	for _, keys := range [][]sdk.Node{
+		{block("cell", "default")},
+		{block("cell", "default"), block("cell", "b"), text("import_cell", "default")},
+	} {
+		s.restart(append(keys, list("import", s.path))...)
+		s.checkpoint = nil
+		s.poll()
+		s.wantSent("default/" + run(1, -5))
+	}
+	for want, key := range map[string]sdk.Node{"one of default, b": list("import", s.path), "is no cell": text("import_cell", "c")} {
+		err := s.configure(block("cell", "default"), block("cell", "b"), key, list("import", s.path))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestConfigurationProblemsAreToldWithWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		key  sdk.Node

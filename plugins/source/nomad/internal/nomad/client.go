@@ -37,11 +37,13 @@ type Client struct {
 	api  *api.Client
 }
 
-// NewClient makes a client, and reads the files for the first time.
-func NewClient(c Config) (*Client, error) {
-	out := &Client{config: c}
-	_, _, err := out.client()
-	return out, err
+// NewClient makes a client. Its files need not be there yet.
+func NewClient(c Config) *Client { return &Client{config: c} }
+
+// Ready reads the files, and says what is wrong with them.
+func (c *Client) Ready() error {
+	_, _, err := c.client()
+	return err
 }
 
 // client is the client for the certificates of now, and the token of now.

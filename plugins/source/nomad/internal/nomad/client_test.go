@@ -72,11 +72,8 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 		copyFile(t, f.Key, filepath.Join(dir, "key"))
 	}
 	install(firstFiles)
-	c, err := NewClient(Config{Address: server.URL, Timeout: time.Minute,
+	c := NewClient(Config{Address: server.URL, Timeout: time.Minute,
 		Files: Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ServerName: "server.global.nomad"}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ask := func() error {
 		_, err := c.Allocation(context.Background(), "default", "a")
 		return err
@@ -106,11 +103,8 @@ func TestErrorsOfNomadSayWhatToDo(t *testing.T) {
 	status := http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Permission denied", status) }))
 	defer server.Close()
-	c, err := NewClient(Config{Address: server.URL, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Nodes(context.Background())
+	c := NewClient(Config{Address: server.URL, Timeout: time.Minute})
+	_, err := c.Nodes(context.Background())
 	if _, denied := errors.AsType[*Denied](err); !denied || !strings.Contains(err.Error(), `policy = "read"`) {
 		t.Error(err)
 	}
@@ -122,7 +116,7 @@ func TestErrorsOfNomadSayWhatToDo(t *testing.T) {
 	if _, err := c.Job(context.Background(), "default", "a/b"); err == nil || !strings.Contains(err.Error(), "500: Permission denied") {
 		t.Error(err)
 	}
-	if _, err := NewClient(Config{Address: server.URL, Files: Files{Token: "/nowhere/token"}}); err == nil || !strings.Contains(err.Error(), "/nowhere/token") {
+	if err := NewClient(Config{Address: server.URL, Files: Files{Token: "/nowhere/token"}}).Ready(); err == nil || !strings.Contains(err.Error(), "/nowhere/token") {
 		t.Error(err)
 	}
 }

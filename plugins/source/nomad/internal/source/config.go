@@ -43,7 +43,7 @@ func readConfig(cfg *sdk.Config) config {
 		list:     duration(cfg, "list_interval", time.Minute, 100*time.Millisecond, time.Hour),
 		lag:      duration(cfg, "lag", time.Minute, 0, 24*time.Hour),
 		kept:     duration(cfg, "kept", time.Hour, 0, 366*24*time.Hour),
-		remember: duration(cfg, "remember", 7*24*time.Hour, time.Hour, 366*24*time.Hour),
+		remember: duration(cfg, "remember", 31*24*time.Hour, time.Hour, 366*24*time.Hour),
 		queue:    cfg.Enum("queue", "namespace", "namespace", "node_pool"),
 	}
 	c.ends.AtDisconnect = cfg.Enum("lost", "bill", "bill", "disconnect") == "disconnect"

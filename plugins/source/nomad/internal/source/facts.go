@@ -3,15 +3,12 @@ package source
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -25,15 +22,12 @@ const (
 	directory = "directory"
 )
 
-// maxFact bounds a fact in bytes: the daemon takes frames of up to 256 KiB.
-const maxFact = 250 << 10
-
 // tell sends the facts that are due, after the runs: what is wrong with them never
 // holds up a record.
-func (p *pass) tell(ctx context.Context, people []sdk.Person, queue counts) error {
+func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
 	before := p.done.Told
 	if p.due(census) {
-		rows, err := queue.rows(maxFact)
+		rows, err := queue.Rows(facts.Most)
 		p.judge(census, err)
 		p.batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
 	}
@@ -77,19 +71,13 @@ func (p *pass) judge(name string, err error) {
 		text = err.Error()
 	}
 	if text != "" && p.warned[name] != text {
-		p.log.Warn(name+" cannot be told in full", "error", err)
+		remedy := "give the token the right to it, or set " + name + " = false in the source's config block"
+		if r, ok := errors.AsType[*facts.Remediable](err); ok {
+			remedy = r.Remedy
+		}
+		p.log.Warn(name+" cannot be told in full", "error", err, "remedy", remedy)
 	}
 	p.warned[name] = text
-}
-
-// digest tells two facts apart.
-func digest(fact any) string {
-	text, err := json.Marshal(fact)
-	if err != nil { // cannot be: texts and numbers
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
 }
 
 // tellCapacity sends what the nodes have when that has changed.
@@ -103,7 +91,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 		p.nodes[n.ID] = n
 	}
 	components := p.config.filter.sum(nodes)
-	if now := digest(components); now != p.done.Told.Capacity {
+	if now := facts.Digest(components); now != p.done.Told.Capacity {
 		p.done.Told.Capacity = now
 		p.batch.Capacity = &sdk.Capacity{From: p.done.Look, Components: components}
 	}
@@ -136,80 +124,23 @@ func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
 	return out
 }
 
-// counts count the allocations of each user in each queue.
-type counts map[[2]string]*sdk.CensusRow
-
-func (c counts) add(j *nomad.JobStub, owner, queue string) {
+// count counts the allocations of a job.
+func count(c facts.Counts, j *nomad.JobStub, owner, queue string) {
 	if j.JobSummary == nil {
 		return
 	}
-	where := j.Namespace
+	at := facts.Place{User: j.Meta[owner], Queue: j.Namespace}
 	if queue == "node_pool" {
-		where = j.NodePool
+		at.Queue = j.NodePool
 	}
-	key := [2]string{j.Meta[owner], where}
 	var runs, waits int64
 	for _, g := range j.JobSummary.Summary {
 		runs += g.Running + g.Unknown
 		waits += g.Queued + g.Starting
 	}
-	if runs+waits == 0 {
-		return
+	if runs+waits > 0 {
+		c.Add(at, runs, waits)
 	}
-	row := c[key]
-	if row == nil {
-		row = &sdk.CensusRow{User: key[0], Queue: key[1]}
-		c[key] = row
-	}
-	row.Running += runs
-	row.Pending += waits
-}
-
-// rows are the counts in order, in at most so many bytes: with the queues of a user
-// together when they are more.
-func (c counts) rows(most int) ([]sdk.CensusRow, error) {
-	out := c.sorted()
-	if censusSize(out) <= most {
-		return out, nil
-	}
-	together := counts{}
-	for _, r := range out {
-		row := together[[2]string{r.User}]
-		if row == nil {
-			row = &sdk.CensusRow{User: r.User}
-			together[[2]string{r.User}] = row
-		}
-		row.Running += r.Running
-		row.Pending += r.Pending
-	}
-	out = together.sorted()
-	if censusSize(out) <= most {
-		return out, errors.New("users and queues are too many for one frame; the queues of a user are counted together")
-	}
-	var all sdk.CensusRow
-	for _, r := range out {
-		all.Running += r.Running
-		all.Pending += r.Pending
-	}
-	return []sdk.CensusRow{all}, errors.New("the users are too many for one frame; they are counted together")
-}
-
-func (c counts) sorted() []sdk.CensusRow {
-	out := make([]sdk.CensusRow, 0, len(c))
-	for _, row := range c {
-		out = append(out, *row)
-	}
-	slices.SortFunc(out, func(a, b sdk.CensusRow) int {
-		return cmp.Or(strings.Compare(a.User, b.User), strings.Compare(a.Queue, b.Queue))
-	})
-	return out
-}
-
-func censusSize(rows []sdk.CensusRow) (n int) {
-	for _, r := range rows {
-		n += len(strings.ToValidUTF8(r.User, "\uFFFD")) + len(strings.ToValidUTF8(r.Queue, "\uFFFD")) + 40
-	}
-	return n
 }
 
 // person is the owner of a job; none when its meta names none.
@@ -244,26 +175,16 @@ func (p *pass) tellDirectory(people []sdk.Person) error {
 	for _, user := range slices.Sorted(maps.Keys(known)) {
 		all = append(all, known[user])
 	}
-	if now := digest(all); len(all) == 0 || now == p.done.Told.Directory {
-		return nil
-	} else if size := directorySize(all); size > maxFact {
-		return fmt.Errorf("the %d owners are too many for one frame; none are sent: give people to the aggregator as a CSV file, and set directory = false in the source's config block", len(all))
-	} else {
-		p.done.Told.Directory, p.batch.Directory = now, all
-	}
 	text, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	return p.journal.Set(name, text)
-}
-
-func directorySize(people []sdk.Person) (n int) {
-	for _, p := range people {
-		n += len(p.User) + len(p.Name) + len(p.Address) + 24
-		for _, g := range p.Groups {
-			n += len(g) + 6
-		}
+	if err := p.journal.Set(name, text); err != nil {
+		return err
 	}
-	return n
+	all, err = facts.Fit(all, facts.Most)
+	if now := facts.Digest(all); len(all) > 0 && now != p.done.Told.Directory {
+		p.done.Told.Directory, p.batch.Directory = now, all
+	}
+	return err
 }

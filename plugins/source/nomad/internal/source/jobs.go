@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -118,9 +117,4 @@ func (s *Source) job(ctx context.Context, e *run.Entry) (*nomad.Job, error) {
 // nobody stands for a job that Nomad has forgotten.
 func nobody(a *nomad.Allocation) *nomad.Job {
 	return &nomad.Job{ID: a.JobID, Name: a.JobID, Namespace: a.Namespace, SubmitTime: a.CreateTime}
-}
-
-// watching observes allocations for a window, where what was missed is not told.
-func watching(now time.Time) func(*run.Entry, *nomad.Allocation) {
-	return func(e *run.Entry, a *nomad.Allocation) { e.Observe(a, now) }
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -195,15 +196,15 @@ func unstarted(e *run.Entry) (n int64) {
 }
 
 // listJobs learns which jobs there are, who owns them, and how many wait and run.
-func (p *pass) listJobs(ctx context.Context) ([]sdk.Person, counts, error) {
+func (p *pass) listJobs(ctx context.Context) ([]sdk.Person, facts.Counts, error) {
 	var people []sdk.Person
-	queue := counts{}
+	queue := facts.Counts{}
 	err := p.nomad.Jobs(ctx, func(page []*nomad.JobStub) error {
 		for _, j := range page {
 			if !p.config.filter.wants(j.Namespace, j.Name, j.NodePool) {
 				continue
 			}
-			queue.add(j, p.config.owner.ID, p.config.queue)
+			count(queue, j, p.config.owner.ID, p.config.queue)
 			people = append(people, person(j, p.config.owner)...)
 		}
 		return nil

@@ -100,13 +100,10 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.wants, s.dir = cfg.Wants, cfg.DataDir
-	if err := cfg.Err(); err != nil {
-		return err
-	}
-	client, err := nomad.NewClient(s.config.server)
-	if err != nil {
-		return err
-	}
+	client := nomad.NewClient(s.config.server)
 	s.nomad = client
-	return nil
+	if err := client.Ready(); err != nil { // files that somebody else may write later
+		cfg.Warnf("token_file", "Nomad cannot be asked yet: %s", err)
+	}
+	return cfg.Err()
 }

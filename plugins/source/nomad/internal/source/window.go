@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -23,87 +24,103 @@ func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) 
 	if err != nil {
 		return err
 	}
-	now := s.now()
-	wants := func(v *run.View) bool {
-		if v.Stop.IsZero() {
-			return v.Start.Before(w.To) && w.To.After(now)
-		}
-		return w.Holds(v.Stop)
-	}
-	var batch sdk.Batch
-	done := int64(0)
-	send := func(entries []*run.Entry, all bool) error {
-		if err := s.lookUp(ctx, entries, wants); err != nil {
-			return err
-		}
-		for _, e := range entries {
-			for _, v := range e.Views(s.config.ends) {
-				if job, ok := s.jobOf(&v); ok && wants(&v) {
-					batch.Jobs = append(batch.Jobs, job)
-				}
+	r := &recollection{Source: s, window: w, out: out, now: s.now(), known: known, listed: map[string]bool{}}
+	return errors.Join(r.run(ctx), known.Close())
+}
+
+// recollection is one Collect of a window.
+type recollection struct {
+	*Source
+	window *sdk.Window
+	out    *sdk.Stream
+	now    time.Time
+	known  *journal.Journal
+	listed map[string]bool // allocations that Nomad has
+	batch  sdk.Batch
+	done   int64
+}
+
+func (r *recollection) run(ctx context.Context) error {
+	_, err := r.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
+		var entries []*run.Entry
+		for _, a := range page {
+			r.listed[a.ID] = true
+			e, err := r.known.Get(a.ID)
+			if err != nil {
+				return err
 			}
-		}
-		done += int64(len(entries))
-		if len(batch.Jobs) == 0 || len(batch.Jobs) < batchRuns && !all {
-			return nil
-		}
-		batch.Progress = &sdk.Progress{Done: done, Unit: "allocations"}
-		b := batch
-		batch = sdk.Batch{}
-		return out.Send(ctx, b)
-	}
-	_, err = s.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
-		entries := make([]*run.Entry, len(page))
-		for i, a := range page {
-			e := known[a.ID]
 			if e == nil {
 				e = run.New()
 			}
-			e.Observe(a, now)
-			entries[i] = e
-			delete(known, a.ID)
+			e.Observe(a, r.now)
+			entries = append(entries, e)
 		}
-		return send(entries, false)
+		return r.send(ctx, entries, false)
 	})
 	if err != nil {
 		return err
 	}
-	var rest []*run.Entry
-	for _, e := range known {
-		rest = append(rest, e)
-	}
-	return send(rest, true)
-}
-
-// known is what the journal has. Without it a window has what Nomad has.
-func (s *Source) known() (map[string]*run.Entry, error) {
-	out := map[string]*run.Entry{}
-	j, err := journal.Read(s.dir, time.Second)
-	if errors.Is(err, journal.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = j.Each(func(e *run.Entry) error {
-		out[e.Alloc.ID] = e
-		return nil
+	err = r.known.Each(func(e *run.Entry) error {
+		if r.listed[e.Alloc.ID] || !r.has(e) {
+			return nil
+		}
+		return r.send(ctx, []*run.Entry{e}, false)
 	})
-	return out, errors.Join(err, j.Close())
+	if err != nil {
+		return err
+	}
+	return r.send(ctx, nil, true)
 }
 
-// lookUp finds the jobs of entries that have runs in the window.
-func (s *Source) lookUp(ctx context.Context, entries []*run.Entry, wants func(*run.View) bool) error {
+// wants reports whether a run belongs to the window.
+func (r *recollection) wants(v *run.View) bool {
+	if v.Stop.IsZero() {
+		return v.Start.Before(r.window.To) && r.window.To.After(r.now)
+	}
+	return r.window.Holds(v.Stop)
+}
+
+// has reports whether an entry has runs in the window.
+func (r *recollection) has(e *run.Entry) bool {
+	return slices.ContainsFunc(e.Views(r.config.ends), func(v run.View) bool { return r.wants(&v) })
+}
+
+// send puts the runs of entries into the batch, and sends it when it is large or the
+// last one.
+func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool) error {
 	var lack []*run.Entry
 	for _, e := range entries {
-		for _, v := range e.Views(s.config.ends) {
-			if wants(&v) && e.Job == nil {
-				lack = append(lack, e)
-				break
+		if e.Job == nil && r.has(e) {
+			lack = append(lack, e)
+		}
+	}
+	if err := r.resolve(ctx, lack, func(e *run.Entry, a *nomad.Allocation) { e.Observe(a, r.now) }); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		for _, v := range e.Views(r.config.ends) {
+			if job, ok := r.jobOf(&v); ok && r.wants(&v) {
+				r.batch.Jobs = append(r.batch.Jobs, job)
 			}
 		}
 	}
-	return s.resolve(ctx, lack, watching(s.now()))
+	r.done += int64(len(entries))
+	if len(r.batch.Jobs) == 0 || len(r.batch.Jobs) < batchRuns && !last {
+		return nil
+	}
+	b := r.batch
+	b.Progress = &sdk.Progress{Done: r.done, Unit: "allocations"}
+	r.batch = sdk.Batch{}
+	return r.out.Send(ctx, b)
+}
+
+// known is what the journal has. Without it a window has what Nomad has.
+func (s *Source) known() (*journal.Journal, error) {
+	j, err := journal.Read(s.dir, time.Second)
+	if errors.Is(err, journal.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
+		return journal.Open("", "", 0)
+	}
+	return j, err
 }
 
 // Count returns how many runs ended in a window as Nomad's listing has them now,

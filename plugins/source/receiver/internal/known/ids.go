@@ -26,8 +26,8 @@ type Options struct {
 	NoSync bool
 }
 
-// Ids are the ids that were taken. They are for one goroutine at a time.
-type Ids struct {
+// IDs are the ids that were taken. They are for one goroutine at a time.
+type IDs struct {
 	opt  Options
 	db   *bbolt.DB
 	file FileID
@@ -64,7 +64,7 @@ const lockTimeout = 20 * time.Second
 // Open opens the file, or makes one. A file that cannot be read is put aside and a
 // new one begun, because nothing is lost with it: a client that pushes again is
 // heard again.
-func Open(path string, opt Options) (*Ids, error) {
+func Open(path string, opt Options) (*IDs, error) {
 	k, err := open(path, opt)
 	if err == nil || errors.Is(err, bolterrors.ErrTimeout) || errors.Is(err, os.ErrPermission) {
 		return k, err
@@ -77,12 +77,12 @@ func Open(path string, opt Options) (*Ids, error) {
 	return open(path, opt)
 }
 
-func open(path string, opt Options) (*Ids, error) {
+func open(path string, opt Options) (*IDs, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, NoSync: opt.NoSync})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	k := &Ids{opt: opt, db: db}
+	k := &IDs{opt: opt, db: db}
 	if err := db.Update(k.load); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
@@ -90,7 +90,7 @@ func open(path string, opt Options) (*Ids, error) {
 }
 
 // load reads meta, and writes it into a new file.
-func (k *Ids) load(tx *bbolt.Tx) error {
+func (k *IDs) load(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketMeta) == nil {
 		if _, err := rand.Read(k.file[:]); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (k *Ids) load(tx *bbolt.Tx) error {
 	return nil
 }
 
-func (k *Ids) begin(tx *bbolt.Tx) error {
+func (k *IDs) begin(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucket(bucketMeta)
 	if err != nil {
 		return err
@@ -122,14 +122,14 @@ func (k *Ids) begin(tx *bbolt.Tx) error {
 }
 
 // Close closes the file.
-func (k *Ids) Close() error { return k.db.Close() }
+func (k *IDs) Close() error { return k.db.Close() }
 
 // Checkpoint is that of all that was put.
-func (k *Ids) Checkpoint() Checkpoint { return Checkpoint{File: k.file, Batch: k.last} }
+func (k *IDs) Checkpoint() Checkpoint { return Checkpoint{File: k.file, Batch: k.last} }
 
 // Resume forgets what was put and is not in the buffer, whose checkpoint is given.
 // It reports whether the buffer's checkpoint is that of all that was put.
-func (k *Ids) Resume(checkpoint []byte) (whole bool, err error) {
+func (k *IDs) Resume(checkpoint []byte) (whole bool, err error) {
 	at, ok := ParseCheckpoint(checkpoint)
 	if !ok || at.File != k.file {
 		at = Checkpoint{} // of another file, or of none
@@ -154,7 +154,7 @@ func (k *Ids) Resume(checkpoint []byte) (whole bool, err error) {
 }
 
 // Alive reports whether a batch is in the buffer, as far as Resume was told.
-func (k *Ids) Alive(batch uint64) bool {
+func (k *IDs) Alive(batch uint64) bool {
 	if batch > k.last {
 		return false
 	}
@@ -171,7 +171,7 @@ func (k *Ids) Alive(batch uint64) bool {
 }
 
 // Known returns those of the ids that were taken.
-func (k *Ids) Known(ids []string) (map[string]bool, error) {
+func (k *IDs) Known(ids []string) (map[string]bool, error) {
 	known := map[string]bool{}
 	err := k.db.View(func(tx *bbolt.Tx) error {
 		months := monthsOf(tx)
@@ -188,7 +188,7 @@ func (k *Ids) Known(ids []string) (map[string]bool, error) {
 	return known, nil
 }
 
-func (k *Ids) knows(tx *bbolt.Tx, months []string, key []byte) bool {
+func (k *IDs) knows(tx *bbolt.Tx, months []string, key []byte) bool {
 	for _, month := range months {
 		if v := tx.Bucket([]byte(month)).Get(key); len(v) == 8 && k.Alive(binary.BigEndian.Uint64(v)) {
 			return true
@@ -200,7 +200,7 @@ func (k *Ids) knows(tx *bbolt.Tx, months []string, key []byte) bool {
 // Put notes a batch of ids durably and returns the checkpoint with which their
 // records go into the buffer. The batch counts from then on, unless Resume says
 // that it did not come there.
-func (k *Ids) Put(ids []string) (Checkpoint, error) {
+func (k *IDs) Put(ids []string) (Checkpoint, error) {
 	next := Checkpoint{File: k.file, Batch: k.last + 1}
 	now := k.opt.Now().UTC()
 	err := k.db.Update(func(tx *bbolt.Tx) error {
@@ -226,7 +226,7 @@ func (k *Ids) Put(ids []string) (Checkpoint, error) {
 }
 
 // forget drops the months that ended before all that is to be remembered.
-func (k *Ids) forget(tx *bbolt.Tx, now time.Time) error {
+func (k *IDs) forget(tx *bbolt.Tx, now time.Time) error {
 	for _, month := range monthsOf(tx) {
 		begin, err := time.Parse(monthLayout, month)
 		if err == nil && begin.AddDate(0, 1, 0).Before(now.Add(-k.opt.Remember)) {

@@ -18,7 +18,7 @@ type desk struct {
 	now time.Time
 }
 
-func (d *desk) open(path string) *Ids {
+func (d *desk) open(path string) *IDs {
 	d.t.Helper()
 	k, err := Open(path, Options{Remember: 60 * 24 * time.Hour, Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler), NoSync: true})
 	if err != nil {
@@ -31,7 +31,7 @@ func newDesk(t testing.TB) (*desk, string) {
 	return &desk{t: t, now: time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC)}, filepath.Join(t.TempDir(), "known.db")
 }
 
-func (d *desk) put(k *Ids, ids ...string) []byte {
+func (d *desk) put(k *IDs, ids ...string) []byte {
 	d.t.Helper()
 	c, err := k.Put(ids)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *desk) put(k *Ids, ids ...string) []byte {
 	return c.Bytes()
 }
 
-func (d *desk) resume(k *Ids, checkpoint []byte) bool {
+func (d *desk) resume(k *IDs, checkpoint []byte) bool {
 	d.t.Helper()
 	whole, err := k.Resume(checkpoint)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *desk) resume(k *Ids, checkpoint []byte) bool {
 }
 
 // want checks which of the ids are known.
-func (d *desk) want(k *Ids, asked []string, known ...string) {
+func (d *desk) want(k *IDs, asked []string, known ...string) {
 	d.t.Helper()
 	got, err := k.Known(asked)
 	if err != nil {

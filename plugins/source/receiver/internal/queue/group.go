@@ -19,7 +19,7 @@ type group struct {
 
 // form puts a group together. What is known, or comes a second time in the group, is
 // left out.
-func form(entries []*entry, ids *known.Ids, ignoreKnown bool) (*group, error) {
+func form(entries []*entry, ids *known.IDs, ignoreKnown bool) (*group, error) {
 	var all []string
 	for _, e := range entries {
 		for i := range e.push.Records {

@@ -134,7 +134,7 @@ func (q *Queue) set(running bool, since time.Time) {
 
 // Run sends what is queued until ctx ends or sending fails. What it could not finish
 // waits for the next Run, whose checkpoint tells whether it got there.
-func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.Ids, out *sdk.Stream) error {
+func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
 	defer q.set(false, time.Time{})
 	if err := q.resume(ctx, from, ids, out); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (q *Queue) Run(ctx context.Context, from sdk.Start, ids *known.Ids, out *sd
 
 // resume settles what the last Run left, and tells the agent where the source is
 // when it does not know.
-func (q *Queue) resume(ctx context.Context, from sdk.Start, ids *known.Ids, out *sdk.Stream) error {
+func (q *Queue) resume(ctx context.Context, from sdk.Start, ids *known.IDs, out *sdk.Stream) error {
 	whole, err := ids.Resume(from.Checkpoint)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (q *Queue) first() []*entry {
 }
 
 // send writes one group.
-func (q *Queue) send(ctx context.Context, entries []*entry, ids *known.Ids, out *sdk.Stream) error {
+func (q *Queue) send(ctx context.Context, entries []*entry, ids *known.IDs, out *sdk.Stream) error {
 	q.set(true, time.Now())
 	defer q.set(true, time.Time{})
 	g, err := form(entries, ids, q.ignoreKnown)

@@ -77,7 +77,7 @@ type rig struct {
 
 	t     *testing.T
 	agent *agent
-	ids   *known.Ids
+	ids   *known.IDs
 	end   func() // of the collection; waits for it
 	err   error  // with which it ended
 }

@@ -21,7 +21,7 @@ type Source struct {
 	log      *slog.Logger
 	settings settings
 	queue    *queue.Queue
-	ids      *known.Ids
+	ids      *known.IDs
 	listener *listener
 }
 

@@ -111,10 +111,8 @@ func cpus(s string) *int64 {
 
 // exitOf is the exit code as code:signal; older ways to say it are a wait status.
 func exitOf(get func(string) string) string {
-	if s := get("SLURM_JOB_EXIT_CODE2"); s != "" {
-		if _, _, ok := exit(s); ok {
-			return s
-		}
+	if s := get("SLURM_JOB_EXIT_CODE2"); isExit(s) {
+		return s
 	}
 	status := count(get("SLURM_JOB_EXIT_CODE"))
 	if status == nil {

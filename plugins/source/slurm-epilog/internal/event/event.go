@@ -92,7 +92,7 @@ func (e *Event) checkTexts() error {
 			return fmt.Errorf("%s: a text of %d bytes is too long or no UTF-8", name, len(s))
 		}
 	}
-	if _, _, ok := exit(e.Exit); e.Exit != "" && !ok {
+	if e.Exit != "" && !isExit(e.Exit) {
 		return fmt.Errorf("exit: %q is no exit code", e.Exit)
 	}
 	return nil
@@ -109,9 +109,13 @@ func (e *Event) JobID() string {
 	return strconv.FormatInt(e.Job, 10)
 }
 
-func exit(s string) (code, signal int64, ok bool) {
-	c, sig, found := strings.Cut(s, ":")
-	code, errCode := strconv.ParseInt(c, 10, 32)
-	signal, errSignal := strconv.ParseInt(sig, 10, 32)
-	return code, signal, found && errCode == nil && errSignal == nil && code >= 0 && signal >= 0
+// isExit reports whether s is an exit code and a signal, as Slurm writes them.
+func isExit(s string) bool {
+	code, signal, found := strings.Cut(s, ":")
+	return found && isCount(code) && isCount(signal)
+}
+
+func isCount(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return err == nil && n >= 0
 }

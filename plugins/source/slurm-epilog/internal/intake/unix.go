@@ -67,7 +67,7 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if err := errors.Join(os.Chmod(next, 0o666), os.Rename(next, path)); err != nil { //nolint:gosec // see Local
-		l.Close()
+		_ = l.Close()
 		_ = os.Remove(next)
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}

@@ -111,7 +111,7 @@ func (p *Program) give(ctx context.Context, s *settings, e event.Event) error {
 	if err != nil {
 		return err
 	}
-	defer line.Close()
+	defer line.Close() //nolint:errcheck // what was handed over is acknowledged
 	if err := line.Give(e); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (p *Program) drainSome(s *settings, from spool.Spool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer line.Close()
+	defer line.Close() //nolint:errcheck // what was handed over is acknowledged
 	return from.Drain(drainOnce, func(e event.Event) error { return skipRefused(line.Give(e)) })
 }
 
@@ -227,6 +227,6 @@ func ping(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	defer line.Close()
+	defer line.Close() //nolint:errcheck // what was handed over is acknowledged
 	return line.Ping()
 }

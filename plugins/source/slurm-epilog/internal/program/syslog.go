@@ -21,6 +21,6 @@ func Syslog(text string) {
 	if err != nil {
 		return
 	}
-	defer w.Close()
+	defer w.Close()                        //nolint:errcheck // there is nobody else to tell
 	_ = w.Warning(strings.TrimSpace(text)) // there is nobody else to tell
 }

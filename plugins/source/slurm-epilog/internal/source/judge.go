@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,10 +106,8 @@ func (d *draft) refuse(name string, err error, raw []byte) {
 	if d.pass.refused[mark] && d.window == nil {
 		return
 	}
-	for _, m := range d.refused {
-		if m == mark {
-			return
-		}
+	if slices.Contains(d.refused, mark) {
+		return
 	}
 	d.refused = append(d.refused, mark)
 	d.batch.Refused = append(d.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
@@ -155,7 +154,7 @@ const unknown = "UNKNOWN"
 func (d *draft) believe(w *waiting) {
 	line, _ := w.Line() // as it was read from one
 	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
-		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which Slurm tells since 23.02, of a job that was not requeued", errNotKnown), line)
+		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
 		return
 	}
 	r, err := d.plan.Told(columns(w))

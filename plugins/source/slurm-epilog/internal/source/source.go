@@ -113,7 +113,7 @@ func (s *Source) listen(ctx context.Context, in *intake.Intake) error {
 }
 
 // maxPending bounds the events in memory that wait for sacct.
-const maxPending = 500_000
+const maxPending = 200_000
 
 // take returns when the event is on disk.
 func (s *Source) take(e event.Event) error {

@@ -118,9 +118,9 @@ func (s *site) tell(job int64, change ...func(*event.Event)) {
 }
 
 // collect lets the source collect for some time, and returns its error.
-func (s *site) collect(for_ time.Duration, from sdk.Start) error {
+func (s *site) collect(long time.Duration, from sdk.Start) error {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), for_)
+	ctx, cancel := context.WithTimeout(s.t.Context(), long)
 	defer cancel()
 	if from.Window == nil {
 		from.Checkpoint = s.checkpoint
