@@ -30,10 +30,11 @@ help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## Build the daemons into bin/ and the plugins into bin/plugins/.
+build: ## Build the daemons and bursar-epilog into bin/, the plugins into bin/plugins/.
 	@mkdir -p $(BIN)/plugins
 	$(GOBUILD) -o $(BIN)/bursar ./aggregator
 	$(GOBUILD) -o $(BIN)/bursar-agent ./agent
+	$(GOBUILD) -o $(BIN)/bursar-epilog ./plugins/source/slurm-epilog/cmd/bursar-epilog
 	@for s in $(SOURCES); do \
 		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s"; \
 		$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s || exit 1; \
@@ -59,7 +60,7 @@ test: ## Run all tests that need only Go (with the race detector where a C compi
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
 	e2e/setup.sh
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
-	go test -tags e2e -timeout 40m -count 1 -p 1 ./e2e/...
+	go test -tags e2e -timeout 40m -count 1 -p 2 ./e2e/...
 
 .PHONY: soak
 soak: build ## Run CYCLES (default 2000) cycles of faults from the schedule of SEED (default: the time).

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
-# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, a Python
-# environment with the clients that bursar must keep working, and a Debian 12 with
-# systemd, rpm and dnf to install packages on.
+# host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Grid Engine 8.1.9,
+# a Python environment with the clients that bursar must keep working, a Debian 12 with
+# systemd, rpm and dnf to install packages on, and a Nomad 1.11.3 that is built from its
+# source with the Go of the machine.
 #
 #   e2e/setup.sh                 everything
-#   e2e/setup.sh host chroot     only these parts (host, chroot, python, packages)
+#   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages, nomad)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -21,6 +22,7 @@ host_packages=(
   slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server
   debootstrap iproute2 openssl postgresql-15 procps python3-venv
 )
+gridengine_packages=(gridengine-master gridengine-exec gridengine-client)
 chroot_suite=trixie
 chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server procps python3)
 # The machine that packages are installed on: a head node that has the commands of
@@ -28,6 +30,10 @@ chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server pro
 machine_suite=bookworm
 machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
 python_packages=(python-auditor==0.11.0 tzlocal)
+# Nomad is for tests only and never shipped (its licence is BUSL-1.1). The zip of its
+# module lacks the nested module api, which its go.mod replaces by a folder.
+nomad_version=1.11.3
+nomad_api=v0.0.0-20260324203407-b27b0c2e019a
 
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
@@ -59,7 +65,7 @@ disable_services() {
     case $p in
       mariadb-server) systemctl disable mariadb ;;
       postgresql-15) systemctl disable postgresql ;;
-      munge | slurmctld | slurmd | slurmdbd) systemctl disable "$p" ;;
+      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec) systemctl disable "$p" ;;
     esac > /dev/null 2>&1 || true
   done
 }
@@ -89,6 +95,19 @@ install_on_host() {
   allow_services ""
   trap - EXIT
   disable_services "${want[@]}"
+}
+
+# gridengine_part: Debian's package makes a cell when it is told that it may; the rig
+# starts copies of it.
+gridengine_part() {
+  printf '%s\n' \
+    "gridengine-master shared/gridenginemaster string localhost" \
+    "gridengine-master shared/gridenginecell string default" \
+    "gridengine-master shared/gridengineconfig boolean true" \
+    "gridengine-client shared/gridenginemaster string localhost" \
+    "gridengine-client shared/gridenginecell string default" \
+    "gridengine-client shared/gridengineconfig boolean true" | debconf-set-selections
+  install_on_host "${gridengine_packages[@]}"
 }
 
 # --- chroot ---------------------------------------------------------------------
@@ -165,6 +184,37 @@ python_part() {
   printf '%s\n' "$mark" > "$dir/.bursar-e2e"
 }
 
+# --- Nomad ----------------------------------------------------------------------
+
+# build_nomad DIR: Nomad and its example of a device plugin. Four minutes on two cores.
+build_nomad() {
+  local dir=$1 module=github.com/hashicorp/nomad@v$nomad_version src=$1/src
+  mkdir -p "$dir/plugins"
+  (cd "$dir" && go mod download "$module")
+  cp -r "$(go env GOMODCACHE)/$module" "$src"
+  chmod -R u+w "$src"
+  cd "$src"
+  go mod edit -dropreplace github.com/hashicorp/nomad/api -require "github.com/hashicorp/nomad/api@$nomad_api"
+  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=mod
+  nice -n 10 go build -p 2 -trimpath -buildvcs=false -ldflags '-s -w' -o "$dir/nomad" .
+  nice -n 10 go build -p 2 -trimpath -buildvcs=false -o "$dir/plugins/nomad-device-example" ./plugins/device/cmd/example/cmd
+  cd /
+  rm -rf "$src"
+}
+
+nomad_part() {
+  local dir=$cache/nomad-$nomad_version
+  local mark="1 $nomad_version $nomad_api"
+  if [ "$(cat "$dir/.bursar-e2e" 2> /dev/null)" = "$mark" ]; then say "nomad: $dir is there"; return; fi
+  command -v go > /dev/null || die "nomad: there is no go in PATH"
+  say "nomad: building $dir"
+  rm -rf "$dir" "$dir.new"
+  (build_nomad "$dir.new") >&2
+  "$dir.new/nomad" version >&2
+  printf '%s\n' "$mark" > "$dir.new/.bursar-e2e"
+  mv "$dir.new" "$dir"
+}
+
 # --- main -----------------------------------------------------------------------
 
 case ${1:-} in
@@ -175,14 +225,16 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot python packages
+[ $# -gt 0 ] || set -- host chroot gridengine python packages nomad
 for part in "$@"; do
   case $part in
     host) host 9>&- ;;
     chroot) chroot_part 9>&- ;;
+    gridengine) gridengine_part 9>&- ;;
     python) python_part 9>&- ;;
     packages) packages_part 9>&- ;;
-    *) die "unknown part $part: host, chroot, python or packages" ;;
+    nomad) nomad_part 9>&- ;;
+    *) die "unknown part $part: host, chroot, gridengine, python, packages or nomad" ;;
   esac
 done
 say "done"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packages into dist/: RPM and deb, for amd64 and arm64, of the agent, of
-# every plugin, and of the aggregator with the command line. `make packages` calls it.
+# every plugin, of bursar-epilog, and of the aggregator with the command line. `make packages` calls it.
 #
 # The same commit gives the same bytes, wherever and whenever it is built: binaries
 # have no paths and no C in them, and all times are that of the commit.
@@ -52,6 +52,7 @@ build() {
 binaries() {
 	build bursar aggregator
 	build bursar-agent agent
+	build bursar-epilog plugins/source/slurm-epilog/cmd/bursar-epilog
 	local dir
 	for dir in $(plugins); do build "$(program "$dir")" "$dir"; done
 }
@@ -99,6 +100,7 @@ package() {
 packages() {
 	package agent/packaging/nfpm.yaml
 	package aggregator/packaging/nfpm.yaml
+	package agent/packaging/epilog/nfpm.yaml
 	local dir
 	for dir in $(plugins); do
 		PLUGIN=$(program "$dir") PLUGIN_DIR=$dir

@@ -78,6 +78,7 @@ func TestThePagesCanBeWritten(t *testing.T) {
 	for path, want := range map[string]string{
 		"bursar-agent.8.md": "## bursar-agent preview", "bursar-agent.hcl.5.md": `source "slurm" "nemo"`, "bash/bursar-agent": "bursar-agent",
 		"bursar-source-slurm.8.md": "# Configuration", "bursar-source-slurm.summary": "reads the runs of jobs",
+		"bursar-epilog.8.md": "# Options",
 	} {
 		if text, err := os.ReadFile(filepath.Join(dir, path)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v", path, err)

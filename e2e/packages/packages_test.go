@@ -78,7 +78,10 @@ func checkSame(t *testing.T, dir string) {
 }
 
 // names are the packages in an order in which they can be installed one by one.
-var names = []string{"bursar", "bursar-agent", "bursar-source-replay", "bursar-source-slurm"}
+var names = []string{
+	"bursar", "bursar-agent", "bursar-epilog", "bursar-source-ai4", "bursar-source-gridengine", "bursar-source-nomad",
+	"bursar-source-receiver", "bursar-source-replay", "bursar-source-slurm", "bursar-source-slurm-epilog",
+}
 
 // at are the packages of a machine's /packages/old or new.
 func at(t *testing.T, dir, age, format string) []string {
@@ -86,7 +89,9 @@ func at(t *testing.T, dir, age, format string) []string {
 	var paths []string
 	all := files(t, filepath.Join(dir, age), format)
 	for _, name := range names {
-		paths = append(paths, filepath.Join("/packages", age, all[name]))
+		if file, ok := all[name]; ok {
+			paths = append(paths, filepath.Join("/packages", age, file))
+		}
 	}
 	return paths
 }

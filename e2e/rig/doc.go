@@ -1,6 +1,6 @@
 // Package rig starts what the end-to-end tests need beside bursar's own programs:
-// a real Slurm with its accounting database, a private PostgreSQL, and a Python
-// that has AUDITOR's client. e2e/setup.sh installs them; everything else in this
+// a real Slurm with its accounting database, a real Nomad, a private PostgreSQL, and
+// a Python that has AUDITOR's client. e2e/setup.sh installs them; everything else in this
 // package is behind the build tag e2e.
 //
 // Every server runs below a temporary directory of its own. Slurm moreover runs in

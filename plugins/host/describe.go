@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -34,7 +35,7 @@ func (p *Process) Describe(ctx context.Context) (*bursarv1.DescribeResponse, err
 // CheckDescription returns nil when d can be what the source plugin of the type
 // says of itself: the type is the one that was asked for, the rank and the
 // interval are known, and the attributes are different identifiers of known
-// types.
+// types; one that hands on pushes has none of them and no mapping.
 func CheckDescription(typ string, d *bursarv1.DescribeResponse) error {
 	switch {
 	case d.GetType() != typ:
@@ -43,6 +44,10 @@ func CheckDescription(typ string, d *bursarv1.DescribeResponse) error {
 		return fmt.Errorf("its rank %d is unknown", d.GetRank())
 	case len(d.GetAttributes()) > maxAttributes:
 		return fmt.Errorf("it has %d attributes; at most %d are allowed", len(d.GetAttributes()), maxAttributes)
+	case d.GetPushed() && (len(d.GetAttributes()) > 0 || d.GetMapping() != ""):
+		return errors.New("it hands on whole records, and has attributes or a mapping")
+	case d.GetPushed() && record.Rank(d.GetRank()) != record.RankPush:
+		return fmt.Errorf("it hands on what was pushed, and says that its rank is %s", record.Rank(d.GetRank()))
 	case len(d.GetMapping()) > maxMapping:
 		return fmt.Errorf("its mapping has %d bytes; at most %d are allowed", len(d.GetMapping()), maxMapping)
 	}

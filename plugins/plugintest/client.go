@@ -114,6 +114,13 @@ func (d *Daemon) Collect(ctx context.Context, start sdk.Start) (*Collected, erro
 	}
 }
 
+// Count asks how many runs ended in w. A source that does not count answers with
+// the code Unimplemented.
+func (d *Daemon) Count(ctx context.Context, w sdk.Window) (int64, error) {
+	r, err := d.Client.Count(ctx, &bursarv1.CountRequest{From: w.From.UnixMicro(), To: w.To.UnixMicro()})
+	return r.GetRuns(), err
+}
+
 func (d *Daemon) take(stream grpc.BidiStreamingClient[bursarv1.CollectRequest, bursarv1.CollectResponse], got *Collected, b *bursarv1.CollectResponse, window bool) error {
 	got.Batches = append(got.Batches, b)
 	if len(b.GetCheckpoint()) > 0 {

@@ -105,6 +105,21 @@ func (s *FakeSource) Collect(ctx context.Context, from sdk.Start, out *sdk.Strea
 	}
 }
 
+// Count implements sdk.Counter: the runs in their last states.
+func (s *FakeSource) Count(_ context.Context, w sdk.Window) (int64, error) {
+	last := map[string]FakeRun{}
+	for _, r := range s.scheduler.after(0) {
+		last[r.ID] = r
+	}
+	n := int64(0)
+	for _, r := range last {
+		if !r.Stop.IsZero() && w.Holds(r.Stop) {
+			n++
+		}
+	}
+	return n, nil
+}
+
 func jobs(runs []FakeRun, w *sdk.Window) []sdk.Job {
 	var out []sdk.Job
 	for _, r := range runs {

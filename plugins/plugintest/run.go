@@ -25,7 +25,8 @@ type Options struct {
 	Env    map[string]string // of the process
 
 	// Config is a configuration with which the source finds at least two jobs that
-	// ended, and the same ones whenever it is asked.
+	// ended, and the same ones whenever it is asked. Of a source that hands on what is
+	// pushed only that is checked for which nobody needs to push.
 	Config *bursarv1.Node
 
 	// CheckMapping returns why the default mapping, which is HCL, is no mapping
@@ -51,17 +52,22 @@ func Run(t *testing.T, o Options) {
 	t.Run("the description stays the same", s.steady)
 	t.Run("an unknown attribute is refused with its place", s.unknown)
 	t.Run("Collect before Configure is refused", s.unconfigured)
+	t.Run("a closed stream ends Collect", s.closes)
+	if s.describe(t, s.start(t)).GetPushed() {
+		t.Run("a window of what was pushed has nothing", s.emptyWindow)
+		return // there are jobs only for those who push
+	}
 	t.Run("jobs fit the declared attributes", s.fits)
 	t.Run("what was acknowledged is not sent again", s.repeatsNothing)
 	t.Run("a crash between batch and acknowledgement loses nothing", s.losesNothing)
 	t.Run("at most one batch is sent beyond the acknowledged", s.waits)
-	t.Run("a closed stream ends Collect", s.closes)
 	if !o.NoRewind {
 		t.Run("a rewind sends again", s.rewinds)
 	}
 	if !o.NoWindow {
 		t.Run("a window sends again and has no checkpoint", s.window)
 		t.Run("an empty window has no ended jobs", s.emptyWindow)
+		t.Run("a source that counts has as many runs as it collects", s.counts)
 	}
 }
 
@@ -152,7 +158,7 @@ func (s *suite) description(t *testing.T) {
 	if err := host.CheckDescription(typ, d); err != nil {
 		t.Error(err)
 	}
-	if typ == "" || d.GetVersion() == "" || len(d.GetAttributes()) == 0 {
+	if typ == "" || d.GetVersion() == "" || len(d.GetAttributes()) == 0 && !d.GetPushed() {
 		t.Errorf("type %q, version %q, %d attributes", d.GetType(), d.GetVersion(), len(d.GetAttributes()))
 	}
 	for _, a := range d.GetAttributes() {
@@ -357,4 +363,61 @@ func (s *suite) emptyWindow(t *testing.T) {
 	if jobs := ended(s.collect(t, d, sdk.Start{Window: w}).Jobs()); len(jobs) > 0 {
 		t.Errorf("%d ended runs in the first second of 1970", len(jobs))
 	}
+}
+
+// counts compares the two routes of a source that has a second one: over
+// everything, over nothing, and over days.
+func (s *suite) counts(t *testing.T) {
+	d := s.daemon(t)
+	all := sdk.Window{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour)}
+	n, err := d.Count(t.Context(), all)
+	if status.Code(err) == codes.Unimplemented {
+		t.Skip("the source does not count")
+	}
+	if err != nil {
+		t.Fatalf("count: %v", err)
+	}
+	s.countsIn(t, d, all)
+	if none, err := d.Count(t.Context(), sdk.Window{From: time.Unix(0, 0), To: time.Unix(1, 0)}); err != nil || none != 0 {
+		t.Errorf("%d runs counted in the first second of 1970: %v", none, err)
+	}
+	middle := s.middle(t, d, all, n)
+	before, after := sdk.Window{From: all.From, To: middle}, sdk.Window{From: middle, To: all.To}
+	if sum := s.countsIn(t, d, before) + s.countsIn(t, d, after); sum != n {
+		t.Errorf("%d runs in two windows that meet at %s, %d in one", sum, middle, n)
+	}
+}
+
+// countsIn returns how many runs are counted in w, which must be those that
+// Collect gives.
+func (s *suite) countsIn(t *testing.T, d *Daemon, w sdk.Window) int64 {
+	t.Helper()
+	n, err := d.Count(t.Context(), w)
+	if err != nil {
+		t.Fatalf("count: %v", err)
+	}
+	got := s.collect(t, d, sdk.Start{Window: &w})
+	if runs := len(ended(got.Jobs())) + len(got.Refused()); int64(runs) != n {
+		t.Errorf("from %s to %s: %d runs counted, %d collected", w.From, w.To, n, runs)
+	}
+	return n
+}
+
+// middle finds, to a few hours, when about half of n runs in w had ended.
+func (s *suite) middle(t *testing.T, d *Daemon, w sdk.Window, n int64) time.Time {
+	t.Helper()
+	from, to := w.From.Unix(), w.To.Unix()
+	for range 16 {
+		at := from + (to-from)/2
+		had, err := d.Count(t.Context(), sdk.Window{From: w.From, To: time.Unix(at, 0)})
+		if err != nil {
+			t.Fatalf("count: %v", err)
+		}
+		if had <= n/2 {
+			from = at
+		} else {
+			to = at
+		}
+	}
+	return time.Unix(to, 0).UTC()
 }

@@ -1,11 +1,21 @@
 package sdk
 
-import "time"
+import (
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
 
 // Batch is what Stream.Send hands to the daemon at once. All of it is on the
 // daemon's disk before the checkpoint counts.
 type Batch struct {
 	Jobs []Job
+
+	// Records and Stops are what clients of AUDITOR pushed, of a source with
+	// Description.Pushed, which has no jobs. Those of one batch are kept together:
+	// all, or none.
+	Records []record.Record
+	Stops   []Stop
 
 	// Checkpoint is how far the source has come with all jobs up to and with
 	// this batch. Empty: unchanged.
@@ -45,6 +55,12 @@ type Job struct {
 	// Excluded: the configuration of the source leaves the job out. It is
 	// counted, and taken back if it was sent before.
 	Excluded bool
+}
+
+// Stop says when a record stopped that may have been pushed elsewhere, or later.
+type Stop struct {
+	ID string // of the record
+	At record.Time
 }
 
 // Refused is input that could not be read as a job.

@@ -19,10 +19,14 @@ type Config struct {
 	Agent   string   // the agent's name
 	DataDir string   // a folder of the source's own, kept between runs
 	Wanted  []string // the attributes that the mapping names; empty: all
+	TLS     TLSFiles // the agent's own certificates; empty when it has none
 	Root    Node     // the whole tree, for what the getters cannot do
 
 	problems *Diagnostics
 }
+
+// TLSFiles are where certificates are, in PEM. They are replaced while in use.
+type TLSFiles struct{ CA, Cert, Key string }
 
 // Node is an attribute or a block of the evaluated configuration.
 type Node struct {
@@ -50,6 +54,7 @@ func NewConfig(label string, root Node) *Config {
 func newConfig(r *bursarv1.ConfigureRequest) *Config {
 	c := NewConfig(r.GetLabel(), decodeNode(r.GetConfig()))
 	c.Agent, c.DataDir, c.Wanted = r.GetAgent(), r.GetDataDir(), r.GetWanted()
+	c.TLS = TLSFiles{CA: r.GetTls().GetCa(), Cert: r.GetTls().GetCert(), Key: r.GetTls().GetKey()}
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func at(line int) Range { return Range{File: "agent.hcl", Start: Pos{line, 3, line * 10}} }
@@ -286,4 +287,20 @@ func FuzzConfig(f *testing.F) {
 			t.Error("the problem is lost")
 		}
 	})
+}
+
+func TestWhatIsPushedAtOnceIsOneMessageOrAnError(t *testing.T) {
+	large := record.Record{ID: "a", State: strings.Repeat("x", 3<<20), Stop: record.None, Submit: record.None}
+	b := Batch{Records: []record.Record{large, large, large}, Stops: []Stop{{ID: "a", At: 1}}, Refused: []Refused{{Raw: make([]byte, 64<<10)}}}
+	all := messages(b)
+	if err := addPushed(all[len(all)-1], &b); err != nil {
+		t.Fatal(err)
+	}
+	if last := all[len(all)-1]; len(last.GetRecords()) != 3 || len(last.GetStops()) != 1 {
+		t.Errorf("%d records, %d stops", len(last.GetRecords()), len(last.GetStops()))
+	}
+	b.Records = append(b.Records, large)
+	if err := addPushed(messages(b)[0], &b); err == nil || !strings.Contains(err.Error(), "kept together") {
+		t.Error(err)
+	}
 }

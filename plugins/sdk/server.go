@@ -60,6 +60,41 @@ func (s *server) Collect(stream grpc.BidiStreamingServer[bursarv1.CollectRequest
 	return s.collect(stream, source, decodeStart(first.GetStart()))
 }
 
+// Count implements the service.
+func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursarv1.CountResponse, err error) {
+	defer s.guard("Count", &err)
+	if source, _ := s.current(); !source.Describe().Push { // whose Collect never ends
+		if err := s.acquire(ctx); err != nil {
+			return nil, err
+		}
+		defer s.release()
+	}
+	source, configured := s.current()
+	counter, can := source.(Counter)
+	switch {
+	case !can:
+		return nil, status.Error(codes.Unimplemented, "the source has no second route by which it could count")
+	case !configured:
+		return nil, status.Error(codes.FailedPrecondition, "Count before Configure")
+	}
+	n, err := counter.Count(ctx, Window{From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC()})
+	switch {
+	case err == nil:
+		return &bursarv1.CountResponse{Runs: n}, nil
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return nil, failure(err)
+}
+
+// failure is what the daemon is told of a source's error.
+func failure(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unknown, valid(cut(err.Error())))
+}
+
 func (s *server) collect(stream collectStream, source Source, from Start) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -72,10 +107,7 @@ func (s *server) collect(stream collectStream, source Source, from Start) error 
 	case ctx.Err() != nil:
 		return status.Error(codes.Canceled, "the daemon closed the stream")
 	}
-	if _, ok := status.FromError(err); ok {
-		return err
-	}
-	return status.Error(codes.Unknown, valid(cut(err.Error())))
+	return failure(err)
 }
 
 func decodeStart(p *bursarv1.CollectRequest_Start) Start {
@@ -132,7 +164,11 @@ func (p *pipe) send(ctx context.Context, b Batch) error {
 	if p.window {
 		b.Checkpoint = nil
 	}
-	for _, m := range messages(b) {
+	all := messages(b)
+	if err := addPushed(all[len(all)-1], &b); err != nil {
+		return err
+	}
+	for _, m := range all {
 		if err := p.stream.Send(m); err != nil {
 			return err
 		}
@@ -163,7 +199,7 @@ func (d Description) encode() *bursarv1.DescribeResponse {
 	d = d.withDefaults()
 	out := &bursarv1.DescribeResponse{
 		Type: valid(d.Type), Version: valid(d.Version), Rank: uint32(d.Rank), Push: d.Push,
-		Interval: d.Interval.String(), Mapping: valid(d.Mapping),
+		Interval: d.Interval.String(), Mapping: valid(d.Mapping), Pushed: d.Pushed,
 	}
 	for _, a := range d.Attributes {
 		out.Attributes = append(out.Attributes, &bursarv1.Attribute{

@@ -27,12 +27,27 @@ type Source interface {
 	Collect(ctx context.Context, from Start, out *Stream) error
 }
 
+// Counter is implemented by a source that can find out by a second route what it
+// should have collected. The daemon compares the two, day by day.
+type Counter interface {
+	// Count returns how many runs ended in w, by another way than that of Collect
+	// and before any filter of the configuration. Rows that are no runs, such as
+	// jobs that never started, are not counted. It is never called while Collect
+	// is at work, but in a source with Description.Push. When ctx ends it returns
+	// soon, with any error.
+	Count(ctx context.Context, w Window) (int64, error)
+}
+
 // Description is what a source says of itself.
 type Description struct {
 	Type    string // as in the configuration, for example "slurm"
 	Version string
 	Rank    Rank // how well the source knows; RankScheduler when zero
 	Push    bool // Collect streams jobs as they come, instead of once an interval
+
+	// Pushed: what it sends are no jobs, but records and stops that clients of
+	// AUDITOR pushed. It has no Attributes and no Mapping.
+	Pushed bool
 
 	// Interval is the default pause between two Collects; one minute when zero.
 	Interval time.Duration

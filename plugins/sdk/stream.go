@@ -24,6 +24,7 @@ func NewStream(attributes []Attribute, sink func(context.Context, Batch) error) 
 // there: return it from Collect, the daemon asks again from the last checkpoint
 // that it has. Batches of a few hundred to a few thousand jobs are best; a
 // larger one is cut into several messages, the last of which has the checkpoint.
+// Records and Stops are never cut; more than MaxPushed of them is an error.
 //
 // A job without a run name, or whose values do not fit the declared attributes,
 // is handed on as Refused: one odd job stops nothing. Send keeps nothing of b

@@ -18,8 +18,8 @@ const (
 	Read
 	// Write adds records and closes them.
 	Write
-	// Operate deletes records, settles quarantine, and gives orders to agents. It
-	// includes Read and Monitor.
+	// Operate deletes records, settles quarantine, imports, and gives orders to
+	// agents. It includes Read and Monitor.
 	Operate
 	// Admin changes the cluster itself. It includes all others.
 	Admin

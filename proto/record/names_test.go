@@ -8,7 +8,7 @@ func TestNamesOfNumbersAreStable(t *testing.T) {
 		Rate.String(): "rate", Total.String(): "total",
 		Added.String(): "added", Merged.String(): "merged", Unchanged.String(): "unchanged", Stale.String(): "stale",
 		Withdrawn.String(): "withdrawn", Deleted.String(): "deleted", Conflicting.String(): "conflicting", Outcome(0).String(): "none",
-		Pushed.String(): "pushed", nemo.String(): "head1/slurm/nemo",
+		Pushed.String(): "pushed", nemo.String(): "head1/slurm/nemo", Origin{Agent: "head1"}.String(): "head1/pushed",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -25,10 +25,14 @@ func (o Origin) Compare(p Origin) int {
 	return cmp.Or(strings.Compare(o.Agent, p.Agent), strings.Compare(o.Type, p.Type), strings.Compare(o.Label, p.Label))
 }
 
-// String returns agent/type/label, or "pushed".
+// String returns agent/type/label, or "pushed"; agent/pushed of an agent alone, by
+// which what was pushed to it is counted.
 func (o Origin) String() string {
-	if o.IsPushed() {
+	switch {
+	case o.IsPushed():
 		return "pushed"
+	case o.Type == "" && o.Label == "":
+		return o.Agent + "/pushed"
 	}
 	return o.Agent + "/" + o.Type + "/" + o.Label
 }

@@ -20,12 +20,17 @@ const (
 	KindCapacity   Kind = 17
 	KindDirectory  Kind = 18
 	KindCheckpoint Kind = 19
+	KindCount      Kind = 20
 )
+
+// CountVersion is the version of commands that a cluster must have agreed on before
+// it is sent a frame of KindCount. All other kinds are of the first version.
+const CountVersion = 2
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	names := [...]string{"record", "stop", "withdraw", "quarantine", "gap", "watermark", "census", "capacity", "directory", "checkpoint"}
-	if k < KindRecord || k > KindCheckpoint {
+	names := [...]string{"record", "stop", "withdraw", "quarantine", "gap", "watermark", "census", "capacity", "directory", "checkpoint", "count"}
+	if k < KindRecord || k > KindCount {
 		return "unknown"
 	}
 	return names[k-KindRecord]
@@ -51,6 +56,7 @@ type Frame struct {
 	Capacity   Capacity      // KindCapacity
 	Directory  Directory     // KindDirectory
 	Checkpoint []byte        // KindCheckpoint: in words that only the source understands
+	Count      Count         // KindCount
 }
 
 // Quarantine is a job that gave no valid record.
@@ -96,6 +102,18 @@ type DirectoryRow struct {
 	Groups  []string
 	Name    string
 	Address string
+}
+
+// Count is what the runs of a source that ended in [From, To) come to.
+type Count struct {
+	From, To    record.Time
+	At          record.Time // when they were counted
+	Counted     int64       // by the source's second route
+	Records     int64       // that the mapping keeps, by record id
+	Filtered    int64       // that the configuration or the mapping leaves out
+	Quarantined int64       // that fail the mapping, and input that is no job
+	Shared      int64       // runs with the record id of another run
+	Skipped     int64       // rows that are no runs
 }
 
 // Write returns the statement of a frame that came from that agent; false for

@@ -35,7 +35,7 @@ func (d *Decoder) Frame(b []byte, f *Frame) error {
 		case 6<<3 | typeBytes:
 			f.Settles = in.text()
 		default:
-			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCheckpoint) {
+			if kind := Kind(tag >> 3); tag>>3 >= uint64(KindRecord) && tag>>3 <= uint64(KindCount) {
 				in.bad = tag&7 != typeBytes || f.Kind != 0
 				f.Kind, body = kind, in.bytes()
 			} else {
@@ -69,6 +69,8 @@ func (d *Decoder) body(b []byte, f *Frame) error {
 		return d.capacity(b, &f.Capacity)
 	case KindDirectory:
 		return decodeDirectory(b, &f.Directory)
+	case KindCount:
+		return decodeCount(b, &f.Count)
 	}
 	return decodeSmall(b, f)
 }
@@ -217,4 +219,33 @@ func directoryRow(b []byte) (row DirectoryRow, ok bool) {
 		}
 	}
 	return row, !in.bad
+}
+
+func decodeCount(b []byte, c *Count) error {
+	in := reader{b: b}
+	for in.more() {
+		switch tag := in.tag(); tag {
+		case 1<<3 | typeVarint:
+			c.From = record.Time(in.svarint())
+		case 2<<3 | typeVarint:
+			c.To = record.Time(in.svarint())
+		case 3<<3 | typeVarint:
+			c.At = record.Time(in.svarint())
+		case 4<<3 | typeVarint:
+			c.Counted = int64(in.uvarint())
+		case 5<<3 | typeVarint:
+			c.Records = int64(in.uvarint())
+		case 6<<3 | typeVarint:
+			c.Filtered = int64(in.uvarint())
+		case 7<<3 | typeVarint:
+			c.Quarantined = int64(in.uvarint())
+		case 8<<3 | typeVarint:
+			c.Shared = int64(in.uvarint())
+		case 9<<3 | typeVarint:
+			c.Skipped = int64(in.uvarint())
+		default:
+			in.skip(tag, 9)
+		}
+	}
+	return in.err("body")
 }

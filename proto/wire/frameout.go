@@ -10,7 +10,7 @@ func AppendFrame(b []byte, f *Frame) []byte {
 	b = appendSint(b, 4, f.Version.Observed)
 	b = appendBool(b, 5, f.Version.Ended)
 	b = appendString(b, 6, f.Settles)
-	if f.Kind < KindRecord || f.Kind > KindCheckpoint {
+	if f.Kind < KindRecord || f.Kind > KindCount {
 		return b
 	}
 	b, mark := begin(b, uint64(f.Kind))
@@ -41,6 +41,8 @@ func appendBody(b []byte, f *Frame) []byte {
 		return appendDirectory(b, &f.Directory)
 	case KindCheckpoint:
 		return appendString(b, 1, view(f.Checkpoint))
+	case KindCount:
+		return appendCount(b, &f.Count)
 	}
 	return b
 }
@@ -81,6 +83,16 @@ func appendDirectory(b []byte, d *Directory) []byte {
 		b = appendString(b, 3, row.Name)
 		b = appendString(b, 4, row.Address)
 		b = end(b, mark)
+	}
+	return b
+}
+
+func appendCount(b []byte, c *Count) []byte {
+	b = appendSint(b, 1, int64(c.From))
+	b = appendSint(b, 2, int64(c.To))
+	b = appendSint(b, 3, int64(c.At))
+	for i, n := range [...]int64{c.Counted, c.Records, c.Filtered, c.Quarantined, c.Shared, c.Skipped} {
+		b = appendUint(b, uint64(4+i), uint64(n))
 	}
 	return b
 }

@@ -109,7 +109,7 @@ func frames() *rapid.Generator[Frame] {
 			SourceType: rapid.SampledFrom([]string{"", "slurm"}).Draw(t, "type"), SourceLabel: rapid.SampledFrom([]string{"", "nemo"}).Draw(t, "label"),
 			Rank: record.Rank(rapid.IntRange(0, 4).Draw(t, "rank")), Settles: rapid.SampledFrom([]string{"", "q1"}).Draw(t, "settles"),
 			Version: record.Version{Ended: rapid.Bool().Draw(t, "ended"), Observed: rapid.Int64Min(0).Draw(t, "observed")},
-			Kind:    Kind(rapid.IntRange(int(KindRecord), int(KindCheckpoint)).Draw(t, "kind")),
+			Kind:    Kind(rapid.IntRange(int(KindRecord), int(KindCount)).Draw(t, "kind")),
 		}
 		fill(t, &f)
 		return f
@@ -146,6 +146,10 @@ func fill(t *rapid.T, f *Frame) {
 		}
 	case KindCheckpoint:
 		f.Checkpoint = rapid.SliceOf(rapid.Byte()).Draw(t, "state")
+	case KindCount:
+		f.Count = Count{From: times().Draw(t, "from"), To: times().Draw(t, "to"), At: times().Draw(t, "at"), Counted: count.Draw(t, "counted"),
+			Records: count.Draw(t, "records"), Filtered: count.Draw(t, "filtered"), Quarantined: count.Draw(t, "quarantined"),
+			Shared: count.Draw(t, "shared"), Skipped: count.Draw(t, "skipped")}
 	}
 }
 
@@ -211,6 +215,10 @@ func frameMessage(f *Frame) *bursarv1.Frame {
 		m.Body = &bursarv1.Frame_Directory{Directory: d}
 	case KindCheckpoint:
 		m.Body = &bursarv1.Frame_Checkpoint{Checkpoint: &bursarv1.Checkpoint{State: f.Checkpoint}}
+	case KindCount:
+		c := f.Count
+		m.Body = &bursarv1.Frame_Count{Count: &bursarv1.Count{From: int64(c.From), To: int64(c.To), At: int64(c.At), Counted: c.Counted, Records: c.Records,
+			Filtered: c.Filtered, Quarantined: c.Quarantined, Shared: c.Shared, Skipped: c.Skipped}}
 	}
 	return m
 }

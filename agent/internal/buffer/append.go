@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Append is what [Buffer.Append] writes in one transaction.
@@ -28,6 +29,10 @@ type Append struct {
 	// Opened and Closed are the running jobs whose notes are kept or dropped.
 	Opened []OpenRun
 	Closed []string
+	// Audited are the days that the frames count; Unaudited are to be counted
+	// again.
+	Audited   []Audit
+	Unaudited []record.Time
 }
 
 // OpenRun is a note on a job that was sent as running.
@@ -127,7 +132,7 @@ func putSource(tx *bbolt.Tx, s *state, a Append) error {
 			return err
 		}
 	}
-	return nil
+	return putAudits(tx, a)
 }
 
 // Wait returns when the buffer holds a frame behind after, when it is closed or

@@ -95,6 +95,8 @@ var (
 	bucketForgotten = []byte("forgotten") // cluster → what it had acknowledged
 	bucketBegun     = []byte("begun")     // cluster → the frame behind which it began, where that is not 0
 	bucketTold      = []byte("told")      // cluster → the frame with the last gap that it was told, its reason
+	bucketAudits    = []byte("audits")    // source, begin of a day → when the day was last counted
+	bucketVersions  = []byte("versions")  // cluster → the version of commands that it takes
 )
 
 const fileFormat = 1
@@ -142,7 +144,7 @@ func (b *Buffer) Close() error {
 // load reads the head and makes what is missing.
 func (b *Buffer) load() error {
 	return b.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun, bucketTold} {
+		for _, name := range [][]byte{bucketMeta, bucketChunks, bucketSources, bucketRewind, bucketQueue, bucketClusters, bucketOpen, bucketForgotten, bucketBegun, bucketTold, bucketAudits, bucketVersions} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -32,6 +33,7 @@ type scheduler struct {
 	starts  []sdk.Start
 	sent    int // batches that were acknowledged
 	push    bool
+	pushed  bool          // it hands on records and stops
 	hold    chan struct{} // when not nil, Collect waits for it before it ends
 }
 
@@ -57,6 +59,9 @@ func (s *scheduler) acknowledged() int {
 }
 
 func (s *scheduler) Describe() sdk.Description {
+	if s.pushed {
+		return sdk.Description{Type: "fake", Version: "1.2.3", Push: s.push, Pushed: true, Rank: sdk.RankPush, Interval: time.Hour}
+	}
 	return sdk.Description{
 		Type: "fake", Version: "1.2.3", Push: s.push, Rank: sdk.RankScheduler, Interval: time.Hour,
 		Attributes: []sdk.Attribute{
@@ -178,7 +183,7 @@ func (alive) Close() error               { return nil }
 
 // Plugin implements collect.Sessions.
 func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
-	spec := collect.Spec{Agent: "a", Type: "fake", Label: "f"}
+	spec := session.Spec{Agent: "a", Type: "fake", Label: "f"}
 	if r.record != "" {
 		file, diags := hcl.Parse("agent.hcl", []byte(r.record))
 		if diags.HasErrors() {
@@ -187,8 +192,8 @@ func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
 		spec.Record = file.Body
 	}
 	client := plugintest.Serve(r.t, func() sdk.Source { return r.sched })
-	session, diags, err := collect.NewSession(ctx, alive{}, client, spec)
-	return session, errors.Join(err, diags.Err())
+	opened, diags, err := session.New(ctx, alive{}, client, spec)
+	return opened, errors.Join(err, diags.Err())
 }
 
 func (r *rig) collect() {

@@ -9,6 +9,10 @@
 // buffer is full or the disk fails, the loop waits and says so: the scheduler
 // still has the jobs.
 //
+// A source that hands on what clients pushed has no jobs and no mapping: its records
+// and stops go on as they are, as statements of the origin that all pushes share.
+// None of them is compared with what was sent before.
+//
 // What a run was sent as is remembered in memory, for the youngest runs, and on
 // disk for those that go on. A source that has had a job in quarantine is marked
 // on disk for good: from then on a record of a run that memory does not know, as

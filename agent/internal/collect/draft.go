@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // draft is an append in the making, and what to remember once it is on disk.
@@ -13,10 +14,11 @@ type draft struct {
 	counts Counts
 	sent   map[string]sent
 	notes  map[string]*buffer.OpenRun // on running jobs; nil: dropped
+	days   map[record.Time]bool       // in which runs ended that are sent
 }
 
 func newDraft(source buffer.Source) *draft {
-	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}}
+	return &draft{append: buffer.Append{Source: source}, sent: map[string]sent{}, notes: map[string]*buffer.OpenRun{}, days: map[record.Time]bool{}}
 }
 
 func (d *draft) open(note buffer.OpenRun) { d.notes[note.Run] = &note }

@@ -9,7 +9,8 @@ import (
 type use int
 
 const (
-	collection use = iota
+	audit use = iota
+	collection
 	recollection
 	exchange
 )

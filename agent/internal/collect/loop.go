@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -20,6 +19,8 @@ type Buffer interface {
 	Append(a buffer.Append) (uint64, error)
 	OpenRuns(s buffer.Source) (map[string]buffer.OpenRun, error)
 	Clock() *buffer.Clock
+	Audits(s buffer.Source) (map[record.Time]record.Time, error)
+	Takes(version uint32) (bool, error)
 }
 
 // Sessions gives the session of the plugin that runs now, and waits for one
@@ -37,8 +38,9 @@ type Loop struct {
 	nudge    chan struct{}
 	lane     lane
 
-	work sync.Mutex // held while a batch is translated and appended
-	tr   *translator
+	work  sync.Mutex // held while a batch is translated and appended
+	tr    *translator
+	audit auditor
 
 	mu       sync.Mutex
 	interval time.Duration // 0: what the plugin says
@@ -54,6 +56,7 @@ type Status struct {
 	Counts      Counts
 	Progress    *bursarv1.Progress // of a back-fill; nil when there is none
 	Version     string             // of the plugin
+	Interval    time.Duration      // between two collections; 0: it streams, or is not known yet
 }
 
 // NewLoop makes a loop that does nothing until Run.
@@ -66,6 +69,9 @@ func NewLoop(source buffer.Source, interval time.Duration, b Buffer, sessions Se
 	l.tr = &translator{source: source, memory: newMemory(), open: open, observe: b.Clock().Observe}
 	_, l.tr.memory.partial = open[marker]
 	l.status = Status{State: "starting", Watermark: record.None}
+	if l.audit.days, err = b.Audits(source); err != nil {
+		return nil, fmt.Errorf("source %s: %w", source, err)
+	}
 	return l, nil
 }
 
@@ -102,15 +108,30 @@ func (l *Loop) SetInterval(interval time.Duration) {
 // tried again after the interval; nothing is skipped.
 func (l *Loop) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		pause := l.turn(ctx)
-		select {
-		case <-ctx.Done():
-		case <-l.nudge:
-		case <-time.After(pause):
-		}
+		l.rest(ctx, l.turn(ctx))
 	}
 	l.set(func(s *Status) { s.State, s.Err, s.Progress = "stopped", nil, nil })
 	return nil
+}
+
+// rest lets the pause between two collections go by, in which past days are
+// counted.
+func (l *Loop) rest(ctx context.Context, pause time.Duration) {
+	end := time.NewTimer(pause)
+	defer end.Stop()
+	idle, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.audits(ctx, idle)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-l.nudge:
+	case <-end.C:
+	}
+	cancel()
+	<-done
 }
 
 // retryAfter is the pause after a failure where the interval is longer.
@@ -152,6 +173,9 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	if err == nil {
 		pause = l.every(session)
 		l.set(func(s *Status) { s.State, s.Version = "collecting", session.Description.GetVersion() })
+		if !session.Description.GetPush() {
+			l.set(func(s *Status) { s.Interval = pause })
+		}
 		err = l.collect(run, session)
 	}
 	switch {
@@ -195,43 +219,13 @@ func (l *Loop) collect(ctx context.Context, session *Session) error {
 		return err
 	}
 	start := &bursarv1.CollectRequest_Start{Checkpoint: from.Checkpoint, Rewind: from.Rewind.Microseconds()}
-	err = l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		return l.take(ctx, session, resp, from)
 	})
 	if err != nil || from.Rewind == 0 {
 		return err
 	}
 	return l.put(ctx, buffer.Append{Source: l.source, Rewound: true, Generation: from.Generation})
-}
-
-// stream runs one Collect call and acknowledges each batch after take has it on
-// disk.
-func (l *Loop) stream(ctx context.Context, session *Session, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := session.Client.Collect(ctx)
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	if err := stream.Send(&bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Start_{Start: start}}); err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	for n := uint64(1); ; n++ {
-		resp, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("collect: %w", err)
-		}
-		if err := take(resp); err != nil {
-			return err
-		}
-		ack := &bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Ack_{Ack: &bursarv1.CollectRequest_Ack{Batch: n}}}
-		if err := stream.Send(ack); err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("acknowledge to the plugin: %w", err)
-		}
-	}
 }
 
 // take translates a batch, puts it into the buffer and remembers what was sent.
@@ -266,16 +260,19 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 // use translates by the session's mapping from now on. l.work is held.
 func (l *Loop) use(session *Session) {
 	l.tr.rank, l.tr.attributes, l.tr.mapper = record.Rank(session.Description.GetRank()), session.Description.GetAttributes(), session.Mapper
+	l.tr.pushed = session.Description.GetPushed()
 }
 
 // commit puts a draft into the buffer and then remembers it. l.work is held.
 func (l *Loop) commit(ctx context.Context, d *draft) error {
 	d.finish()
+	d.append.Unaudited = l.audit.counted(d.days)
 	if len(d.append.Frames) > 0 || len(d.append.Opened)+len(d.append.Closed) > 0 {
 		if err := l.put(ctx, d.append); err != nil {
 			return err
 		}
 	}
+	l.audit.recount(d.append.Unaudited)
 	for run, s := range d.sent {
 		l.tr.memory.put(run, s)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -16,7 +17,8 @@ type Window struct {
 
 // Recollect collects a window again under the present mapping and sends all of
 // it, what was sent before too; what the mapping leaves out now is withdrawn.
-// With plan it only counts. Progress is called after every batch. A collection
+// With plan it only counts. The days of the window are audited again afterwards.
+// Progress is called after every batch. A collection
 // that is under way is interrupted, and goes on from its checkpoint afterwards.
 func (l *Loop) Recollect(ctx context.Context, w Window, plan bool, progress func(Counts, *bursarv1.Progress) error) (total Counts, err error) {
 	run, leave := l.enter(ctx, recollection)
@@ -34,8 +36,13 @@ func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func
 	if err != nil {
 		return total, err
 	}
+	if !plan {
+		if err := l.recount(ctx, w); err != nil {
+			return total, err
+		}
+	}
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
-	err = l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+	err = session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		counts, err := l.recollected(ctx, session, resp, plan)
 		total.add(counts)
 		if err != nil {
@@ -65,19 +72,22 @@ func (l *Loop) recollected(ctx context.Context, session *Session, resp *bursarv1
 // Retry maps a quarantined job again and sends what becomes of it, which settles
 // the quarantine. The error says why it fails again; then it stays.
 func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error {
-	session, err := l.sessions.Plugin(ctx)
+	plugin, err := l.sessions.Plugin(ctx)
 	if err != nil {
 		return err
 	}
-	job, err := ParseRaw(raw, session.Description.GetAttributes())
+	if plugin.Mapper == nil {
+		return errors.New("what was pushed is not mapped, so there is nothing to try again: push it again, corrected, and drop this")
+	}
+	job, err := session.ParseRaw(raw, plugin.Description.GetAttributes())
 	if err != nil {
 		return err
 	}
 	l.work.Lock()
 	defer l.work.Unlock()
-	l.use(session)
+	l.use(plugin)
 	if !job.GetExcluded() {
-		if _, _, err := session.Mapper.Map(job); err != nil {
+		if _, _, err := plugin.Mapper.Map(job); err != nil {
 			return fmt.Errorf("the job fails again: %w", err)
 		}
 	}
@@ -93,11 +103,8 @@ var errEnough = errors.New("enough")
 // Sample collects a window and hands each job to show until that returns false.
 // Nothing is kept: it is for a preview.
 func Sample(ctx context.Context, session *Session, w Window, show func(*bursarv1.Job) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l := &Loop{}
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
-	err := l.stream(ctx, session, start, func(resp *bursarv1.CollectResponse) error {
+	err := session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		for _, job := range resp.GetJobs() {
 			if !show(job) {
 				return errEnough

@@ -1,30 +1,18 @@
 package collect
 
 import (
-	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/agent/internal/mapping"
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
-	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// Mapper turns a job into a record.
-type Mapper interface {
-	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
-	ID(job *bursarv1.Job) (string, error)
-	Fingerprint(job *bursarv1.Job) uint64
-	Wanted() []string
-}
-
 // Counts are what became of jobs. A job is counted in one of the first six.
 type Counts struct {
-	Records     int64 // sent as records
+	Records     int64 // sent as records; of a source that hands on pushes, records and stops
 	Unchanged   int64 // sent before, and the same
 	Filtered    int64 // left out by the mapping or the source's filters
 	Withdrawn   int64 // left out now, and taken back because they were sent before
@@ -47,8 +35,9 @@ func (c *Counts) add(o Counts) {
 type translator struct {
 	source     buffer.Source
 	rank       record.Rank
+	pushed     bool // the source hands on records and stops instead of jobs
 	attributes []*bursarv1.Attribute
-	mapper     Mapper
+	mapper     session.Mapper
 	observe    func() int64
 
 	memory *memory
@@ -59,25 +48,20 @@ type translator struct {
 	again bool
 }
 
-// Bounds of what a source sends: the name of a run, and a frame that is no
-// record, which has to fit into one entry of the aggregators' log.
-const (
-	maxRun   = 1 << 10
-	maxExtra = 256 << 10
-)
-
 // batch translates one message of a source. The error is a checkpoint that
 // cannot be kept.
 func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 	d := newDraft(t.source)
-	if n := len(resp.GetCheckpoint()); n > maxExtra {
-		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, maxExtra)
+	if n := len(resp.GetCheckpoint()); n > session.MaxExtra {
+		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, session.MaxExtra)
 	}
 	if t.amnesia && !t.again {
 		t.mark(d)
 	}
-	for _, job := range resp.GetJobs() {
-		t.job(d, job, "")
+	if t.pushed {
+		t.pushes(d, resp)
+	} else {
+		t.jobs(d, resp)
 	}
 	for _, r := range resp.GetRefused() {
 		t.refused(d, r)
@@ -103,21 +87,10 @@ func (t *translator) frame(d *draft, f *wire.Frame) {
 	d.append.Frames = append(d.append.Frames, wire.AppendFrame(nil, f))
 }
 
-// nameless says why a job's run cannot be told from others; "" when it can.
-func nameless(run string) string {
-	switch {
-	case run == "":
-		return "the plugin sent a job without a run"
-	case len(run) > maxRun:
-		return fmt.Sprintf("the plugin sent a job whose run has a name of %d bytes; at most %d are allowed", len(run), maxRun)
-	}
-	return ""
-}
-
 // job translates one job; settles is the quarantined job that it settles.
 func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
-	if problem := nameless(job.GetRun()); problem != "" {
-		raw, _ := Raw(job, t.attributes)
+	if problem := session.Nameless(job.GetRun()); problem != "" {
+		raw, _ := session.Raw(job, t.attributes)
 		t.refused(d, &bursarv1.Refused{Message: problem, Raw: raw})
 		return
 	}
@@ -131,7 +104,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	}
 	held := known && !before.withdrawn || open || t.amnesia || settles != ""
 	if settles == "" && (before.quarantined || t.again || !known && t.unsure(d)) {
-		settles = quarantineID(job.GetRun())
+		settles = session.QuarantineID(job.GetRun())
 	}
 	r, keep, err := t.apply(job)
 	switch {
@@ -179,6 +152,9 @@ func (t *translator) apply(job *bursarv1.Job) (r record.Record, keep bool, err e
 func (t *translator) record(d *draft, run string, r record.Record, print uint64, settles string) {
 	d.counts.Records++
 	t.frame(d, &wire.Frame{Kind: wire.KindRecord, ID: r.ID, Record: r, Settles: settles, Version: record.Version{Ended: !r.Open()}})
+	if !r.Open() {
+		d.days[dayOf(r.Stop)] = true
+	}
 	if r.Open() {
 		d.open(buffer.OpenRun{Run: run, Record: r.ID, Digest: print})
 		return
@@ -203,66 +179,22 @@ func (t *translator) withdraw(d *draft, id string, ended bool, settles string) {
 
 func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
-	raw, cut := Raw(job, t.attributes)
-	q := wire.Quarantine{ID: quarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
-	if e, ok := errors.AsType[*mapping.Error](err); ok {
-		q.RecordID = trim(e.RecordID)
-	}
-	if _, ok := errors.AsType[*record.FieldError](err); ok {
-		q.Reason = "validation"
-	}
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
-}
-
-// quarantineID names a run within its source, and is a function of the run alone:
-// a job that fails again replaces its earlier failure.
-func quarantineID(run string) string {
-	if len(run) > record.MaxID/2 {
-		return fmt.Sprintf("%x", runKey(run))
-	}
-	return strings.ToValidUTF8(run, "\uFFFD")
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Failed(job, t.attributes, err)})
 }
 
 func (t *translator) refused(d *draft, r *bursarv1.Refused) {
 	d.counts.Refused++
-	raw := r.GetRaw()
-	cut := len(raw) > MaxRaw
-	if cut {
-		raw = raw[:MaxRaw]
-	}
-	run := r.GetRun()
-	if run != "" {
+	if run := r.GetRun(); run != "" {
 		t.failed(d, run, sent{quarantined: true, refused: true})
-	} else {
-		run = frame.Digest{}.Next(raw).String()
 	}
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: wire.Quarantine{
-		ID: quarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut,
-	}})
-}
-
-// trim bounds texts that come from outside.
-func trim(s string) string {
-	const most = 4 << 10
-	if len(s) > most {
-		cut := most
-		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Refused(r)})
 }
 
 // extra takes the frames that a source may make itself; others are refused.
 func (t *translator) extra(d *draft, f *bursarv1.Frame) {
-	out, err := wireFrame(f)
-	if err != nil {
-		t.refused(d, &bursarv1.Refused{Run: "frame", Message: err.Error()})
-		return
-	}
-	if n := len(wire.AppendFrame(nil, out)); n > maxExtra {
-		t.refused(d, &bursarv1.Refused{Run: out.Kind.String(), Message: fmt.Sprintf("the source's %s has %d bytes; at most %d are allowed", out.Kind, n, maxExtra)})
+	out, refused := session.Extra(f)
+	if refused != nil {
+		t.refused(d, refused)
 		return
 	}
 	t.frame(d, out)

@@ -69,6 +69,9 @@ type Source struct {
 	Interval hcl.Duration `hcl:"interval,optional"`
 	// Enabled says whether the source runs; nil is true.
 	Enabled *bool `hcl:"enabled"`
+	// Audit says whether past days are counted by the source's second route, where
+	// it has one; nil is true.
+	Audit *bool `hcl:"audit"`
 	// Config and Record are the bodies of these blocks; nil when absent.
 	Config hcl.Body `hcl:"config,block"`
 	Record hcl.Body `hcl:"record,block"`
@@ -101,8 +104,11 @@ func (s *Source) Key() buffer.Source {
 // Name is type/label.
 func (s *Source) Name() string { return s.Key().String() }
 
+// Audited says whether past days are counted.
+func (s *Source) Audited() bool { return s.Audit == nil || *s.Audit }
+
 // Same reports whether a plugin that runs for s can go on for t: all that it was
-// given is the same. The interval is none of this.
+// given is the same. The interval and audits are none of this.
 func (s *Source) Same(t *Source) bool {
 	return s.Key() == t.Key() && s.text == t.text && sameNode(s.Tree, t.Tree) &&
 		s.Plugin.Path == t.Plugin.Path && s.Plugin.SHA256 == t.Plugin.SHA256 && maps.Equal(s.Plugin.Env, t.Plugin.Env)

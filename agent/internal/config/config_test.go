@@ -50,6 +50,18 @@ func TestTheShippedExampleIsRight(t *testing.T) {
 	}
 }
 
+func TestTheShippedExamplesOfSourcesAreRight(t *testing.T) {
+	files, err := filepath.Glob("../../../hcl/examples/agent-*.hcl")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, "../../../hcl/examples/slurm.hcl", "../../../hcl/examples/replay.hcl") {
+		if cfg, diags := config.Load(file); diags.HasErrors() || len(cfg.Sources) == 0 {
+			t.Errorf("%s: %v", file, diags)
+		}
+	}
+}
+
 func TestPluginsGetTheirConfigWithPlacesAndSecretsMarked(t *testing.T) {
 	t.Setenv("BURSAR_TEST_PASSWORD", "hush")
 	cfg, diags := config.Load("testdata/agent.hcl")

@@ -12,6 +12,8 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/session"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // Plugins starts the plugins of sources.
@@ -59,17 +61,26 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	if err != nil {
 		return nil, nil, err
 	}
-	session, diags, err := collect.NewSession(ctx, process, process.Source(), collect.Spec{
+	opened, diags, err := session.New(ctx, process, process.Source(), session.Spec{
 		Agent: cfg.Agent.Name.Value, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
-		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir,
+		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir, TLS: tlsOf(cfg),
 	})
-	if session == nil {
+	if opened == nil {
 		_ = process.Close() // the error that counts is the one before
 	}
 	if err != nil {
 		return nil, diags, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	return session, diags, nil
+	return opened, diags, nil
+}
+
+// tlsOf are the agent's own certificates, for sources that listen.
+func tlsOf(cfg *config.Config) *bursarv1.TLSFiles {
+	if cfg.Agent.TLS == nil {
+		return nil
+	}
+	files := cfg.Identity()
+	return &bursarv1.TLSFiles{Ca: files.CA, Cert: files.Cert, Key: files.Key}
 }
 
 func (p Plugins) logger(s *config.Source) *slog.Logger {

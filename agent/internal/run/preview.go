@@ -8,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
+	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -48,6 +49,9 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 		return nil, diags.Err()
 	}
 	defer func() { _ = session.Close() }()
+	if session.Mapper == nil {
+		return []Sample{}, nil // what was pushed cannot be had again, and is not mapped
+	}
 	var jobs []*bursarv1.Job
 	err = collect.Sample(ctx, session, w, func(job *bursarv1.Job) bool {
 		jobs = append(jobs, job)
@@ -93,18 +97,18 @@ func instant(value json.RawMessage) json.RawMessage {
 }
 
 // attributes are the values that the mapping names.
-func attributes(session *collect.Session, job *bursarv1.Job) []Attribute {
-	text, _ := collect.Raw(job, session.Description.GetAttributes())
+func attributes(plugin *collect.Session, job *bursarv1.Job) []Attribute {
+	text, _ := session.Raw(job, plugin.Description.GetAttributes())
 	var raw struct {
 		Attributes map[string]json.RawMessage `json:"attributes"`
 	}
 	_ = json.Unmarshal(text, &raw) // what was cut has no attributes to show
 	times := map[string]bool{}
-	for _, a := range session.Description.GetAttributes() {
+	for _, a := range plugin.Description.GetAttributes() {
 		times[a.GetName()] = a.GetType() == bursarv1.Type_TYPE_TIME
 	}
 	var out []Attribute
-	for _, name := range session.Mapper.Wanted() {
+	for _, name := range plugin.Mapper.Wanted() {
 		value, ok := raw.Attributes[name]
 		switch {
 		case !ok:

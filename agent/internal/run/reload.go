@@ -168,6 +168,7 @@ func (a *Agent) keep(next *config.Config, kept []*config.Source) {
 	for _, s := range kept {
 		now := a.sources[s.Key()]
 		now.loop.SetInterval(s.Interval.Duration)
+		now.loop.SetAudit(s.Audited(), next.Agent.Buffer.Retain.Duration)
 		now.seat.retry()
 	}
 	a.config = next

@@ -98,6 +98,7 @@ func (a *Agent) start(ctx context.Context, cfg *config.Config, p Prepared) (*sou
 		return nil, err
 	}
 	s.loop = loop
+	loop.SetAudit(p.Source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	ctx, cancel := context.WithCancel(ctx)
 	s.seat.put(ctx, a.opt.Plugins, cfg, p, log)
 	done := make(chan struct{})
@@ -120,6 +121,7 @@ func (a *Agent) start(ctx context.Context, cfg *config.Config, p Prepared) (*sou
 func (a *Agent) exchange(ctx context.Context, s *source, cfg *config.Config, p Prepared) {
 	s.loop.Exchange(ctx, func() { s.seat.put(ctx, a.opt.Plugins, cfg, p, a.opt.Log.With("source", p.Source.Name())) })
 	s.loop.SetInterval(p.Source.Interval.Duration)
+	s.loop.SetAudit(p.Source.Audited(), cfg.Agent.Buffer.Retain.Duration)
 	s.loop.Nudge()
 }
 

@@ -110,6 +110,7 @@ func (a *Agent) Report(resp *bursarv1.StatusResponse) {
 		if status.Err != nil {
 			out.Error = status.Err.Error()
 		}
+		out.Interval = status.Interval.Microseconds()
 		if !status.LastSuccess.IsZero() {
 			out.LastSuccess = status.LastSuccess.UnixMicro()
 		}

@@ -29,6 +29,7 @@ type Buffer interface {
 	Ack(cluster string, p buffer.Position) error
 	Resume(r buffer.Resume) (buffer.Position, error)
 	Stats() (buffer.Stats, error)
+	SetVersion(cluster string, version uint32) error
 }
 
 // Orders carries out what an operator orders through the aggregator. The
@@ -88,6 +89,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 func (s *Server) Pull(ctx context.Context, req *bursarv1.PullRequest) (*bursarv1.PullResponse, error) {
 	if req.GetCluster() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the request names no cluster")
+	}
+	if err := s.Buffer.SetVersion(req.GetCluster(), max(1, req.GetVersion())); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	at := position(req.GetEpoch(), req.GetAfter(), req.GetDigest())
 	size := min(max(int(req.GetMaxBytes()), minPull), maxPull)

@@ -76,10 +76,20 @@ func write(dir string, plugins []string) error {
 	root := cli.Commands()
 	settings := manual.Settings("bursar-agent.hcl", "configuration of the bursar agent", "The agent reads /etc/bursar/agent.hcl", string(example), string(language))
 	errs := []error{manual.Commands(root, 8, more).Write(dir), settings.Write(dir), manual.Completion(root, dir)}
+	errs = append(errs, epilog(dir))
 	for _, p := range plugins {
 		errs = append(errs, plugin(dir, p))
 	}
 	return errors.Join(errs...)
+}
+
+// epilog writes the page of the program that Slurm calls.
+func epilog(dir string) error {
+	readme, err := os.ReadFile("plugins/source/slurm-epilog/cmd/bursar-epilog/README.md")
+	if err != nil {
+		return err
+	}
+	return manual.Readme("bursar-epilog", string(readme)).Write(dir)
 }
 
 // plugin writes the page of a plugin from its README.

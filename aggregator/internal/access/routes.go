@@ -54,7 +54,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Read},
 		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
 		"GET /v1/quarantine", "GET "+quarantined)
-	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
+	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
 	const effect = action + "/runs/{run}/effects/{effect"
@@ -64,6 +64,8 @@ func Routes() map[string]Need {
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")
+	add(Need{Rights: identity.Operate}, "POST /v1/imports/{name}/{epoch}") // many of one import, whose begin is noted
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
 		"POST /v1/cluster/leader:transfer", "PUT /v1/config")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/auditor"
 )
 
 // answerTime is how long a client may take to fetch an answer, and in a stream
@@ -11,25 +13,13 @@ import (
 const answerTime = time.Minute
 
 // text answers with plain text.
-func text(w http.ResponseWriter, status int, body string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	bare(w, status, []byte(body))
-}
+func text(w http.ResponseWriter, status int, body string) { auditor.Text(w, status, body) }
 
 // bare answers with a body; the content type is the caller's, or none.
-func bare(w http.ResponseWriter, status int, body []byte) {
-	if w.Header().Get("Content-Type") == "" {
-		w.Header()["Content-Type"] = nil // or net/http guesses one
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // JSON or plain text, never HTML; a client that is gone needs no answer
-}
+func bare(w http.ResponseWriter, status int, body []byte) { auditor.Bare(w, status, body) }
 
 // empty answers without a body.
-func empty(w http.ResponseWriter, status int) {
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(status)
-}
+func empty(w http.ResponseWriter, status int) { auditor.Empty(w, status) }
 
 // raw answers with JSON that is written already.
 func raw(w http.ResponseWriter, status int, body []byte) {
@@ -48,4 +38,27 @@ func jsonError(w http.ResponseWriter, status int, message string) {
 
 // breakOff ends the connection without an answer, so that the client knows that
 // it does not know.
-func breakOff() { panic(http.ErrAbortHandler) }
+func breakOff() { auditor.BreakOff() }
+
+// body reads a request's body of JSON, decompressed, and hands it to use; what
+// the body holds must not be used afterwards. It answers what AUDITOR answers
+// when there is no such body.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, use func([]byte)) {
+	if !auditor.IsJSON(r) {
+		no := auditor.TypeRefusal()
+		text(w, no.Status, no.Text)
+		return
+	}
+	err := s.bodies.Take(w, r, func(data []byte, no *auditor.Refusal) {
+		if no != nil {
+			text(w, no.Status, no.Text)
+			return
+		}
+		s.extendWrite(w)
+		use(data)
+	})
+	if err != nil {
+		s.opt.Log.Warn("a body did not come in; its connection is broken off", "path", r.URL.Path, "error", err)
+		breakOff()
+	}
+}

@@ -16,6 +16,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 )
 
 // Reader gives consistent pictures of the store, as a principal sees them.
@@ -64,6 +66,12 @@ type Options struct {
 	Directory func() *directory.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
 	Capacity func() *capacity.Capacities
+	// Days are the days of a window compared with what schedulers have, as it was
+	// done last; nil: nobody does.
+	Days func(w tally.Window) ([]tally.Day, bool)
+	// Pulse says which sources are silent for longer than is usual; nil: the default
+	// pause counts for all.
+	Pulse Pulse
 	// Money has prices and budgets; nil: there are none.
 	Money func() Money
 	// Now is the time of the clock; nil is time.Now.
@@ -76,6 +84,9 @@ type Options struct {
 	Members Members // of the cluster; nil: none are known
 	Checker Checker // of this node; nil: it cannot be checked
 	Actions Actions // nil: there are none
+	// Cut cuts a chunk of an import into the commands that bring the cursor to its
+	// end; as package pull does. Nil: nothing can be imported.
+	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
@@ -83,7 +94,7 @@ type Options struct {
 // Server answers requests. It is an http.Handler.
 type Server struct {
 	opt      Options
-	bodies   bodyMemory
+	bodies   *auditor.Bodies
 	builders builders
 	routes   []route
 	extra    *http.ServeMux
@@ -107,7 +118,7 @@ func New(opt Options) *Server {
 	if opt.Patience == 0 {
 		opt.Patience = defaultPatience
 	}
-	s := &Server{opt: opt, bodies: newBodyMemory(opt.MaxBody), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
+	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)
@@ -184,7 +195,7 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 		s.admit(w, r, pattern, s.extra.ServeHTTP)
 		return
 	}
-	text(w, http.StatusNotFound, "The requested resource was not found. 404 Not Found")
+	text(w, http.StatusNotFound, auditor.NotFound)
 }
 
 // methods are the handlers of one path.

@@ -34,6 +34,8 @@ type AgentStatus struct {
 	Remedy      string    // the command that mends it, where waiting does not
 	LastContact time.Time // zero: never
 	Behind      uint64    // frames that the agent has and the cluster has not
+	// Failing are its sources that do not collect, by type/label, with why.
+	Failing map[string]string
 }
 
 // problem is an error of /v1, as RFC 9457 has it.
@@ -65,7 +67,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.actionRoutes(), []route{
+	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
@@ -86,6 +88,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
 		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
 		{http.MethodGet, "/v1/gaps", s.viewing(s.v1Gaps)},
+		{http.MethodGet, "/v1/completeness", s.viewing(s.v1Completeness)},
 		{http.MethodPost, "/v1/check", s.v1Check},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.v1Cluster},

@@ -91,7 +91,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	case err != nil:
 		return err
 	}
-	known, err := completeness(view, windowOf(list, now), now)
+	known, err := s.completeness(view, windowOf(list, now), now)
 	if err != nil {
 		return err
 	}

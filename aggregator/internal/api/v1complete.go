@@ -8,25 +8,42 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// silence is how long nothing must have come of a source for it to be silent.
-const silence = record.Hour
+// Pulse knows how long sources usually say nothing.
+type Pulse interface {
+	// Allowed is the pause after which the source is silent.
+	Allowed(source record.Origin) record.Time
+	// Silent are the sources that are silent at an instant.
+	Silent(now record.Time) []pulse.Silence
+}
+
+// allowed is how long nothing must have come of a source for it to be silent.
+func (s *Server) allowed(source record.Origin) record.Time {
+	if s.opt.Pulse == nil {
+		return pulse.Default
+	}
+	return s.opt.Pulse.Allowed(source)
+}
 
 // complete says how complete the records of a window are.
 type complete struct {
 	// CompleteTo is up to when all sources that say so are complete.
 	CompleteTo *string `json:"complete_to"`
 	// Limited: the principal sees some of the records, and the rest is not told.
-	Limited     bool             `json:"limited"`
-	Sources     []completeSource `json:"sources"`
-	Silent      int              `json:"silent"`
-	Gaps        []completeGap    `json:"gaps"`
-	Open        uint64           `json:"open"`
-	Quarantined *uint64          `json:"quarantined"`
+	Limited bool             `json:"limited"`
+	Sources []completeSource `json:"sources"`
+	Silent  int              `json:"silent"`
+	Gaps    []completeGap    `json:"gaps"`
+	// Missing are days of the window of which runs have no record.
+	Missing     []completeDays `json:"missing"`
+	Open        uint64         `json:"open"`
+	Quarantined *uint64        `json:"quarantined"`
 }
 
 type completeSource struct {
@@ -43,18 +60,26 @@ type completeGap struct {
 	Reason string  `json:"reason"`
 }
 
+// completeDays are days of a source in a row that lack runs.
+type completeDays struct {
+	Source string `json:"source"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Runs   int64  `json:"runs"`
+}
+
 // completeness looks up how complete a window is.
-func completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
-	c := &complete{Sources: []completeSource{}, Gaps: []completeGap{}}
+func (s *Server) completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
+	c := &complete{Sources: []completeSource{}, Gaps: []completeGap{}, Missing: s.missing(w)}
 	agents, err := view.Agents()
 	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
-		c.Limited = true
+		c.Limited, c.Missing = true, []completeDays{}
 		return c, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.sources(agents, min(w.To, now))
+	c.sources(agents, min(w.To, now), s.allowed)
 	gaps, err := view.Gaps()
 	if err != nil {
 		return nil, err
@@ -69,8 +94,21 @@ func completeness(view *access.View, w calendar.Window, now record.Time) (*compl
 	return c, err
 }
 
+// missing are the days of the window that lack runs, as they were compared last.
+func (s *Server) missing(w calendar.Window) []completeDays {
+	out := []completeDays{}
+	if s.opt.Days == nil {
+		return out
+	}
+	days, _ := s.opt.Days(tally.Window{From: tally.Begin(w.From), To: w.To})
+	for _, t := range tally.Stretches(days) {
+		out = append(out, completeDays{t.Source.String(), t.From.String(), t.To.String(), t.Missing})
+	}
+	return out
+}
+
 // sources adds those of agents; end is up to when something is to be known.
-func (c *complete) sources(agents []store.Cursor, end record.Time) {
+func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(record.Origin) record.Time) {
 	least := record.None
 	for i := range agents {
 		a := &agents[i]
@@ -91,7 +129,8 @@ func (c *complete) sources(agents []store.Cursor, end record.Time) {
 		}
 		for _, o := range order {
 			s := completeSource{Source: o.String(), CompleteTo: stamp(ends[o]), LastFrames: stamp(a.Pulled)}
-			s.Silent = a.Pulled < end-silence && ends[o] < end-silence
+			since := end - allowed(o)
+			s.Silent = ends[o] < since && (ends[o].Present() || a.Pulled < since)
 			if s.Silent {
 				c.Silent++
 			}
@@ -125,5 +164,10 @@ func (c *complete) header(h http.Header, page *sheet.Sheet) {
 	}
 	h.Set("X-Bursar-Silent-Sources", strconv.Itoa(c.Silent))
 	h.Set("X-Bursar-Gaps", strconv.Itoa(len(c.Gaps)))
+	runs := int64(0)
+	for i := range c.Missing {
+		runs += c.Missing[i].Runs
+	}
+	h.Set("X-Bursar-Missing-Runs", strconv.FormatInt(runs, 10))
 	h.Set("X-Bursar-Quarantined", strconv.FormatUint(*c.Quarantined, 10))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -15,6 +16,7 @@ type jsonAgent struct {
 	Name        string       `json:"name"`
 	Address     string       `json:"address"`
 	Configured  bool         `json:"configured"`
+	Import      bool         `json:"import"`
 	Connected   bool         `json:"connected"`
 	Error       string       `json:"error"`
 	Remedy      string       `json:"remedy"`
@@ -32,6 +34,8 @@ type jsonSource struct {
 	Label      string     `json:"label"`
 	CompleteTo *string    `json:"complete_to"`
 	Gaps       int        `json:"gaps"`
+	Error      string     `json:"error"`
+	Silent     bool       `json:"silent"`
 	Counts     jsonCounts `json:"counts"`
 }
 
@@ -101,6 +105,7 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, e
 	for i := range gaps {
 		find(gaps[i].Source.Agent).lacks(gaps[i].Source)
 	}
+	s.moods(byName, pulls)
 	for _, a := range list {
 		if deaf != nil {
 			a.Error = deaf.Error()
@@ -118,6 +123,7 @@ func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
 
 // take adds what the store knows of the agent.
 func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
+	a.Import = isImport(c.Epoch)
 	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), stamp(c.Pulled)
 	complete := map[record.Origin]*string{}
 	for _, m := range c.Watermarks {
@@ -125,7 +131,7 @@ func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
 	}
 	for _, n := range counters {
 		if n.Source.Agent == c.Agent {
-			a.Sources = append(a.Sources, jsonSource{n.Source.Type, n.Source.Label, complete[n.Source], 0, countsJSON(n.Counts)})
+			a.Sources = append(a.Sources, jsonSource{n.Source.Type, n.Source.Label, complete[n.Source], 0, "", false, countsJSON(n.Counts)})
 		}
 	}
 }
@@ -173,4 +179,34 @@ func entries(w http.ResponseWriter, name string, each func(func(*record.Entry) e
 	}
 	answer(w, http.StatusOK, map[string]any{name: list, "more": more})
 	return nil
+}
+
+// moods says which sources fail and which are silent.
+func (s *Server) moods(byName map[string]*jsonAgent, pulls []AgentStatus) {
+	find := func(agent, typ, label string) *jsonSource {
+		if byName[agent] == nil {
+			return nil
+		}
+		for i := range byName[agent].Sources {
+			if of := &byName[agent].Sources[i]; of.Type == typ && of.Label == label {
+				return of
+			}
+		}
+		return nil
+	}
+	if s.opt.Pulse != nil {
+		for _, silent := range s.opt.Pulse.Silent(s.now()) {
+			if of := find(silent.Source.Agent, silent.Source.Type, silent.Source.Label); of != nil {
+				of.Silent = true
+			}
+		}
+	}
+	for i := range pulls {
+		for name, why := range pulls[i].Failing {
+			typ, label, _ := strings.Cut(name, "/")
+			if of := find(pulls[i].Name, typ, label); of != nil {
+				of.Error = why
+			}
+		}
+	}
 }

@@ -109,6 +109,11 @@ func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view 
 	if err != nil {
 		return err
 	}
+	if cursor, err := cursorOf(view, q.Source.Agent); err != nil {
+		return err
+	} else if isImport(cursor.Epoch) {
+		return refuse(http.StatusConflict, "the job came by an import, so no agent can map it again; import the file again under a mended mapping, which settles it")
+	}
 	if s.opt.Agents == nil {
 		return refuse(http.StatusServiceUnavailable, "this node pulls from no agents")
 	}

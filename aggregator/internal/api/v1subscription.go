@@ -69,7 +69,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return err
 	}
-	known, err := completeness(view, calendar.Window{From: q.Edges[0], To: q.Edges[1]}, q.Now)
+	known, err := s.completeness(view, calendar.Window{From: q.Edges[0], To: q.Edges[1]}, q.Now)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	// Before the sums: what is said to be complete is in them.
-	known, err := completeness(view, q.Window, now)
+	known, err := s.completeness(view, q.Window, now)
 	if err != nil {
 		return err
 	}

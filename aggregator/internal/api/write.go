@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -17,13 +18,6 @@ import (
 // ErrNotNow is wrapped by errors of [Writer] that say: nothing was written, and a
 // later try may succeed.
 var ErrNotNow = errors.New("cannot be written now")
-
-// The bodies of AUDITOR's answers, which its clients compare byte by byte.
-const (
-	recordExists = "RECORD_EXISTS"
-	oneIgnored   = `{"warning":"Record already exists, but the error was ignored due to AUDITOR configuration."}`
-	someIgnored  = `{"warning":"One or more records already exist, but the error was ignored due to AUDITOR configuration."}`
-)
 
 // writePause is how long a write that cannot be done now waits for the next try.
 const writePause = 50 * time.Millisecond
@@ -68,7 +62,7 @@ func (s *Server) odd(r *http.Request, result any) {
 
 // postRecord is POST /record.
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
-	s.post(w, r, oneIgnored, func(body []byte, b *bulk) error {
+	s.post(w, r, auditor.OneIgnored, func(body []byte, b *bulk) error {
 		rec, err := wire.DecodeAdd(body)
 		if err == nil {
 			b.add(&rec)
@@ -79,7 +73,7 @@ func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
-	s.post(w, r, someIgnored, func(body []byte, b *bulk) error {
+	s.post(w, r, auditor.SomeIgnored, func(body []byte, b *bulk) error {
 		return wire.DecodeAdds(body, func(rec record.Record) error {
 			b.add(&rec)
 			return nil
@@ -119,7 +113,7 @@ func (s *Server) posted(w http.ResponseWriter, r *http.Request, result any, igno
 	case s.opt.IgnoreExisting:
 		raw(w, http.StatusOK, []byte(ignored))
 	default:
-		bare(w, http.StatusInternalServerError, []byte(recordExists))
+		auditor.AlreadyExists(w)
 	}
 }
 

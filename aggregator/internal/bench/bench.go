@@ -59,6 +59,8 @@ func measurements() []measurement {
 		{"index", (*bench).indexCost},
 		{"failover", (*bench).failover},
 		{"mapping", (*bench).mapping},
+		{"gridengine", (*bench).gridengine},
+		{"epilog", (*bench).epilog},
 		{"dev", (*bench).dev},
 	}
 }

@@ -13,6 +13,7 @@ type apiAgent struct {
 	Name        string      `json:"name"`
 	Address     string      `json:"address"`
 	Configured  bool        `json:"configured"`
+	Import      bool        `json:"import"`
 	Connected   bool        `json:"connected"`
 	Error       string      `json:"error"`
 	Remedy      string      `json:"remedy"`
@@ -26,6 +27,8 @@ type apiSource struct {
 	Type       string  `json:"type"`
 	Label      string  `json:"label"`
 	CompleteTo *string `json:"complete_to"`
+	Error      string  `json:"error"`
+	Silent     bool    `json:"silent"`
 	Counts     struct {
 		Pulled      int64 `json:"pulled"`
 		Added       int64 `json:"added"`
@@ -117,6 +120,14 @@ func (p *Program) troubles(a *apiAgent) {
 	if a.Remedy != "" {
 		p.say("%s: do first: %s", printable(a.Name), printable(a.Remedy))
 	}
+	for _, s := range a.Sources {
+		switch {
+		case s.Error != "":
+			p.say("%s: %s is not collected: %s", printable(a.Name), printable(s.name()), printable(s.Error))
+		case s.Silent:
+			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", printable(a.Name), printable(s.name()), instant(s.CompleteTo))
+		}
+	}
 	if a.Gaps > 0 {
 		p.say("%s: something is missing for good: bursar gaps -agent %s", printable(a.Name), printable(a.Name))
 	}
@@ -146,6 +157,8 @@ func (s apiSource) name() string {
 // state is how the agent is doing, in a word or two.
 func (a *apiAgent) state() string {
 	switch {
+	case a.Import:
+		return "import"
 	case !a.Configured:
 		return "not configured"
 	case a.Connected && a.Behind > 0:

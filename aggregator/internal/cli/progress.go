@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // bar shows on a terminal how far a transfer is and how long it will take; where
@@ -16,6 +18,9 @@ type bar struct {
 	done  int64
 	began time.Time
 	shown time.Time
+	// amount writes a number of what is counted; nil: of bytes.
+	amount func(int64) string
+	note   string // behind all
 }
 
 // barEvery is how often the bar is drawn.
@@ -27,6 +32,23 @@ func (p *Program) newBar(what string, total int64) *bar {
 
 func (b *bar) add(n int) {
 	b.done += int64(n)
+	b.draw()
+}
+
+// jobs shows how far a source is; nil is unknown.
+func (b *bar) jobs(records int64, at *bursarv1.Progress) {
+	if at != nil {
+		b.done, b.total = at.GetDone(), at.GetTotal()
+		if unit := at.GetUnit(); unit != "bytes" {
+			b.amount = func(n int64) string { return fmt.Sprintf("%d %s", n, printable(unit)) }
+		}
+		b.note = fmt.Sprintf("  %d records", records)
+	}
+	b.draw()
+}
+
+// draw shows the bar, unless it was shown a moment ago.
+func (b *bar) draw() {
 	if !b.p.Color || time.Since(b.shown) < barEvery {
 		return
 	}
@@ -36,17 +58,21 @@ func (b *bar) add(n int) {
 
 // line is what the bar says after some time.
 func (b *bar) line(passed time.Duration) string {
-	speed := float64(b.done) / max(passed.Seconds(), 0.001)
-	text := fmt.Sprintf("%s %s", b.what, mebibytes(b.done))
-	if b.total > 0 {
-		text = fmt.Sprintf("%s %3d%%  %s of %s", b.what, min(100, b.done*100/b.total), mebibytes(b.done), mebibytes(b.total))
+	amount := b.amount
+	if amount == nil {
+		amount = mebibytes
 	}
-	text += fmt.Sprintf("  %s/s", mebibytes(int64(speed)))
+	speed := float64(b.done) / max(passed.Seconds(), 0.001)
+	text := fmt.Sprintf("%s %s", b.what, amount(b.done))
+	if b.total > 0 {
+		text = fmt.Sprintf("%s %3d%%  %s of %s", b.what, min(100, b.done*100/b.total), amount(b.done), amount(b.total))
+	}
+	text += fmt.Sprintf("  %s/s", amount(int64(speed)))
 	if b.total > b.done && speed > 0 {
 		left := time.Duration(float64(b.total-b.done) / speed * float64(time.Second))
 		text += fmt.Sprintf("  %s left", left.Round(time.Second))
 	}
-	return text
+	return text + b.note
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
@@ -56,6 +82,15 @@ func (b *bar) end() {
 	if b.p.Color && !b.shown.IsZero() {
 		fmt.Fprint(b.p.Stderr, "\r\x1b[K")
 	}
+}
+
+// newline ends the bar's line for a message in between, which may come from
+// another goroutine.
+func (b *bar) newline() string {
+	if b.p.Color {
+		return "\n"
+	}
+	return ""
 }
 
 // reader counts what is read through it, and ends with ctx.

@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 	"time"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 func TestTheBarSaysHowLongItWillTake(t *testing.T) {
@@ -11,6 +13,22 @@ func TestTheBarSaysHowLongItWillTake(t *testing.T) {
 		t.Error(got)
 	}
 	if got := (&bar{what: "save", done: 1 << 20}).line(time.Second); got != "save 1.0 MiB  1.0 MiB/s" {
+		t.Error(got)
+	}
+}
+
+func TestTheBarOfAnImportCountsWhatTheSourceCounts(t *testing.T) {
+	b := bar{p: &Program{}, what: "import"}
+	b.jobs(7, nil)
+	if got := b.line(time.Second); got != "import 0.0 MiB  0.0 MiB/s" {
+		t.Error(got)
+	}
+	b.jobs(7, &bursarv1.Progress{Done: 1 << 20, Total: 4 << 20, Unit: "bytes"})
+	if got := b.line(time.Second); got != "import  25%  1.0 MiB of 4.0 MiB  1.0 MiB/s  3s left  7 records" {
+		t.Error(got)
+	}
+	b.jobs(8, &bursarv1.Progress{Done: 2, Total: 4, Unit: "days"})
+	if got := b.line(time.Second); got != "import  50%  2 days of 4 days  2 days/s  1s left  8 records" {
 		t.Error(got)
 	}
 }

@@ -225,17 +225,21 @@ func (s *apiStatus) recordsLine() string {
 }
 
 func (s *apiStatus) agentsLine() string {
-	if len(s.Agents) == 0 {
-		return "none"
-	}
-	reached, behind := 0, uint64(0)
+	agents, reached, behind := 0, 0, uint64(0)
 	for _, a := range s.Agents {
+		if a.Import {
+			continue
+		}
+		agents++
 		if a.Connected {
 			reached++
 		}
 		behind += a.Behind
 	}
-	return fmt.Sprintf("%d of %d answer, %d frames wait on them", reached, len(s.Agents), behind)
+	if agents == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d of %d answer, %d frames wait on them", reached, agents, behind)
 }
 
 func (s *apiStatus) disksLine() string {

@@ -109,6 +109,9 @@ func (c *apiComplete) notes() (notes []string) {
 	for _, g := range c.Gaps {
 		notes = append(notes, fmt.Sprintf("Missing: what %s had from %s to %s: %s.", g.Source, instant(g.From), instant(g.To), g.Reason))
 	}
+	for _, m := range c.Missing {
+		notes = append(notes, fmt.Sprintf("Missing: %s not counted that %s had from %s to %s: see bursar completeness.", are(m.Runs, "run"), m.Source, instant(&m.From), instant(&m.To)))
+	}
 	if c.Quarantined != nil && *c.Quarantined > 0 {
 		notes = append(notes, fmt.Sprintf("%s in quarantine and %s counted: see bursar quarantine list.", are(*c.Quarantined, "job"), map[bool]string{true: "is not", false: "are not"}[*c.Quarantined == 1]))
 	}

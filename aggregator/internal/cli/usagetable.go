@@ -74,6 +74,12 @@ type apiComplete struct {
 		To     *string `json:"to"`
 		Reason string  `json:"reason"`
 	} `json:"gaps"`
+	Missing []struct {
+		Source string `json:"source"`
+		From   string `json:"from"`
+		To     string `json:"to"`
+		Runs   int64  `json:"runs"`
+	} `json:"missing"`
 	Open        int64  `json:"open"`
 	Quarantined *int64 `json:"quarantined"`
 }

@@ -115,6 +115,8 @@ type Agent struct {
 	Remedy    string    `json:"remedy,omitempty"` // the command that mends it, where waiting does not
 	Contact   time.Time `json:"contact,omitzero"` // zero: never
 	Behind    uint64    `json:"behind"`           // frames that wait on it
+	// Failing are its sources that do not collect, by type/label, with why.
+	Failing map[string]string `json:"failing,omitempty"`
 }
 
 // Data is what the store holds.
@@ -130,8 +132,28 @@ type Data struct {
 	CompleteTo time.Time
 	// Late names the source that CompleteTo is of.
 	Late string
+	// Lacking are days of sources that lack runs.
+	Lacking []Lacking
+	// Silent are sources that say nothing for longer than is usual for them.
+	Silent []Silent
 	// Lost are the sources whose counters do not add up.
 	Lost []string
+}
+
+// Silent is a source that says nothing for longer than is usual for it.
+type Silent struct {
+	Agent, Source string
+	Since         time.Time     // when it spoke last
+	Allowed       time.Duration // after which it is silent
+}
+
+// Lacking are days of a source in a row that lack runs.
+type Lacking struct {
+	Agent, Source  string
+	From, To       time.Time
+	Runs           int64
+	Unread, Shared int64 // of which the source does not give so many, and so many have the id of another run
+	Remedy         string
 }
 
 // LocalBackup says how the backups are doing that a node makes by itself.

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,8 +52,8 @@ func Judge(f Facts) Report {
 	}
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
-		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.sources, j.certificates,
-		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.conflicts, j.waiting, j.backups, j.ownBackups,
+		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.silent, j.sources, j.certificates,
+		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
 	}
@@ -210,6 +211,7 @@ func (j *judge) paused() {
 func (j *judge) agents() {
 	for _, a := range j.Agents {
 		if a.Connected && a.Error == "" {
+			j.failing(&a)
 			continue
 		}
 		if a.Remedy != "" {
@@ -233,6 +235,34 @@ func (j *judge) agents() {
 			f.What += ": " + a.Error
 		}
 		j.add(f)
+	}
+}
+
+// failing finds sources that do not collect although their agent answers.
+func (j *judge) failing(a *Agent) {
+	for _, source := range slices.Sorted(maps.Keys(a.Failing)) {
+		j.add(Finding{
+			Severity: Warning, ID: "source-failing", About: a.Name + "/" + source,
+			What: fmt.Sprintf("source %s of agent %s is not collected: %s", source, a.Name, a.Failing[source]), Do: "bursar-agent status   # on " + a.Name,
+		})
+	}
+}
+
+// silent finds sources that say nothing though their agent answers. One whose agent
+// does not, or that fails, has a finding of its own.
+func (j *judge) silent() {
+	for _, s := range j.Data.Silent {
+		for i := range j.Agents {
+			a := &j.Agents[i]
+			if a.Name != s.Agent || !a.Connected || a.Failing[strings.TrimPrefix(s.Source, a.Name+"/")] != "" {
+				continue
+			}
+			j.add(Finding{
+				Severity: Warning, ID: "source-silent", About: s.Source, Since: s.Since,
+				What: fmt.Sprintf("source %s says nothing since %s; %s without a word are unusual for it", s.Source, s.Since.UTC().Format("2006-01-02 15:04"), s.Allowed.Round(time.Second)),
+				Do:   "bursar-agent status   # on " + a.Name,
+			})
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package health
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 func (j *judge) quarantine() {
 	if n := j.Data.Quarantined; n > 0 {
@@ -31,6 +34,30 @@ func (j *judge) gaps() {
 		}
 		if j.Now.Sub(j.Data.NewestGap) > oldGap {
 			f.Severity = Notice
+		}
+		j.add(f)
+	}
+}
+
+// lacking finds days that lack runs.
+func (j *judge) lacking() {
+	for i := range j.Data.Lacking {
+		l := &j.Data.Lacking[i]
+		days := l.From.Format(time.DateOnly)
+		if last := l.To.Add(-time.Second).Format(time.DateOnly); last != days {
+			days += " to " + last
+		}
+		f := Finding{
+			Severity: Warning, ID: "runs-missing", About: l.Source + " " + days, Do: l.Remedy + "   # on " + l.Agent + "; first with -plan",
+			What: fmt.Sprintf("%s of %s: the scheduler has %s", days, l.Source, plural(int(l.Runs), "run that is not counted", "runs that are not counted")),
+		}
+		switch l.Runs {
+		case l.Unread:
+			f.What += ", and the source does not collect"
+			f.Do = "journalctl -u bursar-agent -n 50   # on " + l.Agent + "; what the source counts it must also collect: please report it"
+		case l.Shared:
+			f.What += ", because the mapping gives the record ids of other runs"
+			f.Do = "bursar-agent preview   # on " + l.Agent + ": mend the id in the mapping, then: " + l.Remedy
 		}
 		j.add(f)
 	}

@@ -50,6 +50,21 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a full disk without ballast", func(f *Facts) { f.Nodes[0].Disk.Level, f.Nodes[0].Disk.Ballast = LevelReadOnly, 0 }, "critical disk-readonly agg1", "writes nothing", "du -xh --max-depth=2 /var/lib/bursar", time.Time{}},
 		{"a disk that hangs", func(f *Facts) { f.Nodes[0].Disk.Stalled = 7 * time.Second }, "critical disk-stalled agg1", "hanging for 7s", "dmesg", noon.Add(-7 * time.Second)},
 		{"paused pulls", func(f *Facts) { f.Nodes[0].Paused = "the clock is wrong" }, "critical pulls-paused agg1", "nothing is pulled from the agents: the clock is wrong", "journalctl", time.Time{}},
+		{"days that lack runs", func(f *Facts) {
+			f.Data.Lacking = []Lacking{{Agent: "head1", Source: "head1/slurm/nemo", From: noon.Add(-60 * time.Hour), To: noon.Add(-12 * time.Hour), Runs: 7, Shared: 1, Remedy: "bursar-agent recollect -source slurm/nemo"}}
+		}, "warning runs-missing head1/slurm/nemo 2026-02-27 to 2026-02-28", "the scheduler has 7 runs that are not counted", "bursar-agent recollect -source slurm/nemo   # on head1", time.Time{}},
+		{"a day whose runs the source does not give", func(f *Facts) {
+			f.Data.Lacking = []Lacking{{Agent: "head1", Source: "head1/slurm/nemo", From: noon.Add(-36 * time.Hour), To: noon.Add(-12 * time.Hour), Runs: 1, Unread: 1}}
+		}, "warning runs-missing head1/slurm/nemo 2026-02-28", "1 run that is not counted, and the source does not collect", "journalctl -u bursar-agent", time.Time{}},
+		{"a mapping that gives runs one id", func(f *Facts) {
+			f.Data.Lacking = []Lacking{{Agent: "head1", Source: "head1/slurm/nemo", From: noon.Add(-36 * time.Hour), To: noon.Add(-12 * time.Hour), Runs: 2, Shared: 2, Remedy: "recollect"}}
+		}, "warning runs-missing head1/slurm/nemo 2026-02-28", "the record ids of other runs", "mend the id in the mapping, then: recollect", time.Time{}},
+		{"a source that fails", func(f *Facts) {
+			f.Agents[0].Failing = map[string]string{"slurm/nemo": "sacct: exit status 1"}
+		}, "warning source-failing head1/slurm/nemo", "source slurm/nemo of agent head1 is not collected: sacct: exit status 1", "bursar-agent status   # on head1", time.Time{}},
+		{"a source that is silent", func(f *Facts) {
+			f.Data.Silent = []Silent{{Agent: "head1", Source: "head1/slurm/nemo", Since: hours(2), Allowed: 5 * time.Minute}, {Agent: "gone", Source: "gone/slurm/x"}}
+		}, "warning source-silent head1/slurm/nemo", "says nothing since 2026-03-01 10:00; 5m0s without a word are unusual", "bursar-agent status   # on head1", hours(2)},
 		{"a silent agent", func(f *Facts) {
 			f.Agents[0].Connected, f.Agents[0].Error, f.Agents[0].Contact = false, "refused", hours(4)
 		}, "warning agent-silent head1", "head1 at head1:7070 does not answer: refused", "systemctl status bursar-agent   # on head1", hours(4)},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -51,6 +52,7 @@ func (l Local) Brief() Local {
 		if e := agents[i].Error; len(e) > briefError {
 			agents[i].Error = strings.ToValidUTF8(e[:briefError], "") + "…"
 		}
+		agents[i].Failing = briefly(agents[i].Failing)
 	}
 	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
 	return l
@@ -71,3 +73,24 @@ func DecodeLocal(body []byte) (Local, error) {
 	}
 	return s.Local, nil
 }
+
+// briefly cuts what is said of failing sources.
+func briefly(failing map[string]string) map[string]string {
+	if failing == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, source := range slices.Sorted(maps.Keys(failing)) {
+		why := failing[source]
+		if len(why) > briefError {
+			why = strings.ToValidUTF8(why[:briefError], "") + "…"
+		}
+		if len(out) < briefFailing {
+			out[source] = why
+		}
+	}
+	return out
+}
+
+// briefFailing is how many failing sources of an agent are told.
+const briefFailing = 4

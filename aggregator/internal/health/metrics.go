@@ -44,6 +44,8 @@ func metrics() []metric {
 		{"conflicting_records", "Runs about whose start origins disagree.", nil},
 		{"waiting_stops", "Stops that wait for a record that has not come.", nil},
 		{"gaps", "Gaps in what agents could hand over.", nil},
+		{"missing_runs", "Runs that schedulers have and that are not counted, of the days that were compared lately.", []string{"source"}},
+		{"source_silent_seconds", "For how long a source has said nothing, where that is longer than is usual for it.", []string{"source"}},
 		{"sources_not_conserved", "Sources whose counters do not add up; must be 0.", nil},
 		{"complete_to_timestamp_seconds", "Up to when the source that is most behind is complete.", nil},
 		{"snapshot_last_saved_timestamp_seconds", "When a snapshot was last saved; absent when none is known of.", nil},
@@ -147,6 +149,16 @@ func collectData(f *Facts, set setter) {
 		set("conflicting_records", float64(d.Conflicts))
 		set("waiting_stops", float64(d.Waiting))
 		set("gaps", float64(d.Gaps))
+		for _, s := range d.Silent {
+			set("source_silent_seconds", f.Now.Sub(s.Since).Seconds(), s.Source)
+		}
+		missing := map[string]float64{}
+		for i := range d.Lacking {
+			missing[d.Lacking[i].Source] += float64(d.Lacking[i].Runs)
+		}
+		for source, runs := range missing {
+			set("missing_runs", runs, source)
+		}
 		set("sources_not_conserved", float64(len(d.Lost)))
 		if !d.CompleteTo.IsZero() {
 			set("complete_to_timestamp_seconds", seconds(d.CompleteTo))

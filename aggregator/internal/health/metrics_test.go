@@ -13,6 +13,8 @@ func TestThereIsAMetricForAllThatStatusSays(t *testing.T) {
 	w := &Watch{Sources: []Source{func(_ context.Context, f *Facts) {
 		*f = trio()
 		f.Nodes[2].Fenced = "x"
+		f.Data.Silent = []Silent{{Source: "head1/slurm/nemo"}}
+		f.Data.Lacking = []Lacking{{Source: "head1/slurm/nemo", Runs: 3}, {Source: "head1/slurm/nemo", Runs: 4}}
 		f.Nodes = append(f.Nodes, f.Nodes[2])
 	}}}
 	NewMetrics(w, reg)

@@ -184,6 +184,8 @@ func (b *batcher) other(f *wire.Frame, raw []byte) {
 		c.Facts = append(c.Facts, store.Fact{Kind: store.FactCapacity, Source: source, At: f.Capacity.From, Data: raw})
 	case wire.KindDirectory:
 		c.Facts = append(c.Facts, store.Fact{Kind: store.FactDirectory, Source: source, At: record.Time(f.Version.Observed), Data: raw})
+	case wire.KindCount:
+		c.Facts = append(c.Facts, store.Fact{Kind: store.FactCount, Source: source, At: f.Count.From, Data: raw})
 	}
 }
 

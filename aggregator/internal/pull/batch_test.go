@@ -59,7 +59,7 @@ func ofKind(k wire.Kind, i int) *wire.Frame {
 
 func TestEveryCommandFitsIntoAnEntryWhateverTheAgentIsCalled(t *testing.T) {
 	kinds := []wire.Kind{wire.KindRecord, wire.KindStop, wire.KindWithdraw, wire.KindQuarantine, wire.KindGap,
-		wire.KindWatermark, wire.KindCensus, wire.KindCapacity, wire.KindDirectory, wire.KindCheckpoint}
+		wire.KindWatermark, wire.KindCensus, wire.KindCapacity, wire.KindDirectory, wire.KindCheckpoint, wire.KindCount}
 	const many = 9000
 	for _, name := range []string{"a", strings.Repeat("n", 128)} {
 		for _, kind := range kinds {

@@ -47,6 +47,7 @@ type Status struct {
 	Behind      uint64       // frames that wait on the agent, as of LastContact
 	Cursor      uint64       // the last frame that is committed
 	Pulled      store.Counts // since this node leads
+	Failing     []Failing    // sources that do not collect, as the agent said last
 }
 
 // Loop pulls from one agent.
@@ -63,6 +64,9 @@ type Loop struct {
 	// Restored says that the cluster has been taken back to an earlier state in
 	// its life, so that the agent may have been told of more than it holds now.
 	Restored bool
+	// Version returns the version of commands that the cluster has agreed on, which
+	// the agent is told; nil is the first.
+	Version func() uint32
 	// Backoff is the pause after the first failure; it doubles up to fifteen
 	// seconds. Zero: 200 ms.
 	Backoff time.Duration
@@ -101,6 +105,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	if least == 0 {
 		least = minBackoff
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { l.askSources(ctx) })
 	backoff := time.Duration(0)
 	for ctx.Err() == nil {
 		err := l.follow(ctx)
@@ -260,7 +267,7 @@ func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, er
 	defer cancel()
 	var trailer metadata.MD
 	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
-		Cluster: l.Cluster, Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
+		Cluster: l.Cluster, Version: l.version(), Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
 		MaxBytes: pullBytes, WaitMs: uint32(pullWait.Milliseconds()),
 	}, grpc.Trailer(&trailer))
 	if err != nil {
@@ -276,6 +283,13 @@ func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, er
 	}
 	l.Metrics.pulled(l.Name, resp)
 	return resp, nil
+}
+
+func (l *Loop) version() uint32 {
+	if l.Version == nil {
+		return 1
+	}
+	return max(1, l.Version())
 }
 
 // epochBytes is empty for an agent that was never pulled.

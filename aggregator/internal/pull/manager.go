@@ -31,11 +31,14 @@ type Manager struct {
 	Cluster string
 	// Restored says that the cluster was taken back in its life.
 	Restored bool
-	Cursors  Cursors
-	Commit   Committer
-	Keys     *identity.Keys
-	Log      *slog.Logger
-	Metrics  *Metrics
+	// Version returns the version of commands that the cluster has agreed on; nil is
+	// the first.
+	Version func() uint32
+	Cursors Cursors
+	Commit  Committer
+	Keys    *identity.Keys
+	Log     *slog.Logger
+	Metrics *Metrics
 
 	mu     sync.Mutex
 	agents []Agent
@@ -123,7 +126,7 @@ func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &running{conn: conn, cancel: cancel, done: make(chan struct{}), Loop: &Loop{
-		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Client: bursarv1.NewAgentClient(conn),
+		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Version: m.Version, Client: bursarv1.NewAgentClient(conn),
 		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics,
 	}}
 	go func() {

@@ -37,6 +37,14 @@ type agent struct {
 	chance  *rand.Rand    // nil: never fails
 	lie     uint64        // how far behind its end an answer says that it ends
 	idle    time.Duration // how long a pull waits in vain; 0: until it is cut off
+	sources []*bursarv1.SourceStatus
+}
+
+// Status implements bursarv1.AgentClient.
+func (a *agent) Status(context.Context, *bursarv1.StatusRequest, ...grpc.CallOption) (*bursarv1.StatusResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &bursarv1.StatusResponse{Sources: a.sources}, nil
 }
 
 func newAgent(epoch byte) *agent { return &agent{epoch: epoch, grown: make(chan struct{})} }
@@ -337,6 +345,22 @@ func TestAnAgentThatMisstatesWhereItsAnswerEndsIsNotBelieved(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
+}
+
+func TestASourceThatFailsIsKnownThoughItsAgentAnswers(t *testing.T) {
+	a, l := newAgent(1), newLog(t)
+	a.add(t, rec(1))
+	a.sources = []*bursarv1.SourceStatus{
+		{Type: "slurm", Label: "nemo", State: "failed", Error: "sacct: exit status 1"}, {Type: "receiver", Label: "r", State: "collecting"},
+	}
+	loop, stop := run(t, a, l)
+	for loop.Status().Failing == nil {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if got := loop.Status().Failing; len(got) != 1 || got[0] != (pull.Failing{Source: "slurm/nemo", Error: "sacct: exit status 1"}) {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestBrokenChunksChangeNothing(t *testing.T) {

@@ -100,7 +100,12 @@ func TestAnActionIsPlannedCarriedOutOnceAndListed(t *testing.T) {
 	if status, got := call(t, "POST", addr+"/record", rec); status != 200 {
 		t.Fatal(status, got)
 	}
-	status, got := call(t, "POST", addr+"/v1/actions/exec/mark:plan", "")
+	var status int
+	var got string
+	await(t, "the configuration is obeyed", func() bool {
+		status, got = call(t, "POST", addr+"/v1/actions/exec/mark:plan", "")
+		return status != 404
+	})
 	if status != 200 || !strings.Contains(got, `run the program with 1 rows of usage`) {
 		t.Fatal("the plan: ", status, got)
 	}

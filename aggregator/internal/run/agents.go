@@ -54,6 +54,10 @@ func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
 		if s.Err != nil {
 			st.Error = s.Err.Error()
 		}
+		st.Failing = map[string]string{}
+		for _, f := range s.Failing {
+			st.Failing[f.Source] = f.Error
+		}
 		out = append(out, st)
 	}
 	return out, nil

@@ -18,7 +18,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -30,6 +32,8 @@ type doctor struct {
 	probe    *disk.Probe
 	ballast  *disk.Ballast
 	watchdog *disk.Watchdog
+	tally    *tally.Keeper
+	pulse    pulse.Learner
 
 	mu   sync.Mutex
 	data health.Data // as of its index
@@ -38,6 +42,7 @@ type doctor struct {
 // attend makes the doctor of a node that is open.
 func (a *Aggregator) attend() {
 	d := &doctor{agg: a, ballast: disk.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
+	d.tally = &tally.Keeper{View: a.store.View, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &disk.Probe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
 	d.watchdog = &disk.Watchdog{
@@ -92,6 +97,7 @@ func (d *doctor) run(ctx context.Context) error {
 	g.Go(func() error { return d.watchdog.Run(ctx) })
 	g.Go(func() error { return d.watch.Run(ctx) })
 	g.Go(func() error { return d.keepBallast(ctx) })
+	g.Go(func() error { return d.tally.Run(ctx) })
 	return g.Wait()
 }
 
@@ -143,6 +149,12 @@ func (d *doctor) local() health.Local {
 		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy}
 		if p.Err != nil {
 			h.Error = p.Err.Error()
+		}
+		for _, s := range p.Failing {
+			if h.Failing == nil {
+				h.Failing = map[string]string{}
+			}
+			h.Failing[s.Source] = s.Error
 		}
 		l.Agents = append(l.Agents, h)
 	}
@@ -261,8 +273,40 @@ func (d *doctor) stored(_ context.Context, f *health.Facts) {
 			return
 		}
 		d.data = data
+		if err := d.listen(view, f.Now); err != nil {
+			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
+		}
 	}
 	f.Data = d.data
+	f.Data.Lacking = d.lacking(f.Now)
+	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
+		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
+	}
+}
+
+// listen learns how often sources speak.
+func (d *doctor) listen(view *store.View, now time.Time) error {
+	agents, err := view.Agents()
+	if err != nil {
+		return err
+	}
+	counters, err := view.Counters()
+	d.pulse.Look(record.FromStd(now), agents, counters)
+	return err
+}
+
+// lackingDays is how far back days that lack runs are spoken of.
+const lackingDays = 35 * 24 * time.Hour
+
+// lacking are the days of late that lack runs.
+func (d *doctor) lacking(now time.Time) (list []health.Lacking) {
+	days, _ := d.tally.Days(tally.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
+	for _, s := range tally.Stretches(days) {
+		list = append(list, health.Lacking{
+			Agent: s.Source.Agent, Source: s.Source.String(), From: s.From.Std(), To: s.To.Std(), Runs: s.Missing, Unread: s.Unread, Shared: s.Shared, Remedy: s.Remedy(),
+		})
+	}
+	return list
 }
 
 // countOdd counts what is odd.

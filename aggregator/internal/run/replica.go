@@ -92,7 +92,7 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.
 func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
-	if err := errors.Join(r.guard.CheckPull(), r.guards.refuse()); err != nil {
+	if err := errors.Join(r.guard.CheckPull(), r.guards.refuse(), r.guards.gate.Check(store.VersionOf(c))); err != nil {
 		return nil, err
 	}
 	p, err := r.node.Submit(ctx, store.Encode(c))

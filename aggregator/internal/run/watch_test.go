@@ -87,7 +87,7 @@ func TestAllNodesObeyOneConfigurationThoughTheirFilesDiffer(t *testing.T) {
 	})
 	s.until("the cluster's version is raised by itself", func() error {
 		_, _, answer, err := s.request("agg2", "GET", "/v1/status", "")
-		if err == nil && !strings.Contains(answer, `"cluster_version":1`) {
+		if err == nil && !strings.Contains(answer, fmt.Sprintf(`"cluster_version":%d`, store.CommandFormat)) {
 			err = errors.New(answer)
 		}
 		return err

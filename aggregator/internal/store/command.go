@@ -42,7 +42,9 @@ const (
 // CommandFormat is the greatest version of a command that this program can
 // apply. The leader proposes a command of a newer version only when the cluster
 // version, set by [SetVersionCommand], has reached it.
-const CommandFormat = 1
+//
+// Version 2 came with facts of kind [FactCount].
+const CommandFormat = 2
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
 // command that is damaged, of an unknown type or of a newer version. The node

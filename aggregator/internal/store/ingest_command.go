@@ -108,6 +108,7 @@ const (
 	FactCensus    FactKind = 1 // running and pending jobs; only the newest is kept
 	FactCapacity  FactKind = 2 // what a cluster has from At on; one is kept for every At
 	FactDirectory FactKind = 3 // people and groups; only the newest is kept
+	FactCount     FactKind = 4 // what the runs of the day that begins at At come to; the last is kept for every At; since version 2
 )
 
 // Fact is something that an agent says about its site beside records. Data is
@@ -130,6 +131,16 @@ type IngestResult struct {
 }
 
 func (*IngestCommand) kind() kind { return kindIngest }
+
+// since is the version from which on a program keeps all the facts of c.
+func (c *IngestCommand) since() uint16 {
+	for i := range c.Facts {
+		if c.Facts[i].Kind == FactCount {
+			return 2
+		}
+	}
+	return 1
+}
 
 func (c *IngestCommand) encode(e *encoder) {
 	e.text(c.Agent)

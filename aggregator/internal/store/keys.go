@@ -28,7 +28,7 @@ const (
 	tableCounter    byte = 'k' // source
 	tableStage      byte = 's' // upload, part
 	tableStageHead  byte = 't' // upload
-	tableFact       byte = 'n' // kind, source, at
+	tableFact       byte = 'n' // kind, source, at of those of which there are several
 	tableDocument   byte = 'v' // space, key
 	tableState      byte = 'z' // the one value of everything small
 )
@@ -76,7 +76,7 @@ func appendKeyTime(b []byte, t record.Time) []byte {
 
 func factKey(f *Fact) []byte {
 	b := appendKeyOrigin([]byte{tableFact, byte(f.Kind)}, f.Source)
-	if f.Kind == FactCapacity {
+	if f.Kind == FactCapacity || f.Kind == FactCount {
 		b = appendKeyTime(b, f.At)
 	}
 	return b

@@ -134,6 +134,20 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	return e, err
 }
 
+// Holdings returns all that is held under the id of a row that is shown, without
+// reading the row again.
+func (v *View) Holdings(row *columns.Row) ([]record.Holding, error) {
+	x, ok, err := v.index(row.Record.ID)
+	if err != nil || !ok || !x.Held {
+		return []record.Holding{row.Holding()}, err
+	}
+	held, _, err := get(v.snap, textKey(tableHeld, row.Record.ID))
+	if err != nil {
+		return nil, err
+	}
+	return decodeHeld(row.Record.ID, held, row)
+}
+
 // Deletion says who deleted the id, and when; false when it is not deleted.
 func (v *View) Deletion(id string) (by string, at record.Time, ok bool, err error) {
 	x, found, err := v.index(id)

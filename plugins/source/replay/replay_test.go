@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -201,7 +202,7 @@ func TestFileThatIsTruncatedUnderOurHandsIsReadToItsEndLater(t *testing.T) {
 		return s.send(ctx, b)
 	}
 	err := l.tail().collect(t.Context(), sdk.Start{}, sdk.NewStream(attributes(), rotate))
-	if !errors.Is(err, errCut) {
+	if !errors.Is(err, follow.ErrChanged) {
 		t.Fatalf("error: %v, jobs %s", err, s.runs())
 	}
 	before := s.runs()
@@ -276,7 +277,7 @@ func TestOddLinesAreRefusedWithTheirTextAndStopNothing(t *testing.T) {
 		{`{"id":"x","start":1,"cpus":1.5}`, "not a whole number"},
 		{`{"id":"x","start":1e300}`, "start: 1e300"},
 		{`{"id":"x","start":1,"deep":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, "nested more than"},
-		{`{"id":"` + strings.Repeat("x", maxLine) + `"}`, "a line of"},
+		{`{"id":"` + strings.Repeat("x", follow.MaxLine) + `"}`, "a line of"},
 	}
 	for _, c := range cases {
 		l, s := newLog(t), &sink{}

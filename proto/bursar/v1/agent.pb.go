@@ -24,13 +24,16 @@ const (
 )
 
 type PullRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Epoch         []byte                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`   // 16 bytes; empty when the cluster has no cursor
-	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`  // the last committed sequence number
-	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"` // the chain's digest at after
-	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	WaitMs        uint32                 `protobuf:"varint,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Cluster  string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Epoch    []byte                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`   // 16 bytes; empty when the cluster has no cursor
+	After    uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`  // the last committed sequence number
+	Digest   []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"` // the chain's digest at after
+	MaxBytes uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	WaitMs   uint32                 `protobuf:"varint,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	// The version of commands that the cluster has agreed on; 0 is 1. An agent puts
+	// no frame into its buffer that a cluster which it knows cannot take.
+	Version       uint32 `protobuf:"varint,7,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -103,6 +106,13 @@ func (x *PullRequest) GetMaxBytes() uint32 {
 func (x *PullRequest) GetWaitMs() uint32 {
 	if x != nil {
 		return x.WaitMs
+	}
+	return 0
+}
+
+func (x *PullRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
 	}
 	return 0
 }
@@ -862,6 +872,7 @@ type SourceStatus struct {
 	Skipped       int64                  `protobuf:"varint,12,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	Unchanged     int64                  `protobuf:"varint,13,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	Progress      *Progress              `protobuf:"bytes,14,opt,name=progress,proto3" json:"progress,omitempty"`
+	Interval      int64                  `protobuf:"zigzag64,15,opt,name=interval,proto3" json:"interval,omitempty"` // microseconds between two collections; 0: it streams
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -992,6 +1003,13 @@ func (x *SourceStatus) GetProgress() *Progress {
 		return x.Progress
 	}
 	return nil
+}
+
+func (x *SourceStatus) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
 }
 
 // Retry maps a quarantined job again.
@@ -1196,14 +1214,15 @@ var File_bursar_v1_agent_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15bursar/v1/agent.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x16bursar/v1/source.proto\"\xa1\x01\n" +
+	"\x15bursar/v1/agent.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x16bursar/v1/source.proto\"\xbb\x01\n" +
 	"\vPullRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\fR\x05epoch\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\fR\x06digest\x12\x1b\n" +
 	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x17\n" +
-	"\await_ms\x18\x06 \x01(\rR\x06waitMs\"\xb0\x01\n" +
+	"\await_ms\x18\x06 \x01(\rR\x06waitMs\x12\x18\n" +
+	"\aversion\x18\a \x01(\rR\aversion\"\xb0\x01\n" +
 	"\fPullResponse\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\fR\x05epoch\x12\x16\n" +
 	"\x06chunks\x18\x02 \x03(\fR\x06chunks\x12\x12\n" +
@@ -1277,7 +1296,7 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\tmax_bytes\x18\b \x01(\x04R\bmaxBytes\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.bursar.v1.SourceStatusR\asources\x12\x16\n" +
 	"\x06paused\x18\n" +
-	" \x01(\bR\x06paused\"\xa1\x03\n" +
+	" \x01(\bR\x06paused\"\xbd\x03\n" +
 	"\fSourceStatus\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12%\n" +
@@ -1293,7 +1312,8 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\vquarantined\x18\v \x01(\x03R\vquarantined\x12\x18\n" +
 	"\askipped\x18\f \x01(\x03R\askipped\x12\x1c\n" +
 	"\tunchanged\x18\r \x01(\x03R\tunchanged\x12/\n" +
-	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress2\xb2\x02\n" +
+	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress\x12\x1a\n" +
+	"\binterval\x18\x0f \x01(\x12R\binterval2\xb2\x02\n" +
 	"\x05Agent\x127\n" +
 	"\x04Pull\x12\x16.bursar.v1.PullRequest\x1a\x17.bursar.v1.PullResponse\x124\n" +
 	"\x03Ack\x12\x15.bursar.v1.AckRequest\x1a\x16.bursar.v1.AckResponse\x12=\n" +

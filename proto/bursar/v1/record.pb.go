@@ -488,6 +488,7 @@ type Frame struct {
 	//	*Frame_Capacity
 	//	*Frame_Directory
 	//	*Frame_Checkpoint
+	//	*Frame_Count
 	Body          isFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -662,6 +663,15 @@ func (x *Frame) GetCheckpoint() *Checkpoint {
 	return nil
 }
 
+func (x *Frame) GetCount() *Count {
+	if x != nil {
+		if x, ok := x.Body.(*Frame_Count); ok {
+			return x.Count
+		}
+	}
+	return nil
+}
+
 type isFrame_Body interface {
 	isFrame_Body()
 }
@@ -706,6 +716,12 @@ type Frame_Checkpoint struct {
 	Checkpoint *Checkpoint `protobuf:"bytes,19,opt,name=checkpoint,proto3,oneof"`
 }
 
+type Frame_Count struct {
+	// Only where every cluster that is known has said, by PullRequest.version,
+	// that it takes commands of version 2.
+	Count *Count `protobuf:"bytes,20,opt,name=count,proto3,oneof"`
+}
+
 func (*Frame_Record) isFrame_Body() {}
 
 func (*Frame_Stop) isFrame_Body() {}
@@ -725,6 +741,8 @@ func (*Frame_Capacity) isFrame_Body() {}
 func (*Frame_Directory) isFrame_Body() {}
 
 func (*Frame_Checkpoint) isFrame_Body() {}
+
+func (*Frame_Count) isFrame_Body() {}
 
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1346,6 +1364,117 @@ func (x *Checkpoint) GetState() []byte {
 	return nil
 }
 
+// Count says what the runs of a source that ended in [from, to) come to: by the
+// source's second route, and by collecting them once more without sending
+// anything. It stands behind the records that it counts.
+type Count struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int64                  `protobuf:"zigzag64,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            int64                  `protobuf:"zigzag64,2,opt,name=to,proto3" json:"to,omitempty"`
+	At            int64                  `protobuf:"zigzag64,3,opt,name=at,proto3" json:"at,omitempty"`                 // when they were counted
+	Counted       int64                  `protobuf:"varint,4,opt,name=counted,proto3" json:"counted,omitempty"`         // by the second route
+	Records       int64                  `protobuf:"varint,5,opt,name=records,proto3" json:"records,omitempty"`         // that the mapping keeps, by record id
+	Filtered      int64                  `protobuf:"varint,6,opt,name=filtered,proto3" json:"filtered,omitempty"`       // that the configuration or the mapping leaves out
+	Quarantined   int64                  `protobuf:"varint,7,opt,name=quarantined,proto3" json:"quarantined,omitempty"` // that fail the mapping, and input that is no job
+	Shared        int64                  `protobuf:"varint,8,opt,name=shared,proto3" json:"shared,omitempty"`           // runs with the record id of another run
+	Skipped       int64                  `protobuf:"varint,9,opt,name=skipped,proto3" json:"skipped,omitempty"`         // rows that are no runs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Count) Reset() {
+	*x = Count{}
+	mi := &file_bursar_v1_record_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Count) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Count) ProtoMessage() {}
+
+func (x *Count) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_record_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Count.ProtoReflect.Descriptor instead.
+func (*Count) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_record_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Count) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Count) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Count) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Count) GetCounted() int64 {
+	if x != nil {
+		return x.Counted
+	}
+	return 0
+}
+
+func (x *Count) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *Count) GetFiltered() int64 {
+	if x != nil {
+		return x.Filtered
+	}
+	return 0
+}
+
+func (x *Count) GetQuarantined() int64 {
+	if x != nil {
+		return x.Quarantined
+	}
+	return 0
+}
+
+func (x *Count) GetShared() int64 {
+	if x != nil {
+		return x.Shared
+	}
+	return 0
+}
+
+func (x *Count) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
 var File_bursar_v1_record_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_record_proto_rawDesc = "" +
@@ -1384,7 +1513,7 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\x06Origin\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
-	"\x05label\x18\x03 \x01(\tR\x05label\"\x9c\x05\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\"\xc6\x05\n" +
 	"\x05Frame\x12\x1f\n" +
 	"\vsource_type\x18\x01 \x01(\tR\n" +
 	"sourceType\x12!\n" +
@@ -1407,7 +1536,8 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\tdirectory\x18\x12 \x01(\v2\x14.bursar.v1.DirectoryH\x00R\tdirectory\x127\n" +
 	"\n" +
 	"checkpoint\x18\x13 \x01(\v2\x15.bursar.v1.CheckpointH\x00R\n" +
-	"checkpointB\x06\n" +
+	"checkpoint\x12(\n" +
+	"\x05count\x18\x14 \x01(\v2\x10.bursar.v1.CountH\x00R\x05countB\x06\n" +
 	"\x04body\"*\n" +
 	"\x04Stop\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1451,7 +1581,17 @@ const file_bursar_v1_record_proto_rawDesc = "" +
 	"\aaddress\x18\x04 \x01(\tR\aaddress\"\"\n" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
-	"\x05state\x18\x01 \x01(\fR\x05state*%\n" +
+	"\x05state\x18\x01 \x01(\fR\x05state\"\xdf\x01\n" +
+	"\x05Count\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x12R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x12R\x02to\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x12R\x02at\x12\x18\n" +
+	"\acounted\x18\x04 \x01(\x03R\acounted\x12\x18\n" +
+	"\arecords\x18\x05 \x01(\x03R\arecords\x12\x1a\n" +
+	"\bfiltered\x18\x06 \x01(\x03R\bfiltered\x12 \n" +
+	"\vquarantined\x18\a \x01(\x03R\vquarantined\x12\x16\n" +
+	"\x06shared\x18\b \x01(\x03R\x06shared\x12\x18\n" +
+	"\askipped\x18\t \x01(\x03R\askipped*%\n" +
 	"\x04Kind\x12\r\n" +
 	"\tKIND_RATE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1470,7 +1610,7 @@ func file_bursar_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_bursar_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_bursar_v1_record_proto_goTypes = []any{
 	(Kind)(0),            // 0: bursar.v1.Kind
 	(*Record)(nil),       // 1: bursar.v1.Record
@@ -1491,6 +1631,7 @@ var file_bursar_v1_record_proto_goTypes = []any{
 	(*Directory)(nil),    // 16: bursar.v1.Directory
 	(*DirectoryRow)(nil), // 17: bursar.v1.DirectoryRow
 	(*Checkpoint)(nil),   // 18: bursar.v1.Checkpoint
+	(*Count)(nil),        // 19: bursar.v1.Count
 }
 var file_bursar_v1_record_proto_depIdxs = []int32{
 	2,  // 0: bursar.v1.Record.meta:type_name -> bursar.v1.MetaEntry
@@ -1508,14 +1649,15 @@ var file_bursar_v1_record_proto_depIdxs = []int32{
 	15, // 12: bursar.v1.Frame.capacity:type_name -> bursar.v1.Capacity
 	16, // 13: bursar.v1.Frame.directory:type_name -> bursar.v1.Directory
 	18, // 14: bursar.v1.Frame.checkpoint:type_name -> bursar.v1.Checkpoint
-	14, // 15: bursar.v1.Census.rows:type_name -> bursar.v1.CensusRow
-	3,  // 16: bursar.v1.Capacity.components:type_name -> bursar.v1.Component
-	17, // 17: bursar.v1.Directory.rows:type_name -> bursar.v1.DirectoryRow
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	19, // 15: bursar.v1.Frame.count:type_name -> bursar.v1.Count
+	14, // 16: bursar.v1.Census.rows:type_name -> bursar.v1.CensusRow
+	3,  // 17: bursar.v1.Capacity.components:type_name -> bursar.v1.Component
+	17, // 18: bursar.v1.Directory.rows:type_name -> bursar.v1.DirectoryRow
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_record_proto_init() }
@@ -1535,6 +1677,7 @@ func file_bursar_v1_record_proto_init() {
 		(*Frame_Capacity)(nil),
 		(*Frame_Directory)(nil),
 		(*Frame_Checkpoint)(nil),
+		(*Frame_Count)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1542,7 +1685,7 @@ func file_bursar_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_record_proto_rawDesc), len(file_bursar_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

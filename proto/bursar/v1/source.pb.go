@@ -87,6 +87,102 @@ func (Type) EnumDescriptor() ([]byte, []int) {
 	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
 }
 
+type CountRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          int64                  `protobuf:"zigzag64,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            int64                  `protobuf:"zigzag64,2,opt,name=to,proto3" json:"to,omitempty"` // not in the window
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRequest) Reset() {
+	*x = CountRequest{}
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRequest) ProtoMessage() {}
+
+func (x *CountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
+func (*CountRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CountRequest) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CountRequest) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type CountResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          int64                  `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountResponse) Reset() {
+	*x = CountResponse{}
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountResponse) ProtoMessage() {}
+
+func (x *CountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
+func (*CountResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CountResponse) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -95,7 +191,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -107,7 +203,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -120,7 +216,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
 }
 
 type DescribeResponse struct {
@@ -132,14 +228,17 @@ type DescribeResponse struct {
 	Interval   string                 `protobuf:"bytes,5,opt,name=interval,proto3" json:"interval,omitempty"` // default interval, for example "1m"
 	Attributes []*Attribute           `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
 	// The default mapping: an HCL body as inside record { … }.
-	Mapping       string `protobuf:"bytes,7,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	Mapping string `protobuf:"bytes,7,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	// The source hands on what clients of AUDITOR push: records and stops instead of
+	// jobs, of the origin that all pushes share. It has no attributes and no mapping.
+	Pushed        bool `protobuf:"varint,8,opt,name=pushed,proto3" json:"pushed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -151,7 +250,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -164,7 +263,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeResponse) GetType() string {
@@ -216,6 +315,13 @@ func (x *DescribeResponse) GetMapping() string {
 	return ""
 }
 
+func (x *DescribeResponse) GetPushed() bool {
+	if x != nil {
+		return x.Pushed
+	}
+	return false
+}
+
 // Attribute is one declared column of a job.
 type Attribute struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -228,7 +334,7 @@ type Attribute struct {
 
 func (x *Attribute) Reset() {
 	*x = Attribute{}
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -240,7 +346,7 @@ func (x *Attribute) String() string {
 func (*Attribute) ProtoMessage() {}
 
 func (x *Attribute) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -253,7 +359,7 @@ func (x *Attribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attribute.ProtoReflect.Descriptor instead.
 func (*Attribute) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Attribute) GetName() string {
@@ -283,15 +389,16 @@ type ConfigureRequest struct {
 	Agent  string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
 	Config *Node                  `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"` // the evaluated config block; its range is the block's
 	// The columns that the mapping names; a source may leave the others null.
-	Wanted        []string `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
-	DataDir       string   `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
+	Wanted        []string  `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
+	DataDir       string    `protobuf:"bytes,5,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"` // a folder of the source's own, kept between runs
+	Tls           *TLSFiles `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`                        // the agent's own; absent when it has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConfigureRequest) Reset() {
 	*x = ConfigureRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +410,7 @@ func (x *ConfigureRequest) String() string {
 func (*ConfigureRequest) ProtoMessage() {}
 
 func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +423,7 @@ func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConfigureRequest) GetLabel() string {
@@ -354,6 +461,74 @@ func (x *ConfigureRequest) GetDataDir() string {
 	return ""
 }
 
+func (x *ConfigureRequest) GetTls() *TLSFiles {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+// TLSFiles are where certificates are, in PEM. They are replaced while in use.
+type TLSFiles struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ca            string                 `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
+	Cert          string                 `protobuf:"bytes,2,opt,name=cert,proto3" json:"cert,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TLSFiles) Reset() {
+	*x = TLSFiles{}
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TLSFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TLSFiles) ProtoMessage() {}
+
+func (x *TLSFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TLSFiles.ProtoReflect.Descriptor instead.
+func (*TLSFiles) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TLSFiles) GetCa() string {
+	if x != nil {
+		return x.Ca
+	}
+	return ""
+}
+
+func (x *TLSFiles) GetCert() string {
+	if x != nil {
+		return x.Cert
+	}
+	return ""
+}
+
+func (x *TLSFiles) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Diagnostics   []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`
@@ -363,7 +538,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +550,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +563,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigureResponse) GetDiagnostics() []*Diagnostic {
@@ -411,7 +586,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +598,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +611,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CollectRequest) GetMessage() isCollectRequest_Message {
@@ -481,21 +656,24 @@ func (*CollectRequest_Start_) isCollectRequest_Message() {}
 func (*CollectRequest_Ack_) isCollectRequest_Message() {}
 
 type CollectResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Checkpoint    []byte                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"` // covers all jobs up to and with this batch; empty: unchanged
-	Progress      *Progress              `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
-	Watermark     int64                  `protobuf:"zigzag64,4,opt,name=watermark,proto3" json:"watermark,omitempty"` // the source is complete up to this time; 0: not said
-	Frames        []*Frame               `protobuf:"bytes,5,rep,name=frames,proto3" json:"frames,omitempty"`          // gap, census, capacity, directory
-	Refused       []*Refused             `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`        // input that was no job
-	Skipped       int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`       // rows that are no runs, for example never started
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Jobs       []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Checkpoint []byte                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"` // covers all jobs up to and with this batch; empty: unchanged
+	Progress   *Progress              `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	Watermark  int64                  `protobuf:"zigzag64,4,opt,name=watermark,proto3" json:"watermark,omitempty"` // the source is complete up to this time; 0: not said
+	Frames     []*Frame               `protobuf:"bytes,5,rep,name=frames,proto3" json:"frames,omitempty"`          // gap, census, capacity, directory
+	Refused    []*Refused             `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`        // input that was no job
+	Skipped    int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`       // rows that are no runs, for example never started
+	// Of a source that hands on pushes: all of one message is kept together.
+	Records       []*Record `protobuf:"bytes,8,rep,name=records,proto3" json:"records,omitempty"`
+	Stops         []*Stop   `protobuf:"bytes,9,rep,name=stops,proto3" json:"stops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +685,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +698,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CollectResponse) GetJobs() []*Job {
@@ -572,6 +750,20 @@ func (x *CollectResponse) GetSkipped() int64 {
 	return 0
 }
 
+func (x *CollectResponse) GetRecords() []*Record {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *CollectResponse) GetStops() []*Stop {
+	if x != nil {
+		return x.Stops
+	}
+	return nil
+}
+
 // Job is one run with its values in the order of the declared attributes.
 type Job struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -587,7 +779,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +791,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +804,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Job) GetRun() string {
@@ -654,7 +846,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +858,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +871,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Refused) GetRun() string {
@@ -716,7 +908,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +920,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +933,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -783,7 +975,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +987,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +1000,7 @@ func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Start.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Start) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 0}
 }
 
 func (x *CollectRequest_Start) GetCheckpoint() []byte {
@@ -842,7 +1034,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1046,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1059,7 @@ func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Window.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Window) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 1}
 }
 
 func (x *CollectRequest_Window) GetFrom() int64 {
@@ -893,7 +1085,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1097,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1110,7 @@ func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Ack.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Ack) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5, 2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 2}
 }
 
 func (x *CollectRequest_Ack) GetBatch() uint64 {
@@ -932,8 +1124,13 @@ var File_bursar_v1_source_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
-	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"\x11\n" +
-	"\x0fDescribeRequest\"\xd4\x01\n" +
+	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"2\n" +
+	"\fCountRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x12R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x12R\x02to\"#\n" +
+	"\rCountResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\x03R\x04runs\"\x11\n" +
+	"\x0fDescribeRequest\"\xec\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -943,17 +1140,23 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\x06 \x03(\v2\x14.bursar.v1.AttributeR\n" +
 	"attributes\x12\x18\n" +
-	"\amapping\x18\a \x01(\tR\amapping\"V\n" +
+	"\amapping\x18\a \x01(\tR\amapping\x12\x16\n" +
+	"\x06pushed\x18\b \x01(\bR\x06pushed\"V\n" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x0f.bursar.v1.TypeR\x04type\x12\x10\n" +
-	"\x03doc\x18\x03 \x01(\tR\x03doc\"\x9a\x01\n" +
+	"\x03doc\x18\x03 \x01(\tR\x03doc\"\xc1\x01\n" +
 	"\x10ConfigureRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12'\n" +
 	"\x06config\x18\x03 \x01(\v2\x0f.bursar.v1.NodeR\x06config\x12\x16\n" +
 	"\x06wanted\x18\x04 \x03(\tR\x06wanted\x12\x19\n" +
-	"\bdata_dir\x18\x05 \x01(\tR\adataDir\"L\n" +
+	"\bdata_dir\x18\x05 \x01(\tR\adataDir\x12%\n" +
+	"\x03tls\x18\x06 \x01(\v2\x13.bursar.v1.TLSFilesR\x03tls\"@\n" +
+	"\bTLSFiles\x12\x0e\n" +
+	"\x02ca\x18\x01 \x01(\tR\x02ca\x12\x12\n" +
+	"\x04cert\x18\x02 \x01(\tR\x04cert\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"L\n" +
 	"\x11ConfigureResponse\x127\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x15.bursar.v1.DiagnosticR\vdiagnostics\"\xcd\x02\n" +
 	"\x0eCollectRequest\x127\n" +
@@ -970,7 +1173,7 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\x1a\x1b\n" +
 	"\x03Ack\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batchB\t\n" +
-	"\amessage\"\x96\x02\n" +
+	"\amessage\"\xea\x02\n" +
 	"\x0fCollectResponse\x12\"\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x0e.bursar.v1.JobR\x04jobs\x12\x1e\n" +
 	"\n" +
@@ -980,7 +1183,9 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\twatermark\x18\x04 \x01(\x12R\twatermark\x12(\n" +
 	"\x06frames\x18\x05 \x03(\v2\x10.bursar.v1.FrameR\x06frames\x12,\n" +
 	"\arefused\x18\x06 \x03(\v2\x12.bursar.v1.RefusedR\arefused\x12\x18\n" +
-	"\askipped\x18\a \x01(\x03R\askipped\"s\n" +
+	"\askipped\x18\a \x01(\x03R\askipped\x12+\n" +
+	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
+	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\"s\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +
@@ -1004,11 +1209,12 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\tTYPE_BOOL\x10\x04\x12\r\n" +
 	"\tTYPE_TIME\x10\x05\x12\r\n" +
 	"\tTYPE_LIST\x10\x06\x12\f\n" +
-	"\bTYPE_MAP\x10\a2\xe1\x01\n" +
+	"\bTYPE_MAP\x10\a2\x9d\x02\n" +
 	"\fSourcePlugin\x12C\n" +
 	"\bDescribe\x12\x1a.bursar.v1.DescribeRequest\x1a\x1b.bursar.v1.DescribeResponse\x12F\n" +
 	"\tConfigure\x12\x1b.bursar.v1.ConfigureRequest\x1a\x1c.bursar.v1.ConfigureResponse\x12D\n" +
-	"\aCollect\x12\x19.bursar.v1.CollectRequest\x1a\x1a.bursar.v1.CollectResponse(\x010\x01B>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"\aCollect\x12\x19.bursar.v1.CollectRequest\x1a\x1a.bursar.v1.CollectResponse(\x010\x01\x12:\n" +
+	"\x05Count\x12\x17.bursar.v1.CountRequest\x1a\x18.bursar.v1.CountResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_source_proto_rawDescOnce sync.Once
@@ -1023,51 +1229,61 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
-	(*DescribeRequest)(nil),       // 1: bursar.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 2: bursar.v1.DescribeResponse
-	(*Attribute)(nil),             // 3: bursar.v1.Attribute
-	(*ConfigureRequest)(nil),      // 4: bursar.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),     // 5: bursar.v1.ConfigureResponse
-	(*CollectRequest)(nil),        // 6: bursar.v1.CollectRequest
-	(*CollectResponse)(nil),       // 7: bursar.v1.CollectResponse
-	(*Job)(nil),                   // 8: bursar.v1.Job
-	(*Refused)(nil),               // 9: bursar.v1.Refused
-	(*Progress)(nil),              // 10: bursar.v1.Progress
-	(*CollectRequest_Start)(nil),  // 11: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 12: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 13: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 14: bursar.v1.Node
-	(*Diagnostic)(nil),            // 15: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 16: bursar.v1.Frame
-	(*Value)(nil),                 // 17: bursar.v1.Value
+	(*CountRequest)(nil),          // 1: bursar.v1.CountRequest
+	(*CountResponse)(nil),         // 2: bursar.v1.CountResponse
+	(*DescribeRequest)(nil),       // 3: bursar.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 4: bursar.v1.DescribeResponse
+	(*Attribute)(nil),             // 5: bursar.v1.Attribute
+	(*ConfigureRequest)(nil),      // 6: bursar.v1.ConfigureRequest
+	(*TLSFiles)(nil),              // 7: bursar.v1.TLSFiles
+	(*ConfigureResponse)(nil),     // 8: bursar.v1.ConfigureResponse
+	(*CollectRequest)(nil),        // 9: bursar.v1.CollectRequest
+	(*CollectResponse)(nil),       // 10: bursar.v1.CollectResponse
+	(*Job)(nil),                   // 11: bursar.v1.Job
+	(*Refused)(nil),               // 12: bursar.v1.Refused
+	(*Progress)(nil),              // 13: bursar.v1.Progress
+	(*CollectRequest_Start)(nil),  // 14: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 15: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 16: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 17: bursar.v1.Node
+	(*Diagnostic)(nil),            // 18: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 19: bursar.v1.Frame
+	(*Record)(nil),                // 20: bursar.v1.Record
+	(*Stop)(nil),                  // 21: bursar.v1.Stop
+	(*Value)(nil),                 // 22: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
-	3,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
+	5,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
 	0,  // 1: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	14, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
-	15, // 3: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	11, // 4: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	13, // 5: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
-	8,  // 6: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	10, // 7: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	16, // 8: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	9,  // 9: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	17, // 10: bursar.v1.Job.values:type_name -> bursar.v1.Value
-	12, // 11: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	1,  // 12: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	4,  // 13: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	6,  // 14: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	2,  // 15: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	5,  // 16: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	7,  // 17: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	7,  // 3: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
+	18, // 4: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	14, // 5: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	16, // 6: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	11, // 7: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
+	13, // 8: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	19, // 9: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	12, // 10: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	20, // 11: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	21, // 12: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	22, // 13: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	15, // 14: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	3,  // 15: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	6,  // 16: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	9,  // 17: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	1,  // 18: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	4,  // 19: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	8,  // 20: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	10, // 21: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	2,  // 22: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
@@ -1077,7 +1293,7 @@ func file_bursar_v1_source_proto_init() {
 	}
 	file_bursar_v1_record_proto_init()
 	file_bursar_v1_value_proto_init()
-	file_bursar_v1_source_proto_msgTypes[5].OneofWrappers = []any{
+	file_bursar_v1_source_proto_msgTypes[8].OneofWrappers = []any{
 		(*CollectRequest_Start_)(nil),
 		(*CollectRequest_Ack_)(nil),
 	}
@@ -1087,7 +1303,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

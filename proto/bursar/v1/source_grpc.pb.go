@@ -24,6 +24,7 @@ const (
 	SourcePlugin_Describe_FullMethodName  = "/bursar.v1.SourcePlugin/Describe"
 	SourcePlugin_Configure_FullMethodName = "/bursar.v1.SourcePlugin/Configure"
 	SourcePlugin_Collect_FullMethodName   = "/bursar.v1.SourcePlugin/Collect"
+	SourcePlugin_Count_FullMethodName     = "/bursar.v1.SourcePlugin/Count"
 )
 
 // SourcePluginClient is the client API for SourcePlugin service.
@@ -41,6 +42,10 @@ type SourcePluginClient interface {
 	// ends with an error, or without one when all that there is now has been sent;
 	// a source of type push ends only when the daemon closes it.
 	Collect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CollectRequest, CollectResponse], error)
+	// Count tells how many runs ended in a window, found out by another way than
+	// that of Collect and before any filter. A source that has no other way answers
+	// UNIMPLEMENTED. It comes while no Collect is open.
+	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error)
 }
 
 type sourcePluginClient struct {
@@ -84,6 +89,16 @@ func (c *sourcePluginClient) Collect(ctx context.Context, opts ...grpc.CallOptio
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type SourcePlugin_CollectClient = grpc.BidiStreamingClient[CollectRequest, CollectResponse]
 
+func (c *sourcePluginClient) Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountResponse)
+	err := c.cc.Invoke(ctx, SourcePlugin_Count_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SourcePluginServer is the server API for SourcePlugin service.
 // All implementations must embed UnimplementedSourcePluginServer
 // for forward compatibility.
@@ -99,6 +114,10 @@ type SourcePluginServer interface {
 	// ends with an error, or without one when all that there is now has been sent;
 	// a source of type push ends only when the daemon closes it.
 	Collect(grpc.BidiStreamingServer[CollectRequest, CollectResponse]) error
+	// Count tells how many runs ended in a window, found out by another way than
+	// that of Collect and before any filter. A source that has no other way answers
+	// UNIMPLEMENTED. It comes while no Collect is open.
+	Count(context.Context, *CountRequest) (*CountResponse, error)
 	mustEmbedUnimplementedSourcePluginServer()
 }
 
@@ -117,6 +136,9 @@ func (UnimplementedSourcePluginServer) Configure(context.Context, *ConfigureRequ
 }
 func (UnimplementedSourcePluginServer) Collect(grpc.BidiStreamingServer[CollectRequest, CollectResponse]) error {
 	return status.Error(codes.Unimplemented, "method Collect not implemented")
+}
+func (UnimplementedSourcePluginServer) Count(context.Context, *CountRequest) (*CountResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
 }
 func (UnimplementedSourcePluginServer) mustEmbedUnimplementedSourcePluginServer() {}
 func (UnimplementedSourcePluginServer) testEmbeddedByValue()                      {}
@@ -182,6 +204,24 @@ func _SourcePlugin_Collect_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type SourcePlugin_CollectServer = grpc.BidiStreamingServer[CollectRequest, CollectResponse]
 
+func _SourcePlugin_Count_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SourcePluginServer).Count(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SourcePlugin_Count_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SourcePluginServer).Count(ctx, req.(*CountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SourcePlugin_ServiceDesc is the grpc.ServiceDesc for SourcePlugin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -196,6 +236,10 @@ var SourcePlugin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Configure",
 			Handler:    _SourcePlugin_Configure_Handler,
+		},
+		{
+			MethodName: "Count",
+			Handler:    _SourcePlugin_Count_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

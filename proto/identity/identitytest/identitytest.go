@@ -4,6 +4,7 @@ package identitytest
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -69,6 +70,19 @@ func (ca *CA) TLS(role identity.Role, name string) *tls.Config {
 	}
 	pool := ca.Pool()
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{cert}}
+}
+
+// Client makes an HTTP client that shows the certificate of the files, and trusts
+// this authority.
+func (ca *CA) Client(files identity.Files) *http.Client {
+	ca.t.Helper()
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		ca.t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: ca.Pool(), Certificates: []tls.Certificate{cert}}}
+	ca.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 // Pool trusts the authority.

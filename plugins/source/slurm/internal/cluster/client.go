@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/getent"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
 )
 
 // Client asks one Slurm. The paths are those of the commands.
@@ -101,7 +102,7 @@ func (c *Client) Names(ctx context.Context, users []string) (map[string]string, 
 	all := map[string]string{}
 	for some := range slices.Chunk(users, askNames) {
 		err := c.run(ctx, "getent", c.Getent, func(r io.Reader) error {
-			names, err := ReadNames(r)
+			names, err := getent.ReadNames(r)
 			maps.Copy(all, names)
 			return err
 		}, append([]string{"passwd", "--"}, some...)...)

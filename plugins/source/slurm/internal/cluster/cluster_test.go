@@ -142,14 +142,6 @@ func TestAssociationsAreReadAsEachVersionPrintsThem(t *testing.T) {
 	}
 }
 
-func TestNamesAreTheFirstPartOfGECOS(t *testing.T) {
-	got, err := cluster.ReadNames(strings.NewReader("alice:x:1:1:Alice Adams,Room 7,,:/home/alice:/bin/sh\nbob:x:2:2::/home/bob:/bin/sh\n" +
-		"carol:x:3:3: , :/:/bin/sh\nno passwd\ndave:*:4:4:Dave Döring:/home/dave:/bin/sh\n"))
-	if diff := cmp.Diff(map[string]string{"alice": "Alice Adams", "dave": "Dave Döring"}, got); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-}
-
 func TestTheClustersNameIsFound(t *testing.T) {
 	text := "Configuration data as of 2026-05-10T12:00:00\nCliFilterPlugins        = (null)\nClusterName             = rig\nCommunicationParameters = (null)\n"
 	if got, err := cluster.ReadClusterName(strings.NewReader(text)); got != "rig" || err != nil {
@@ -200,18 +192,6 @@ func FuzzAssociations(f *testing.F) {
 		for _, a := range list {
 			if a.User == "" || a.Account == "" {
 				t.Errorf("%+v", a)
-			}
-		}
-	})
-}
-
-func FuzzNames(f *testing.F) {
-	f.Add("alice:x:1:1:Alice Adams,Room 7,,:/home/alice:/bin/sh\n")
-	f.Fuzz(func(t *testing.T, s string) {
-		names, _ := cluster.ReadNames(strings.NewReader(s))
-		for user, name := range names {
-			if strings.TrimSpace(name) == "" || strings.Contains(name, ",") {
-				t.Errorf("%q: %q", user, name)
 			}
 		}
 	})

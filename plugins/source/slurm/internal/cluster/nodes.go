@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/field"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 )
 
 // Node is what a node has.

@@ -40,21 +40,3 @@ func ReadClusterName(r io.Reader) (string, error) {
 	}
 	return name, err
 }
-
-// ReadNames reads the names of users from lines of passwd: the GECOS field up to
-// its first comma. Users without a name are left out.
-func ReadNames(r io.Reader) (map[string]string, error) {
-	names := map[string]string{}
-	err := lines(r, func(line string) error {
-		f := strings.Split(line, ":")
-		if len(f) < 7 {
-			return nil
-		}
-		name, _, _ := strings.Cut(f[4], ",")
-		if name = strings.TrimSpace(name); name != "" {
-			names[f[0]] = name
-		}
-		return nil
-	})
-	return names, err
-}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 )
 
 // checkpoint is how far the source has come.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 )
 
 func TestTheCheckpointOfTheFirstReleaseIsUnderstood(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/tool"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/tool"
 )
 
 // The first jobs that slurmdbd can hold are younger.
@@ -250,7 +250,7 @@ func (p *pass) nameOf(r *job.Run, row sacct.Row) string {
 	if r == nil || r.ID.Job == "" {
 		return row.Fields[1]
 	}
-	r.Qualified, r.Later = p.config.severalClusters(), r.Restarts > 0
+	r.Qualified, r.Later = p.config.SeveralClusters(), r.Restarts > 0
 	return r.RunName()
 }
 
@@ -263,9 +263,10 @@ func (p *pass) tooLong(row sacct.Row) error {
 
 // admit takes a run that was read and returns it when it is to be sent.
 func (p *pass) admit(r *job.Run) *job.Run {
-	r.Qualified = p.config.severalClusters()
+	r.Qualified = p.config.SeveralClusters()
 	_, before := p.Source.open[r.Key]
 	switch {
+	case r.Half(p.began): // the overlap meets it again
 	case r.Started():
 		if before {
 			p.seen[r.Key] = true

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 )
 
 func configure(nodes ...sdk.Node) error {
@@ -116,7 +116,7 @@ func TestTheReadmeHasEveryKeyOfTheConfiguration(t *testing.T) {
 }
 
 func TestTheReadmeShowsTheDefaultMapping(t *testing.T) {
-	if !strings.Contains(readme(t), Mapping) {
+	if !strings.Contains(readme(t), job.Mapping) {
 		t.Error("README.md does not show the default mapping as it is")
 	}
 }
@@ -129,7 +129,7 @@ func TestEveryAttributeHasAnIdentifierOfItsOwnAndAMeaning(t *testing.T) {
 		}
 		seen[a.Name] = true
 	}
-	for _, m := range regexp.MustCompile(`job\.(\w+)`).FindAllStringSubmatch(Mapping, -1) {
+	for _, m := range regexp.MustCompile(`job\.(\w+)`).FindAllStringSubmatch(job.Mapping, -1) {
 		if !seen[m[1]] {
 			t.Errorf("the default mapping names job.%s, which is none", m[1])
 		}

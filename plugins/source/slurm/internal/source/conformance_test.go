@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/source"
 )
 
 func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
 	for _, version := range []string{"22.05", "24.11"} {
 		t.Run(version, func(t *testing.T) {
-			db := fakesacct.Recorded(t, filepath.Join("..", "job", "testdata", "sacct-"+version+".txt"))
+			db := fakesacct.Recorded(t, filepath.Join("..", "..", "..", "..", "internal", "slurm", "job", "testdata", "sacct-"+version+".txt"))
 			for _, r := range db.Rows { // long ago for any clock that this test meets
 				for _, column := range []string{"Submit", "Eligible", "Start", "End"} {
 					r.Shift(column, -400*86400)

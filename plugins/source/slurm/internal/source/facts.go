@@ -3,13 +3,11 @@ package source
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
@@ -21,9 +19,6 @@ const (
 	census    = "census"
 	directory = "directory"
 )
-
-// maxFact bounds a fact in bytes: the daemon takes frames of up to 256 KiB.
-const maxFact = 250 << 10
 
 // retryFact is when a fact that failed is asked for again, where its interval is
 // longer.
@@ -93,29 +88,10 @@ func (p *pass) judge(name string, err error) {
 
 // remedy says what to do about a fact that cannot be told.
 func remedy(name string, err error) string {
-	if r, ok := errors.AsType[*remediable](err); ok {
-		return r.remedy
+	if r, ok := errors.AsType[*facts.Remediable](err); ok {
+		return r.Remedy
 	}
 	return "make the command work for this user, or set " + name + " = false in the source's config block"
-}
-
-// remediable is an error for which there is a better remedy than that of all.
-type remediable struct {
-	error
-	remedy string
-}
-
-// Unwrap returns the error itself.
-func (r *remediable) Unwrap() error { return r.error }
-
-// digest tells two facts apart.
-func digest(fact any) string {
-	text, err := json.Marshal(fact)
-	if err != nil { // cannot be: texts and numbers
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
 }
 
 // tellCapacity sends what the cluster has when that has changed.
@@ -128,7 +104,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now := digest(components); now != p.told.Capacity {
+	if now := facts.Digest(components); now != p.told.Capacity {
 		p.told.Capacity = now
 		p.batch.Capacity = &sdk.Capacity{From: p.now, Components: components}
 	}
@@ -138,18 +114,28 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 // tellCensus sends how many jobs run and wait now.
 func (p *pass) tellCensus(ctx context.Context) error {
 	at := p.Source.now()
-	queue := counts{}
+	queue := facts.Counts{}
 	err := p.slurm.Jobs(ctx, func(j cluster.Job) {
 		if p.config.filter.wantsNow(&j) {
-			queue.add(&j)
+			addTo(queue, &j)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	rows, err := queue.rows(maxFact)
+	rows, err := queue.Rows(facts.Most)
 	p.batch.Census = &sdk.Census{At: at, Rows: rows}
 	return err
+}
+
+// addTo counts a job where it runs or waits.
+func addTo(queue facts.Counts, j *cluster.Job) {
+	at := facts.Place{User: j.User, Queue: j.Partition}
+	if j.Running {
+		queue.Add(at, 1, 0)
+	} else {
+		queue.Add(at, 0, 1)
+	}
 }
 
 // tellDirectory sends who belongs to which accounts when that has changed.
@@ -163,8 +149,8 @@ func (p *pass) tellDirectory(ctx context.Context) error {
 	if unnamed != nil && !errors.Is(unnamed, fs.ErrNotExist) {
 		return unnamed
 	}
-	people, err = fit(people, maxFact)
-	if now := digest(people); len(people) > 0 && now != p.told.Directory {
+	people, err = facts.Fit(people, facts.Most)
+	if now := facts.Digest(people); len(people) > 0 && now != p.told.Directory {
 		p.told.Directory, p.batch.Directory = now, people
 	}
 	return cmp.Or(err, unnamed)
@@ -181,7 +167,7 @@ func (p *pass) name(ctx context.Context, people []sdk.Person) error {
 	}
 	names, err := p.slurm.Names(ctx, users)
 	if err != nil {
-		return &remediable{err, "set getent to the path of getent, or names = false, in the source's config block"}
+		return &facts.Remediable{Err: err, Remedy: "set getent to the path of getent, or names = false, in the source's config block"}
 	}
 	for i := range people {
 		people[i].Name = names[people[i].User]

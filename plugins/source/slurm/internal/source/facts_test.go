@@ -14,9 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
 )
 
 func recording(t testing.TB, name string) string {
@@ -77,13 +78,13 @@ func rows(lines ...string) (out []sdk.CensusRow) {
 func TestTheFirstPassTellsWhatTheClusterHasWhoWaitsAndWhoMayChargeWhat(t *testing.T) {
 	s, log := newCluster(t)
 	s.poll(0)
-	want := facts{
+	want := said{
 		capacity: []sdk.Capacity{{From: noon(), Components: amounts("Cores=44 Memory=120000 GPUs=6 GPUs:a100=3 GPUs:tesla=2 GPUs:v100=1")}},
 		census:   []sdk.Census{{At: noon(), Rows: rows("alice compute 4 3", "alice gpu 0 1", "bob compute 1 2", "bob compute,gpu 0 1")}},
 		directory: [][]sdk.Person{{{User: "alice", Groups: []string{"chem", "physics"}, Name: "Alice Adams"},
 			{User: "bob", Groups: []string{"chem"}}, {User: "root", Groups: []string{"root"}}}},
 	}
-	if diff := cmp.Diff(want, s.facts, cmp.AllowUnexported(facts{})); diff != "" {
+	if diff := cmp.Diff(want, s.facts, cmp.AllowUnexported(said{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if log.Len() > 0 {
@@ -97,7 +98,7 @@ func TestTheNamesAndUnitsOfACapacityAreThoseOfTheDefaultMapping(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	for _, a := range got {
-		if !strings.Contains(Mapping, fmt.Sprintf("component %q {", a.Name)) {
+		if !strings.Contains(job.Mapping, fmt.Sprintf("component %q {", a.Name)) {
 			t.Errorf("the default mapping has no component %s", a.Name)
 		}
 	}
@@ -149,7 +150,7 @@ func TestACommandThatFailsStopsNoRecordAndTellsNothing(t *testing.T) {
 	s.poll(2 * time.Hour)
 	s.poll(2 * time.Hour)
 	s.wantRuns("7")
-	if diff := cmp.Diff(before, s.facts, cmp.AllowUnexported(facts{})); diff != "" {
+	if diff := cmp.Diff(before, s.facts, cmp.AllowUnexported(said{})); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	if got := strings.Count(log.String(), "level=WARN"); got != 3 || !strings.Contains(log.String(), "Unable to contact slurm controller") {
@@ -188,7 +189,7 @@ func TestWhatIsSwitchedOffIsNotAskedFor(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(facts{}, s.facts, cmp.AllowUnexported(facts{})); diff != "" {
+	if diff := cmp.Diff(said{}, s.facts, cmp.AllowUnexported(said{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -196,12 +197,12 @@ func TestWhatIsSwitchedOffIsNotAskedFor(t *testing.T) {
 func TestOnlyWhatTheSourceIsAboutIsCounted(t *testing.T) {
 	s, log := newCluster(t, list("partitions", "gpu"), list("accounts", "chem"))
 	s.poll(0)
-	want := facts{
+	want := said{
 		capacity:  []sdk.Capacity{{From: noon(), Components: amounts("Cores=4 Memory=8000 GPUs=2 GPUs:tesla=2")}},
 		census:    []sdk.Census{{At: noon(), Rows: rows("alice gpu 0 1", "bob compute,gpu 0 1")}},
 		directory: [][]sdk.Person{{{User: "alice", Groups: []string{"chem"}, Name: "Alice Adams"}, {User: "bob", Groups: []string{"chem"}}}},
 	}
-	if diff := cmp.Diff(want, s.facts, cmp.AllowUnexported(facts{})); diff != "" || log.Len() > 0 {
+	if diff := cmp.Diff(want, s.facts, cmp.AllowUnexported(said{})); diff != "" || log.Len() > 0 {
 		t.Errorf("(-want +got):\n%s\n%s", diff, log)
 	}
 }
@@ -231,7 +232,7 @@ func TestAWindowThatIsCollectedAgainTellsNothing(t *testing.T) {
 	if err := s.collect(sdk.Start{Window: &sdk.Window{From: noon().Add(-time.Hour), To: noon()}}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(facts{}, s.facts, cmp.AllowUnexported(facts{})); diff != "" {
+	if diff := cmp.Diff(said{}, s.facts, cmp.AllowUnexported(said{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -284,43 +285,5 @@ func TestTheEnvironmentDoesNotShapeTheAnswers(t *testing.T) {
 	s.poll(0)
 	if len(s.facts.census) != 1 {
 		t.Errorf("%+v", s.facts)
-	}
-}
-
-func TestACensusThatIsTooLargeKeepsItsSums(t *testing.T) {
-	c := counts{}
-	for i := range 100 {
-		for q := range 10 {
-			c.add(&cluster.Job{User: fmt.Sprintf("user%d", i), Partition: fmt.Sprintf("queue%d", q), Running: q%2 == 0})
-		}
-	}
-	for most, want := range map[int]int{1 << 20: 1000, 10_000: 100, 1000: 10, 100: 1} {
-		rows, err := c.rows(most)
-		var running, pending int64
-		for _, r := range rows {
-			running, pending = running+r.Running, pending+r.Pending
-		}
-		if len(rows) != want || running != 500 || pending != 500 || (err == nil) != (want == 1000) {
-			t.Errorf("in %d bytes: %d rows, %d running, %d pending, %v", most, len(rows), running, pending, err)
-		}
-	}
-}
-
-func TestADirectoryThatIsTooLargeIsSentWithoutNamesAndThenNotAtAll(t *testing.T) {
-	var people []sdk.Person
-	for i := range 100 {
-		people = append(people, sdk.Person{User: fmt.Sprintf("user%04d", i), Groups: []string{"chem"}, Name: strings.Repeat("n", 50)})
-	}
-	whole, err := fit(people, 10_000)
-	if err != nil || len(whole) != 100 || whole[0].Name == "" {
-		t.Errorf("%d, %v", len(whole), err)
-	}
-	bare, err := fit(people, 5_000)
-	if err == nil || len(bare) != 100 || bare[0].Name != "" || people[0].Name == "" {
-		t.Errorf("%d, %v", len(bare), err)
-	}
-	none, err := fit(people, 1_000)
-	if err == nil || len(none) != 0 || !strings.Contains(remedy(directory, err), "CSV") {
-		t.Errorf("%d, %v", len(none), err)
 	}
 }

@@ -11,9 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 )
 
 func TestNothingIsSkippedWhenSacctFails(t *testing.T) {
@@ -59,7 +60,7 @@ func TestNothingIsSkippedWhenSacctFails(t *testing.T) {
 
 func TestASacctThatIsNotThereIsAnError(t *testing.T) {
 	s := newSite(t)
-	s.source.sacct = (&config{sacct: s.dir + "/none", timeout: time.Second}).client()
+	s.source.sacct = (&setting.Sacct{Path: s.dir + "/none", Timeout: time.Second}).Client()
 	if err := s.collect(sdk.Start{}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}

@@ -115,3 +115,18 @@ func TestAWindowIsCollectedAgainWithoutAWordOnTheCheckpoint(t *testing.T) {
 		t.Errorf("checkpoint %s, watermark %s", s.checkpoint, s.watermark)
 	}
 }
+
+// The last task of an array, of whose end slurmdbd heard before its start.
+func TestARowThatSlurmdbdHasHalfIsLeftForTheNextLook(t *testing.T) {
+	s := newSite(t)
+	s.job("11", "COMPLETED", -0.01, -0.01, -0.005, "Partition", "")
+	s.job("30", "COMPLETED", -0.01, -0.01, -0.005, "Partition", "")
+	s.job("12", "COMPLETED", -0.01, -0.01, -0.005)
+	s.poll(0)
+	s.wantRuns("12")
+	s.job("11", "COMPLETED", -0.01, -0.01, -0.005, "JobID", "10_1")
+	s.poll(time.Minute)
+	s.wantRuns("10_1", "12")
+	s.poll(10 * time.Minute) // nobody will say more of it
+	s.wantRuns("10_1", "12", "30")
+}

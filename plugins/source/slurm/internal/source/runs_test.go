@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
 )
 
 func TestABackfillSendsEveryRunOnceAndEndsAtNow(t *testing.T) {

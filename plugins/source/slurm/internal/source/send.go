@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
 )
 
 // sendAllBut sends what was read, without a checkpoint, and keeps the run whose
@@ -31,7 +31,7 @@ func (p *pass) prepare(ctx context.Context, keep *job.Run) error {
 		runs = runs[:len(runs)-1]
 		p.runs = append(p.runs, keep)
 	}
-	if err := p.history.settle(ctx, p.sacct, runs); err != nil {
+	if err := p.history.Settle(ctx, p.sacct, runs); err != nil {
 		return err
 	}
 	for _, r := range runs {
@@ -42,7 +42,7 @@ func (p *pass) prepare(ctx context.Context, keep *job.Run) error {
 
 // add puts a run into the batch.
 func (p *pass) add(r *job.Run) {
-	wanted := p.config.filter.wants(r) && (!r.Ended() || !r.End.Before(p.config.earliest))
+	wanted := p.config.filter.Wants(r) && (!r.Ended() || !r.End.Before(p.config.earliest))
 	if !r.Ended() {
 		if wanted {
 			p.open[r.Key] = openRun{Key: r.Key, Start: r.Start.Unix(), JobID: r.ID.Job, Later: r.Later}
@@ -164,7 +164,7 @@ func (p *pass) takeBack(o openRun) {
 		p.log.Warn("a job that was running is no longer in slurmdbd", "job", o.JobID, "error", err)
 		return
 	}
-	r.Later, r.Qualified = o.Later, p.config.severalClusters()
+	r.Later, r.Qualified = o.Later, p.config.SeveralClusters()
 	p.log.Warn("a job that was running is no longer in slurmdbd and is taken back", "job", r.RunName())
 	values, _ := p.plan.Values(r) // those that can be known
 	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: true, Excluded: true})

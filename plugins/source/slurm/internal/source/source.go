@@ -5,52 +5,15 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/history"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/sacct"
 )
 
 // Version is that of the plugin.
 const Version = "1.0.0"
-
-// Mapping is the default mapping: records like those of AUDITOR's collector.
-const Mapping = `id          = "${source.label}-${job.qualified_id}"
-start       = job.Start
-stop        = job.End
-submit      = job.Submit
-state       = job.state
-exit_code   = job.exit_code
-exit_signal = job.exit_signal
-meta = {
-  site_id   = source.label
-  user_id   = job.user
-  group_id  = job.group
-  account   = job.Account
-  partition = job.Partition
-  qos       = job.QOS
-  cluster   = job.cluster
-
-  # Of running jobs only: what they may still use is reserved in budgets.
-  time_limit = job.End == null ? job.time_limit_seconds : null
-}
-component "Cores" {
-  amount = job.AllocCPUS
-}
-component "Memory" {
-  amount = job.memory_mb
-  when   = job.memory_mb != null
-}
-component "TotalCPU" {
-  amount = job.cpu_seconds
-  kind   = "total"
-  when   = job.cpu_seconds != null
-}
-component "GPUs" {
-  amount = job.gpus
-  when   = job.gpus > 0
-}
-`
 
 // asker is what a Source needs of sacct.
 type asker interface {
@@ -76,7 +39,7 @@ type Source struct {
 	log    *slog.Logger
 
 	// What follows only saves work or looks further back, and may be lost.
-	history history
+	history history.History
 	open    map[job.Key]openRun   // runs that went on at the last look
 	missing map[job.Key]time.Time // runs that went on and that sacct no longer knows, since when
 	counted map[job.Key]time.Time // jobs that never started and were counted, with their end
@@ -98,7 +61,7 @@ func New(log *slog.Logger) *Source {
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "slurm", Version: Version, Rank: sdk.RankScheduler, Interval: time.Minute,
-		Attributes: job.Attributes(), Mapping: Mapping,
+		Attributes: job.Attributes(), Mapping: job.Mapping,
 	}
 }
 
@@ -106,7 +69,7 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.wants = cfg.Wants
-	s.sacct, s.slurm = s.config.client(), s.config.cluster()
+	s.sacct, s.slurm = s.config.Client(), s.config.cluster()
 	s.width = s.config.window
 	return cfg.Err()
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/fakesacct"
-	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/job"
 )
 
 func TestMain(m *testing.M) {
@@ -43,18 +43,18 @@ type site struct {
 	sent       []string           // names in order
 	refused    []sdk.Refused
 	skipped    int64
-	facts      facts
+	facts      said
 	fail       int // batches after which the daemon fails; -1 never
 }
 
-// facts are what came beside jobs.
-type facts struct {
+// said is what came beside jobs.
+type said struct {
 	capacity  []sdk.Capacity
 	census    []sdk.Census
 	directory [][]sdk.Person
 }
 
-func (f *facts) take(b sdk.Batch) {
+func (f *said) take(b sdk.Batch) {
 	if b.Capacity != nil {
 		f.capacity = append(f.capacity, *b.Capacity)
 	}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+const (
+	aDay = record.Time(24 * time.Hour / time.Microsecond)
+	// daysBefore is how many days before today are told where no window is asked for.
+	daysBefore = 30
+	// maxDays is how many days are told at once.
+	maxDays = 366
+)
+
+type jsonDay struct {
+	Source string `json:"source"`
+	Day    string `json:"day"`
+	State  string `json:"state"`
+	// Runs, Filtered, Quarantined, Skipped and Shared are null where the day was not
+	// counted.
+	Runs        *int64  `json:"runs"`
+	Stored      int64   `json:"stored"`
+	Filtered    *int64  `json:"filtered"`
+	Quarantined *int64  `json:"quarantined"`
+	Deleted     int64   `json:"deleted"`
+	Missing     int64   `json:"missing"`
+	Surplus     int64   `json:"surplus"`
+	Unread      int64   `json:"unread"`
+	Shared      *int64  `json:"shared"`
+	Skipped     *int64  `json:"skipped"`
+	CountedAt   *string `json:"counted_at"`
+}
+
+type jsonStretch struct {
+	Agent   string `json:"agent"`
+	Source  string `json:"source"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Days    int    `json:"days"`
+	Missing int64  `json:"missing"`
+	Lost    int64  `json:"lost"`
+	Unread  int64  `json:"unread"`
+	Shared  int64  `json:"shared"`
+	Do      string `json:"do"`
+}
+
+// v1Completeness is GET /v1/completeness: by source and day, what the scheduler has
+// and what is stored of it.
+func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	now := s.now()
+	source, window, err := daysAsked(r.URL.RawQuery, now)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	if window.To-window.From > maxDays*aDay {
+		return refuse(http.StatusBadRequest, "the window has more than %d days", maxDays)
+	}
+	days, err := view.Days(r.Context(), window)
+	if err != nil {
+		return err
+	}
+	if source != "" {
+		days = slices.DeleteFunc(days, func(d tally.Day) bool { return !names(d.Source, source) })
+	}
+	list, missing := []jsonDay{}, int64(0)
+	for i := range days {
+		list = append(list, dayOf(&days[i], now))
+		missing += days[i].Missing()
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"window": jsonWindow{window.From.String(), window.To.String()}, "days": list, "stretches": stretchesOf(days), "missing": missing,
+	})
+	return nil
+}
+
+// names reports whether a word of a user's names the source: agent/type/label, or
+// type/label.
+func names(o record.Origin, word string) bool {
+	return word == o.String() || word == o.Type+"/"+o.Label
+}
+
+func daysAsked(rawQuery string, now record.Time) (source string, w tally.Window, err error) {
+	words, err := wordsOf(rawQuery, "source", "window", "from", "to")
+	if err != nil {
+		return "", w, err
+	}
+	values := url.Values{}
+	for _, name := range []string{"window", "from", "to"} {
+		if words[name] != "" {
+			values.Set(name, words[name])
+		}
+	}
+	asked, err := capacityWindow(values, now, time.UTC)
+	if err != nil {
+		return "", w, err
+	}
+	today := tally.Begin(now)
+	if asked == nil {
+		asked = &calendar.Window{From: today - daysBefore*aDay, To: today + aDay}
+	}
+	w = tally.Window{From: tally.Begin(asked.From), To: min(asked.To, today+aDay)}
+	return words["source"], w, nil
+}
+
+func dayOf(d *tally.Day, now record.Time) jsonDay {
+	out := jsonDay{
+		Source: d.Source.String(), Day: d.From.Std().Format(time.DateOnly), State: string(d.State(now)), Stored: d.Stored, Deleted: d.Deleted,
+		Missing: d.Missing(), Surplus: d.Surplus(), Unread: d.Unread(), CountedAt: stamp(d.Count.At),
+	}
+	if d.Count.At.Present() {
+		c, runs := &d.Count, d.Runs()
+		out.Runs, out.Filtered, out.Quarantined, out.Shared, out.Skipped = &runs, &c.Filtered, &c.Quarantined, &c.Shared, &c.Skipped
+	}
+	return out
+}
+
+func stretchesOf(days []tally.Day) []jsonStretch {
+	list := []jsonStretch{}
+	for _, t := range tally.Stretches(days) {
+		list = append(list, jsonStretch{
+			Agent: t.Source.Agent, Source: t.Source.String(), From: t.From.String(), To: t.To.String(), Days: t.Days,
+			Missing: t.Missing, Lost: t.Lost, Unread: t.Unread, Shared: t.Shared, Do: t.Remedy(),
+		})
+	}
+	return list
+}

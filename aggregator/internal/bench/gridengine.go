@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// gridLines is how many lines a back-fill has at most.
+const gridLines = 1_000_000
+
+// gridengine measures how quick lines of Grid Engine's accounting file are read:
+// alone on one core, and as a back-fill through plugin, mapping and buffer.
+func (b *bench) gridengine(ctx context.Context) error {
+	b.progress.begin("lines of Grid Engine")
+	rates, err := b.lineRates(ctx)
+	if err != nil {
+		return err
+	}
+	b.add(overRuns("gridengine_line", "a line of Grid Engine to a job of the default mapping, one core", "lines/s", atLeast(100_000), rates))
+	n := min(b.n, gridLines)
+	path := filepath.Join(b.dir, "accounting")
+	if err := writeGridLines(path, n); err != nil {
+		return err
+	}
+	rates = nil
+	for i := range b.runs {
+		b.progress.begin("back-fill of %d lines of Grid Engine", n)
+		rate, err := b.backfill(ctx, fmt.Sprintf("agent-grid-%d", i), path, n)
+		if err != nil {
+			return err
+		}
+		rates = append(rates, rate)
+	}
+	b.add(overRuns("gridengine_backfill", fmt.Sprintf("back-fill of %d lines of Grid Engine into the agent's buffer", n), "lines/s", goal{}, rates))
+	return os.Remove(path)
+}
+
+// lineRates runs the benchmark that stands beside the parser, which is closed to
+// other packages.
+func (b *bench) lineRates(ctx context.Context) ([]float64, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkLine$/default", "-cpu", "1", "-count", strconv.Itoa(max(b.runs, 3)),
+		"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go test: %w: %s", err, out)
+	}
+	var rates []float64
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		for i := 1; i < len(f); i++ {
+			if f[i] != "lines/s" {
+				continue
+			}
+			rate, err := strconv.ParseFloat(f[i-1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("go test: %w in %q", err, line)
+			}
+			rates = append(rates, rate)
+		}
+	}
+	if len(rates) == 0 {
+		return nil, errors.New("go test printed no rate: " + string(out))
+	}
+	return rates, nil
+}
+
+// backfill lets a new agent collect the lines once.
+func (b *bench) backfill(ctx context.Context, name, path string, n int) (float64, error) {
+	a, err := b.newAgent(name, fmt.Sprintf("source \"gridengine\" \"grid\" {\n  config {\n    path      = %q\n    capacity  = false\n    census    = false\n    directory = false\n  }\n}\n", path))
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	out, err := exec.CommandContext(ctx, b.program("bursar-agent"), "collect", "-once", "-dev", "-config", a.config()).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("bursar-agent collect: %w: %s", err, out)
+	}
+	rate := float64(n) / time.Since(begun).Seconds()
+	return rate, os.RemoveAll(a.dir)
+}
+
+// writeGridLines writes lines as Grid Engine 8.1.9 does, one in four of a parallel
+// job with requests.
+func writeGridLines(path string, n int) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	fmt.Fprint(w, "# Version: 8.1.9\n# \n# DO NOT MODIFY THIS FILE MANUALLY!\n# \n")
+	for i := range n {
+		start := 1_700_000_000 + i*3
+		pe, slots, category := "NONE", 1, "NONE"
+		if i%4 == 0 {
+			pe, slots, category = "smp", 8, "-l h_rt=36000,h_vmem=2G -pe smp 8"
+		}
+		fmt.Fprintf(w, "all.q:node%03d:group%d:user%d:run.sh:%d:sge:0:%d:%d:%d:0:0:%d:12.006675:0.500000:4604.000000:0:0:0:0:479:0:0:0.000000:8:0:0:0:9:6:astro:defaultdepartment:%s:%d:0:%d.506675:0.117244:0.000297:%s:0.000000:NONE:116248576.000000:0:0\n",
+			i%200, i%60, i%1500, i%9_999_999+1, start-600, start, start+i%90_000, i%90_000, pe, slots, i%90_000, category)
+	}
+	return w.Flush()
+}

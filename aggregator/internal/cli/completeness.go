@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// apiDay is a day of a source as /v1 gives it.
+type apiDay struct {
+	Source      string `json:"source"`
+	Day         string `json:"day"`
+	State       string `json:"state"`
+	Runs        *int64 `json:"runs"`
+	Stored      int64  `json:"stored"`
+	Filtered    *int64 `json:"filtered"`
+	Quarantined *int64 `json:"quarantined"`
+	Deleted     int64  `json:"deleted"`
+	Missing     int64  `json:"missing"`
+	Surplus     int64  `json:"surplus"`
+}
+
+type apiDays struct {
+	Days      []apiDay `json:"days"`
+	Stretches []struct {
+		Agent   string `json:"agent"`
+		Source  string `json:"source"`
+		Missing int64  `json:"missing"`
+		Lost    int64  `json:"lost"`
+		Unread  int64  `json:"unread"`
+		Shared  int64  `json:"shared"`
+		Do      string `json:"do"`
+	} `json:"stretches"`
+	Missing int64 `json:"missing"`
+}
+
+// daysAsked are the options of bursar completeness.
+type daysAsked struct {
+	source, window, from, to string
+	all, calendar, check     bool
+}
+
+func (p *Program) completenessCommand() *cobra.Command {
+	o := &daysAsked{}
+	cmd := &cobra.Command{
+		Use: "completeness", Short: "compare, day by day, what schedulers have with what is stored",
+		Long: `Compare, by source and day, what the schedulers have with what is stored.
+
+An agent counts the runs of each past day by a second route, two hours after the
+day's end and again a day and a week later. RUNS are the runs that it found;
+STORED + FILTERED + QUARANTINED + DELETED should be as many. What lacks is MISSING,
+and the command that collects it again is printed below.
+
+Without -all only days are listed that are not as they should be. A window of more
+than 45 days, or -calendar, is shown as a calendar on a terminal, a line a month.
+With -check the exit code is 2 when something is missing.`,
+		Example: "  bursar completeness\n  bursar completeness -window 2026-03 -source slurm/nemo -all\n  bursar completeness -from 2026-01-01 -calendar\n  bursar completeness -check || mail -s 'runs are missing' staff < /dev/null",
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.source, "source", "", "only this `source`: type/label, or agent/type/label")
+	f.StringVar(&o.window, "window", "", "the days, in a `word` such as last-month, 2026-03, 14d; default: the last 30 days")
+	f.StringVar(&o.from, "from", "", "first `day`, in UTC")
+	f.StringVar(&o.to, "to", "", "the `day` behind the last one")
+	f.BoolVar(&o.all, "all", false, "list also days that are as they should be")
+	f.BoolVar(&o.calendar, "calendar", false, "show a calendar")
+	f.BoolVar(&o.check, "check", false, "exit with 2 when something is missing")
+	query := given(map[string]*string{"source": &o.source, "window": &o.window, "from": &o.from, "to": &o.to})
+	return p.look(cmd, resource{"/v1/completeness", func(args []string) (url.Values, error) { return query(args) },
+		func(answer json.RawMessage, f format) error { return p.completeness(answer, f, o) }})
+}
+
+func (p *Program) completeness(answer json.RawMessage, f format, o *daysAsked) error {
+	var a apiDays
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return err
+	}
+	if err := p.showDays(&a, answer, f, o); err != nil {
+		return err
+	}
+	if o.check && a.Missing > 0 {
+		return found("%s missing", are(a.Missing, "run"))
+	}
+	return nil
+}
+
+func (p *Program) showDays(a *apiDays, answer json.RawMessage, f format, o *daysAsked) error {
+	switch {
+	case f == asJSON:
+		return p.json(answer)
+	case f == asCSV:
+		return a.table(true).csv(p.Stdout)
+	case o.calendar || a.span() > longWindow && p.Color:
+		a.calendar(p)
+	default:
+		if err := p.printDays(a, o.all); err != nil {
+			return err
+		}
+	}
+	for _, s := range a.Stretches {
+		switch {
+		case s.Lost > 0:
+			p.say("Collect again, on %s: %s   (first with -plan)", printable(s.Agent), printable(s.Do))
+		case s.Unread > 0:
+			p.say("%s counts %d runs that it does not collect: see the log of the agent on %s.", printable(s.Source), s.Unread, printable(s.Agent))
+		}
+		if s.Shared > 0 {
+			p.say("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", printable(s.Source), s.Shared, printable(s.Do))
+		}
+	}
+	return nil
+}
+
+// printDays lists days for people.
+func (p *Program) printDays(a *apiDays, all bool) error {
+	t := a.table(all)
+	switch {
+	case len(a.Days) == 0:
+		p.say("No source is known yet.")
+	case len(t.rows) == 0:
+		p.say("All %d days of %s that were counted are complete; -all lists them.", a.counted(), plural(a.sources(), "source"))
+	default:
+		return p.print(t)
+	}
+	return nil
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// longWindow is how many days are better seen as a calendar.
+const longWindow = 45
+
+// span is the number of different days.
+func (a *apiDays) span() int {
+	days := map[string]bool{}
+	for i := range a.Days {
+		days[a.Days[i].Day] = true
+	}
+	return len(days)
+}
+
+// counted is how many days were compared.
+func (a *apiDays) counted() (n int) {
+	for i := range a.Days {
+		if a.Days[i].Runs != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// sources is how many sources have a day that was compared.
+func (a *apiDays) sources() int {
+	names := map[string]bool{}
+	for i := range a.Days {
+		if a.Days[i].Runs != nil {
+			names[a.Days[i].Source] = true
+		}
+	}
+	return len(names)
+}
+
+// usual reports whether a day needs no line of its own. Days that were not counted
+// are those of sources that cannot, or of before there was an agent.
+func (d *apiDay) usual() bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
+
+func (a *apiDays) table(all bool) *table {
+	t := newTable("SOURCE", "DAY", "STATE", ">RUNS", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
+	number := func(n *int64) string {
+		if n == nil {
+			return "-"
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	for i := range a.Days {
+		d := &a.Days[i]
+		if !all && d.usual() {
+			continue
+		}
+		t.add(d.Source, d.Day, d.State, number(d.Runs), number(&d.Stored), number(d.Filtered), number(d.Quarantined), number(&d.Deleted), number(&d.Missing), number(&d.Surplus))
+	}
+	return t
+}
+
+// marks are the signs of a calendar, with their colours.
+func mark(state string) (sign, colour string) {
+	switch state {
+	case "ok":
+		return "■", "\x1b[32m"
+	case "missing":
+		return "✗", "\x1b[31m"
+	case "surplus":
+		return "+", "\x1b[33m"
+	case "open":
+		return "…", ""
+	}
+	return "·", ""
+}
+
+// calendar shows each source as lines of a month, with a sign for each day.
+func (a *apiDays) calendar(p *Program) {
+	var b strings.Builder
+	source, month, at := "", "", 0
+	for i := range a.Days {
+		d := &a.Days[i]
+		date, err := time.Parse(time.DateOnly, d.Day)
+		if err != nil {
+			continue
+		}
+		if d.Source != source {
+			b.WriteString(strings.Repeat("\n", min(i, 2)) + printable(d.Source) + "\n")
+			source, month = d.Source, ""
+		}
+		if m := date.Format("2006-01"); m != month {
+			if month != "" {
+				b.WriteString("\n")
+			}
+			b.WriteString("  " + m + "  ")
+			month, at = m, 1
+		}
+		b.WriteString(strings.Repeat(" ", max(0, date.Day()-at)))
+		sign, colour := mark(d.State)
+		if p.Color && colour != "" {
+			sign = colour + sign + "\x1b[0m"
+		}
+		b.WriteString(sign)
+		at = date.Day() + 1
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprint(p.Stdout, b.String())
+	p.say("%s", strings.Join(legend(a), ", "))
+}
+
+// legend says what the signs mean that are there.
+func legend(a *apiDays) (list []string) {
+	words := map[string]string{"ok": "complete", "missing": "runs are missing", "surplus": "more records than runs", "open": "not counted yet", "unchecked": "not counted"}
+	for _, state := range []string{"ok", "missing", "surplus", "open", "unchecked"} {
+		if slices.ContainsFunc(a.Days, func(d apiDay) bool { return d.State == state }) {
+			sign, _ := mark(state)
+			list = append(list, sign+" "+words[state])
+		}
+	}
+	return list
+}

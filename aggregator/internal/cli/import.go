@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/intake"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// importOptions are the options of bursar import.
+type importOptions struct {
+	spec     intake.Spec
+	conn     *connection
+	dry      bool
+	withdraw bool
+	format   format
+}
+
+func (p *Program) importCommand() *cobra.Command {
+	opt := importOptions{spec: intake.Spec{Executable: p.Executable}}
+	cmd := &cobra.Command{
+		Use: "import TYPE FILE…", Short: "load old files of a scheduler or of another accounting system",
+		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on
+this machine: its mapping makes the same records of them as an agent would, with
+the same ids. What any other source says of a run is preferred.
+
+The ids are functions of the runs. An import that broke off is done again from
+the start, and adds nothing twice; nor does one of files that an agent has read.
+Give the label under which an agent collects, or will collect, the same cluster.
+
+What gives no valid record goes to quarantine, with the reason; import again
+after a mend, which settles it. The exit code is 2 when there was such.`,
+		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt.spec.Type, opt.spec.Files = args[0], args[1:]
+			return p.load(cmd.Context(), &opt)
+		},
+	}
+	opt.conn = p.connect(cmd)
+	f := cmd.Flags()
+	f.StringVar(&opt.spec.Label, "label", "", "`label` of the source, with which the ids begin; without -config the type, if it is not given")
+	f.StringVar(&opt.spec.Config, "config", "", "`file` or folder with a block source \"TYPE\" \"LABEL\", as an agent has it; its config and record blocks count")
+	f.StringVar(&opt.spec.Name, "name", intake.DefaultName, "`name` that the import has in place of an agent's; imports at the same time need different ones")
+	f.StringArrayVar(&opt.spec.Dirs, "plugin-dir", nil, "`folder` with the plugin, in place of the usual ones; may be repeated")
+	f.BoolVar(&opt.dry, "dry-run", false, "only say what would come; no cluster is asked")
+	f.BoolVar(&opt.withdraw, "withdraw", false, "take back what an earlier import brought and the mapping leaves out now")
+	f.BoolVar(&opt.spec.Dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
+	formatFlag(cmd, &opt.format, asTable, asJSON)
+	return cmd
+}
+
+// load imports and shows what came of it.
+func (p *Program) load(ctx context.Context, opt *importOptions) error {
+	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	src, diags, sources, err := intake.Open(ctx, opt.spec)
+	if err == nil && diags.HasErrors() {
+		return troubled{diags, sources}
+	}
+	if err != nil {
+		return errors.Join(err, diags.Err())
+	}
+	if len(diags) > 0 {
+		_ = diags.Write(p.Stderr, sources, p.Color) // a terminal that is gone
+	}
+	defer func() { _ = src.Close() }() // a plugin that does not end by itself is killed
+	began := time.Now()
+	result, committed, err := p.read(ctx, src, opt)
+	if err != nil {
+		return err
+	}
+	out := importAnswer(src, opt, result, committed, time.Since(began))
+	if err := p.showImport(opt.format, out); err != nil {
+		return err
+	}
+	return out.verdict()
+}
+
+// read reads the files into the cluster, or nowhere.
+func (p *Program) read(ctx context.Context, src *intake.Source, opt *importOptions) (*intake.Result, *intake.Counts, error) {
+	bar := p.newBar("import", 0)
+	show := func(r *intake.Result, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
+	if opt.dry {
+		result, err := src.Read(ctx, intake.Nowhere{}, opt.withdraw, show)
+		bar.end()
+		return result, nil, err
+	}
+	c, err := opt.conn.open(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	cluster, err := intake.Begin(ctx, c, src, func(text string, args ...any) { p.say(bar.newline()+text, args...) })
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := src.Read(ctx, cluster, opt.withdraw, show)
+	if err != nil {
+		cluster.Stop(err)
+	}
+	counts, unsent := cluster.Close()
+	bar.end()
+	return result, &counts, brokenOff(ctx, err, unsent)
+}
+
+// brokenOff says what an import that broke off leaves: the cluster's reason comes
+// before that of the reading, which it ends.
+func brokenOff(ctx context.Context, read, unsent error) error {
+	err := read
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case unsent != nil:
+		err = unsent
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; what was committed stays, and the same command again brings the rest and nothing twice", err)
+}
+
+// jsonImport is what bursar import says at its end.
+type jsonImport struct {
+	Name        string           `json:"name"`
+	Type        string           `json:"type"`
+	Label       string           `json:"label"`
+	DryRun      bool             `json:"dry_run"`
+	Records     int64            `json:"records"`
+	Open        int64            `json:"open"`
+	LeftOut     int64            `json:"left_out"`
+	Withdrawn   int64            `json:"withdrawn"`
+	Quarantined int64            `json:"quarantined"`
+	Refused     int64            `json:"refused"`
+	Skipped     int64            `json:"skipped"`
+	Months      []jsonMonth      `json:"months"`
+	Problems    []intake.Problem `json:"problems"`
+	Committed   *intake.Counts   `json:"committed"`
+	Seconds     float64          `json:"seconds"`
+
+	writes int64
+}
+
+type jsonMonth struct {
+	Month   string `json:"month"`
+	Records int64  `json:"records"`
+}
+
+func importAnswer(src *intake.Source, opt *importOptions, r *intake.Result, committed *intake.Counts, took time.Duration) *jsonImport {
+	out := &jsonImport{
+		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn,
+		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []intake.Problem{}, Committed: committed,
+		Seconds: took.Round(time.Millisecond).Seconds(), writes: r.Frames,
+	}
+	for _, month := range r.MonthNames() {
+		out.Months = append(out.Months, jsonMonth{month, r.Months[month]})
+	}
+	out.Problems = append(out.Problems, r.Problems...)
+	return out
+}
+
+// showImport writes the answer, and for people the first problems.
+func (p *Program) showImport(f format, out *jsonImport) error {
+	if f == asJSON {
+		text, err := json.Marshal(out)
+		if err != nil {
+			return err
+		}
+		return p.json(text)
+	}
+	if err := p.print(importTable(out)); err != nil {
+		return err
+	}
+	for _, x := range out.Problems {
+		p.say("%s: %s: %s", printable(x.Run), x.Reason, printable(x.Message))
+	}
+	if more := out.Quarantined + out.Refused - int64(len(out.Problems)); more > 0 {
+		p.say("and %d more", more)
+	}
+	if c := out.Committed; c != nil && c.Pulled < out.writes {
+		p.say("All is committed. Of %d writes an answer was lost, so what became of them is only in bursar agents.", out.writes-c.Pulled)
+	}
+	return nil
+}
+
+func importTable(out *jsonImport) *table {
+	t := newTable("WHAT", ">COUNT")
+	add := func(what string, n int64) { t.add(what, strconv.FormatInt(n, 10)) }
+	some := func(what string, n int64) {
+		if n != 0 {
+			add(what, n)
+		}
+	}
+	add("records", out.Records)
+	if out.DryRun {
+		for _, m := range out.Months {
+			add("  "+m.Month, m.Records)
+		}
+	}
+	some("  without an end", out.Open)
+	add("left out", out.LeftOut)
+	some("  taken back", out.Withdrawn)
+	add("skipped", out.Skipped)
+	add("quarantined jobs", out.Quarantined)
+	add("quarantined input", out.Refused)
+	if c := out.Committed; c != nil {
+		some("new at the cluster", c.Added)
+		some("another word on known runs", c.Merged)
+		some("known already", c.Unchanged+c.Stale)
+		some("withdrawn", c.Withdrawn)
+		some("deleted before", c.Deleted)
+		some("in conflict", c.Conflicting)
+	}
+	return t
+}
+
+// verdict is a finding when not all became records.
+func (out *jsonImport) verdict() error {
+	failed := out.Quarantined + out.Refused
+	switch {
+	case failed == 0:
+		return nil
+	case out.DryRun:
+		return found("%d would go to quarantine", failed)
+	}
+	return found("%d went to quarantine; bursar quarantine list shows them", failed)
+}

@@ -1,0 +1,272 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+	"github.com/bursar-accounting/bursar/proto/porttest"
+)
+
+const snapshots = "../../../plugins/source/ai4/testdata/snapshots"
+
+// accounting are files of Grid Engine.
+const accounting = "../../../plugins/source/gridengine/internal/accounting/testdata/accounting-*"
+
+// plugins is a folder with the plugins that import, built once.
+var plugins = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "bursar-test-plugins-")
+	if err != nil {
+		return "", err
+	}
+	for _, typ := range []string{"ai4", "gridengine"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bursar-source-"+typ), "github.com/bursar-accounting/bursar/plugins/source/"+typ)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return dir, fmt.Errorf("build %s: %w\n%s", typ, err, out)
+		}
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, _ := plugins(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// importing calls bursar import.
+func (s shell) importing(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	dir, err := plugins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.bursar(t.Context(), append([]string{"import", "-dev", "-plugin-dir", dir}, args...)...)
+}
+
+// aggregator runs the daemon until the test ends.
+func aggregator(t *testing.T) shell {
+	t.Helper()
+	dir := t.TempDir()
+	at := porttest.Free(t)
+	path := write(t, dir, "a.hcl", fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", at))
+	log := &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
+	t.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Error("exit code of the aggregator", code)
+		}
+	})
+	log.await(t, "this node leads")
+	return shell{env: map[string]string{"BURSAR_ADDR": "http://" + at}}
+}
+
+// imported is what bursar import -format json says.
+type imported struct {
+	Records     int64 `json:"records"`
+	LeftOut     int64 `json:"left_out"`
+	Skipped     int64 `json:"skipped"`
+	Quarantined int64 `json:"quarantined"`
+	Refused     int64 `json:"refused"`
+	Withdrawn   int64 `json:"withdrawn"`
+	Committed   *struct {
+		Pulled    int64 `json:"pulled"`
+		Added     int64 `json:"added"`
+		Unchanged int64 `json:"unchanged"`
+		Withdrawn int64 `json:"withdrawn"`
+	} `json:"committed"`
+	Problems []struct {
+		Run     string `json:"run"`
+		Message string `json:"message"`
+	} `json:"problems"`
+}
+
+func importOf(t *testing.T, text string) (out imported) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return out
+}
+
+// count is how many records of the label the cluster shows.
+func (s shell) count(t *testing.T, label string) int {
+	t.Helper()
+	code, out, errs := s.bursar(t.Context(), "records", "-limit", "-1", "-format", "csv")
+	if code != 0 {
+		t.Fatal(code, errs)
+	}
+	return strings.Count(out, "\n"+label+"-")
+}
+
+func TestAnImportBringsEveryRunOnceHoweverOftenItIsDone(t *testing.T) {
+	s := aggregator(t)
+	code, out, errs := s.importing(t, "-label", "cloud", "ai4", snapshots)
+	if code != 0 {
+		t.Fatal(code, out, errs)
+	}
+	if !strings.Contains(out, "new at the cluster  ") || strings.Contains(out, "known already") {
+		t.Error(out)
+	}
+	all := s.count(t, "cloud")
+	code, out, errs = s.importing(t, "-label", "cloud", "-format", "json", "ai4", snapshots)
+	again := importOf(t, out)
+	if code != 0 || again.Committed.Added != 0 || again.Committed.Unchanged != again.Records || again.Records != int64(all) || all != 11 || s.count(t, "cloud") != all {
+		t.Error(code, out, errs, all)
+	}
+	code, out, _ = s.bursar(t.Context(), "usage", "-from", "2025-03-01", "-to", "2025-03-04", "-by", "namespace", "-component", "Cores", "-format", "csv")
+	for _, want := range []string{",4,405.734444\n", ",3,279.95\n", ",4,1134.466667\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("no %s in %s", want, out)
+		}
+	}
+	if code, out, _ = s.bursar(t.Context(), "agents"); code != 0 || !strings.Contains(out, "ai4/cloud") || !strings.Contains(out, "  import  ") {
+		t.Error(code, out)
+	}
+	if code, out, _ = s.bursar(t.Context(), "gaps"); !strings.Contains(out, "no snapshot for 12h") {
+		t.Error(code, out)
+	}
+}
+
+func TestAccountingFilesOfGridEngineAreImportedOnce(t *testing.T) {
+	s := aggregator(t)
+	for n, added := range []int64{38, 0} {
+		code, out, errs := s.importing(t, "-label", "katana", "-format", "json", "gridengine", accounting)
+		if got := importOf(t, out); code != 0 || got.Records != 38 || got.Skipped != 11 || got.Committed.Added != added || s.count(t, "katana") != 38 {
+			t.Errorf("time %d: %d %s %s", n, code, out, errs)
+		}
+	}
+}
+
+func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
+	dir := t.TempDir()
+	half := write(t, dir, "2025-04-01T00:00:30.json", `{"ns": [`)
+	s := shell{env: map[string]string{"BURSAR_ADDR": "http://127.0.0.1:1"}}
+	code, out, errs := s.importing(t, "-dry-run", "ai4", snapshots, half)
+	if code != 2 || !strings.Contains(out, "records") || !strings.Contains(out, "  2025-03") || !strings.Contains(errs, "2025-04-01T00:00:30.json: byte 8: the file breaks off") || !strings.Contains(errs, "1 would go to quarantine") {
+		t.Error(code, out, errs)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"ai4 /nowhere/at/all", "no such file"},
+		{"nothing " + snapshots, "there are ai4, gridengine"},
+		{"-label a/b ai4 " + snapshots, "use letters"},
+		{"-name -x ai4 " + snapshots, "name of the import"},
+		{"ai4", "requires at least 2"},
+		{"ai4 " + snapshots, "refused"},
+	} {
+		if code, out, errs := s.importing(t, strings.Fields(c.args)...); code != 1 || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: %d %s %s", c.args, code, out, errs)
+		}
+	}
+}
+
+func TestWhatFailsIsInQuarantineUntilItIsImportedUnderAMendedMapping(t *testing.T) {
+	s := aggregator(t)
+	config := func(record string) string {
+		return write(t, t.TempDir(), "agent.hcl", "agent {\n  name = \"head1\"\n}\nsource \"ai4\" \"cloud\" {\n  interval = \"1h\"\n  config { timezone = \"Europe/Madrid\" }\n  record {\n"+record+"\n  }\n}\n")
+	}
+	code, out, errs := s.importing(t, "-config", config(`when = job.namespace != "ai4life"
+component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapshots)
+	first := importOf(t, out)
+	if code != 2 || first.Quarantined != 3 || first.LeftOut != 3 || first.Records != 5 || !strings.Contains(errs, "3 went to quarantine") {
+		t.Fatal(code, out, errs)
+	}
+	if _, out, _ := s.bursar(t.Context(), "quarantine", "list"); strings.Count(out, "import/ai4/cloud/") != 3 {
+		t.Error(out)
+	}
+	if code, _, errs := s.bursar(t.Context(), "quarantine", "retry", "-all"); code != 1 || !strings.Contains(errs, "import the file again") {
+		t.Error(code, errs)
+	}
+	code, out, errs = s.importing(t, "-config", config(`when = job.namespace != "imagine"`), "-withdraw", "-format", "json", "ai4", snapshots)
+	if second := importOf(t, out); code != 0 || second.LeftOut != 4 || second.Withdrawn != 4 || second.Records != 7 {
+		t.Error(code, out, errs)
+	}
+	if code, out, _ := s.bursar(t.Context(), "quarantine", "list", "-format", "csv"); code != 0 || strings.Contains(out, "import/") {
+		t.Error(out)
+	}
+	if n := s.count(t, "cloud"); n != 7 {
+		t.Errorf("%d records", n)
+	}
+	if code, out, errs := s.bursar(t.Context(), "status"); strings.Contains(out+errs, "not add up") || !strings.Contains(out, "agents      none") || !strings.Contains(out, "0 in quarantine") {
+		t.Error(code, out, errs)
+	}
+	code, _, errs = s.importing(t, "-config", config("ide = 1"), "ai4", snapshots)
+	if code != 1 || !strings.Contains(errs, "agent.hcl:8") {
+		t.Error(code, errs)
+	}
+}
+
+// rude is a server before the aggregator that loses the answers to the first
+// chunks.
+func rude(t *testing.T, s shell, lose int64) shell {
+	t.Helper()
+	target, err := url.Parse(s.env["BURSAR_ADDR"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, chunks := httputil.NewSingleHostReverseProxy(target), &atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Count(r.URL.Path, "/") == 4 && strings.HasPrefix(r.URL.Path, "/v1/imports/") && chunks.Add(1) <= lose {
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return shell{env: map[string]string{"BURSAR_ADDR": server.URL}}
+}
+
+func TestAnAnswerThatIsLostLosesAndDoublesNothing(t *testing.T) {
+	s := aggregator(t)
+	code, out, errs := rude(t, s, 2).importing(t, "-format", "table", "ai4", snapshots)
+	if code != 0 || !strings.Contains(errs, "they are sent again") || !strings.Contains(errs, "an answer was lost") || s.count(t, "ai4") != 11 {
+		t.Error(code, out, errs)
+	}
+}
+
+func TestAnImportTakesNoAgentsPlaceAndEndsWhenAnotherOfItsNameBegins(t *testing.T) {
+	s := aggregator(t)
+	post := func(path, body string) (int, string) {
+		t.Helper()
+		resp, err := http.Post(s.env["BURSAR_ADDR"]+path, "application/octet-stream", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var out bytes.Buffer
+		_, _ = out.ReadFrom(resp.Body)
+		return resp.StatusCode, out.String()
+	}
+	_, first := post("/v1/imports/x", "")
+	var begun struct{ Epoch string }
+	if err := json.Unmarshal([]byte(first), &begun); err != nil || len(begun.Epoch) != 32 {
+		t.Fatal(first)
+	}
+	if code, _ := post("/v1/imports/x", ""); code != 200 {
+		t.Error(code)
+	}
+	if code, text := post("/v1/imports/x/"+begun.Epoch, "chunk"); code != http.StatusConflict || !strings.Contains(text, "another one began") {
+		t.Error(code, text)
+	}
+}

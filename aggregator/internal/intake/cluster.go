@@ -1,0 +1,224 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Counts is what became of the writes at the cluster.
+type Counts struct {
+	Pulled      int64 `json:"pulled"`
+	Added       int64 `json:"added"`
+	Merged      int64 `json:"merged"`
+	Unchanged   int64 `json:"unchanged"`
+	Stale       int64 `json:"stale"`
+	Withdrawn   int64 `json:"withdrawn"`
+	Deleted     int64 `json:"deleted"`
+	Conflicting int64 `json:"conflicting"`
+	Quarantined int64 `json:"quarantined"`
+}
+
+func (c *Counts) add(o Counts) {
+	c.Pulled += o.Pulled
+	c.Added += o.Added
+	c.Merged += o.Merged
+	c.Unchanged += o.Unchanged
+	c.Stale += o.Stale
+	c.Withdrawn += o.Withdrawn
+	c.Deleted += o.Deleted
+	c.Conflicting += o.Conflicting
+	c.Quarantined += o.Quarantined
+}
+
+// Cluster is a Sink that pushes to a cluster. One chunk is on its way while the
+// next is made; they are committed in order. It is for one goroutine.
+type Cluster struct {
+	client *client.Client
+	path   string // of the import
+	log    func(string, ...any)
+
+	clock   int64 // the last time of observation
+	settle  map[string]bool
+	all     bool // anything may have to be settled
+	builder *frame.Builder
+	buffer  []byte
+
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	chunks chan []byte
+	done   chan struct{}
+	counts Counts // after done
+}
+
+// patience is how long a chunk is sent again and again while the cluster cannot
+// take it.
+const patience = 5 * time.Minute
+
+// Begin begins an import under a name, in which src reads. Ctx bounds all of it;
+// the caller closes the Cluster. Say tells people what takes its time.
+func Begin(ctx context.Context, c *client.Client, src *Source, say func(string, ...any)) (*Cluster, error) {
+	var begun struct {
+		Epoch    string `json:"epoch"`
+		Observed int64  `json:"observed"`
+	}
+	path := "/v1/imports/" + url.PathEscape(src.Name)
+	if err := c.PostJSON(ctx, path, nil, &begun); err != nil {
+		return nil, err
+	}
+	out := &Cluster{
+		client: c, path: path + "/" + begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{},
+		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan []byte, 1), done: make(chan struct{}),
+	}
+	if err := out.quarantined(ctx, src); err != nil {
+		return nil, err
+	}
+	out.ctx, out.stop = context.WithCancelCause(ctx)
+	go out.send()
+	return out, nil
+}
+
+// quarantined looks up which jobs of the source are in quarantine.
+func (c *Cluster) quarantined(ctx context.Context, src *Source) error {
+	var list struct {
+		Quarantine []struct {
+			Agent string `json:"agent"`
+			Type  string `json:"source_type"`
+			Label string `json:"source_label"`
+			ID    string `json:"id"`
+		} `json:"quarantine"`
+		More bool `json:"more"`
+	}
+	if err := c.client.GetJSON(ctx, "/v1/quarantine", nil, &list); err != nil {
+		return err
+	}
+	c.all = list.More
+	for _, q := range list.Quarantine {
+		if q.Agent == src.Name && q.Type == src.Type && q.Label == src.Label {
+			c.settle[q.ID] = true
+		}
+	}
+	return nil
+}
+
+// Settles implements Sink.
+func (c *Cluster) Settles(quarantine string) bool { return c.all || c.settle[quarantine] }
+
+// Take implements Sink. The error is why the cluster did not take an earlier one.
+func (c *Cluster) Take(f *wire.Frame) error {
+	c.clock = max(c.clock+1, time.Now().UnixMicro())
+	f.Version.Observed = c.clock
+	c.buffer = wire.AppendFrame(c.buffer[:0], f)
+	err := c.builder.Append(c.buffer)
+	if errors.Is(err, frame.ErrFull) {
+		if err := c.flush(); err != nil {
+			return err
+		}
+		err = c.builder.Append(c.buffer)
+	}
+	return err
+}
+
+// flush hands the chunk to the goroutine that sends.
+func (c *Cluster) flush() error {
+	chunk := c.builder.Finish()
+	if chunk == nil {
+		return nil
+	}
+	select {
+	case c.chunks <- chunk:
+		return nil
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+}
+
+// Close sends the rest, unless something failed before, and waits until all is
+// committed.
+func (c *Cluster) Close() (Counts, error) {
+	err := c.flush()
+	close(c.chunks)
+	<-c.done
+	if err == nil {
+		err = context.Cause(c.ctx)
+	}
+	c.stop(nil)
+	return c.counts, err
+}
+
+// Stop gives up what is not committed yet, because of err.
+func (c *Cluster) Stop(err error) { c.stop(err) }
+
+// send sends the chunks until there are no more or one fails.
+func (c *Cluster) send() {
+	defer close(c.done)
+	for chunk := range c.chunks {
+		if c.ctx.Err() != nil {
+			continue
+		}
+		if err := c.deliver(chunk); err != nil {
+			c.stop(err)
+		}
+	}
+}
+
+// deliver sends a chunk until it is committed. One whose answer was lost is sent
+// again, which commits nothing twice.
+func (c *Cluster) deliver(chunk []byte) error {
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	said := false
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		counts, err := c.post(ctx, chunk)
+		if err == nil {
+			c.counts.add(counts)
+			return nil
+		}
+		if !passing(err) || ctx.Err() != nil {
+			return err
+		}
+		if !said {
+			c.log("The cluster does not take the records now; they are sent again: %v", err)
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster did not take the records for %s: %w", patience, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *Cluster) post(ctx context.Context, chunk []byte) (Counts, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var answer struct {
+		Counts Counts `json:"counts"`
+	}
+	err := c.client.Upload(ctx, http.MethodPost, c.path, "application/octet-stream", bytes.NewReader(chunk), &answer)
+	return answer.Counts, err
+}
+
+// passing reports whether a later try may succeed: the server cannot now, or did
+// not answer.
+func passing(err error) bool {
+	p, ok := errors.AsType[*client.Problem](err)
+	return !ok || p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests
+}
+
+// Nowhere is a Sink that keeps nothing, to see what would come.
+type Nowhere struct{}
+
+// Take implements Sink.
+func (Nowhere) Take(*wire.Frame) error { return nil }
+
+// Settles implements Sink.
+func (Nowhere) Settles(string) bool { return false }

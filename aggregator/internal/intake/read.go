@@ -1,0 +1,191 @@
+package intake
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/plugins/session"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Sink takes the frames of an import, in order.
+type Sink interface {
+	// Take keeps the frame, whose version it completes.
+	Take(f *wire.Frame) error
+	// Settles reports whether a job of that id may be in quarantine, so that what
+	// becomes of it now has to settle that.
+	Settles(quarantine string) bool
+}
+
+// Result says what became of the files' jobs. A job is counted in one of the
+// first five.
+type Result struct {
+	Records     int64 // became records
+	Filtered    int64 // left out by the mapping or the source's filters
+	Quarantined int64 // failed
+	Refused     int64 // input that was no job; it is in quarantine too
+	Skipped     int64 // rows that are no runs
+	Open        int64 // of the records, those that have no end
+	Withdrawn   int64 // of those left out, what was taken back
+	Frames      int64 // that count as writes
+	// Months counts the records by the month in which they end, in UTC.
+	Months map[string]int64
+	// Problems are the first jobs and inputs that failed.
+	Problems []Problem
+}
+
+// Problem is a job that gave no record.
+type Problem struct {
+	Run     string `json:"run"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// maxProblems is how many problems a Result names.
+const maxProblems = 10
+
+// Failed is how much went to quarantine.
+func (r *Result) Failed() int64 { return r.Quarantined + r.Refused }
+
+// MonthNames returns the keys of Months in order.
+func (r *Result) MonthNames() []string { return slices.Sorted(maps.Keys(r.Months)) }
+
+// reader makes frames of what the plugin sends.
+type reader struct {
+	src      *Source
+	sink     Sink
+	withdraw bool
+	result   Result
+}
+
+// Read reads all files and hands what they become to the sink. With withdraw,
+// what the mapping leaves out is taken back, in case an earlier import brought
+// it. Show is called after every batch; its Progress may be nil.
+func (s *Source) Read(ctx context.Context, sink Sink, withdraw bool, show func(*Result, *bursarv1.Progress)) (*Result, error) {
+	r := &reader{src: s, sink: sink, withdraw: withdraw}
+	r.result.Months = map[string]int64{}
+	err := s.session.Stream(ctx, &bursarv1.CollectRequest_Start{}, func(resp *bursarv1.CollectResponse) error {
+		if err := r.batch(resp); err != nil {
+			return err
+		}
+		show(&r.result, resp.GetProgress())
+		return nil
+	})
+	return &r.result, err
+}
+
+func (r *reader) batch(resp *bursarv1.CollectResponse) error {
+	for _, job := range resp.GetJobs() {
+		if err := r.job(job); err != nil {
+			return err
+		}
+	}
+	for _, refused := range resp.GetRefused() {
+		if err := r.refuse(refused); err != nil {
+			return err
+		}
+	}
+	r.result.Skipped += max(resp.GetSkipped(), 0)
+	for _, f := range resp.GetFrames() {
+		out, refused := session.Extra(f)
+		if refused != nil {
+			if err := r.refuse(refused); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.frame(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame stamps f and hands it on.
+func (r *reader) frame(f *wire.Frame) error {
+	f.SourceType, f.SourceLabel, f.Rank = r.src.Type, r.src.Label, record.RankImport
+	return r.sink.Take(f)
+}
+
+// write is frame for what the store counts.
+func (r *reader) write(f *wire.Frame) error {
+	r.result.Frames++
+	return r.frame(f)
+}
+
+func (r *reader) job(job *bursarv1.Job) error {
+	if problem := session.Nameless(job.GetRun()); problem != "" {
+		raw, _ := session.Raw(job, r.src.session.Description.GetAttributes())
+		return r.refuse(&bursarv1.Refused{Message: problem, Raw: raw})
+	}
+	rec, keep, err := r.apply(job)
+	switch {
+	case err != nil:
+		r.result.Quarantined++
+		return r.quarantine(session.Failed(job, r.src.session.Description.GetAttributes(), err))
+	case !keep:
+		return r.leaveOut(job, rec.ID)
+	}
+	r.count(&rec)
+	f := &wire.Frame{Kind: wire.KindRecord, ID: rec.ID, Record: rec, Version: record.Version{Ended: !rec.Open()}}
+	f.Settles = r.settles(job)
+	return r.write(f)
+}
+
+// apply maps the job; what the source leaves out only gets its id.
+func (r *reader) apply(job *bursarv1.Job) (rec record.Record, keep bool, err error) {
+	if !job.GetExcluded() {
+		return r.src.session.Mapper.Map(job)
+	}
+	rec.ID, err = r.src.session.Mapper.ID(job)
+	return rec, false, err
+}
+
+func (r *reader) count(rec *record.Record) {
+	r.result.Records++
+	at := rec.Stop
+	if rec.Open() {
+		r.result.Open++
+		at = rec.Start
+	}
+	r.result.Months[at.Std().UTC().Format("2006-01")]++
+}
+
+// leaveOut counts a job that is left out, and takes it back where that is wanted
+// or where it was in quarantine.
+func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
+	r.result.Filtered++
+	settles := r.settles(job)
+	wanted := r.withdraw || settles != ""
+	if !wanted || !valid(id) {
+		return nil
+	}
+	r.result.Withdrawn++
+	return r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: job.GetEnded()}})
+}
+
+// valid reports whether a record can have the id.
+func valid(id string) bool { return record.ValidateID(id) == nil }
+
+// settles is the quarantined job that the job's frame settles; "" for none.
+func (r *reader) settles(job *bursarv1.Job) string {
+	if id := session.QuarantineID(job.GetRun()); r.sink.Settles(id) {
+		return id
+	}
+	return ""
+}
+
+func (r *reader) refuse(refused *bursarv1.Refused) error {
+	r.result.Refused++
+	return r.quarantine(session.Refused(refused))
+}
+
+func (r *reader) quarantine(q wire.Quarantine) error {
+	if len(r.result.Problems) < maxProblems {
+		r.result.Problems = append(r.result.Problems, Problem{q.ID, q.Reason, q.Message})
+	}
+	return r.write(&wire.Frame{Kind: wire.KindQuarantine, Quarantine: q})
+}

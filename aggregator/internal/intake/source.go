@@ -1,0 +1,134 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// DefaultName is the name under which imports are kept, as agents have theirs.
+const DefaultName = "import"
+
+// Spec says what is imported, and as what.
+type Spec struct {
+	Type  string   // of the source, for example gridengine
+	Label string   // of the source; "": that of the only block in Config, or else the type
+	Name  string   // of the import
+	Files []string // or folders, or patterns; the source knows which
+	// Config is a file with a block source "TYPE" "LABEL", of which config and
+	// record count; "": the source's defaults.
+	Config string
+	// Dirs are where plugins are looked for; empty: where Config says, or beside
+	// Executable and in the usual place.
+	Dirs       []string
+	Executable string
+	Dev        bool         // accept plugins below folders such as /tmp
+	Log        *slog.Logger // gets what the plugin logs
+}
+
+// Source is a plugin that reads the files.
+type Source struct {
+	Name, Type, Label string
+
+	session *session.Session
+	folder  string
+}
+
+// readyTimeout is how long a plugin has to describe and configure itself.
+const readyTimeout = 30 * time.Second
+
+// Open starts the plugin and gives it the files. What is wrong with the
+// configuration is in the diagnostics, whose places are in the sources. The
+// caller closes the Source, which is nil after either.
+func Open(ctx context.Context, spec Spec) (src *Source, diags hcl.Diagnostics, sources hcl.Sources, err error) {
+	if err := identity.CheckName(spec.Name); err != nil {
+		return nil, nil, nil, fmt.Errorf("name of the import: %w", err)
+	}
+	if spec.Files, err = absolute(spec.Files); err != nil {
+		return nil, nil, nil, err
+	}
+	cfg, diags := configure(&spec)
+	if diags.HasErrors() {
+		return nil, diags, cfg.sources, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	src, more, err := start(ctx, &spec, cfg)
+	return src, append(diags, more...), cfg.sources, err
+}
+
+// start starts the plugin and makes a session with it.
+func start(ctx context.Context, spec *Spec, cfg *settings) (*Source, hcl.Diagnostics, error) {
+	path, err := cfg.find(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, err := os.MkdirTemp("", "bursar-import-")
+	if err != nil {
+		return nil, nil, err
+	}
+	src := &Source{Name: spec.Name, Type: spec.Type, Label: cfg.label, folder: folder}
+	var diags hcl.Diagnostics
+	src.session, diags, err = launch(ctx, spec, cfg, path, folder)
+	if src.session == nil {
+		return nil, diags, errors.Join(err, os.RemoveAll(folder))
+	}
+	if src.session.Description.GetPush() || src.session.Description.GetPushed() {
+		return nil, diags, errors.Join(fmt.Errorf("the source %s takes jobs as they come and reads no files", spec.Type), src.Close())
+	}
+	return src, diags, nil
+}
+
+// launch starts the plugin's process and configures it.
+func launch(ctx context.Context, spec *Spec, cfg *settings, path, folder string) (*session.Session, hcl.Diagnostics, error) {
+	env := map[string]string{}
+	for name, v := range cfg.plugin.Env {
+		env[name] = v.Value
+	}
+	process, err := host.Launch(ctx, host.Spec{
+		Kind: "source", Type: spec.Type, Path: path, SHA256: cfg.plugin.SHA256.Value, Env: env, Dev: spec.Dev, Logger: spec.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, diags, err := session.New(ctx, process, process.Source(), session.Spec{
+		Agent: spec.Name, Type: spec.Type, Label: cfg.label, DataDir: folder, Config: cfg.tree, Record: cfg.record, Dir: cfg.dir,
+	})
+	if opened == nil {
+		_ = process.Close() // the error that counts is the one before
+	}
+	if err != nil {
+		return nil, diags, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	return opened, diags, nil
+}
+
+// find returns where the plugin is.
+func (s *settings) find(spec *Spec) (string, error) {
+	if s.plugin.Path != nil {
+		return filepath.Abs(s.plugin.Path.Path)
+	}
+	dirs := s.dirs
+	if len(dirs) == 0 {
+		executable := spec.Executable
+		if real, err := filepath.EvalSymlinks(executable); err == nil {
+			executable = real
+		}
+		dirs = []string{"/usr/libexec/bursar/plugins", filepath.Join(filepath.Dir(executable), "plugins")}
+	}
+	return host.Find(dirs, "source", spec.Type)
+}
+
+// Close ends the plugin.
+func (s *Source) Close() error {
+	return errors.Join(s.session.Close(), os.RemoveAll(s.folder))
+}

@@ -1,0 +1,51 @@
+package pull
+
+import (
+	"context"
+	"time"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Failing is a source of an agent that does not collect.
+type Failing struct {
+	Source string // type/label
+	Error  string
+}
+
+// Bounds of asking an agent how its sources are doing.
+const (
+	askEvery = 20 * time.Second
+	askTime  = 5 * time.Second
+)
+
+// askSources asks the agent now and again how its sources are doing, until ctx ends.
+// An agent that cannot be asked is seen by its pulls.
+func (l *Loop) askSources(ctx context.Context) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		l.askOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *Loop) askOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	resp, err := l.Client.Status(ctx, &bursarv1.StatusRequest{})
+	if err != nil {
+		return
+	}
+	var failing []Failing
+	for _, s := range resp.GetSources() {
+		if s.GetState() == "failed" {
+			failing = append(failing, Failing{Source: s.GetType() + "/" + s.GetLabel(), Error: s.GetError()})
+		}
+	}
+	l.set(func(s *Status) { s.Failing = failing })
+}

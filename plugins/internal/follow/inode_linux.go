@@ -1,0 +1,13 @@
+package follow
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+func inode(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}

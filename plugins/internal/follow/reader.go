@@ -1,0 +1,147 @@
+package follow
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// MaxLine is how much of a line is kept.
+const MaxLine = 1 << 20
+
+// Line is a line of a file.
+type Line struct {
+	Text []byte // without its newline, at most MaxLine bytes; valid until the next call
+	Size int64  // of the whole line with its newline
+}
+
+// Long reports whether the line was cut.
+func (l *Line) Long() bool { return l.Size > MaxLine+1 }
+
+// reader reads the lines of one file.
+type reader struct {
+	path   string
+	closed bool // nothing is written to it any more: its last line needs no end
+	lines  *bufio.Reader
+	long   []byte
+	plain  *os.File // nil for a compressed file
+	packed *unpacked
+	head   []byte // of a compressed file
+	begun  int64  // where reading began
+	cursor Cursor
+}
+
+// open opens a file at the cursor's offset.
+func open(f file, from Cursor, closed bool) (*reader, error) {
+	r := &reader{path: f.path, closed: closed, begun: from.Offset, cursor: from}
+	var err error
+	if f.pack == "" {
+		err = r.openPlain(f)
+	} else {
+		err = r.openPacked(f)
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+const readBytes = 256 << 10
+
+func (r *reader) openPlain(f file) (err error) {
+	if r.plain, err = os.Open(f.path); err != nil {
+		return err
+	}
+	if _, err := r.plain.Seek(r.cursor.Offset, io.SeekStart); err != nil {
+		return err
+	}
+	r.lines = bufio.NewReaderSize(r.plain, readBytes)
+	return nil
+}
+
+func (r *reader) openPacked(f file) (err error) {
+	if r.packed, err = unpack(f); err != nil {
+		return err
+	}
+	r.closed = true
+	r.cursor.Inode, r.cursor.Modified, r.cursor.Tail = f.inode, f.modified.UnixNano(), ""
+	r.lines = bufio.NewReaderSize(r.packed, readBytes)
+	head, err := r.lines.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", f.path, err)
+	}
+	r.head = append(r.head, head...)
+	if _, err := io.CopyN(io.Discard, r.lines, r.cursor.Offset); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", f.path, err)
+	}
+	return nil
+}
+
+func (r *reader) close() {
+	if r.plain != nil {
+		r.plain.Close()
+	}
+	if r.packed != nil {
+		r.packed.Close() //nolint:errcheck // it was only read
+	}
+}
+
+// next returns the next line, and io.EOF where there is none that has ended.
+func (r *reader) next() (Line, error) {
+	text, err := r.lines.ReadSlice('\n')
+	size := int64(len(text))
+	if errors.Is(err, bufio.ErrBufferFull) {
+		text, size, err = r.rest(text)
+	}
+	switch {
+	case err == nil:
+		text = text[:len(text)-1] // of a long line the newline is cut off already
+	case !errors.Is(err, io.EOF):
+		return Line{}, fmt.Errorf("read %s: %w", r.path, err)
+	case size == 0 || !r.closed:
+		return Line{}, io.EOF
+	}
+	r.cursor.Offset += size
+	return Line{Text: text[:min(len(text), MaxLine)], Size: size}, nil
+}
+
+// rest reads on in a line that is longer than the buffer.
+func (r *reader) rest(text []byte) ([]byte, int64, error) {
+	size := int64(len(text))
+	r.long = append(r.long[:0], text...)
+	for {
+		piece, err := r.lines.ReadSlice('\n')
+		size += int64(len(piece))
+		r.long = append(r.long, piece[:min(len(piece), MaxLine+1-len(r.long))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return r.long, size, err
+		}
+	}
+}
+
+// state returns the cursor behind the lines that were given, after a look whether
+// the file is still the same.
+func (r *reader) state() (Cursor, error) {
+	if r.packed != nil {
+		r.cursor.Length = min(r.cursor.Offset, int64(len(r.head)))
+		r.cursor.Head = sum(r.head[:r.cursor.Length])
+		return r.cursor, nil
+	}
+	c, err := look(r.plain, r.cursor.Offset, r.cursor)
+	if err != nil {
+		return r.cursor, fmt.Errorf("read %s: %w", r.path, err)
+	}
+	r.cursor = c
+	return c, nil
+}
+
+// done is how many bytes of the file, as it is on the disk, were read.
+func (r *reader) done() int64 {
+	if r.packed != nil {
+		return r.packed.raw.n
+	}
+	return r.cursor.Offset - r.begun
+}

@@ -1,0 +1,253 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// derived are the attributes that are computed.
+func derived() []attribute {
+	return append(identity(), amounts()...)
+}
+
+func identity() []attribute {
+	return []attribute{
+		{sdk.Attribute{Name: "id", Type: sdk.TypeString, Doc: "id of the run: the JobID for a job's first run, \"<JobID>-<Submit in seconds since 1970>\" for later ones"}, nil,
+			func(r *Run) (sdk.Value, error) { return sdk.String(r.Name()), nil }},
+		{sdk.Attribute{Name: "cluster", Type: sdk.TypeString, Doc: "name of the cluster, as Cluster"}, []string{"Cluster"},
+			func(r *Run) (sdk.Value, error) { return sdk.String(r.Cluster), nil }},
+		{sdk.Attribute{Name: "qualified_id", Type: sdk.TypeString, Doc: "id, with the cluster and a dash before it when several clusters are configured; ids of two clusters never meet"}, nil,
+			func(r *Run) (sdk.Value, error) { return sdk.String(r.qualifiedName()), nil }},
+		{sdk.Attribute{Name: "user", Type: sdk.TypeString, Doc: "user name, or the user's number where the machine does not know the name"}, []string{"User", "UID"},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("User", "UID"), nil }},
+		{sdk.Attribute{Name: "group", Type: sdk.TypeString, Doc: "name of the user's group, or its number where the machine does not know the name"}, []string{"Group", "GID"},
+			func(r *Run) (sdk.Value, error) { return r.nameOr("Group", "GID"), nil }},
+		{sdk.Attribute{Name: "state", Type: sdk.TypeString, Doc: "state in one word, for example CANCELLED"}, nil,
+			func(r *Run) (sdk.Value, error) { return sdk.String(r.State.Word), nil }},
+		{sdk.Attribute{Name: "cancelled_by", Type: sdk.TypeInt, Doc: "number of the user who cancelled the job"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.State.By, r.State.By >= 0, nil) }},
+		{sdk.Attribute{Name: "exit_code", Type: sdk.TypeInt, Doc: "exit code; null while it runs"}, []string{"ExitCode"},
+			func(r *Run) (sdk.Value, error) { return r.exit(false) }},
+		{sdk.Attribute{Name: "exit_signal", Type: sdk.TypeInt, Doc: "signal that ended the job, 0 for none; null while it runs"}, []string{"ExitCode"},
+			func(r *Run) (sdk.Value, error) { return r.exit(true) }},
+		{sdk.Attribute{Name: "array_job_id", Type: sdk.TypeInt, Doc: "id of the array; null for other jobs"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.ID.Number, r.ID.Task >= 0, nil) }},
+		{sdk.Attribute{Name: "array_task_id", Type: sdk.TypeInt, Doc: "number in the array; null for other jobs"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.ID.Task, r.ID.Task >= 0, nil) }},
+		{sdk.Attribute{Name: "het_job_id", Type: sdk.TypeInt, Doc: "id of the heterogeneous job; null for other jobs"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.ID.Number, r.ID.Offset >= 0, nil) }},
+		{sdk.Attribute{Name: "het_job_offset", Type: sdk.TypeInt, Doc: "number in the heterogeneous job; null for other jobs"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.ID.Offset, r.ID.Offset >= 0, nil) }},
+		{sdk.Attribute{Name: "flags", Type: sdk.TypeList, Doc: "Flags as a list"}, []string{"Flags"},
+			func(r *Run) (sdk.Value, error) { return r.flags(), nil }},
+		{sdk.Attribute{Name: "steps", Type: sdk.TypeInt, Doc: "number of steps: batch, extern, interactive and numbered ones"}, nil,
+			func(r *Run) (sdk.Value, error) { return sdk.Int(r.steps.count), nil }},
+	}
+}
+
+func amounts() []attribute {
+	return []attribute{
+		{sdk.Attribute{Name: "cpu_seconds", Type: sdk.TypeInt, Doc: "CPU time that the job used, in seconds, rounded half to even: TotalCPU, or the sum of the steps"}, []string{"TotalCPU"}, (*Run).cpuSeconds},
+		{sdk.Attribute{Name: "memory_mb", Type: sdk.TypeInt, Doc: "requested memory of the whole job in MB of 2^20 bytes; the allocated memory when the request is not known or 0; null when neither is"},
+			[]string{"ReqMem", "ReqTRES", "AllocTRES", "AllocCPUS"}, (*Run).memoryMB},
+		{sdk.Attribute{Name: "req_memory_bytes", Type: sdk.TypeInt, Doc: "requested memory of the whole job in bytes"},
+			[]string{"ReqMem", "ReqTRES", "AllocCPUS"}, func(r *Run) (sdk.Value, error) { return number(r.requested()) }},
+		{sdk.Attribute{Name: "alloc_memory_bytes", Type: sdk.TypeInt, Doc: "allocated memory of the whole job in bytes"},
+			[]string{"AllocTRES"}, func(r *Run) (sdk.Value, error) { return number(r.amount("AllocTRES", "mem")) }},
+		{sdk.Attribute{Name: "max_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of the largest task of any step, in bytes"},
+			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.largest("MaxRSS") }},
+		{sdk.Attribute{Name: "max_rss_sum_bytes", Type: sdk.TypeInt, Doc: "sum over the steps of the resident memory of each one's largest task, in bytes"},
+			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.rss) }},
+		{sdk.Attribute{Name: "total_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of all tasks of the largest step together, in bytes"},
+			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.tasks) }},
+		{sdk.Attribute{Name: "disk_read_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps read"},
+			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.read) }},
+		{sdk.Attribute{Name: "disk_write_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps wrote"},
+			[]string{"TRESUsageOutTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.wrote) }},
+		{sdk.Attribute{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs of all types"}, []string{"AllocTRES"},
+			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return sdk.Int(n), err }},
+		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm tells types"}, []string{"AllocTRES"},
+			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m), err }},
+		{sdk.Attribute{Name: "alloc_tres", Type: sdk.TypeMap, Doc: "allocated resources by name, for example cpu, mem (bytes), node, billing, gres/gpu"}, []string{"AllocTRES"},
+			func(r *Run) (sdk.Value, error) { return r.resources("AllocTRES") }},
+		{sdk.Attribute{Name: "req_tres", Type: sdk.TypeMap, Doc: "requested resources by name"}, []string{"ReqTRES"},
+			func(r *Run) (sdk.Value, error) { return r.resources("ReqTRES") }},
+		{sdk.Attribute{Name: "energy_joules", Type: sdk.TypeInt, Doc: "consumed energy in joules; null when it was not measured"}, []string{"ConsumedEnergyRaw"}, (*Run).energy},
+		{sdk.Attribute{Name: "runtime_seconds", Type: sdk.TypeInt, Doc: "seconds from start to stop, suspended ones included; null while it runs"}, nil,
+			func(r *Run) (sdk.Value, error) { return number(r.End.Unix()-r.Start.Unix(), r.Ended(), nil) }},
+		{sdk.Attribute{Name: "suspended_seconds", Type: sdk.TypeInt, Doc: "seconds of the run in which it was suspended"}, []string{"Suspended"},
+			func(r *Run) (sdk.Value, error) {
+				m, known, err := r.duration("Suspended")
+				return number(m.Seconds(), known, err)
+			}},
+		{sdk.Attribute{Name: "wait_seconds", Type: sdk.TypeInt, Doc: "seconds from submission to start"}, nil,
+			func(r *Run) (sdk.Value, error) {
+				return number(r.Start.Unix()-r.Submit, !r.Start.IsZero() && r.Submit > 0, nil)
+			}},
+		{sdk.Attribute{Name: "eligible_wait_seconds", Type: sdk.TypeInt, Doc: "seconds from when the job could have started to its start"}, []string{"Eligible"}, (*Run).eligibleWait},
+		{sdk.Attribute{Name: "time_limit_seconds", Type: sdk.TypeInt, Doc: "time limit in seconds; null for UNLIMITED and for the partition's"}, []string{"Timelimit"},
+			func(r *Run) (sdk.Value, error) {
+				m, known, err := r.duration("Timelimit")
+				return number(m.Seconds(), known, err)
+			}},
+		{sdk.Attribute{Name: "node_count", Type: sdk.TypeInt, Doc: "allocated nodes"}, []string{"AllocNodes", "NNodes"}, (*Run).nodes},
+	}
+}
+
+func (r *Run) qualifiedName() string {
+	if r.Qualified {
+		return r.Cluster + "-" + r.Name()
+	}
+	return r.Name()
+}
+
+func (r *Run) nameOr(name, number string) sdk.Value {
+	if s, ok := r.text(name); ok && s != "" {
+		return sdk.String(s)
+	}
+	if s, ok := r.text(number); ok {
+		return sdk.String(s)
+	}
+	return sdk.Null()
+}
+
+func (r *Run) exit(signal bool) (sdk.Value, error) {
+	code, sig, known, err := field.Exit(r.Text("ExitCode"))
+	if err != nil || !r.Ended() {
+		return sdk.Null(), err
+	}
+	if signal {
+		return number(sig, known, nil)
+	}
+	return number(code, known, nil)
+}
+
+func (r *Run) flags() sdk.Value {
+	s, ok := r.text("Flags")
+	if !ok {
+		return sdk.Null()
+	}
+	if s == "" {
+		return sdk.Strings()
+	}
+	return sdk.Strings(strings.Split(s, ",")...)
+}
+
+func (r *Run) cpuSeconds() (sdk.Value, error) {
+	m, known, err := r.duration("TotalCPU")
+	switch {
+	case err != nil:
+		return sdk.Null(), err
+	case m > 0:
+		return sdk.Int(m.Seconds()), nil
+	case r.steps.err != nil:
+		return sdk.Null(), r.steps.err
+	case !known && r.steps.count == 0:
+		return sdk.Null(), nil
+	}
+	return sdk.Int(r.steps.cpu.Seconds()), nil
+}
+
+func (r *Run) energy() (sdk.Value, error) {
+	n, known, err := field.Size(r.Text("ConsumedEnergyRaw"))
+	if err != nil || (known && n > 0) {
+		return number(n, known, err)
+	}
+	if r.steps.energy.known || r.steps.err != nil {
+		return r.sum(r.steps.energy)
+	}
+	return number(n, known, nil)
+}
+
+func (r *Run) sum(s sum) (sdk.Value, error) { return number(s.n, s.known, r.steps.err) }
+
+func (r *Run) memoryMB() (sdk.Value, error) {
+	n, known, err := r.requested()
+	if err == nil && (!known || n == 0) {
+		if m, ok, err := r.amount("AllocTRES", "mem"); err != nil || ok {
+			n, known = m, ok
+		}
+	}
+	return number(field.MB(n), known, err)
+}
+
+// requested returns the memory that was asked for, in bytes for the whole job.
+func (r *Run) requested() (n int64, known bool, err error) {
+	n, per, known, err := field.Memory(r.Text("ReqMem"))
+	if err != nil {
+		return 0, false, fmt.Errorf("ReqMem: %w", err)
+	}
+	if !known {
+		return r.amount("ReqTRES", "mem")
+	}
+	times := int64(1)
+	switch per {
+	case field.PerNode:
+		times, known, err = r.count("AllocNodes")
+	case field.PerCore:
+		times, known, err = r.count("AllocCPUS")
+	}
+	if times < 0 || (times > 0 && n > maxBytes/times) {
+		return 0, false, fmt.Errorf("ReqMem: %s for %d is too much", r.Text("ReqMem"), times)
+	}
+	return n * times, known, err
+}
+
+const maxBytes = 1 << 62
+
+func (r *Run) amount(column, name string) (n int64, known bool, err error) {
+	list, err := r.tres(column)
+	if err != nil {
+		return 0, false, err
+	}
+	return field.Amount(list, name)
+}
+
+func (r *Run) gpus() (int64, map[string]int64, error) {
+	list, err := r.tres("AllocTRES")
+	if err != nil {
+		return 0, nil, err
+	}
+	return field.GPUs(list)
+}
+
+func counts(m map[string]int64) sdk.Value {
+	out := make(map[string]sdk.Value, len(m))
+	for k, n := range m {
+		out[k] = sdk.Int(n)
+	}
+	return sdk.Map(out)
+}
+
+// resources makes a map of a TRES list; what is no number stays text.
+func (r *Run) resources(column string) (sdk.Value, error) {
+	list, err := r.tres(column)
+	if err != nil {
+		return sdk.Null(), err
+	}
+	out := make(map[string]sdk.Value, len(list))
+	for _, e := range list {
+		if n, known, err := field.Size(e.Value); err != nil {
+			out[e.Name] = sdk.String(e.Value)
+		} else if known {
+			out[e.Name] = sdk.Int(n)
+		}
+	}
+	return sdk.Map(out), nil
+}
+
+func (r *Run) eligibleWait() (sdk.Value, error) {
+	eligible, err := r.time("Eligible")
+	return number(r.Start.Unix()-eligible.Unix(), !eligible.IsZero() && !r.Start.IsZero(), err)
+}
+
+func (r *Run) nodes() (sdk.Value, error) {
+	n, known, err := r.count("AllocNodes")
+	if err == nil && !known {
+		n, known, err = r.count("NNodes")
+	}
+	return number(n, known, err)
+}

@@ -1,0 +1,39 @@
+package job
+
+// Mapping is the default mapping: records like those of AUDITOR's collector.
+const Mapping = `id          = "${source.label}-${job.qualified_id}"
+start       = job.Start
+stop        = job.End
+submit      = job.Submit
+state       = job.state
+exit_code   = job.exit_code
+exit_signal = job.exit_signal
+meta = {
+  site_id   = source.label
+  user_id   = job.user
+  group_id  = job.group
+  account   = job.Account
+  partition = job.Partition
+  qos       = job.QOS
+  cluster   = job.cluster
+
+  # Of running jobs only: what they may still use is reserved in budgets.
+  time_limit = job.End == null ? job.time_limit_seconds : null
+}
+component "Cores" {
+  amount = job.AllocCPUS
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = job.memory_mb != null
+}
+component "TotalCPU" {
+  amount = job.cpu_seconds
+  kind   = "total"
+  when   = job.cpu_seconds != null
+}
+component "GPUs" {
+  amount = job.gpus
+  when   = job.gpus > 0
+}
+`

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/plugins/mapping"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/frame"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Bounds of what a source sends: the name of a run, and a frame that is no
+// record, which has to fit into one entry of the aggregators' log.
+const (
+	MaxRun   = 1 << 10
+	MaxExtra = 256 << 10
+)
+
+// Nameless says why a job's run cannot be told from others; "" when it can.
+func Nameless(run string) string {
+	switch {
+	case run == "":
+		return "the plugin sent a job without a run"
+	case len(run) > MaxRun:
+		return fmt.Sprintf("the plugin sent a job whose run has a name of %d bytes; at most %d are allowed", len(run), MaxRun)
+	}
+	return ""
+}
+
+// Failed is a job that its mapping could not make a record of, or no valid one.
+func Failed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err error) wire.Quarantine {
+	raw, cut := Raw(job, attributes)
+	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
+	if e, ok := errors.AsType[*mapping.Error](err); ok {
+		q.RecordID = trim(e.RecordID)
+	}
+	if _, ok := errors.AsType[*record.FieldError](err); ok {
+		q.Reason = "validation"
+	}
+	return q
+}
+
+// Refused is input that was no job. One without a run is named by its bytes.
+func Refused(r *bursarv1.Refused) wire.Quarantine {
+	raw := r.GetRaw()
+	cut := len(raw) > MaxRaw
+	if cut {
+		raw = raw[:MaxRaw]
+	}
+	run := r.GetRun()
+	if run == "" {
+		run = frame.Digest{}.Next(raw).String()
+	}
+	return wire.Quarantine{ID: QuarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut}
+}
+
+// Invalid is a statement of who pushes that cannot be kept. It is named by its
+// bytes.
+func Invalid(w *record.Write, err error) wire.Quarantine {
+	raw := fmt.Appendf(nil, `{"record_id":%q,"stop_time":%q}`, w.ID, w.Stop)
+	if w.Record != nil {
+		raw, _ = json.Marshal(w.Record) // what has no JSON, such as a score that is no number, leaves the message
+	}
+	q := wire.Quarantine{Reason: "validation", Message: trim(err.Error()), RecordID: trim(w.ID)}
+	if field, ok := errors.AsType[*record.FieldError](err); ok {
+		q.Message = trim(field.Field + ": " + field.Problem)
+	}
+	q.ID = QuarantineID(frame.Digest{}.Next(raw).String())
+	if q.Truncated = len(raw) > MaxRaw; q.Truncated {
+		raw = raw[:MaxRaw]
+	}
+	q.Raw = raw
+	return q
+}
+
+// QuarantineID names a run within its source, and is a function of the run alone:
+// a job that fails again replaces its earlier failure.
+func QuarantineID(run string) string {
+	if len(run) > record.MaxID/2 {
+		h := fnv.New64a()
+		h.Write([]byte(run)) // never fails
+		return fmt.Sprintf("%x", h.Sum64())
+	}
+	return strings.ToValidUTF8(run, "\uFFFD")
+}
+
+// trim bounds texts that come from outside.
+func trim(s string) string {
+	const most = 4 << 10
+	if len(s) > most {
+		cut := most
+		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

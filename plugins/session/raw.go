@@ -1,0 +1,153 @@
+package session
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// MaxRaw bounds the raw input that a quarantined job keeps, in bytes.
+const MaxRaw = 64 << 10
+
+// rawJob is a job as quarantine keeps it: readable, and enough to map it again.
+type rawJob struct {
+	Run        string         `json:"run"`
+	Ended      bool           `json:"ended"`
+	Excluded   bool           `json:"excluded,omitempty"`
+	Attributes map[string]any `json:"attributes"`
+}
+
+// Raw writes a job as JSON with the names of its attributes; those that are null
+// are left out. The second result is true when it was cut to [MaxRaw] and can
+// not be mapped again.
+func Raw(job *bursarv1.Job, attributes []*bursarv1.Attribute) ([]byte, bool) {
+	raw := rawJob{Run: job.GetRun(), Ended: job.GetEnded(), Excluded: job.GetExcluded(), Attributes: map[string]any{}}
+	for i, v := range job.GetValues() {
+		if i < len(attributes) && v.GetKind() != nil {
+			raw.Attributes[attributes[i].GetName()] = plain(v)
+		}
+	}
+	text, err := json.Marshal(raw)
+	if err != nil {
+		text = fmt.Appendf(nil, "%q", err.Error())
+	}
+	if len(text) > MaxRaw {
+		return []byte(strings.ToValidUTF8(string(text[:MaxRaw]), "")), true
+	}
+	return text, false
+}
+
+// plain gives what JSON can hold. Numbers that it has no word for become null;
+// bytes that are no text become {"bytes": base64}.
+func plain(v *bursarv1.Value) any {
+	switch k := v.GetKind().(type) {
+	case *bursarv1.Value_StringValue:
+		return k.StringValue
+	case *bursarv1.Value_BytesValue:
+		return map[string]any{"bytes": base64.StdEncoding.EncodeToString(k.BytesValue)}
+	case *bursarv1.Value_IntValue:
+		return k.IntValue
+	case *bursarv1.Value_FloatValue:
+		if math.IsNaN(k.FloatValue) || math.IsInf(k.FloatValue, 0) {
+			return nil
+		}
+		return k.FloatValue
+	case *bursarv1.Value_BoolValue:
+		return k.BoolValue
+	case *bursarv1.Value_ListValue:
+		list := []any{}
+		for _, e := range k.ListValue.GetValues() {
+			list = append(list, plain(e))
+		}
+		return list
+	case *bursarv1.Value_MapValue:
+		object := map[string]any{}
+		for name, e := range k.MapValue.GetValues() {
+			object[name] = plain(e)
+		}
+		return object
+	}
+	return nil
+}
+
+// ParseRaw reads what [Raw] wrote. The error says that it cannot be mapped
+// again: it was cut, or is the input of a source that was no job.
+func ParseRaw(text []byte, attributes []*bursarv1.Attribute) (*bursarv1.Job, error) {
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	var raw rawJob
+	if err := decoder.Decode(&raw); err != nil || raw.Run == "" {
+		return nil, fmt.Errorf("the quarantined input is no whole job, so it cannot be mapped again; collect its time again instead: %w", orMissing(err))
+	}
+	job := &bursarv1.Job{Run: raw.Run, Ended: raw.Ended, Excluded: raw.Excluded}
+	for _, a := range attributes {
+		v, err := rich(raw.Attributes[a.GetName()], a.GetType())
+		if err != nil {
+			return nil, fmt.Errorf("attribute %s: %w", a.GetName(), err)
+		}
+		job.Values = append(job.Values, v)
+	}
+	return job, nil
+}
+
+func orMissing(err error) error {
+	if err == nil {
+		return fmt.Errorf("it has no run")
+	}
+	return err
+}
+
+// rich is the inverse of plain for an attribute of that type.
+func rich(v any, typ bursarv1.Type) (*bursarv1.Value, error) {
+	switch x := v.(type) {
+	case nil:
+		return &bursarv1.Value{}, nil
+	case string:
+		return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: x}}, nil
+	case bool:
+		return &bursarv1.Value{Kind: &bursarv1.Value_BoolValue{BoolValue: x}}, nil
+	case json.Number:
+		return richNumber(x, typ)
+	case []any:
+		list := &bursarv1.ListValue{}
+		for _, e := range x {
+			item, err := rich(e, bursarv1.Type_TYPE_UNSPECIFIED)
+			if err != nil {
+				return nil, err
+			}
+			list.Values = append(list.Values, item)
+		}
+		return &bursarv1.Value{Kind: &bursarv1.Value_ListValue{ListValue: list}}, nil
+	case map[string]any:
+		return richObject(x, typ)
+	}
+	return nil, fmt.Errorf("unexpected %T", v)
+}
+
+func richNumber(n json.Number, typ bursarv1.Type) (*bursarv1.Value, error) {
+	if i, err := n.Int64(); err == nil && typ != bursarv1.Type_TYPE_FLOAT {
+		return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: i}}, nil
+	}
+	f, err := n.Float64()
+	return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: f}}, err
+}
+
+func richObject(x map[string]any, typ bursarv1.Type) (*bursarv1.Value, error) {
+	if text, ok := x["bytes"].(string); ok && len(x) == 1 && typ != bursarv1.Type_TYPE_MAP {
+		b, err := base64.StdEncoding.DecodeString(text)
+		return &bursarv1.Value{Kind: &bursarv1.Value_BytesValue{BytesValue: b}}, err
+	}
+	object := &bursarv1.MapValue{Values: map[string]*bursarv1.Value{}}
+	for name, e := range x {
+		item, err := rich(e, bursarv1.Type_TYPE_UNSPECIFIED)
+		if err != nil {
+			return nil, err
+		}
+		object.Values[name] = item
+	}
+	return &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: object}}, nil
+}

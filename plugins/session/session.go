@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/mapping"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Spec is a source as the configuration describes it.
+type Spec struct {
+	Agent   string // the agent's name
+	Type    string
+	Label   string
+	DataDir string             // a folder of the source's own
+	Config  *bursarv1.Node     // the evaluated config block
+	Record  hcl.Body           // the body of the record block; nil without one
+	Dir     string             // the configuration's folder
+	TLS     *bursarv1.TLSFiles // the daemon's own certificates; nil when it has none
+}
+
+// Mapper turns a job into a record.
+type Mapper interface {
+	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
+	ID(job *bursarv1.Job) (string, error)
+	Fingerprint(job *bursarv1.Job) uint64
+	Wanted() []string
+}
+
+// Session is a plugin that runs, knows its configuration and has a mapping.
+type Session struct {
+	host.Plugin
+
+	Client      bursarv1.SourcePluginClient
+	Description *bursarv1.DescribeResponse
+	Mapper      Mapper // nil: the source hands on what was pushed
+}
+
+// New asks a plugin what it is, compiles the mapping against that, and
+// configures the plugin. What is wrong with the configuration is in the
+// diagnostics; the error is a plugin that does not answer as it should.
+func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginClient, spec Spec) (*Session, hcl.Diagnostics, error) {
+	description, err := client.Describe(ctx, &bursarv1.DescribeRequest{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("describe: %w", err)
+	}
+	if err := host.CheckDescription(spec.Type, description); err != nil {
+		return nil, nil, err
+	}
+	mapper, diags := mapperOf(description, spec)
+	req := &bursarv1.ConfigureRequest{Label: spec.Label, Agent: spec.Agent, Config: spec.Config, DataDir: spec.DataDir, Tls: spec.TLS}
+	if mapper != nil {
+		req.Wanted = mapper.Wanted()
+	}
+	resp, err := client.Configure(ctx, req)
+	if err != nil {
+		return nil, diags, fmt.Errorf("configure: %w", err)
+	}
+	diags.Extend(host.Diagnostics(resp.GetDiagnostics()))
+	if diags.HasErrors() {
+		return nil, diags, nil
+	}
+	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper}, diags, nil
+}
+
+// mapperOf compiles the mapping of a source that has one.
+func mapperOf(description *bursarv1.DescribeResponse, spec Spec) (Mapper, hcl.Diagnostics) {
+	if !description.GetPushed() {
+		mapper, diags := mapping.Compile(mapping.Options{
+			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,
+			Attributes: description.GetAttributes(), Default: description.GetMapping(), Record: spec.Record,
+		})
+		if mapper == nil { // and no Mapper that holds none
+			return nil, diags
+		}
+		return mapper, diags
+	}
+	if spec.Record == nil {
+		return nil, nil
+	}
+	return nil, hcl.Diagnostics{hcl.Errorf(spec.Record.MissingItemRange(), "nothing to map",
+		"a source of type %q hands on whole records as clients pushed them, so it has no record block; what the records say is the client's to change", spec.Type)}
+}

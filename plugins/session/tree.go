@@ -1,0 +1,76 @@
+package session
+
+import (
+	"github.com/bursar-accounting/bursar/hcl"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Tree is the tree of a config block as plugins get it.
+func Tree(t hcl.Tree) *bursarv1.Node {
+	return &bursarv1.Node{Name: "config", Block: true, Range: place(t.Range), Children: nodes(t.Nodes)}
+}
+
+// EmptyTree stands for a config block that is not there.
+func EmptyTree(at hcl.Range) *bursarv1.Node {
+	return &bursarv1.Node{Name: "config", Block: true, Range: place(at)}
+}
+
+func nodes(in []hcl.Node) []*bursarv1.Node {
+	var out []*bursarv1.Node
+	for _, n := range in {
+		p := &bursarv1.Node{Name: n.Name, Labels: n.Labels, Block: n.Block, Range: place(n.Range)}
+		switch {
+		case n.Block:
+			p.Children = nodes(n.Children)
+		case n.Expression != "":
+			p.Labels, p.Range = []string{n.Expression}, place(n.Value.Range)
+		default:
+			p.Value, p.Sensitive = value(n.Value), n.Value.Sensitive
+			p.Elements = elements(n.Value)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func elements(v hcl.Value) []*bursarv1.Range {
+	var out []*bursarv1.Range
+	for _, e := range v.List {
+		out = append(out, place(e.Range))
+	}
+	return out
+}
+
+func value(v hcl.Value) *bursarv1.Value {
+	switch v.Kind {
+	case hcl.KindString:
+		return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: v.Str}}
+	case hcl.KindInt:
+		return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: v.Int}}
+	case hcl.KindFloat:
+		return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: v.Float}}
+	case hcl.KindBool:
+		return &bursarv1.Value{Kind: &bursarv1.Value_BoolValue{BoolValue: v.Bool}}
+	case hcl.KindList:
+		list := &bursarv1.ListValue{}
+		for _, e := range v.List {
+			list.Values = append(list.Values, value(e))
+		}
+		return &bursarv1.Value{Kind: &bursarv1.Value_ListValue{ListValue: list}}
+	case hcl.KindMap:
+		object := &bursarv1.MapValue{Values: map[string]*bursarv1.Value{}}
+		for _, e := range v.Map {
+			object.Values[e.Key] = value(e.Value)
+		}
+		return &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: object}}
+	}
+	return &bursarv1.Value{}
+}
+
+func place(r hcl.Range) *bursarv1.Range {
+	return &bursarv1.Range{
+		File:      r.Filename,
+		StartLine: int32(r.Start.Line), StartColumn: int32(r.Start.Column), StartByte: int32(r.Start.Byte),
+		EndLine: int32(r.End.Line), EndColumn: int32(r.End.Column), EndByte: int32(r.End.Byte),
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// checkpoint says how many of the runs were sent. All files are read anew each
+// time, since what a run became may stand in the last of them.
+type checkpoint struct {
+	Format int    `json:"format"`
+	Files  string `json:"files"` // their digest: of others, all runs are sent
+	Sent   int    `json:"sent"`
+}
+
+func (c *checkpoint) encode() []byte {
+	c.Format = 1
+	data, _ := json.Marshal(c) // numbers and text only
+	return data
+}
+
+func readCheckpoint(data []byte) (checkpoint, error) {
+	var c checkpoint
+	if len(data) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("checkpoint: %w", err)
+	}
+	if c.Format != 1 || c.Sent < 0 {
+		return c, fmt.Errorf("checkpoint: format %d is unknown to this version of the plugin", c.Format)
+	}
+	return c, nil
+}
+
+// perBatch is how many runs are handed on at once, and perSay how many bytes are
+// read between two words on the progress.
+const (
+	perBatch = 1000
+	perSay   = 4 << 20
+)
+
+// Collect implements sdk.Source.
+func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	files, err := list(s.paths)
+	if err != nil {
+		return err
+	}
+	at, err := readCheckpoint(from.Checkpoint)
+	if err != nil {
+		return err
+	}
+	if d := digest(files); at.Files != d || from.Rewind > 0 || from.Window != nil {
+		at = checkpoint{Files: d}
+	}
+	c := &collection{source: s, out: out, window: from.Window, history: newHistory()}
+	for _, f := range files {
+		c.total += f.size
+	}
+	for i := range files {
+		if err := c.read(ctx, &files[i]); err != nil {
+			return err
+		}
+	}
+	return c.send(ctx, at)
+}
+
+// collection is one reading of all files.
+type collection struct {
+	*source
+
+	out     *sdk.Stream
+	window  *sdk.Window
+	history *history
+	batch   sdk.Batch // what is not sent yet beside runs
+
+	done, total, said int64 // bytes
+}
+
+// read takes a file into the history. What is odd in it is refused.
+func (c *collection) read(ctx context.Context, f *file) error {
+	name := filepath.Base(f.path)
+	c.done += f.size
+	if f.at.IsZero() {
+		c.refuse(name, bad{err: fmt.Errorf("the name says no time, as in 2025-03-01T08:00:30.json; nothing of it was read")})
+		return c.say(ctx, name)
+	}
+	in, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	c.history.times = append(c.history.times, f.at)
+	err = readSnapshot(in, c.zone, func(s *sighting) { c.history.add(f.at, s) }, func(b bad) { c.refuse(name, b) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return c.say(ctx, name)
+}
+
+// refuse hands on a part of a file that could not be read. Its run is the place,
+// so that it replaces itself when it is read again.
+func (c *collection) refuse(name string, b bad) {
+	place := name
+	if b.where != "" {
+		place += ": " + b.where
+	}
+	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: place, Message: fmt.Sprintf("%s: %v", place, b.err), Raw: b.raw})
+}
+
+// say sends what there is to say while files are read.
+func (c *collection) say(ctx context.Context, name string) error {
+	if c.done-c.said < perSay && len(c.batch.Refused) < perBatch && c.done < c.total {
+		return nil
+	}
+	c.said = c.done
+	c.batch.Progress = &sdk.Progress{Done: c.done, Total: c.total, Unit: "bytes", At: name}
+	err := c.out.Send(ctx, c.batch)
+	c.batch = sdk.Batch{}
+	return err
+}
+
+// send sends the runs behind the checkpoint, and at the end what is said once.
+func (c *collection) send(ctx context.Context, at checkpoint) error {
+	runs := c.history.list()
+	for first := true; first || at.Sent < len(runs); first = false {
+		b := sdk.Batch{Progress: &sdk.Progress{Done: c.total, Total: c.total, Unit: "bytes"}}
+		for ; at.Sent < len(runs) && len(b.Jobs) < perBatch; at.Sent++ {
+			r := runs[at.Sent]
+			if stop, _ := r.end(); within(c.window, stop) {
+				b.Jobs = append(b.Jobs, r.encode(c.excluded(r)))
+			}
+		}
+		if at.Sent >= len(runs) {
+			c.finish(&b)
+		}
+		if c.window == nil {
+			b.Checkpoint = at.encode()
+		}
+		if err := c.out.Send(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish adds the jobs that no snapshot saw running, and where snapshots are
+// missing.
+func (c *collection) finish(b *sdk.Batch) {
+	if c.window != nil {
+		return
+	}
+	b.Skipped = int64(len(c.history.waiting))
+	for _, g := range c.history.gaps() {
+		b.Gaps = append(b.Gaps, sdk.Gap{From: g[0], To: g[1], Reason: fmt.Sprintf(
+			"there is no snapshot for %s; what began and ended between is not known", g[1].Sub(g[0]).Round(time.Second))})
+	}
+}

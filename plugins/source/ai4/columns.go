@@ -1,0 +1,110 @@
+package main
+
+import (
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// attributes are the columns of a job.
+func attributes() []sdk.Attribute {
+	return []sdk.Attribute{
+		{Name: "id", Type: sdk.TypeString, Doc: "id of the run: \"<allocation>-main@<start in ms since 1970>\""},
+		{Name: "start", Type: sdk.TypeTime, Doc: "when the main task began"},
+		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; where that is not known, the best that the snapshots tell"},
+		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
+		{Name: "estimated", Type: sdk.TypeBool, Doc: "the end is not known: stop is when the run was last seen, or when the task was restarted"},
+		{Name: "state", Type: sdk.TypeString, Doc: "the last status: running, dead, complete, failed, lost, down; restarted where the task was started again"},
+		{Name: "namespace", Type: sdk.TypeString, Doc: "namespace, which stands for a virtual organization"},
+		{Name: "owner", Type: sdk.TypeString, Doc: "owner in the job's meta"},
+		{Name: "job_id", Type: sdk.TypeString, Doc: "id of the job"},
+		{Name: "alloc_id", Type: sdk.TypeString, Doc: "id of the allocation"},
+		{Name: "job_name", Type: sdk.TypeString, Doc: "name of the job"},
+		{Name: "task", Type: sdk.TypeString, Doc: "name of the task, which is always main: the snapshots have no other"},
+		{Name: "title", Type: sdk.TypeString, Doc: "title of the deployment"},
+		{Name: "description", Type: sdk.TypeString, Doc: "description of the deployment"},
+		{Name: "image", Type: sdk.TypeString, Doc: "image of the container"},
+		{Name: "command", Type: sdk.TypeString, Doc: "command in the container"},
+		{Name: "datacenter", Type: sdk.TypeString, Doc: "datacenter of the node"},
+		{Name: "error", Type: sdk.TypeString, Doc: "error message, if there was one"},
+		{Name: "cores", Type: sdk.TypeInt, Doc: "reserved cores of the main task"},
+		{Name: "cpu_mhz", Type: sdk.TypeInt, Doc: "CPU share of the main task, MHz"},
+		{Name: "memory_mb", Type: sdk.TypeInt, Doc: "memory of the main task, MiB"},
+		{Name: "disk_mb", Type: sdk.TypeInt, Doc: "disk of the allocation, MiB"},
+		{Name: "gpus", Type: sdk.TypeInt, Doc: "GPUs of the main task; the model is not in the snapshots"},
+		{Name: "first_seen", Type: sdk.TypeTime, Doc: "time of the first snapshot with the run"},
+		{Name: "last_seen", Type: sdk.TypeTime, Doc: "time of the last snapshot in which it ran; null: in none"},
+		{Name: "sightings", Type: sdk.TypeInt, Doc: "number of snapshots with the run"},
+	}
+}
+
+// defaultMapping makes a record of a run.
+const defaultMapping = `
+id     = "${source.label}-${job.id}"
+start  = job.start
+stop   = job.stop
+submit = job.submit
+state  = job.state
+meta = {
+  site_id    = source.label
+  user_id    = job.owner
+  group_id   = job.namespace
+  namespace  = job.namespace
+  job        = job.job_name
+  task       = job.task
+  datacenter = job.datacenter
+
+  # No snapshot saw the end.
+  estimated = job.estimated ? "true" : null
+}
+component "Cores" {
+  amount = job.cores
+  when   = try(job.cores > 0, false)
+}
+component "MHz" {
+  amount = job.cpu_mhz
+  when   = job.cpu_mhz != null
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = job.memory_mb != null
+}
+component "Disk" {
+  amount = job.disk_mb
+  when   = try(job.disk_mb > 0, false)
+}
+component "GPUs" {
+  amount = job.gpus
+  when   = try(job.gpus > 0, false)
+}
+`
+
+// encode gives a run as the daemon gets it.
+func (r *run) encode(excluded bool) sdk.Job {
+	stop, state := r.end()
+	return sdk.Job{Run: r.id(), Ended: true, Excluded: excluded, Values: []sdk.Value{
+		sdk.String(r.id()), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Bool(r.estimated()), sdk.String(state),
+		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
+		text(r.image), text(r.command), text(r.datacenter), text(r.problem),
+		number(r.use.cores), number(r.use.mhz), number(r.use.memory), number(r.use.disk), number(r.use.gpus),
+		sdk.Time(r.first), sdk.Time(r.last), sdk.Int(int64(r.seen)),
+	}}
+}
+
+// text is null where there is none.
+func text(s string) sdk.Value {
+	if s == "" {
+		return sdk.Null()
+	}
+	return sdk.String(s)
+}
+
+func number(n *int64) sdk.Value {
+	if n == nil {
+		return sdk.Null()
+	}
+	return sdk.Int(*n)
+}
+
+// within reports whether a Collect wants a run that ended then.
+func within(w *sdk.Window, stop time.Time) bool { return w == nil || w.Holds(stop) }

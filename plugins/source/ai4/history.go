@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// history is what all snapshots together tell, in the order of their times.
+type history struct {
+	runs   map[runKey]*run
+	allocs map[string]bool // those that have a run
+	// waiting are jobs and allocations that no snapshot has seen running.
+	waiting map[place]bool
+	times   []time.Time // of the snapshots
+}
+
+// place names a job, or its allocation, that waits.
+type place struct{ namespace, job, alloc string }
+
+// runKey names a run: a restart of the task in place begins another one.
+type runKey struct {
+	alloc string
+	start time.Time // in UTC
+}
+
+// run is one run of an allocation's main task.
+type run struct {
+	sighting // the last one
+
+	first, last time.Time // when it was seen first, and when last while it ran; zero: never
+	seen        int
+	next        time.Time // when the task began again in the same allocation; zero: it did not
+}
+
+func newHistory() *history {
+	return &history{runs: map[runKey]*run{}, allocs: map[string]bool{}, waiting: map[place]bool{}}
+}
+
+// add takes what the snapshot of a time saw. Calls come in the order of time.
+func (h *history) add(at time.Time, s *sighting) {
+	if s.alloc == "" || s.start.IsZero() {
+		if !h.allocs[s.alloc] {
+			h.waiting[place{s.namespace, s.job, s.alloc}] = true
+		}
+		return
+	}
+	h.allocs[s.alloc] = true
+	delete(h.waiting, place{s.namespace, s.job, s.alloc})
+	delete(h.waiting, place{s.namespace, s.job, ""})
+	key := runKey{s.alloc, s.start}
+	r := h.runs[key]
+	if r == nil {
+		r = &run{first: at}
+		h.runs[key] = r
+	}
+	if r.stop.IsZero() || !s.stop.IsZero() {
+		r.take(at, s)
+	}
+	r.seen++
+}
+
+// take makes a sighting the run's last one.
+func (r *run) take(at time.Time, s *sighting) {
+	before := r.sighting
+	r.sighting = *s
+	if before.alloc != "" && !before.submit.IsZero() && before.submit.Before(s.submit) {
+		r.submit = before.submit
+	}
+	if s.status == "running" {
+		r.last = at
+	}
+}
+
+// list returns the runs by when they began. Those of one allocation follow each
+// other, so that each ends when the next begins at the latest.
+func (h *history) list() []*run {
+	byAlloc := map[string][]*run{}
+	all := make([]*run, 0, len(h.runs))
+	for k, r := range h.runs {
+		byAlloc[k.alloc] = append(byAlloc[k.alloc], r)
+		all = append(all, r)
+	}
+	for _, runs := range byAlloc {
+		slices.SortFunc(runs, func(a, b *run) int { return a.start.Compare(b.start) })
+		for i := range runs[1:] {
+			runs[i].next = runs[i+1].start
+		}
+	}
+	slices.SortFunc(all, func(a, b *run) int { return cmp.Or(a.start.Compare(b.start), strings.Compare(a.alloc, b.alloc)) })
+	return all
+}
+
+// id names the run as the source nomad names one that is no first start. It is a
+// function of the allocation and the run's begin alone: which start of a task is
+// its first, snapshots cannot know.
+func (r *run) id() string { return fmt.Sprintf("%s-main@%d", r.alloc, r.start.UnixMilli()) }
+
+// estimated reports whether no snapshot saw the run's end.
+func (r *run) estimated() bool { return r.stop.IsZero() || !r.next.IsZero() && r.stop.After(r.next) }
+
+// end is when the run ended, and its state then. A task that began again in its
+// allocation had that all the time, so the run before went on up to there. Any
+// other end that was not seen was at the last sighting or later.
+func (r *run) end() (time.Time, string) {
+	switch {
+	case !r.estimated():
+		return r.stop, r.status
+	case !r.next.IsZero():
+		return r.next, "restarted"
+	case r.last.Before(r.start):
+		return r.start, r.status
+	}
+	return r.last, r.status
+}
+
+// gaps are where snapshots are missing: two that follow each other are further
+// apart than one and a half times what is usual.
+func (h *history) gaps() (gaps [][2]time.Time) {
+	var apart []time.Duration
+	for i := 1; i < len(h.times); i++ {
+		apart = append(apart, h.times[i].Sub(h.times[i-1]))
+	}
+	if len(apart) < 3 {
+		return nil
+	}
+	slices.Sort(apart)
+	usual := apart[len(apart)/2]
+	for i := 1; i < len(h.times); i++ {
+		if h.times[i].Sub(h.times[i-1]) > usual+usual/2 {
+			gaps = append(gaps, [2]time.Time{h.times[i-1], h.times[i]})
+		}
+	}
+	return gaps
+}

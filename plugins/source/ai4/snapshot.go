@@ -1,0 +1,256 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// sighting is a job as one snapshot saw it.
+type sighting struct {
+	namespace, job, alloc, status                                        string
+	name, owner, title, description, image, command, datacenter, problem string
+	submit, start, stop                                                  time.Time // zero: not known
+	use                                                                  amounts
+}
+
+// amounts are what a run had; nil is not known.
+type amounts struct{ cores, mhz, gpus, memory, disk *int64 }
+
+// entry is a job in the file.
+type entry struct {
+	Job         *string   `json:"job_ID"`
+	Name        any       `json:"name"`
+	Status      *string   `json:"status"`
+	Owner       any       `json:"owner"`
+	Title       any       `json:"title"`
+	Description any       `json:"description"`
+	Image       any       `json:"docker_image"`
+	Command     any       `json:"docker_command"`
+	Submit      *string   `json:"submit_time"`
+	Resources   *resource `json:"resources"`
+	Alloc       *string   `json:"alloc_ID"`
+	Datacenter  any       `json:"datacenter"`
+	Problem     any       `json:"error_msg"`
+	Start       *string   `json:"alloc_start"`
+	Stop        *string   `json:"alloc_end"`
+}
+
+type resource struct {
+	Cores  *json.Number `json:"cpu_num"`
+	MHz    *json.Number `json:"cpu_MHz"`
+	GPUs   *json.Number `json:"gpu_num"`
+	Memory *json.Number `json:"memory_MB"`
+	Disk   *json.Number `json:"disk_MB"`
+}
+
+// bad is a part of a snapshot that cannot be read.
+type bad struct {
+	where string // within the file
+	raw   []byte
+	err   error
+}
+
+// readSnapshot hands the jobs of a snapshot to each, and what cannot be read as
+// one to refuse. A file that breaks off, or is no snapshot from some place on,
+// is used up to there; that it is so is refused too. The error is that of r.
+func readSnapshot(r io.Reader, zone *time.Location, each func(*sighting), refuse func(bad)) error {
+	p := parser{dec: json.NewDecoder(r), zone: zone, each: each, refuse: refuse}
+	err := p.file()
+	if err == nil {
+		return nil
+	}
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errShape) {
+		return err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file breaks off")
+	}
+	refuse(bad{where: fmt.Sprintf("byte %d", p.dec.InputOffset()), err: fmt.Errorf("%w; what is before it was read", err)})
+	return nil
+}
+
+// errShape: valid JSON that is no snapshot.
+var errShape = errors.New("this is no snapshot, which is an object of lists of jobs by namespace")
+
+type parser struct {
+	dec    *json.Decoder
+	zone   *time.Location
+	each   func(*sighting)
+	refuse func(bad)
+}
+
+// file reads {"namespace": [job…]…}.
+func (p *parser) file() error {
+	if err := p.delim('{'); err != nil {
+		return err
+	}
+	for p.dec.More() {
+		key, err := p.dec.Token()
+		if err != nil {
+			return err
+		}
+		if err := p.namespace(fmt.Sprint(key)); err != nil {
+			return err
+		}
+	}
+	if err := p.delim('}'); err != nil {
+		return err
+	}
+	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.Join(errShape, err)
+	}
+	return nil
+}
+
+func (p *parser) namespace(name string) error {
+	if err := p.delim('['); err != nil {
+		return err
+	}
+	for i := 0; p.dec.More(); i++ {
+		var raw json.RawMessage
+		if err := p.dec.Decode(&raw); err != nil {
+			return err
+		}
+		p.entry(name, i, raw)
+	}
+	return p.delim(']')
+}
+
+func (p *parser) delim(want json.Delim) error {
+	token, err := p.dec.Token()
+	if err == nil && token != want {
+		err = errShape
+	}
+	return err
+}
+
+// entry reads one job.
+func (p *parser) entry(namespace string, i int, raw json.RawMessage) {
+	s, err := readEntry(namespace, raw, p.zone)
+	if err != nil {
+		p.refuse(bad{where: fmt.Sprintf("%s[%d]", namespace, i), raw: raw, err: err})
+		return
+	}
+	p.each(s)
+}
+
+func readEntry(namespace string, raw []byte, zone *time.Location) (*sighting, error) {
+	var e entry
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return nil, plainer(err)
+	}
+	switch {
+	case e.Job == nil || *e.Job == "":
+		return nil, errors.New("job_ID is missing")
+	case e.Status == nil || *e.Status == "":
+		return nil, errors.New("status is missing")
+	case e.Resources == nil:
+		return nil, errors.New("resources are missing or null")
+	case len(word(e.Alloc)) > maxID:
+		return nil, fmt.Errorf("alloc_ID has %d bytes, more than %d", len(word(e.Alloc)), maxID)
+	}
+	s := &sighting{
+		namespace: namespace, job: *e.Job, alloc: word(e.Alloc), status: *e.Status, name: words(e.Name), owner: words(e.Owner), title: words(e.Title),
+		description: words(e.Description), image: words(e.Image), command: words(e.Command), datacenter: words(e.Datacenter), problem: words(e.Problem),
+	}
+	err := errors.Join(
+		instant("submit_time", e.Submit, zone, &s.submit), instant("alloc_start", e.Start, time.UTC, &s.start), instant("alloc_end", e.Stop, time.UTC, &s.stop),
+		amount("cpu_num", e.Resources.Cores, &s.use.cores), amount("cpu_MHz", e.Resources.MHz, &s.use.mhz), amount("gpu_num", e.Resources.GPUs, &s.use.gpus),
+		amount("memory_MB", e.Resources.Memory, &s.use.memory), amount("disk_MB", e.Resources.Disk, &s.use.disk),
+	)
+	return s, err
+}
+
+// maxID bounds the id of an allocation, so that what is made of it can name a run.
+const maxID = 512
+
+// plainer says what is wrong in the words of the file.
+func plainer(err error) error {
+	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if typ.Field == "" {
+			return fmt.Errorf("it is a %s, not a job", typ.Value)
+		}
+		return fmt.Errorf("%s is a %s", typ.Field, typ.Value)
+	}
+	return err
+}
+
+func word(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// words is a text of the user's; what is none is written as JSON.
+func words(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// The ways in which times are written, beside RFC 3339.
+const plainTime = "2006-01-02 15:04:05"
+
+// instant reads a time, which may be missing. Nomad writes a time that is not
+// set as null or as the first moment of the year 1.
+func instant(name string, text *string, zone *time.Location, into *time.Time) error {
+	if text == nil || *text == "" {
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, *text)
+	if err != nil {
+		t, err = time.ParseInLocation(plainTime, *text, zone)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is %.40q, which is no time", name, *text)
+	}
+	if t.Year() > 1 {
+		*into = t.UTC()
+	}
+	if y := t.Year(); y < 1 || y > 9999 || y > 1 && y < 1970 {
+		return fmt.Errorf("%s is in the year %d", name, y)
+	}
+	return nil
+}
+
+// amount reads a number that is not negative, which may be missing.
+func amount(name string, n *json.Number, into **int64) error {
+	if n == nil {
+		return nil
+	}
+	f, err := n.Float64()
+	f = math.RoundToEven(f)
+	if err != nil || f < 0 || f > 1<<53 {
+		return fmt.Errorf("%s is %.40q, which is no amount", name, n.String())
+	}
+	v := int64(f)
+	*into = &v
+	return nil
+}
+
+// timeOf reads the time in the name of a snapshot file, in UTC.
+func timeOf(base string) (time.Time, bool) {
+	name, ok := strings.CutSuffix(base, ".json")
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15-04-05", "2006-01-02T15:04:05Z"} {
+		if t, err := time.Parse(layout, name); ok && err == nil && utf8.ValidString(base) && t.Year() >= 1970 {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}

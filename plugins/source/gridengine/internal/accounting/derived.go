@@ -1,0 +1,143 @@
+package accounting
+
+import (
+	"fmt"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// derived are the attributes that are computed.
+func (m *Memory) derived() []attribute {
+	return append(identity(), m.amounts()...)
+}
+
+func identity() []attribute {
+	return []attribute{
+		str("id", "id of the run: \"<job>[.<array task>]-<start>[-<pe_taskid>]\", the start as it is in the file", (*Line).ID),
+		str("qualified_id", "id, with the cell and a dash before it when several cells are configured", (*Line).QualifiedID),
+		str("cell", "the cell, as the configuration names it", func(l *Line) string { return l.Cell }),
+		str("job_id", "number of the job, with a dot and the number in the array: 7 or 7.3", (*Line).jobID),
+		num("array_task_id", "number in the array; null for other jobs", func(l *Line) (int64, bool, error) { return l.Task, l.Task > 0, nil }),
+		{sdk.Attribute{Name: "slave", Type: sdk.TypeBool, Doc: "the line is of a slave task of a parallel job, whose slots are counted in the line of the job"},
+			func(l *Line) (sdk.Value, error) { return sdk.Bool(l.IsSlave()), nil }},
+		str("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT or REQUEUED", (*Line).State),
+		str("failure", "what failed means, as qacct prints it; null when the run did not fail", (*Line).Failure),
+		num("exit_signal", "signal that ended the run, 0 for none", func(l *Line) (int64, bool, error) { return l.Signal(), true, nil }),
+		{sdk.Attribute{Name: "requests", Type: sdk.TypeMap, Doc: "what the job asked for by -l, for example { h_rt = \"600\", h_vmem = \"2G\" }"},
+			func(l *Line) (sdk.Value, error) { return sdk.StringMap(l.asked()), nil }},
+		{sdk.Attribute{Name: "extra", Type: sdk.TypeList, Doc: "columns behind ioops, as far as the line has any"},
+			func(l *Line) (sdk.Value, error) { return sdk.Strings(l.extra...), nil }},
+		num("columns", "how many columns the line has", func(l *Line) (int64, bool, error) { return int64(l.count), true, nil }),
+	}
+}
+
+func (l *Line) jobID() string {
+	if l.Task > 0 {
+		return l.fields[jobNumber] + "." + l.fields[taskNumber]
+	}
+	return l.fields[jobNumber]
+}
+
+// Memory says how memory is asked for at a site.
+type Memory struct {
+	Requests []string // resources by which it is; the first that a job asked for counts
+	PerJob   bool     // the amount is for the whole job, not for each slot
+}
+
+func (m *Memory) amounts() []attribute {
+	return []attribute{
+		num("cores", "slots of the run; 0 for slave tasks, whose slots are in the line of the job", func(l *Line) (int64, bool, error) { return l.cores(), true, nil }),
+		num("cpu_seconds", "CPU seconds that were used, rounded half to even: cpu", func(l *Line) (int64, bool, error) { return l.rounded(cpu, 1) }),
+		num("memory_mb", "requested memory of the whole job in MB of 2^20 bytes; null when none was requested, and for slave tasks", func(l *Line) (int64, bool, error) {
+			n, ok := m.bytes(l)
+			return (n + 1<<19) >> 20, ok, nil
+		}),
+		num("req_memory_bytes", "requested memory of the whole job in bytes", func(l *Line) (int64, bool, error) { n, ok := m.bytes(l); return n, ok, nil }),
+		num("max_rss_bytes", "largest resident memory in bytes: maxrss where there is one, else ru_maxrss, which is that of the largest process", (*Line).rss),
+		num("max_vmem_bytes", "largest virtual memory in bytes: maxvmem", func(l *Line) (int64, bool, error) { return l.rounded(maxvmem, 1) }),
+		num("io_bytes", "data moved in bytes of io, whose GB are 2^30 bytes", func(l *Line) (int64, bool, error) { return l.rounded(io, 1<<30) }),
+		num("runtime_seconds", "seconds from start to end", func(l *Line) (int64, bool, error) { return int64(l.End.Sub(l.Start).Seconds()), true, nil }),
+		num("wait_seconds", "seconds from submission to start", (*Line).waited),
+		num("h_rt_seconds", "run time that the job asked for, in seconds", func(l *Line) (int64, bool, error) { n, ok := Seconds(l.request("h_rt")); return n, ok, nil }),
+		num("h_vmem_bytes", "h_vmem that the job asked for, in bytes, as it is written: usually for a slot", func(l *Line) (int64, bool, error) { n, ok := Bytes(l.request("h_vmem")); return n, ok, nil }),
+	}
+}
+
+// cores are the slots, once for each job.
+func (l *Line) cores() int64 {
+	if l.IsSlave() {
+		return 0
+	}
+	return l.Slots
+}
+
+// asked are the requests of the job.
+func (l *Line) asked() map[string]string {
+	if l.requests == nil {
+		l.requests = Requests(l.field(category))
+		if l.requests == nil {
+			l.requests = map[string]string{}
+		}
+	}
+	return l.requests
+}
+
+func (l *Line) request(name string) string {
+	if l.field(category) == "" {
+		return ""
+	}
+	return l.asked()[name]
+}
+
+// bytes is the memory that the job asked for.
+func (m *Memory) bytes(l *Line) (int64, bool) {
+	if l.IsSlave() || l.field(category) == "" {
+		return 0, false
+	}
+	for _, name := range m.Requests {
+		n, ok := Bytes(l.asked()[name])
+		if !ok {
+			continue
+		}
+		if !m.PerJob {
+			if slots := max(1, l.Slots); n > (1<<62)/slots {
+				return 0, false
+			}
+			n *= max(1, l.Slots)
+		}
+		return n, true
+	}
+	return 0, false
+}
+
+// rounded is a column times a unit.
+func (l *Line) rounded(column int, unit float64) (int64, bool, error) {
+	s := l.fields[column]
+	if s == "" || s == none {
+		return 0, false, nil
+	}
+	f, err := decimal(s)
+	n := int64(0)
+	if err == nil {
+		n, err = rounded(f * unit)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("column %s: %w", Name(column), err)
+	}
+	return n, true, nil
+}
+
+func (l *Line) rss() (int64, bool, error) {
+	if n, known, err := l.rounded(maxrss, 1); known || err != nil {
+		return n, known, err
+	}
+	return l.rounded(ruMaxrss, 1024)
+}
+
+func (l *Line) waited() (int64, bool, error) {
+	n, ok := digits(l.fields[submissionTime])
+	if !ok || n == 0 {
+		return 0, false, nil
+	}
+	return max(0, int64(l.Start.Sub(l.time(n)).Seconds())), true, nil
+}

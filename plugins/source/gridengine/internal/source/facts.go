@@ -1,0 +1,307 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting"
+	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/grid"
+)
+
+// The facts, which are what the source tells beside runs; also the keys of the
+// configuration that switch them off.
+const (
+	capacity  = "capacity"
+	census    = "census"
+	directory = "directory"
+)
+
+// retryFact is when a fact that failed is asked for again, where its interval is
+// longer.
+const retryFact = 10 * time.Minute
+
+// readFacts reads what is told beside runs.
+func (c *config) readFacts(cfg *sdk.Config) {
+	every := map[string]time.Duration{
+		capacity:  duration(cfg, "capacity_interval", 10*time.Minute, 0, 24*time.Hour),
+		census:    duration(cfg, "census_interval", time.Minute, 0, 24*time.Hour),
+		directory: duration(cfg, "directory_interval", time.Hour, 0, 24*time.Hour),
+	}
+	c.facts = map[string]time.Duration{}
+	commands := len(c.cells) > 0 && !slices.ContainsFunc(c.cells, func(g gridCell) bool { return g.commands == "" })
+	for name, interval := range every {
+		if cfg.Bool(name, true) && (commands || name == directory) {
+			c.facts[name] = interval
+		}
+	}
+	c.getent = cfg.String("getent", "/usr/bin/getent")
+	absolute(cfg.Body, "getent", c.getent)
+	c.people = cfg.Bool("names", true)
+}
+
+// asker is what the facts need of a cell.
+type asker interface {
+	Hosts(ctx context.Context) ([]grid.Host, error)
+	Jobs(ctx context.Context, yield func(grid.Job)) error
+	Groups(ctx context.Context) (map[string][]string, error)
+	Names(ctx context.Context, users []string) (map[string]string, error)
+}
+
+// teller tells the facts, and remembers what saves work or words.
+type teller struct {
+	config *config
+	cells  []asker
+	now    func() time.Time
+	log    *slog.Logger
+
+	looked map[string]time.Time       // when each fact was asked for last
+	warned map[string]string          // what is wrong with a fact, as it was said last
+	known  map[string]grid.Host       // hosts as they were seen last, by cell and name
+	users  map[string]map[string]bool // owners of runs with their groups
+	primed bool                       // the owners of the current files are known
+}
+
+func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
+	t := &teller{config: c, now: now, log: log, looked: map[string]time.Time{}, warned: map[string]string{},
+		known: map[string]grid.Host{}, users: map[string]map[string]bool{}}
+	for _, g := range c.cells {
+		t.cells = append(t.cells, &grid.Client{Dir: g.commands, Root: g.root, Cell: g.sgeCell, Getent: c.getent, Timeout: c.timeout})
+	}
+	return t
+}
+
+// saw notes whose run a line tells of.
+func (t *teller) saw(l *accounting.Line) {
+	user := l.Owner()
+	groups := t.users[user]
+	if groups == nil {
+		if user == "" {
+			return
+		}
+		user = strings.Clone(user) // not all of the line
+		groups = map[string]bool{}
+		t.users[user] = groups
+	}
+	if g := l.Group(); g != "" && !groups[g] {
+		groups[strings.Clone(g)] = true
+	}
+}
+
+// answered reports whether all that was asked of qmaster last was answered: while
+// it is down runs end that it writes later.
+func (t *teller) answered() bool { return t.warned[census] == "" && t.warned[capacity] == "" }
+
+// tell sends the facts that are due, after the runs: what is wrong with them never
+// holds up a record. With renew it sends also what was sent before, because somebody
+// has lost it.
+func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
+	if renew {
+		p.checkpoint.Told = told{}
+	}
+	before := p.checkpoint.Told
+	var b sdk.Batch
+	for _, f := range []struct {
+		name string
+		ask  func(context.Context, *sdk.Batch, *told) error
+	}{{capacity, t.capacity}, {census, t.census}, {directory, t.directory}} {
+		if !t.due(f.name, renew) {
+			continue
+		}
+		err := f.ask(ctx, &b, &p.checkpoint.Told)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.judge(f.name, err)
+	}
+	if b.Census == nil && p.checkpoint.Told == before {
+		return nil
+	}
+	if p.checkpoint.Told != before {
+		b.Checkpoint = p.checkpoint.encode()
+	}
+	err := p.out.Send(ctx, b)
+	if err != nil {
+		clear(t.looked)
+	}
+	return err
+}
+
+// due reports whether to ask for a fact now.
+func (t *teller) due(name string, renew bool) bool {
+	every, wanted := t.config.facts[name]
+	since, before := t.looked[name]
+	if t.warned[name] != "" {
+		every = min(every, retryFact)
+	}
+	passed := t.now().Sub(since)
+	return wanted && (renew || !before || passed >= every || passed < 0)
+}
+
+// judge notes that a fact was asked for, and says what is wrong with it, once.
+func (t *teller) judge(name string, err error) {
+	t.looked[name] = t.now()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != t.warned[name] && text != "" {
+		remedy := "make the command work for this user, or set " + name + " = false in the source's config block"
+		if name != directory {
+			remedy += "; until then the source does not say up to when it is complete"
+		}
+		if r, ok := errors.AsType[*facts.Remediable](err); ok {
+			remedy = r.Remedy
+		}
+		t.log.Warn("the "+name+" is not told as it should be; runs are collected all the same", "fact", name, "error", err, "remedy", remedy)
+	}
+	t.warned[name] = text
+}
+
+// capacity tells what the cells have when that has changed.
+func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *told) error {
+	totals := map[string]int64{}
+	for i, cell := range t.cells {
+		hosts, err := cell.Hosts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, h := range hosts {
+			t.config.filter.sum(totals, t.filled(t.config.cells[i].name, h))
+		}
+	}
+	var list []sdk.Amount
+	for _, name := range slices.Sorted(maps.Keys(totals)) {
+		list = append(list, sdk.Amount{Name: name, Amount: totals[name]})
+	}
+	if now := facts.Digest(list); now != told.Capacity && len(list) > 0 {
+		told.Capacity = now
+		b.Capacity = &sdk.Capacity{From: t.now(), Components: list}
+	}
+	return nil
+}
+
+// filled is a host with what it had when it was seen last in place of what is not
+// known, as of one that is down.
+func (t *teller) filled(cell string, h grid.Host) grid.Host {
+	key := cell + "/" + h.Name
+	before := t.known[key]
+	h.Cores, h.MemoryMB = cmp.Or(h.Cores, before.Cores), cmp.Or(h.MemoryMB, before.MemoryMB)
+	t.known[key] = h
+	return h
+}
+
+// sum adds what jobs in the wanted queues can use of a host.
+func (f *filter) sum(totals map[string]int64, h grid.Host) {
+	all, largest := int64(0), int64(0)
+	for queue, n := range h.Slots {
+		if !among(f.queues, queue) {
+			continue
+		}
+		totals["Slots:"+queue] += n
+		all, largest = all+n, max(largest, n)
+	}
+	if all == 0 {
+		return
+	}
+	totals["Cores"] += min(all, max(h.Cores, largest)) // queues overlap
+	totals["Memory"] += h.MemoryMB
+}
+
+// census tells how many jobs run and wait now.
+func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *told) error {
+	at, queue := t.now(), facts.Counts{}
+	f := &t.config.filter
+	for _, cell := range t.cells {
+		err := cell.Jobs(ctx, func(j grid.Job) {
+			switch {
+			case !among(f.users, j.User):
+			case j.Running && among(f.queues, j.Queue):
+				queue.Add(facts.Place{User: j.User, Queue: j.Queue}, j.Tasks, 0)
+			case !j.Running:
+				queue.Add(facts.Place{User: j.User}, 0, j.Tasks)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rows, err := queue.Rows(facts.Most)
+	b.Census = &sdk.Census{At: at, Rows: rows}
+	return err
+}
+
+// directory tells who is in which groups when that has changed.
+func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *told) error {
+	if len(t.cells) == 0 {
+		return nil
+	}
+	t.prime()
+	groups, err := t.cells[0].Groups(ctx)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var people []sdk.Person
+	for _, user := range slices.Sorted(maps.Keys(t.users)) {
+		all := append(slices.Collect(maps.Keys(t.users[user])), groups[user]...)
+		slices.Sort(all)
+		people = append(people, sdk.Person{User: user, Groups: slices.Compact(all)})
+	}
+	if err == nil {
+		err = t.name(ctx, people)
+	}
+	people, crowded := facts.Fit(people, facts.Most)
+	if now := facts.Digest(people); len(people) > 0 && now != told.Directory {
+		told.Directory, b.Directory = now, people
+	}
+	return cmp.Or(crowded, err)
+}
+
+const askNames = 200 // users in one question
+
+// name puts the names of users where they are known.
+func (t *teller) name(ctx context.Context, people []sdk.Person) error {
+	if !t.config.people {
+		return nil
+	}
+	for some := range slices.Chunk(people, askNames) {
+		users := make([]string, len(some))
+		for i := range some {
+			users[i] = some[i].User
+		}
+		names, err := t.cells[0].Names(ctx, users)
+		if err != nil {
+			return &facts.Remediable{Err: err, Remedy: "set getent to the path of getent, or names = false, in the source's config block"}
+		}
+		for i := range some {
+			some[i].Name = names[some[i].User]
+		}
+	}
+	return nil
+}
+
+// prime learns the owners of the runs in the current files, once: after a restart
+// nothing of them is read again.
+func (t *teller) prime() {
+	if t.primed {
+		return
+	}
+	t.primed = true
+	for i := range t.config.cells {
+		f, err := os.Open(t.config.cells[i].log.Path)
+		if err != nil {
+			continue // it is told where it counts
+		}
+		owners(f, t.saw)
+		f.Close()
+	}
+}

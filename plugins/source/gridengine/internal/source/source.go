@@ -1,0 +1,117 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting"
+)
+
+// Version is that of the plugin.
+const Version = "1.0.0"
+
+// Mapping is the default mapping.
+const Mapping = `id          = "${source.label}-${job.qualified_id}"
+start       = job.start_time
+stop        = job.end_time
+submit      = job.submission_time
+state       = job.state
+exit_code   = job.exit_status
+exit_signal = job.exit_signal
+meta = {
+  site_id    = source.label
+  user_id    = job.owner
+  group_id   = job.group
+  account    = job.account
+  partition  = job.qname
+  cluster    = job.cell
+  project    = job.project
+  department = job.department
+  host       = job.hostname
+  pe         = job.granted_pe
+}
+
+# The line of a slave task has none: its slots are in the line of its job.
+component "Cores" {
+  amount = job.cores
+  when   = !job.slave
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = job.memory_mb != null
+}
+component "TotalCPU" {
+  amount = job.cpu_seconds
+  kind   = "total"
+  when   = job.cpu_seconds != null
+}
+`
+
+// Source is the Grid Engine source. New makes it.
+type Source struct {
+	config config
+	plan   *accounting.Plan
+	now    func() time.Time
+	log    *slog.Logger
+	batch  int // lines in a batch
+
+	// What follows only saves work or words, and may be lost.
+	facts *teller
+	noted map[string]bool // files that were said to be unreadable
+}
+
+// New makes a source that logs to log.
+func New(log *slog.Logger) *Source {
+	return &Source{now: time.Now, log: log, batch: batchRuns, noted: map[string]bool{}}
+}
+
+// Describe says what the source is.
+func (s *Source) Describe() sdk.Description {
+	return sdk.Description{
+		Type: "gridengine", Version: Version, Rank: sdk.RankScheduler, Interval: time.Minute,
+		Attributes: accounting.Attributes(), Mapping: Mapping,
+	}
+}
+
+// Configure takes the config block; see the README for its keys.
+func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
+	s.config = readConfig(cfg)
+	s.plan = accounting.NewPlan(cfg.Wants, s.config.memory)
+	s.facts = newTeller(&s.config, s.now, s.log)
+	return cfg.Err()
+}
+
+// Collect sends what has come since from.
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	c, err := decodeCheckpoint(from.Checkpoint)
+	if err != nil {
+		return err
+	}
+	p := &pass{Source: s, out: out, checkpoint: c, began: s.now().UTC(), skipped: map[error]int64{}}
+	defer p.tellSkipped()
+	switch {
+	case len(s.config.imports) > 0:
+		return p.load(ctx, from)
+	case from.Window != nil:
+		return p.window(ctx, *from.Window)
+	}
+	if from.Rewind > 0 {
+		if err := p.rewind(ctx, from.Rewind); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for i := range s.config.cells {
+		err := p.follow(ctx, &s.config.cells[i])
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed = append(failed, s.config.cells[i].explain(err))
+		}
+	}
+	return errors.Join(append(failed, p.finish(ctx, len(failed) == 0, from.Rewind > 0))...)
+}

@@ -1,0 +1,408 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/journal"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+)
+
+// pass is one Collect.
+type pass struct {
+	*Source
+	out     *sdk.Stream
+	journal *journal.Journal
+	done    checkpoint // that is in effect once what was sent is acknowledged
+	start   uint64     // the index at which the pass began
+
+	open    map[string]*run.Entry // of which more is expected
+	settled map[string]settled    // the others that the journal or Nomad has
+	seen    map[string]time.Time  // when an open one was last known to be as it is
+
+	touched  []*run.Entry // that have news
+	noted    []*run.Entry // that the daemon has, which the journal does not know yet
+	batch    sdk.Batch
+	holes    holes
+	gaps     []sdk.Gap
+	nodes    map[string]nomad.Node
+	asked    time.Time // when nodes were asked for
+	renew    bool      // send also what was sent before, of what ended since
+	since    time.Time
+	blind    string // why there is no event stream; "" when there is one
+	listings int
+	pruned   time.Time
+}
+
+// settled is what is remembered of an allocation of which nothing is expected.
+type settled struct {
+	index   uint64
+	changed int64 // ns since 1970
+	ours    bool  // the journal has it
+}
+
+// Timings of a pass.
+const (
+	gather     = 100 * time.Millisecond // events that come within it go together
+	patience   = 30 * time.Second       // how long a server may be away before it is an error
+	again      = 500 * time.Millisecond // pause before the next try
+	blindList  = 10 * time.Second       // between two listings without an event stream
+	lockWait   = 10 * time.Second
+	replayWait = time.Second // for the first events
+	pruneEvery = time.Hour
+)
+
+// Collect follows Nomad until ctx ends.
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	if from.Window != nil {
+		return s.recollect(ctx, from.Window, out)
+	}
+	p, err := s.begin(from, out)
+	if err != nil {
+		return err
+	}
+	err = p.run(ctx)
+	return errors.Join(err, p.journal.Put(unique(p.noted)...), p.journal.Close())
+}
+
+// run follows Nomad, and begins anew when that breaks off.
+func (p *pass) run(ctx context.Context) error {
+	if err := p.restore(ctx); err != nil {
+		return err
+	}
+	well := time.Time{}
+	for {
+		listed := p.listings
+		err := p.follow(ctx)
+		if err == nil {
+			return nil
+		}
+		if p.listings > listed {
+			well = time.Now()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, errServer) || time.Since(well) > patience {
+			return err
+		}
+		p.log.Debug("the connection to Nomad broke off", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}
+
+// errOlder says that Nomad has an older state than it had.
+var errOlder = errors.New("its state is older than it was")
+
+// errServer marks errors of Nomad's, which may pass.
+var errServer = errors.New("nomad")
+
+func ofServer(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errServer, err)
+}
+
+// begin makes ready for a pass.
+func (s *Source) begin(from sdk.Start, out *sdk.Stream) (*pass, error) {
+	done, err := decodeCheckpoint(from.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	if s.dir != "" {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	j, err := journal.Open(s.dir, rand.Text(), lockWait)
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{Source: s, out: out, journal: j, done: done, start: done.Index, open: map[string]*run.Entry{},
+		settled: map[string]settled{}, seen: map[string]time.Time{}, nodes: map[string]nomad.Node{}, pruned: s.now()}
+	p.away()
+	if from.Rewind > 0 {
+		p.renew, p.since = true, cmpTime(done.Look, s.now()).Add(-from.Rewind)
+		p.done.Told = told{}
+	}
+	p.done.Journal = j.ID()
+	return p, nil
+}
+
+// cmpTime is the first of two times that is not zero.
+func cmpTime(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	return a
+}
+
+// away tells what may have been missed since the last listing.
+func (p *pass) away() {
+	now := p.now().UTC()
+	switch away := now.Sub(p.done.Look); {
+	case p.done.Look.IsZero():
+	case p.done.Journal != p.journal.ID():
+		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now,
+			Reason: "the source's folder is not the one it had: what ran at the last listing and is no longer in Nomad could not be closed"})
+	case away > p.config.kept:
+		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now.Add(-p.config.kept),
+			Reason: fmt.Sprintf("nobody looked for %s: allocations that Nomad has collected meanwhile are missing", away.Round(time.Second))})
+	}
+}
+
+// restore takes over what the journal has, and sends what the daemon may lack.
+func (p *pass) restore(ctx context.Context) error {
+	err := p.journal.Each(func(e *run.Entry) error {
+		if p.renew {
+			e.Untell()
+		}
+		whole := e.Settled()
+		for _, v := range e.Views(p.config.ends) {
+			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
+				whole = false
+			}
+		}
+		if whole {
+			p.settle(e)
+			return nil
+		}
+		p.open[e.Alloc.ID] = e
+		p.seen[e.Alloc.ID] = p.done.Look
+		if len(e.Views(p.config.ends)) > 0 {
+			p.touch(e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.flush(ctx)
+}
+
+func (p *pass) settle(e *run.Entry) {
+	p.settled[e.Alloc.ID] = settled{index: e.Alloc.ModifyIndex, changed: e.Alloc.ModifyTime, ours: true}
+	delete(p.open, e.Alloc.ID)
+	delete(p.seen, e.Alloc.ID)
+}
+
+// follow lists all allocations and then takes events, with a listing now and then,
+// until something breaks.
+func (p *pass) follow(ctx context.Context) error {
+	from := p.done.Index
+	feed := p.nomad.Follow(ctx, from)
+	defer func() { feed.Close() }()
+	if err := p.replay(ctx, feed); err != nil {
+		return err
+	}
+	for {
+		if err := p.look(ctx); err != nil || p.oneLook {
+			return err
+		}
+		if p.done.Index < from { // the stream would wait until Nomad is there again
+			return ofServer(errOlder)
+		}
+		every := p.config.list
+		if p.blind != "" {
+			every = min(every, blindList)
+		}
+		broken, err := p.listen(ctx, feed, every)
+		switch {
+		case err != nil:
+			return err
+		case broken != nil && !p.withoutStream(broken):
+			return ofServer(broken)
+		case broken != nil: // it is tried again with every listing
+			feed.Close()
+			feed = p.nomad.Follow(ctx, p.done.Index)
+		}
+	}
+}
+
+// replay takes what the server remembers of the time since the checkpoint, which
+// says more than a listing about what has been purged.
+func (p *pass) replay(ctx context.Context, feed *nomad.Feed) error {
+	if len(p.open) == 0 {
+		return nil
+	}
+	limit := time.NewTimer(replayWait)
+	defer limit.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C: // nothing has happened, or there is no stream
+		return nil
+	case <-feed.Ready():
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(gather):
+	}
+	events, _ := feed.Take() // a failure stays and is taken again
+	feed.Wake()
+	return p.take(ctx, events)
+}
+
+// listen takes events for a while. Broken is why there will be no more.
+func (p *pass) listen(ctx context.Context, feed *nomad.Feed, while time.Duration) (broken, err error) {
+	end := time.NewTimer(while)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-end.C:
+			return broken, nil
+		case <-feed.Ready():
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(gather):
+		}
+		events, failure := feed.Take()
+		if err := p.take(ctx, events); err != nil {
+			return nil, err
+		}
+		if failure == nil {
+			p.see()
+			continue
+		}
+		if broken = failure; !p.withoutStream(failure) {
+			return broken, nil
+		}
+	}
+}
+
+// withoutStream reports whether the server has no event stream for this token, so
+// that the listing has to do, and says so once.
+func (p *pass) withoutStream(err error) bool {
+	_, denied := errors.AsType[*nomad.Denied](err)
+	if !denied && !nomad.NoStream(err) {
+		return false
+	}
+	if p.blind == "" {
+		p.log.Warn("Nomad's event stream cannot be followed; allocations are listed every "+blindList.String()+
+			" instead, and those that come and are purged in between are missed", "error", err)
+	}
+	p.blind = cmp.Or(err.Error(), "unknown")
+	return true
+}
+
+// see notes that there is an event stream.
+func (p *pass) see() { p.blind = "" }
+
+// take takes events.
+func (p *pass) take(ctx context.Context, events []nomad.Event) error {
+	for i := range events {
+		var err error
+		switch e := &events[i]; {
+		case e.Job != nil:
+			p.jobs.add(e.Job)
+		case e.Stopped != nil:
+			err = p.stopped(ctx, e.Stopped)
+		default:
+			err = p.change(e.Allocation)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// stopped finds out whether a job that was stopped was purged: then its allocations
+// are gone at once, and nothing tells when their tasks ended but the purge.
+func (p *pass) stopped(ctx context.Context, job *nomad.Evaluation) error {
+	for id, e := range p.open {
+		if e.Alloc.Namespace != job.Namespace || e.Alloc.JobID != job.JobID || e.Settled() || e.Alloc.CreateTime > job.CreateTime {
+			continue
+		}
+		_, err := p.nomad.Allocation(ctx, e.Alloc.Namespace, id)
+		switch {
+		case errors.Is(err, nomad.ErrGone):
+			if err := p.finishTouched(ctx); err != nil { // what it lacks can still be looked up by its job
+				return err
+			}
+			e.Purge(time.Unix(0, job.CreateTime).UTC())
+			p.touch(e)
+		case err != nil:
+			return p.blame(ctx, err)
+		}
+	}
+	return nil
+}
+
+// change takes the state of an allocation that an event told.
+func (p *pass) change(a *nomad.Allocation) error {
+	if old, known := p.settled[a.ID]; known && a.ModifyIndex <= old.index {
+		return nil
+	}
+	if _, open := p.open[a.ID]; !open && a.ModifyIndex <= p.start && a.Over() {
+		return nil // it was sent before the pass began
+	}
+	e, err := p.entry(a.ID)
+	if err != nil || e.Alloc.ID != "" && a.ModifyIndex <= e.Alloc.ModifyIndex {
+		return err
+	}
+	p.observe(e, a)
+	return nil
+}
+
+// entry finds what is known of an allocation, or begins it.
+func (p *pass) entry(id string) (*run.Entry, error) {
+	if e := p.open[id]; e != nil {
+		return e, nil
+	}
+	at := slices.IndexFunc(p.noted, func(e *run.Entry) bool { return e.Alloc.ID == id })
+	var e *run.Entry
+	switch {
+	case at >= 0:
+		e = p.noted[at]
+	case p.settled[id].ours:
+		var err error
+		if e, err = p.journal.Get(id); err != nil {
+			return nil, err
+		}
+	}
+	if e == nil {
+		e = run.New()
+	}
+	p.open[id] = e
+	return e, nil
+}
+
+// observe adds what an allocation tells to its entry.
+func (p *pass) observe(e *run.Entry, a *nomad.Allocation) {
+	seen := p.lastSeen(a.ID)
+	for _, h := range e.Observe(a, seen) {
+		p.holes.add(&h, a)
+	}
+	p.seen[a.ID] = p.now().UTC()
+	p.touch(e)
+}
+
+// lastSeen is when an allocation was last known to be as it is remembered.
+func (p *pass) lastSeen(id string) time.Time {
+	seen := p.seen[id]
+	if p.done.Look.After(seen) {
+		seen = p.done.Look
+	}
+	return seen
+}
+
+func (p *pass) touch(e *run.Entry) { p.touched = append(p.touched, e) }

@@ -1,0 +1,190 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+)
+
+// The facts, which are what a source tells beside jobs; also the keys of the
+// configuration that switch them off.
+const (
+	capacity  = "capacity"
+	census    = "census"
+	directory = "directory"
+)
+
+// tell sends the facts that are due, after the runs: what is wrong with them never
+// holds up a record.
+func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
+	before := p.done.Told
+	if p.due(census) {
+		rows, err := queue.Rows(facts.Most)
+		p.judge(census, err)
+		p.batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
+	}
+	if p.due(directory) {
+		p.judge(directory, p.tellDirectory(people))
+	}
+	if p.due(capacity) {
+		err := p.tellCapacity(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.judge(capacity, err)
+	}
+	if p.done.Told != before {
+		p.batch.Checkpoint = p.done.encode()
+	}
+	err := p.flush(ctx)
+	if err != nil {
+		clear(p.looked)
+	}
+	return err
+}
+
+// due reports whether to tell a fact now, and notes that it is told.
+func (p *pass) due(name string) bool {
+	every, wanted := p.config.facts[name]
+	since, before := p.looked[name]
+	now := p.now()
+	passed := now.Sub(since)
+	if !wanted || before && passed >= 0 && passed < every && p.listings > 1 {
+		return false
+	}
+	p.looked[name] = now
+	return true
+}
+
+// judge says what is wrong with something that is not needed for runs, once.
+func (p *pass) judge(name string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && p.warned[name] != text {
+		remedy := "give the token the right to it, or set " + name + " = false in the source's config block"
+		if r, ok := errors.AsType[*facts.Remediable](err); ok {
+			remedy = r.Remedy
+		}
+		p.log.Warn(name+" cannot be told in full", "error", err, "remedy", remedy)
+	}
+	p.warned[name] = text
+}
+
+// tellCapacity sends what the nodes have when that has changed.
+func (p *pass) tellCapacity(ctx context.Context) error {
+	nodes, err := p.nomad.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	p.nodes = map[string]nomad.Node{}
+	for _, n := range nodes {
+		p.nodes[n.ID] = n
+	}
+	components := p.config.filter.sum(nodes)
+	if now := facts.Digest(components); now != p.done.Told.Capacity {
+		p.done.Told.Capacity = now
+		p.batch.Capacity = &sdk.Capacity{From: p.done.Look, Components: components}
+	}
+	return nil
+}
+
+// sum adds up what the nodes of the wanted pools have that are ready.
+func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
+	total := map[string]int64{"Cores": 0, "MHz": 0, "Memory": 0, "Disk": 0}
+	for _, n := range nodes {
+		if n.Status != "ready" || n.NodeResources == nil || !f.pools.take(n.NodePool) {
+			continue
+		}
+		r := n.NodeResources
+		total["Cores"] += r.Cpu.TotalCpuCores
+		total["MHz"] += r.Cpu.CpuShares
+		total["Memory"] += r.Memory.MemoryMB
+		total["Disk"] += r.Disk.DiskMB
+		for _, d := range r.Devices {
+			if d.Type == "gpu" {
+				total["GPUs"] += int64(len(d.Instances))
+				total["GPUs:"+d.Name] += int64(len(d.Instances))
+			}
+		}
+	}
+	var out []sdk.Amount
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		out = append(out, sdk.Amount{Name: name, Amount: total[name]})
+	}
+	return out
+}
+
+// count counts the allocations of a job.
+func count(c facts.Counts, j *nomad.JobStub, owner, queue string) {
+	if j.JobSummary == nil {
+		return
+	}
+	at := facts.Place{User: j.Meta[owner], Queue: j.Namespace}
+	if queue == "node_pool" {
+		at.Queue = j.NodePool
+	}
+	var runs, waits int64
+	for _, g := range j.JobSummary.Summary {
+		runs += g.Running + g.Unknown
+		waits += g.Queued + g.Starting
+	}
+	if runs+waits > 0 {
+		c.Add(at, runs, waits)
+	}
+}
+
+// person is the owner of a job; none when its meta names none.
+func person(j *nomad.JobStub, keys run.Owner) []sdk.Person {
+	id := j.Meta[keys.ID]
+	if id == "" {
+		return nil
+	}
+	return []sdk.Person{{User: id, Groups: []string{j.Namespace}, Name: j.Meta[keys.Name], Address: j.Meta[keys.Email]}}
+}
+
+// tellDirectory sends who owns jobs when that has changed. Who has owned one stays,
+// though the job has gone.
+func (p *pass) tellDirectory(people []sdk.Person) error {
+	const name = "people"
+	known := map[string]sdk.Person{}
+	var before []sdk.Person
+	if text := p.journal.Setting(name); len(text) > 0 {
+		if err := json.Unmarshal(text, &before); err != nil {
+			p.log.Warn("the people in the journal cannot be read; they are learned again", "error", err)
+		}
+	}
+	for _, one := range append(before, people...) {
+		old := known[one.User]
+		one.Groups = append(slices.Clone(one.Groups), old.Groups...)
+		slices.Sort(one.Groups)
+		one.Groups = slices.Compact(one.Groups)
+		one.Name, one.Address = cmp.Or(one.Name, old.Name), cmp.Or(one.Address, old.Address)
+		known[one.User] = one
+	}
+	var all []sdk.Person
+	for _, user := range slices.Sorted(maps.Keys(known)) {
+		all = append(all, known[user])
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := p.journal.Set(name, text); err != nil {
+		return err
+	}
+	all, err = facts.Fit(all, facts.Most)
+	if now := facts.Digest(all); len(all) > 0 && now != p.done.Told.Directory {
+		p.done.Told.Directory, p.batch.Directory = now, all
+	}
+	return err
+}

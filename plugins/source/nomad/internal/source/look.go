@@ -1,0 +1,234 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+)
+
+// look lists all allocations, takes what has changed, finds out about those that
+// are gone, and moves the checkpoint.
+func (p *pass) look(ctx context.Context) error {
+	began := p.now().UTC()
+	people, queue, err := p.listJobs(ctx)
+	if err != nil {
+		return err
+	}
+	listed, index, err := p.listAll(ctx)
+	if err == nil && index < p.done.Index {
+		p.log.Warn("Nomad's state is older than it was, as after a restore of a snapshot; all is taken again", "index", index, "before", p.done.Index)
+		p.start, p.done.Index = 0, 0
+		for _, e := range p.open { // its indexes say nothing any more
+			e.Alloc.CreateIndex, e.Alloc.ModifyIndex = 0, 0
+		}
+		listed, index, err = p.listAll(ctx)
+	}
+	if err != nil {
+		return p.blame(ctx, err)
+	}
+	if err := p.vanished(ctx, listed, index); err != nil {
+		return err
+	}
+	if err := p.orphans(ctx); err != nil {
+		return err
+	}
+	p.done.Index, p.done.Look = index, began
+	p.renew = false
+	if err := p.prune(listed); err != nil {
+		return err
+	}
+	p.batch.Checkpoint = p.done.encode()
+	p.batch.Watermark = began.Add(-p.config.lag)
+	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	p.gaps, p.holes = nil, holes{}
+	p.listings++
+	return p.tell(ctx, people, queue)
+}
+
+// listAll takes all allocations that have changed, and returns which there are and
+// up to which index they are whole.
+func (p *pass) listAll(ctx context.Context) (map[string]bool, uint64, error) {
+	listed := map[string]bool{}
+	index, err := p.nomad.Allocations(ctx, func(page []*nomad.Allocation) error {
+		for _, a := range page {
+			listed[a.ID] = true
+			if err := p.listed(a); err != nil {
+				return err
+			}
+		}
+		if len(p.touched) > 0 {
+			p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "allocations", At: fmt.Sprintf("%s, %s", page[0].Namespace, page[0].JobID)}
+		}
+		return p.finishTouched(ctx)
+	})
+	return listed, index, err
+}
+
+// blame marks an error as one of Nomad's, unless it is the daemon's.
+func (p *pass) blame(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errDaemon) {
+		return err
+	}
+	return ofServer(err)
+}
+
+// errDaemon marks errors of the daemon and of the journal.
+var errDaemon = errors.New("send")
+
+// missed are the gaps that the pass has found.
+func (p *pass) missed() []sdk.Gap {
+	out := slices.Clone(p.gaps)
+	if g, some := p.holes.gap(); some {
+		out = append(out, g)
+	}
+	return out
+}
+
+// listed takes an allocation of a listing when it has news.
+func (p *pass) listed(a *nomad.Allocation) error {
+	old, isSettled := p.settled[a.ID]
+	open := p.open[a.ID]
+	again := p.renew && (!a.Over() || a.ModifyTime >= p.since.UnixNano())
+	switch {
+	case again:
+	case open != nil && open.Alloc.ModifyIndex == a.ModifyIndex:
+		return nil
+	case isSettled && old.index == a.ModifyIndex:
+		return nil
+	case open == nil && !isSettled && a.Over() && a.ModifyIndex <= p.start:
+		p.settled[a.ID] = settled{index: a.ModifyIndex, changed: a.ModifyTime} // it was sent by a source with another journal
+		return nil
+	}
+	e, err := p.entry(a.ID)
+	if err != nil {
+		return err
+	}
+	if p.start == 0 && a.ModifyIndex < e.Alloc.ModifyIndex {
+		e.Alloc.ModifyIndex = 0 // Nomad's state may be one of a backup
+	}
+	if again {
+		e.Untell()
+	}
+	p.observe(e, a)
+	return nil
+}
+
+// vanished asks for allocations that were expected in the listing and are not in it.
+func (p *pass) vanished(ctx context.Context, listed map[string]bool, index uint64) error {
+	for _, id := range slices.Sorted(maps.Keys(p.open)) {
+		e := p.open[id]
+		if listed[id] || e.Alloc.CreateIndex > index || e.Settled() {
+			continue
+		}
+		a, err := p.nomad.Allocation(ctx, e.Alloc.Namespace, id)
+		switch {
+		case errors.Is(err, nomad.ErrGone):
+			p.forgotten(e)
+		case err != nil:
+			return p.blame(ctx, err)
+		default:
+			p.observe(e, a)
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// forgotten closes what went on in an allocation that Nomad does not know any more.
+func (p *pass) forgotten(e *run.Entry) {
+	seen := p.lastSeen(e.Alloc.ID)
+	lost := false
+	for _, v := range e.Views(p.config.ends) {
+		lost = lost || v.Stop.IsZero()
+	}
+	e.Forgotten(seen)
+	p.touch(e)
+	if lost {
+		p.log.Warn("an allocation that was running is no longer in Nomad; its end is estimated", "allocation", e.Alloc.ID, "job", e.Alloc.JobID, "end", seen)
+		p.holes.forgot(e, seen, p.now().UTC())
+	}
+}
+
+// orphans tries again to find jobs that could not be found.
+func (p *pass) orphans(ctx context.Context) error {
+	for _, e := range p.open {
+		if e.NoJob {
+			p.touch(e)
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// prune drops what Nomad has forgotten long ago.
+func (p *pass) prune(listed map[string]bool) error {
+	now := p.now()
+	if now.Sub(p.pruned) < pruneEvery {
+		return nil
+	}
+	p.pruned = now
+	var ids []string
+	for id, s := range p.settled {
+		if !listed[id] && now.Sub(time.Unix(0, s.changed)) > p.config.remember {
+			delete(p.settled, id)
+			ids = append(ids, id)
+		}
+	}
+	return p.journal.Delete(ids...)
+}
+
+// holes adds up what was missed.
+type holes struct {
+	from, to  time.Time
+	starts    uint64
+	forgotten int
+	examples  []string
+}
+
+func (h *holes) widen(from, to time.Time, example string) {
+	if h.from.IsZero() || from.Before(h.from) {
+		h.from = from
+	}
+	if to.After(h.to) {
+		h.to = to
+	}
+	if len(h.examples) < 3 && !slices.Contains(h.examples, example) {
+		h.examples = append(h.examples, example)
+	}
+}
+
+func (h *holes) add(hole *run.Hole, a *nomad.Allocation) {
+	h.starts += hole.Starts
+	h.widen(hole.From, hole.To, a.Namespace+"/"+a.JobID)
+}
+
+func (h *holes) forgot(e *run.Entry, from, to time.Time) {
+	h.forgotten++
+	h.widen(from, to, e.Alloc.Namespace+"/"+e.Alloc.JobID)
+}
+
+// gap is one gap for all of it.
+func (h *holes) gap() (sdk.Gap, bool) {
+	if h.from.IsZero() {
+		return sdk.Gap{}, false
+	}
+	reason := ""
+	if h.starts > 0 {
+		reason = fmt.Sprintf("%d starts of tasks were not seen, of which Nomad keeps no times", h.starts)
+	}
+	if h.forgotten > 0 {
+		if reason != "" {
+			reason += "; "
+		}
+		reason += fmt.Sprintf("%d running allocations disappeared from Nomad, whose ends are estimated", h.forgotten)
+	}
+	return sdk.Gap{From: h.from, To: h.to, Reason: fmt.Sprintf("%s (%v)", reason, h.examples)}, true
+}

@@ -1,0 +1,264 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/queue"
+	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Queue keeps what is pushed.
+type Queue interface {
+	// Do returns when it is on the agent's disk. The error says that it is not, as
+	// far as anybody knows.
+	Do(ctx context.Context, p queue.Push) (queue.Result, error)
+	// Ready reports whether Do would return soon.
+	Ready() bool
+}
+
+// Options of a [Door].
+type Options struct {
+	Queue Queue
+	// May says why the sender of a request may not write; nil: it may.
+	May func(r *http.Request) error
+	// MaxBody bounds a body in bytes, decompressed.
+	MaxBody int64
+	// Patience is how long a push waits before its connection is broken off.
+	Patience time.Duration
+	Log      *slog.Logger
+}
+
+// Door answers requests. It is an http.Handler.
+type Door struct {
+	opt    Options
+	bodies *auditor.Bodies
+	quiet  quiet
+}
+
+const (
+	// share of the room for bodies that a server of its own has.
+	share = 8
+	// answerTime is how long a client may take to fetch an answer.
+	answerTime = time.Minute
+	// keep is how much of a body is read that is refused for its size.
+	keep = 64 << 10
+	// lingering is how long a client may take to send that much.
+	lingering = 10 * time.Second
+)
+
+// New makes a door.
+func New(opt Options) *Door {
+	return &Door{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, share)}
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer d.guard(r)
+	d.extend(w)
+	switch r.URL.EscapedPath() {
+	case "/health_check":
+		d.route(w, r, map[string]http.HandlerFunc{http.MethodGet: d.health})
+	case "/record":
+		d.route(w, r, map[string]http.HandlerFunc{http.MethodPost: d.writing(d.add), http.MethodPut: d.writing(d.update)})
+	case "/records":
+		d.route(w, r, map[string]http.HandlerFunc{http.MethodPost: d.writing(d.addMany)})
+	default:
+		auditor.Text(w, http.StatusNotFound, auditor.NotFound)
+	}
+}
+
+// extend gives the answer its time.
+func (d *Door) extend(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.opt.Patience + answerTime)) // a writer that cannot is a test's
+}
+
+// guard makes of a defect a connection that breaks.
+func (d *Door) guard(r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause != http.ErrAbortHandler { //nolint:errorlint // a panic is with the very value
+		d.opt.Log.Error("a request met a defect; its connection is broken off", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	}
+	auditor.BreakOff()
+}
+
+func (d *Door) route(w http.ResponseWriter, r *http.Request, methods map[string]http.HandlerFunc) {
+	if h, ok := methods[r.Method]; ok {
+		h(w, r)
+		return
+	}
+	var allow []string
+	for m := range methods {
+		allow = append(allow, m)
+	}
+	slices.Sort(allow)
+	auditor.NotAllowed(w, allow...)
+}
+
+// writing lets only those write who may. The others are not answered, because what
+// they push would be lost by any answer.
+func (d *Door) writing(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := http.NewCrossOriginProtection().Check(r)
+		if err == nil {
+			err = d.opt.May(r)
+		}
+		if err != nil {
+			d.breakOff(r, "a push was refused; its connection is broken off", err)
+		}
+		h(w, r)
+	}
+}
+
+// health says whether a push would be taken now.
+func (d *Door) health(w http.ResponseWriter, _ *http.Request) {
+	if d.opt.Queue.Ready() {
+		auditor.Empty(w, http.StatusOK)
+		return
+	}
+	auditor.Empty(w, http.StatusInternalServerError)
+}
+
+// add is POST /record.
+func (d *Door) add(w http.ResponseWriter, r *http.Request) {
+	d.take(w, r, func(body []byte) (queue.Push, error) {
+		rec, err := wire.DecodeAdd(body)
+		return queue.Push{Records: []record.Record{rec}}, err
+	}, auditor.OneIgnored)
+}
+
+// addMany is POST /records.
+func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
+	d.take(w, r, func(body []byte) (p queue.Push, err error) {
+		err = wire.DecodeAdds(body, func(rec record.Record) error {
+			p.Records = append(p.Records, rec)
+			return nil
+		})
+		return p, err
+	}, auditor.SomeIgnored)
+}
+
+// update is PUT /record. It is taken whether the record is known here or not: it may
+// be with another agent or at the aggregator, or be on its way.
+func (d *Door) update(w http.ResponseWriter, r *http.Request) {
+	d.take(w, r, func(body []byte) (queue.Push, error) {
+		id, stop, err := wire.DecodeUpdate(body)
+		return queue.Push{Stop: &sdk.Stop{ID: id, At: stop}}, err
+	}, "")
+}
+
+// take reads a body and answers when what it says is on the agent's disk.
+func (d *Door) take(w http.ResponseWriter, r *http.Request, decode func([]byte) (queue.Push, error), ignored string) {
+	err := d.bodies.Take(w, r, func(body []byte, no *auditor.Refusal) {
+		d.extend(w)
+		if no == nil && !auditor.IsJSON(r) {
+			no = auditor.TypeRefusal()
+		}
+		if no != nil {
+			d.refuse(w, r, body, no)
+			return
+		}
+		push, err := decode(body)
+		switch {
+		case err != nil:
+			d.refuse(w, r, body, &auditor.Refusal{Status: http.StatusBadRequest, Text: err.Error()})
+		case push.Stop == nil && len(push.Records) == 0:
+			auditor.Empty(w, http.StatusOK)
+		case tooLarge(&push):
+			d.refuse(w, r, body, &auditor.Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the records are too large to be kept together"})
+		default:
+			answer(w, d.keep(r, push), ignored)
+		}
+	})
+	if err != nil {
+		d.breakOff(r, "a body did not come in; its connection is broken off", err)
+	}
+}
+
+// tooLarge reports whether the records of a push do not fit into one batch.
+func tooLarge(p *queue.Push) bool {
+	size := 0
+	for i := range p.Records {
+		size += sdk.SizePushed(&p.Records[i])
+	}
+	return size > sdk.MaxPushed
+}
+
+// keep waits until a push is on the agent's disk, or breaks the connection off.
+func (d *Door) keep(r *http.Request, p queue.Push) queue.Result {
+	ctx, cancel := context.WithTimeout(r.Context(), d.opt.Patience)
+	defer cancel()
+	result, err := d.opt.Queue.Do(ctx, p)
+	if err != nil {
+		d.breakOff(r, "a push could not be kept in time; its connection is broken off", err)
+	}
+	return result
+}
+
+// breakOff ends the connection without an answer, and says why, but not for each of
+// many.
+func (d *Door) breakOff(r *http.Request, what string, err error) {
+	if before, due := d.quiet.due(what, time.Now()); due {
+		d.opt.Log.Warn(what, "from", r.RemoteAddr, "path", r.URL.Path, "error", err, "unsaid", before)
+	}
+	auditor.BreakOff()
+}
+
+func answer(w http.ResponseWriter, result queue.Result, ignored string) {
+	switch result {
+	case queue.Exists:
+		auditor.AlreadyExists(w)
+	case queue.Some:
+		w.Header().Set("Content-Type", "application/json")
+		auditor.Bare(w, http.StatusOK, []byte(ignored))
+	default:
+		auditor.Empty(w, http.StatusOK)
+	}
+}
+
+// refuse answers that a push is not understood, once it is kept in quarantine.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, body []byte, no *auditor.Refusal) {
+	if len(body) == 0 {
+		body = d.head(w, r)
+	}
+	d.keep(r, queue.Push{Refused: &sdk.Refused{
+		Message: fmt.Sprintf("%s %s by %s was answered with %d: %s", r.Method, r.URL.Path, who(r), no.Status, no.Text),
+		Raw:     body[:min(len(body), keep+1)],
+	}})
+	auditor.Text(w, no.Status, no.Text)
+}
+
+// head reads the begin of a body that was not read because of its size.
+func (d *Door) head(w http.ResponseWriter, r *http.Request) []byte {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering)) // a writer that cannot is a test's
+	head, err := io.ReadAll(io.LimitReader(r.Body, keep+1))
+	if err != nil && !errors.Is(err, io.EOF) {
+		d.opt.Log.Debug("the rest of a body that is refused", "error", err)
+	}
+	return head
+}
+
+// who names the sender of a request, for people. A port would make each try another
+// one in quarantine.
+func who(r *http.Request) string {
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		return r.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	if agent := r.UserAgent(); agent != "" {
+		return agent[:min(len(agent), 100)]
+	}
+	return "a local program"
+}

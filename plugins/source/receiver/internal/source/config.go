@@ -1,0 +1,101 @@
+package source
+
+import (
+	"net"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// settings are what the config block says.
+type settings struct {
+	listen      string
+	keys        *identity.Keys // nil: plain HTTP
+	writers     []string
+	maxBody     int64
+	patience    time.Duration
+	remember    time.Duration
+	ignoreKnown bool
+	file        string // of the known ids
+}
+
+// The defaults, and bounds.
+const (
+	defaultListen   = "127.0.0.1:8000" // AUDITOR's own port
+	defaultMaxBody  = 8 << 20
+	minMaxBody      = 64 << 10
+	maxMaxBody      = sdk.MaxPushed
+	defaultPatience = 25 * time.Second // a little less than AUDITOR's clients have
+	minPatience     = time.Second
+	maxPatience     = 10 * time.Minute
+	defaultRemember = 400 * 24 * time.Hour
+	minRemember     = 24 * time.Hour
+)
+
+func read(cfg *sdk.Config) (settings, error) {
+	s := settings{
+		listen:      cfg.String("listen", defaultListen),
+		writers:     cfg.Strings("writers", nil),
+		maxBody:     cfg.Size("max_body", defaultMaxBody),
+		patience:    cfg.Duration("patience", defaultPatience),
+		remember:    cfg.Duration("remember", defaultRemember),
+		ignoreKnown: cfg.Bool("ignore_record_exists_error", false),
+	}
+	tls := cfg.Block("tls")
+	if tls != nil {
+		s.keys = readKeys(cfg, tls)
+	}
+	host, port, err := net.SplitHostPort(s.listen)
+	switch {
+	case err != nil || port == "":
+		cfg.Errorf("listen", "%q is no address; write one such as \"127.0.0.1:8000\"", s.listen)
+	case tls == nil && !loopback(host):
+		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.listen)
+	}
+	if tls == nil && cfg.Has("writers") {
+		cfg.Errorf("writers", "names in certificates mean nothing without a tls block")
+	}
+	if slices.Contains(s.writers, "") {
+		cfg.Errorf("writers", "a name is empty")
+	}
+	s.bounds(cfg)
+	return s, cfg.Err()
+}
+
+func (s *settings) bounds(cfg *sdk.Config) {
+	if s.maxBody < minMaxBody || s.maxBody > maxMaxBody {
+		cfg.Errorf("max_body", "%d bytes are not from 64KiB to 12MiB", s.maxBody)
+	}
+	if s.patience < minPatience || s.patience > maxPatience {
+		cfg.Errorf("patience", "%s is not from %s to %s", s.patience, minPatience, maxPatience)
+	}
+	if s.remember < minRemember {
+		cfg.Errorf("remember", "%s is less than a day", s.remember)
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// readKeys loads the certificates of the tls block, or the agent's own.
+func readKeys(cfg *sdk.Config, tls *sdk.Body) *identity.Keys {
+	files := identity.Files{CA: tls.String("ca", cfg.TLS.CA), Cert: tls.String("cert", cfg.TLS.Cert), Key: tls.String("key", cfg.TLS.Key)}
+	if files.CA == "" || files.Cert == "" || files.Key == "" {
+		tls.Errorf("ca", "ca, cert and key must be set, because the agent has no certificates of its own")
+		return nil
+	}
+	if tls.Has("cert") != tls.Has("key") {
+		tls.Errorf("cert", "cert and key belong together")
+		return nil
+	}
+	keys, err := identity.Load(files)
+	if err != nil {
+		tls.Errorf("cert", "%v", err)
+		return nil
+	}
+	return keys
+}

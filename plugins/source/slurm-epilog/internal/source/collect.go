@@ -1,0 +1,212 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
+)
+
+const (
+	maxAsk     = 500              // events in one question to sacct
+	firstPause = 5 * time.Second  // before it is asked again for what it did not know
+	mostPause  = 2 * time.Minute  // between two questions for the same
+	maxSent    = 100_000          // runs that are remembered as sent
+	maxRefused = 10_000           // refusals that are remembered
+	slack      = 24 * time.Hour   // how long after a run's end its epilogs may have run
+	skew       = time.Minute      // by which the clocks of a cluster may differ
+	openWait   = 30 * time.Second // for a former process of this source to end
+)
+
+// pass is one Collect.
+type pass struct {
+	*Source
+	plan *job.Plan
+	out  *sdk.Stream
+}
+
+// Collect takes events and sends what became of their runs, until ctx ends.
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	done, err := decodeCheckpoint(from.Checkpoint)
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, openWait)
+	defer cancel()
+	if err := s.open(waiting); err != nil {
+		return err
+	}
+	columns, err := s.sacct.Columns(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := job.NewPlan(s.wants, columns)
+	if err != nil {
+		return err
+	}
+	p := &pass{Source: s, plan: plan, out: out}
+	if from.Window != nil {
+		return p.again(ctx, from.Window)
+	}
+	if err := p.resume(ctx, from, done); err != nil {
+		return err
+	}
+	return p.follow(ctx)
+}
+
+// resume makes what waits that which lies behind the checkpoint.
+func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
+	if p.resumed && from.Rewind == 0 && bytes.Equal(p.at, from.Checkpoint) {
+		return nil // it is already
+	}
+	p.resumed, p.sent, p.refused = false, map[job.Key]int64{}, map[refusal]bool{}
+	p.journal.Raise(done)
+	p.pending.reset()
+	first, n := done-from.Rewind.Microseconds(), 0
+	err := p.journal.After(first, func(e journal.Entry) error {
+		n++
+		p.pending.add([]journal.Entry{e}, p.now())
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		p.log.Info("epilogs of the journal are looked at", "epilogs", n)
+	}
+	p.at, p.resumed = from.Checkpoint, true
+	if n > 0 || from.Rewind == 0 {
+		return nil
+	}
+	// The daemon wants to know that the source has stepped back.
+	p.at = encodeCheckpoint(done)
+	return p.out.Send(ctx, sdk.Batch{Checkpoint: p.at})
+}
+
+// follow settles what is due, again and again.
+func (p *pass) follow(ctx context.Context) error {
+	var not time.Time // sacct is not asked before
+	for p.pending.await(ctx, not, p.now) {
+		due := p.pending.take(p.now(), maxAsk)
+		err := p.settle(ctx, due)
+		if err != nil {
+			p.pending.putBack(due)
+			return err
+		}
+		if len(due) < maxAsk {
+			not = p.now().Add(p.config.delay)
+		}
+	}
+	return ctx.Err()
+}
+
+// settle asks about the runs of some events, sends those that ended, and forgets the
+// events that are settled by them.
+func (p *pass) settle(ctx context.Context, due []*waiting) error {
+	found, err := p.ask(ctx, due)
+	if err != nil {
+		return err
+	}
+	d := newDraft(p)
+	var settled, open []*waiting
+	for _, w := range due {
+		if d.judge(w, found[w.Job]) {
+			settled = append(settled, w)
+		} else {
+			open = append(open, w)
+		}
+	}
+	if len(settled) > 0 || d.some() {
+		done := p.pending.settledWithout(settled)
+		d.batch.Checkpoint = encodeCheckpoint(done)
+		if err := p.out.Send(ctx, d.batch); err != nil {
+			return err
+		}
+		p.remember(d)
+		p.at = d.batch.Checkpoint
+		p.pending.done(settled)
+		p.journal.Settled(done)
+	}
+	for _, w := range open {
+		p.postpone(w)
+	}
+	p.pending.putBack(open)
+	return nil
+}
+
+// postpone says when to ask again.
+func (p *pass) postpone(w *waiting) {
+	now := p.now()
+	if w.since.IsZero() {
+		w.since = now
+	}
+	w.due = now.Add(min(max(firstPause, p.config.delay)<<min(w.asked, 6), mostPause))
+	w.asked++
+}
+
+// remember notes what is with the daemon.
+func (p *pass) remember(d *draft) {
+	if len(p.sent) > maxSent {
+		clear(p.sent)
+	}
+	if len(p.refused) > maxRefused {
+		clear(p.refused)
+	}
+	for _, r := range d.sent {
+		p.sent[r.Key] = r.End.Unix()
+	}
+	for _, mark := range d.refused {
+		p.refused[mark] = true
+	}
+}
+
+// again looks at the events of a window once more.
+func (p *pass) again(ctx context.Context, w *sdk.Window) error {
+	var events []*waiting
+	flush := func() error {
+		err := p.settleWindow(ctx, events, w)
+		events = nil
+		return err
+	}
+	err := p.journal.After(0, func(e journal.Entry) error {
+		one := &waiting{Entry: e}
+		if at := one.ended(); at.Before(w.From.Add(-skew)) || at.After(w.To.Add(slack)) {
+			return nil
+		}
+		if events = append(events, one); len(events) < maxAsk {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return fmt.Errorf("look again at %s to %s: %w", w.From.Format(time.RFC3339), w.To.Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+func (p *pass) settleWindow(ctx context.Context, events []*waiting, w *sdk.Window) error {
+	if len(events) == 0 {
+		return nil
+	}
+	found, err := p.ask(ctx, events)
+	if err != nil {
+		return err
+	}
+	d := newDraft(p)
+	d.window = w
+	for _, e := range events {
+		e.since = e.ended() // what slurmdbd does not have by now it may never have
+		d.judge(e, found[e.Job])
+	}
+	if !d.some() {
+		return nil
+	}
+	return p.out.Send(ctx, d.batch)
+}

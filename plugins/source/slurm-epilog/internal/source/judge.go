@@ -1,0 +1,207 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// draft is a batch in the making.
+type draft struct {
+	*pass
+	batch   sdk.Batch
+	window  *sdk.Window // of which runs are wanted; nil: of any time
+	sent    []*job.Run
+	refused []refusal
+	in      map[job.Key]bool // what is in the batch
+}
+
+func newDraft(p *pass) *draft { return &draft{pass: p, in: map[job.Key]bool{}} }
+
+func (d *draft) some() bool {
+	return len(d.batch.Jobs) > 0 || len(d.batch.Refused) > 0 || d.batch.Skipped > 0
+}
+
+// judge puts into the batch what slurmdbd says of an event's job, and reports whether
+// nothing more is to be expected.
+//
+// All runs that ended are true, whichever the event is of, so they are sent. Settled
+// it is when the run that went on as the epilog ran has ended; while slurmdbd does
+// not say so yet, it is asked again, and after a while the epilog is believed.
+func (d *draft) judge(w *waiting, a *answer) (settled bool) {
+	for _, o := range a.odd {
+		d.refuse(o.name, o.err, o.raw)
+	}
+	var last *job.Run // that had begun when the epilog ran
+	some := false     // runs that may be the epilog's
+	half := false     // of which slurmdbd does not know all yet
+	for _, r := range a.of(w) {
+		if r.Half(d.now()) {
+			half = true
+			continue
+		}
+		some = some || !r.Ended() || !r.End.Before(w.ended().Add(-slack))
+		if r.Started() && r.Ended() && !r.End.Before(w.ended().Add(-slack)) {
+			d.add(r, d.config.filter)
+		}
+		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(w.skew())) {
+			last = r
+		}
+	}
+	switch {
+	case half:
+		return false
+	case last != nil && last.Ended():
+		d.never(last)
+		return true
+	case last == nil && len(a.odd) > 0:
+		return true // what there is of it is in quarantine
+	case w.since.IsZero() || d.now().Sub(w.since) < d.config.wait:
+		return false
+	case last != nil:
+		d.doubt(w, last)
+	case some:
+		d.log.Warn("an epilog ran before its job began; are the clocks of the cluster right?", "job", w.JobID(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+	default:
+		d.believe(w)
+	}
+	return true
+}
+
+// never counts a run that had no resources.
+func (d *draft) never(r *job.Run) {
+	if !r.Started() && !d.in[r.Key] && d.window == nil {
+		d.in[r.Key] = true
+		d.batch.Skipped++
+	}
+}
+
+// add puts a run into the batch, unless the daemon has it.
+func (d *draft) add(r *job.Run, filter setting.Filter) {
+	if d.in[r.Key] || d.window != nil && !d.window.Holds(r.End) {
+		return
+	}
+	if end, sent := d.pass.sent[r.Key]; sent && end == r.End.Unix() && d.window == nil {
+		return
+	}
+	d.in[r.Key] = true
+	values, err := d.plan.Values(r)
+	wanted := filter.Wants(r) && !r.End.Before(d.config.earliest)
+	if err != nil && wanted {
+		d.refuse(r.RunName(), err, r.Show())
+		return
+	}
+	d.batch.Jobs = append(d.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: true, Excluded: !wanted})
+	d.sent = append(d.sent, r)
+}
+
+// refuse hands on what is no job, once.
+func (d *draft) refuse(name string, err error, raw []byte) {
+	mark := refusal{name[:min(len(name), 256)], err.Error()}
+	if d.pass.refused[mark] && d.window == nil {
+		return
+	}
+	if slices.Contains(d.refused, mark) {
+		return
+	}
+	d.refused = append(d.refused, mark)
+	d.batch.Refused = append(d.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
+}
+
+// ofController is the context of EpilogSlurmctld, which runs once, at the end of a
+// run. That of slurmd also runs on a node that a job gives back while it goes on.
+const ofController = "epilog_slurmctld"
+
+// skew is by how much the event's clock may differ from that of slurmctld, whose times
+// slurmdbd has.
+func (w *waiting) skew() time.Duration {
+	if w.Context == ofController {
+		return 0
+	}
+	return skew
+}
+
+// doubt deals with a run that slurmdbd says goes on. Slurmctld's epilog is believed;
+// of slurmd's only an operator can tell.
+func (d *draft) doubt(w *waiting, r *job.Run) {
+	if w.Context != ofController {
+		d.refuse(r.RunName(), fmt.Errorf("slurmdbd says that it still runs, %s after its epilog on %s; \"sacctmgr show runawayjobs\" mends what is lost there, and then the run comes by itself, or with bursar-agent recollect",
+			d.now().Sub(w.ended()).Round(time.Second), w.Host), r.Show())
+		return
+	}
+	closed, err := d.plan.Run(r.With(map[string]string{"State": unknown, "End": seconds(end(w)), "ExitCode": w.Exit}))
+	if err == nil && closed.End.Before(closed.Start) {
+		err = fmt.Errorf("it began at %s, after its epilog", closed.Start.Format(time.RFC3339))
+	}
+	if err != nil {
+		d.refuse(r.RunName(), err, r.Show())
+		return
+	}
+	closed.Later, closed.Qualified = r.Later, r.Qualified
+	d.tell(w, closed, "slurmdbd does not say that the run has ended; its epilog's word is taken")
+}
+
+// unknown is the state of a run of which only an epilog speaks: its exit code does
+// not say whether it was cancelled or ran out of time.
+const unknown = "UNKNOWN"
+
+// believe makes a run of what an epilog alone says, where that is enough.
+func (d *draft) believe(w *waiting) {
+	line, _ := w.Line() // as it was read from one
+	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
+		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
+		return
+	}
+	r, err := d.plan.Told(columns(w))
+	if err == nil && r.End.Before(r.Start) {
+		err = fmt.Errorf("it began at %s, after its epilog", r.Start.Format(time.RFC3339))
+	}
+	if err != nil {
+		d.refuse(w.JobID(), fmt.Errorf("%w, and of what the epilog says: %w", errNotKnown, err), line)
+		return
+	}
+	r.Qualified = d.config.SeveralClusters()
+	d.tell(w, r, "slurmdbd does not have the run; what its epilog said is taken")
+}
+
+func (d *draft) tell(w *waiting, r *job.Run, why string) {
+	d.log.Warn(why, "job", r.RunName(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+	filter := d.config.filter
+	filter.States = nil // which one it was nobody knows
+	d.add(r, filter)
+}
+
+// columns are what an epilog says, by sacct's columns.
+func columns(w *waiting) map[string]string {
+	raw := strconv.FormatInt(w.Job, 10)
+	return map[string]string{
+		"JobIDRaw": raw, "JobID": w.JobID(), "Cluster": w.Cluster, "State": unknown,
+		"Start": seconds(w.Start), "End": seconds(end(w)), "ExitCode": w.Exit,
+		"JobName": w.Name, "User": w.User, "UID": number(w.UID), "Group": w.Group, "GID": number(w.GID),
+		"Account": w.Account, "Partition": w.Partition, "QOS": w.QOS, "NodeList": w.Nodes,
+		"AllocNodes": number(w.NodeCount), "NNodes": number(w.NodeCount), "AllocCPUS": number(w.CPUs), "NCPUS": number(w.CPUs),
+		"Restarts": number(w.Restarts), "ElapsedRaw": strconv.FormatInt(max(0, end(w)-w.Start), 10),
+	}
+}
+
+// end is when the run ended, as the epilog knows it.
+func end(w *waiting) int64 {
+	if at := w.ended().Unix(); w.End == 0 || w.End > at {
+		return at // an end in the future is the time limit's
+	}
+	return w.End
+}
+
+func seconds(n int64) string { return strconv.FormatInt(n, 10) }
+
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}

@@ -1,0 +1,188 @@
+package source
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
+)
+
+// waiting is an event of which it is not known yet what became of its run.
+type waiting struct {
+	journal.Entry
+
+	due   time.Time // when sacct is to be asked
+	asked int       // how often it was
+	since time.Time // when it first answered without the run's end; zero: it did not
+}
+
+// ended is when the epilog ran.
+func (w *waiting) ended() time.Time { return time.UnixMicro(w.At) }
+
+// pending are the events that wait, by when they are due.
+type pending struct {
+	mu      sync.Mutex
+	byStamp map[int64]*waiting
+	order   []int64 // stamps, ascending; those that are done may still be there
+	due     queue
+	last    int64 // the greatest stamp that came
+	news    chan struct{}
+}
+
+func newPending() *pending {
+	return &pending{byStamp: map[int64]*waiting{}, news: make(chan struct{}, 1)}
+}
+
+// reset forgets all that waits.
+func (p *pending) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.byStamp)
+	p.order, p.due = nil, nil
+}
+
+// add adds entries that are not there yet.
+func (p *pending) add(entries []journal.Entry, due time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range entries {
+		if p.byStamp[e.Stamp] != nil {
+			continue
+		}
+		w := &waiting{Entry: e, due: due}
+		p.byStamp[e.Stamp] = w
+		if n := len(p.order); n > 0 && p.order[n-1] > e.Stamp {
+			at, _ := slices.BinarySearch(p.order, e.Stamp)
+			p.order = slices.Insert(p.order, at, e.Stamp)
+		} else {
+			p.order = append(p.order, e.Stamp)
+		}
+		heap.Push(&p.due, w)
+		p.last = max(p.last, e.Stamp)
+	}
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pending) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byStamp)
+}
+
+// take removes from the queue, but not from what waits, at most so many that are due.
+func (p *pending) take(now time.Time, most int) []*waiting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*waiting
+	for len(out) < most && len(p.due) > 0 && !p.due[0].due.After(now) {
+		if w, ok := heap.Pop(&p.due).(*waiting); ok {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// putBack returns to the queue what take gave.
+func (p *pending) putBack(list []*waiting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range list {
+		if p.byStamp[w.Stamp] == w {
+			heap.Push(&p.due, w)
+		}
+	}
+}
+
+// done forgets those.
+func (p *pending) done(list []*waiting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range list {
+		delete(p.byStamp, w.Stamp)
+	}
+}
+
+// settledWithout is the stamp up to which nothing waits but those.
+func (p *pending) settledWithout(those []*waiting) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.order) > 0 && p.byStamp[p.order[0]] == nil {
+		p.order = p.order[1:]
+	}
+	without := make(map[int64]bool, len(those))
+	for _, w := range those {
+		without[w.Stamp] = true
+	}
+	for _, stamp := range p.order {
+		if p.byStamp[stamp] != nil && !without[stamp] {
+			return stamp - 1
+		}
+	}
+	return p.last
+}
+
+// await waits until something is due and not before the time not; it reports false
+// when ctx has ended.
+func (p *pending) await(ctx context.Context, not time.Time, now func() time.Time) bool {
+	for ctx.Err() == nil {
+		pause, ready := p.pause(not, now())
+		if ready {
+			return true
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-p.news:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return false
+}
+
+const longPause = time.Minute
+
+func (p *pending) pause(not, now time.Time) (pause time.Duration, ready bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.due) == 0 {
+		return longPause, false
+	}
+	at := p.due[0].due
+	if at.Before(not) {
+		at = not
+	}
+	if !at.After(now) {
+		return 0, true
+	}
+	return min(at.Sub(now), longPause), false
+}
+
+// queue is a heap by due time.
+type queue []*waiting
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push adds to the heap.
+func (q *queue) Push(x any) {
+	if w, ok := x.(*waiting); ok {
+		*q = append(*q, w)
+	}
+}
+
+// Pop takes the last one.
+func (q *queue) Pop() any {
+	old := *q
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return w
+}

@@ -1,0 +1,146 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/history"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/intake"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
+)
+
+// Version is that of the plugin.
+const Version = "1.0.0"
+
+// asker is what a Source needs of sacct.
+type asker interface {
+	Columns(ctx context.Context) ([]string, error)
+	Rows(ctx context.Context, q sacct.Query, yield func(sacct.Row) error) error
+}
+
+// Source is the source of epilogs. New makes it.
+type Source struct {
+	config config
+	wants  func(string) bool
+	sacct  asker
+	now    func() time.Time
+	log    *slog.Logger
+
+	journal *journal.Journal // nil until the first Collect
+	intake  *intake.Intake
+	pending *pending
+
+	// What follows only saves work, and may be lost.
+	history history.History
+	resumed bool
+	at      []byte            // the checkpoint behind which pending is, once resumed
+	sent    map[job.Key]int64 // runs that were sent, with their end
+	refused map[refusal]bool  // rows that were refused
+}
+
+// refusal is what was refused and why.
+type refusal struct{ run, message string }
+
+// New makes a source that logs to log.
+func New(log *slog.Logger) *Source {
+	return &Source{now: time.Now, log: log, pending: newPending()}
+}
+
+// Describe says what the source is.
+func (s *Source) Describe() sdk.Description {
+	return sdk.Description{
+		Type: "slurm-epilog", Version: Version, Rank: sdk.RankEpilog, Push: true, Interval: 10 * time.Second,
+		Attributes: job.Attributes(), Mapping: job.Mapping,
+	}
+}
+
+// Configure takes the config block; see the README for its keys.
+func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
+	s.config = readConfig(cfg, os.Geteuid())
+	s.wants = cfg.Wants
+	s.sacct = s.config.Client()
+	return cfg.Err()
+}
+
+// open opens the journal and then the ways in. They stay open from the first Collect
+// on, also while none is going on: an epilog need not wait for one.
+func (s *Source) open(ctx context.Context) (err error) {
+	if s.intake != nil {
+		return nil
+	}
+	if s.journal == nil {
+		s.journal, err = journal.Open(ctx, journal.Options{Dir: s.config.dir, Log: s.log, Keep: s.config.keep, Committed: s.committed})
+		if err != nil {
+			return err
+		}
+	}
+	in := intake.New(s.take, s.log)
+	if err := s.listen(ctx, in); err != nil {
+		in.Close()
+		return err
+	}
+	s.intake = in
+	return nil
+}
+
+func (s *Source) listen(ctx context.Context, in *intake.Intake) error {
+	if s.config.socket != "" {
+		l, err := intake.Listen(s.config.socket)
+		if err != nil {
+			return err
+		}
+		in.Serve(l, intake.Local{UIDs: s.config.uids})
+	}
+	if s.config.listen == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.config.listen)
+	if err != nil {
+		return fmt.Errorf("listen for epilogs of other machines: %w", err)
+	}
+	in.Serve(l, intake.Remote{Keys: s.config.keys, Names: s.config.clients})
+	return nil
+}
+
+// maxPending bounds the events in memory that wait for sacct.
+const maxPending = 200_000
+
+// take returns when the event is on disk.
+func (s *Source) take(e event.Event) error {
+	if n := s.pending.len(); n >= maxPending {
+		return fmt.Errorf("%d epilogs wait for what slurmdbd says of their jobs; more are taken when it answers", n)
+	}
+	return s.journal.Append(e)
+}
+
+func (s *Source) committed(entries []journal.Entry) {
+	s.pending.add(entries, s.now().Add(s.config.delay))
+}
+
+// Close ends what the first Collect began.
+func (s *Source) Close() error {
+	if s.intake != nil {
+		s.intake.Close()
+		if s.config.socket != "" {
+			_ = os.Remove(s.config.socket) // the next one can do with it too
+		}
+	}
+	if s.journal == nil {
+		return nil
+	}
+	err := s.journal.Close()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

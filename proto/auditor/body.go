@@ -1,0 +1,282 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// firstBody, middleBody and smallBody are what a body may have, in bytes,
+	// before it must be admitted as the next larger one.
+	firstBody  = 16 << 10
+	middleBody = 128 << 10
+	smallBody  = 1 << 20
+	// How much of the bodies is in memory at a time: of their beginnings, of what
+	// follows in those that have sent so much, of compressed ones and, by number,
+	// of large ones.
+	firstRoom  = 4096 * firstBody
+	middleRoom = 256 * middleBody
+	smallRoom  = 64 * smallBody
+	packedRoom = 64 * smallBody
+	largeRoom  = 4
+	// bodyPause and bodyRate are the patience with a client that sends slowly:
+	// a pause, and a second for each bodyRate bytes that it did send.
+	bodyPause = 30 * time.Second
+	bodyRate  = 4 << 10
+)
+
+var (
+	errTooLarge = errors.New("body too large")
+	errNoRoom   = errors.New("too many bodies at a time")
+)
+
+// bodyMemory bounds what bodies take in memory, by stages. The beginning of every
+// body comes out of the first room, what follows out of the others, all of a
+// stage at once and in this order, so that bodies that wait for each other cannot
+// come to a standstill. To hold much a client must have sent much: those that
+// announce and send nothing stop nobody.
+type bodyMemory struct {
+	stages []stage
+	packed *semaphore.Weighted // of compressed bodies, until they are large
+}
+
+// stage is the room of bodies of up to most bytes.
+type stage struct {
+	most int64
+	room *semaphore.Weighted
+}
+
+func newBodyMemory(limit, share int64) bodyMemory {
+	room := func(n, least int64) *semaphore.Weighted { return semaphore.NewWeighted(max(n/share, least)) }
+	return bodyMemory{
+		stages: []stage{
+			{firstBody, room(firstRoom, firstBody)}, {middleBody, room(middleRoom, middleBody)},
+			{smallBody, room(smallRoom, smallBody)}, {limit, room(largeRoom*limit, limit)},
+		},
+		packed: room(packedRoom, decoderRoom),
+	}
+}
+
+// Bodies reads the bodies of requests, and bounds what all of them together take
+// in memory.
+type Bodies struct {
+	limit    int64
+	patience time.Duration
+	memory   bodyMemory
+}
+
+// NewBodies takes bodies of up to limit bytes, decompressed. One that finds no room
+// waits for as long as patience lasts. Share divides the room, for a program that
+// has less than a server of its own; 1 is the whole.
+func NewBodies(limit int64, patience time.Duration, share int64) *Bodies {
+	return &Bodies{limit: limit, patience: patience, memory: newBodyMemory(limit, share)}
+}
+
+// Refusal is what AUDITOR answers where a body is not taken.
+type Refusal struct {
+	Status int
+	Text   string
+}
+
+// Take reads the body of a request, decompressed, and calls use with it; what the
+// body holds must not be used afterwards. When the body is refused, use gets why
+// and what was read of it until then, which may be nothing. On an error, use was
+// not called: the body did not come in, or found no room, and the connection has
+// to be broken off.
+func (b *Bodies) Take(w http.ResponseWriter, r *http.Request, use func(data []byte, no *Refusal)) error {
+	if r.ContentLength > b.limit {
+		use(nil, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload (%d bytes) is larger than allowed (limit: %d bytes).", r.ContentLength, b.limit)})
+		return nil
+	}
+	in := newIntake(b, w, r)
+	defer in.release()
+	data, err := in.read()
+	switch {
+	case errors.Is(err, errTooLarge):
+		use(data, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload has exceeded limit (%d bytes).", b.limit)})
+	case in.lost != nil || errors.Is(err, errNoRoom):
+		return fmt.Errorf("after %d bytes of the body: %w", in.came, err)
+	case err != nil:
+		use(data, &Refusal{http.StatusBadRequest, "Error that occur during reading payload: " + err.Error()})
+	default:
+		use(data, nil)
+	}
+	return nil
+}
+
+// TypeRefusal is what AUDITOR answers to a body that is not said to be JSON.
+func TypeRefusal() *Refusal { return &Refusal{http.StatusBadRequest, "Content type error"} }
+
+// IsJSON reports whether a request says that its body is JSON, by actix's rule: a
+// type that is JSON or ends with +json.
+func IsJSON(r *http.Request) bool {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && (strings.HasSuffix(t, "/json") || strings.HasSuffix(t, "+json"))
+}
+
+// intake reads one body. As an io.Reader it gives the bytes as they come from
+// the client.
+type intake struct {
+	ctx      context.Context
+	memory   bodyMemory
+	patience time.Duration
+	limit    int64
+
+	src      io.Reader
+	deadline func(time.Time) error
+	encoding string
+	length   int64 // of the data, -1 when unknown
+
+	came     int64         // bytes from the client
+	spent    time.Duration // waiting for them
+	lost     error         // the client's connection failed
+	held     []hold        // what is reserved
+	stage    int           // which of memory's stages admitted it
+	admitted int64         // how many bytes it may have
+}
+
+// hold is what a body has of a room.
+type hold struct {
+	room *semaphore.Weighted
+	n    int64
+}
+
+func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
+	in := &intake{
+		ctx: r.Context(), memory: b.memory, patience: b.patience, limit: b.limit,
+		src: r.Body, deadline: http.NewResponseController(w).SetReadDeadline,
+		encoding: strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))), length: r.ContentLength,
+	}
+	if in.compressed() {
+		in.length = -1
+	}
+	in.hurry()
+	return in
+}
+
+func (in *intake) compressed() bool { return in.encoding != "" && in.encoding != "identity" }
+
+// hurry gives the client the time that is left to it.
+func (in *intake) hurry() {
+	left := bodyPause + time.Duration(in.came/bodyRate)*time.Second - in.spent
+	_ = in.deadline(time.Now().Add(left)) // a writer that cannot is a test's
+}
+
+// Read implements io.Reader.
+func (in *intake) Read(p []byte) (int, error) {
+	in.hurry()
+	begun := time.Now()
+	n, err := in.src.Read(p)
+	in.came += int64(n)
+	in.spent += time.Since(begun)
+	if err != nil {
+		_ = in.deadline(time.Time{})
+		if !errors.Is(err, io.EOF) {
+			in.lost = err
+		}
+	}
+	return n, err
+}
+
+// release gives back what the body had reserved.
+func (in *intake) release() {
+	for _, h := range in.held {
+		h.room.Release(h.n)
+	}
+	in.held = nil
+}
+
+// reserve waits until the bodies that are in memory leave room. An overload
+// stalls the clients; it is never an answer.
+func (in *intake) reserve(room *semaphore.Weighted, n int64) error {
+	ctx, cancel := context.WithTimeout(in.ctx, in.patience)
+	defer cancel()
+	if err := room.Acquire(ctx, n); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	in.held = append(in.held, hold{room, n})
+	return nil
+}
+
+// admit lets the body into a stage.
+func (in *intake) admit(stage int, most int64) error {
+	s := in.memory.stages[stage]
+	in.stage, in.admitted = stage, min(most, s.most)
+	return in.reserve(s.room, in.admitted)
+}
+
+// begin reserves what the body needs before anything has come.
+func (in *intake) begin(most int64) error {
+	if !in.compressed() {
+		return in.admit(0, most)
+	}
+	in.stage, in.admitted = len(in.memory.stages)-2, min(most, smallBody)
+	return in.reserve(in.memory.packed, decoderRoom)
+}
+
+// read returns the whole body, decompressed; with an error, what came of it.
+func (in *intake) read() ([]byte, error) {
+	most := in.limit
+	if in.length >= 0 {
+		most = in.length
+	}
+	if err := in.begin(most); err != nil {
+		return nil, err
+	}
+	r, closer, err := decompress(in.encoding, in)
+	if err != nil {
+		return nil, err
+	}
+	defer closer()
+	return in.fill(r, most)
+}
+
+// fill reads r to its end, of which most bytes are allowed.
+func (in *intake) fill(r io.Reader, most int64) ([]byte, error) {
+	size := in.admitted + 1 // the byte more sees the end, or that there is none
+	if in.length < 0 {
+		size = min(size, 4<<10)
+	}
+	data := make([]byte, 0, size)
+	for {
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > most:
+			return data, errTooLarge
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return data, err
+		}
+		if len(data) == cap(data) {
+			if data, err = in.grow(data, most); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// grow makes room for more of a body, once it is admitted.
+func (in *intake) grow(data []byte, most int64) ([]byte, error) {
+	size := int64(len(data))
+	if size > in.admitted {
+		if err := in.admit(in.stage+1, most); err != nil {
+			return nil, err
+		}
+	}
+	next := in.admitted + 1
+	if in.length < 0 {
+		next = min(2*size, next)
+	}
+	return slices.Grow(data, int(next-size)), nil
+}

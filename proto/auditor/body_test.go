@@ -1,0 +1,145 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+)
+
+// testPatience is longer than any wait of a test.
+const testPatience = time.Minute
+
+// slow gives a byte at a time after a pause.
+type slow struct {
+	pause time.Duration
+	left  int
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.left--; s.left < 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(s.pause)
+	p[0] = 'x'
+	return 1, nil
+}
+
+// intakeOf is an intake of bodies with a limit, and the deadline that it has
+// set last.
+func intakeOf(s *Bodies, src io.Reader, length int64) (*intake, *time.Time) {
+	r := httptest.NewRequest("POST", "/records", nil)
+	r.ContentLength = length
+	in := newIntake(s, httptest.NewRecorder(), r)
+	var last time.Time
+	in.src, in.deadline = src, func(t time.Time) error { last = t; return nil }
+	return in, &last
+}
+
+func TestASlowBodyGetsTimeForWhatItBringsAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewBodies(1<<20, testPatience, 1)
+		in, last := intakeOf(s, &slow{pause: time.Second, left: 1000}, -1)
+		defer in.release()
+		begun := time.Now()
+		buf := make([]byte, 1)
+		for range 20 {
+			if _, err := in.Read(buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := last.Sub(begun); got != bodyPause {
+			t.Errorf("a trickle has until %s, want %s", got, bodyPause)
+		}
+		in.came += 10 * bodyRate
+		in.hurry()
+		if got := last.Sub(begun); got != bodyPause+10*time.Second {
+			t.Errorf("after more bytes it has until %s", got)
+		}
+		time.Sleep(time.Hour) // waiting for room is not the client's fault
+		in.hurry()
+		if got := time.Until(*last); got != bodyPause+10*time.Second-20*time.Second {
+			t.Errorf("after a wait it has %s", got)
+		}
+	})
+}
+
+func TestAConnectionThatFailsIsToldFromABodyThatIsWrong(t *testing.T) {
+	s := NewBodies(1<<20, testPatience, 1)
+	in, _ := intakeOf(s, iotest.ErrReader(errors.New("reset")), -1)
+	if _, err := in.read(); err == nil || in.lost == nil {
+		t.Error(err, in.lost)
+	}
+	in, _ = intakeOf(s, strings.NewReader("no gzip at all"), -1)
+	in.encoding = "gzip"
+	if _, err := in.read(); err == nil || in.lost != nil {
+		t.Error(err, in.lost)
+	}
+}
+
+func TestManyLargeBodiesWaitForEachOtherAndAllComeIn(t *testing.T) {
+	const limit = 3 << 20
+	s := NewBodies(limit, testPatience, 1)
+	body := strings.Repeat("x", limit-10)
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			length := int64(-1)
+			if i%2 == 0 {
+				length = int64(len(body))
+			}
+			in, _ := intakeOf(s, strings.NewReader(body), length)
+			defer in.release()
+			if data, err := in.read(); err != nil || len(data) != len(body) {
+				t.Errorf("%d bytes, %v", len(data), err)
+			}
+		})
+	}
+	all.Wait()
+	for i, room := range []int64{firstRoom, middleRoom, smallRoom, largeRoom * limit} {
+		if !s.memory.stages[i].room.TryAcquire(room) {
+			t.Error("something was not given back of stage", i)
+		}
+	}
+}
+
+func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
+	s := NewBodies(3<<20, testPatience, 1)
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	for range 1000 {
+		silent, end := io.Pipe()
+		defer end.Close()
+		slow.Go(func() {
+			in, _ := intakeOf(s, io.MultiReader(strings.NewReader("{"), silent), 1<<20)
+			defer in.release()
+			_, _ = in.read() // it ends with the pipe
+		})
+	}
+	body := strings.Repeat("x", 2<<20)
+	in, _ := intakeOf(s, strings.NewReader(body), int64(len(body)))
+	defer in.release()
+	if data, err := in.read(); err != nil || len(data) != len(body) {
+		t.Error(len(data), err)
+	}
+}
+
+func TestABodyThatFindsNoRoomIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewBodies(3<<20, testPatience, 1)
+		if err := s.memory.stages[3].room.Acquire(context.Background(), largeRoom*3<<20); err != nil {
+			t.Fatal(err)
+		}
+		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", 2<<20)), 2<<20)
+		defer in.release()
+		if _, err := in.read(); !errors.Is(err, errNoRoom) {
+			t.Error(err)
+		}
+	})
+}
