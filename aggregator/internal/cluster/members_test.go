@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -90,6 +91,34 @@ func TestAClusterOfOneGrowsToThree(t *testing.T) {
 	f.ships[0].kill()
 	f.say(5, 8)
 	f.agree(numbered(0, 8), f.up()...)
+}
+
+func TestANewVoterLeadsThoughTheOtherHasNotHeardOfItsVote(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3).found(1)
+	leader, late, young := f.ships[0], f.ships[1], f.ships[2]
+	eventually(t, "it is added", func() bool { return f.leader().Add(t.Context(), late.server()) == nil })
+	f.voters(2)
+	leader.stop()
+	leader.conf.Stable = time.Hour // the test itself gives the vote
+	leader.restart()
+	eventually(t, "the first leads again", func() bool {
+		if now := f.leader(); now != leader {
+			_ = now.TransferLeadership(t.Context())
+			return false
+		}
+		return leader.Add(t.Context(), young.server()) == nil
+	})
+	f.say(0, 3)
+	f.agree(numbered(0, 3), f.ships...)
+	f.part(late)
+	if err := leader.raft.AddVoter(raft.ServerID(young.ID()), raft.ServerAddress(young.addr), 0, 0).Error(); err != nil {
+		t.Fatal(err)
+	}
+	leader.kill()
+	f.heal()
+	f.say(3, 5)
+	f.agree(numbered(0, 5), late, young)
 }
 
 func TestAWipedNodeComesBackAsANewOneInItsPlace(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,15 +16,20 @@ import (
 // maxPool is how many connections to a peer are kept for further requests.
 const maxPool = 3
 
-// mesh is raft's transport with three things added: the id of the node that is
-// meant goes with each address, the leader remembers how far each peer is, and a
-// pipeline cannot block for ever.
+// mesh is raft's transport with four things added: the id of the node that is
+// meant goes with each address, the leader remembers how far each peer is, a
+// pipeline cannot block for ever, and a new voter is believed to be one.
 type mesh struct {
 	*raft.NetworkTransport
 	greets bool // the stream dials by id and address
 	peers  *contacts
 	// silent says why nothing may be sent now, nil for go ahead.
 	silent func() error
+
+	calls   chan raft.RPC // of the peers
+	raft    atomic.Pointer[raft.Raft]
+	closed  chan struct{}
+	closing sync.Once
 }
 
 func (n *Node) newTransport() *mesh {
@@ -39,7 +45,12 @@ func (n *Node) newTransport() *mesh {
 		Logger:                  newHCLog(n.logger),
 		MsgpackUseNewTimeFormat: true,
 	})
-	return &mesh{NetworkTransport: under, greets: greets, peers: newContacts(), silent: n.mute}
+	m := &mesh{
+		NetworkTransport: under, greets: greets, peers: newContacts(), silent: n.mute,
+		calls: make(chan raft.RPC), closed: make(chan struct{}),
+	}
+	go m.answerCalls()
+	return m
 }
 
 func (m *mesh) to(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {

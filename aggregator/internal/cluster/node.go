@@ -154,6 +154,7 @@ func (n *Node) startRaft() error {
 		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.failure(), trans.Close())
 	}
 	n.raft, n.trans = r, trans
+	trans.raft.Store(r)
 	n.armed.Store(true)
 	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })
 	n.serveImages(n.handleImages)
