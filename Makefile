@@ -9,6 +9,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GOBUILD := go build -trimpath -ldflags '$(LDFLAGS)'
 SOURCES := $(notdir $(wildcard plugins/source/*))
+ACTIONS := $(notdir $(wildcard plugins/action/*))
 BIN     := bin
 
 # Tools, pinned. They are built into bin/tools from the Go module proxy.
@@ -37,6 +38,10 @@ build: ## Build the daemons and bursar-epilog into bin/, the plugins into bin/pl
 	@for s in $(SOURCES); do \
 		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s"; \
 		$(GOBUILD) -o $(BIN)/plugins/bursar-source-$$s ./plugins/source/$$s || exit 1; \
+	done
+	@for a in $(ACTIONS); do \
+		echo "$(GOBUILD) -o $(BIN)/plugins/bursar-action-$$a ./plugins/action/$$a"; \
+		$(GOBUILD) -o $(BIN)/plugins/bursar-action-$$a ./plugins/action/$$a || exit 1; \
 	done
 
 .PHONY: run

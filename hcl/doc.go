@@ -56,11 +56,13 @@
 // Value tree for plugins:
 //
 //	Evaluate(body Body, ctx *EvalContext) (Tree, Diagnostics)
-//	Tree{Nodes []Node, Range}; Node{Name, Labels, Block, Value, Children, Range}
+//	EvaluateLater(body Body, ctx *EvalContext, sources Sources, variables ...string) (Tree, Diagnostics)
+//	Tree{Nodes []Node, Range}; Node{Name, Labels, Block, Value, Expression, Children, Range}
 //	Value{Kind, Str, Int, Float, Bool, List []Value, Map []Entry, Sensitive, Range}
 //
 // Expressions that are evaluated later, per job:
 //
+//	ParseExpression(text string, at Range) (Expression, Diagnostics) // a Node's Expression
 //	Refs(expr) []Ref                        // which variables and attributes it names
 //	NewScope(dir, map[string]Object) *Scope // what may be named, and the types
 //	(*Scope).Check(expr, want cty.Type) Diagnostics

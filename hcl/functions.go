@@ -84,6 +84,7 @@ func collections() map[string]function.Function {
 		"keys":            stdlib.KeysFunc,
 		"length":          lengthFunction(),
 		"lookup":          lookupFunction(),
+		"lookupprefix":    lookupPrefixFunction(),
 		"merge":           stdlib.MergeFunc,
 		"range":           stdlib.RangeFunc,
 		"reverse":         stdlib.ReverseListFunc,

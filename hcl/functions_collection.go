@@ -3,6 +3,7 @@ package hcl
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -52,6 +53,62 @@ func lookupFunction() function.Function {
 			return cty.NilVal, fmt.Errorf("the map has no key %q; a default may be given: lookup(map, key, default)", clip(key))
 		},
 	})
+}
+
+// lookupPrefixFunction is lookupprefix(map, text) and lookupprefix(map, text, default):
+// the element with the longest key that the text begins with.
+func lookupPrefixFunction() function.Function {
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{{Name: "map", Type: cty.DynamicPseudoType}, {Name: "text", Type: cty.String}},
+		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			m := args[0].Type()
+			switch {
+			case len(args) > 3:
+				return cty.NilType, errors.New("expected lookupprefix(map, text) or lookupprefix(map, text, default)")
+			case m.IsMapType():
+				return common(m.ElementType(), args[2:])
+			case m.IsObjectType() && args[0].IsWhollyKnown():
+				return elementType(m, args[2:])
+			case m.IsObjectType():
+				return cty.DynamicPseudoType, nil
+			}
+			return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendly(m))
+		},
+		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
+			text, best := args[1].AsString(), ""
+			found := cty.NilVal
+			for it := args[0].ElementIterator(); it.Next(); {
+				k, v := it.Element()
+				if key := k.AsString(); strings.HasPrefix(text, key) && (found == cty.NilVal || len(key) > len(best)) {
+					best, found = key, v
+				}
+			}
+			switch {
+			case found != cty.NilVal:
+				return convert.Convert(found, t)
+			case len(args) == 3:
+				return convert.Convert(args[2], t)
+			}
+			return cty.NilVal, fmt.Errorf("%q begins with no key of the map; a default may be given: lookupprefix(map, text, default)", clip(text))
+		},
+	})
+}
+
+// elementType is what the elements of an object and the default have in common.
+func elementType(object cty.Type, fallback []cty.Value) (cty.Type, error) {
+	types := []cty.Type{}
+	for _, t := range object.AttributeTypes() {
+		types = append(types, t)
+	}
+	if len(types) == 0 {
+		return cty.DynamicPseudoType, nil
+	}
+	u, _ := convert.Unify(types)
+	if u == cty.NilType {
+		return cty.NilType, function.NewArgErrorf(0, "the elements are of different types")
+	}
+	return common(u, fallback)
 }
 
 func elementOf(m cty.Value, key string) (cty.Value, bool) {

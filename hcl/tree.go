@@ -53,6 +53,9 @@ type Node struct {
 	Block bool
 	// Value of an attribute.
 	Value Value
+	// Expression is the text of an attribute that EvaluateLater did not evaluate; its
+	// place is Value.Range. Empty: it has a value.
+	Expression string
 	// Children of a block, in the order of the source.
 	Children []Node
 	// Range is the whole attribute, or the header of the block.
@@ -102,14 +105,16 @@ func Evaluate(body Body, ctx *EvalContext) (Tree, Diagnostics) {
 }
 
 type evaluator struct {
-	ctx   *EvalContext
-	diags Diagnostics
+	ctx     *EvalContext
+	diags   Diagnostics
+	later   []string // variables that have no value yet
+	sources Sources  // where later is set
 }
 
 func (e *evaluator) body(b *hclsyntax.Body) []Node {
 	var nodes []Node
 	for _, a := range inOrder(b.Attributes) {
-		nodes = append(nodes, Node{Name: a.Name, Value: e.value(a.Expr), Range: a.SrcRange})
+		nodes = append(nodes, e.attribute(a))
 	}
 	for _, x := range b.Blocks {
 		nodes = append(nodes, Node{Name: x.Type, Labels: x.Labels, Block: true, Children: e.body(x.Body), Range: x.DefRange()})
@@ -261,7 +266,10 @@ func showNodes(nodes []Node) string {
 
 // String shows the attribute or block on one line, sensitive values as "***".
 func (n Node) String() string {
-	if !n.Block {
+	switch {
+	case n.Expression != "":
+		return n.Name + " = " + n.Expression
+	case !n.Block:
 		return n.Name + " = " + n.Value.String()
 	}
 	words := []string{n.Name}

@@ -253,14 +253,54 @@ func (b *Body) Blocks(name string) []*Body {
 	return out
 }
 
+// Expression returns the text of an attribute that depends on what only the plugin
+// knows and where it is written, for example over record in an action; false when
+// the attribute is absent or has a value, which Value returns.
+func (b *Body) Expression(name string) (text string, at Range, ok bool) {
+	n := b.find(name)
+	if n == nil || n.Expression == "" {
+		return "", Range{}, false
+	}
+	return n.Expression, n.Range, true
+}
+
+// Attributes returns the names of all attributes, in the order of the file, and notes
+// that they are known.
+func (b *Body) Attributes() []string {
+	if b == nil {
+		return nil
+	}
+	var names []string
+	for _, n := range b.node.Children {
+		if !n.IsBlock {
+			b.asked[n.Name] = true
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
 // attribute finds an attribute that is not null and notes that it is known.
 func (b *Body) attribute(name string) *Node {
+	n := b.find(name)
+	if n != nil && n.Expression != "" {
+		b.add(Diagnostic{Summary: "invalid " + name, Detail: "it cannot depend on " + n.Expression + " here", Subject: n.Range})
+		return nil
+	}
+	if n == nil || n.Value.IsNull() {
+		return nil
+	}
+	return n
+}
+
+// find finds an attribute and notes that it is known.
+func (b *Body) find(name string) *Node {
 	if b == nil {
 		return nil
 	}
 	b.asked[name] = true
 	for i := range b.node.Children {
-		if n := &b.node.Children[i]; !n.IsBlock && n.Name == name && !n.Value.IsNull() {
+		if n := &b.node.Children[i]; !n.IsBlock && n.Name == name {
 			return n
 		}
 	}

@@ -36,8 +36,12 @@ type Node struct {
 	Value     Value // of an attribute
 	Sensitive bool  // came from a secret: never print it
 	Range     Range
-	Children  []Node  // of a block
-	Elements  []Range // of a list's elements, where they are known
+	Children  []Node // of a block
+	// Expression is the text of an attribute that depends on what only the plugin
+	// knows, such as record in an action; it has no Value then. Range is where the
+	// expression begins.
+	Expression string
+	Elements   []Range // of a list's elements, where they are known
 }
 
 // NewConfig makes a Config from a tree, for tests of a source's Configure.
@@ -58,6 +62,9 @@ func decodeNode(p *bursarv1.Node) Node {
 	n := Node{
 		Name: p.GetName(), Labels: p.GetLabels(), IsBlock: p.GetBlock(), Value: decode(p.GetValue()),
 		Sensitive: p.GetSensitive(), Range: decodeRange(p.GetRange()),
+	}
+	if !n.IsBlock && len(n.Labels) == 1 {
+		n.Labels, n.Expression = nil, n.Labels[0]
 	}
 	for _, c := range p.GetChildren() {
 		n.Children = append(n.Children, decodeNode(c))

@@ -1,6 +1,7 @@
-// Package sdk is all that the author of a source plugin imports: the Source
-// interface, the values of a job, the configuration with its diagnostics, and
-// ServeSource, the main function of a plugin.
+// Package sdk is all that the author of a plugin imports: the Source interface and
+// the values of a job, the Action interface with the Data that plans read, the
+// configuration with its diagnostics, and ServeSource and ServeAction, the main
+// functions of plugins.
 //
 // A source that reads one fixed job:
 //
@@ -65,6 +66,15 @@
 // Collect with a Window sends that window again and leaves the checkpoint
 // alone. What cannot be read is sent as Refused, with the raw input; one odd job
 // stops nothing. Package plugintest checks these promises.
+//
+// # What an action promises
+//
+// A plan touches nothing but its Data: between it and its effects all nodes write
+// down what is going to happen. Execute gets all that it needs in the effect, and
+// says honestly how it ended: Retry and Rejected mean that nothing has happened. The
+// class says what happens when an effect is done twice; an effect that adds has none
+// and must be made one that sets, or that the receiver knows by its key. The example
+// of [ServeAction] is a whole plugin.
 //
 // # Configuration
 //

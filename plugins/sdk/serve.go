@@ -22,6 +22,7 @@ const (
 	CookieValue     = "bursar"
 	ProtocolVersion = 1
 	SourceName      = "source" // the name in go-plugin's plugin set
+	ActionName      = "action" // as SourceName
 )
 
 // LevelKey is the environment variable by which the daemon tells a plugin how
@@ -39,6 +40,11 @@ func ServeSource(newSource func() Source) {
 	if os.Getenv(CookieKey) != CookieValue {
 		os.Exit(byHand(newSource, os.Args, os.Stdout, os.Stderr))
 	}
+	serve(SourceName, func(s *grpc.Server) { RegisterSource(s, newSource, slog.Default()) })
+}
+
+// serve serves a plugin of a kind until the daemon is done.
+func serve(kind string, register func(*grpc.Server)) {
 	slog.SetDefault(slog.New(logHandler(os.Stderr, os.Getenv(LevelKey))))
 	// A pinned plugin runs from a file without a name; this is what ps shows.
 	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0)
@@ -46,7 +52,7 @@ func ServeSource(newSource func() Source) {
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: ProtocolVersion, MagicCookieKey: CookieKey, MagicCookieValue: CookieValue,
 		},
-		Plugins:    plugin.PluginSet{SourceName: &grpcSource{newSource: newSource}},
+		Plugins:    plugin.PluginSet{kind: &grpcPlugin{register: register}},
 		GRPCServer: newServer,
 		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
 	})
@@ -56,20 +62,20 @@ func newServer(opts []grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
 }
 
-// grpcSource is the plugin as go-plugin wants it.
-type grpcSource struct {
+// grpcPlugin is the plugin as go-plugin wants it.
+type grpcPlugin struct {
 	plugin.NetRPCUnsupportedPlugin
-	newSource func() Source
+	register func(*grpc.Server)
 }
 
-// GRPCServer registers the source.
-func (g *grpcSource) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	RegisterSource(s, g.newSource, slog.Default())
+// GRPCServer registers the plugin.
+func (g *grpcPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	g.register(s)
 	return nil
 }
 
 // GRPCClient is the daemon's side, which is not here.
-func (g *grpcSource) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (g *grpcPlugin) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errors.New("a plugin is no client")
 }
 

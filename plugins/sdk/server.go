@@ -2,13 +2,9 @@ package sdk
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,47 +18,13 @@ import (
 // a plugin's process, for tests and for programs that hold a source themselves.
 // Every Configure starts with a new source from newSource.
 func RegisterSource(s grpc.ServiceRegistrar, newSource func() Source, log *slog.Logger) {
-	bursarv1.RegisterSourcePluginServer(s, &server{
-		newSource: newSource, source: newSource(), log: log, busy: make(chan struct{}, 1),
-	})
+	bursarv1.RegisterSourcePluginServer(s, &server{worker: newWorker(newSource, log)})
 }
 
 // server turns gRPC calls into calls of a Source.
 type server struct {
 	bursarv1.UnimplementedSourcePluginServer
-	newSource func() Source
-	log       *slog.Logger
-	busy      chan struct{} // holds one element while the source is at work
-
-	mu         sync.Mutex
-	source     Source
-	configured bool
-}
-
-func (s *server) current() (Source, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.source, s.configured
-}
-
-// acquire waits until the source is idle.
-func (s *server) acquire(ctx context.Context) error {
-	select {
-	case s.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	}
-}
-
-func (s *server) release() { <-s.busy }
-
-// guard turns a panic into an error.
-func (s *server) guard(where string, err *error) {
-	if p := recover(); p != nil {
-		s.log.Error("panic in "+where, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		*err = status.Errorf(codes.Internal, "panic in %s: %s", where, valid(cut(fmt.Sprint(p))))
-	}
+	*worker[Source]
 }
 
 // Describe implements the service.
@@ -73,53 +35,8 @@ func (s *server) Describe(context.Context, *bursarv1.DescribeRequest) (r *bursar
 }
 
 // Configure implements the service.
-func (s *server) Configure(ctx context.Context, r *bursarv1.ConfigureRequest) (_ *bursarv1.ConfigureResponse, err error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	defer s.guard("Configure", &err)
-	source, cfg := s.newSource(), newConfig(r)
-	ds := configure(ctx, source, cfg)
-	out := new(bursarv1.ConfigureResponse)
-	for _, d := range ds {
-		out.Diagnostics = append(out.Diagnostics, d.encode())
-	}
-	if !ds.HasErrors() {
-		s.adopt(source)
-	}
-	return out, nil
-}
-
-// configure returns the problems that the source reported, and those that it
-// forgot to report.
-func configure(ctx context.Context, source Source, cfg *Config) Diagnostics {
-	err := source.Configure(ctx, cfg)
-	if err == nil {
-		err = cfg.Err()
-	}
-	if err == nil {
-		return nil
-	}
-	if ds, ok := errors.AsType[Diagnostics](err); ok {
-		return ds
-	}
-	ds := Diagnostics{{Summary: "invalid configuration", Detail: err.Error(), Subject: cfg.Range()}}
-	return append(ds, *cfg.problems...)
-}
-
-// adopt puts a configured source in the place of the old one, which is closed
-// when it can be.
-func (s *server) adopt(source Source) {
-	s.mu.Lock()
-	old := s.source
-	s.source, s.configured = source, true
-	s.mu.Unlock()
-	if c, ok := old.(io.Closer); ok {
-		if err := c.Close(); err != nil {
-			s.log.Warn("close the former source", "error", err)
-		}
-	}
+func (s *server) Configure(ctx context.Context, r *bursarv1.ConfigureRequest) (*bursarv1.ConfigureResponse, error) {
+	return s.configure(ctx, r)
 }
 
 // Collect implements the service.

@@ -60,7 +60,7 @@ func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginCl
 	if err != nil {
 		return nil, diags, fmt.Errorf("configure: %w", err)
 	}
-	diags.Extend(diagnostics(resp.GetDiagnostics()))
+	diags.Extend(host.Diagnostics(resp.GetDiagnostics()))
 	if diags.HasErrors() {
 		return nil, diags, nil
 	}
@@ -84,25 +84,4 @@ func mapperOf(description *bursarv1.DescribeResponse, spec Spec) (Mapper, hcl.Di
 	}
 	return nil, hcl.Diagnostics{hcl.Errorf(spec.Record.MissingItemRange(), "nothing to map",
 		"a source of type %q hands on whole records as clients pushed them, so it has no record block; what the records say is the client's to change", spec.Type)}
-}
-
-// diagnostics are a plugin's with the daemon's ranges.
-func diagnostics(in []*bursarv1.Diagnostic) hcl.Diagnostics {
-	var out hcl.Diagnostics
-	for _, d := range in {
-		make1 := hcl.Errorf
-		if d.GetSeverity() == bursarv1.Diagnostic_SEVERITY_WARNING {
-			make1 = hcl.Warnf
-		}
-		out.Add(make1(rangeOf(d.GetSubject()), trim(d.GetSummary()), "%s", trim(d.GetDetail())))
-	}
-	return out
-}
-
-func rangeOf(r *bursarv1.Range) hcl.Range {
-	var out hcl.Range
-	out.Filename = r.GetFile()
-	out.Start.Line, out.Start.Column, out.Start.Byte = int(r.GetStartLine()), int(r.GetStartColumn()), int(r.GetStartByte())
-	out.End.Line, out.End.Column, out.End.Byte = int(r.GetEndLine()), int(r.GetEndColumn()), int(r.GetEndByte())
-	return out
 }

@@ -19,9 +19,12 @@ func nodes(in []hcl.Node) []*bursarv1.Node {
 	var out []*bursarv1.Node
 	for _, n := range in {
 		p := &bursarv1.Node{Name: n.Name, Labels: n.Labels, Block: n.Block, Range: place(n.Range)}
-		if n.Block {
+		switch {
+		case n.Block:
 			p.Children = nodes(n.Children)
-		} else {
+		case n.Expression != "":
+			p.Labels, p.Range = []string{n.Expression}, place(n.Value.Range)
+		default:
 			p.Value, p.Sensitive = value(n.Value), n.Value.Sensitive
 			p.Elements = elements(n.Value)
 		}

@@ -56,6 +56,12 @@ func Routes() map[string]Need {
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/cluster")
+	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
+	const effect = action + "/runs/{run}/effects/{effect"
+	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
+	add(Need{Rights: identity.Read}, "GET "+effect+"}")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
+		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")

@@ -83,6 +83,7 @@ type Options struct {
 	Config  Config
 	Members Members // of the cluster; nil: none are known
 	Checker Checker // of this node; nil: it cannot be checked
+	Actions Actions // nil: there are none
 	// Cut cuts a chunk of an import into the commands that bring the cursor to its
 	// end; as package pull does. Nil: nothing can be imported.
 	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error

@@ -47,6 +47,11 @@ type documents interface {
 	Document(space, key string) ([]byte, bool, error)
 }
 
+// IncarnationDocument is the space and key of what changes with the incarnation.
+func IncarnationDocument() store.Document {
+	return store.Document{Space: incarnationSpace, Key: incarnationKey}
+}
+
 // ReadIncarnation returns the incarnation of a state.
 func ReadIncarnation(from documents) (Incarnation, error) {
 	raw, ok, err := from.Document(incarnationSpace, incarnationKey)

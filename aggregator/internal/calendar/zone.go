@@ -112,3 +112,9 @@ func excerpt(s string) string {
 	}
 	return s[:most] + "…"
 }
+
+// Shown returns the first instant at which the clock of the zone shows a time or a
+// later one. Of civil, its date and clock in UTC count.
+func Shown(zone *time.Location, civil time.Time) record.Time {
+	return record.Time(first(zone, civil.Unix())) * record.Second
+}

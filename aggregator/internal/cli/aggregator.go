@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ order, a second SIGINT stops at once.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return p.check(paths)
+				return p.check(cmd.Context(), paths)
 			}
 			if seed == "" {
 				return p.serve(cmd, paths, "")
@@ -50,10 +51,11 @@ order, a second SIGINT stops at once.`,
 }
 
 // check loads the configuration and looks whether this machine has what it names.
-func (p *Program) check(paths []string) error {
+func (p *Program) check(ctx context.Context, paths []string) error {
 	conf, file, diags := config.Load(paths...)
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
+		diags.Extend(run.CheckActions(ctx, conf))
 	}
 	return p.verdict(diags, file.Sources, "the configuration is fine")
 }

@@ -31,6 +31,11 @@ type Config struct {
 	// them.
 	Prices  []Price  `hcl:"price,block,repeat"`
 	Budgets []Budget `hcl:"budget,block"`
+
+	// Actions are what is done with the totals; the whole cluster has them. Plugins
+	// says where theirs are on this node.
+	Actions []Action     `hcl:"action,block"`
+	Plugins []hcl.Plugin `hcl:"plugin,block"`
 }
 
 // Aggregator is the block aggregator { … }.
@@ -141,6 +146,7 @@ func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline
 	cfg := Default()
 	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	diags.Extend(cfg.Directory.load(offline))
+	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
 	return &cfg, file, diags
 }

@@ -33,6 +33,8 @@ type Shared struct {
 	clusterOrder []int // of the files, of each cluster
 	// Money are prices and budgets.
 	Money money.Settings
+	// Actions are what is done with the totals.
+	Actions []SharedAction
 }
 
 // SharedAgent is an agent to pull from.
@@ -56,6 +58,7 @@ func parts() map[string]part {
 		"cluster_group": {clusterGroupBlocks, readClusterGroup},
 		"price":         {priceBlocks, readPrice},
 		"budget":        {budgetBlocks, readBudget},
+		"action":        {actionBlocks, readAction},
 	}
 	maps.Copy(list, directoryParts())
 	return list

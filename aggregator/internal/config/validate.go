@@ -39,6 +39,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(c.validateDirectory())
 	diags.Extend(c.validateClusters())
 	diags.Extend(c.validateMoney())
+	diags.Extend(c.validateActions())
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())
 	}

@@ -113,7 +113,7 @@ func settings(c *config.Config) Settings {
 	a := &c.Aggregator
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
-		Backup:         backupPlan(a),
+		Backup: backupPlan(a), Actions: actionsOf(c),
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
 	}
@@ -166,6 +166,9 @@ func (d *Daemon) reload() {
 	d.Notify.Reloading()
 	defer d.Notify.Ready()
 	next, diags := d.load()
+	if !diags.HasErrors() {
+		diags.Extend(CheckActions(context.Background(), next))
+	}
 	if err := diags.Err(); err != nil {
 		d.log.Error("the configuration is refused, the old one stays", "error", err)
 		return
@@ -181,6 +184,7 @@ func (d *Daemon) reload() {
 		d.log.Warn("a changed setting waits for a restart", "setting", name)
 	}
 	d.level.Set(next.Aggregator.Log.SlogLevel())
+	d.agg.SetActions(actionsOf(next))
 	d.agg.SetFiles(next.Shared())
 	d.agg.SetAccess(next.Rules())
 	d.agg.SetBackups(backupPlan(&next.Aggregator))

@@ -50,7 +50,7 @@ func (a *Aggregator) attend() {
 		Level: func() disk.Level { return a.replica.guard.State().Level }, Roomy: d.roomy,
 		HandOver: d.handOver,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.agents, d.stored}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.agents, d.stored, d.actions}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
 	a.peer.Source(peer.FactFunc(d.fill))

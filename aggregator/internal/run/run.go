@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/books"
@@ -49,6 +50,8 @@ type Settings struct {
 	// Files is what this node's files say of what the cluster shares, such as the
 	// agents to pull from; nil is nothing.
 	Files *shared.Document
+	// Actions are what of its own files this node's actions need.
+	Actions Actions
 	// Watch says how closely the node watches itself and its peers.
 	Watch WatchSettings
 	// Access says who may do what; the zero value lets nobody do anything.
@@ -90,6 +93,8 @@ type Aggregator struct {
 	books     *books.Keeper
 	gate      *access.Gate
 	doctor    *doctor
+	actors    *actors
+	actions   *action.Manager
 	conns     *limit.Conns
 }
 
@@ -141,21 +146,23 @@ func (a *Aggregator) serve() {
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
 	newSupply(a.books, a.store, a.set.Log, a.registry)
+	a.act()
 	a.keep()
 	a.plan()
 	a.attend()
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
 	a.conns = limit.NewConns(limit.PerAddress, a.registry)
 	a.server = api.New(api.Options{
-		Reader: reader, Writer: a.replica, Who: a.admit().Who, Log: a.set.Log,
+		Reader: reader, Writer: a.replica, Who: a.who(), Log: a.set.Log,
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut,
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
 	})
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
+	a.replica.node.OnLeader(a.actions.Lead)
 }
 
 // lead is what this node does while it leads. After a restore all of it begins

@@ -324,7 +324,7 @@ func (x *MapValue) GetValues() map[string]*Value {
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Labels        []string               `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty"` // of a block
+	Labels        []string               `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty"` // of a block; the text of an attribute that the plugin evaluates, which has no value and the range of its expression
 	Value         *Value                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`   // of an attribute
 	Block         bool                   `protobuf:"varint,4,opt,name=block,proto3" json:"block,omitempty"`
 	Sensitive     bool                   `protobuf:"varint,5,opt,name=sensitive,proto3" json:"sensitive,omitempty"` // came from a secret: never print it

@@ -8,8 +8,10 @@ aggregator {
   reports { dimensions = ["site_id"] }
 }
 
-action "priority" "nemo" {
-  schedule = "@hourly"
+action "Priority" "nemo 1" {
+  schedule = "@often"
+  zone     = "Berlin"
+  retries  = 3
 }
 
 agent "head1" {}

@@ -1,0 +1,244 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// call is one call of a plugin: its questions are answered until it ends.
+type call struct {
+	ctx    context.Context //nolint:containedctx // of the call, which is all of its life
+	stream stream
+	spec   *Spec
+	world  bool // programs may be run
+
+	effects []sdk.Effect
+	size    int
+
+	answering *answering // nil: no question is open
+}
+
+// answering is the answer to a question, as it is being given.
+type answering struct {
+	id   uint64
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// talk sends the first message and returns the last one: a plan or a result.
+func (c *call) talk(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Result, error) {
+	defer c.settle(true)
+	if err := c.stream.Send(first); err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	for {
+		m, err := c.stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, nil, errors.New("the plugin ended the call without an answer")
+		case err != nil:
+			return nil, nil, err
+		case m.GetPlan() != nil, m.GetResult() != nil:
+			return m.GetPlan(), m.GetResult(), nil
+		case m.GetEffect() != nil:
+			err = c.take(m.GetEffect())
+		case m.GetAsk() != nil:
+			err = c.ask(m.GetAsk())
+		default:
+			err = errors.New("the plugin sent a message that this program does not know")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// take keeps an effect of a plan. A flood is cut off here, before it is all there.
+func (c *call) take(e *bursarv1.Effect) error {
+	c.size += len(e.GetPayload()) + len(e.GetShow())
+	if len(c.effects) > maxEffects || c.size > 2*maxPayloads {
+		return fmt.Errorf("the plan has more than %d effects, or more than %d bytes", maxEffects, 2*maxPayloads)
+	}
+	c.effects = append(c.effects, sdk.Effect{Name: e.GetName(), Summary: e.GetSummary(), Payload: e.GetPayload(), Show: e.GetShow()})
+	return nil
+}
+
+// settle waits for the end of the open answer, which may be broken off.
+func (c *call) settle(breakOff bool) {
+	if c.answering == nil {
+		return
+	}
+	if breakOff {
+		c.answering.stop()
+	}
+	c.answering.done.Wait()
+	c.answering.stop()
+	c.answering = nil
+}
+
+// ask begins to answer a question, or stops.
+func (c *call) ask(q *bursarv1.Ask) error {
+	if q.GetStop() != nil {
+		if a := c.answering; a != nil && a.id == q.GetId() {
+			a.stop()
+		}
+		return nil
+	}
+	c.settle(false) // the last part of the answer before has been sent
+	ctx, cancel := context.WithCancel(c.ctx)
+	a := &answering{id: q.GetId(), stop: cancel}
+	c.answering = a
+	out := &parts{send: c.stream.Send, id: q.GetId()}
+	switch {
+	case q.GetGet() != nil:
+		a.done.Go(func() { c.get(ctx, q.GetGet(), out) })
+	case q.GetRun() != nil:
+		a.done.Go(func() { c.run(ctx, q.GetRun(), out) })
+	default:
+		return errors.New("the plugin asked something that this program does not know")
+	}
+	return nil
+}
+
+// get answers a question to the REST interface.
+func (c *call) get(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
+	if !strings.HasPrefix(q.GetTarget(), "/") {
+		out.end(fmt.Errorf("%q is no path", cut(q.GetTarget(), maxWord)), "")
+		return
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.GetTarget(), http.NoBody)
+	if err != nil {
+		out.end(err, "")
+		return
+	}
+	r.RequestURI, out.header = q.GetTarget(), http.Header{}
+	if q.GetAccept() != "" {
+		r.Header.Set("Accept", q.GetAccept())
+	}
+	out.end(serve(ctx, c.spec.Data, out, r), "")
+}
+
+// serve has a handler answer. A handler that breaks its answer off panics.
+func serve(ctx context.Context, h http.Handler, out *parts, r *http.Request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("the answer was broken off")
+		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("the answer was stopped: %w", ctx.Err())
+		}
+	}()
+	h.ServeHTTP(out, r)
+	return nil
+}
+
+// run answers a question for a program.
+func (c *call) run(ctx context.Context, q *bursarv1.Ask_Run, out *parts) {
+	p := sdk.Program{Arguments: q.GetArguments(), Environment: q.GetEnvironment(), Input: q.GetInput()}
+	if q.GetTimeout() != "" {
+		var err error
+		if p.Timeout, err = time.ParseDuration(q.GetTimeout()); err != nil {
+			out.end(err, sdk.NotRunKind)
+			return
+		}
+	}
+	if !c.world {
+		out.end(errors.New("only Execute and Probe may run programs, and only of an action that says so in its description"), sdk.NotRunKind)
+		return
+	}
+	result, err := c.spec.Programs.Run(ctx, p)
+	switch {
+	case err != nil && sdk.NotRun(err):
+		out.end(err, sdk.NotRunKind)
+	case err != nil:
+		out.end(err, "")
+	default:
+		out.status, out.errors = int32(result.Status), result.Error
+		_, _ = out.Write(result.Stdout)
+		out.end(nil, "")
+	}
+}
+
+// parts sends an answer in parts, as an http.ResponseWriter.
+type parts struct {
+	send   func(*bursarv1.ActionRequest) error
+	id     uint64
+	header http.Header
+	status int32
+	errors []byte
+
+	buf     bytes.Buffer
+	started bool
+	failed  error
+}
+
+const partSize = 256 << 10
+
+// Header implements http.ResponseWriter.
+func (p *parts) Header() http.Header {
+	if p.header == nil {
+		p.header = http.Header{}
+	}
+	return p.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *parts) WriteHeader(status int) {
+	if p.status == 0 {
+		p.status = int32(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (p *parts) Write(b []byte) (n int, err error) {
+	if p.header != nil { // it is an answer of HTTP
+		p.WriteHeader(http.StatusOK)
+	}
+	for len(b) > 0 && p.failed == nil {
+		k := min(len(b), partSize-p.buf.Len())
+		p.buf.Write(b[:k])
+		b, n = b[k:], n+k
+		if p.buf.Len() == partSize {
+			p.flush(&bursarv1.Answer{})
+		}
+	}
+	return n, p.failed
+}
+
+// flush sends what is there with a part.
+func (p *parts) flush(a *bursarv1.Answer) {
+	a.Id, a.Data = p.id, bytes.Clone(p.buf.Bytes())
+	p.buf.Reset()
+	if !p.started {
+		p.started = true
+		a.Status = p.status
+		if a.Kind == "" {
+			a.Kind = p.header.Get("Content-Type")
+		}
+	}
+	if err := p.send(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Answer{Answer: a}}); err != nil {
+		p.failed = err
+	}
+}
+
+// end sends the last part.
+func (p *parts) end(failure error, kind string) {
+	if p.status == 0 && failure == nil && kind == "" && p.header != nil {
+		p.status = http.StatusOK
+	}
+	a := &bursarv1.Answer{Last: true, Errors: p.errors, Kind: kind}
+	if failure != nil {
+		a.Failure = cut(failure.Error(), maxText)
+	}
+	p.flush(a)
+}

@@ -1,0 +1,308 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// ErrRefused is wrapped by orders that make no sense now.
+var ErrRefused = errors.New("it cannot be done")
+
+// Status is an action as it stands.
+type Status struct {
+	Name       Name
+	Configured bool
+	Schedule   string // as it is written in the configuration; "": the plugin's
+	Card       Card
+	Current    *Run // nil: none is under way
+	Last       *Run // the newest one; nil: there was none
+}
+
+// State is how the action is doing, in a word.
+func (s *Status) State() string {
+	switch c := &s.Card; {
+	case !s.Configured:
+		return "not configured"
+	case c.Paused != nil:
+		return "paused"
+	case c.Disabled != nil:
+		return "disabled"
+	case c.Current != 0:
+		return "running"
+	case c.Problem != nil:
+		return "failing"
+	case len(c.Doubtful) > 0:
+		return "unknown"
+	case s.Last != nil && s.Last.Counts.Rejected > 0:
+		return "failing"
+	case s.Last != nil && s.Last.Partial:
+		return "partial"
+	}
+	return "well"
+}
+
+// List returns the actions that are configured or that something is kept of, by
+// name.
+func (m *Manager) List(from Documents) ([]Status, error) {
+	settings, _ := m.configured()
+	var list []Status
+	seen := map[Name]bool{}
+	for i := range settings {
+		s, err := status(from, settings[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		s.Configured, s.Schedule, seen[s.Name] = true, settings[i].Schedule, true
+		list = append(list, *s)
+	}
+	var others []Name
+	err := from.Documents(cardSpace, "", func(d store.Document) error {
+		name, err := ParseName(d.Key)
+		if err == nil && !seen[name] {
+			others = append(others, name)
+		}
+		return err
+	})
+	for _, name := range others {
+		s, e := status(from, name)
+		if e != nil {
+			return nil, e
+		}
+		list = append(list, *s)
+	}
+	return list, err
+}
+
+func status(from Documents, name Name) (*Status, error) {
+	h, err := readCard(from, name)
+	s := &Status{Name: name}
+	if err != nil || h.value == nil {
+		return s, err
+	}
+	s.Card = *h.value
+	if s.Card.Next > 1 {
+		last, err := readRun(from, name, s.Card.Next-1)
+		if err != nil {
+			return nil, err
+		}
+		s.Last = last.value
+	}
+	if s.Card.Current != 0 {
+		now, err := readRun(from, name, s.Card.Current)
+		if err != nil {
+			return nil, err
+		}
+		s.Current = now.value
+	}
+	return s, nil
+}
+
+// History calls yield with the runs of an action, the newest first.
+func (m *Manager) History(from Documents, name Name, yield func(*Run) bool) error {
+	h, err := readCard(from, name)
+	if err != nil {
+		return err
+	}
+	if h.value == nil {
+		if _, err := m.setting(name); err != nil {
+			return err
+		}
+		return nil
+	}
+	for n := h.value.Next - 1; n >= h.value.Oldest && n > 0; n-- {
+		run, err := readRun(from, name, n)
+		if err != nil {
+			return err
+		}
+		if run.value != nil && !yield(run.value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Show returns a run with its effects.
+func (m *Manager) Show(from Documents, name Name, number uint64) (*Run, []Effect, error) {
+	run, err := readRun(from, name, number)
+	if err == nil && run.value == nil {
+		err = fmt.Errorf("%w: %s has no run %d", ErrNone, name, number)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var effects []Effect
+	for i := range run.value.Effects {
+		e, err := readEffect(from, name, number, i)
+		if err == nil && e.value == nil {
+			err = fmt.Errorf("effect %d of run %d of %s is not there", i, number, name)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		effects = append(effects, *e.value)
+	}
+	return run.value, effects, nil
+}
+
+// Payload returns the bytes of an effect, and how they are shown to people.
+func (m *Manager) Payload(from Documents, name Name, number uint64, effect int) (payload []byte, show string, err error) {
+	e, err := readEffect(from, name, number, effect)
+	if err == nil && e.value == nil {
+		err = fmt.Errorf("%w: run %d of %s has no effect %d", ErrNone, number, name, effect)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := readContent(from, name, number, effect, e.value)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.Payload, c.Show, nil
+}
+
+// change changes the card of an action. What change returns as an error is not
+// done.
+func (m *Manager) change(ctx context.Context, name Name, change func(*Card) error) error {
+	for {
+		h, err := with(m.Views, func(view *store.View) (held[Card], error) { return readCard(view, name) })
+		if err != nil {
+			return err
+		}
+		card := Card{Format: Format, Began: micros(m.Now()), Next: 1, Oldest: 1}
+		if h.value != nil {
+			card = *h.value
+		} else if _, err := m.setting(name); err != nil {
+			return err
+		}
+		if err := change(&card); err != nil {
+			return err
+		}
+		_, err = commit(ctx, m.Writer, &store.DocumentCommand{If: []store.Document{h.was()}, Sets: []store.Document{h.becomes(&card)}})
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+		sleep(ctx, 20*time.Millisecond) // this node may lag behind the one that leads
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Pause keeps an action from beginning anything. What has begun goes to its end.
+func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
+	return m.change(ctx, name, func(c *Card) error {
+		c.Paused = &Mark{By: by, At: micros(m.Now()), Why: cut(why, maxNote)}
+		return nil
+	})
+}
+
+// Resume lets a paused or disabled action go on.
+func (m *Manager) Resume(ctx context.Context, name Name) error {
+	return m.change(ctx, name, func(c *Card) error {
+		if c.Paused == nil && c.Disabled == nil {
+			return fmt.Errorf("%w: %s is neither paused nor disabled", ErrRefused, name)
+		}
+		c.Paused, c.Disabled = nil, nil
+		return nil
+	})
+}
+
+// Run orders a run, which begins when what is under way has ended.
+func (m *Manager) Run(ctx context.Context, name Name, by string, arguments map[string]string) error {
+	if _, err := m.setting(name); err != nil {
+		return err
+	}
+	return m.order(ctx, name, Order{By: by, Arguments: arguments})
+}
+
+func (m *Manager) order(ctx context.Context, name Name, o Order) error {
+	o.At = micros(m.Now())
+	size := 0
+	for k, v := range o.Arguments {
+		size += len(k) + len(v)
+	}
+	if size > maxText {
+		return fmt.Errorf("%w: the arguments have %d bytes; at most %d are allowed", ErrRefused, size, maxText)
+	}
+	return m.change(ctx, name, func(c *Card) error {
+		switch {
+		case c.Paused != nil:
+			return fmt.Errorf("%w: %s is paused; resume it first", ErrRefused, name)
+		case c.Disabled != nil:
+			return fmt.Errorf("%w: %s is disabled (%s); resume it first", ErrRefused, name, c.Disabled.Why)
+		case len(c.Asked) >= maxOrders:
+			return fmt.Errorf("%w: %d orders wait already", ErrRefused, len(c.Asked))
+		}
+		c.Asked = append(c.Asked, o)
+		return nil
+	})
+}
+
+// Retry orders another try at an effect that is unknown, rejected, skipped or
+// superseded.
+func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, effect int) error {
+	e, err := with(m.Views, func(view *store.View) (held[Effect], error) { return readEffect(view, name, run, effect) })
+	switch {
+	case err != nil:
+		return err
+	case e.value == nil:
+		return fmt.Errorf("%w: run %d of %s has no effect %d", ErrNone, run, name, effect)
+	case !retriable(e.value.State):
+		return fmt.Errorf("%w: effect %d of run %d is %s", ErrRefused, effect, run, e.value.State)
+	}
+	return m.order(ctx, name, Order{By: by, Run: run, Effect: effect})
+}
+
+// Skip settles an effect that waits, is unknown or was rejected: it is not done.
+func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, effect int) error {
+	type all struct {
+		card   held[Card]
+		run    held[Run]
+		effect held[Effect]
+	}
+	h, err := with(m.Views, func(view *store.View) (h all, err error) {
+		if h.card, err = readCard(view, name); err != nil {
+			return h, err
+		}
+		if h.run, err = readRun(view, name, run); err == nil {
+			h.effect, err = readEffect(view, name, run, effect)
+		}
+		return h, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case h.card.value == nil || h.run.value == nil || h.effect.value == nil:
+		return fmt.Errorf("%w: run %d of %s has no effect %d", ErrNone, run, name, effect)
+	case h.effect.value.State == Done || h.effect.value.State == Dispatched || h.effect.value.State == Skipped:
+		return fmt.Errorf("%w: effect %d of run %d is %s", ErrRefused, effect, run, h.effect.value.State)
+	}
+	card, r, e := *h.card.value, *h.run.value, *h.effect.value
+	if r.Ended != 0 {
+		r.Counts.move(e.State)
+		card.doubt(&r)
+	}
+	e.State, e.By = Skipped, by
+	_, err = commit(ctx, m.Writer, &store.DocumentCommand{
+		If:   []store.Document{h.card.was(), h.run.was(), h.effect.was()},
+		Sets: []store.Document{h.card.becomes(&card), h.run.becomes(&r), h.effect.becomes(&e)},
+	})
+	return err
+}
+
+// move counts an effect as skipped that was in a state.
+func (c *Counts) move(from string) {
+	switch from {
+	case Rejected:
+		c.Rejected--
+	case Unknown:
+		c.Unknown--
+	case Superseded:
+		c.Superseded--
+	}
+	c.Skipped++
+}

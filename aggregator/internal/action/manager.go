@@ -1,0 +1,253 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Options of a [Manager]. All are needed.
+type Options struct {
+	Node    string // this node's name
+	Views   Views
+	Writer  Writer
+	Leader  Leader
+	Plugins Plugins
+	// Quiet is how long an old leader may believe that it leads, and its plugins may
+	// take to die.
+	Quiet func() time.Duration
+	// Life is the space and key of the document that changes when the cluster is
+	// restored.
+	Life    store.Document
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Manager has the actions of a node.
+type Manager struct {
+	Options
+
+	metrics *metrics
+
+	mu       sync.Mutex
+	settings []Setting
+	changed  chan struct{} // closed and replaced when settings changes
+}
+
+// New makes a manager. It does nothing until Lead.
+func New(opt Options) *Manager {
+	m := &Manager{Options: opt, changed: make(chan struct{})}
+	m.metrics = newMetrics(m)
+	return m
+}
+
+// Set says which actions there are. Those whose setting is the same go on; what a
+// changed one has begun is ended first.
+func (m *Manager) Set(settings []Setting) {
+	settings = slices.Clone(settings)
+	slices.SortFunc(settings, func(a, b Setting) int { return cmp.Compare(a.Name.String(), b.Name.String()) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settings = settings
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// configured returns the settings and what is closed when there are others.
+func (m *Manager) configured() ([]Setting, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings, m.changed
+}
+
+// setting returns the setting of an action; ErrNone when it is not configured.
+func (m *Manager) setting(name Name) (Setting, error) {
+	settings, _ := m.configured()
+	for i := range settings {
+		if settings[i].Name == name {
+			return settings[i], nil
+		}
+	}
+	return Setting{}, fmt.Errorf("%w: the configuration has no action %s", ErrNone, name)
+}
+
+// worker is a runner at work.
+type worker struct {
+	digest string
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// Lead runs the actions for as long as this node leads, until ctx ends.
+func (m *Manager) Lead(ctx context.Context) error {
+	reign := &reign{Manager: m, term: m.Leader.Term(), quiet: m.Now().Add(m.Quiet()), workers: map[Name]*worker{}}
+	m.metrics.leads(true)
+	defer m.metrics.leads(false)
+	defer reign.stop(nil)
+	for told := ""; ctx.Err() == nil; {
+		settings, changed := m.configured()
+		err := reign.settle(ctx, settings)
+		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != told && !errors.Is(err, ErrChanged) {
+			m.Log.Warn("actions do not go on", "error", err)
+			told = text
+		}
+		if err == nil {
+			told = ""
+			reign.employ(ctx, settings)
+		}
+		timer := time.NewTimer(look)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// reign is the time for which this node leads.
+type reign struct {
+	*Manager
+
+	term    uint64
+	quiet   time.Time
+	life    store.Document // of which the workers are
+	workers map[Name]*worker
+}
+
+// settle finds out whether the cluster was restored. Then it has forgotten effects
+// that have happened: all actions are paused.
+func (g *reign) settle(ctx context.Context, settings []Setting) error {
+	now := g.Life
+	noted, err := with(g.Views, func(view *store.View) (h held[life], err error) {
+		if now.Value, _, err = view.Document(g.Life.Space, g.Life.Key); err != nil {
+			return h, err
+		}
+		return read(view, lifeSpace, "life", decodeLife)
+	})
+	if err != nil {
+		return err
+	}
+	if g.life.Key == "" || string(g.life.Value) != string(now.Value) || (g.life.Value == nil) != (now.Value == nil) {
+		g.stop(nil)
+		g.life = now
+	}
+	id := ""
+	if now.Value != nil {
+		id = digest(now.Value)
+	}
+	if noted.value == nil && id == "" || noted.value != nil && noted.value.Life == id {
+		return nil
+	}
+	g.stop(nil)
+	if err := g.pauseAll(ctx, settings); err != nil {
+		return err
+	}
+	_, err = g.commit(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
+	return err
+}
+
+func (g *reign) commit(ctx context.Context, was store.Document, sets ...store.Document) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	return commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: sets})
+}
+
+const afterRestore = "the cluster was restored and may have forgotten effects that have happened: look at `bursar actions plan`, then `bursar actions resume`"
+
+func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
+	for i := range settings {
+		h, err := with(g.Views, func(view *store.View) (held[Card], error) { return readCard(view, settings[i].Name) })
+		if err != nil {
+			return err
+		}
+		card := Card{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
+		if h.value != nil {
+			card = *h.value
+		}
+		card.Paused = &Mark{By: "bursar", At: micros(g.Now()), Why: afterRestore}
+		if _, err := g.commit(ctx, h.was(), h.becomes(&card)); err != nil {
+			return err
+		}
+		g.Log.Warn("an action is paused", "action", settings[i].Name.String(), "reason", afterRestore)
+	}
+	return nil
+}
+
+// employ has a worker for each setting.
+func (g *reign) employ(ctx context.Context, settings []Setting) {
+	wanted := map[Name]string{}
+	for i := range settings {
+		wanted[settings[i].Name] = settings[i].Digest
+	}
+	g.stop(wanted)
+	for i := range settings {
+		if s := settings[i]; g.workers[s.Name] == nil {
+			g.workers[s.Name] = g.start(ctx, s)
+		}
+	}
+}
+
+func (g *reign) start(ctx context.Context, s Setting) *worker {
+	until, stop := context.WithCancel(ctx)
+	r := &runner{Manager: g.Manager, set: s, term: g.term, quiet: g.quiet, life: g.life, log: g.Log.With("action", s.Name.String())}
+	w := &worker{digest: s.Digest, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		r.work(ctx, until)
+	}()
+	return w
+}
+
+// stop ends the workers that are not wanted, and waits for them.
+func (g *reign) stop(wanted map[Name]string) {
+	var ended []*worker
+	for name, w := range g.workers {
+		if digest, ok := wanted[name]; ok && digest == w.digest {
+			continue
+		}
+		w.stop()
+		ended = append(ended, w)
+		delete(g.workers, name)
+	}
+	for _, w := range ended {
+		<-w.done
+	}
+}
+
+// Plan makes a plan of an action as a run now would, and does nothing. It works on
+// any node.
+func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]string) (*sdk.Plan, *Run, error) {
+	set, err := m.setting(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &runner{Manager: m, set: set, log: m.Log.With("action", name.String())}
+	defer r.close()
+	p, err := r.look()
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.card.value == nil {
+		p.card.value = &Card{Format: Format, Next: 1}
+	}
+	run := Run{Why: WhyOrder, Arguments: arguments}
+	made, err := r.make(ctx, p, &run)
+	if err != nil {
+		return nil, nil, err
+	}
+	fill(&run, made)
+	return made, &run, nil
+}

@@ -1,0 +1,184 @@
+package action
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"regexp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Bounds of a plan. What is beyond them is a defect of the plugin.
+const (
+	maxEffects  = 10_000
+	maxPayloads = 64 << 20 // bytes of all payloads
+	maxState    = 64 << 10
+	maxShow     = 64 << 10
+	maxNotes    = 100
+	maxNote     = 512
+	maxGauges   = 200
+	maxLabels   = 10
+)
+
+var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,63}$`)
+
+// check returns why a plan cannot be kept.
+func check(p *sdk.Plan) error {
+	if len(p.Effects) > maxEffects {
+		return fmt.Errorf("the plan has %d effects; at most %d are allowed", len(p.Effects), maxEffects)
+	}
+	if len(p.State) > maxState {
+		return fmt.Errorf("the plan's state has %d bytes; at most %d are allowed", len(p.State), maxState)
+	}
+	names, size := map[string]bool{}, 0
+	for i := range p.Effects {
+		e := &p.Effects[i]
+		size += len(e.Payload)
+		switch {
+		case e.Name == "" || len(e.Name) > maxNote:
+			return fmt.Errorf("effect %d has a name of %d bytes; want 1 to %d", i, len(e.Name), maxNote)
+		case names[e.Name]:
+			return fmt.Errorf("two effects are named %q", e.Name)
+		case size > maxPayloads:
+			return fmt.Errorf("the payloads have more than %d bytes", maxPayloads)
+		}
+		names[e.Name] = true
+	}
+	return checkGauges(p.Gauges)
+}
+
+func checkGauges(gauges []sdk.Gauge) error {
+	if len(gauges) > maxGauges {
+		return fmt.Errorf("the plan has %d gauges; at most %d are allowed", len(gauges), maxGauges)
+	}
+	for _, g := range gauges {
+		if !metricName.MatchString(g.Name) || math.IsNaN(g.Value) || math.IsInf(g.Value, 0) || len(g.Labels) > maxLabels {
+			return fmt.Errorf("the gauge %q cannot be shown", cut(g.Name, maxWord))
+		}
+		for name, value := range g.Labels {
+			if !metricName.MatchString(name) || name == "action" || len(value) > maxWord {
+				return fmt.Errorf("the label %q of the gauge %s cannot be shown", cut(name, maxWord), g.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// keep writes a plan down: the run is there with the command that moves the card
+// on, and not before.
+func (r *runner) keep(ctx context.Context, p *picture, run *Run, made *sdk.Plan) error {
+	fill(run, made)
+	docs := r.documents(p, run, made)
+	was := p.card
+	if size(docs) > commandBytes {
+		var err error
+		if was, err = r.stage(ctx, p, docs); err != nil {
+			return err
+		}
+		docs = nil
+	}
+	card := *was.value
+	card.Claim, card.Problem = "", nil
+	card.Next, card.Current, card.Last, card.Seq = run.Number+1, run.Number, run.Planned, p.seq
+	if run.Why == WhyOrder {
+		card.Asked = card.Asked[1:]
+	}
+	if sdk.EffectClass(run.Class) == sdk.ClassAtMostOnce {
+		docs = append(docs, card.take(r.set.Name, run)...)
+	}
+	docs = append(docs, document(runSpace, r.set.Name.runKey(run.Number), encode(run)), was.becomes(&card))
+	return r.write(ctx, was.was(), docs...)
+}
+
+// take makes the state of a run the one that counts, and returns what removes the
+// one before.
+func (c *Card) take(name Name, run *Run) (docs []store.Document) {
+	if run.Planned > c.Since {
+		c.Since = run.Planned
+	}
+	if !run.State || run.Number <= c.Kept {
+		return nil
+	}
+	if c.Kept != 0 {
+		docs = append(docs, document(stateSpace, name.runKey(c.Kept), nil))
+	}
+	c.Kept = run.Number
+	return docs
+}
+
+// fill takes what a plan says beside its effects.
+func fill(run *Run, made *sdk.Plan) {
+	run.Effects, run.Partial, run.State = len(made.Effects), made.Partial, made.State != nil
+	for i, n := range made.Notes {
+		if i == maxNotes-1 && len(made.Notes) > maxNotes {
+			run.Notes = append(run.Notes, fmt.Sprintf("and %d more", len(made.Notes)-i))
+			break
+		}
+		run.Notes = append(run.Notes, cut(n, maxNote))
+	}
+	for _, g := range made.Gauges {
+		run.Gauges = append(run.Gauges, Gauge{Name: g.Name, Labels: g.Labels, Value: g.Value})
+	}
+}
+
+// documents are those of the effects of a plan, and of its state.
+func (r *runner) documents(p *picture, run *Run, made *sdk.Plan) []store.Document {
+	var docs []store.Document
+	name := r.set.Name
+	if made.State != nil {
+		docs = append(docs, document(stateSpace, name.runKey(run.Number), encode(&content{Format: Format, Payload: made.State})))
+	}
+	for i := range made.Effects {
+		e := &made.Effects[i]
+		bytes, part := encode(&content{Format: Format, Payload: e.Payload, Show: cut(e.Show, maxShow)}), 0
+		for ; len(bytes) > 0; part++ {
+			n := min(len(bytes), partBytes)
+			docs = append(docs, document(payloadSpace, name.partKey(run.Number, i, part), bytes[:n]))
+			bytes = bytes[n:]
+		}
+		docs = append(docs, document(effectSpace, name.effectKey(run.Number, i), encode(&Effect{
+			Format: Format, Name: e.Name, Summary: cut(e.Summary, maxNote), Digest: digest(e.Payload), Size: len(e.Payload), Parts: part,
+			State: Planned, Key: key(p.cluster, name, run, i),
+		})))
+	}
+	return docs
+}
+
+// key is the same for all attempts at an effect, and for no other effect: of no
+// other cluster, and not after a restore either, since the run's time is in it.
+func key(cluster string, name Name, run *Run, effect int) string {
+	return digest(fmt.Appendf(nil, "%s\n%s\n%d\n%d\n%d", cluster, name, run.Number, run.Planned, effect))[:32]
+}
+
+func size(docs []store.Document) (n int) {
+	for i := range docs {
+		n += len(docs[i].Key) + len(docs[i].Value) + 64
+	}
+	return n
+}
+
+// stage writes documents in several commands, under a claim on the card: nobody
+// else's are written among them. It returns the claimed card.
+func (r *runner) stage(ctx context.Context, p *picture, docs []store.Document) (held[Card], error) {
+	card := *p.card.value
+	card.Claim = rand.Text()
+	claimed := p.card
+	claimed.value, claimed.raw = &card, encode(&card)
+	if err := r.write(ctx, p.card.was(), claimed.was()); err != nil {
+		return claimed, err
+	}
+	for len(docs) > 0 {
+		n := 1
+		for n < len(docs) && size(docs[:n+1]) <= commandBytes {
+			n++
+		}
+		if err := r.write(ctx, claimed.was(), docs[:n]...); err != nil {
+			return claimed, err
+		}
+		docs = docs[n:]
+	}
+	return claimed, nil
+}

@@ -1,0 +1,102 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Local runs programs on this machine, without a shell, as the daemon's user.
+type Local struct{}
+
+const (
+	maxOutput = 1 << 20
+	linger    = 2 * time.Second // for output that the program's children hold open
+)
+
+// Run implements Programs. When ctx ends the program is killed with all that it has
+// started, and so it is when this process dies.
+func (Local) Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
+	if len(p.Arguments) == 0 || !filepath.IsAbs(p.Arguments[0]) {
+		return sdk.Output{}, sdk.NotStarted(errors.New("the program is not named by an absolute path"))
+	}
+	if p.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.Timeout)
+		defer cancel()
+	}
+	var out, errs limited
+	cmd := exec.CommandContext(ctx, p.Arguments[0], p.Arguments[1:]...)
+	cmd.Dir, cmd.Env = "/", environment(p.Environment)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Input), &out, &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = linger
+	err := onThread(cmd)
+	result := sdk.Output{Stdout: out.kept, Error: errs.kept}
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case cmd.Process == nil:
+		return result, sdk.NotStarted(err)
+	case ctx.Err() != nil:
+		return result, fmt.Errorf("it did not end in time and was killed: %w", ctx.Err())
+	case ended:
+		result.Status = exitStatus(exit.ProcessState)
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return result, err
+	}
+	return result, nil
+}
+
+// onThread runs a command from a thread that lives as long as it: the system kills
+// the program when the thread ends.
+func onThread(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		done <- cmd.Run()
+	}()
+	return <-done
+}
+
+// exitStatus is the exit status, or 128 and the signal.
+func exitStatus(s *os.ProcessState) int {
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return s.ExitCode()
+}
+
+func environment(more map[string]string) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		env = append(env, name+"="+more[name])
+	}
+	return env
+}
+
+// limited keeps the beginning of what is written.
+type limited struct{ kept []byte }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[:min(maxOutput-len(l.kept), len(p))]...)
+	return len(p), nil
+}

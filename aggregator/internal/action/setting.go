@@ -1,0 +1,96 @@
+package action
+
+import (
+	"context"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Setting is an action of the configuration.
+type Setting struct {
+	Name     Name
+	Schedule string // "": the plugin's
+	Zone     string // of the schedule; "": UTC
+	// Config is the evaluated config block.
+	Config *bursarv1.Node
+	// Lacks says why this node cannot run the action; "": it can.
+	Lacks string
+	// Digest names all of it.
+	Digest string
+}
+
+// Description is what a plugin says of itself.
+type Description struct {
+	sdk.ActionDescription
+
+	Probes bool
+}
+
+// schedule is when the action runs.
+func (s *Setting) schedule(d *Description) (Schedule, error) {
+	zone, err := calendar.Zone(s.Zone)
+	if err != nil {
+		return Schedule{}, err
+	}
+	text := s.Schedule
+	if text == "" {
+		text = d.Schedule
+	}
+	return ParseSchedule(text, zone)
+}
+
+// Plugin is a plugin that runs and has taken its configuration. One call is made at
+// a time. An error of a call says nothing about what the plugin has done.
+type Plugin interface {
+	Description() *Description
+	Plan(ctx context.Context, start sdk.PlanStart) (*sdk.Plan, error)
+	Execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
+	Probe(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
+	// Gone reports whether its process has ended.
+	Gone() bool
+	// Stale reports whether its binary has been replaced.
+	Stale() bool
+	// Close ends the process and waits until nothing of it is left.
+	Close() error
+}
+
+// Plugins starts plugins.
+type Plugins interface {
+	// Open starts the plugin of an action and configures it. The error says what is
+	// wrong with the plugin or with the configuration.
+	Open(ctx context.Context, s *Setting) (Plugin, error)
+	// Identity names the binary that would be started; "" while there is none.
+	Identity(s *Setting) string
+}
+
+// Leader is the leadership of this node.
+type Leader interface {
+	// Term is the present term.
+	Term() uint64
+	// Verify asks a majority whether this node leads in the term.
+	Verify(ctx context.Context, term uint64) error
+}
+
+// The pace of actions.
+const (
+	look         = time.Second      // between two looks at the documents
+	planTime     = 15 * time.Minute // for a plan
+	openTime     = 30 * time.Second // for the start of a plugin
+	maxDeadline  = time.Hour
+	giveUp       = 24 * time.Hour // an effect is tried for so long
+	minBackoff   = time.Second
+	maxBackoff   = 5 * time.Minute
+	crashes      = 5 // within crashTime, and the action is disabled
+	crashTime    = 10 * time.Minute
+	idle         = time.Minute // a plugin is kept for a run that comes sooner
+	grace        = 2 * time.Second
+	writeTime    = 10 * time.Second
+	keepFor      = 400 * 24 * time.Hour
+	keepLeast    = 100
+	maxOrders    = 16
+	commandBytes = 200 << 10 // of documents in one command
+	partBytes    = 192 << 10
+)

@@ -1,0 +1,385 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Actions are what the server needs of actions. Orders are carried out by whoever
+// leads.
+type Actions interface {
+	List(from action.Documents) ([]action.Status, error)
+	History(from action.Documents, name action.Name, yield func(*action.Run) bool) error
+	Show(from action.Documents, name action.Name, run uint64) (*action.Run, []action.Effect, error)
+	Payload(from action.Documents, name action.Name, run uint64, effect int) (payload []byte, show string, err error)
+	// Plan makes a plan here and now, and does nothing.
+	Plan(ctx context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error)
+	Run(ctx context.Context, name action.Name, by string, arguments map[string]string) error
+	Pause(ctx context.Context, name action.Name, by, why string) error
+	Resume(ctx context.Context, name action.Name) error
+	Retry(ctx context.Context, name action.Name, by string, run uint64, effect int) error
+	Skip(ctx context.Context, name action.Name, by string, run uint64, effect int) error
+}
+
+type jsonAction struct {
+	Type        string    `json:"type"`
+	Label       string    `json:"label"`
+	Configured  bool      `json:"configured"`
+	State       string    `json:"state"`
+	Schedule    *string   `json:"schedule"`
+	LastSuccess *string   `json:"last_success"`
+	Paused      *jsonMark `json:"paused"`
+	Disabled    *jsonMark `json:"disabled"`
+	Problem     *jsonMark `json:"problem"`
+	Doubtful    []uint64  `json:"doubtful"`
+	Orders      int       `json:"orders"`
+	Current     *jsonRun  `json:"current"`
+	Last        *jsonRun  `json:"last"`
+}
+
+type jsonMark struct {
+	By  *string `json:"by"`
+	At  *string `json:"at"`
+	Why *string `json:"why"`
+}
+
+type jsonRun struct {
+	Run        uint64            `json:"run"`
+	Why        string            `json:"why"`
+	By         *string           `json:"by"`
+	Arguments  map[string]string `json:"arguments"`
+	Version    string            `json:"version"`
+	Planned    *string           `json:"planned"`
+	Index      uint64            `json:"index"`
+	Ended      *string           `json:"ended"`
+	Effects    int               `json:"effects"`
+	Done       int               `json:"done"`
+	Rejected   int               `json:"rejected"`
+	Unknown    int               `json:"unknown"`
+	Skipped    int               `json:"skipped"`
+	Superseded int               `json:"superseded"`
+	Partial    bool              `json:"partial"`
+	Notes      []string          `json:"notes"`
+}
+
+type jsonEffect struct {
+	Effect    int           `json:"effect"`
+	Name      string        `json:"name"`
+	Summary   string        `json:"summary"`
+	State     string        `json:"state"`
+	Size      int           `json:"size"`
+	Digest    string        `json:"digest"`
+	Key       string        `json:"key"`
+	Tries     int           `json:"tries"`
+	NotBefore *string       `json:"not_before"`
+	By        *string       `json:"by"`
+	Attempts  []jsonAttempt `json:"attempts"`
+}
+
+type jsonAttempt struct {
+	Number    int     `json:"number"`
+	Node      string  `json:"node"`
+	Term      uint64  `json:"term"`
+	Fence     uint64  `json:"fence"`
+	Begun     *string `json:"begun"`
+	Ended     *string `json:"ended"`
+	Outcome   *string `json:"outcome"`
+	Message   string  `json:"message"`
+	Reference string  `json:"reference"`
+}
+
+func stampMicros(micros int64) *string {
+	if micros == 0 {
+		return nil
+	}
+	return stampStd(action.Instant(micros))
+}
+
+func markJSON(m *action.Mark) *jsonMark {
+	if m == nil {
+		return nil
+	}
+	return &jsonMark{By: maybe(m.By), At: stampMicros(m.At), Why: maybe(m.Why)}
+}
+
+func actionJSON(s *action.Status) jsonAction {
+	return jsonAction{
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), LastSuccess: stampMicros(s.Card.Since),
+		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
+		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
+	}
+}
+
+func runJSON(r *action.Run) *jsonRun {
+	if r == nil {
+		return nil
+	}
+	out := &jsonRun{
+		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
+		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
+	}
+	maps.Copy(out.Arguments, r.Arguments)
+	return out
+}
+
+func effectJSON(i int, e *action.Effect) jsonEffect {
+	out := jsonEffect{
+		Effect: i, Name: e.Name, Summary: e.Summary, State: e.State, Size: e.Size, Digest: e.Digest, Key: e.Key, Tries: e.Tries,
+		NotBefore: stampMicros(e.NotBefore), By: maybe(e.By), Attempts: []jsonAttempt{},
+	}
+	for _, a := range e.Attempts {
+		out.Attempts = append(out.Attempts, jsonAttempt{
+			Number: a.Number, Node: a.Node, Term: a.Term, Fence: a.Fence, Begun: stampMicros(a.Begun), Ended: stampMicros(a.Ended),
+			Outcome: maybe(a.Outcome), Message: a.Message, Reference: a.Reference,
+		})
+	}
+	return out
+}
+
+// actionRoutes returns the routes about actions.
+func (s *Server) actionRoutes() []route {
+	const one = "/v1/actions/{type}/{label}"
+	const verb = "/v1/actions/{type}/{label...}"
+	const effect = one + "/runs/{run}/effects/{effect"
+	return []route{
+		{http.MethodGet, "/v1/actions", s.viewing(s.acting(s.v1Actions))},
+		{http.MethodGet, one + "/runs", s.viewing(s.acting(s.v1Runs))},
+		{http.MethodGet, one + "/runs/{run}", s.viewing(s.acting(s.v1Run))},
+		{http.MethodGet, effect + "}", s.viewing(s.acting(s.v1Effect))},
+		{http.MethodPost, effect + "...}:retry", s.ordering(s.v1EffectOrder(Actions.Retry))},
+		{http.MethodPost, effect + "...}:skip", s.ordering(s.v1EffectOrder(Actions.Skip))},
+		{http.MethodPost, verb + ":plan", s.ordering(s.v1ActionPlan)},
+		{http.MethodPost, verb + ":run", s.ordering(s.v1ActionRun)},
+		{http.MethodPost, verb + ":pause", s.ordering(s.v1ActionPause)},
+		{http.MethodPost, verb + ":resume", s.ordering(s.v1ActionResume)},
+	}
+}
+
+// acting is for handlers that show actions.
+func (s *Server) acting(h func(http.ResponseWriter, *http.Request, *access.View) error) func(http.ResponseWriter, *http.Request, *access.View) error {
+	return func(w http.ResponseWriter, r *http.Request, view *access.View) error {
+		if s.opt.Actions == nil {
+			return refuse(http.StatusNotFound, "this server has no actions")
+		}
+		return actionError(h(w, r, view))
+	}
+}
+
+// actionOrder is what may stand in the body of an order.
+type actionOrder struct {
+	Arguments map[string]string `json:"arguments"`
+	Why       string            `json:"why"`
+}
+
+// maxOrder bounds the body of an order.
+const maxOrder = 64 << 10
+
+// ordering is for handlers that order something of an action.
+func (s *Server) ordering(h func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.opt.Actions == nil {
+			fail(w, http.StatusNotFound, "this server has no actions")
+			return
+		}
+		name, err := action.ParseName(r.PathValue("type") + "/" + r.PathValue("label"))
+		order := &actionOrder{}
+		if err != nil {
+			err = refuse(http.StatusNotFound, "%v", err)
+		} else {
+			err = readOrder(w, r, order)
+		}
+		if err == nil {
+			err = actionError(h(w, r, name, order))
+		}
+		if err != nil {
+			s.refused(w, r, err)
+		}
+	}
+}
+
+// readOrder reads a body, which may be empty.
+func readOrder(w http.ResponseWriter, r *http.Request, order *actionOrder) error {
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	in.DisallowUnknownFields()
+	if err := in.Decode(order); err != nil && !errors.Is(err, io.EOF) {
+		return refuse(http.StatusBadRequest, `the body must be empty or like {"arguments": {"month": "2026-10"}} or {"why": "…"}: %v`, err)
+	}
+	return nil
+}
+
+// actionError gives the errors of actions their status.
+func actionError(err error) error {
+	switch {
+	case errors.Is(err, action.ErrNone):
+		return refuse(http.StatusNotFound, "%v", err)
+	case errors.Is(err, action.ErrRefused), errors.Is(err, action.ErrChanged):
+		return refuse(http.StatusConflict, "%v", err)
+	case errors.Is(err, ErrNotNow):
+		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+	}
+	return err
+}
+
+// v1Actions is GET /v1/actions.
+func (s *Server) v1Actions(w http.ResponseWriter, _ *http.Request, view *access.View) error {
+	list, err := s.opt.Actions.List(view)
+	if err != nil {
+		return err
+	}
+	out := []jsonAction{}
+	for i := range list {
+		out = append(out, actionJSON(&list[i]))
+	}
+	answer(w, http.StatusOK, map[string]any{"actions": out})
+	return nil
+}
+
+func pathAction(r *http.Request) action.Name {
+	return action.Name{Type: r.PathValue("type"), Label: r.PathValue("label")}
+}
+
+// pathNumber reads a number of a path; what is none is not there.
+func pathNumber(r *http.Request, name string) (uint64, error) {
+	n, err := strconv.ParseUint(r.PathValue(name), 10, 31)
+	if err != nil {
+		return 0, refuse(http.StatusNotFound, "%q is no number of a %s", r.PathValue(name), name)
+	}
+	return n, nil
+}
+
+// v1Runs is GET /v1/actions/{type}/{label}/runs: the newest first.
+func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	limit := 100
+	if text := r.URL.Query().Get("limit"); text != "" {
+		var err error
+		if limit, err = parsePageSize(text); err != nil {
+			return err
+		}
+	}
+	out, more := []*jsonRun{}, false
+	err := s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
+		if more = len(out) == limit; !more {
+			out = append(out, runJSON(run))
+		}
+		return !more
+	})
+	if err == nil {
+		answer(w, http.StatusOK, map[string]any{"runs": out, "more": more})
+	}
+	return err
+}
+
+// v1Run is GET /v1/actions/{type}/{label}/runs/{run}: a run with its effects.
+func (s *Server) v1Run(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	number, err := pathNumber(r, "run")
+	if err != nil {
+		return err
+	}
+	run, effects, err := s.opt.Actions.Show(view, pathAction(r), number)
+	if err != nil {
+		return err
+	}
+	out := []jsonEffect{}
+	for i := range effects {
+		out = append(out, effectJSON(i, &effects[i]))
+	}
+	answer(w, http.StatusOK, map[string]any{"run": runJSON(run), "effects": out})
+	return nil
+}
+
+// v1Effect is GET …/runs/{run}/effects/{effect}: what it does, byte by byte.
+func (s *Server) v1Effect(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if err := view.Whole(); err != nil {
+		return err
+	}
+	run, err := pathNumber(r, "run")
+	if err != nil {
+		return err
+	}
+	effect, err := pathNumber(r, "effect")
+	if err != nil {
+		return err
+	}
+	payload, show, err := s.opt.Actions.Payload(view, pathAction(r), run, int(effect))
+	if err == nil {
+		answer(w, http.StatusOK, map[string]any{"show": show, "payload": append([]byte{}, payload...)})
+	}
+	return err
+}
+
+// v1EffectOrder is POST …/effects/{effect}:retry and :skip.
+func (s *Server) v1EffectOrder(do func(Actions, context.Context, action.Name, string, uint64, int) error) func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error {
+	return func(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
+		run, err := pathNumber(r, "run")
+		if err != nil {
+			return err
+		}
+		effect, err := pathNumber(r, "effect")
+		if err == nil {
+			err = do(s.opt.Actions, r.Context(), name, caller(r), run, int(effect))
+		}
+		return s.ordered(w, err, "it is noted")
+	}
+}
+
+func (s *Server) ordered(w http.ResponseWriter, err error, message string) error {
+	if err == nil {
+		answer(w, http.StatusAccepted, map[string]string{"message": message})
+	}
+	return err
+}
+
+func (s *Server) v1ActionRun(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
+	return s.ordered(w, s.opt.Actions.Run(r.Context(), name, caller(r), o.Arguments), "the run begins when what is under way has ended")
+}
+
+func (s *Server) v1ActionPause(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
+	return s.ordered(w, s.opt.Actions.Pause(r.Context(), name, caller(r), o.Why), "the action begins nothing any more; what has begun goes to its end")
+}
+
+func (s *Server) v1ActionResume(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
+	return s.ordered(w, s.opt.Actions.Resume(r.Context(), name), "the action goes on")
+}
+
+type jsonPlanned struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Size    int    `json:"size"`
+	Show    string `json:"show"`
+}
+
+// v1ActionPlan is POST …:plan: what a run would do now. Nothing is done.
+func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
+	deadline := time.Now().Add(planPatience)
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a writer that cannot is a test's
+	plan, run, err := s.opt.Actions.Plan(r.Context(), name, o.Arguments)
+	switch {
+	case errors.Is(err, action.ErrNone):
+		return err
+	case err != nil:
+		return refuse(http.StatusUnprocessableEntity, "no plan can be made: %v", err)
+	}
+	out := []jsonPlanned{}
+	for _, e := range plan.Effects {
+		out = append(out, jsonPlanned{e.Name, e.Summary, len(e.Payload), e.Show})
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "class": sdk.EffectClass(run.Class).String(),
+		"effects": out, "notes": append([]string{}, run.Notes...), "partial": run.Partial,
+	})
+	return nil
+}
+
+// planPatience is how long the answer with a plan may take.
+const planPatience = 16 * time.Minute

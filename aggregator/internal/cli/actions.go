@@ -1,0 +1,439 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type apiMark struct {
+	By  *string `json:"by"`
+	At  *string `json:"at"`
+	Why *string `json:"why"`
+}
+
+// apiAction is an action as /v1 gives it.
+type apiAction struct {
+	Type        string   `json:"type"`
+	Label       string   `json:"label"`
+	State       string   `json:"state"`
+	Schedule    *string  `json:"schedule"`
+	LastSuccess *string  `json:"last_success"`
+	Paused      *apiMark `json:"paused"`
+	Disabled    *apiMark `json:"disabled"`
+	Problem     *apiMark `json:"problem"`
+	Doubtful    []uint64 `json:"doubtful"`
+	Orders      int      `json:"orders"`
+	Current     *apiRun  `json:"current"`
+	Last        *apiRun  `json:"last"`
+}
+
+func (a *apiAction) name() string { return a.Type + "/" + a.Label }
+
+// apiRun is a run as /v1 gives it.
+type apiRun struct {
+	Run        uint64   `json:"run"`
+	Why        string   `json:"why"`
+	By         *string  `json:"by"`
+	Planned    *string  `json:"planned"`
+	Ended      *string  `json:"ended"`
+	Effects    int      `json:"effects"`
+	Done       int      `json:"done"`
+	Rejected   int      `json:"rejected"`
+	Unknown    int      `json:"unknown"`
+	Skipped    int      `json:"skipped"`
+	Superseded int      `json:"superseded"`
+	Partial    bool     `json:"partial"`
+	Notes      []string `json:"notes"`
+}
+
+// outcome says in words how the effects stand.
+func (r *apiRun) outcome() string {
+	if r.Ended == nil {
+		return "under way"
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{r.Done, "done"}, {r.Rejected, "rejected"}, {r.Unknown, "unknown"}, {r.Skipped, "skipped"}, {r.Superseded, "superseded"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing to do")
+	}
+	if r.Partial {
+		parts = append(parts, "partial")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *Program) actionsCommand() *cobra.Command {
+	return group("actions", "look at what is done with the totals, and give orders", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
+		p.actionsList(), p.actionsPlan(),
+		p.actionsOrder("run", "order a run, which begins when what is under way has ended", true, false),
+		p.actionsOrder("pause", "begin nothing any more; what has begun goes to its end", false, true),
+		p.actionsOrder("resume", "let a paused or disabled action go on", false, false),
+		p.actionsHistory(),
+		p.actionsSettle("retry", "try an effect again that is unknown, rejected, skipped or superseded"),
+		p.actionsSettle("skip", "settle an effect that waits, is unknown or was rejected: it is not done"))
+}
+
+func (p *Program) actionsList() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "list the actions with their last runs",
+		Long: `List the actions with their last runs, and what is to be done about those that are
+not well.
+
+With -check the exit code is 2 when one of them is failing, disabled, in doubt or
+paused.`,
+		Example: "  bursar actions list\n  bursar actions list -format json",
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not well")
+	return p.look(cmd, resource{path: "/v1/actions", show: func(answer json.RawMessage, f format) error {
+		var list struct {
+			Actions []apiAction `json:"actions"`
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return err
+		}
+		if len(list.Actions) == 0 && f == asTable {
+			p.say(`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`)
+			return nil
+		}
+		t, bad := actionTable(list.Actions)
+		if err := p.show(f, t, answer); err != nil {
+			return err
+		}
+		for i := range list.Actions {
+			if f == asTable {
+				p.actionTrouble(&list.Actions[i])
+			}
+		}
+		if check && len(bad) > 0 {
+			return found("not well: %s", printable(strings.Join(bad, ", ")))
+		}
+		return nil
+	}})
+}
+
+func actionTable(list []apiAction) (t *table, bad []string) {
+	t = newTable("ACTION", "STATE", "?SCHEDULE", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
+	for i := range list {
+		a := &list[i]
+		row := []string{a.name(), a.State, dash(blank(a.Schedule)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
+		if r := a.Last; r != nil {
+			row[3], row[4], row[5] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.outcome()
+		}
+		t.add(row...)
+		paint := ""
+		switch a.State {
+		case "failing", "disabled", "unknown", "paused":
+			paint = "31"
+			bad = append(bad, a.name())
+		}
+		t.paint = append(t.paint, paint)
+	}
+	return t, bad
+}
+
+// actionTrouble says what is wrong with an action, and what to do.
+func (p *Program) actionTrouble(a *apiAction) {
+	name := printable(a.name())
+	if m := a.Paused; m != nil {
+		p.say("%s: paused by %s at %s: %s", name, printable(blank(m.By)), instant(m.At), printable(blank(m.Why)))
+	}
+	if m := a.Disabled; m != nil {
+		p.say("%s: disabled: %s", name, printable(blank(m.Why)))
+		p.say("%s: do first: bursar actions resume %s", name, name)
+	}
+	if m := a.Problem; m != nil {
+		p.say("%s: no plan since %s: %s", name, instant(m.At), printable(blank(m.Why)))
+	}
+	for _, run := range a.Doubtful {
+		p.say("%s: run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", name, run, name, run)
+	}
+}
+
+// actionPath is the route of an action.
+func actionPath(name string) (string, error) {
+	typ, label, ok := strings.Cut(name, "/")
+	if !ok || typ == "" || label == "" {
+		return "", fmt.Errorf("%q is no action; \"bursar actions list\" prints them, as TYPE/LABEL", name)
+	}
+	return "/v1/actions/" + url.PathEscape(typ) + "/" + url.PathEscape(label), nil
+}
+
+// argumentsOf reads NAME=VALUE.
+func argumentsOf(list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range list {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", s)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// planTime is how long a plan may take.
+const planTime = 16 * time.Minute
+
+func (p *Program) actionsPlan() *cobra.Command {
+	var f format
+	var verbose bool
+	cmd := &cobra.Command{
+		Use: "plan ACTION [NAME=VALUE…]", Short: "show what a run would do now; nothing is done",
+		Example: "  bursar actions plan priority/nemo\n  bursar actions plan apel/site month=2026-10 -v", Args: cobra.MinimumNArgs(1),
+	}
+	conn := p.connect(cmd)
+	conn.timeout = planTime
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show each effect in full")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := actionPath(args[0])
+		if err != nil {
+			return usage(cmd, err)
+		}
+		arguments, err := argumentsOf(args[1:])
+		if err != nil {
+			return usage(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var answer json.RawMessage
+		if err := c.PostJSON(cmd.Context(), path+":plan", map[string]any{"arguments": arguments}, &answer); err != nil {
+			return err
+		}
+		return p.showPlan(answer, f, verbose)
+	}
+	return cmd
+}
+
+func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error {
+	var plan struct {
+		Effects []struct {
+			Name    string `json:"name"`
+			Summary string `json:"summary"`
+			Size    int    `json:"size"`
+			Show    string `json:"show"`
+		} `json:"effects"`
+		Notes   []string `json:"notes"`
+		Partial bool     `json:"partial"`
+	}
+	if err := json.Unmarshal(answer, &plan); err != nil {
+		return err
+	}
+	t := newTable("EFFECT", "~WHAT", "?>BYTES")
+	for _, e := range plan.Effects {
+		t.add(e.Name, e.Summary, strconv.Itoa(e.Size))
+	}
+	if len(plan.Effects) > 0 || f != asTable {
+		if err := p.show(f, t, answer); err != nil {
+			return err
+		}
+	}
+	if f != asTable {
+		return nil
+	}
+	if len(plan.Effects) == 0 {
+		p.say("There is nothing to do.")
+	}
+	for _, e := range plan.Effects {
+		if verbose && e.Show != "" {
+			fmt.Fprintf(p.Stdout, "\n%s\n%s\n", printable(e.Name), lines(e.Show))
+		}
+	}
+	for _, n := range plan.Notes {
+		p.say("%s", printable(n))
+	}
+	if plan.Partial {
+		return found("something is missing from the plan; the notes name it")
+	}
+	return nil
+}
+
+// lines makes each line of a text printable.
+func lines(text string) string {
+	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := range list {
+		list[i] = printable(list[i])
+	}
+	return strings.Join(list, "\n")
+}
+
+// actionsOrder makes a command that orders something of an action.
+func (p *Program) actionsOrder(verb, short string, arguments, reason bool) *cobra.Command {
+	var why string
+	cmd := &cobra.Command{Use: verb + " ACTION", Short: short, Example: "  bursar actions " + verb + " priority/nemo", Args: cobra.ExactArgs(1)}
+	if arguments {
+		cmd.Use, cmd.Args = verb+" ACTION [NAME=VALUE…]", cobra.MinimumNArgs(1)
+		cmd.Example += "\n  bursar actions " + verb + " apel/site month=2026-10"
+	}
+	conn := p.connect(cmd)
+	if reason {
+		cmd.Flags().StringVar(&why, "why", "", "the `reason`, for those who look later")
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := actionPath(args[0])
+		if err != nil {
+			return usage(cmd, err)
+		}
+		body := map[string]any{}
+		if list, err := argumentsOf(args[1:]); err != nil {
+			return usage(cmd, err)
+		} else if len(list) > 0 {
+			body["arguments"] = list
+		}
+		if why != "" {
+			body["why"] = why
+		}
+		return p.order(cmd, conn, path+":"+verb, body)
+	}
+	return cmd
+}
+
+// order gives an order and says what the server says.
+func (p *Program) order(cmd *cobra.Command, conn *connection, path string, body any) error {
+	c, err := conn.open(p)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var answer struct {
+		Message string `json:"message"`
+	}
+	if err := c.PostJSON(cmd.Context(), path, body, &answer); err != nil {
+		return err
+	}
+	p.say("%s", printable(answer.Message))
+	return nil
+}
+
+func (p *Program) actionsSettle(verb, short string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " ACTION RUN EFFECT", Short: short, Args: cobra.ExactArgs(3),
+		Example: "  bursar actions history mail/monthly 12\n  bursar actions " + verb + " mail/monthly 12 0",
+	}
+	conn := p.connect(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := actionPath(args[0])
+		for _, n := range args[1:] {
+			if _, e := strconv.ParseUint(n, 10, 31); e != nil && err == nil {
+				err = fmt.Errorf("%q is no number; \"bursar actions history ACTION RUN\" prints those of the effects", n)
+			}
+		}
+		if err != nil {
+			return usage(cmd, err)
+		}
+		return p.order(cmd, conn, path+"/runs/"+args[1]+"/effects/"+args[2]+":"+verb, map[string]any{})
+	}
+	return cmd
+}
+
+func (p *Program) actionsHistory() *cobra.Command {
+	var f format
+	var limit int
+	cmd := &cobra.Command{
+		Use: "history ACTION [RUN]", Short: "list the runs of an action, or the effects of a run with all attempts",
+		Example: "  bursar actions history priority/nemo\n  bursar actions history priority/nemo 12", Args: cobra.RangeArgs(1, 2),
+	}
+	conn := p.connect(cmd)
+	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many runs at most, the newest first")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := actionPath(args[0])
+		path += "/runs"
+		query, show := url.Values{"limit": {strconv.Itoa(limit)}}, p.showRuns
+		if len(args) == 2 {
+			if _, e := strconv.ParseUint(args[1], 10, 31); e != nil && err == nil {
+				err = errors.New("the run is its number")
+			}
+			path, query, show = path+"/"+args[1], nil, p.showRun
+		}
+		if err != nil {
+			return usage(cmd, err)
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var answer json.RawMessage
+		if err := c.GetJSON(cmd.Context(), path, query, &answer); err != nil {
+			return err
+		}
+		return show(answer, f)
+	}
+	return cmd
+}
+
+func (p *Program) showRuns(answer json.RawMessage, f format) error {
+	var list struct {
+		Runs []apiRun `json:"runs"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
+	}
+	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
+	for i := range list.Runs {
+		r := &list.Runs[i]
+		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(blank(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.outcome())
+	}
+	return p.show(f, t, answer)
+}
+
+func (p *Program) showRun(answer json.RawMessage, f format) error {
+	var a struct {
+		Run     apiRun `json:"run"`
+		Effects []struct {
+			Effect   int    `json:"effect"`
+			Name     string `json:"name"`
+			Summary  string `json:"summary"`
+			State    string `json:"state"`
+			Attempts []struct {
+				Number  int     `json:"number"`
+				Node    string  `json:"node"`
+				Fence   uint64  `json:"fence"`
+				Begun   *string `json:"begun"`
+				Outcome *string `json:"outcome"`
+				Message string  `json:"message"`
+			} `json:"attempts"`
+		} `json:"effects"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return err
+	}
+	t := newTable(">EFFECT", "NAME", "STATE", "?>TRY", "?NODE", "?>FENCE", "BEGUN", "?OUTCOME", "~MESSAGE")
+	for _, e := range a.Effects {
+		number := strconv.Itoa(e.Effect)
+		if len(e.Attempts) == 0 {
+			t.add(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
+		}
+		for _, n := range e.Attempts {
+			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(blank(n.Outcome)), n.Message)
+		}
+	}
+	if err := p.show(f, t, answer); err != nil {
+		return err
+	}
+	for _, n := range a.Run.Notes {
+		if f == asTable {
+			p.say("%s", printable(n))
+		}
+	}
+	return nil
+}

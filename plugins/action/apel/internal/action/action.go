@@ -1,0 +1,58 @@
+package action
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/ams"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Version is that of the plugin.
+const Version = "1.0.0"
+
+// Action reports months to APEL. New makes it.
+type Action struct {
+	config config
+	client *ams.Client // made for the first message
+}
+
+// New makes an action.
+func New() *Action { return &Action{} }
+
+// Describe implements sdk.Action.
+func (a *Action) Describe() sdk.ActionDescription {
+	return sdk.ActionDescription{
+		Type: "apel", Version: Version, Class: sdk.ClassKeyed,
+		Schedule: "@daily", Deadline: 5 * time.Minute,
+	}
+}
+
+// Configure implements sdk.Action.
+func (a *Action) Configure(_ context.Context, cfg *sdk.Config) error {
+	var err error
+	a.config, err = read(cfg)
+	return err
+}
+
+// Close lets the connections go.
+func (a *Action) Close() error {
+	if a.client != nil {
+		a.client.Close()
+	}
+	a.client = nil
+	return nil
+}
+
+// reader is what a plan reads; *sdk.Data is one.
+type reader interface {
+	Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error]
+}
+
+// Plan implements sdk.Action.
+func (a *Action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
+	return a.plan(ctx, start, data)
+}

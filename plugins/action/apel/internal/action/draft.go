@@ -1,0 +1,141 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
+)
+
+// draft is what there is to send of a site's month.
+type draft struct {
+	tally   *tally
+	batches []batch
+	digest  string            // of all messages, also of those that need not be sent again
+	rows    []string          // digests of the keys of summaries
+	days    map[string]string // digests of jobs by day
+}
+
+// batch is messages of one kind.
+type batch struct {
+	what string // sync, summary, jobs day=2026-10-01
+	text [][]byte
+}
+
+// most is how many records a message has at most, as is customary.
+const most = 1000
+
+// sent is what the receiver will have when all is sent.
+func (d *draft) sent(before *sent) *sent {
+	total := d.tally.sums.Total()
+	rows := append(slices.Clone(d.rows), d.vanished(before)...)
+	slices.Sort(rows)
+	return &sent{Digest: d.digest, Jobs: total.Jobs, Wall: total.Wall, CPU: total.CPU, Rows: rows, Days: d.days}
+}
+
+// vanished are rows that were sent and have no job any more.
+func (d *draft) vanished(before *sent) []string {
+	if before == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(before.Rows), func(row string) bool { return slices.Contains(d.rows, row) })
+}
+
+// keyOf is a digest of the key of a summary, which is all that stands before its sums.
+func keyOf(row []byte) string {
+	key, _, _ := bytes.Cut(row, []byte("\nEarliestEndTime:"))
+	sum := sha256.Sum256(key)
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
+}
+
+// sync is the message of how many jobs there are, which is sent first, as APEL's own
+// client does.
+func (p *planner) sync(s site, m month.Month, t *tally) (batch, error) {
+	var rows [][]byte
+	for _, row := range t.sums.Syncs() {
+		if err := row.Check(p.now); err != nil {
+			return batch{}, fmt.Errorf("sync of %s %s: %w", s.name, m, err)
+		}
+		rows = append(rows, row.Record())
+	}
+	return batch{"sync", message.Pack(message.Syncs, rows, p.config.maxMessage, most)}, nil
+}
+
+// summaries are a sync and the summaries of the whole month.
+func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent) (*draft, error) {
+	d := &draft{tally: &tally{sums: month.New(s.name, m)}}
+	if err := p.collect(ctx, s, whole(m), d.tally, func(*month.Job) {}); err != nil {
+		return nil, err
+	}
+	sync, err := p.sync(s, m, d.tally)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]byte
+	for _, row := range d.tally.sums.Summaries() {
+		if err := row.Check(p.now); err != nil {
+			return nil, fmt.Errorf("summary of %s %s: %w", s.name, m, err)
+		}
+		rows = append(rows, row.Record())
+		d.rows = append(d.rows, keyOf(row.Record()))
+	}
+	d.batches = []batch{sync, {"summary", message.Pack(message.Summaries, rows, p.config.maxMessage, most)}}
+	d.digest = digestOf(append(slices.Clone(sync.text), d.batches[1].text...))
+	return d, nil
+}
+
+// jobs are a sync, and all jobs of the days that are not what was sent. The jobs of
+// one day are in memory at a time.
+func (p *planner) jobs(ctx context.Context, s site, m month.Month, before *sent) (*draft, error) {
+	d := &draft{tally: &tally{sums: month.New(s.name, m)}, days: map[string]string{}, batches: make([]batch, 1)}
+	for _, day := range days(m, p.now) {
+		texts, err := p.day(ctx, s, day, d.tally)
+		if err != nil {
+			return nil, err
+		}
+		if len(texts) == 0 {
+			continue
+		}
+		name, digest := day.from.Format(time.DateOnly), digestOf(texts)
+		if d.days[name] = digest; p.again || before == nil || before.Days[name] != digest {
+			d.batches = append(d.batches, batch{"jobs day=" + name, texts})
+		}
+	}
+	var err error
+	if d.batches[0], err = p.sync(s, m, d.tally); err != nil {
+		return nil, err
+	}
+	all := slices.Clone(d.batches[0].text)
+	for _, day := range slices.Sorted(maps.Keys(d.days)) {
+		all = append(all, []byte(day+" "+d.days[day]))
+	}
+	d.digest = digestOf(all)
+	return d, nil
+}
+
+// day gives the messages of the jobs that stopped on a day, ordered by their text.
+func (p *planner) day(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
+	var rows [][]byte
+	if err := p.collect(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, slices.Compare)
+	return message.Pack(p.config.jobs, rows, p.config.maxMessage, most), nil
+}
+
+func digestOf(texts [][]byte) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d ", len(text))
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}

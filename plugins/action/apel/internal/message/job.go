@@ -1,0 +1,124 @@
+package message
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Level is what a core of the job's node scored in a benchmark.
+type Level struct {
+	Benchmark string
+	Value     float64
+}
+
+// Job is one job: a record of an individual job message, and what summaries are
+// made of. Texts that are empty and numbers that are 0 are left out, but for the
+// durations, times and Processors. Durations are in seconds, times in seconds since 1970, memory
+// in kilobytes.
+type Job struct {
+	Site, SubmitHost, MachineName, Queue          string
+	LocalJobID, LocalUserID                       string
+	GlobalUserName, FQAN, VO, VOGroup, VORole     string
+	WallDuration, CPUDuration                     int64
+	Processors, NodeCount                         int64
+	StartTime, EndTime                            int64
+	InfrastructureDescription, InfrastructureType string
+	MemoryReal, MemoryVirtual                     int64
+	ServiceLevels                                 []Level
+}
+
+// Record writes the record of a message of kind Jobs03, which has the first of the
+// ServiceLevels only, or Jobs04.
+func (j *Job) Record(kind Kind) []byte {
+	r := record{}
+	r.line("Site", j.Site)
+	r.texts(j.names())
+	r.number("WallDuration", j.WallDuration)
+	r.number("CpuDuration", j.CPUDuration)
+	r.number("Processors", j.Processors)
+	r.positive("NodeCount", j.NodeCount)
+	r.number("StartTime", j.StartTime)
+	r.number("EndTime", j.EndTime)
+	r.texts(j.infrastructure())
+	r.positive("MemoryReal", j.MemoryReal)
+	r.positive("MemoryVirtual", j.MemoryVirtual)
+	switch {
+	case len(j.ServiceLevels) == 0:
+	case kind == Jobs03:
+		r.line("ServiceLevelType", j.ServiceLevels[0].Benchmark)
+		r.line("ServiceLevel", float(j.ServiceLevels[0].Value))
+	default:
+		r.line("ServiceLevel", levels(j.ServiceLevels))
+	}
+	return r.close()
+}
+
+// names are the texts behind the site, in the order of the message.
+func (j *Job) names() []named {
+	return []named{
+		{"SubmitHost", j.SubmitHost}, {"MachineName", j.MachineName}, {"Queue", j.Queue}, {"LocalJobId", j.LocalJobID}, {"LocalUserId", j.LocalUserID},
+		{"GlobalUserName", j.GlobalUserName}, {"FQAN", j.FQAN}, {"VO", j.VO}, {"VOGroup", j.VOGroup}, {"VORole", j.VORole},
+	}
+}
+
+func (j *Job) infrastructure() []named {
+	return []named{{"InfrastructureDescription", j.InfrastructureDescription}, {"InfrastructureType", j.InfrastructureType}}
+}
+
+func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func levels(list []Level) string {
+	parts := make([]string, len(list))
+	for i, l := range list {
+		parts[i] = l.Benchmark + ": " + float(l.Value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// late is how far behind the clock of the receiver a job may have ended.
+const late = 2 * 24 * time.Hour
+
+// Check says why the receiver would refuse the job at that time.
+func (j *Job) Check(now time.Time) error {
+	return errors.Join(
+		needText("Site", j.Site), needText("LocalJobId", j.LocalJobID),
+		CheckText("Site", j.Site), checkTexts(j.names()...), checkTexts(j.infrastructure()...),
+		checkNumbers(number{"WallDuration", j.WallDuration}, number{"CpuDuration", j.CPUDuration}, number{"Processors", j.Processors},
+			number{"NodeCount", j.NodeCount}, number{"MemoryReal", j.MemoryReal}, number{"MemoryVirtual", j.MemoryVirtual}),
+		j.checkTimes(now),
+		j.checkLevels(),
+	)
+}
+
+func (j *Job) checkTimes(now time.Time) error {
+	switch {
+	case j.StartTime <= 0 || j.EndTime <= 0:
+		return fmt.Errorf("StartTime is %d and EndTime %d, which must be after 1970", j.StartTime, j.EndTime)
+	case j.EndTime < j.StartTime:
+		return fmt.Errorf("EndTime %d is before StartTime %d", j.EndTime, j.StartTime)
+	case j.EndTime > now.Add(late).Unix():
+		return fmt.Errorf("EndTime %d is in the future", j.EndTime)
+	}
+	return nil
+}
+
+func (j *Job) checkLevels() error {
+	seen := map[string]bool{}
+	for _, l := range j.ServiceLevels {
+		b, err := Benchmark(l.Benchmark)
+		switch {
+		case err != nil:
+			return fmt.Errorf("ServiceLevel: %w", err)
+		case seen[b]:
+			return fmt.Errorf("ServiceLevel has %s twice", b)
+		case l.Value < 0 || math.IsNaN(l.Value) || math.IsInf(l.Value, 0):
+			return fmt.Errorf("ServiceLevel is not a number that is 0 or more: %s %v", b, l.Value)
+		}
+		seen[b] = true
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package host
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// Diagnostics are those of a plugin about its configuration, with the places of the
+// user's files.
+func Diagnostics(in []*bursarv1.Diagnostic) hcl.Diagnostics {
+	var out hcl.Diagnostics
+	for _, d := range in {
+		problem := hcl.Errorf
+		if d.GetSeverity() == bursarv1.Diagnostic_SEVERITY_WARNING {
+			problem = hcl.Warnf
+		}
+		out.Add(problem(rangeOf(d.GetSubject()), trim(d.GetSummary()), "%s", trim(d.GetDetail())))
+	}
+	return out
+}
+
+func rangeOf(r *bursarv1.Range) hcl.Range {
+	var out hcl.Range
+	out.Filename = r.GetFile()
+	out.Start.Line, out.Start.Column, out.Start.Byte = int(r.GetStartLine()), int(r.GetStartColumn()), int(r.GetStartByte())
+	out.End.Line, out.End.Column, out.End.Byte = int(r.GetEndLine()), int(r.GetEndColumn()), int(r.GetEndByte())
+	return out
+}
+
+// trim bounds texts that come from a plugin.
+func trim(s string) string {
+	const most = 4 << 10
+	if len(s) > most {
+		end := most
+		for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

@@ -1,0 +1,242 @@
+package sdk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// Data is what a Plan reads: the daemon's REST interface, with the rights of the
+// action. It belongs to one goroutine. Nothing can be asked while an answer is
+// open, so an answer is read to its end or closed before the next question.
+type Data struct{ desk *desk }
+
+// ErrOpen says that a question was asked while an answer was open.
+var ErrOpen = errors.New("an answer is still open; read it to its end or close it before the next question")
+
+// ResponseError is a refusal of the REST interface.
+type ResponseError struct {
+	Target string
+	Status int    // of HTTP
+	Detail string // what it says
+}
+
+// Error implements error.
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("GET %s: %d: %s", cut(e.Target), e.Status, e.Detail)
+}
+
+// maxRefusal is how much of a refusal is read.
+const maxRefusal = 64 << 10
+
+// Get reads a path with its query, for example /v1/prices, as accept says; "": as
+// the daemon likes. The body comes as it is read, whatever its size. A status
+// other than 200 is a *ResponseError; an answer that was broken off is an error of
+// Read, never a short body.
+func (d *Data) Get(ctx context.Context, target, accept string) (io.ReadCloser, error) {
+	a, err := d.desk.get(ctx, target, accept)
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", cut(target), err)
+	}
+	if a.status == 200 {
+		return a, nil
+	}
+	defer func() { _ = a.Close() }() // an error of it has no meaning any more
+	text, err := io.ReadAll(io.LimitReader(a, maxRefusal))
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", cut(target), err)
+	}
+	return nil, &ResponseError{Target: target, Status: a.status, Detail: detail(text)}
+}
+
+// detail is the text of a problem document, or the body as it is.
+func detail(body []byte) string {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(body, &problem) == nil && problem.Detail != "" {
+		return problem.Detail
+	}
+	return cut(string(bytes.TrimSpace(body)))
+}
+
+// UsageRow is a cell of an answer about usage: a group in a bucket of time.
+type UsageRow struct {
+	// Group are the group's values by the keys of by; a key without a value is not
+	// there.
+	Group map[string]string
+	// Others is how many groups the row stands for, where only the top ones have
+	// rows of their own; 0: it is one group.
+	Others int
+	// Bucket is its name, such as 2026-03; "" where there is only one.
+	Bucket   string
+	From, To time.Time
+	// Measures are the figures, exact as far as they are; what has none is not
+	// there.
+	Measures map[string]json.Number
+}
+
+// usageLine is a line of /v1/usage as NDJSON.
+type usageLine struct {
+	Group    map[string]*string      `json:"group"`
+	Others   int                     `json:"others"`
+	Bucket   *string                 `json:"bucket"`
+	From     time.Time               `json:"from"`
+	To       time.Time               `json:"to"`
+	Measures map[string]*json.Number `json:"measures"`
+}
+
+// Usage asks /v1/usage and gives the rows one by one, those without figures left
+// out. The query is as the OpenAPI document says, without format.
+func (d *Data) Usage(ctx context.Context, query url.Values) iter.Seq2[UsageRow, error] {
+	return func(yield func(UsageRow, error) bool) {
+		first := true
+		for line, err := range d.lines(ctx, "/v1/usage", query) {
+			if err == nil && first { // it tells about the answer
+				first = false
+				continue
+			}
+			var row UsageRow
+			if err == nil {
+				row, err = usageRow(line)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func usageRow(line []byte) (UsageRow, error) {
+	var l usageLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return UsageRow{}, fmt.Errorf("a row of usage: %w", err)
+	}
+	row := UsageRow{Others: l.Others, From: l.From, To: l.To, Group: map[string]string{}, Measures: map[string]json.Number{}}
+	if l.Bucket != nil {
+		row.Bucket = *l.Bucket
+	}
+	for key, value := range l.Group {
+		if value != nil {
+			row.Group[key] = *value
+		}
+	}
+	for name, value := range l.Measures {
+		if value != nil {
+			row.Measures[name] = *value
+		}
+	}
+	return row, nil
+}
+
+// Records asks /v1/records and gives the records one by one, all of them. The
+// query is as the OpenAPI document says, without format and cursor.
+func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		for line, err := range d.lines(ctx, "/v1/records", query) {
+			var r record.Record
+			if err == nil {
+				r, err = wire.DecodeRecordJSON(line)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// maxLine is the longest line of an answer.
+const maxLine = 4 << 20
+
+// lines reads an answer of JSON lines. A line is valid until the next one.
+func (d *Data) lines(ctx context.Context, path string, query url.Values) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if len(query) > 0 {
+			path += "?" + query.Encode()
+		}
+		body, err := d.Get(ctx, path, "application/x-ndjson")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer body.Close()
+		in := bufio.NewScanner(body)
+		in.Buffer(make([]byte, 64<<10), maxLine)
+		for in.Scan() {
+			if len(in.Bytes()) > 0 && !yield(in.Bytes(), nil) {
+				return
+			}
+		}
+		if err := in.Err(); err != nil {
+			yield(nil, fmt.Errorf("GET %s: %w", cut(path), err))
+		}
+	}
+}
+
+// World is what an Execute may do beside what its process can do itself: run
+// programs where the action runs, on the leader or on the agent that run_on names.
+type World struct{ desk *desk }
+
+// Program is what to run.
+type Program struct {
+	// Arguments are the program's path, absolute, and its arguments. There is no
+	// shell.
+	Arguments []string
+	// Environment is set beside PATH, HOME, LANG, LC_ALL and TZ.
+	Environment map[string]string
+	Input       []byte        // of standard input
+	Timeout     time.Duration // zero: the deadline of the effect
+}
+
+// Output is what a program has written, at most a MiB each, and how it ended.
+type Output struct {
+	Status        int // 0 is well; more than 128 for a signal
+	Stdout, Error []byte
+}
+
+// Run runs a program to its end. An error of which [NotRun] says so left nothing
+// behind; after any other the program may have done what it does. That it ended
+// with another status than 0 is no error.
+func (w *World) Run(ctx context.Context, p Program) (Output, error) {
+	a, err := w.desk.run(ctx, p)
+	if err != nil {
+		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)
+	}
+	defer func() { _ = a.Close() }()
+	out, err := io.ReadAll(a)
+	if err != nil {
+		return Output{}, fmt.Errorf("run %s: %w", p.name(), err)
+	}
+	return Output{Status: a.status, Stdout: out, Error: a.errors}, nil
+}
+
+func (p *Program) name() string {
+	if len(p.Arguments) == 0 {
+		return "nothing"
+	}
+	return cut(p.Arguments[0])
+}
+
+// notRun is an error of a program that was not started.
+type notRun struct{ error }
+
+// NotRun reports whether an error of [World.Run] says that the program was not
+// started.
+func NotRun(err error) bool {
+	_, ok := errors.AsType[notRun](err)
+	return ok
+}
+
+// NotStarted makes an error of which [NotRun] says that the program was not
+// started.
+func NotStarted(err error) error { return notRun{err} }
