@@ -195,6 +195,9 @@ func (m *Manager) change(ctx context.Context, name Name, change func(*Card) erro
 // Pause keeps an action from beginning anything. What has begun goes to its end.
 func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
 	return m.change(ctx, name, func(c *Card) error {
+		if c.Paused != nil && why == "" {
+			return nil // who gave a reason is not overruled by who gives none
+		}
 		c.Paused = &Mark{By: by, At: micros(m.Now()), Why: cut(why, maxNote)}
 		return nil
 	})

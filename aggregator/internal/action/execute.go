@@ -293,6 +293,7 @@ func (r *runner) finish(ctx context.Context, p *picture) error {
 	var docs []store.Document
 	if run.Counts.well() {
 		docs = card.take(r.set.Name, &run)
+		card.Well = max(card.Well, run.Planned)
 	}
 	docs = append(docs, p.run.becomes(&run), p.card.becomes(&card))
 	if _, err := r.commit(ctx, []store.Document{p.card.was(), p.run.was()}, docs...); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -74,12 +75,18 @@ func (m *Manager) configured() ([]Setting, <-chan struct{}) {
 // setting returns the setting of an action; ErrNone when it is not configured.
 func (m *Manager) setting(name Name) (Setting, error) {
 	settings, _ := m.configured()
+	var others []string
 	for i := range settings {
 		if settings[i].Name == name {
 			return settings[i], nil
 		}
+		others = append(others, settings[i].Name.String())
 	}
-	return Setting{}, fmt.Errorf("%w: the configuration has no action %s", ErrNone, name)
+	near := hcl.Suggest(name.String(), others)
+	if near != "" {
+		near = "; did you mean " + near + "?"
+	}
+	return Setting{}, fmt.Errorf("%w: the configuration has no action %s%s", ErrNone, name, near)
 }
 
 // worker is a runner at work.

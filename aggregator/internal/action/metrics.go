@@ -30,7 +30,7 @@ func newMetrics(m *Manager) *metrics {
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "bursar_actions_runs_total",
 			Help: "Runs that this node has ended, by whether all of them was done."}, []string{"type", "action", "result"}),
 		up:      desc("state", "1 for the state that the action is in, on the leader.", "state"),
-		last:    desc("last_success_timestamp_seconds", "When the last run was planned of which all was done, on the leader."),
+		last:    desc("last_success_timestamp_seconds", "When the last run was planned of which nothing was left undone, on the leader."),
 		effects: desc("last_run_effects", "Effects of the newest run by their state, when it has ended, on the leader.", "state"),
 		partial: desc("last_run_partial", "1 when something was missing from the newest plan, on the leader."),
 	}
@@ -110,8 +110,8 @@ func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 	for _, state := range states() {
 		put(s.up, one(state == now), state)
 	}
-	if st.Card.Since != 0 {
-		put(s.last, float64(st.Card.Since)/1e6)
+	if st.Card.Well != 0 {
+		put(s.last, float64(st.Card.Well)/1e6)
 	}
 	if st.Last == nil {
 		return

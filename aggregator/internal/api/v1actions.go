@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -114,7 +115,7 @@ func markJSON(m *action.Mark) *jsonMark {
 
 func actionJSON(s *action.Status) jsonAction {
 	return jsonAction{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), LastSuccess: stampMicros(s.Card.Since),
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), LastSuccess: stampMicros(s.Card.Well),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
 	}
@@ -157,8 +158,8 @@ func (s *Server) actionRoutes() []route {
 		{http.MethodGet, one + "/runs", s.viewing(s.acting(s.v1Runs))},
 		{http.MethodGet, one + "/runs/{run}", s.viewing(s.acting(s.v1Run))},
 		{http.MethodGet, effect + "}", s.viewing(s.acting(s.v1Effect))},
-		{http.MethodPost, effect + "...}:retry", s.ordering(s.v1EffectOrder(Actions.Retry))},
-		{http.MethodPost, effect + "...}:skip", s.ordering(s.v1EffectOrder(Actions.Skip))},
+		{http.MethodPost, effect + "...}:retry", s.ordering(s.v1EffectOrder("effect %d of run %d is tried again as soon as nothing else of this action is under way", Actions.Retry))},
+		{http.MethodPost, effect + "...}:skip", s.ordering(s.v1EffectOrder("effect %d of run %d is settled: it will not be done", Actions.Skip))},
 		{http.MethodPost, verb + ":plan", s.ordering(s.v1ActionPlan)},
 		{http.MethodPost, verb + ":run", s.ordering(s.v1ActionRun)},
 		{http.MethodPost, verb + ":pause", s.ordering(s.v1ActionPause)},
@@ -319,7 +320,7 @@ func (s *Server) v1Effect(w http.ResponseWriter, r *http.Request, view *access.V
 }
 
 // v1EffectOrder is POST …/effects/{effect}:retry and :skip.
-func (s *Server) v1EffectOrder(do func(Actions, context.Context, action.Name, string, uint64, int) error) func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error {
+func (s *Server) v1EffectOrder(done string, do func(Actions, context.Context, action.Name, string, uint64, int) error) func(http.ResponseWriter, *http.Request, action.Name, *actionOrder) error {
 	return func(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
 		run, err := pathNumber(r, "run")
 		if err != nil {
@@ -329,7 +330,7 @@ func (s *Server) v1EffectOrder(do func(Actions, context.Context, action.Name, st
 		if err == nil {
 			err = do(s.opt.Actions, r.Context(), name, caller(r), run, int(effect))
 		}
-		return s.ordered(w, err, "it is noted")
+		return s.ordered(w, err, fmt.Sprintf(done, effect, run))
 	}
 }
 

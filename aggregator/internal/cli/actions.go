@@ -150,7 +150,11 @@ func actionTable(list []apiAction) (t *table, bad []string) {
 func (p *Program) actionTrouble(a *apiAction) {
 	name := printable(a.name())
 	if m := a.Paused; m != nil {
-		p.say("%s: paused by %s at %s: %s", name, printable(blank(m.By)), instant(m.At), printable(blank(m.Why)))
+		why := ""
+		if blank(m.Why) != "" {
+			why = ": " + printable(*m.Why)
+		}
+		p.say("%s: paused by %s at %s%s", name, printable(blank(m.By)), instant(m.At), why)
 	}
 	if m := a.Disabled; m != nil {
 		p.say("%s: disabled: %s", name, printable(blank(m.Why)))

@@ -20,7 +20,7 @@ const defaultConfig = "/etc/bursar/aggregator.hcl"
 
 func (p *Program) aggregatorCommand() *cobra.Command {
 	var paths []string
-	var check bool
+	var check, dev bool
 	var seed string
 	cmd := &cobra.Command{
 		Use:   "aggregator",
@@ -34,28 +34,29 @@ order, a second SIGINT stops at once.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return p.check(cmd.Context(), paths)
+				return p.check(cmd.Context(), paths, dev)
 			}
 			if seed == "" {
-				return p.serve(cmd, paths, "")
+				return p.serve(cmd, paths, dev, "")
 			}
 			conf, _, _ := config.Load(paths...) // serve says what is wrong with it
-			return keepOwner(conf.Aggregator.DataDir.Path, func() error { return p.serve(cmd, paths, seed) })
+			return keepOwner(conf.Aggregator.DataDir.Path, func() error { return p.serve(cmd, paths, dev, seed) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&paths, "config", []string{defaultConfig}, "`file` or directory with the configuration; may be repeated")
 	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and what it names on this machine, and stop")
+	cmd.Flags().BoolVar(&dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
 	cmd.Flags().StringVar(&seed, "bootstrap-from", "", "begin a new cluster of this node, which must be empty, with the snapshot in this `file`")
 	cmd.Flags().Lookup("config").DefValue = defaultConfig
 	return cmd
 }
 
 // check loads the configuration and looks whether this machine has what it names.
-func (p *Program) check(ctx context.Context, paths []string) error {
+func (p *Program) check(ctx context.Context, paths []string, dev bool) error {
 	conf, file, diags := config.Load(paths...)
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
-		diags.Extend(run.CheckActions(ctx, conf))
+		diags.Extend(run.CheckActions(ctx, conf, dev))
 	}
 	return p.verdict(diags, file.Sources, "the configuration is fine")
 }
@@ -73,7 +74,7 @@ func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine strin
 }
 
 // serve runs the daemon.
-func (p *Program) serve(cmd *cobra.Command, paths []string, seed string) error {
+func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed string) error {
 	var sources hcl.Sources
 	d := &run.Daemon{
 		Load: func() (*config.Config, hcl.Diagnostics) {
@@ -81,8 +82,8 @@ func (p *Program) serve(cmd *cobra.Command, paths []string, seed string) error {
 			sources = file.Sources
 			return conf, diags
 		},
-		BootstrapFrom: seed,
-		Version:       p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
+		BootstrapFrom: seed, Dev: dev,
+		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
 	}
 	err := d.Run(cmd.Context())
 	if diags, ok := errors.AsType[hcl.Diagnostics](err); ok {

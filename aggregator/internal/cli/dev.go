@@ -14,8 +14,11 @@ func (p *Program) devCommand() *cobra.Command {
 and data in a temporary folder that is removed at the end.
 
 Where a scheduler answers it is counted; where there is none a recorded cluster
-is played. Nothing listens to other machines. Ctrl-C stops everything.`,
-		Example: "  bursar dev\n  bursar dev -listen 127.0.0.1:9000 -data-dir /tmp/bursar\n  bursar dev -empty",
+is played. Nothing listens to other machines. Ctrl-C stops everything.
+
+Files of one's own are the agent's when they have source blocks, and otherwise
+the aggregator's: a folder with an action shows what it would do, and does it.`,
+		Example: "  bursar dev\n  bursar dev -listen 127.0.0.1:9000 -data-dir /tmp/bursar\n  bursar dev -config FOLDER\n  bursar dev -empty",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt.ListenChosen = cmd.Flags().Changed("listen")
@@ -25,7 +28,7 @@ is played. Nothing listens to other machines. Ctrl-C stops everything.`,
 	f := cmd.Flags()
 	f.StringVar(&opt.Listen, "listen", "127.0.0.1:8000", "`address` of the pages and the API")
 	f.StringVar(&opt.DataDir, "data-dir", "", "`folder` to keep everything in, instead of a temporary one")
-	f.StringVar(&opt.Config, "config", "", "`folder` with HCL files of one's own: source and plugin blocks, in place of what is found")
+	f.StringVar(&opt.Config, "config", "", "`folder` with HCL files of one's own: sources, in place of what is found, actions, prices, projects")
 	f.BoolVar(&opt.Empty, "empty", false, "play no recorded cluster where there is no scheduler")
 	f.BoolVar(&opt.Verbose, "verbose", false, "show all that the daemons log, not only their warnings")
 	return cmd

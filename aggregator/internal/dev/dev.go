@@ -24,8 +24,9 @@ type Options struct {
 	ListenChosen bool
 	// DataDir keeps everything; empty is a temporary folder, removed at the end.
 	DataDir string
-	// Config is a folder of HCL files with source and plugin blocks, which take
-	// the place of what is found; empty is none.
+	// Config is a folder of HCL files. Source blocks take the place of what is
+	// found; everything else is the aggregator's: actions, prices, projects. Empty
+	// is none.
 	Config string
 	// Empty plays no recorded cluster where there is no scheduler.
 	Empty bool
@@ -73,17 +74,21 @@ func folder(chosen string) (dir string, remove func() error, err error) {
 
 // start starts the agent, and when it listens the aggregator.
 func start(ctx context.Context, f *family, s *site) error {
-	args := []string{"-dev"}
-	for _, path := range s.agentConfigs {
-		args = append(args, "-config", path)
-	}
-	if err := f.start("agent", s.agent, args...); err != nil {
+	if err := f.start("agent", s.agent, with(s.configs.agent, "-dev")...); err != nil {
 		return err
 	}
 	if err := s.awaitAgent(ctx); err != nil {
 		return err
 	}
-	return f.start("aggregator", s.bursar, "aggregator", "-config", s.aggregatorConfig)
+	return f.start("aggregator", s.bursar, with(s.configs.aggregator, "aggregator", "-dev")...)
+}
+
+// with adds configuration files to arguments.
+func with(files []string, args ...string) []string {
+	for _, path := range files {
+		args = append(args, "-config", path)
+	}
+	return args
 }
 
 // follow tells the user what is there, and waits.

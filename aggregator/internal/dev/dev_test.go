@@ -27,7 +27,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for path, pkg := range map[string]string{"bursar": "aggregator", "bursar-agent": "agent", "plugins/bursar-source-replay": "plugins/source/replay"} {
+	for path, pkg := range map[string]string{"bursar": "aggregator", "bursar-agent": "agent", "plugins/bursar-source-replay": "plugins/source/replay", "plugins/bursar-action-exec": "plugins/action/exec"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, path), module+"/"+pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -251,6 +251,30 @@ func TestAFolderIsKeptAndUsedAgain(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(data, "log", "agent.log")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWhatIsNoSourceIsTheAggregators(t *testing.T) {
+	own := t.TempDir()
+	done := filepath.Join(t.TempDir(), "done")
+	text := "action \"exec\" \"touch\" {\n  schedule = \"1s\"\n  config {\n    command = [\"/usr/bin/touch\", \"" + done + "\"]\n  }\n}\n"
+	if err := os.WriteFile(filepath.Join(own, "touch.hcl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "-config", own)
+	at := d.address()
+	d.until("what the action does", func() bool { _, err := os.Stat(done); return err == nil })
+	d.until("the recorded cluster beside it", func() bool { return strings.Contains(d.get(at+"/v1/records?limit=1"), "recorded-") })
+}
+
+func TestAFileOfTwoDaemonsIsAnErrorThatNamesBoth(t *testing.T) {
+	own := t.TempDir()
+	if err := os.WriteFile(filepath.Join(own, "both.hcl"), []byte("source \"replay\" \"a\" {}\naction \"exec\" \"b\" {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "-config", own)
+	if err := <-d.ended; err == nil || !strings.Contains(d.err.String(), `a block "source" is for the agent and a block "action" for the aggregator`) {
+		t.Errorf("%v %s", err, d.err)
 	}
 }
 

@@ -20,16 +20,15 @@ const name = "dev"
 
 // site is what a run consists of.
 type site struct {
-	bursar, agent    string // programs
-	aggregatorConfig string
-	agentConfigs     []string
-	listen           string // of the aggregator
-	agentListen      string
-	keys             identity.Files // of the aggregator
-	dir              string
-	source           string // in words
-	temporary        bool
-	waitsForRecords  bool
+	bursar, agent   string // programs
+	configs         own    // of both, those of the user first
+	listen          string // of the aggregator
+	agentListen     string
+	keys            identity.Files // of the aggregator
+	dir             string
+	source          string // in words
+	temporary       bool
+	waitsForRecords bool
 }
 
 // prepare finds the programs and the schedulers and writes certificates and
@@ -49,13 +48,16 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 	if s.keys, err = certificates(filepath.Join(dir, "tls")); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
+	if s.configs, err = sortOut(opt.Config); err != nil {
+		return nil, err
+	}
 	plugins := pluginDirs(opt.Executable)
 	source := s.sources(ctx, opt, plugins)
-	s.aggregatorConfig = filepath.Join(dir, "aggregator.hcl")
-	agentConfig := filepath.Join(dir, "agent.hcl")
-	s.agentConfigs = append([]string{agentConfig}, s.agentConfigs...)
+	aggregatorConfig, agentConfig := filepath.Join(dir, "aggregator.hcl"), filepath.Join(dir, "agent.hcl")
+	s.configs.aggregator = append(s.configs.aggregator, aggregatorConfig)
+	s.configs.agent = append(s.configs.agent, agentConfig)
 	return s, errors.Join(
-		os.WriteFile(s.aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o600),
+		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o600),
 		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
 }
@@ -107,8 +109,7 @@ func certificates(dir string) (aggregator identity.Files, err error) {
 func (s *site) sources(ctx context.Context, opt Options, plugins []string) string {
 	s.waitsForRecords = true
 	switch {
-	case opt.Config != "":
-		s.agentConfigs = []string{opt.Config}
+	case len(s.configs.agent) > 0:
 		s.source, s.waitsForRecords = "the sources in "+opt.Config, false
 		return ""
 	case has(plugins, "slurm") && slurm(ctx):

@@ -145,8 +145,8 @@ Post a record as to AUDITOR; its clients work unchanged:
     "start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-01T01:00:00Z"}'
   pyauditor: AuditorClientBuilder().address("%[7]s", %[8]s).timeout(10).build()
 
-Add a source of your own: put a file with source blocks into a folder, and
-start again with %[9]s dev -config FOLDER.
+Add a source or an action of your own: put a file with its block into a folder,
+and start again with %[9]s dev -config FOLDER.
 
 Ctrl-C stops everything.
 `, s.listen, records, s.source, s.dir, keep, env, host, port, call)

@@ -27,6 +27,14 @@ func (d *doctor) actions(_ context.Context, f *health.Facts) {
 	}
 }
 
+// reason is what follows a sentence that may have one.
+func reason(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
 // actionFindings are those of one action.
 func actionFindings(s *action.Status) (out []health.Finding) {
 	name, c := s.Name.String(), &s.Card
@@ -34,7 +42,7 @@ func actionFindings(s *action.Status) (out []health.Finding) {
 		out = append(out, health.Finding{Severity: severity, ID: id, About: name, What: what, Do: do, Since: action.Instant(since)})
 	}
 	if m := c.Paused; m != nil {
-		add(health.Warning, "action-paused", m.At, fmt.Sprintf("action %s was paused by %s: %s", name, m.By, m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
+		add(health.Warning, "action-paused", m.At, "action "+name+" was paused by "+m.By+reason(m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
 	}
 	if m := c.Disabled; m != nil {
 		add(health.Warning, "action-disabled", m.At, fmt.Sprintf("action %s is disabled: %s", name, m.Why), "bursar actions resume "+name+"   # when its plugin is mended")

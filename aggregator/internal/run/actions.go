@@ -251,10 +251,12 @@ func (a *Aggregator) who() func(*http.Request) access.Principal {
 
 // CheckActions asks the plugins of a configuration whether they take what it says of
 // their actions, and reports what is wrong with its place. A plugin that is not
-// there is a warning: it may be added while the daemon runs.
-func CheckActions(ctx context.Context, c *config.Config) hcl.Diagnostics {
+// there is a warning: it may be added while the daemon runs. dev accepts binaries below
+// folders such as /tmp.
+func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	own := actionsOf(c)
+	own.Dev = dev
 	for i := range own.Local {
 		a := &own.Local[i]
 		err := checkAction(ctx, &own, a)

@@ -23,6 +23,8 @@ type Daemon struct {
 	Version string
 	// BootstrapFrom is the archive that a new cluster begins with; "": none.
 	BootstrapFrom string
+	// Dev accepts plugin binaries below folders such as /tmp.
+	Dev bool
 	// Log is where the log goes.
 	Log io.Writer
 	// Hangup asks for a reload; nil never does.
@@ -89,7 +91,7 @@ func (d *Daemon) open() (err error) {
 	}
 	set := settings(d.conf)
 	set.Version, set.Log, set.Keys = d.Version, d.log, d.keys
-	set.BootstrapFrom = d.BootstrapFrom
+	set.BootstrapFrom, set.Actions.Dev = d.BootstrapFrom, d.Dev
 	api := &d.conf.Aggregator.API
 	if set.Plain, err = listen(api.Listen); err != nil {
 		return err
@@ -167,7 +169,7 @@ func (d *Daemon) reload() {
 	defer d.Notify.Ready()
 	next, diags := d.load()
 	if !diags.HasErrors() {
-		diags.Extend(CheckActions(context.Background(), next))
+		diags.Extend(CheckActions(context.Background(), next, d.Dev))
 	}
 	if err := diags.Err(); err != nil {
 		d.log.Error("the configuration is refused, the old one stays", "error", err)
