@@ -368,7 +368,7 @@ func (r *runner) prune(ctx context.Context) error {
 			return nil
 		}
 		name, old := r.set.Name, card.Oldest
-		keys, err := with(r.Views, func(view *store.View) ([]store.Document, error) { return r.outdated(view, name, old) })
+		keys, err := with(r.Views, func(view *store.View) ([]store.Document, error) { return r.outdated(view, name, old, card.Next-old > keepMost) })
 		if err != nil || keys == nil {
 			return err
 		}
@@ -390,10 +390,11 @@ func (r *runner) prune(ctx context.Context) error {
 	return nil
 }
 
-// outdated are the deletions of a run; nil: it is not old enough.
-func (r *runner) outdated(view *store.View, name Name, number uint64) ([]store.Document, error) {
+// outdated are the deletions of a run; nil: it is not old enough, and there are not
+// too many.
+func (r *runner) outdated(view *store.View, name Name, number uint64, many bool) ([]store.Document, error) {
 	run, err := readRun(view, name, number)
-	if err != nil || run.value != nil && r.Now().Sub(Instant(run.value.Planned)) < keepFor {
+	if err != nil || run.value != nil && !many && r.Now().Sub(Instant(run.value.Planned)) < keepFor {
 		return nil, err
 	}
 	keys := []store.Document{document(runSpace, name.runKey(number), nil)}

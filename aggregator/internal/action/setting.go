@@ -90,6 +90,7 @@ const (
 	writeTime    = 10 * time.Second
 	keepFor      = 400 * 24 * time.Hour
 	keepLeast    = 100
+	keepMost     = 20_000
 	maxOrders    = 16
 	commandBytes = 200 << 10 // of documents in one command
 	partBytes    = 192 << 10
