@@ -368,7 +368,9 @@ func (r *runner) prune(ctx context.Context) error {
 			return nil
 		}
 		name, old := r.set.Name, card.Oldest
-		keys, err := with(r.Views, func(view *store.View) ([]store.Document, error) { return r.outdated(view, name, old, card.Next-old > keepMost) })
+		keys, err := with(r.Views, func(view *store.View) ([]store.Document, error) {
+			return r.outdated(view, name, old, card.Next-old > keepMost)
+		})
 		if err != nil || keys == nil {
 			return err
 		}
