@@ -1,0 +1,152 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Reader reads /v1 with somebody's rights. The path is escaped already; into is
+// filled as by [json.Unmarshal].
+type Reader interface {
+	GetJSON(ctx context.Context, path string, query url.Values, into any) error
+}
+
+// ErrNothing is wrapped by the errors of reports about what is not there.
+var ErrNothing = errors.New("there is nothing to report")
+
+// span is a window in an answer.
+type span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// period names a window, which was asked for by a word, for people.
+func (s *span) period(word string, zone *time.Location) Period {
+	return Period{Name: s.name(word, zone), From: s.From, To: s.To}
+}
+
+// name is the month or the year that a window is, or its days.
+func (s *span) name(word string, zone *time.Location) string {
+	from, to := s.From.In(zone), s.To.In(zone)
+	midnight := func(t time.Time) bool { h, m, sec := t.Clock(); return h+m+sec+t.Nanosecond() == 0 }
+	switch {
+	case !midnight(from):
+	case from.Day() == 1 && from.AddDate(0, 1, 0).Equal(to):
+		return from.Format("January 2006")
+	case from.YearDay() == 1 && from.AddDate(1, 0, 0).Equal(to):
+		return from.Format("2006")
+	case word == "this-year":
+		return fmt.Sprintf("%d to date", from.Year())
+	case word == "this-month":
+		return from.Format("January 2006") + " to date"
+	case midnight(to):
+		return from.Format(time.DateOnly) + " to " + to.AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+	return from.Format("2006-01-02 15:04") + " to " + to.Format("2006-01-02 15:04")
+}
+
+// usageAnswer is one of GET /v1/usage.
+type usageAnswer struct {
+	Window  span          `json:"window"`
+	Zone    string        `json:"zone"`
+	By      []string      `json:"by"`
+	Records json.Number   `json:"records"`
+	Labels  []string      `json:"labels"`
+	Groups  []usageGroup  `json:"groups"`
+	Measure []usageFigure `json:"measures"`
+	Several int64         `json:"several"`
+	completeness
+}
+
+type usageGroup struct {
+	Values []*string `json:"values"`
+	Others int       `json:"others"`
+}
+
+// usageFigure is a measure: Values has a number for each group and label, in the order
+// of the groups.
+type usageFigure struct {
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"`
+	Unit    *string        `json:"unit"`
+	Values  []*json.Number `json:"values"`
+	Totals  []*json.Number `json:"totals"`
+	Total   *json.Number   `json:"total"`
+	Lacking *struct {
+		Total json.Number `json:"total"`
+	} `json:"lacking"`
+	Without *int64 `json:"without"`
+}
+
+// completeness is what every answer says of itself.
+type completeness struct {
+	Complete struct {
+		CompleteTo *time.Time `json:"complete_to"`
+		Limited    bool       `json:"limited"`
+		Sources    []struct {
+			Source     string     `json:"source"`
+			CompleteTo *time.Time `json:"complete_to"`
+			Silent     bool       `json:"silent"`
+		} `json:"sources"`
+		Gaps []struct {
+			Source string     `json:"source"`
+			From   *time.Time `json:"from"`
+			To     *time.Time `json:"to"`
+			Reason string     `json:"reason"`
+		} `json:"gaps"`
+		Missing []struct {
+			Source string    `json:"source"`
+			From   time.Time `json:"from"`
+			To     time.Time `json:"to"`
+			Runs   int64     `json:"runs"`
+		} `json:"missing"`
+		Open        int64  `json:"open"`
+		Quarantined *int64 `json:"quarantined"`
+	} `json:"complete"`
+}
+
+// minute is how times stand in notes.
+const minute = "2006-01-02 15:04"
+
+// notes say how complete a period is.
+func (c *completeness) notes(period string) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, period+": "+fmt.Sprintf(format, args...)) }
+	k := &c.Complete
+	if k.Open > 0 {
+		add("%d records have not ended; they count up to the present, or as far as their source is known.", k.Open)
+	}
+	if k.Limited {
+		add("these are the records that the reader may see; how complete they are is not told.")
+		return notes
+	}
+	if k.CompleteTo != nil {
+		add("the records are complete to %s UTC.", k.CompleteTo.UTC().Format(minute))
+	}
+	for _, s := range k.Sources {
+		if s.Silent {
+			add("%s is silent; what it had is known to %s UTC.", s.Source, moment(s.CompleteTo))
+		}
+	}
+	for _, g := range k.Gaps {
+		add("what %s had from %s to %s is missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
+	}
+	for _, m := range k.Missing {
+		add("%d runs that %s had from %s to %s are missing.", m.Runs, m.Source, m.From.UTC().Format(minute), m.To.UTC().Format(minute))
+	}
+	if k.Quarantined != nil && *k.Quarantined > 0 {
+		add("%d jobs are in quarantine and not counted.", *k.Quarantined)
+	}
+	return notes
+}
+
+// moment is a time that may not be known.
+func moment(t *time.Time) string {
+	if t == nil {
+		return "an unknown time"
+	}
+	return t.UTC().Format(minute)
+}

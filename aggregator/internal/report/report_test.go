@@ -1,0 +1,250 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answers gives the same answer to every question about a path and window.
+type answers map[string]string
+
+func (a answers) GetJSON(_ context.Context, path string, query url.Values, into any) error {
+	text, ok := a[path+" "+query.Get("window")+" "+query.Get("by")]
+	if !ok {
+		return errors.New("no answer to " + path + "?" + query.Encode())
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+const october = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"by":["group_id"],"records":12,"several":1,
+"groups":[{"values":["cms"],"others":0},{"values":["<b>atlas"],"others":0},{"values":[null],"others":0},{"values":[],"others":3}],
+"measures":[{"name":"records","kind":"count","unit":null,"totals":[3,7,1,1],"total":12},
+{"name":"Cores","kind":"rate","unit":"hour","totals":[10.5,1234567.890123,0.25,2],"total":1234580.640123,"lacking":null},
+{"name":"efficiency","kind":"ratio","unit":null,"totals":[0.5,0.998,null,1],"total":0.9}],
+"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":2,"quarantined":1,
+"sources":[{"source":"head1/slurm/nemo","complete_to":"2026-10-20T00:00:00Z","silent":true}],
+"gaps":[{"source":"head1/slurm/nemo","from":null,"to":"2026-10-06T00:00:00Z","reason":"the log was rotated"}],
+"missing":[{"source":"head1/slurm/nemo","from":"2026-10-07T00:00:00Z","to":"2026-10-08T00:00:00Z","runs":4}]}}`
+
+const year = `{"window":{"from":"2026-01-01T00:00:00Z","to":"2026-11-22T00:00:00Z"},"by":["group_id"],"records":20,
+"groups":[{"values":["<b>atlas"],"others":0},{"values":["zeus"],"others":0}],
+"measures":[{"name":"records","kind":"count","unit":null,"totals":[17,3],"total":20},
+{"name":"Cores","kind":"rate","unit":"hour","totals":[2000000,5],"total":2000005,"lacking":{"total":7.5}}],
+"complete":{"limited":true,"open":0}}`
+
+const subscribed = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"unit":"SU","used":65.4,"contributed":5000,"unclaimed":20,
+"shares":[{"pi":"Bell","name":"A. Bell","state":"both","used":14,"used_share":0.214,"contributed":1200,"contribution_share":0.24,"ratio":0.891744},
+{"pi":"Turing","name":null,"state":"over","used":1,"used_share":0.015,"contributed":0,"contribution_share":0,"ratio":null},
+{"pi":"Darwin","name":null,"state":"under","used":0,"used_share":0,"contributed":1520,"contribution_share":0.304,"ratio":null},
+{"pi":"Guests","name":null,"state":"exempt","used":5,"used_share":0.076,"contributed":800,"contribution_share":null,"ratio":null}],
+"complete":{"limited":false,"open":0}}`
+
+const empty = `{"window":{"from":"2031-01-01T00:00:00Z","to":"2032-01-01T00:00:00Z"},"by":["group_id"],"records":0,"groups":[],"measures":[],"complete":{}}`
+
+func world() answers {
+	return answers{
+		"/v1/usage 2026-10 group_id": october, "/v1/usage this-year group_id": year, "/v1/usage 2031 group_id": empty,
+		"/v1/usage 2031 user_id": empty, "/v1/subscription 2026-10 ": subscribed,
+	}
+}
+
+func now() time.Time { return time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC) }
+
+func reportOfBoth(t *testing.T) *Document {
+	t.Helper()
+	d, err := Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "this-year"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func reportOfShares(t *testing.T) *Document {
+	t.Helper()
+	d, err := Subscription(t.Context(), world(), SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: -want +got\n%s", name, diff)
+	}
+}
+
+func TestReportsAreWrittenAsTheyWereReleased(t *testing.T) {
+	for name, d := range map[string]*Document{"usage": reportOfBoth(t), "subscription": reportOfShares(t)} {
+		for ending, write := range map[string]func(*bytes.Buffer) error{
+			"json": func(b *bytes.Buffer) error { return d.WriteJSON(b) },
+			"csv":  func(b *bytes.Buffer) error { return d.WriteCSV(b) },
+			"html": func(b *bytes.Buffer) error { return d.WriteHTML(b) },
+		} {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+"."+ending, b.Bytes())
+		}
+	}
+}
+
+func TestADocumentSurvivesItsJSON(t *testing.T) {
+	d := reportOfBoth(t)
+	var first, second bytes.Buffer
+	if err := d.WriteJSON(&first); err != nil {
+		t.Fatal(err)
+	}
+	var again Document
+	if err := json.Unmarshal(first.Bytes(), &again); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.WriteJSON(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error(err, cmp.Diff(first.String(), second.String()))
+	}
+}
+
+func TestAPageNeedsNothingElseAndTrustsNoText(t *testing.T) {
+	var b bytes.Buffer
+	if err := reportOfBoth(t).WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, bad := range []string{"<script", "http:", "https:", "<link", "@import", "<b>atlas"} {
+		if strings.Contains(strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""), bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if !strings.Contains(page, "&lt;b&gt;atlas") || !strings.Contains(page, "<svg") {
+		t.Error("the page has no atlas, or no chart")
+	}
+}
+
+func TestAReportOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
+	w := world()
+	w["/v1/usage 2026-10 user_id"] = empty
+	for _, c := range []struct {
+		options UsageOptions
+		says    string
+	}{
+		{UsageOptions{Periods: []string{"2031"}}, "no record ran in 2031"},
+		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "cmss"}}, `no record of 2031 and 2026-10 has the group_id "cmss"; did you mean "cms"?`},
+		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "quite-another"}}, "there are <b>atlas, cms"},
+	} {
+		_, err := Usage(t.Context(), w, c.options)
+		if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want %s", c.options, err, c.says)
+		}
+	}
+}
+
+func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(s string) time.Time {
+		v, err := time.ParseInLocation(minute, s, berlin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.UTC()
+	}
+	for _, c := range []struct{ from, to, word, want string }{
+		{"2026-10-01 00:00", "2026-11-01 00:00", "2026-10", "October 2026"},
+		{"2026-01-01 00:00", "2027-01-01 00:00", "2026", "2026"},
+		{"2026-01-01 00:00", "2026-11-22 13:00", "this-year", "2026 to date"},
+		{"2026-11-01 00:00", "2026-11-22 13:00", "this-month", "November 2026 to date"},
+		{"2026-07-01 00:00", "2026-10-01 00:00", "2026-Q3", "2026-07-01 to 2026-09-30"},
+		{"2026-07-01 12:00", "2026-07-02 00:00", "", "2026-07-01 12:00 to 2026-07-02 00:00"},
+	} {
+		s := span{From: at(c.from), To: at(c.to)}
+		if got := s.name(c.word, berlin); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
+	for _, c := range []struct {
+		kind  Kind
+		value string
+		want  string
+	}{
+		{Number, "1234567.891", "1 234 568"}, {Number, "12.3456", "12.35"}, {Number, "0.00012", "0.0001"}, {Number, "7", "7"},
+		{Number, "-1234.5", "−1 235"}, {Number, "-0.00001", "0.0000"}, {Money, "1234.5", "1 234.50"},
+		{Share, "0.2145", "21.5 %"}, {Ratio, "1.944442", "194 %"}, {Change, "0.5", "+50.0 %"}, {Change, "-2", "−200 %"},
+	} {
+		n := json.Number(c.value)
+		if got := (Column{Kind: c.kind}).Show(Figure(&n)); strings.ReplaceAll(got, "\u202f", " ") != c.want {
+			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
+		}
+	}
+	if got := (Column{Kind: Number}).Show(Cell{}); got != "–" {
+		t.Error(got)
+	}
+	if got := Rat(big.NewRat(1, 3)).String(); got != "0.333333333" {
+		t.Error(got)
+	}
+}
+
+func TestLinesAndAreasAreDrawnAsTheirTableSays(t *testing.T) {
+	table := Table{
+		Name: "t", Title: "Use", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}, {Name: "a", Title: "A", Kind: Number}, {Name: "b", Title: "B", Kind: Number}},
+		Rows: [][]Cell{{Words("1"), Rat(big.NewRat(1, 1)), Rat(big.NewRat(2, 1))}, {Words("2"), Rat(big.NewRat(3, 1)), {}}, {Words("3"), {}, Rat(big.NewRat(1, 1))}},
+	}
+	for _, kind := range []ChartKind{Area, Line} {
+		table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a", "b"}}
+		golden(t, string(kind)+".svg", []byte(table.draw(nil)))
+	}
+	table.Chart.Values = []string{"c"}
+	if err := (&Document{Tables: []Table{table}}).WriteHTML(&bytes.Buffer{}); err == nil {
+		t.Error("a chart of a column that is not there was drawn")
+	}
+}
+
+func FuzzCell(f *testing.F) {
+	for _, s := range []string{`null`, `"a"`, `1.5`, `-0`, `1e400`, `{}`, `"\u0000"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var c Cell
+		if len(data) > 100 || !json.Valid(data) || json.Unmarshal(data, &c) != nil {
+			return
+		}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d Cell
+		if err := json.Unmarshal(again, &d); err != nil || d.String() != c.String() {
+			t.Fatalf("%s became %s: %v", data, again, err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// SubscriptionOptions say what a report about subscriptions is of.
+type SubscriptionOptions struct {
+	Periods []string // as in UsageOptions
+	Zone    string
+	Credit  string // spread or stop; "": spread
+	Now     time.Time
+}
+
+type subscriptionAnswer struct {
+	Window      span        `json:"window"`
+	Unit        string      `json:"unit"`
+	Used        json.Number `json:"used"`
+	Contributed json.Number `json:"contributed"`
+	Unclaimed   json.Number `json:"unclaimed"`
+	Shares      []shareOf   `json:"shares"`
+	completeness
+}
+
+type shareOf struct {
+	PI                string       `json:"pi"`
+	Name              *string      `json:"name"`
+	State             string       `json:"state"`
+	Used              json.Number  `json:"used"`
+	UsedShare         *json.Number `json:"used_share"`
+	Contributed       json.Number  `json:"contributed"`
+	ContributionShare *json.Number `json:"contribution_share"`
+	Ratio             *json.Number `json:"ratio"`
+}
+
+// Subscription says how principal investigators stand: what each used and contributed,
+// as shares of all, and the ratio of the two; a table with a chart for each period. It
+// is ClusterAccountant's report. Who contributed and used nothing is in it too.
+func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
+	o.Periods = defaults(o.Periods)
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report subscription: %w", err)
+	}
+	d := &Document{Format: Format, Report: "subscription", Title: "Use and contributions of principal investigators", Made: o.Now.UTC(), Zone: zone.String()}
+	for i, window := range o.Periods {
+		q := url.Values{"window": {window}}
+		for name, value := range map[string]string{"zone": o.Zone, "credit": o.Credit} {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		var a subscriptionAnswer
+		if err := r.GetJSON(ctx, "/v1/subscription", q, &a); err != nil {
+			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
+		}
+		p := a.Window.period(window, zone)
+		d.Periods = append(d.Periods, p)
+		d.Tables = append(d.Tables, a.table(i+1, p.Name))
+		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		if a.Unclaimed != "" && !zero(a.Unclaimed) {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, a.Unclaimed, a.Unit))
+		}
+	}
+	d.Notes = append(d.Notes,
+		"The ratio is the share of what was used ÷ the share of what was contributed: over 100 % is more than was put in.",
+		"Over: used without a contribution. Under: contributed and not used. Exempt: all projects are, and neither counts in the sums of contributions.")
+	return d, d.check()
+}
+
+func zero(n json.Number) bool {
+	c := Figure(&n)
+	return c.Number() == nil || c.Number().Sign() == 0
+}
+
+// table is the one of a period.
+func (a *subscriptionAnswer) table(period int, name string) Table {
+	t := Table{
+		Name: fmt.Sprintf("subscription-%d", period), Title: name,
+		Columns: []Column{
+			{Name: "pi", Title: "Principal investigator", Kind: Text},
+			{Name: "name", Title: "Name", Kind: Text},
+			{Name: "used", Title: "Used", Kind: Number, Unit: a.Unit, Period: period},
+			{Name: "used_share", Title: "Share of use", Kind: Share, Period: period},
+			{Name: "contributed", Title: "Contributed", Kind: Number, Period: period},
+			{Name: "contribution_share", Title: "Share of contributions", Kind: Share, Period: period},
+			{Name: "ratio", Title: "Use ÷ contribution", Kind: Ratio, Period: period},
+			{Name: "state", Title: "Standing", Kind: Text, Period: period},
+		},
+		Chart: &Chart{Kind: Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}},
+	}
+	for i := range a.Shares {
+		s := &a.Shares[i]
+		named := Cell{}
+		if s.Name != nil {
+			named = Words(*s.Name)
+		}
+		t.Rows = append(t.Rows, []Cell{
+			Words(s.PI), named, Figure(&s.Used), Figure(s.UsedShare), Figure(&s.Contributed), Figure(s.ContributionShare), Figure(s.Ratio), standing(s.State),
+		})
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = []Cell{Words("Total"), {}, Figure(&a.Used), {}, Figure(&a.Contributed), {}, {}, {}}
+	}
+	return t
+}
+
+// standing is the word for a state; a ratio says enough where there is one.
+func standing(state string) Cell {
+	switch state {
+	case "exempt":
+		return Words("Exempt")
+	case "over":
+		return Words("Over")
+	case "under":
+		return Words("Under")
+	}
+	return Cell{}
+}

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// palette are colours that the colour-blind can tell apart: Okabe and Ito, "Color
+// Universal Design", 2008, without black, which is text, and yellow, which is too
+// pale on paper.
+func palette() []string {
+	return []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#7f7f7f"}
+}
+
+// Colour is that of a name, everywhere.
+func Colour(name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	list := palette()
+	return list[h.Sum32()%uint32(len(list))]
+}
+
+// The measures of a chart, in the units of its SVG.
+const (
+	chartWidth  = 720
+	labelWidth  = 150
+	barHeight   = 9
+	rowGap      = 9
+	plotHeight  = 220
+	axisHeight  = 34
+	maxBars     = 40
+	figureWidth = 80
+)
+
+// draw returns the SVG of a table's chart; empty where there is nothing to draw.
+func (t *Table) draw(periods []Period) template.HTML {
+	if t.Chart == nil || len(t.Rows) == 0 {
+		return ""
+	}
+	switch t.Chart.Kind {
+	case Bars:
+		return t.bars(periods)
+	case Area, Line:
+		return t.lines(periods)
+	default:
+		return ""
+	}
+}
+
+// canvas collects an SVG.
+type canvas struct{ strings.Builder }
+
+func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.Builder, format, args...) }
+
+// open begins an image that screen readers skip: the table beside it says the same.
+func (c *canvas) open(width, height int, title string) {
+	c.add(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`, width, height, template.HTMLEscapeString(title))
+}
+
+func (c *canvas) done() template.HTML {
+	c.add("</svg>")
+	return template.HTML(c.String()) //nolint:gosec // all texts in it are escaped
+}
+
+// values are the columns that a chart draws.
+func (t *Table) values() (label int, list []int) {
+	for _, name := range t.Chart.Values {
+		list = append(list, t.column(name))
+	}
+	return t.column(t.Chart.Label), list
+}
+
+// size is a number for the eye; 0 where there is none.
+func size(c Cell) float64 {
+	if c.Number() == nil {
+		return 0
+	}
+	f, _ := c.Number().Float64()
+	return max(f, 0)
+}
+
+// greatest is the greatest number of the columns.
+func greatest(rows [][]Cell, columns []int) float64 {
+	most := 0.0
+	for _, row := range rows {
+		for _, i := range columns {
+			most = max(most, size(row[i]))
+		}
+	}
+	return most
+}
+
+// bars draws a bar for each row and column.
+func (t *Table) bars(periods []Period) template.HTML {
+	label, columns := t.values()
+	rows := t.Rows[:min(len(t.Rows), maxBars)]
+	high := len(columns)*barHeight + rowGap
+	most := greatest(rows, columns)
+	if most == 0 {
+		return ""
+	}
+	var c canvas
+	c.open(chartWidth, len(rows)*high+rowGap+18, t.Title)
+	c.legend(t, columns, periods)
+	for i, row := range rows {
+		y := 18 + rowGap + i*high
+		name := row[label].String()
+		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(name, 22)))
+		for k, at := range columns {
+			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
+			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
+				Colour(name), faded(k), template.HTMLEscapeString(name+", "+t.Columns[at].long(periods)+": "+t.Columns[at].Show(row[at])))
+			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-1, template.HTMLEscapeString(t.Columns[at].Show(row[at])))
+		}
+	}
+	return c.done()
+}
+
+// faded tells the bars of one row apart.
+func faded(k int) string {
+	if k == 0 {
+		return ""
+	}
+	return ` fill-opacity="` + number(max(0.2, 0.55-0.2*float64(k-1))) + `" stroke="currentColor" stroke-width=".4"`
+}
+
+// legend says what the bars of a row are.
+func (c *canvas) legend(t *Table, columns []int, periods []Period) {
+	for k, at := range columns {
+		x := labelWidth + k*240
+		c.add(`<rect x="%d" y="4" width="9" height="9" fill="#7f7f7f"%s/><text x="%d" y="12">%s</text>`, x, faded(k), x+14, template.HTMLEscapeString(t.Columns[at].long(periods)))
+	}
+}
+
+// shorten cuts a text to so many characters.
+func shorten(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func number(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
+
+// lines draws rows as points of time.
+func (t *Table) lines(periods []Period) template.HTML {
+	label, columns := t.values()
+	stack := t.Chart.Kind == Area
+	most := t.top(columns, stack)
+	if most == 0 || len(t.Rows) < 2 {
+		return ""
+	}
+	var c canvas
+	legendRows := (len(columns) + 3) / 4
+	c.open(chartWidth, plotHeight+axisHeight+legendRows*16, t.Title)
+	step := float64(chartWidth-labelWidth/2-10) / float64(len(t.Rows)-1)
+	at := func(row int, value float64) string {
+		return number(labelWidth/2+float64(row)*step) + "," + number(plotHeight-value/most*(plotHeight-14))
+	}
+	c.grid(most, &t.Columns[columns[0]])
+	below := make([]float64, len(t.Rows))
+	for k, col := range columns {
+		c.series(t, col, below, stack, at)
+		x, y := labelWidth/2+(k%4)*160, plotHeight+axisHeight+k/4*16
+		c.add(`<rect x="%d" y="%d" width="9" height="9" fill="%s"/><text x="%d" y="%d">%s</text>`, x, y-9, Colour(t.Columns[col].Title), x+14, y, template.HTMLEscapeString(shorten(t.Columns[col].long(periods), 22)))
+	}
+	for _, row := range []int{0, len(t.Rows) / 2, len(t.Rows) - 1} {
+		anchor := map[int]string{0: "start", len(t.Rows) - 1: "end"}[row]
+		if anchor == "" {
+			anchor = "middle"
+		}
+		c.add(`<text x="%s" y="%d" text-anchor="%s">%s</text>`, number(labelWidth/2+float64(row)*step), plotHeight+14, anchor, template.HTMLEscapeString(t.Rows[row][label].String()))
+	}
+	return c.done()
+}
+
+// top is the greatest value that has to fit.
+func (t *Table) top(columns []int, stack bool) float64 {
+	if !stack {
+		return greatest(t.Rows, columns)
+	}
+	most := 0.0
+	for _, row := range t.Rows {
+		sum := 0.0
+		for _, col := range columns {
+			sum += size(row[col])
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// grid draws three lines with what they stand for.
+func (c *canvas) grid(most float64, column *Column) {
+	for _, part := range []int{0, 1, 2} {
+		y := plotHeight - float64(part)/2*(plotHeight-14)
+		value := new(big.Rat).SetFloat64(most * float64(part) / 2)
+		c.add(`<line x1="%d" x2="%d" y1="%s" y2="%s" class="grid"/><text x="%d" y="%s" text-anchor="end">%s</text>`, labelWidth/2, chartWidth-10, number(y), number(y),
+			labelWidth/2-6, number(y+4), template.HTMLEscapeString(column.Show(Rat(value))))
+	}
+}
+
+// series draws one column, above what is below it already.
+func (c *canvas) series(t *Table, col int, below []float64, stack bool, at func(int, float64) string) {
+	colour := Colour(t.Columns[col].Title)
+	var upper, lower []string
+	for i, row := range t.Rows {
+		value := size(row[col])
+		if stack {
+			lower = append([]string{at(i, below[i])}, lower...)
+			below[i] += value
+			value = below[i]
+		}
+		upper = append(upper, at(i, value))
+	}
+	if stack {
+		c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), colour, template.HTMLEscapeString(t.Columns[col].Title))
+		return
+	}
+	c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"><title>%s</title></polyline>`, strings.Join(upper, " "), colour, template.HTMLEscapeString(t.Columns[col].Title))
+}

@@ -1,0 +1,294 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// UsageOptions say what a report about usage is of.
+type UsageOptions struct {
+	// Periods are one or two windows, in the words of /v1/usage; none: this month and
+	// this year.
+	Periods []string
+	Zone    string            // of days and months; "": UTC
+	By      string            // a key that gives the lines; "": group_id
+	Measure []string          // none: all components, jobs and people
+	Where   map[string]string // of whom it is; empty: of all
+	Order   string            // the measure that gives the order of lines; "": Cores where there are some
+	Top     int               // the lines at most, and one of the others; 0: all
+	Now     time.Time
+}
+
+// Usage says who used what: a line for each value of a key and the sum, with the
+// measures of one or two periods side by side. It is what usage_stats of
+// ai4-accounting prints, exact.
+func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
+	o.Periods = defaults(o.Periods)
+	if o.By == "" {
+		o.By = "group_id"
+	}
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report usage: %w", err)
+	}
+	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	var answers []*usageAnswer
+	for _, window := range o.Periods {
+		a, err := o.ask(ctx, r, window)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, a)
+		p := a.Window.period(window, zone)
+		d.Periods = append(d.Periods, p)
+		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+	}
+	if err := o.nothing(ctx, r, answers); err != nil {
+		return nil, err
+	}
+	d.Tables = []Table{usageTable(o.By, d.Periods, answers)}
+	d.Notes = append(d.Notes, "What a run used is split to the microsecond where a period ends; rates such as cores come in hours.")
+	return d, d.check()
+}
+
+func defaults(periods []string) []string {
+	if len(periods) == 0 {
+		return []string{"this-month", "this-year"}
+	}
+	return periods
+}
+
+// subject says of whom a report is.
+func subject(where map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(where)) {
+		parts = append(parts, key+" "+where[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usageAnswer, error) {
+	q := url.Values{"window": {window}, "by": {o.By}, "unit": {"hour"}}
+	if o.Zone != "" {
+		q.Set("zone", o.Zone)
+	}
+	if len(o.Measure) > 0 {
+		q.Set("measure", strings.Join(o.Measure, ","))
+	}
+	if o.Order != "" {
+		q.Set("order", o.Order)
+	}
+	if o.Top > 0 {
+		q.Set("top", strconv.Itoa(o.Top))
+	}
+	for key, value := range o.Where {
+		q.Set("where["+key+"]", value)
+	}
+	var a usageAnswer
+	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		return nil, fmt.Errorf("report usage of %s: %w", window, err)
+	}
+	return &a, nil
+}
+
+// nothing returns an error when the report would be empty: it says whether there is
+// such a subject at all.
+func (o *UsageOptions) nothing(ctx context.Context, r Reader, answers []*usageAnswer) error {
+	for _, a := range answers {
+		if a.Records != "0" && a.Records != "" {
+			return nil
+		}
+	}
+	periods := strings.Join(o.Periods, " and ")
+	for key, value := range o.Where {
+		q := url.Values{"window": {o.Periods[len(o.Periods)-1]}, "by": {key}, "measure": {"records"}}
+		var a usageAnswer
+		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+			return fmt.Errorf("report usage: %w", err)
+		}
+		var known []string
+		for _, g := range a.Groups {
+			if len(g.Values) == 1 && g.Values[0] != nil {
+				known = append(known, *g.Values[0])
+			}
+		}
+		if slices.Contains(known, value) || len(known) == 0 {
+			continue
+		}
+		if near := hcl.Suggest(value, known); near != "" {
+			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
+		}
+		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
+	}
+	return fmt.Errorf("%w: no record ran in %s", ErrNothing, periods)
+}
+
+// some names a few of many.
+func some(names []string) string {
+	slices.Sort(names)
+	if len(names) > 8 {
+		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
+	}
+	return strings.Join(names, ", ")
+}
+
+// lacks are about what measures leave out.
+func (a *usageAnswer) lacks(period string) (notes []string) {
+	for _, m := range a.Measure {
+		if m.Lacking != nil && m.Lacking.Total != "0" {
+			notes = append(notes, fmt.Sprintf("%s: %s %s are not in %s, for lack of a score, a price or a capacity.", period, m.Lacking.Total, unitOf(&m), m.Name))
+		}
+	}
+	if a.Several > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d records have more than one value of %s; the first counts.", period, a.Several, strings.Join(a.By, " or ")))
+	}
+	return notes
+}
+
+func unitOf(m *usageFigure) string {
+	if m.Unit == nil {
+		return ""
+	}
+	return *m.Unit + "s"
+}
+
+// kindOf is how a measure is shown.
+func kindOf(m *usageFigure) Kind {
+	switch m.Kind {
+	case "ratio":
+		return Ratio
+	case "money":
+		return Money
+	default:
+		return Number
+	}
+}
+
+// line is a group in all periods, whose cells have the names of columns.
+type line struct {
+	name  string
+	cells map[string]Cell
+}
+
+// usageTable puts the answers side by side. Lines are in the order of the first period,
+// and those that only the others have follow.
+func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
+	t := Table{Name: "usage", Title: "By " + by, Columns: []Column{{Name: by, Title: by, Kind: Text}}}
+	lines := map[string]*line{}
+	var order []*line
+	var totals []Cell
+	for p, a := range answers {
+		for i := range a.Measure {
+			m := &a.Measure[i]
+			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: unitOf(m), Period: p + 1}
+			if len(answers) > 1 {
+				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
+			}
+			t.Columns = append(t.Columns, c)
+			totals = append(totals, Figure(m.Total))
+			for g := range a.Groups {
+				name := a.Groups[g].name()
+				l, ok := lines[name]
+				if !ok {
+					l = &line{name: name, cells: map[string]Cell{}}
+					lines[name], order = l, append(order, l)
+				}
+				if g < len(m.Totals) {
+					l.cells[c.Name] = Figure(m.Totals[g])
+				}
+			}
+		}
+	}
+	for _, l := range order {
+		row := []Cell{Words(l.name)}
+		for _, c := range t.Columns[1:] {
+			row = append(row, l.cells[c.Name])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = append([]Cell{Words("Total")}, totals...)
+	}
+	t.Chart = usageChart(&t)
+	t.sort()
+	return t
+}
+
+// sort puts the lines in the order of what the chart draws first, the largest first;
+// the line of all others stays at the end.
+func (t *Table) sort() {
+	if t.Chart == nil {
+		return
+	}
+	by := t.column(t.Chart.Values[0])
+	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
+		if x, y := others(a[0]), others(b[0]); x != y {
+			return map[bool]int{true: 1, false: -1}[x]
+		}
+		return compare(b[by], a[by])
+	})
+}
+
+// others reports whether a line is that of all others.
+func others(name Cell) bool { return strings.HasSuffix(name.String(), " others") }
+
+// compare orders cells by their numbers; who has none is the least.
+func compare(a, b Cell) int {
+	switch x, y := a.Number(), b.Number(); {
+	case x == nil && y == nil:
+		return 0
+	case x == nil:
+		return -1
+	case y == nil:
+		return 1
+	default:
+		return x.Cmp(y)
+	}
+}
+
+// name is what a group is called.
+func (g *usageGroup) name() string {
+	if g.Others > 0 {
+		return fmt.Sprintf("%d others", g.Others)
+	}
+	var parts []string
+	for _, v := range g.Values {
+		if v == nil {
+			parts = append(parts, "(none)")
+			continue
+		}
+		parts = append(parts, *v)
+	}
+	return strings.Join(parts, " / ")
+}
+
+// usageChart draws the first measure that is no count, in all periods.
+func usageChart(t *Table) *Chart {
+	var values []string
+	unit := ""
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Kind == Text || (unit == "" && c.Unit == "") {
+			continue
+		}
+		if unit == "" {
+			unit = c.Title
+		}
+		if c.Title == unit {
+			values = append(values, c.Name)
+		}
+	}
+	if values == nil {
+		return nil
+	}
+	return &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: values}
+}
