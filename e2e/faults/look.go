@@ -152,6 +152,14 @@ func ledAt(line string) (at string, ok bool) {
 	return at, true
 }
 
+// reigns counts how often a node has begun to lead.
+func (s *Site) reigns() (n int) {
+	for _, m := range s.Nodes {
+		n += strings.Count(m.Log(math.MaxInt), "this node leads")
+	}
+	return n
+}
+
 // promotions counts how often a new node was given its vote.
 func (s *Site) promotions() (n int) {
 	for _, m := range s.Nodes {

@@ -61,6 +61,9 @@ type Plan struct {
 	Liar bool
 	// Settings are HCL for every aggregator block.
 	Settings string
+	// Actions, when not nil, makes HCL for the file of every aggregator; the agents are
+	// there, and nothing runs.
+	Actions func(*Site) string
 }
 
 // NewSite makes a site; nothing runs yet. When the test fails its directory stays,
@@ -88,8 +91,12 @@ func NewSite(t testing.TB, p Plan) *Site {
 	for _, a := range s.Agents {
 		s.agent(a)
 	}
+	actions := ""
+	if p.Actions != nil {
+		actions = p.Actions(s)
+	}
 	for _, n := range s.Nodes {
-		s.aggregator(n, p)
+		s.aggregator(n, p.Settings, actions)
 	}
 	s.must(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
 	for _, m := range s.All() {
@@ -153,7 +160,7 @@ func (s *Site) agent(m *Member) {
 	m.Daemon = s.Daemon(m.Name, "bursar-agent", "-dev", "-config", config)
 }
 
-func (s *Site) aggregator(m *Member, p Plan) {
+func (s *Site) aggregator(m *Member, settings, actions string) {
 	api := s.local()
 	m.URL = "http://" + api
 	text := []string{fmt.Sprintf(`aggregator {
@@ -168,10 +175,11 @@ func (s *Site) aggregator(m *Member, p Plan) {
   }
   %s
 }
-`, m.Name, m.Data, s.raft(m), p.Settings, api, site.TLSBlock(s.Cert(identity.Aggregator, m.Name)))}
+`, m.Name, m.Data, s.raft(m), settings, api, site.TLSBlock(s.Cert(identity.Aggregator, m.Name)))}
 	for _, a := range s.Agents {
 		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.reach))
 	}
+	text = append(text, actions)
 	m.Daemon = s.Daemon(m.Name, "bursar", "aggregator", "-config", s.Write(m.Name+".hcl", strings.Join(text, "\n")))
 }
 

@@ -325,4 +325,10 @@ func (p *Process) Close() error {
 	return nil
 }
 
+// Kill is Close without asking: the process gets no time to end by itself.
+func (p *Process) Kill() error {
+	p.kill()
+	return p.Close()
+}
+
 var _ io.Closer = (*Process)(nil)

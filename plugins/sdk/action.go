@@ -35,7 +35,9 @@ type Action interface {
 // Prober is an Action that can find out whether an effect has happened, by a
 // look at the receiver. It is asked after a failover, before an effect that was
 // begun is repeated. Outcome Done: it has happened; Retry: it has not; every
-// other one: that cannot be known.
+// other one: that cannot be known. An effect of ClassAtMostOnce that has not
+// happened is not repeated by itself after a failover: a leader that was stopped
+// for a while may do it yet.
 type Prober interface {
 	Probe(ctx context.Context, a Attempt, world *World) Result
 }

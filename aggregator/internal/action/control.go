@@ -288,6 +288,8 @@ func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, ef
 	if r.Ended != 0 {
 		r.Counts.move(e.State)
 		card.doubt(&r)
+	} else {
+		r.Counts.Skipped++ // which the end of the run notices, and counts again
 	}
 	e.State, e.By = Skipped, by
 	_, err = commit(ctx, m.Writer, &store.DocumentCommand{

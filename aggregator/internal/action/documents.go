@@ -207,9 +207,6 @@ func (e *Effect) last() *Attempt {
 	return &e.Attempts[len(e.Attempts)-1]
 }
 
-// over reports whether the effect needs nothing more by itself.
-func (e *Effect) over() bool { return e.State != Planned && e.State != Dispatched }
-
 // life says up to which restore of the cluster actions have been paused.
 type life struct {
 	Format int    `json:"format"`

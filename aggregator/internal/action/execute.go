@@ -1,6 +1,7 @@
 package action
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 		return r.trouble(ctx, p, err)
 	}
 	name, run := r.set.Name, p.run.value
-	bytes, err := with(r.Views, func(view *store.View) (*content, error) {
+	kept, err := with(r.Views, func(view *store.View) (*content, error) {
 		return readContent(view, name, run.Number, i, p.effects[i].value)
 	})
 	if err != nil {
@@ -89,16 +90,17 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 	e.Attempts = append(slices.Clone(e.Attempts[max(0, len(e.Attempts)-maxAttempts+1):]), Attempt{Number: e.Tries, Node: r.Node, Term: r.term, Begun: micros(r.Now())})
 	begun := p.effects[i]
 	begun.value, begun.raw = &e, encode(&e)
+	r.unbegun = begun.raw // it may be written though nobody says so
 	fence, err := r.commit(ctx, []store.Document{p.effects[i].was(), p.card.was()}, begun.was())
 	if err != nil {
 		return 0, err
 	}
 	if err := r.Leader.Verify(ctx, r.term); err != nil {
-		r.unbegun = attemptName(run.Number, i, &e)
 		return 0, fmt.Errorf("make sure that this node leads: %w", err)
 	}
+	r.unbegun = nil
 	attempt := sdk.Attempt{
-		Effect: sdk.Effect{Name: e.Name, Summary: e.Summary, Payload: bytes.Payload, Show: bytes.Show},
+		Effect: sdk.Effect{Name: e.Name, Summary: e.Summary, Payload: kept.Payload, Show: kept.Show},
 		Fence:  fence, Number: e.Tries, Key: e.Key,
 	}
 	result, crash := r.execute(ctx, attempt)
@@ -109,11 +111,6 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 		return 0, r.crash(context.WithoutCancel(ctx), crash)
 	}
 	return 0, nil
-}
-
-// attemptName names an attempt among those of the action.
-func attemptName(run uint64, effect int, e *Effect) string {
-	return fmt.Sprintf("%d/%d/%d", run, effect, e.Tries)
 }
 
 // execute has the plugin do an effect. The second result is how the plugin crashed
@@ -128,10 +125,11 @@ func (r *runner) execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
 	result = sdk.Result{Outcome: sdk.Unknown, Message: cut(err.Error(), maxText)}
 	switch {
 	case errors.Is(context.Cause(ctx), errOver):
-		r.close()
+		r.kill()
 		result.Message = "this node leads no longer; " + result.Message
 		return result, nil //nolint:nilerr // it is in the result
 	case ctx.Err() != nil:
+		r.kill()
 		err = fmt.Errorf("it did not end within %s: %w", deadline(r.about), err)
 	case !r.plugin.Gone():
 		return result, nil //nolint:nilerr // it is in the result
@@ -181,7 +179,13 @@ func (r *runner) end(ctx context.Context, p *picture, begun held[Effect], fence 
 	if e.State != Done {
 		r.log.Warn("an effect is not done", "run", p.run.value.Number, "effect", e.Name, "outcome", a.Outcome, "state", e.State, "message", a.Message)
 	}
-	return r.write(context.WithoutCancel(ctx), begun.was(), begun.becomes(&e))
+	for {
+		err := r.write(context.WithoutCancel(ctx), begun.was(), begun.becomes(&e))
+		if err == nil || errors.Is(err, ErrChanged) || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx, look) // nobody else knows how it ended
+	}
 }
 
 // settle decides what follows from an outcome.
@@ -220,7 +224,7 @@ func (r *runner) settle(e *Effect, run *Run, result sdk.Result, now time.Time) {
 func (r *runner) doubt(ctx context.Context, p *picture, i int) (time.Duration, error) {
 	run, now := p.run.value, r.Now()
 	e := *p.effects[i].value
-	if r.unbegun == attemptName(run.Number, i, &e) {
+	if bytes.Equal(r.unbegun, p.effects[i].raw) {
 		e.State, e.Tries, e.Attempts = Planned, e.Tries-1, e.Attempts[:len(e.Attempts)-1]
 		return 0, r.write(ctx, p.effects[i].was(), p.effects[i].becomes(&e))
 	}
@@ -251,26 +255,30 @@ func (r *runner) probe(ctx context.Context, p *picture, i int, e *Effect) error 
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	bytes, err := with(r.Views, func(view *store.View) (*content, error) {
+	kept, err := with(r.Views, func(view *store.View) (*content, error) {
 		return readContent(view, r.set.Name, p.run.value.Number, i, e)
 	})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline(r.about))
+	bounded, cancel := context.WithTimeout(ctx, deadline(r.about))
 	defer cancel()
-	result, err := r.plugin.Probe(ctx, sdk.Attempt{
-		Effect: sdk.Effect{Name: e.Name, Summary: e.Summary, Payload: bytes.Payload, Show: bytes.Show}, Fence: p.index, Number: e.Tries, Key: e.Key,
+	result, err := r.plugin.Probe(bounded, sdk.Attempt{
+		Effect: sdk.Effect{Name: e.Name, Summary: e.Summary, Payload: kept.Payload, Show: kept.Show}, Fence: p.index, Number: e.Tries, Key: e.Key,
 	})
 	a := e.last()
 	switch {
-	case err != nil && (r.plugin.Gone() || ctx.Err() != nil):
-		return errors.Join(err, r.crash(context.WithoutCancel(ctx), err))
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil && (r.plugin.Gone() || bounded.Err() != nil):
+		return errors.Join(err, r.crash(ctx, err))
 	case err != nil:
 		a.Message += "; nor is it known to the plugin: " + cut(err.Error(), maxText)
 	case result.Outcome == sdk.Done:
 		e.State, a.Outcome, a.Reference = Done, Done, cut(result.Reference, maxNote)
 		a.Message = "it has happened, as the plugin found: " + cut(result.Message, maxText)
+	case result.Outcome == sdk.Retry && e.State == Unknown && (a.Term != r.term || a.Node != r.Node):
+		a.Message += "; it had not happened when the plugin looked, but who began it may only have been stopped: " + cut(result.Message, maxText)
 	case result.Outcome == sdk.Retry:
 		e.State, a.Outcome = Planned, "retry"
 		a.Message = "it has not happened, as the plugin found: " + cut(result.Message, maxText)
@@ -378,6 +386,7 @@ func (r *runner) prune(ctx context.Context) error {
 			keys = append(keys, document(stateSpace, name.runKey(old), nil))
 		}
 		card.Oldest++
+		card.Doubtful = slices.DeleteFunc(slices.Clone(card.Doubtful), func(n uint64) bool { return n == old })
 		for len(keys) > 0 {
 			n := min(len(keys), 1000)
 			if err := r.write(ctx, p.card.was(), keys[:n]...); err != nil {

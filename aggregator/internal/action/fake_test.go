@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -163,6 +162,7 @@ func (s *session) Description() *Description { return &s.about }
 func (s *session) Gone() bool                { return s.gone }
 func (s *session) Stale() bool               { return false }
 func (s *session) Close() error              { return nil }
+func (s *session) Kill() error               { return nil }
 
 func (s *session) Plan(_ context.Context, start sdk.PlanStart) (*sdk.Plan, error) {
 	if alive, last := s.node.step(); !alive || last {
@@ -230,7 +230,7 @@ func (c *cluster) lead(p *plugin) *node {
 func (n *node) manager() *Manager {
 	m := New(Options{
 		Node: fmt.Sprint("node", n.term), Views: n, Writer: n, Leader: n, Plugins: n, Quiet: func() time.Duration { return 5 * time.Second },
-		Life: store.Document{Space: "cluster", Key: "incarnation"}, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: prometheus.NewRegistry(),
+		Life: store.Document{Space: "cluster", Key: "incarnation"}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	m.Set([]Setting{{Name: testName, Digest: "one"}})
 	return m

@@ -24,8 +24,8 @@ type Options struct {
 	Writer  Writer
 	Leader  Leader
 	Plugins Plugins
-	// Quiet is how long an old leader may believe that it leads, and its plugins may
-	// take to die.
+	// Quiet is how long after the begin of a leadership an old leader may still have
+	// an effect happen: see [Quiet].
 	Quiet func() time.Duration
 	// Life is the space and key of the document that changes when the cluster is
 	// restored.
@@ -162,14 +162,14 @@ func (g *reign) settle(ctx context.Context, settings []Setting) error {
 	if err := g.pauseAll(ctx, settings); err != nil {
 		return err
 	}
-	_, err = g.commit(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
-	return err
+	return g.write(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
 }
 
-func (g *reign) commit(ctx context.Context, was store.Document, sets ...store.Document) (uint64, error) {
+func (g *reign) write(ctx context.Context, was, becomes store.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	return commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: sets})
+	_, err := commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: []store.Document{becomes}})
+	return err
 }
 
 const afterRestore = "the cluster was restored and may have forgotten effects that have happened: look at `bursar actions plan`, then `bursar actions resume`"
@@ -185,7 +185,7 @@ func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
 			card = *h.value
 		}
 		card.Paused = &Mark{By: "bursar", At: micros(g.Now()), Why: afterRestore}
-		if _, err := g.commit(ctx, h.was(), h.becomes(&card)); err != nil {
+		if err := g.write(ctx, h.was(), h.becomes(&card)); err != nil {
 			return err
 		}
 		g.Log.Warn("an action is paused", "action", settings[i].Name.String(), "reason", afterRestore)

@@ -29,7 +29,7 @@ type runner struct {
 	failed  int         // plans in a row that could not be made
 	later   time.Time   // no plan is made before
 	crashed []time.Time // when the plugin crashed or hung
-	unbegun string      // the attempt that was dispatched and not begun
+	unbegun []byte      // the effect whose last attempt was dispatched and not begun, as it was written
 }
 
 // picture is what is written down of the action.
@@ -81,6 +81,15 @@ func sleep(ctx context.Context, d time.Duration) {
 func (r *runner) close() {
 	if r.plugin != nil {
 		_ = r.plugin.Close() // one that does not end by itself is killed
+		r.plugin = nil
+	}
+}
+
+// kill ends a plugin at once of which nobody knows what it does: what is written
+// down then is not outrun by it.
+func (r *runner) kill() {
+	if r.plugin != nil {
+		_ = r.plugin.Kill() // one that has ended is as good
 		r.plugin = nil
 	}
 }
@@ -336,17 +345,17 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Arguments: run.Arguments,
 		Class: uint8(r.about.Class), Version: r.about.Version, Planned: micros(now), Index: p.index,
 	}
-	ctx, cancel := context.WithTimeout(ctx, planTime)
+	bounded, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	made, err := r.plugin.Plan(ctx, sdk.PlanStart{Now: now, Since: Instant(card.Since), State: state, Arguments: run.Arguments, Index: p.index})
+	made, err := r.plugin.Plan(bounded, sdk.PlanStart{Now: now, Since: Instant(card.Since), State: state, Arguments: run.Arguments, Index: p.index})
 	if err == nil {
 		if err := check(made); err != nil {
 			return nil, fmt.Errorf("the plugin's plan cannot be kept: %w", err)
 		}
 		return made, nil
 	}
-	if r.plugin.Gone() || ctx.Err() != nil {
-		err = errors.Join(err, r.crash(context.WithoutCancel(ctx), err))
+	if ctx.Err() == nil && (r.plugin.Gone() || bounded.Err() != nil) {
+		err = errors.Join(err, r.crash(ctx, err))
 	}
 	return nil, err
 }

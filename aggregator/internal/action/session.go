@@ -19,6 +19,7 @@ import (
 type Process interface {
 	io.Closer
 
+	Kill() error
 	Done() <-chan struct{}
 	Err() error
 	Stale() bool
@@ -89,6 +90,9 @@ func (s *Session) Stale() bool { return s.process.Stale() }
 
 // Close implements Plugin.
 func (s *Session) Close() error { return s.process.Close() }
+
+// Kill implements Plugin.
+func (s *Session) Kill() error { return s.process.Kill() }
 
 type stream = grpc.BidiStreamingClient[bursarv1.ActionRequest, bursarv1.ActionResponse]
 

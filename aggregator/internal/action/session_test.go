@@ -50,6 +50,7 @@ func (here) Done() <-chan struct{} { return nil }
 func (here) Err() error            { return nil }
 func (here) Stale() bool           { return false }
 func (here) Close() error          { return nil }
+func (here) Kill() error           { return nil }
 
 // connected is a session with an action over gRPC, whose data come from a handler.
 func connected(t *testing.T, a sdk.Action, config *bursarv1.Node, data http.HandlerFunc) (*Session, error) {

@@ -55,6 +55,8 @@ type Plugin interface {
 	Stale() bool
 	// Close ends the process and waits until nothing of it is left.
 	Close() error
+	// Kill is Close without giving the process time to end by itself.
+	Kill() error
 }
 
 // Plugins starts plugins.
@@ -74,6 +76,11 @@ type Leader interface {
 	Verify(ctx context.Context, term uint64) error
 }
 
+// Quiet is how long an old leader may have an effect happen after another one has
+// begun to lead: for a lease it may believe that it leads, then what has begun has its
+// grace, and then it is killed. One that does not run meanwhile is not bound by it.
+func Quiet(lease time.Duration) time.Duration { return lease + grace + killing }
+
 // The pace of actions.
 const (
 	look         = time.Second      // between two looks at the documents
@@ -86,7 +93,8 @@ const (
 	crashes      = 5 // within crashTime, and the action is disabled
 	crashTime    = 10 * time.Minute
 	idle         = time.Minute // a plugin is kept for a run that comes sooner
-	grace        = 2 * time.Second
+	grace        = 2 * time.Second // for what has begun when the leadership ends
+	killing      = time.Second     // for the end of what is killed then
 	writeTime    = 10 * time.Second
 	keepFor      = 400 * 24 * time.Hour
 	keepLeast    = 100

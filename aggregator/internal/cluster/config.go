@@ -130,6 +130,9 @@ func (c Config) raftDir() string     { return filepath.Join(c.DataDir, "raft") }
 func (c Config) logPath() string     { return filepath.Join(c.raftDir(), "raft.db") }
 func (c Config) snapshotDir() string { return filepath.Join(c.raftDir(), "snapshots") }
 
+// lease is how long a leader that hears from nobody believes that it leads.
+func (c Config) lease() time.Duration { return 300 * time.Millisecond * time.Duration(c.Multiplier) }
+
 // checkEvery is how often the node looks whether the log should be shortened.
 const checkEvery = time.Second
 
@@ -143,7 +146,7 @@ func (c Config) raftConfig(id string, notify chan<- bool) *raft.Config {
 	conf.LocalID = raft.ServerID(id)
 	conf.HeartbeatTimeout = 500 * time.Millisecond * m
 	conf.ElectionTimeout = 500 * time.Millisecond * m
-	conf.LeaderLeaseTimeout = 300 * time.Millisecond * m
+	conf.LeaderLeaseTimeout = c.lease()
 	conf.CommitTimeout = 25 * time.Millisecond
 	conf.MaxAppendEntries = 16
 	conf.BatchApplyCh = true

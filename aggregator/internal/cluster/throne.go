@@ -144,6 +144,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Lease is how long a leader that runs, and hears from nobody, goes on believing that
+// it leads.
+func (n *Node) Lease() time.Duration { return n.conf.lease() }
+
 // heir is the voter that is furthest among those that have answered lately:
 // raft itself would choose one that is dead.
 func (n *Node) heir() (heir Server, ok bool) {

@@ -77,10 +77,6 @@ type checksum struct {
 	value string
 }
 
-// quietTime is how long an old leader may believe that it leads – its lease –, let an
-// effect go on, and take to kill its plugins, and then some.
-const quietTime = 8 * time.Second
-
 // act makes the manager of actions.
 func (a *Aggregator) act() {
 	a.actors = &actors{agg: a, own: a.set.Actions, sums: map[string]checksum{}}
@@ -90,7 +86,7 @@ func (a *Aggregator) act() {
 			if len(a.replica.node.Members()) <= 1 {
 				return 0 // an old leader was this node, whose plugins died with it
 			}
-			return quietTime
+			return action.Quiet(a.replica.node.Lease())
 		},
 		Life: backup.IncarnationDocument(), Now: clock.Now, Log: a.set.Log, Metrics: a.registry,
 	})

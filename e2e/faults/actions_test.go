@@ -1,0 +1,35 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/e2e/faults"
+)
+
+var deaths = flag.Int("deaths", 20, "kills of the leader in the test of actions; a tenth as many pauses come with them")
+
+// deathsOnOneSite is how many there are until there is a new site.
+const deathsOnOneSite = 60
+
+func TestNoKilledOrPausedLeaderDoublesOrLosesAnEffectOfAnAction(t *testing.T) {
+	for seed, left := *seed, *deaths; left > 0 && !t.Failed(); seed, left = seed+1, left-deathsOnOneSite {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			g := faults.NewSiege(t, seed)
+			n := min(left, deathsOnOneSite)
+			for done, pauses := 0, 0; done < n; {
+				successors := min(int(seed+uint64(done))%4, n-done-1)
+				g.Kill(successors)
+				done += 1 + successors
+				if pauses < done/10 {
+					pauses++
+					g.Pause()
+				}
+			}
+			g.Judge()
+		})
+	}
+}

@@ -1,0 +1,111 @@
+//go:build e2e
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Class is the class of an action's effects.
+type Class string
+
+// The classes, and that of actions that find out whether an effect has happened.
+const (
+	Set        Class = "set"
+	Keyed      Class = "keyed"
+	AtMostOnce Class = "at-most-once"
+	Probed     Class = "at-most-once, probed"
+)
+
+// once reports whether no effect may happen twice.
+func (c Class) once() bool { return c == AtMostOnce || c == Probed }
+
+// Armed is an action with the fake target of its effects.
+type Armed struct {
+	Type, Label string
+	Class       Class
+	// Block is what stands in its action block.
+	Block string
+	// Target counts the effects; nil: Judge finds them by itself.
+	Target *Target
+	// Judge looks at what is special of the action when nothing changes any more: what
+	// is at the receiver, and the runs. It is asked again while it says ErrNotYet.
+	Judge func(node *Member, truth Truth, runs []Run) error
+}
+
+// String is TYPE/LABEL.
+func (a *Armed) String() string { return a.Type + "/" + a.Label }
+
+// kind is a plugin that counts.
+type kind struct {
+	name  string
+	class Class
+}
+
+func kinds() []kind {
+	return []kind{{"countset", Set}, {"countkeyed", Keyed}, {"countonce", AtMostOnce}, {"countprobe", Probed}}
+}
+
+// armory builds the programs of the fake targets.
+func armory(s *Site) (dir string, err error) {
+	dir = filepath.Join(s.Bin, "faults", "plugins")
+	program := filepath.Join(dir, "counting")
+	build := exec.Command("go", "build", "-o", program, "./testdata/counting")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	binary, err := os.ReadFile(program)
+	for _, k := range kinds() {
+		name := filepath.Join(dir, "bursar-action-"+k.name)
+		err = errors.Join(err, os.WriteFile(name+".new", binary, 0o755), os.Rename(name+".new", name))
+	}
+	return dir, err
+}
+
+// Arm returns all actions that there are, each with its target, and what the files
+// of the aggregators have of them.
+func Arm(s *Site) (armed []*Armed, text string, err error) {
+	plugins, err := armory(s)
+	if err != nil {
+		return nil, "", err
+	}
+	dir := filepath.Join(s.Dir, "targets")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, "", err
+	}
+	target := func(name string) *Target { return &Target{path: filepath.Join(dir, name)} }
+	for _, k := range kinds() {
+		a := &Armed{Type: k.name, Label: "a", Class: k.class, Target: target(k.name)}
+		a.Block = fmt.Sprintf("target = %q\n gate = %q", a.Target.path, a.Target.gate())
+		a.Judge = a.counted
+		armed = append(armed, a)
+		text += fmt.Sprintf("plugin \"action\" %q { path = %q }\n", k.name, filepath.Join(plugins, "bursar-action-"+k.name))
+	}
+	program := filepath.Join(plugins, "counting")
+	plain := &Armed{Type: "exec", Label: "plain", Class: AtMostOnce, Target: target("plain")}
+	plain.Block = fmt.Sprintf("command = [%q, %q, %q]", program, plain.Target.path, plain.Target.gate())
+	feed := &Armed{Type: "exec", Label: "feed", Class: AtMostOnce, Target: target("feed")}
+	feed.Block = fmt.Sprintf("command = [%q, %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gate())
+	feed.Judge = feed.fed
+	ssm := &spool{dir: filepath.Join(dir, "outgoing")}
+	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
+	armed = append(armed, plain, feed, apel)
+	for _, a := range armed {
+		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
+	}
+	return armed, text, os.Mkdir(ssm.dir, 0o755)
+}
+
+// lately is the tenth day of the last month: jobs that APEL is told begin there.
+func lately() record.Time {
+	now := time.Now().UTC()
+	return record.FromStd(time.Date(now.Year(), now.Month()-1, 10, 0, 0, 0, 0, time.UTC))
+}

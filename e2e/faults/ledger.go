@@ -1,0 +1,127 @@
+//go:build e2e
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Run is a run of an action as the ledger has it.
+type Run struct {
+	Number     uint64     `json:"run"`
+	Planned    *time.Time `json:"planned"`
+	Ended      *time.Time `json:"ended"`
+	Effects    int        `json:"effects"`
+	Rejected   int        `json:"rejected"`
+	Unknown    int        `json:"unknown"`
+	Superseded int        `json:"superseded"`
+	Partial    bool       `json:"partial"`
+	Notes      []string   `json:"notes"`
+	Ledger     []Effect   `json:"-"`
+}
+
+// well reports whether all effects are done.
+func (r *Run) well() bool { return r.Rejected+r.Unknown+r.Superseded == 0 }
+
+// Effect is an effect of a run.
+type Effect struct {
+	Name     string    `json:"name"`
+	Summary  string    `json:"summary"`
+	State    string    `json:"state"`
+	Key      string    `json:"key"`
+	Tries    int       `json:"tries"`
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Attempt is one at an effect.
+type Attempt struct {
+	Number  int     `json:"number"`
+	Node    string  `json:"node"`
+	Fence   uint64  `json:"fence"`
+	Outcome *string `json:"outcome"`
+}
+
+// ActionStatus is an action as it stands.
+type ActionStatus struct {
+	Type     string `json:"type"`
+	Label    string `json:"label"`
+	State    string `json:"state"`
+	Current  *Run   `json:"current"`
+	Last     *Run   `json:"last"`
+	Disabled *struct {
+		Why string `json:"why"`
+	} `json:"disabled"`
+	Problem *struct {
+		Why string `json:"why"`
+	} `json:"problem"`
+}
+
+// newest is the number of the newest run; 0: there is none.
+func (s *ActionStatus) newest() uint64 {
+	if s.Last == nil {
+		return 0
+	}
+	return s.Last.Number
+}
+
+// Actions asks a node how the actions are doing, by TYPE/LABEL.
+func (m *Member) Actions() (map[string]ActionStatus, error) {
+	var answer struct {
+		Actions []ActionStatus `json:"actions"`
+	}
+	if err := m.decode("/v1/actions", &answer); err != nil {
+		return nil, err
+	}
+	out := map[string]ActionStatus{}
+	for _, a := range answer.Actions {
+		out[a.Type+"/"+a.Label] = a
+	}
+	return out, nil
+}
+
+// Runs asks a node for all runs of an action with their effects, in order.
+func (m *Member) Runs(action string) ([]Run, error) {
+	all, err := m.Actions()
+	if err != nil {
+		return nil, err
+	}
+	status := all[action]
+	var out []Run
+	for n := uint64(1); n <= status.newest(); n++ {
+		var answer struct {
+			Run     Run      `json:"run"`
+			Effects []Effect `json:"effects"`
+		}
+		if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d", action, n), &answer); err != nil {
+			return nil, err
+		}
+		answer.Run.Ledger = answer.Effects
+		out = append(out, answer.Run)
+	}
+	return out, nil
+}
+
+// Order tells an action to pause or resume.
+func (m *Member) Order(action, verb string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL+"/v1/actions/"+action+":"+verb, bytes.NewReader(nil))
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusAccepted {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		return fmt.Errorf("%s %s %s: %s: %s", m.Name, verb, action, resp.Status, text)
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+//go:build e2e
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Siege kills and pauses leaders while all actions are armed.
+type Siege struct {
+	t        testing.TB
+	site     *Site
+	campaign *Campaign
+	armed    []*Armed
+	chance   *rand.Rand
+	stale    map[string]bool // attempts that a paused leader may have finished late
+}
+
+// NewSiege makes a site with all actions armed, and waits until all of them run.
+func NewSiege(t testing.TB, seed uint64) *Siege {
+	t.Helper()
+	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}}
+	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
+		for _, a := range s.Agents {
+			a.Jobs.now = lately()
+		}
+		armed, text, err := Arm(s)
+		s.must(err)
+		g.armed = armed
+		return text
+	}})
+	g.campaign = NewCampaign(t, g.site, seed)
+	g.campaign.Begin()
+	g.await("every action has run", g.after(nil))
+	return g
+}
+
+// await waits until what is asked is so.
+func (g *Siege) await(what string, ask func() error) {
+	g.t.Helper()
+	err := errors.New("it was not asked")
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return
+		}
+		if !errors.Is(err, ErrNotYet) {
+			break
+		}
+	}
+	g.t.Fatalf("%s: %v", what, err)
+}
+
+// newest are the newest runs of all actions, as any node says; nil while none does.
+func (g *Siege) newest() (map[string]uint64, error) {
+	all, err := g.site.Leader().Actions()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotYet, err)
+	}
+	out := map[string]uint64{}
+	for _, a := range g.armed {
+		s := all[a.String()]
+		if s.Disabled != nil || s.Problem != nil {
+			return nil, fmt.Errorf("%w: %s is %s: %+v %+v", ErrNotYet, a, s.State, s.Disabled, s.Problem)
+		}
+		out[a.String()] = s.newest()
+	}
+	return out, nil
+}
+
+// after asks whether all actions have newer runs than those.
+func (g *Siege) after(runs map[string]uint64) func() error {
+	return func() error {
+		now, err := g.newest()
+		if err != nil {
+			return err
+		}
+		for name, n := range now {
+			if n <= runs[name] {
+				return fmt.Errorf("%w: the newest run of %s is %d, before it was %d", ErrNotYet, name, n, runs[name])
+			}
+		}
+		return nil
+	}
+}
+
+// close lets some actions stop at their gates, and returns them when they have.
+func (g *Siege) close(points ...string) []*Armed {
+	g.t.Helper()
+	var stopped []*Armed
+	for _, i := range g.chance.Perm(len(g.armed)) {
+		a := g.armed[i]
+		if a.Target == nil || len(stopped) > 0 && g.chance.IntN(2) == 0 {
+			continue
+		}
+		g.site.must(a.Target.Close(points[g.chance.IntN(len(points))]))
+		stopped = append(stopped, a)
+	}
+	g.work()
+	for _, a := range stopped {
+		g.await(a.String()+" has begun an effect", func() error {
+			begun, err := a.Target.Begun()
+			if err == nil && len(begun) == 0 {
+				err = ErrNotYet
+			}
+			return err
+		})
+	}
+	return stopped
+}
+
+// work makes up some jobs.
+func (g *Siege) work() {
+	for _, a := range g.site.Agents {
+		g.site.must(a.Jobs.Write(20 + g.chance.IntN(50)))
+	}
+}
+
+func (g *Siege) open() {
+	for _, a := range g.armed {
+		if a.Target != nil {
+			g.site.must(a.Target.Open())
+		}
+	}
+}
+
+// Kill kills the leader in the midst of runs, and as many of its successors, each at
+// some moment of its beginning. It returns when all actions go on.
+func (g *Siege) Kill(successors int) {
+	g.t.Helper()
+	before := map[string]uint64{}
+	if g.chance.IntN(4) == 0 {
+		g.work()
+		time.Sleep(time.Duration(g.chance.IntN(1500)) * time.Millisecond) // any moment
+	} else {
+		g.close(Before, After)
+	}
+	g.await("the runs before", func() (err error) { before, err = g.newest(); return err })
+	g.fall(g.open)
+	for range successors {
+		time.Sleep(time.Duration(g.chance.IntN(4000)) * time.Millisecond) // any moment
+		g.fall(g.open)
+	}
+	g.await("every action goes on", g.after(before))
+}
+
+// fall kills the leader, and returns when there is another one and the old one has
+// been started again.
+func (g *Siege) fall(then func()) {
+	g.t.Helper()
+	leader, reigns := g.site.Leader(), g.site.reigns()
+	leader.Kill()
+	then()
+	leader.Start()
+	g.campaign.say("%s was killed while it led", leader.Name)
+	g.await("another leader", g.reignAfter(reigns))
+}
+
+func (g *Siege) reignAfter(reigns int) func() error {
+	return func() error {
+		if g.site.reigns() == reigns {
+			return ErrNotYet
+		}
+		return nil
+	}
+}
+
+// Pause stops the leader in the midst of runs, lets it go on after another one has
+// taken over, and has what it began happen as late as that.
+func (g *Siege) Pause() {
+	g.t.Helper()
+	before := map[string]uint64{}
+	stopped := g.close(Before)
+	g.await("the runs before", func() (err error) { before, err = g.newest(); return err })
+	leader, reigns := g.site.Leader(), g.site.reigns()
+	g.site.must(leader.Signal(syscall.SIGSTOP))
+	g.campaign.say("%s was paused while it led", leader.Name)
+	g.await("another leader", g.reignAfter(reigns))
+	late := map[*Armed][]Happened{}
+	for _, a := range stopped {
+		begun, err := a.Target.Begun()
+		g.site.must(err)
+		late[a] = begun[:1]
+		g.stale[begun[0].attempt()] = true
+		g.await("the new leader runs "+a.String(), func() error {
+			if a.Class.once() {
+				return g.goesOn(a, before)
+			}
+			return g.begunTwice(a)
+		})
+	}
+	g.open()
+	for a, list := range late {
+		g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+	}
+	g.site.must(leader.Signal(syscall.SIGCONT))
+	g.await("every action goes on", g.after(before))
+}
+
+// goesOn asks whether an action has a newer run.
+func (g *Siege) goesOn(a *Armed, before map[string]uint64) error {
+	now, err := g.newest()
+	if err == nil && now[a.String()] <= before[a.String()] {
+		err = fmt.Errorf("%w: its newest run is still %d", ErrNotYet, now[a.String()])
+	}
+	return err
+}
+
+// begunTwice asks whether another leader has begun something.
+func (g *Siege) begunTwice(a *Armed) error {
+	begun, err := a.Target.Begun()
+	if err == nil && begun[len(begun)-1].Fence == begun[0].Fence {
+		err = fmt.Errorf("%w: %+v", ErrNotYet, begun)
+	}
+	return err
+}
+
+// has asks whether an attempt has happened.
+func (a *Armed) has(want Happened) error {
+	all, err := a.Target.Happened()
+	for i := range all {
+		if all[i] == want {
+			return nil
+		}
+	}
+	return errors.Join(err, ErrNotYet)
+}
+
+// Judge compares the receivers with the ledger, the records with the jobs, and the
+// nodes with each other.
+func (g *Siege) Judge() {
+	g.t.Helper()
+	truth := g.campaign.truth()
+	node := g.site.Leader()
+	for _, a := range g.armed {
+		g.await(a.String()+" has done what it should", func() error {
+			runs, err := a.Account(node, g.stale)
+			if err != nil || a.Judge == nil {
+				return err
+			}
+			return a.Judge(node, truth, runs)
+		})
+		runs, err := a.Account(node, g.stale)
+		g.site.must(err)
+		states := map[string]int{}
+		for i := range runs {
+			for _, e := range runs[i].Ledger {
+				states[e.State]++
+			}
+		}
+		g.campaign.say("%s: %d runs, effects %v", a, len(runs), states)
+	}
+	for _, a := range g.armed {
+		g.site.must(node.Order(a.String(), "pause"))
+	}
+	if err := g.campaign.Settle(recovery); err != nil {
+		g.t.Fatal(err)
+	}
+	g.campaign.say("all records are there, and the nodes are the same")
+}

@@ -1,0 +1,79 @@
+//go:build e2e
+
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// Target is a file that has a line for each effect that happened, and a gate at
+// which effects wait.
+type Target struct{ path string }
+
+// Happened is an effect that has happened, or has begun.
+type Happened struct {
+	Key     string `json:"key"`
+	Fence   uint64 `json:"fence"`
+	Attempt int    `json:"attempt"`
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+}
+
+func (t *Target) gate() string { return t.path + ".gate" }
+
+// The points at which an effect can be stopped.
+const (
+	Before = "before" // it happens
+	After  = "after"  // it has happened, and nobody knows
+)
+
+// Close lets effects wait at a point.
+func (t *Target) Close(point string) error {
+	if err := os.WriteFile(t.gate()+".new", []byte(point), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(t.gate()+".new", t.gate())
+}
+
+// Open lets effects go on, and forgets which ones had begun.
+func (t *Target) Open() error {
+	err := os.Remove(t.gate())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if e := os.Remove(t.gate() + ".begun"); !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// Begun are the effects that have come to the gate since it was last opened.
+func (t *Target) Begun() ([]Happened, error) { return happened(t.gate() + ".begun") }
+
+// Happened are the effects that have happened, in order.
+func (t *Target) Happened() ([]Happened, error) { return happened(t.path) }
+
+func happened(path string) (all []Happened, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var h Happened
+		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, lines.Err()
+}

@@ -1,0 +1,197 @@
+// Counting is an action plugin, and a program for one, whose effects are lines in a
+// file: they can be counted. What it is its name says: bursar-action-countset sets,
+// -countkeyed replaces by key, -countonce does at most once and -countprobe too, and
+// knows afterwards whether it did; any other name is a program that an action runs.
+//
+// A file, the gate, tells where an effect is to stop: before it happens, or after it
+// and before anybody knows. It says so in the file gate.begun.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+var classes = map[string]sdk.EffectClass{
+	"countset": sdk.ClassSet, "countkeyed": sdk.ClassKeyed, "countonce": sdk.ClassAtMostOnce, "countprobe": sdk.ClassAtMostOnce,
+}
+
+func main() {
+	kind := strings.TrimPrefix(filepath.Base(os.Args[0]), "bursar-action-")
+	switch {
+	case classes[kind] == 0:
+		os.Exit(program())
+	case kind == "countprobe":
+		sdk.ServeAction(func() sdk.Action { return &prober{counting{kind: kind}} })
+	default:
+		sdk.ServeAction(func() sdk.Action { return &counting{kind: kind} })
+	}
+}
+
+// line is an effect in the target, and one that has begun in gate.begun.
+type line struct {
+	Key     string `json:"key"`
+	Fence   uint64 `json:"fence"`
+	Attempt int    `json:"attempt"`
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+}
+
+// target is a file that counts effects, and its gate.
+type target struct{ path, gate string }
+
+// happen has an effect happen.
+func (t target) happen(ctx context.Context, l line) error {
+	t.stop(ctx, "before", l)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := put(t.path, l); err != nil {
+		return err
+	}
+	t.stop(ctx, "after", l)
+	return nil
+}
+
+// put adds a line to a file, and returns when it is on the disk.
+func put(path string, l line) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// stop waits while the gate names this point.
+func (t target) stop(ctx context.Context, point string, l line) {
+	for told := false; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(t.gate)
+		if err != nil || strings.TrimSpace(string(text)) != point {
+			return
+		}
+		if !told {
+			told = put(t.gate+".begun", l) == nil
+		}
+	}
+}
+
+// counting is the plugin.
+type counting struct {
+	kind   string
+	target target
+}
+
+// Describe implements sdk.Action.
+func (c *counting) Describe() sdk.ActionDescription {
+	return sdk.ActionDescription{Type: c.kind, Version: "1", Class: classes[c.kind], Schedule: "1s", Deadline: 10 * time.Minute}
+}
+
+// Configure implements sdk.Action.
+func (c *counting) Configure(_ context.Context, cfg *sdk.Config) error {
+	cfg.Require("target", "gate")
+	c.target = target{cfg.String("target", ""), cfg.String("gate", "")}
+	return cfg.Err()
+}
+
+// Plan implements sdk.Action: two effects, of which one has how many records there
+// are, and the other how many plans' states have counted.
+func (c *counting) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
+	body, err := data.Get(ctx, "/v1/status", "application/json")
+	if err != nil {
+		return sdk.Plan{}, err
+	}
+	defer body.Close()
+	var status struct {
+		Records json.Number `json:"records"`
+	}
+	text, err := io.ReadAll(body)
+	if err == nil {
+		err = json.Unmarshal(text, &status)
+	}
+	if err != nil {
+		return sdk.Plan{}, err
+	}
+	n, err := strconv.Atoi("0" + string(start.State))
+	if err != nil {
+		return sdk.Plan{}, err
+	}
+	p := sdk.Plan{State: []byte(strconv.Itoa(n + 1))}
+	for _, e := range []struct{ name, value string }{{"records", status.Records.String()}, {"plans", strconv.Itoa(n)}} {
+		p.Effects = append(p.Effects, sdk.Effect{Name: e.name, Summary: e.value, Payload: []byte(e.value)})
+	}
+	return p, nil
+}
+
+// Execute implements sdk.Action.
+func (c *counting) Execute(ctx context.Context, a sdk.Attempt, _ *sdk.World) sdk.Result {
+	err := c.target.happen(ctx, line{Key: a.Key, Fence: a.Fence, Attempt: a.Number, Name: a.Effect.Name, Value: string(a.Effect.Payload)})
+	if err != nil {
+		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
+	}
+	return sdk.Result{Outcome: sdk.Done, Reference: fmt.Sprint("fence ", a.Fence)}
+}
+
+// prober is one that finds its effects again.
+type prober struct{ counting }
+
+// Probe implements sdk.Prober.
+func (p *prober) Probe(_ context.Context, a sdk.Attempt, _ *sdk.World) sdk.Result {
+	f, err := os.Open(p.target.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return sdk.Result{Outcome: sdk.Retry}
+	}
+	if err != nil {
+		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Key == a.Key {
+			return sdk.Result{Outcome: sdk.Done, Message: "its line is there"}
+		}
+	}
+	return sdk.Result{Outcome: sdk.Retry, Message: "its line is not there"}
+}
+
+// program is what an action of type exec runs, with the target and the gate as its
+// arguments.
+func program() int {
+	number := func(name string) uint64 {
+		n, _ := strconv.ParseUint(os.Getenv(name), 10, 64)
+		return n
+	}
+	var in struct {
+		Changes []struct {
+			Seq uint64 `json:"seq"`
+		} `json:"changes"`
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil || len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "counting: usage: counting TARGET GATE <INPUT:", err)
+		return 65
+	}
+	l := line{Key: os.Getenv("BURSAR_KEY"), Fence: number("BURSAR_FENCE"), Attempt: int(number("BURSAR_ATTEMPT")), Name: "run"}
+	for _, c := range in.Changes {
+		l.Value += fmt.Sprint(c.Seq, " ")
+	}
+	if err := (target{os.Args[1], os.Args[2]}).happen(context.Background(), l); err != nil {
+		fmt.Fprintln(os.Stderr, "counting:", err)
+		return 1
+	}
+	return 0
+}
