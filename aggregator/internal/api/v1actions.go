@@ -37,6 +37,7 @@ type jsonAction struct {
 	Configured  bool      `json:"configured"`
 	State       string    `json:"state"`
 	Schedule    *string   `json:"schedule"`
+	RunOn       *string   `json:"run_on"`
 	LastSuccess *string   `json:"last_success"`
 	Paused      *jsonMark `json:"paused"`
 	Disabled    *jsonMark `json:"disabled"`
@@ -59,6 +60,7 @@ type jsonRun struct {
 	By         *string           `json:"by"`
 	Arguments  map[string]string `json:"arguments"`
 	Version    string            `json:"version"`
+	RunOn      *string           `json:"run_on"`
 	Planned    *string           `json:"planned"`
 	Index      uint64            `json:"index"`
 	Ended      *string           `json:"ended"`
@@ -114,7 +116,7 @@ func markJSON(m *action.Mark) *jsonMark {
 
 func actionJSON(s *action.Status) jsonAction {
 	return jsonAction{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), LastSuccess: stampMicros(s.Card.Since),
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), RunOn: maybe(s.RunOn), LastSuccess: stampMicros(s.Card.Since),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
 	}
@@ -125,7 +127,7 @@ func runJSON(r *action.Run) *jsonRun {
 		return nil
 	}
 	out := &jsonRun{
-		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, RunOn: maybe(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
 	}
@@ -375,7 +377,7 @@ func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name actio
 		out = append(out, jsonPlanned{e.Name, e.Summary, len(e.Payload), e.Show})
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "class": sdk.EffectClass(run.Class).String(),
+		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "run_on": maybe(run.RunOn), "class": sdk.EffectClass(run.Class).String(),
 		"effects": out, "notes": append([]string{}, run.Notes...), "partial": run.Partial,
 	})
 	return nil
