@@ -79,8 +79,8 @@ func interpreters() map[string][]string {
 	return out
 }
 
-// version is what may stand behind the name of an interpreter.
-var version = regexp.MustCompile(`[0-9.]+$`)
+// release is what may stand behind the name of an interpreter.
+var release = regexp.MustCompile(`[0-9.]+$`)
 
 // checkShell refuses placeholders in what an interpreter takes for a program, also
 // where another program, such as sudo or timeout, starts it.
@@ -91,7 +91,7 @@ func (c command) checkShell() error {
 	known := interpreters()
 	for i, arg := range c {
 		name := path.Base(arg)
-		options, ok := known[version.ReplaceAllString(name, "")]
+		options, ok := known[release.ReplaceAllString(name, "")]
 		if !ok {
 			continue
 		}
