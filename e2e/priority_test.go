@@ -4,7 +4,9 @@ package e2e_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,6 +105,49 @@ func (p *prioritized) agrees(physics, chem string, said map[string]string, want 
 	}
 }
 
+// shows checks the metrics of both groups, which have used the same, and that the usage
+// is what /v1/usage says.
+func (p *prioritized) shows(priority, used string) {
+	p.Helper()
+	answer, err := http.Get(p.agg.URL + "/metrics")
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, group := range []string{"physics", "chem"} {
+		for name, value := range map[string]string{"priority": priority, "resource_usage": used} {
+			want := fmt.Sprintf("bursar_action_priority_%s{action=\"rig\",group=%q} %s\n", name, group, value)
+			if !strings.Contains(string(text), want) {
+				p.Errorf("%s is not among the metrics", want)
+			}
+		}
+		usage, err := p.site.Run("bursar", "usage", "-address", p.agg.URL, "-window", "14d", "-by", "group_id", "-where", "group_id="+group, "-measure", "Cores*HEPscore23", "-unit", "second", "-format", "csv")
+		if err != nil || !strings.Contains(usage, used) {
+			p.Errorf("%s\n%v, want %s", usage, err, used)
+		}
+	}
+}
+
+func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
+	s := site.New(t)
+	example := filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl")
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", example); err != nil {
+		t.Error(out, err)
+	}
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := s.Write("bad.hcl", strings.Replace(string(text), `"{2}", "set"`, `"{3}", "set"`, 1))
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:45,22") || !strings.Contains(err.Error(), "refers to {3}") {
+		t.Error(out, err)
+	}
+}
+
 func TestPrioritiesOfPartitionsFollowWhatGroupsHaveUsed(t *testing.T) {
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
@@ -129,6 +174,7 @@ func TestPrioritiesOfPartitionsFollowWhatGroupsHaveUsed(t *testing.T) {
 
 			p.ran("4", "chem", 30)
 			p.agrees("32668", "32668", p.acts(), "set to 32668, before it was 49002", "set to 32668, before it was 16335")
+			p.shows("32668", "28350")
 			p.agg.Stop()
 		})
 	}
