@@ -143,7 +143,7 @@ func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := s.Write("bad.hcl", strings.Replace(string(text), `"{2}", "set"`, `"{3}", "set"`, 1))
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:45,22") || !strings.Contains(err.Error(), "refers to {3}") {
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:45:22") || !strings.Contains(err.Error(), "refers to {3}") {
 		t.Error(out, err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -270,8 +271,6 @@ func (c *config) environment() map[string]string {
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		env["SLURM_CONF"] = conf
 	}
-	for name, value := range c.env {
-		env[name] = value
-	}
+	maps.Copy(env, c.env)
 	return env
 }
