@@ -101,7 +101,7 @@ type usageLine struct {
 func (d *Data) Usage(ctx context.Context, query url.Values) iter.Seq2[UsageRow, error] {
 	return func(yield func(UsageRow, error) bool) {
 		first := true
-		for line, err := range d.lines(ctx, "/v1/usage", query) {
+		for line, err := range d.Lines(ctx, "/v1/usage", query) {
 			if err == nil && first { // it tells about the answer
 				first = false
 				continue
@@ -143,7 +143,7 @@ func usageRow(line []byte) (UsageRow, error) {
 // query is as the OpenAPI document says, without format and cursor.
 func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		for line, err := range d.lines(ctx, "/v1/records", query) {
+		for line, err := range d.Lines(ctx, "/v1/records", query) {
 			var r record.Record
 			if err == nil {
 				r, err = wire.DecodeRecordJSON(line)
@@ -158,8 +158,9 @@ func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.R
 // maxLine is the longest line of an answer.
 const maxLine = 4 << 20
 
-// lines reads an answer of JSON lines. A line is valid until the next one.
-func (d *Data) lines(ctx context.Context, path string, query url.Values) iter.Seq2[[]byte, error] {
+// Lines asks a path that answers in JSON lines, such as /v1/records, and gives them one
+// by one. A line is valid until the next one.
+func (d *Data) Lines(ctx context.Context, path string, query url.Values) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if len(query) > 0 {
 			path += "?" + query.Encode()

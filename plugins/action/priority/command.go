@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// word is what a placeholder may become: nothing that a program could take for an
+// option, and nothing that has a meaning anywhere.
+var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`)
+
+// checkWord returns why a text may not reach an argument.
+func checkWord(s string) error {
+	if word.MatchString(s) {
+		return nil
+	}
+	return fmt.Errorf("%.80q may not reach the argument of a program; allowed are 1 to 64 letters, digits and _ . @ + -, of which the first is a letter, a digit or _", s)
+}
+
+// placeholder is what stands in an argument for something else.
+var placeholder = regexp.MustCompile(`\{[A-Za-z0-9_]*\}`)
+
+// command is a program and its arguments, with placeholders.
+type command []string
+
+const maxArguments = 100
+
+// check returns why a command is not taken, whatever the group; allowed are its
+// placeholders beside {1}, {2} and so on.
+func (c command) check(allowed ...string) error {
+	switch {
+	case len(c) == 0:
+		return errors.New("it is empty; the first element is the path of the program")
+	case len(c) > maxArguments:
+		return fmt.Errorf("it has %d elements; at most %d are allowed", len(c), maxArguments)
+	case placeholder.MatchString(c[0]):
+		return fmt.Errorf("%q: the program itself has no placeholders", c[0])
+	case !filepath.IsAbs(c[0]):
+		return fmt.Errorf("%q is not an absolute path; there is no shell and no search for programs", c[0])
+	}
+	for _, arg := range c {
+		if strings.Contains(arg, "\x00") {
+			return fmt.Errorf("%q has a zero byte", arg)
+		}
+		for _, p := range placeholder.FindAllString(arg, -1) {
+			if _, numbered := number(p); !numbered && !slices.Contains(allowed, p) {
+				return fmt.Errorf("%q: there is no placeholder %s here; expected %s, or {1}, {2} … for the group's params", arg, p, strings.Join(allowed, ", "))
+			}
+		}
+	}
+	return c.checkShell()
+}
+
+// number is that of {1}, {2} and so on.
+func number(p string) (int, bool) {
+	n, err := strconv.Atoi(strings.Trim(p, "{}"))
+	return n, err == nil && n > 0 && p == fmt.Sprintf("{%d}", n)
+}
+
+// interpreters are programs that read an argument as a program text, by the options
+// that say so: letters behind one dash, and then words.
+func interpreters() map[string][]string {
+	shell := []string{"c", "--command", "--init-command"}
+	out := map[string][]string{
+		"env": {"S", "--split-string"}, "perl": {"eE"}, "ruby": {"e"}, "lua": {"e"}, "php": {"rBRE", "--run"},
+		"node": {"ep", "--eval", "--print"}, "nodejs": {"ep", "--eval", "--print"},
+	}
+	for _, name := range []string{
+		"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "su", "runuser", "flock", "script", "python", "pypy", "expect",
+	} {
+		out[name] = shell
+	}
+	return out
+}
+
+// release is what may stand behind the name of an interpreter.
+var release = regexp.MustCompile(`[0-9.]+$`)
+
+// checkShell refuses placeholders in what an interpreter takes for a program, also
+// where another program, such as sudo or timeout, starts it.
+func (c command) checkShell() error {
+	if !slices.ContainsFunc(c, placeholder.MatchString) {
+		return nil
+	}
+	known := interpreters()
+	for i, arg := range c {
+		name := path.Base(arg)
+		options, ok := known[release.ReplaceAllString(name, "")]
+		if !ok {
+			continue
+		}
+		for _, option := range c[i+1:] {
+			if takesProgram(option, options) {
+				return fmt.Errorf("%q with %q takes an argument for a program, so placeholders may not be among its arguments; call what sets the priority itself, or a script in a file", name, option)
+			}
+		}
+	}
+	return nil
+}
+
+// takesProgram reports whether an argument is one of the options: -c, also as -lc or
+// with the program behind it.
+func takesProgram(arg string, options []string) bool {
+	if strings.HasPrefix(arg, "--") {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(options[1:], name)
+	}
+	return strings.HasPrefix(arg, "-") && strings.ContainsAny(arg, options[0])
+}
+
+// needs returns how many params a command refers to, and whether to {group}.
+func (c command) needs() (params int, group bool) {
+	for _, arg := range c {
+		for _, p := range placeholder.FindAllString(arg, -1) {
+			n, _ := number(p)
+			params = max(params, n)
+			group = group || p == "{group}"
+		}
+	}
+	return params, group
+}
+
+// fill puts values in the place of placeholders. What has no value stays.
+func (c command) fill(values map[string]string) []string {
+	out := make([]string, len(c))
+	for i, arg := range c {
+		out[i] = placeholder.ReplaceAllStringFunc(arg, func(p string) string {
+			if v, ok := values[p]; ok {
+				return v
+			}
+			return p
+		})
+	}
+	return out
+}

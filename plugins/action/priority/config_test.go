@@ -1,0 +1,123 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
+	one := groupOf("g", "p")
+	command := func(words ...string) sdk.Node { return list("command", words...) }
+	for _, x := range []struct {
+		want  string
+		nodes []sdk.Node
+	}{
+		{`"components" must be set`, []sdk.Node{one}},
+		{"it is empty; expected a component", []sdk.Node{one, scored(map[string]string{})}},
+		{"there are 0 blocks", []sdk.Node{cores()}},
+		{"each name once", []sdk.Node{cores(), one, groupOf("g", "q")}},
+		{"write group \"NAME\"", []sdk.Node{cores(), block("group", nil)}},
+		{"not more than nothing", []sdk.Node{cores(), one, text("lookback", "0s")}},
+		{"min, 5, is more than max, 4", []sdk.Node{cores(), one, limits(5, 4)}},
+		{"of whole numbers that are not less than 0", []sdk.Node{cores(), one, limits(-1, 4)}},
+		{"expected { min = 0, max = 1024 }", []sdk.Node{cores(), one, text("priority", "5")}},
+		{`did you mean "full_spread"?`, []sdk.Node{cores(), one, text("mode", "fullspread")}},
+		{`did you mean "lookback"?`, []sdk.Node{cores(), one, text("look_back", "1d")}},
+		{"only runs that have ended count", []sdk.Node{cores(), one, text("credit", "start"), attribute("running", sdk.Bool(true))}},
+		{"is not between 1s and", []sdk.Node{cores(), one, text("timeout", "1h")}},
+		{"may not reach the argument", []sdk.Node{cores(), groupOf("g", "-p")}},
+		{"has 0 params, and the command", []sdk.Node{cores(), groupOf("g")}},
+		{"refers to {2}", []sdk.Node{cores(), one, command("/x", "{2}")}},
+		{"{group} in the command", []sdk.Node{cores(), groupOf("a b", "p"), command("/x", "{group}", "{priority}")}},
+		{"would run the same command as group \"g\"", []sdk.Node{cores(), one, groupOf("h", "p")}},
+		{"is not an absolute path", []sdk.Node{cores(), one, command("scontrol")}},
+		{"it is empty; the first", []sdk.Node{cores(), one, command()}},
+		{"the program itself has no placeholders", []sdk.Node{cores(), one, command("/bin/{1}")}},
+		{"there is no placeholder {prio} here", []sdk.Node{cores(), one, command("/x", "a{prio}")}},
+		{"there is no placeholder {0} here", []sdk.Node{cores(), one, command("/x", "{0}")}},
+		{"there is no placeholder {01} here", []sdk.Node{cores(), one, command("/x", "{01}")}},
+		{`"sh" with "-c" takes an argument for a program`, []sdk.Node{cores(), one, command("/bin/sh", "-c", "x {1}")}},
+		{"there is command too", []sdk.Node{cores(), one, command("/x", "{1}"), attribute("commands", sdk.List(sdk.Strings("/y")))}},
+		{"expected a list of commands", []sdk.Node{cores(), one, list("commands")}},
+		{"is not an absolute path", []sdk.Node{cores(), one, attribute("commands", sdk.List(sdk.Strings("/y", "{1}"), sdk.Strings("z")))}},
+		{"there is no placeholder {priority} here", []sdk.Node{cores(), one, block("read", nil, command("/x", "{priority}"))}},
+		{`"command" must be set`, []sdk.Node{cores(), one, block("read", nil)}},
+		{"it has 0 groups in parentheses", []sdk.Node{cores(), one, block("read", nil, command("/x"), text("pattern", "x"))}},
+		{"missing closing )", []sdk.Node{cores(), one, block("read", nil, command("/x"), text("pattern", "("))}},
+		{"refers to {3}", []sdk.Node{cores(), one, block("read", nil, command("/x", "{3}"))}},
+	} {
+		if _, err := configured(x.nodes...); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v, want %q", err, x.want)
+		}
+	}
+}
+
+func TestAPlaceholderNeverReachesAProgramText(t *testing.T) {
+	for _, refused := range []string{
+		"/bin/sh -c {1}", "/bin/bash -lc x{1}", "/usr/bin/env bash -c {1}", "/usr/bin/sudo -u slurm /bin/dash -c {group}",
+		"/usr/bin/python3 -c {1}", "/usr/bin/python3.11 -Ic {1}", "/usr/bin/perl -we {1}", "/usr/bin/env -S{1}", "/usr/bin/env --split-string={1}",
+		"/usr/bin/node --eval {1}", "/bin/su slurm -c {1}", "/usr/bin/timeout 5 zsh -c {priority}", "/bin/busybox sh -c {1}",
+	} {
+		if command(strings.Fields(refused)).check(priorityHolder, groupHolder) == nil {
+			t.Errorf("%s is taken", refused)
+		}
+	}
+	for _, taken := range []string{
+		"/usr/bin/scontrol update PartitionName={1} PriorityJobFactor={priority}", "/bin/sh -c true", "/bin/sh /opt/set {1} {priority}",
+		"/usr/bin/env SLURM_CONF=/x /usr/bin/scontrol {group}", "/usr/bin/sacctmgr -i modify account {1} set fairshare={priority}", "/opt/x --c {1}",
+	} {
+		if err := command(strings.Fields(taken)).check(priorityHolder, groupHolder); err != nil {
+			t.Errorf("%s: %v", taken, err)
+		}
+	}
+}
+
+func TestOnlyPlainWordsReachAnArgument(t *testing.T) {
+	for _, s := range []string{"", "-x", ".x", "@x", "+x", "a b", "a;b", "a/b", "a=b", "ä", "a\nb", "$x", "a{1}", strings.Repeat("a", 65)} {
+		if checkWord(s) == nil {
+			t.Errorf("%q is taken", s)
+		}
+	}
+	for _, s := range []string{"a", "_", "9", "part_atlas", "a.b@c+d-e", strings.Repeat("a", 64)} {
+		if err := checkWord(s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAGroupMayHaveCommandsOfItsOwn(t *testing.T) {
+	a := must(t, cores(), groupOf("g", "p"), block("group", []string{"h"}, list("params", "q"), list("command", "/bin/own", "{priority}")),
+		block("group", []string{"i"}, list("params", "r"), block("read", nil, list("command", "/bin/see", "{group}"))))
+	g := a.config.groups
+	if g[0].commands[0][0] != "/usr/bin/scontrol" || g[0].read == nil || g[0].read.command[1] != "show" {
+		t.Errorf("%+v", g[0])
+	}
+	if g[1].commands[0][0] != "/bin/own" || g[1].read != nil {
+		t.Errorf("%+v", g[1])
+	}
+	if g[2].commands[0][0] != "/usr/bin/scontrol" || g[2].read.command[0] != "/bin/see" || g[2].read.pattern != anyPattern {
+		t.Errorf("%+v", g[2])
+	}
+}
+
+func FuzzCommand(f *testing.F) {
+	f.Add("/usr/bin/scontrol", "PartitionName={1}", "PriorityJobFactor={priority}", "atlas")
+	f.Add("/bin/sh", "-c", "{1}", "x")
+	f.Fuzz(func(t *testing.T, program, one, two, value string) {
+		c := command{program, one, two}
+		if c.check(priorityHolder, groupHolder) != nil || checkWord(value) != nil {
+			return
+		}
+		out := c.fill(map[string]string{"{1}": value, groupHolder: value, priorityHolder: "5"})
+		if len(out) != 3 || out[0] != program {
+			t.Errorf("%q became %q", c, out)
+		}
+		for i, arg := range out {
+			if c[i] != "" && (arg == "" || arg[0] == '-' && c[i][0] != '-') {
+				t.Errorf("%q became %q", c[i], arg)
+			}
+		}
+	})
+}
