@@ -229,6 +229,9 @@ func TestBadStartIsAClearError(t *testing.T) {
 				spec.StartTimeout = time.Second
 			}
 			err := mustFail(t, spec, c.want)
+			if !errors.Is(err, ErrCrash) {
+				t.Errorf("%v is no crash", err)
+			}
 			if len(err.Error()) > 8<<10 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}

@@ -242,7 +242,7 @@ func (p *Process) explain(ctx context.Context, err error, log *lines) error {
 	if tail := log.tail(); tail != "" {
 		err = fmt.Errorf("%w; its last output:\n%s", err, tail)
 	}
-	return err
+	return crash{err}
 }
 
 func (p *Process) kill() {

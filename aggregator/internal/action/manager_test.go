@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -295,6 +296,31 @@ func TestAPluginThatCrashesAgainAndAgainIsDisabledUntilItIsAnotherOne(t *testing
 			t.Errorf("%s %+v", s.State(), s.Card)
 		}
 	})
+}
+
+func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *testing.T) {
+	for state, broken := range map[string]error{
+		"disabled": fmt.Errorf("start it: %w; exit status 3", host.ErrCrash),
+		"failing":  host.ErrNotFound,
+	} {
+		c := newCluster(t)
+		synctest.Test(t, func(t *testing.T) {
+			p := fine(sdk.ClassSet, "1m", 1)
+			p.broken = broken
+			n := c.lead(p)
+			m := n.manager()
+			defer n.run(m)()
+			time.Sleep(10 * time.Minute)
+			if s := n.status(m); s.State() != state {
+				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
+			}
+			p.broken, p.binary = nil, "new"
+			time.Sleep(10 * time.Minute)
+			if s := n.status(m); s.State() != "well" {
+				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
+			}
+		})
+	}
 }
 
 func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -198,10 +199,13 @@ func (r *runner) open(ctx context.Context) error {
 	if r.set.Lacks != "" {
 		return errors.New(r.set.Lacks)
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	bounded, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	plugin, err := r.Plugins.Open(ctx, &r.set)
-	if err != nil {
+	plugin, err := r.Plugins.Open(bounded, &r.set)
+	switch {
+	case errors.Is(err, host.ErrCrash):
+		return errors.Join(err, r.crash(ctx, err))
+	case err != nil:
 		return err
 	}
 	schedule, err := r.set.schedule(plugin.Description())

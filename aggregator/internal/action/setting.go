@@ -64,7 +64,8 @@ type Plugin interface {
 // Plugins starts plugins.
 type Plugins interface {
 	// Open starts the plugin of an action and configures it. The error says what is
-	// wrong with the plugin or with the configuration.
+	// wrong with the plugin or with the configuration; it is a host.ErrCrash when the
+	// plugin crashed or hung.
 	Open(ctx context.Context, s *Setting) (Plugin, error)
 	// Identity names the binary that would be started; "" while there is none.
 	Identity(s *Setting) string

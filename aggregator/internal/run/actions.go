@@ -215,7 +215,7 @@ func (s *actors) Open(ctx context.Context, set *action.Setting) (action.Plugin, 
 			return session, nil
 		}
 	}
-	return nil, errors.Join(err, process.Close())
+	return nil, errors.Join(process.Blame(ctx, err), process.Close())
 }
 
 func launch(ctx context.Context, own *Actions, typ string, spec host.Spec) (*host.Process, error) {

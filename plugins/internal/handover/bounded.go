@@ -1,4 +1,4 @@
-package main
+package handover
 
 import "io"
 

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// receiver is where posts go, and as whose.
+type receiver struct {
+	url     *url.URL
+	shown   string // of the URL, to people
+	method  string
+	headers map[string]string
+	secrets []string // each signs
+	timeout time.Duration
+	plain   bool     // http is allowed beyond loopback
+	proxy   *url.URL // nil: none
+
+	ca, cert, key string // files in PEM; "": the system's authorities, no client certificate
+	hide          *strings.Replacer
+}
+
+const (
+	maxTimeout = 10 * time.Minute
+	minSecret  = 16
+	maxSecrets = 4
+)
+
+// secretURL is shown for a URL that came from a secret.
+const secretURL = "the URL"
+
+// readReceiver reads the attributes of a config block that say where posts go.
+func readReceiver(cfg *sdk.Config) *receiver {
+	r := &receiver{
+		method: cfg.Enum("method", http.MethodPost, http.MethodPost, http.MethodPut), timeout: cfg.Duration("timeout", 30*time.Second),
+		plain: cfg.Bool("allow_plain", false),
+	}
+	if r.timeout < time.Second || r.timeout > maxTimeout {
+		cfg.Errorf("timeout", "%s is not between 1s and %s", r.timeout, maxTimeout)
+	}
+	r.readURL(cfg)
+	r.readSecrets(cfg)
+	r.readHeaders(cfg)
+	r.readProxy(cfg)
+	r.readTLS(cfg)
+	r.hide = r.hider()
+	return r
+}
+
+// readURL reads the URL. What is wrong with it is told without its text, which may be
+// a secret.
+func (r *receiver) readURL(cfg *sdk.Config) {
+	text := cfg.String("url", "")
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		cfg.Errorf("url", `it is not a URL such as "https://billing.example.org/bursar"`)
+		return
+	case u.User != nil:
+		cfg.Errorf("url", `it has a user name in it; write headers = { Authorization = … }, with file() or env()`)
+		return
+	case u.Fragment != "":
+		cfg.Errorf("url", "what is behind # is not sent")
+		return
+	case u.Scheme == "http" && !r.plain && !loopback(u.Hostname()):
+		cfg.Errorf("url", "http is neither secret nor safe from changes on its way; write https, or allow_plain = true where the network is your own")
+	}
+	r.url, r.shown = u, u.Scheme+"://"+u.Host
+	if strings.Trim(u.EscapedPath(), "/") != "" || u.RawQuery != "" {
+		r.shown += "/…"
+	}
+	if sensitive(cfg, "url") {
+		r.shown = secretURL
+	}
+}
+
+// sensitive reports whether an attribute came from a secret.
+func sensitive(cfg *sdk.Config, name string) bool {
+	return slices.ContainsFunc(cfg.Root.Children, func(n sdk.Node) bool { return n.Name == name && n.Sensitive })
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (r *receiver) readSecrets(cfg *sdk.Config) {
+	r.secrets = cfg.Strings("secret", nil)
+	unsigned := cfg.Bool("unsigned", false)
+	switch {
+	case len(r.secrets) == 0 && !unsigned:
+		cfg.Errorf("secret", `write secret = file("…"), with which posts are signed, or unsigned = true where the receiver knows by another way who posts`)
+	case len(r.secrets) > 0 && unsigned:
+		cfg.Errorf("unsigned", "there is a secret, with which posts are signed")
+	case len(r.secrets) > maxSecrets:
+		cfg.Errorf("secret", "%d secrets; at most %d are allowed", len(r.secrets), maxSecrets)
+	}
+	for i, s := range r.secrets {
+		if len(s) < minSecret {
+			cfg.ElementErrorf("secret", i, "it has fewer than %d characters; make one with: openssl rand -hex 32", minSecret)
+		}
+	}
+}
+
+// own are the headers that are the action's.
+var own = []string{
+	"Bursar-Attempt", "Bursar-Fence", "Bursar-Signature", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
+	"Host", "Idempotency-Key", "Keep-Alive", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+func (r *receiver) readHeaders(cfg *sdk.Config) {
+	r.headers = map[string]string{}
+	given := cfg.StringMap("headers", nil)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value, canonical := given[name], http.CanonicalHeaderKey(name)
+		_, twice := r.headers[canonical]
+		switch {
+		case !token(name):
+			cfg.Errorf("headers", "%q is not the name of a header", name)
+		case slices.Contains(own, canonical):
+			cfg.Errorf("headers", "%s is set by this action", canonical)
+		case twice:
+			cfg.Errorf("headers", "%s is there twice", canonical)
+		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+			cfg.Errorf("headers", "the value of %s has a line break or another control character", canonical)
+		}
+		r.headers[canonical] = value
+	}
+}
+
+// token reports whether s can name a header.
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.!#$%&'*+^`|~", c)
+	})
+}
+
+func (r *receiver) readProxy(cfg *sdk.Config) {
+	text := cfg.String("proxy", "")
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
+		cfg.Errorf("proxy", `it is not a URL such as "http://proxy.example.org:3128"`)
+		return
+	}
+	r.proxy = u
+	if r.url != nil && r.url.Scheme == "http" && !r.plain {
+		cfg.Errorf("proxy", "a URL with http is for this machine, which needs no proxy")
+	}
+}
+
+func (r *receiver) readTLS(cfg *sdk.Config) {
+	b := cfg.Block("tls")
+	if b == nil {
+		return
+	}
+	file := func(name string) string {
+		path := b.String(name, "")
+		if path != "" && !filepath.IsAbs(path) {
+			b.Errorf(name, "%q is not an absolute path", path)
+		}
+		return path
+	}
+	r.ca, r.cert, r.key = file("ca"), file("cert"), file("key")
+	if (r.cert == "") != (r.key == "") {
+		b.Errorf("cert", "a client certificate is both, cert and key")
+	}
+	if r.url != nil && r.url.Scheme == "http" {
+		b.Errorf("ca", "a URL with http has no TLS")
+	}
+	if cfg.Err() == nil {
+		if _, err := r.tlsConfig(); err != nil {
+			b.Errorf("ca", "%v", err)
+		}
+	}
+}
+
+// about is what a plan shows of the receiver: nothing of it is secret.
+func (r *receiver) about() string {
+	lines := []string{r.method + " " + r.shown}
+	for _, name := range slices.Sorted(maps.Keys(r.headers)) {
+		lines = append(lines, name+": ***")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// Words that are shorter are no secrets.
+const (
+	leastWord = 8
+	leastPath = 16 // of an element of a path, which often is a plain word
+)
+
+// hider takes out of a text what must not be shown: what the receiver was told, which
+// it may repeat, and of the URL what is not shown.
+func (r *receiver) hider() *strings.Replacer {
+	hidden := atLeast(leastWord, r.secrets...)
+	for _, value := range r.headers {
+		hidden = append(hidden, atLeast(leastWord, append(strings.Fields(value), value)...)...)
+	}
+	if r.proxy != nil && r.proxy.User != nil {
+		password, _ := r.proxy.User.Password()
+		hidden = append(hidden, atLeast(leastWord, r.proxy.User.String(), password)...)
+	}
+	if u := r.url; u != nil {
+		hidden = append(hidden, atLeast(leastWord, u.RequestURI(), u.Path, u.RawQuery)...)
+		hidden = append(hidden, atLeast(leastPath, strings.Split(u.Path, "/")...)...)
+		for _, values := range u.Query() {
+			hidden = append(hidden, atLeast(leastWord, values...)...)
+		}
+		if r.shown == secretURL {
+			hidden = append(hidden, u.Host, u.Hostname())
+		}
+	}
+	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) }) // the longest first
+	var pairs []string
+	for _, h := range hidden {
+		pairs = append(pairs, h, "***")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// atLeast are the words that are so long.
+func atLeast(n int, words ...string) (long []string) {
+	for _, w := range words {
+		if len(w) >= n {
+			long = append(long, w)
+		}
+	}
+	return long
+}
