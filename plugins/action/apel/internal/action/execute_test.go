@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/amstest"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -185,6 +185,17 @@ func TestThePayloadsFormatStays(t *testing.T) {
 	}
 	if p, err := readPayload([]byte(golden)); err != nil || p.ID != "20260820/20260820000000" || !p.Signed || string(p.data) != "APEL\n" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestTheStatesFormatStays(t *testing.T) {
+	const golden = `{"version":1,"sites":{"UNI":{"through":"2026-08","sent":{"2026-08":{"digest":"d","jobs":1,"wall":2,"cpu":3,"rows":["12345678abcdef"],"days":{"2026-08-01":"e"}}}}}}`
+	s, err := readState([]byte(golden))
+	if err != nil || s.of("UNI").Sent["2026-08"].CPU != 3 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if got, err := s.bytes(); err != nil || string(got) != golden {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 
