@@ -19,6 +19,8 @@ type Config struct {
 	Agent   Agent        `hcl:"agent,block"`
 	Sources []Source     `hcl:"source,block"`
 	Plugins []hcl.Plugin `hcl:"plugin,block"`
+	// Allow are what actions of the aggregator may run here; without them nothing.
+	Allow []AllowAction `hcl:"allow_action,block"`
 
 	// File is what it was read from.
 	File *hcl.File

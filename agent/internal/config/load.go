@@ -44,6 +44,9 @@ func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 		s.broken = problems.HasErrors()
 		diags.Extend(problems)
 	}
+	for i := range c.Allow {
+		diags.Extend(c.Allow[i].check())
+	}
 	diags.Extend(c.plugins())
 	diags.Extend(c.sources())
 	return diags

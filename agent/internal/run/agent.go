@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/agent/internal/errand"
 	"github.com/bursar-accounting/bursar/agent/internal/serve"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -48,6 +49,7 @@ type Agent struct {
 
 	buffer *buffer.Buffer
 	keys   *identity.Keys // nil: nobody can pull
+	runner *errand.Runner // of programs of actions
 	listen string
 	alive  context.Context // ends with Run; for what a reload starts; nil before
 
@@ -61,7 +63,9 @@ type Agent struct {
 // Run.
 func New(cfg *config.Config, opt Options) *Agent {
 	opt.Plugins.Log = opt.Log
-	return &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
+	a := &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
+	a.runner = errand.NewRunner(errand.Options{Rules: a.rules, Fences: errand.NewFences(cfg.FencesPath()), Log: opt.Log})
+	return a
 }
 
 // Run runs the agent until ctx ends. The error is an [hcl.Diagnostics] when the
@@ -158,6 +162,7 @@ func (a *Agent) live(ctx context.Context, cfg *config.Config, prepared []Prepare
 	err = group.Wait()
 	a.reload.Lock()
 	a.stopAll()
+	a.runner.Wait()
 	a.opt.Log.Info("the agent has stopped")
 	return err
 }
@@ -216,7 +221,7 @@ func (a *Agent) parts(cfg *config.Config) (parts []part, err error) {
 			return parts, fmt.Errorf("listen for aggregators: %w", err)
 		}
 		a.listen = l.Addr().String()
-		server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
+		server := &serve.Server{Buffer: a.buffer, Orders: orders{a}, Errands: errands{a.runner}, Reporter: a, Keys: a.keys, Log: a.opt.Log, Resumed: a.nudge}
 		parts = append(parts, part{l, func(ctx context.Context) error { return server.Run(ctx, l) }})
 	}
 	if address, path := cfg.MetricsAddress(); address != "" {

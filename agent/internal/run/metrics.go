@@ -19,7 +19,7 @@ import (
 // serveMetrics serves the metrics until ctx ends.
 func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a), a.runner.Collector())
 	if a.keys != nil {
 		registry.MustRegister(a.keys.Collector())
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -49,6 +50,7 @@ type Server struct {
 
 	Buffer   Buffer
 	Orders   Orders
+	Errands  Errands
 	Reporter Reporter
 	Keys     *identity.Keys
 	Log      *slog.Logger
@@ -65,15 +67,22 @@ const (
 	maxWait = time.Minute
 )
 
+// Limits of programs: how much they may be given – the payload of an effect, and the
+// errand around it – and for how long a connection that is to be closed waits for one.
+const (
+	maxReceive = sdk.MaxPayload + 1<<20
+	maxProgram = time.Hour + time.Minute
+)
+
 // Run serves on l until ctx ends. Calls that wait are then cut off.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(
 		grpc.Creds(newCredentials(s.Keys, s.Log)),
-		grpc.MaxRecvMsgSize(8<<20),
+		grpc.MaxRecvMsgSize(maxReceive),
 		grpc.MaxSendMsgSize(maxPull+(2<<20)),
 		grpc.MaxConcurrentStreams(64),
 		grpc.ConnectionTimeout(10*time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: time.Minute}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: maxProgram}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	)
 	bursarv1.RegisterAgentServer(server, s)

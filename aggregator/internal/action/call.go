@@ -20,7 +20,8 @@ type call struct {
 	ctx    context.Context //nolint:containedctx // of the call, which is all of its life
 	stream stream
 	spec   *Spec
-	world  bool // programs may be run
+	world  bool   // programs may be run
+	errand Errand // for which
 
 	effects []sdk.Effect
 	size    int
@@ -156,7 +157,7 @@ func (c *call) run(ctx context.Context, q *bursarv1.Ask_Run, out *parts) {
 		out.end(errors.New("only Execute and Probe may run programs, and only of an action that says so in its description"), sdk.NotRunKind)
 		return
 	}
-	result, err := c.spec.Programs.Run(ctx, p)
+	result, err := c.spec.Programs.Run(ctx, c.errand, p)
 	switch {
 	case err != nil && sdk.NotRun(err):
 		out.end(err, sdk.NotRunKind)

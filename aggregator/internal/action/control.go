@@ -17,6 +17,7 @@ type Status struct {
 	Name       Name
 	Configured bool
 	Schedule   string // as it is written in the configuration; "": the plugin's
+	RunOn      string // the agent on which its programs run; "": they run on the leader
 	Card       Card
 	Current    *Run // nil: none is under way
 	Last       *Run // the newest one; nil: there was none
@@ -56,7 +57,7 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Configured, s.Schedule, seen[s.Name] = true, settings[i].Schedule, true
+		s.Configured, s.Schedule, s.RunOn, seen[s.Name] = true, settings[i].Schedule, settings[i].RunOn, true
 		list = append(list, *s)
 	}
 	var others []Name

@@ -123,6 +123,7 @@ type Run struct {
 	Arguments map[string]string `json:"arguments,omitempty"`
 	Class     uint8             `json:"class"` // sdk.EffectClass
 	Version   string            `json:"version"`
+	RunOn     string            `json:"run_on,omitempty"` // the agent on which its programs were to run then; "": the leader
 	// Planned is the time that it was planned for, Index the state of the log.
 	Planned int64    `json:"planned"`
 	Index   uint64   `json:"index"`
@@ -206,9 +207,6 @@ func (e *Effect) last() *Attempt {
 	}
 	return &e.Attempts[len(e.Attempts)-1]
 }
-
-// over reports whether the effect needs nothing more by itself.
-func (e *Effect) over() bool { return e.State != Planned && e.State != Dispatched }
 
 // life says up to which restore of the cluster actions have been paused.
 type life struct {

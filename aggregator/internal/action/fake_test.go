@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -230,7 +229,7 @@ func (c *cluster) lead(p *plugin) *node {
 func (n *node) manager() *Manager {
 	m := New(Options{
 		Node: fmt.Sprint("node", n.term), Views: n, Writer: n, Leader: n, Plugins: n, Quiet: func() time.Duration { return 5 * time.Second },
-		Life: store.Document{Space: "cluster", Key: "incarnation"}, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: prometheus.NewRegistry(),
+		Life: store.Document{Space: "cluster", Key: "incarnation"}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	m.Set([]Setting{{Name: testName, Digest: "one"}})
 	return m

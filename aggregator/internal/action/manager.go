@@ -162,14 +162,14 @@ func (g *reign) settle(ctx context.Context, settings []Setting) error {
 	if err := g.pauseAll(ctx, settings); err != nil {
 		return err
 	}
-	_, err = g.commit(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
-	return err
+	return g.commit(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
 }
 
-func (g *reign) commit(ctx context.Context, was store.Document, sets ...store.Document) (uint64, error) {
+func (g *reign) commit(ctx context.Context, was store.Document, sets ...store.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	return commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: sets})
+	_, err := commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: sets})
+	return err
 }
 
 const afterRestore = "the cluster was restored and may have forgotten effects that have happened: look at `bursar actions plan`, then `bursar actions resume`"
@@ -185,7 +185,7 @@ func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
 			card = *h.value
 		}
 		card.Paused = &Mark{By: "bursar", At: micros(g.Now()), Why: afterRestore}
-		if _, err := g.commit(ctx, h.was(), h.becomes(&card)); err != nil {
+		if err := g.commit(ctx, h.was(), h.becomes(&card)); err != nil {
 			return err
 		}
 		g.Log.Warn("an action is paused", "action", settings[i].Name.String(), "reason", afterRestore)

@@ -334,7 +334,7 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 	now := r.Now().UTC().Truncate(time.Microsecond)
 	*run = Run{
 		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Arguments: run.Arguments,
-		Class: uint8(r.about.Class), Version: r.about.Version, Planned: micros(now), Index: p.index,
+		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: micros(now), Index: p.index,
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()

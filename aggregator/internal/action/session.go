@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -28,7 +29,23 @@ type Process interface {
 type Programs interface {
 	// Run returns when the program has ended. The error says that it was not
 	// started when sdk.NotRun says so.
-	Run(ctx context.Context, p sdk.Program) (sdk.Output, error)
+	Run(ctx context.Context, e Errand, p sdk.Program) (sdk.Output, error)
+}
+
+// Errand is what a program is run for: an attempt at an effect.
+type Errand struct {
+	Effect  string
+	Key     string
+	Attempt int
+	Fence   uint64
+}
+
+// Local runs programs on this machine.
+type Local struct{}
+
+// Run implements Programs.
+func (Local) Run(ctx context.Context, _ Errand, p sdk.Program) (sdk.Output, error) {
+	return program.Run(ctx, p)
 }
 
 // Spec is what a [Session] is made of.
@@ -140,7 +157,10 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 		Effect: &bursarv1.Effect{Name: a.Effect.Name, Summary: a.Effect.Summary, Payload: a.Effect.Payload, Show: a.Effect.Show},
 		Fence:  a.Fence, Attempt: uint32(a.Number), Key: a.Key,
 	}
-	c := &call{ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != ""}
+	c := &call{
+		ctx: ctx, stream: st, spec: &s.spec, world: s.about.Commands != "",
+		errand: Errand{Effect: a.Effect.Name, Key: a.Key, Attempt: a.Number, Fence: a.Fence},
+	}
 	_, r, err := c.talk(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Effect{Effect: first}})
 	switch {
 	case err != nil:

@@ -14,6 +14,8 @@ type Setting struct {
 	Name     Name
 	Schedule string // "": the plugin's
 	Zone     string // of the schedule; "": UTC
+	// RunOn is the agent on which its programs run; "": they run on the leader.
+	RunOn string
 	// Config is the evaluated config block.
 	Config *bursarv1.Node
 	// Lacks says why this node cannot run the action; "": it can.

@@ -38,6 +38,7 @@ type jsonAction struct {
 	Configured  bool      `json:"configured"`
 	State       string    `json:"state"`
 	Schedule    *string   `json:"schedule"`
+	RunOn       *string   `json:"run_on"`
 	LastSuccess *string   `json:"last_success"`
 	Paused      *jsonMark `json:"paused"`
 	Disabled    *jsonMark `json:"disabled"`
@@ -60,6 +61,7 @@ type jsonRun struct {
 	By         *string           `json:"by"`
 	Arguments  map[string]string `json:"arguments"`
 	Version    string            `json:"version"`
+	RunOn      *string           `json:"run_on"`
 	Planned    *string           `json:"planned"`
 	Index      uint64            `json:"index"`
 	Ended      *string           `json:"ended"`
@@ -115,7 +117,7 @@ func markJSON(m *action.Mark) *jsonMark {
 
 func actionJSON(s *action.Status) jsonAction {
 	return jsonAction{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), LastSuccess: stampMicros(s.Card.Well),
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), RunOn: maybe(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
 	}
@@ -126,7 +128,7 @@ func runJSON(r *action.Run) *jsonRun {
 		return nil
 	}
 	out := &jsonRun{
-		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, RunOn: maybe(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
 	}
@@ -376,7 +378,7 @@ func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name actio
 		out = append(out, jsonPlanned{e.Name, e.Summary, len(e.Payload), e.Show})
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "class": sdk.EffectClass(run.Class).String(),
+		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "run_on": maybe(run.RunOn), "class": sdk.EffectClass(run.Class).String(),
 		"effects": out, "notes": append([]string{}, run.Notes...), "partial": run.Partial,
 	})
 	return nil

@@ -24,6 +24,7 @@ type apiAction struct {
 	Label       string   `json:"label"`
 	State       string   `json:"state"`
 	Schedule    *string  `json:"schedule"`
+	RunOn       *string  `json:"run_on"`
 	LastSuccess *string  `json:"last_success"`
 	Paused      *apiMark `json:"paused"`
 	Disabled    *apiMark `json:"disabled"`
@@ -127,12 +128,12 @@ paused.`,
 }
 
 func actionTable(list []apiAction) (t *table, bad []string) {
-	t = newTable("ACTION", "STATE", "?SCHEDULE", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
+	t = newTable("ACTION", "STATE", "?SCHEDULE", "?RUNS ON", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
 	for i := range list {
 		a := &list[i]
-		row := []string{a.name(), a.State, dash(blank(a.Schedule)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
+		row := []string{a.name(), a.State, dash(blank(a.Schedule)), dash(blank(a.RunOn)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
 		if r := a.Last; r != nil {
-			row[3], row[4], row[5] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.outcome()
+			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.outcome()
 		}
 		t.add(row...)
 		paint := ""
@@ -235,6 +236,7 @@ func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error
 			Size    int    `json:"size"`
 			Show    string `json:"show"`
 		} `json:"effects"`
+		RunOn   *string  `json:"run_on"`
 		Notes   []string `json:"notes"`
 		Partial bool     `json:"partial"`
 	}
@@ -260,6 +262,9 @@ func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error
 		if verbose && e.Show != "" {
 			fmt.Fprintf(p.Stdout, "\n%s\n%s\n", printable(e.Name), lines(e.Show))
 		}
+	}
+	if on := blank(plan.RunOn); on != "" && len(plan.Effects) > 0 {
+		p.say("The programs would run on the agent %s.", printable(on))
 	}
 	for _, n := range plan.Notes {
 		p.say("%s", printable(n))

@@ -30,12 +30,16 @@ type Action struct {
 	Schedule hcl.String `hcl:"schedule,optional"`
 	// Zone is the time zone of the schedule; UTC when it is not written.
 	Zone hcl.String `hcl:"zone,optional"`
+	// RunOn is the agent on which its programs run, as agent.NAME or "NAME"; not
+	// written: where the plugin is, on the leader.
+	RunOn hcl.Expression `hcl:"run_on,optional"`
 	// Config is for the plugin; nil when absent.
 	Config hcl.Body `hcl:"config,block"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 
-	tree hcl.Tree // the evaluated config block
+	tree  hcl.Tree   // the evaluated config block
+	runOn hcl.String // the name of RunOn
 }
 
 // Name is type/label.
@@ -83,6 +87,7 @@ func (a *Action) validate() hcl.Diagnostics {
 func (c *Config) evaluateActions(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.Diagnostics) {
 	for i := range c.Actions {
 		diags.Extend(c.Actions[i].evaluate(ctx, sources))
+		diags.Extend(c.Actions[i].evaluateRunOn(ctx))
 	}
 	return diags
 }
@@ -93,6 +98,7 @@ func (c *Config) validateActions() hcl.Diagnostics {
 	used := map[string]bool{}
 	for i := range c.Actions {
 		diags.Extend(c.Actions[i].validate())
+		diags.Extend(c.validateRunOn(&c.Actions[i]))
 		used[c.Actions[i].Type.Value] = true
 	}
 	for i := range c.Plugins {
@@ -181,7 +187,7 @@ func actionBlocks(c *Config) (list []shared.Block) {
 
 func (a *Action) block() shared.Block {
 	b := shared.Block{Type: "action", Labels: []string{a.Type.Value, a.Label.Value}, At: place(a.Range)}
-	for name, v := range map[string]hcl.String{"schedule": a.Schedule, "zone": a.Zone} {
+	for name, v := range map[string]hcl.String{"schedule": a.Schedule, "zone": a.Zone, "run_on": a.runOn} {
 		if v.Value != "" {
 			b.Set(name, v.Value, place(v.Range))
 		}
@@ -246,6 +252,7 @@ func plain(v hcl.Value, mask bool) any {
 type SharedAction struct {
 	Name           action.Name
 	Schedule, Zone string
+	RunOn          string // the agent on which its programs run; "": on the leader
 	Config         *bursarv1.Node
 	// Secrets says that some values are only in the files.
 	Secrets bool
@@ -256,7 +263,7 @@ func readAction(s *Shared, b *shared.Block) error {
 	if len(b.Labels) != 2 || len(b.Blocks) != 1 || b.Blocks[0].Type != "config" {
 		return fmt.Errorf("want 2 labels and the block config")
 	}
-	if err := only(&shared.Block{Type: b.Type, Labels: b.Labels, Values: b.Values}, 2, "schedule", "zone"); err != nil {
+	if err := only(&shared.Block{Type: b.Type, Labels: b.Labels, Values: b.Values}, 2, "schedule", "zone", "run_on"); err != nil {
 		return err
 	}
 	a := SharedAction{Name: action.Name{Type: b.Labels[0], Label: b.Labels[1]}, Digest: shared.New(*b).Digest().String()}
@@ -268,6 +275,9 @@ func readAction(s *Shared, b *shared.Block) error {
 		return err
 	}
 	if a.Zone, err = b.Text("zone"); err != nil {
+		return err
+	}
+	if a.RunOn, err = b.Text("run_on"); err != nil {
 		return err
 	}
 	zone, err := calendar.Zone(a.Zone)

@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -67,6 +68,7 @@ type actors struct {
 	mu     sync.Mutex
 	own    Actions
 	shared []config.SharedAction
+	agents []pull.Agent
 	sums   map[string]checksum // of binaries, by path
 }
 
@@ -122,10 +124,10 @@ func (a *Aggregator) SetActions(own Actions) {
 	a.actions.Set(a.actors.settings())
 }
 
-// obey takes the actions of the cluster.
-func (s *actors) obey(shared []config.SharedAction) {
+// obey takes the actions of the cluster, and its agents.
+func (s *actors) obey(shared []config.SharedAction, agents []pull.Agent) {
 	s.mu.Lock()
-	s.shared = shared
+	s.shared, s.agents = shared, agents
 	s.mu.Unlock()
 	s.agg.actions.Set(s.settings())
 }
@@ -137,7 +139,7 @@ func (s *actors) settings() []action.Setting {
 	var out []action.Setting
 	for i := range s.shared {
 		a := &s.shared[i]
-		set := action.Setting{Name: a.Name, Schedule: a.Schedule, Zone: a.Zone, Config: a.Config, Digest: a.Digest}
+		set := action.Setting{Name: a.Name, Schedule: a.Schedule, Zone: a.Zone, RunOn: a.RunOn, Config: a.Config, Digest: a.Digest}
 		at := slices.IndexFunc(s.own.Local, func(l config.LocalAction) bool { return l.Name == a.Name && l.Digest == a.Digest })
 		switch {
 		case at >= 0:
@@ -204,10 +206,14 @@ func (s *actors) Open(ctx context.Context, set *action.Setting) (action.Plugin, 
 		return nil, err
 	}
 	about, err := process.DescribeAction(ctx)
+	var programs action.Programs
+	if err == nil {
+		programs, err = s.programs(set, about)
+	}
 	if err == nil {
 		var session *action.Session
 		session, err = action.NewSession(ctx, process, process.Action(), about, action.Spec{
-			Node: s.agg.set.Name, Label: set.Name.Label, Config: set.Config, Programs: action.Local{}, Data: s.reader(set.Name),
+			Node: s.agg.set.Name, Label: set.Name.Label, Config: set.Config, Programs: programs, Data: s.reader(set.Name),
 		})
 		if err == nil {
 			return session, nil

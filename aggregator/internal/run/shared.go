@@ -35,7 +35,7 @@ func (a *Aggregator) obey(d *shared.Document) error {
 		agents = append(agents, pull.Agent{Name: g.Name, Address: g.Address})
 	}
 	a.manager.Set(agents)
-	a.actors.obey(s.Actions)
+	a.actors.obey(s.Actions, agents)
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
 	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil

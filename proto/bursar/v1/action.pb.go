@@ -361,7 +361,7 @@ func (*ActionRequest_Answer) isActionRequest_Message() {}
 type PlanStart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Now           int64                  `protobuf:"zigzag64,1,opt,name=now,proto3" json:"now,omitempty"`                                                                                    // the leader's clock, microseconds; what a plan may know of the time
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`                                                                                  // of the replicated log: every answer is of this state or a later one, and says which
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`                                                                                  // of the replicated log: every answer is of this state or a later one
 	State         []byte                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`                                                                                   // what the last plan that was carried out left
 	Arguments     map[string]string      `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of a manual run
 	Since         int64                  `protobuf:"zigzag64,5,opt,name=since,proto3" json:"since,omitempty"`                                                                                // for when the last run whose state was kept was planned; 0: never

@@ -704,6 +704,298 @@ func (x *OrderResponse) GetExitCode() int32 {
 	return 0
 }
 
+type RunProgramRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*RunProgramRequest_Errand
+	//	*RunProgramRequest_Go_
+	Message       isRunProgramRequest_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunProgramRequest) Reset() {
+	*x = RunProgramRequest{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunProgramRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunProgramRequest) ProtoMessage() {}
+
+func (x *RunProgramRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunProgramRequest.ProtoReflect.Descriptor instead.
+func (*RunProgramRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RunProgramRequest) GetMessage() isRunProgramRequest_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *RunProgramRequest) GetErrand() *Errand {
+	if x != nil {
+		if x, ok := x.Message.(*RunProgramRequest_Errand); ok {
+			return x.Errand
+		}
+	}
+	return nil
+}
+
+func (x *RunProgramRequest) GetGo() *RunProgramRequest_Go {
+	if x != nil {
+		if x, ok := x.Message.(*RunProgramRequest_Go_); ok {
+			return x.Go
+		}
+	}
+	return nil
+}
+
+type isRunProgramRequest_Message interface {
+	isRunProgramRequest_Message()
+}
+
+type RunProgramRequest_Errand struct {
+	Errand *Errand `protobuf:"bytes,1,opt,name=errand,proto3,oneof"`
+}
+
+type RunProgramRequest_Go_ struct {
+	Go *RunProgramRequest_Go `protobuf:"bytes,2,opt,name=go,proto3,oneof"`
+}
+
+func (*RunProgramRequest_Errand) isRunProgramRequest_Message() {}
+
+func (*RunProgramRequest_Go_) isRunProgramRequest_Message() {}
+
+// Errand is a program and what it is run for.
+type Errand struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Of the cluster; another one after each restore of it, empty before the first.
+	Incarnation string `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Action      string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`    // TYPE/LABEL
+	Effect      string `protobuf:"bytes,4,opt,name=effect,proto3" json:"effect,omitempty"`    // its name, for people
+	Key         string `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`          // of the effect
+	Attempt     uint32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // counted from 1
+	// Grows with every attempt of the action within an incarnation; the programs of
+	// one attempt have the same.
+	Fence         uint64            `protobuf:"varint,7,opt,name=fence,proto3" json:"fence,omitempty"`
+	Arguments     []string          `protobuf:"bytes,8,rep,name=arguments,proto3" json:"arguments,omitempty"`                                                                               // the first is the program's path
+	Environment   map[string]string `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // beyond a minimal one
+	Input         []byte            `protobuf:"bytes,10,opt,name=input,proto3" json:"input,omitempty"`
+	TimeoutMs     uint64            `protobuf:"varint,11,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // 0: that of the call
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Errand) Reset() {
+	*x = Errand{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Errand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Errand) ProtoMessage() {}
+
+func (x *Errand) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Errand.ProtoReflect.Descriptor instead.
+func (*Errand) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Errand) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Errand) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *Errand) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Errand) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+func (x *Errand) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Errand) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Errand) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Errand) GetArguments() []string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *Errand) GetEnvironment() map[string]string {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
+}
+
+func (x *Errand) GetInput() []byte {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+func (x *Errand) GetTimeoutMs() uint64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+type RunProgramResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*RunProgramResponse_Ready_
+	//	*RunProgramResponse_Ended_
+	Message       isRunProgramResponse_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunProgramResponse) Reset() {
+	*x = RunProgramResponse{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunProgramResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunProgramResponse) ProtoMessage() {}
+
+func (x *RunProgramResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunProgramResponse.ProtoReflect.Descriptor instead.
+func (*RunProgramResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RunProgramResponse) GetMessage() isRunProgramResponse_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *RunProgramResponse) GetReady() *RunProgramResponse_Ready {
+	if x != nil {
+		if x, ok := x.Message.(*RunProgramResponse_Ready_); ok {
+			return x.Ready
+		}
+	}
+	return nil
+}
+
+func (x *RunProgramResponse) GetEnded() *RunProgramResponse_Ended {
+	if x != nil {
+		if x, ok := x.Message.(*RunProgramResponse_Ended_); ok {
+			return x.Ended
+		}
+	}
+	return nil
+}
+
+type isRunProgramResponse_Message interface {
+	isRunProgramResponse_Message()
+}
+
+type RunProgramResponse_Ready_ struct {
+	Ready *RunProgramResponse_Ready `protobuf:"bytes,1,opt,name=ready,proto3,oneof"`
+}
+
+type RunProgramResponse_Ended_ struct {
+	Ended *RunProgramResponse_Ended `protobuf:"bytes,2,opt,name=ended,proto3,oneof"`
+}
+
+func (*RunProgramResponse_Ready_) isRunProgramResponse_Message() {}
+
+func (*RunProgramResponse_Ended_) isRunProgramResponse_Message() {}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -712,7 +1004,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	mi := &file_bursar_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +1016,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	mi := &file_bursar_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +1029,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 type StatusResponse struct {
@@ -758,7 +1050,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	mi := &file_bursar_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +1062,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	mi := &file_bursar_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +1075,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StatusResponse) GetName() string {
@@ -879,7 +1171,7 @@ type SourceStatus struct {
 
 func (x *SourceStatus) Reset() {
 	*x = SourceStatus{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	mi := &file_bursar_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1183,7 @@ func (x *SourceStatus) String() string {
 func (*SourceStatus) ProtoMessage() {}
 
 func (x *SourceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	mi := &file_bursar_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1196,7 @@ func (x *SourceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStatus.ProtoReflect.Descriptor instead.
 func (*SourceStatus) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SourceStatus) GetType() string {
@@ -1025,7 +1317,7 @@ type OrderRequest_Retry struct {
 
 func (x *OrderRequest_Retry) Reset() {
 	*x = OrderRequest_Retry{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[12]
+	mi := &file_bursar_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1329,7 @@ func (x *OrderRequest_Retry) String() string {
 func (*OrderRequest_Retry) ProtoMessage() {}
 
 func (x *OrderRequest_Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[12]
+	mi := &file_bursar_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1386,7 @@ type OrderRequest_Recollect struct {
 
 func (x *OrderRequest_Recollect) Reset() {
 	*x = OrderRequest_Recollect{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[13]
+	mi := &file_bursar_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1398,7 @@ func (x *OrderRequest_Recollect) String() string {
 func (*OrderRequest_Recollect) ProtoMessage() {}
 
 func (x *OrderRequest_Recollect) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[13]
+	mi := &file_bursar_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1460,7 @@ type OrderRequest_Command struct {
 
 func (x *OrderRequest_Command) Reset() {
 	*x = OrderRequest_Command{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[14]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1472,7 @@ func (x *OrderRequest_Command) String() string {
 func (*OrderRequest_Command) ProtoMessage() {}
 
 func (x *OrderRequest_Command) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[14]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,6 +1500,154 @@ func (x *OrderRequest_Command) GetArguments() []string {
 		return x.Arguments
 	}
 	return nil
+}
+
+type RunProgramRequest_Go struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunProgramRequest_Go) Reset() {
+	*x = RunProgramRequest_Go{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunProgramRequest_Go) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunProgramRequest_Go) ProtoMessage() {}
+
+func (x *RunProgramRequest_Go) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunProgramRequest_Go.ProtoReflect.Descriptor instead.
+func (*RunProgramRequest_Go) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9, 0}
+}
+
+type RunProgramResponse_Ready struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunProgramResponse_Ready) Reset() {
+	*x = RunProgramResponse_Ready{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunProgramResponse_Ready) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunProgramResponse_Ready) ProtoMessage() {}
+
+func (x *RunProgramResponse_Ready) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunProgramResponse_Ready.ProtoReflect.Descriptor instead.
+func (*RunProgramResponse_Ready) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11, 0}
+}
+
+type RunProgramResponse_Ended struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        int32                  `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`               // the exit status; more than 128 for a signal
+	Output        []byte                 `protobuf:"bytes,2,opt,name=output,proto3" json:"output,omitempty"`                // what it wrote to standard output, the beginning
+	Errors        []byte                 `protobuf:"bytes,3,opt,name=errors,proto3" json:"errors,omitempty"`                // and to standard error
+	Failure       string                 `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`              // why there is no status; empty: there is one
+	NotRun        bool                   `protobuf:"varint,5,opt,name=not_run,json=notRun,proto3" json:"not_run,omitempty"` // with a failure: nothing was started
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunProgramResponse_Ended) Reset() {
+	*x = RunProgramResponse_Ended{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunProgramResponse_Ended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunProgramResponse_Ended) ProtoMessage() {}
+
+func (x *RunProgramResponse_Ended) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunProgramResponse_Ended.ProtoReflect.Descriptor instead.
+func (*RunProgramResponse_Ended) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11, 1}
+}
+
+func (x *RunProgramResponse_Ended) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *RunProgramResponse_Ended) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *RunProgramResponse_Ended) GetErrors() []byte {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+func (x *RunProgramResponse_Ended) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *RunProgramResponse_Ended) GetNotRun() bool {
+	if x != nil {
+		return x.NotRun
+	}
+	return false
 }
 
 var File_bursar_v1_agent_proto protoreflect.FileDescriptor
@@ -1283,7 +1723,40 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\bR\x04done\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\bR\x06failed\x12\x1b\n" +
-	"\texit_code\x18\x05 \x01(\x05R\bexitCode\"\x0f\n" +
+	"\texit_code\x18\x05 \x01(\x05R\bexitCode\"\x84\x01\n" +
+	"\x11RunProgramRequest\x12+\n" +
+	"\x06errand\x18\x01 \x01(\v2\x11.bursar.v1.ErrandH\x00R\x06errand\x121\n" +
+	"\x02go\x18\x02 \x01(\v2\x1f.bursar.v1.RunProgramRequest.GoH\x00R\x02go\x1a\x04\n" +
+	"\x02GoB\t\n" +
+	"\amessage\"\x8f\x03\n" +
+	"\x06Errand\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x16\n" +
+	"\x06effect\x18\x04 \x01(\tR\x06effect\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\x12\x18\n" +
+	"\aattempt\x18\x06 \x01(\rR\aattempt\x12\x14\n" +
+	"\x05fence\x18\a \x01(\x04R\x05fence\x12\x1c\n" +
+	"\targuments\x18\b \x03(\tR\targuments\x12D\n" +
+	"\venvironment\x18\t \x03(\v2\".bursar.v1.Errand.EnvironmentEntryR\venvironment\x12\x14\n" +
+	"\x05input\x18\n" +
+	" \x01(\fR\x05input\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\v \x01(\x04R\ttimeoutMs\x1a>\n" +
+	"\x10EnvironmentEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x02\n" +
+	"\x12RunProgramResponse\x12;\n" +
+	"\x05ready\x18\x01 \x01(\v2#.bursar.v1.RunProgramResponse.ReadyH\x00R\x05ready\x12;\n" +
+	"\x05ended\x18\x02 \x01(\v2#.bursar.v1.RunProgramResponse.EndedH\x00R\x05ended\x1a\a\n" +
+	"\x05Ready\x1a\x82\x01\n" +
+	"\x05Ended\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\x05R\x06status\x12\x16\n" +
+	"\x06output\x18\x02 \x01(\fR\x06output\x12\x16\n" +
+	"\x06errors\x18\x03 \x01(\fR\x06errors\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\x12\x17\n" +
+	"\anot_run\x18\x05 \x01(\bR\x06notRunB\t\n" +
+	"\amessage\"\x0f\n" +
 	"\rStatusRequest\"\x8e\x02\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -1313,13 +1786,15 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\askipped\x18\f \x01(\x03R\askipped\x12\x1c\n" +
 	"\tunchanged\x18\r \x01(\x03R\tunchanged\x12/\n" +
 	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress\x12\x1a\n" +
-	"\binterval\x18\x0f \x01(\x12R\binterval2\xb2\x02\n" +
+	"\binterval\x18\x0f \x01(\x12R\binterval2\x81\x03\n" +
 	"\x05Agent\x127\n" +
 	"\x04Pull\x12\x16.bursar.v1.PullRequest\x1a\x17.bursar.v1.PullResponse\x124\n" +
 	"\x03Ack\x12\x15.bursar.v1.AckRequest\x1a\x16.bursar.v1.AckResponse\x12=\n" +
 	"\x06Resume\x12\x18.bursar.v1.ResumeRequest\x1a\x19.bursar.v1.ResumeResponse\x12<\n" +
 	"\x05Order\x12\x17.bursar.v1.OrderRequest\x1a\x18.bursar.v1.OrderResponse0\x01\x12=\n" +
-	"\x06Status\x12\x18.bursar.v1.StatusRequest\x1a\x19.bursar.v1.StatusResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"\x06Status\x12\x18.bursar.v1.StatusRequest\x1a\x19.bursar.v1.StatusResponse\x12M\n" +
+	"\n" +
+	"RunProgram\x12\x1c.bursar.v1.RunProgramRequest\x1a\x1d.bursar.v1.RunProgramResponse(\x010\x01B>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_agent_proto_rawDescOnce sync.Once
@@ -1333,48 +1808,62 @@ func file_bursar_v1_agent_proto_rawDescGZIP() []byte {
 	return file_bursar_v1_agent_proto_rawDescData
 }
 
-var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_bursar_v1_agent_proto_goTypes = []any{
-	(*PullRequest)(nil),            // 0: bursar.v1.PullRequest
-	(*PullResponse)(nil),           // 1: bursar.v1.PullResponse
-	(*AckRequest)(nil),             // 2: bursar.v1.AckRequest
-	(*AckResponse)(nil),            // 3: bursar.v1.AckResponse
-	(*ResumeRequest)(nil),          // 4: bursar.v1.ResumeRequest
-	(*SourceCheckpoint)(nil),       // 5: bursar.v1.SourceCheckpoint
-	(*ResumeResponse)(nil),         // 6: bursar.v1.ResumeResponse
-	(*OrderRequest)(nil),           // 7: bursar.v1.OrderRequest
-	(*OrderResponse)(nil),          // 8: bursar.v1.OrderResponse
-	(*StatusRequest)(nil),          // 9: bursar.v1.StatusRequest
-	(*StatusResponse)(nil),         // 10: bursar.v1.StatusResponse
-	(*SourceStatus)(nil),           // 11: bursar.v1.SourceStatus
-	(*OrderRequest_Retry)(nil),     // 12: bursar.v1.OrderRequest.Retry
-	(*OrderRequest_Recollect)(nil), // 13: bursar.v1.OrderRequest.Recollect
-	(*OrderRequest_Command)(nil),   // 14: bursar.v1.OrderRequest.Command
-	(*Progress)(nil),               // 15: bursar.v1.Progress
+	(*PullRequest)(nil),              // 0: bursar.v1.PullRequest
+	(*PullResponse)(nil),             // 1: bursar.v1.PullResponse
+	(*AckRequest)(nil),               // 2: bursar.v1.AckRequest
+	(*AckResponse)(nil),              // 3: bursar.v1.AckResponse
+	(*ResumeRequest)(nil),            // 4: bursar.v1.ResumeRequest
+	(*SourceCheckpoint)(nil),         // 5: bursar.v1.SourceCheckpoint
+	(*ResumeResponse)(nil),           // 6: bursar.v1.ResumeResponse
+	(*OrderRequest)(nil),             // 7: bursar.v1.OrderRequest
+	(*OrderResponse)(nil),            // 8: bursar.v1.OrderResponse
+	(*RunProgramRequest)(nil),        // 9: bursar.v1.RunProgramRequest
+	(*Errand)(nil),                   // 10: bursar.v1.Errand
+	(*RunProgramResponse)(nil),       // 11: bursar.v1.RunProgramResponse
+	(*StatusRequest)(nil),            // 12: bursar.v1.StatusRequest
+	(*StatusResponse)(nil),           // 13: bursar.v1.StatusResponse
+	(*SourceStatus)(nil),             // 14: bursar.v1.SourceStatus
+	(*OrderRequest_Retry)(nil),       // 15: bursar.v1.OrderRequest.Retry
+	(*OrderRequest_Recollect)(nil),   // 16: bursar.v1.OrderRequest.Recollect
+	(*OrderRequest_Command)(nil),     // 17: bursar.v1.OrderRequest.Command
+	(*RunProgramRequest_Go)(nil),     // 18: bursar.v1.RunProgramRequest.Go
+	nil,                              // 19: bursar.v1.Errand.EnvironmentEntry
+	(*RunProgramResponse_Ready)(nil), // 20: bursar.v1.RunProgramResponse.Ready
+	(*RunProgramResponse_Ended)(nil), // 21: bursar.v1.RunProgramResponse.Ended
+	(*Progress)(nil),                 // 22: bursar.v1.Progress
 }
 var file_bursar_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: bursar.v1.ResumeRequest.checkpoints:type_name -> bursar.v1.SourceCheckpoint
-	12, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
-	13, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
-	14, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
-	15, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
-	11, // 5: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
-	15, // 6: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
-	0,  // 7: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
-	2,  // 8: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
-	4,  // 9: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
-	7,  // 10: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
-	9,  // 11: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
-	1,  // 12: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
-	3,  // 13: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
-	6,  // 14: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
-	8,  // 15: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
-	10, // 16: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	15, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
+	16, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
+	17, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
+	22, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
+	10, // 5: bursar.v1.RunProgramRequest.errand:type_name -> bursar.v1.Errand
+	18, // 6: bursar.v1.RunProgramRequest.go:type_name -> bursar.v1.RunProgramRequest.Go
+	19, // 7: bursar.v1.Errand.environment:type_name -> bursar.v1.Errand.EnvironmentEntry
+	20, // 8: bursar.v1.RunProgramResponse.ready:type_name -> bursar.v1.RunProgramResponse.Ready
+	21, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
+	14, // 10: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
+	22, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
+	0,  // 12: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
+	2,  // 13: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
+	4,  // 14: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
+	7,  // 15: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
+	12, // 16: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
+	9,  // 17: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
+	1,  // 18: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
+	3,  // 19: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
+	6,  // 20: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
+	8,  // 21: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
+	13, // 22: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
+	11, // 23: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_agent_proto_init() }
@@ -1389,13 +1878,21 @@ func file_bursar_v1_agent_proto_init() {
 		(*OrderRequest_Recollect_)(nil),
 		(*OrderRequest_Command_)(nil),
 	}
+	file_bursar_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
+		(*RunProgramRequest_Errand)(nil),
+		(*RunProgramRequest_Go_)(nil),
+	}
+	file_bursar_v1_agent_proto_msgTypes[11].OneofWrappers = []any{
+		(*RunProgramResponse_Ready_)(nil),
+		(*RunProgramResponse_Ended_)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_agent_proto_rawDesc), len(file_bursar_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

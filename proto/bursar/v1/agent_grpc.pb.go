@@ -21,11 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Agent_Pull_FullMethodName   = "/bursar.v1.Agent/Pull"
-	Agent_Ack_FullMethodName    = "/bursar.v1.Agent/Ack"
-	Agent_Resume_FullMethodName = "/bursar.v1.Agent/Resume"
-	Agent_Order_FullMethodName  = "/bursar.v1.Agent/Order"
-	Agent_Status_FullMethodName = "/bursar.v1.Agent/Status"
+	Agent_Pull_FullMethodName       = "/bursar.v1.Agent/Pull"
+	Agent_Ack_FullMethodName        = "/bursar.v1.Agent/Ack"
+	Agent_Resume_FullMethodName     = "/bursar.v1.Agent/Resume"
+	Agent_Order_FullMethodName      = "/bursar.v1.Agent/Order"
+	Agent_Status_FullMethodName     = "/bursar.v1.Agent/Status"
+	Agent_RunProgram_FullMethodName = "/bursar.v1.Agent/RunProgram"
 )
 
 // AgentClient is the client API for Agent service.
@@ -45,6 +46,14 @@ type AgentClient interface {
 	// are.
 	Order(ctx context.Context, in *OrderRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OrderResponse], error)
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error)
+	// RunProgram runs a program of an action, if the agent's own configuration allows
+	// it. The caller's first message is the errand. Nothing has been started when the
+	// agent answers ready; it has the fence on its disk then. The caller says go, the
+	// program runs, and the last answer says how it ended. An agent that refuses
+	// answers at once that nothing was run. A program is killed, with all that it has
+	// started, when the stream ends and when an errand of the same action with a
+	// greater fence comes.
+	RunProgram(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunProgramRequest, RunProgramResponse], error)
 }
 
 type agentClient struct {
@@ -114,6 +123,19 @@ func (c *agentClient) Status(ctx context.Context, in *StatusRequest, opts ...grp
 	return out, nil
 }
 
+func (c *agentClient) RunProgram(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunProgramRequest, RunProgramResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_RunProgram_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RunProgramRequest, RunProgramResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_RunProgramClient = grpc.BidiStreamingClient[RunProgramRequest, RunProgramResponse]
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -131,6 +153,14 @@ type AgentServer interface {
 	// are.
 	Order(*OrderRequest, grpc.ServerStreamingServer[OrderResponse]) error
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
+	// RunProgram runs a program of an action, if the agent's own configuration allows
+	// it. The caller's first message is the errand. Nothing has been started when the
+	// agent answers ready; it has the fence on its disk then. The caller says go, the
+	// program runs, and the last answer says how it ended. An agent that refuses
+	// answers at once that nothing was run. A program is killed, with all that it has
+	// started, when the stream ends and when an errand of the same action with a
+	// greater fence comes.
+	RunProgram(grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]) error
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -155,6 +185,9 @@ func (UnimplementedAgentServer) Order(*OrderRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedAgentServer) Status(context.Context, *StatusRequest) (*StatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
+}
+func (UnimplementedAgentServer) RunProgram(grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]) error {
+	return status.Error(codes.Unimplemented, "method RunProgram not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -260,6 +293,13 @@ func _Agent_Status_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_RunProgram_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AgentServer).RunProgram(&grpc.GenericServerStream[RunProgramRequest, RunProgramResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_RunProgramServer = grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -289,6 +329,12 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Order",
 			Handler:       _Agent_Order_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "RunProgram",
+			Handler:       _Agent_RunProgram_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "bursar/v1/agent.proto",

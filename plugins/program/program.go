@@ -1,4 +1,4 @@
-package action
+package program
 
 import (
 	"bytes"
@@ -17,17 +17,15 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// Local runs programs on this machine, without a shell, as the daemon's user.
-type Local struct{}
-
 const (
 	maxOutput = 1 << 20
 	linger    = 2 * time.Second // for output that the program's children hold open
 )
 
-// Run implements Programs. When ctx ends the program is killed with all that it has
-// started, and so it is when this process dies.
-func (Local) Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
+// Run runs a program to its end. When ctx ends the program is killed with all that it
+// has started, and it is when this process dies. Of an error [sdk.NotRun] says whether
+// the program was started.
+func Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
 	if len(p.Arguments) == 0 || !filepath.IsAbs(p.Arguments[0]) {
 		return sdk.Output{}, sdk.NotStarted(errors.New("the program is not named by an absolute path"))
 	}

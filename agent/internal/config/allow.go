@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// AllowAction is a block allow_action "<type>" "<label>" { … }: what an action of the
+// aggregator may run on this machine, as the agent's user.
+type AllowAction struct {
+	Type  hcl.String `hcl:"type,label"`
+	Label hcl.String `hcl:"label,label"`
+	// Commands are lists of a program's absolute path and its arguments. In an argument
+	// a * stands for a value: a letter, digit or _, and then up to 63 of these and of
+	// . @ + -. The last element may be "...": any further values.
+	Commands [][]hcl.String `hcl:"commands"`
+	// Environment are names of variables that the action may set for its programs, beside
+	// those that begin with BURSAR_.
+	Environment []hcl.String `hcl:"environment,optional"`
+	// Range is the header of the block.
+	Range hcl.Range `hcl:",def_range"`
+
+	rule errand.Rule
+}
+
+// check compiles the commands.
+func (a *AllowAction) check() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	a.rule = errand.Rule{Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
+	if !typeName.MatchString(a.Type.Value) {
+		diags.Add(hcl.Errorf(a.Type.Range, "invalid action type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", a.Type))
+	}
+	if len(a.Commands) == 0 && a.Range != (hcl.Range{}) {
+		diags.Add(hcl.Warnf(a.Range, "nothing is allowed", `the block has no command; expected commands = [["/usr/bin/program", "argument", "name=*"]]`))
+	}
+	for _, words := range a.Commands {
+		diags.Extend(a.command(words))
+	}
+	for _, name := range a.Environment {
+		if name.Value == "" || strings.ContainsAny(name.Value, "=\x00") || strings.HasPrefix(name.Value, "LD_") {
+			diags.Add(invalid(name.Range, "environment", "%q cannot be allowed as the name of a variable", name))
+			continue
+		}
+		a.rule.Environment = append(a.rule.Environment, name.Value)
+	}
+	return diags
+}
+
+func (a *AllowAction) command(words []hcl.String) hcl.Diagnostics {
+	texts, at := make([]string, len(words)), a.Range
+	for i, w := range words {
+		texts[i] = w.Value
+	}
+	c, err := errand.Compile(texts)
+	if err == nil {
+		a.rule.Commands = append(a.rule.Commands, c)
+		return nil
+	}
+	if len(words) > 0 {
+		at = words[errand.Place(err)].Range
+	}
+	return hcl.Diagnostics{invalid(at, "commands", "%v", err)}
+}
+
+// Rules are what actions may run here.
+func (c *Config) Rules() errand.Rules {
+	rules := errand.Rules{}
+	for i := range c.Allow {
+		a := &c.Allow[i]
+		rules[a.Type.Value+"/"+a.Label.Value] = &a.rule
+	}
+	return rules
+}
+
+// FencesPath is the file of the fences of actions.
+func (c *Config) FencesPath() string { return filepath.Join(c.Agent.DataDir.Path, "fences") }

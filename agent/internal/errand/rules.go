@@ -1,0 +1,89 @@
+package errand
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Rules are what actions may run, by their names.
+type Rules map[string]*Rule
+
+// Rule is what one action may run.
+type Rule struct {
+	Commands []*Command
+	// Environment are names of variables that the action may set, beside those that
+	// begin with BURSAR_.
+	Environment []string
+	// Place is where it is written.
+	Place string
+}
+
+const ours = "BURSAR_"
+
+// permit says why an action may not run a program; nil: it may. file is the
+// configuration in which it could be allowed.
+func (r Rules) permit(action string, arguments []string, environment map[string]string, file string) error {
+	rule := r[action]
+	if rule == nil {
+		return fmt.Errorf("the agent allows the action %s to run nothing. If it is to, add to %s, with * for what changes in an argument, and reload the agent:\n%s", action, file, block(action, arguments))
+	}
+	if err := rule.command(action, arguments); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		if !strings.HasPrefix(name, ours) && !slices.Contains(rule.Environment, name) {
+			return fmt.Errorf("the block allow_action of %s at %s does not allow it to set the variable %s; if it is to, add environment = [%q] there and reload the agent", action, rule.Place, quote(name), short(name))
+		}
+	}
+	return nil
+}
+
+// command says which argument keeps the program from being allowed.
+func (r *Rule) command(action string, arguments []string) error {
+	nearest, why, which := -1, "", 0
+	for i, c := range r.Commands {
+		at, differs := c.difference(arguments)
+		if at < 0 {
+			return nil
+		}
+		if at > nearest {
+			nearest, why, which = at, differs, i
+		}
+	}
+	return fmt.Errorf("the block allow_action of %s at %s does not allow %s: nearest is command %d of it, where %s", action, r.Place, list(arguments), which+1, why)
+}
+
+// block is what would allow the program.
+func block(action string, arguments []string) string {
+	typ, label, _ := strings.Cut(action, "/")
+	return fmt.Sprintf("allow_action %s %s {\n  commands = [%s]\n}", quote(typ), quote(label), list(arguments))
+}
+
+// list is a list of HCL, or its beginning.
+func list(arguments []string) string {
+	const most = 20
+	var out []string
+	for i, a := range arguments {
+		if i == most {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, quote(a))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// quote is a string as HCL has it.
+func quote(s string) string {
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(fmt.Sprintf("%q", short(s)))
+}
+
+func short(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,28 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/bursar-accounting/bursar/agent/internal/errand"
+	"github.com/bursar-accounting/bursar/agent/internal/serve"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// errands implements serve.Errands.
+type errands struct{ runner *errand.Runner }
+
+// Admit implements serve.Errands.
+func (e errands) Admit(errand *bursarv1.Errand, by string) (serve.Permit, error) {
+	p, err := e.runner.Admit(errand, by)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// rules are what actions may run by the present configuration, and where it is.
+func (a *Agent) rules() (errand.Rules, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config.Rules(), strings.Join(a.opt.Paths, ", ")
+}
