@@ -186,12 +186,7 @@ func (g *Siege) Pause() {
 		g.site.must(err)
 		late[a] = begun[:1]
 		g.stale[begun[0].attempt()] = true
-		g.await("the new leader runs "+a.String(), func() error {
-			if a.Class.once() {
-				return g.goesOn(a, before)
-			}
-			return g.begunTwice(a)
-		})
+		g.await("the new leader goes on with "+a.String(), func() error { return g.wentOn(a, before) })
 	}
 	g.open()
 	for a, list := range late {
@@ -201,20 +196,15 @@ func (g *Siege) Pause() {
 	g.await("every action goes on", g.after(before))
 }
 
-// goesOn asks whether an action has a newer run.
-func (g *Siege) goesOn(a *Armed, before map[string]uint64) error {
+// wentOn asks whether another leader has begun an effect, or has left none to begin.
+func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
+	begun, err := a.Target.Begun()
+	if err != nil || begun[len(begun)-1].Fence != begun[0].Fence {
+		return err
+	}
 	now, err := g.newest()
 	if err == nil && now[a.String()] <= before[a.String()] {
 		err = fmt.Errorf("%w: its newest run is still %d", ErrNotYet, now[a.String()])
-	}
-	return err
-}
-
-// begunTwice asks whether another leader has begun something.
-func (g *Siege) begunTwice(a *Armed) error {
-	begun, err := a.Target.Begun()
-	if err == nil && begun[len(begun)-1].Fence == begun[0].Fence {
-		err = fmt.Errorf("%w: %+v", ErrNotYet, begun)
 	}
 	return err
 }
