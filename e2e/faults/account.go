@@ -28,7 +28,7 @@ func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	if err := a.inOrder(runs); err != nil {
 		return nil, fmt.Errorf("%s: %w", a, err)
 	}
-	if a.Target == nil {
+	if a.Target == nil || a.Nameless {
 		return runs, nil
 	}
 	effects := map[string]*Effect{}
@@ -96,7 +96,7 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 	for i := range all {
 		h := &all[i]
 		e := effects[h.Key]
-		if e == nil || e.Name != h.Name || h.Attempt > e.Tries {
+		if e == nil || h.Name != "" && e.Name != h.Name || h.Attempt > e.Tries {
 			return fmt.Errorf("%+v has happened, and the ledger has %+v", *h, e)
 		}
 		times[h.Key]++
@@ -174,8 +174,8 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	}
 	last, planned := uint64(0), map[uint64]bool{}
 	for i := range runs {
-		for _, e := range runs[i].Ledger {
-			seqs, err := node.handed(a.String(), runs[i].Number)
+		for j, e := range runs[i].Ledger {
+			seqs, err := node.handed(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}
@@ -193,12 +193,31 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	return node.allIn(planned)
 }
 
-// handed are the changes of the input of a run's only effect.
-func (m *Member) handed(action string, run uint64) (seqs []uint64, err error) {
+// mirrored judges a receiver of changes that remembers keys: it has got all.
+func (a *Armed) mirrored(node *Member, _ Truth, _ []Run) error {
+	all, err := a.happened()
+	if err != nil {
+		return err
+	}
+	got := map[uint64]bool{}
+	for i := range all {
+		for field := range strings.FieldsSeq(all[i].Value) {
+			seq, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return err
+			}
+			got[seq] = true
+		}
+	}
+	return node.allIn(got)
+}
+
+// handed are the changes of the input of an effect.
+func (m *Member) handed(action string, run uint64, effect int) (seqs []uint64, err error) {
 	var answer struct {
 		Payload []byte `json:"payload"`
 	}
-	if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/0", action, run), &answer); err != nil {
+	if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer); err != nil {
 		return nil, err
 	}
 	var in struct {

@@ -199,7 +199,7 @@ func (g *Siege) Pause() {
 // wentOn asks whether another leader has begun an effect, or has left none to begin.
 func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
 	begun, err := a.Target.Begun()
-	if err != nil || begun[len(begun)-1].Fence != begun[0].Fence {
+	if err != nil || len(begun) > 1 {
 		return err
 	}
 	now, err := g.newest()
