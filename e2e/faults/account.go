@@ -10,7 +10,7 @@ import (
 )
 
 // Account compares the effects that have happened with the ledger of a node. Stale
-// are the attempts, as [Happened.attempt] names them, that a leader may have finished
+// are the attempts, as [Happened.String] names them, that a leader may have finished
 // after another one had begun.
 func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	first, err := a.happened()
@@ -25,26 +25,32 @@ func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	return runs, a.Compare(runs, first, last, stale)
+}
+
+// Compare returns what is wrong of runs, with what had happened before they were
+// looked at and after that.
+func (a *Armed) Compare(runs []Run, first, last []Happened, stale map[string]bool) error {
 	if err := a.inOrder(runs); err != nil {
-		return nil, fmt.Errorf("%s: %w", a, err)
+		return fmt.Errorf("%s: %w", a, err)
 	}
 	if a.Target == nil || a.Nameless {
-		return runs, nil
+		return nil
 	}
 	effects := map[string]*Effect{}
 	for i := range runs {
 		for j := range runs[i].Ledger {
 			e := &runs[i].Ledger[j]
 			if effects[e.Key] != nil {
-				return nil, fmt.Errorf("%s: two effects have the key %s", a, e.Key)
+				return fmt.Errorf("%s: two effects have the key %s", a, e.Key)
 			}
 			effects[e.Key] = e
 		}
 	}
 	if err := a.known(first, effects, stale); err != nil {
-		return nil, fmt.Errorf("%s: %w", a, err)
+		return fmt.Errorf("%s: %w", a, err)
 	}
-	return runs, a.done(last, effects)
+	return a.done(last, effects)
 }
 
 func (a *Armed) happened() ([]Happened, error) {
@@ -54,7 +60,8 @@ func (a *Armed) happened() ([]Happened, error) {
 	return a.Target.Happened()
 }
 
-func (h *Happened) attempt() string { return fmt.Sprintf("%s/%d", h.Key, h.Attempt) }
+// String is KEY/ATTEMPT.
+func (h *Happened) String() string { return fmt.Sprintf("%s/%d", h.Key, h.Attempt) }
 
 // inOrder checks what must hold of the runs alone.
 func (a *Armed) inOrder(runs []Run) error {
@@ -108,7 +115,7 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 				return fmt.Errorf("%+v has happened, and in the ledger the attempt is %+v", *h, t)
 			}
 		}
-		if h.Fence <= fence && !stale[h.attempt()] {
+		if h.Fence <= fence && !stale[h.String()] {
 			return fmt.Errorf("%+v has happened after the fence %d", *h, fence)
 		}
 		fence = max(fence, h.Fence)

@@ -185,7 +185,7 @@ func (g *Siege) Pause() {
 		begun, err := a.Target.Begun()
 		g.site.must(err)
 		late[a] = begun[:1]
-		g.stale[begun[0].attempt()] = true
+		g.stale[begun[0].String()] = true
 		g.await("the new leader goes on with "+a.String(), func() error { return g.wentOn(a, before) })
 	}
 	g.open()
