@@ -99,23 +99,11 @@ func Arm(s *Site) (armed []*Armed, text string, err error) {
 	feed.Judge = feed.fed
 	ssm := &spool{dir: filepath.Join(dir, "outgoing")}
 	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
-	armed = append(armed, plain, feed, apel)
-	if s.has("webhook") {
-		armed = append(armed, webhook(s, target("webhook")))
-	}
-	if s.has("priority") {
-		armed = append(armed, priority(program, target("priority")))
-	}
+	armed = append(armed, plain, feed, apel, webhook(s, target("webhook")), priority(program, target("priority")))
 	for _, a := range armed {
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
 	}
 	return armed, text, os.Mkdir(ssm.dir, 0o755)
-}
-
-// has reports whether make build has made a plugin.
-func (s *Site) has(plugin string) bool {
-	_, err := os.Stat(filepath.Join(s.Bin, "plugins", "bursar-action-"+plugin))
-	return err == nil
 }
 
 // lately is the tenth day of the last month: jobs that APEL is told begin there.
