@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +20,15 @@ type Siege struct {
 	armed    []*Armed
 	chance   *rand.Rand
 	stale    map[string]bool // attempts that a paused leader may have finished late
+	jobs     chan struct{}   // closed when there are to be no more
+	working  sync.WaitGroup
 }
 
-// NewSiege makes a site with all actions armed, and waits until all of them run.
+// NewSiege makes a site with all actions armed, and waits until all of them run. From
+// then on jobs flow, until Judge.
 func NewSiege(t testing.TB, seed uint64) *Siege {
 	t.Helper()
-	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}}
+	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
 			a.Jobs.now = lately()
@@ -37,7 +41,36 @@ func NewSiege(t testing.TB, seed uint64) *Siege {
 	g.campaign = NewCampaign(t, g.site, seed)
 	g.campaign.Begin()
 	g.await("every action has run", g.after(nil))
+	g.working.Go(g.work)
+	t.Cleanup(g.rest)
 	return g
+}
+
+// work makes up jobs until jobs is closed.
+func (g *Siege) work() {
+	for {
+		for _, a := range g.site.Agents {
+			if err := a.Jobs.Write(10); err != nil {
+				g.t.Error(err)
+				return
+			}
+		}
+		select {
+		case <-g.jobs:
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// rest ends the work.
+func (g *Siege) rest() {
+	select {
+	case <-g.jobs:
+	default:
+		close(g.jobs)
+	}
+	g.working.Wait()
 }
 
 // await waits until what is asked is so.
@@ -100,7 +133,6 @@ func (g *Siege) close(points ...string) []*Armed {
 		g.site.must(a.Target.Close(points[g.chance.IntN(len(points))]))
 		stopped = append(stopped, a)
 	}
-	g.work()
 	for _, a := range stopped {
 		g.await(a.String()+" has begun an effect", func() error {
 			begun, err := a.Target.Begun()
@@ -111,13 +143,6 @@ func (g *Siege) close(points ...string) []*Armed {
 		})
 	}
 	return stopped
-}
-
-// work makes up some jobs.
-func (g *Siege) work() {
-	for _, a := range g.site.Agents {
-		g.site.must(a.Jobs.Write(20 + g.chance.IntN(50)))
-	}
 }
 
 func (g *Siege) open() {
@@ -134,7 +159,6 @@ func (g *Siege) Kill(successors int) {
 	g.t.Helper()
 	before := map[string]uint64{}
 	if g.chance.IntN(4) == 0 {
-		g.work()
 		time.Sleep(time.Duration(g.chance.IntN(1500)) * time.Millisecond) // any moment
 	} else {
 		g.close(Before, After)
@@ -224,6 +248,7 @@ func (a *Armed) has(want Happened) error {
 // nodes with each other.
 func (g *Siege) Judge() {
 	g.t.Helper()
+	g.rest()
 	truth := g.campaign.truth()
 	node := g.site.Leader()
 	for _, a := range g.armed {
