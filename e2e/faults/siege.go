@@ -194,7 +194,7 @@ func (g *Siege) reignAfter(reigns int) func() error {
 }
 
 // Pause stops the leader in the midst of runs, lets it go on after another one has
-// taken over, and has what it began happen as late as that.
+// taken over, and has what it began happen as late as that, or not any more.
 func (g *Siege) Pause() {
 	g.t.Helper()
 	before := map[string]uint64{}
@@ -212,11 +212,17 @@ func (g *Siege) Pause() {
 		g.stale[begun[0].String()] = true
 		g.await("the new leader goes on with "+a.String(), func() error { return g.wentOn(a, before) })
 	}
-	g.open()
-	for a, list := range late {
-		g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+	if g.chance.IntN(2) == 0 {
+		g.open()
+		for a, list := range late {
+			g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+		}
+		g.site.must(leader.Signal(syscall.SIGCONT))
+	} else { // it finds out that it leads no longer, and may come to do it before it ends it
+		g.site.must(leader.Signal(syscall.SIGCONT))
+		time.Sleep(time.Duration(g.chance.IntN(2500)) * time.Millisecond) // any moment
+		g.open()
 	}
-	g.site.must(leader.Signal(syscall.SIGCONT))
 	g.await("every action goes on", g.after(before))
 }
 
