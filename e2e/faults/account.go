@@ -10,7 +10,7 @@ import (
 )
 
 // Account compares the effects that have happened with the ledger of a node. Stale
-// are the attempts, as [Happened.attempt] names them, that a leader may have finished
+// are the attempts, as [Happened.String] names them, that a leader may have finished
 // after another one had begun.
 func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	first, err := a.happened()
@@ -25,26 +25,32 @@ func (a *Armed) Account(node *Member, stale map[string]bool) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	return runs, a.Compare(runs, first, last, stale)
+}
+
+// Compare returns what is wrong of runs, with what had happened before they were
+// looked at and after that.
+func (a *Armed) Compare(runs []Run, first, last []Happened, stale map[string]bool) error {
 	if err := a.inOrder(runs); err != nil {
-		return nil, fmt.Errorf("%s: %w", a, err)
+		return fmt.Errorf("%s: %w", a, err)
 	}
-	if a.Target == nil {
-		return runs, nil
+	if a.Target == nil || a.Nameless {
+		return nil
 	}
 	effects := map[string]*Effect{}
 	for i := range runs {
 		for j := range runs[i].Ledger {
 			e := &runs[i].Ledger[j]
 			if effects[e.Key] != nil {
-				return nil, fmt.Errorf("%s: two effects have the key %s", a, e.Key)
+				return fmt.Errorf("%s: two effects have the key %s", a, e.Key)
 			}
 			effects[e.Key] = e
 		}
 	}
 	if err := a.known(first, effects, stale); err != nil {
-		return nil, fmt.Errorf("%s: %w", a, err)
+		return fmt.Errorf("%s: %w", a, err)
 	}
-	return runs, a.done(last, effects)
+	return a.done(last, effects)
 }
 
 func (a *Armed) happened() ([]Happened, error) {
@@ -54,7 +60,8 @@ func (a *Armed) happened() ([]Happened, error) {
 	return a.Target.Happened()
 }
 
-func (h *Happened) attempt() string { return fmt.Sprintf("%s/%d", h.Key, h.Attempt) }
+// String is KEY/ATTEMPT.
+func (h *Happened) String() string { return fmt.Sprintf("%s/%d", h.Key, h.Attempt) }
 
 // inOrder checks what must hold of the runs alone.
 func (a *Armed) inOrder(runs []Run) error {
@@ -96,7 +103,7 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 	for i := range all {
 		h := &all[i]
 		e := effects[h.Key]
-		if e == nil || e.Name != h.Name || h.Attempt > e.Tries {
+		if e == nil || h.Name != "" && e.Name != h.Name || h.Attempt > e.Tries {
 			return fmt.Errorf("%+v has happened, and the ledger has %+v", *h, e)
 		}
 		times[h.Key]++
@@ -108,7 +115,7 @@ func (a *Armed) known(all []Happened, effects map[string]*Effect, stale map[stri
 				return fmt.Errorf("%+v has happened, and in the ledger the attempt is %+v", *h, t)
 			}
 		}
-		if h.Fence <= fence && !stale[h.attempt()] {
+		if h.Fence <= fence && !stale[h.String()] {
 			return fmt.Errorf("%+v has happened after the fence %d", *h, fence)
 		}
 		fence = max(fence, h.Fence)
@@ -174,8 +181,8 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	}
 	last, planned := uint64(0), map[uint64]bool{}
 	for i := range runs {
-		for _, e := range runs[i].Ledger {
-			seqs, err := node.handed(a.String(), runs[i].Number)
+		for j, e := range runs[i].Ledger {
+			seqs, err := node.handed(a.String(), runs[i].Number, j)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrNotYet, err)
 			}
@@ -193,12 +200,31 @@ func (a *Armed) fed(node *Member, _ Truth, runs []Run) error {
 	return node.allIn(planned)
 }
 
-// handed are the changes of the input of a run's only effect.
-func (m *Member) handed(action string, run uint64) (seqs []uint64, err error) {
+// mirrored judges a receiver of changes that remembers keys: it has got all.
+func (a *Armed) mirrored(node *Member, _ Truth, _ []Run) error {
+	all, err := a.happened()
+	if err != nil {
+		return err
+	}
+	got := map[uint64]bool{}
+	for i := range all {
+		for field := range strings.FieldsSeq(all[i].Value) {
+			seq, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return err
+			}
+			got[seq] = true
+		}
+	}
+	return node.allIn(got)
+}
+
+// handed are the changes of the input of an effect.
+func (m *Member) handed(action string, run uint64, effect int) (seqs []uint64, err error) {
 	var answer struct {
 		Payload []byte `json:"payload"`
 	}
-	if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/0", action, run), &answer); err != nil {
+	if err := m.decode(fmt.Sprintf("/v1/actions/%s/runs/%d/effects/%d", action, run, effect), &answer); err != nil {
 		return nil, err
 	}
 	var in struct {

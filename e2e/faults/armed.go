@@ -35,6 +35,8 @@ type Armed struct {
 	Block string
 	// Target counts the effects; nil: Judge finds them by itself.
 	Target *Target
+	// Nameless says that the lines of the target do not tell of which effect they are.
+	Nameless bool
 	// Judge looks at what is special of the action when nothing changes any more: what
 	// is at the receiver, and the runs. It is asked again while it says ErrNotYet.
 	Judge func(node *Member, truth Truth, runs []Run) error
@@ -91,13 +93,13 @@ func Arm(s *Site) (armed []*Armed, text string, err error) {
 	}
 	program := filepath.Join(plugins, "counting")
 	plain := &Armed{Type: "exec", Label: "plain", Class: AtMostOnce, Target: target("plain")}
-	plain.Block = fmt.Sprintf("command = [%q, %q, %q]", program, plain.Target.path, plain.Target.gate())
+	plain.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]", program, plain.Target.path, plain.Target.gate())
 	feed := &Armed{Type: "exec", Label: "feed", Class: AtMostOnce, Target: target("feed")}
-	feed.Block = fmt.Sprintf("command = [%q, %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gate())
+	feed.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gate())
 	feed.Judge = feed.fed
 	ssm := &spool{dir: filepath.Join(dir, "outgoing")}
 	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
-	armed = append(armed, plain, feed, apel)
+	armed = append(armed, plain, feed, apel, webhook(s, target("webhook")), priority(program, target("priority")))
 	for _, a := range armed {
 		text += fmt.Sprintf("action %q %q {\n schedule = \"1s\"\n config {\n %s\n }\n}\n", a.Type, a.Label, a.Block)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +20,15 @@ type Siege struct {
 	armed    []*Armed
 	chance   *rand.Rand
 	stale    map[string]bool // attempts that a paused leader may have finished late
+	jobs     chan struct{}   // closed when there are to be no more
+	working  sync.WaitGroup
 }
 
-// NewSiege makes a site with all actions armed, and waits until all of them run.
+// NewSiege makes a site with all actions armed, and waits until all of them run. From
+// then on jobs flow, until Judge.
 func NewSiege(t testing.TB, seed uint64) *Siege {
 	t.Helper()
-	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}}
+	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
 			a.Jobs.now = lately()
@@ -37,7 +41,36 @@ func NewSiege(t testing.TB, seed uint64) *Siege {
 	g.campaign = NewCampaign(t, g.site, seed)
 	g.campaign.Begin()
 	g.await("every action has run", g.after(nil))
+	g.working.Go(g.work)
+	t.Cleanup(g.rest)
 	return g
+}
+
+// work makes up jobs until jobs is closed.
+func (g *Siege) work() {
+	for {
+		for _, a := range g.site.Agents {
+			if err := a.Jobs.Write(10); err != nil {
+				g.t.Error(err)
+				return
+			}
+		}
+		select {
+		case <-g.jobs:
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// rest ends the work.
+func (g *Siege) rest() {
+	select {
+	case <-g.jobs:
+	default:
+		close(g.jobs)
+	}
+	g.working.Wait()
 }
 
 // await waits until what is asked is so.
@@ -100,7 +133,6 @@ func (g *Siege) close(points ...string) []*Armed {
 		g.site.must(a.Target.Close(points[g.chance.IntN(len(points))]))
 		stopped = append(stopped, a)
 	}
-	g.work()
 	for _, a := range stopped {
 		g.await(a.String()+" has begun an effect", func() error {
 			begun, err := a.Target.Begun()
@@ -111,13 +143,6 @@ func (g *Siege) close(points ...string) []*Armed {
 		})
 	}
 	return stopped
-}
-
-// work makes up some jobs.
-func (g *Siege) work() {
-	for _, a := range g.site.Agents {
-		g.site.must(a.Jobs.Write(20 + g.chance.IntN(50)))
-	}
 }
 
 func (g *Siege) open() {
@@ -134,7 +159,6 @@ func (g *Siege) Kill(successors int) {
 	g.t.Helper()
 	before := map[string]uint64{}
 	if g.chance.IntN(4) == 0 {
-		g.work()
 		time.Sleep(time.Duration(g.chance.IntN(1500)) * time.Millisecond) // any moment
 	} else {
 		g.close(Before, After)
@@ -170,7 +194,7 @@ func (g *Siege) reignAfter(reigns int) func() error {
 }
 
 // Pause stops the leader in the midst of runs, lets it go on after another one has
-// taken over, and has what it began happen as late as that.
+// taken over, and has what it began happen as late as that, or not any more.
 func (g *Siege) Pause() {
 	g.t.Helper()
 	before := map[string]uint64{}
@@ -185,36 +209,32 @@ func (g *Siege) Pause() {
 		begun, err := a.Target.Begun()
 		g.site.must(err)
 		late[a] = begun[:1]
-		g.stale[begun[0].attempt()] = true
-		g.await("the new leader runs "+a.String(), func() error {
-			if a.Class.once() {
-				return g.goesOn(a, before)
-			}
-			return g.begunTwice(a)
-		})
+		g.stale[begun[0].String()] = true
+		g.await("the new leader goes on with "+a.String(), func() error { return g.wentOn(a, before) })
 	}
-	g.open()
-	for a, list := range late {
-		g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+	if g.chance.IntN(2) == 0 {
+		g.open()
+		for a, list := range late {
+			g.await("what the old leader began of "+a.String(), func() error { return a.has(list[0]) })
+		}
+		g.site.must(leader.Signal(syscall.SIGCONT))
+	} else { // it finds out that it leads no longer, and may come to do it before it ends it
+		g.site.must(leader.Signal(syscall.SIGCONT))
+		time.Sleep(time.Duration(g.chance.IntN(2500)) * time.Millisecond) // any moment
+		g.open()
 	}
-	g.site.must(leader.Signal(syscall.SIGCONT))
 	g.await("every action goes on", g.after(before))
 }
 
-// goesOn asks whether an action has a newer run.
-func (g *Siege) goesOn(a *Armed, before map[string]uint64) error {
+// wentOn asks whether another leader has begun an effect, or has left none to begin.
+func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
+	begun, err := a.Target.Begun()
+	if err != nil || len(begun) > 1 {
+		return err
+	}
 	now, err := g.newest()
 	if err == nil && now[a.String()] <= before[a.String()] {
 		err = fmt.Errorf("%w: its newest run is still %d", ErrNotYet, now[a.String()])
-	}
-	return err
-}
-
-// begunTwice asks whether another leader has begun something.
-func (g *Siege) begunTwice(a *Armed) error {
-	begun, err := a.Target.Begun()
-	if err == nil && begun[len(begun)-1].Fence == begun[0].Fence {
-		err = fmt.Errorf("%w: %+v", ErrNotYet, begun)
 	}
 	return err
 }
@@ -234,6 +254,7 @@ func (a *Armed) has(want Happened) error {
 // nodes with each other.
 func (g *Siege) Judge() {
 	g.t.Helper()
+	g.rest()
 	truth := g.campaign.truth()
 	node := g.site.Leader()
 	for _, a := range g.armed {

@@ -92,6 +92,7 @@ func (m *Manager) setting(name Name) (Setting, error) {
 // worker is a runner at work.
 type worker struct {
 	digest string
+	until  context.Context //nolint:containedctx // of the worker, which is all of its life
 	stop   context.CancelFunc
 	done   chan struct{}
 }
@@ -101,7 +102,7 @@ func (m *Manager) Lead(ctx context.Context) error {
 	reign := &reign{Manager: m, term: m.Leader.Term(), quiet: m.Now().Add(m.Quiet()), workers: map[Name]*worker{}}
 	m.metrics.leads(true)
 	defer m.metrics.leads(false)
-	defer reign.stop(nil)
+	defer reign.stop()
 	for told := ""; ctx.Err() == nil; {
 		settings, changed := m.configured()
 		err := reign.settle(ctx, settings)
@@ -148,7 +149,7 @@ func (g *reign) settle(ctx context.Context, settings []Setting) error {
 		return err
 	}
 	if g.life.Key == "" || string(g.life.Value) != string(now.Value) || (g.life.Value == nil) != (now.Value == nil) {
-		g.stop(nil)
+		g.stop()
 		g.life = now
 	}
 	id := ""
@@ -158,7 +159,7 @@ func (g *reign) settle(ctx context.Context, settings []Setting) error {
 	if noted.value == nil && id == "" || noted.value != nil && noted.value.Life == id {
 		return nil
 	}
-	g.stop(nil)
+	g.stop()
 	if err := g.pauseAll(ctx, settings); err != nil {
 		return err
 	}
@@ -193,13 +194,23 @@ func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
 	return nil
 }
 
-// employ has a worker for each setting.
+// employ has a worker for each setting. One that is not wanted any more may be in an
+// effect for an hour: what comes in its place waits for it, and the others do not.
 func (g *reign) employ(ctx context.Context, settings []Setting) {
 	wanted := map[Name]string{}
 	for i := range settings {
 		wanted[settings[i].Name] = settings[i].Digest
 	}
-	g.stop(wanted)
+	for name, w := range g.workers {
+		if digest, ok := wanted[name]; !ok || digest != w.digest || w.until.Err() != nil {
+			w.stop()
+			select {
+			case <-w.done:
+				delete(g.workers, name)
+			default: // the next look finds it ended
+			}
+		}
+	}
 	for i := range settings {
 		if s := settings[i]; g.workers[s.Name] == nil {
 			g.workers[s.Name] = g.start(ctx, s)
@@ -210,7 +221,7 @@ func (g *reign) employ(ctx context.Context, settings []Setting) {
 func (g *reign) start(ctx context.Context, s Setting) *worker {
 	until, stop := context.WithCancel(ctx)
 	r := &runner{Manager: g.Manager, set: s, term: g.term, quiet: g.quiet, life: g.life, log: g.Log.With("action", s.Name.String())}
-	w := &worker{digest: s.Digest, stop: stop, done: make(chan struct{})}
+	w := &worker{digest: s.Digest, until: until, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		r.work(ctx, until)
@@ -218,20 +229,15 @@ func (g *reign) start(ctx context.Context, s Setting) *worker {
 	return w
 }
 
-// stop ends the workers that are not wanted, and waits for them.
-func (g *reign) stop(wanted map[Name]string) {
-	var ended []*worker
-	for name, w := range g.workers {
-		if digest, ok := wanted[name]; ok && digest == w.digest {
-			continue
-		}
+// stop ends all workers, and waits for them.
+func (g *reign) stop() {
+	for _, w := range g.workers {
 		w.stop()
-		ended = append(ended, w)
-		delete(g.workers, name)
 	}
-	for _, w := range ended {
+	for _, w := range g.workers {
 		<-w.done
 	}
+	clear(g.workers)
 }
 
 // Plan makes a plan of an action as a run now would, and does nothing. It works on

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -468,4 +469,54 @@ func TestAPlanOfManyMegabytesIsWrittenWhole(t *testing.T) {
 	if payload, show, err := m.Payload(view, testName, 1, 0); string(payload) != big || show != "much" || err != nil {
 		t.Errorf("shown are %d bytes, %q, %v", len(payload), show, err)
 	}
+}
+
+func TestALongEffectOfAChangedActionHoldsNoOtherActionUp(t *testing.T) {
+	c := newCluster(t)
+	synctest.Test(t, func(t *testing.T) {
+		n := c.lead(fine(sdk.ClassSet, "10m", 1))
+		n.plug.about.Deadline = 20 * time.Minute
+		m := n.manager()
+		m.Plugins = slow{n, testName}
+		defer n.run(m)()
+		time.Sleep(time.Minute) // its effect takes ten
+		other := Name{"test", "b"}
+		m.Set([]Setting{{Name: testName, Digest: "two"}, {Name: other, Digest: "one"}})
+		time.Sleep(10 * time.Second)
+		m.Set([]Setting{{Name: testName, Digest: "one"}, {Name: other, Digest: "one"}})
+		time.Sleep(time.Minute)
+		list, err := with(n, func(view *store.View) ([]Status, error) { return m.List(view) })
+		if err != nil || len(list) != 2 || list[0].State() != "running" || list[1].Last == nil || list[1].Last.Counts.Done != 1 {
+			t.Fatalf("%+v %v", list, err)
+		}
+		time.Sleep(30 * time.Minute)
+		list, err = with(n, func(view *store.View) ([]Status, error) { return m.List(view) })
+		if err != nil || list[0].Last.Number < 2 {
+			t.Errorf("the action that was changed and changed back does not go on: %+v %v", list[0].Card, err)
+		}
+	})
+}
+
+// slow starts plugins of which one takes ten minutes for an effect.
+type slow struct {
+	*node
+
+	name Name
+}
+
+// Open implements Plugins.
+func (s slow) Open(ctx context.Context, set *Setting) (Plugin, error) {
+	p, err := s.node.Open(ctx, set)
+	if err != nil || set.Name != s.name {
+		return p, err
+	}
+	return sleeper{p}, nil
+}
+
+type sleeper struct{ Plugin }
+
+// Execute implements Plugin.
+func (s sleeper) Execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error) {
+	sleep(ctx, 10*time.Minute)
+	return s.Plugin.Execute(ctx, a)
 }

@@ -152,46 +152,89 @@ type prober struct{ counting }
 
 // Probe implements sdk.Prober.
 func (p *prober) Probe(_ context.Context, a sdk.Attempt, _ *sdk.World) sdk.Result {
-	f, err := os.Open(p.target.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return sdk.Result{Outcome: sdk.Retry}
-	}
-	if err != nil {
+	found := false
+	err := each(p.target.path, func(l line) { found = found || l.Key == a.Key })
+	switch {
+	case err != nil:
 		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var l line
-		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Key == a.Key {
-			return sdk.Result{Outcome: sdk.Done, Message: "its line is there"}
-		}
+	case found:
+		return sdk.Result{Outcome: sdk.Done, Message: "its line is there"}
 	}
 	return sdk.Result{Outcome: sdk.Retry, Message: "its line is not there"}
 }
 
-// program is what an action of type exec runs, with the target and the gate as its
-// arguments.
+// program is what an action runs: "set TARGET GATE NAME VALUE" sets a value, "get
+// TARGET NAME" prints the last one, and "take TARGET GATE" takes an input as exec
+// gives it.
 func program() int {
-	number := func(name string) uint64 {
-		n, _ := strconv.ParseUint(os.Getenv(name), 10, 64)
-		return n
+	var err error
+	switch args := os.Args[1:]; {
+	case len(args) == 5 && args[0] == "set":
+		err = target{args[1], args[2]}.happen(context.Background(), line{Name: args[3], Value: args[4]})
+	case len(args) == 3 && args[0] == "get":
+		err = show(args[1], args[2])
+	case len(args) == 3 && args[0] == "take":
+		err = take(target{args[1], args[2]})
+	default:
+		err = fmt.Errorf("what is %q?", args)
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "counting:", err)
+		return 1
+	}
+	return 0
+}
+
+func take(t target) error {
 	var in struct {
 		Changes []struct {
 			Seq uint64 `json:"seq"`
 		} `json:"changes"`
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil || len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "counting: usage: counting TARGET GATE <INPUT:", err)
-		return 65
+	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
+		return err
 	}
-	l := line{Key: os.Getenv("BURSAR_KEY"), Fence: number("BURSAR_FENCE"), Attempt: int(number("BURSAR_ATTEMPT")), Name: "run"}
+	number := func(name string) uint64 {
+		n, _ := strconv.ParseUint(os.Getenv(name), 10, 64)
+		return n
+	}
+	l := line{Key: os.Getenv("BURSAR_KEY"), Fence: number("BURSAR_FENCE"), Attempt: int(number("BURSAR_ATTEMPT"))}
 	for _, c := range in.Changes {
 		l.Value += fmt.Sprint(c.Seq, " ")
 	}
-	if err := (target{os.Args[1], os.Args[2]}).happen(context.Background(), l); err != nil {
-		fmt.Fprintln(os.Stderr, "counting:", err)
-		return 1
+	return t.happen(context.Background(), l)
+}
+
+// show prints the last value of a name; 0 when there is none.
+func show(path, name string) error {
+	value := "0"
+	err := each(path, func(l line) {
+		if l.Name == name {
+			value = l.Value
+		}
+	})
+	fmt.Println("value =", value)
+	return err
+}
+
+// each calls f with the lines of a target, in order.
+func each(path string, f func(line)) error {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	return 0
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return err
+		}
+		f(l)
+	}
+	return lines.Err()
 }
