@@ -95,6 +95,17 @@ func TestRunsThatGoOnCountAsFarAsTheirSourceIsComplete(t *testing.T) {
 	}
 }
 
+func TestARunThatEndsWhileItIsReadCountsOnce(t *testing.T) {
+	open := run("g", hour, 0, component("Cores", 1))
+	open.Stop = record.None
+	ended := open
+	ended.Stop = record.FromStd(now()) - record.Second
+	g, _ := used(t, &cluster{records: []record.Record{open, ended}}, cores(), groupOf("g", "a"))
+	if g["resource_usage g"] != hour {
+		t.Error(g)
+	}
+}
+
 func TestARecordCountsWithTheProductOfItsComponents(t *testing.T) {
 	c := &cluster{records: []record.Record{
 		run("both", hour, 10, component("Cores", 4, hepscore(2.5)), component("Memory", 3), component("Disk", 9)),
