@@ -83,7 +83,7 @@ func (p *Program) actionsCommand() *cobra.Command {
 		p.actionsOrder("run", "order a run, which begins when what is under way has ended", true, false),
 		p.actionsOrder("pause", "begin nothing any more; what has begun goes to its end", false, true),
 		p.actionsOrder("resume", "let a paused or disabled action go on", false, false),
-		p.actionsHistory(),
+		p.actionsHistory(), p.actionsPayload(),
 		p.actionsSettle("retry", "try an effect again that is unknown, rejected, skipped or superseded"),
 		p.actionsSettle("skip", "settle an effect that waits, is unknown or was rejected: it is not done"))
 }
@@ -339,16 +339,11 @@ func (p *Program) actionsSettle(verb, short string) *cobra.Command {
 	}
 	conn := p.connect(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := actionPath(args[0])
-		for _, n := range args[1:] {
-			if _, e := strconv.ParseUint(n, 10, 31); e != nil && err == nil {
-				err = fmt.Errorf("%q is no number; \"bursar actions history ACTION RUN\" prints those of the effects", n)
-			}
-		}
+		path, err := effectPath(args)
 		if err != nil {
 			return usage(cmd, err)
 		}
-		return p.order(cmd, conn, path+"/runs/"+args[1]+"/effects/"+args[2]+":"+verb, map[string]any{})
+		return p.order(cmd, conn, path+":"+verb, map[string]any{})
 	}
 	return cmd
 }

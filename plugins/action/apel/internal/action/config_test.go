@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/fields"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 )
 

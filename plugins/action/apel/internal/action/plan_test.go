@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/apeltest"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
 )

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/amstest"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/ams"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/amstest"
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
 )
 
 func start(t *testing.T) (*amstest.Service, ams.Config) {

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 )
 

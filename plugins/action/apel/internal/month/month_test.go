@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
 )

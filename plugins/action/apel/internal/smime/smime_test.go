@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/gridtest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 )
 

@@ -41,6 +41,7 @@ type Service struct {
 	limit    int
 	failures []Failure
 	requests []string
+	held     int
 }
 
 // Failure is how a request fails: the first that fits is used up.
@@ -48,6 +49,10 @@ type Failure struct {
 	What   string // "authx509" or "publish"
 	Status int    // 0: the connection is broken off
 	Done   bool   // what is asked is done all the same
+
+	// Hold is closed by the test when the answer may go; nil: at once. Meanwhile who
+	// asked can be killed.
+	Hold <-chan struct{}
 }
 
 // Start starts a service with that certificate, whose clients have certificates of
@@ -115,6 +120,27 @@ func (s *Service) Requests() []string {
 	return slices.Clone(s.requests)
 }
 
+// Held is how many requests there were whose answer was held.
+func (s *Service) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
+// hold waits until a failure may be answered, or who asked is gone.
+func (s *Service) hold(r *http.Request, f Failure) {
+	if f.Hold == nil {
+		return
+	}
+	s.mu.Lock()
+	s.held++
+	s.mu.Unlock()
+	select {
+	case <-f.Hold:
+	case <-r.Context().Done():
+	}
+}
+
 // failing takes the failure for a request.
 func (s *Service) failing(what string) (Failure, bool) {
 	s.mu.Lock()
@@ -138,6 +164,7 @@ func (s *Service) handle(w http.ResponseWriter, r *http.Request, what string, do
 			status, body = done, answer
 		}
 	}
+	s.hold(r, f)
 	s.mu.Lock()
 	s.requests = append(s.requests, fmt.Sprintf("%s %d", what, status))
 	s.mu.Unlock()

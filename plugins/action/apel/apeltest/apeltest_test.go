@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/apeltest"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 )
 
 var now = time.Date(2026, 9, 2, 0, 0, 0, 0, time.UTC)
