@@ -10,6 +10,9 @@
 #   ARCHES, FORMATS   default: "amd64 arm64", "rpm deb"
 #   DIST              where the packages go; default dist
 #   WORK              where what goes into them is made; default bin/packages
+#
+# `build.sh plugins` makes nothing: it lists the packages of plugins, each with the
+# package that it needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -45,6 +48,14 @@ plugins() {
 # program DIR: the name of the program of a plugin.
 program() { printf 'bursar-%s-%s' "$(basename "$(dirname "$1")")" "$(basename "$1")"; }
 
+# daemon DIR: the package of the daemon that runs a plugin.
+daemon() {
+	case $1 in
+	plugins/source/*) printf bursar-agent ;;
+	plugins/action/*) printf bursar ;;
+	esac
+}
+
 build() {
 	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$PACKAGE_VERSION" -o "$WORK/$GOARCH/$1" "./$2"
 }
@@ -68,11 +79,11 @@ pages() {
 	done
 }
 
-# scripts PACKAGE SYSUSERS
+# scripts PACKAGE SYSUSERS: those of a daemon, and of its plugins.
 scripts() {
 	local script to=$WORK/$1/scripts
 	mkdir -p "$to"
-	for script in preinstall postinstall preremove postremove; do
+	for script in preinstall postinstall preremove postremove plugin; do
 		sed -e "s,@PACKAGE@,$1,g; s,@USER@,$1,g" -e "/@SYSUSERS@/{" -e "r $2" -e d -e "}" \
 			"agent/packaging/scripts/$script.sh" >"$to/$script.sh"
 	done
@@ -81,7 +92,7 @@ scripts() {
 # expand FILE replaces the variables in it; nfpm itself does so in some places only.
 expand() {
 	local name script=
-	for name in PACKAGE_VERSION GOARCH WORK PLUGIN PLUGIN_DIR PLUGIN_SUMMARY; do
+	for name in PACKAGE_VERSION GOARCH WORK PLUGIN PLUGIN_DIR PLUGIN_DAEMON PLUGIN_SUMMARY; do
 		script+="s|\${$name}|${!name:-}|g;"
 	done
 	sed "$script" "$1"
@@ -103,11 +114,16 @@ packages() {
 	package agent/packaging/epilog/nfpm.yaml
 	local dir
 	for dir in $(plugins); do
-		PLUGIN=$(program "$dir") PLUGIN_DIR=$dir
+		PLUGIN=$(program "$dir") PLUGIN_DIR=$dir PLUGIN_DAEMON=$(daemon "$dir")
 		PLUGIN_SUMMARY=$(sed -n 1p "$WORK/pages/$PLUGIN.summary")
 		package agent/packaging/plugin.nfpm.yaml
 	done
 }
+
+if [ "${1:-}" = plugins ]; then
+	for dir in $(plugins); do printf '%s %s\n' "$(program "$dir")" "$(daemon "$dir")"; done
+	exit
+fi
 
 rm -rf "$WORK"
 mkdir -p "$WORK" "$DIST"

@@ -68,6 +68,49 @@ func TestEveryPluginHasWhatItsPackageNeeds(t *testing.T) {
 	}
 }
 
+// A source runs below an agent, an action below an aggregator; each daemon looks into
+// the folder of the package.
+func TestThePackageOfAPluginNeedsTheDaemonThatRunsIt(t *testing.T) {
+	cmd := exec.Command("agent/packaging/build.sh", "plugins")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, daemon, _ := strings.Cut(strings.TrimSpace(line), " ")
+		needs[name] = daemon
+	}
+	folders, err := filepath.Glob("../../plugins/*/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, main := range folders {
+		kind, typ := filepath.Base(filepath.Dir(filepath.Dir(main))), filepath.Base(filepath.Dir(main))
+		want := map[string]string{"source": "bursar-agent", "action": "bursar"}[kind]
+		if got := needs["bursar-"+kind+"-"+typ]; typ != "example" && got != want {
+			t.Errorf("the package of %s %s needs %q, not %q", kind, typ, got, want)
+		}
+	}
+	if needs["bursar-action-exec"] == "" || needs["bursar-action-apel"] == "" || needs["bursar-source-example"] != "" {
+		t.Errorf("packages of plugins: %v", needs)
+	}
+	cfg, diags := config.Load("agent.hcl")
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	text, err := os.ReadFile("plugin.nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`deb: { depends: ["${PLUGIN_DAEMON}"] }`, `rpm: { depends: ["${PLUGIN_DAEMON}"] }`, `dst: "` + cfg.PluginDirs("/usr/bin/bursar-agent")[0] + `/${PLUGIN}"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("plugin.nfpm.yaml lacks %s", want)
+		}
+	}
+}
+
 func TestThePagesCanBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("go", "run", "./agent/packaging/pages", dir, "plugins/source/slurm")

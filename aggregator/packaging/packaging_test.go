@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,6 +20,35 @@ func TestTheConfigurationInThePackageLoadsAsItIs(t *testing.T) {
 	}
 	if cfg.Aggregator.DataDir.Path != "/var/lib/bursar" || len(cfg.Agents) != 0 {
 		t.Errorf("%s, %d agents", cfg.Aggregator.DataDir.Path, len(cfg.Agents))
+	}
+}
+
+// Plugins of actions come in packages of their own, into the folder in which the
+// daemon of this package looks.
+func TestPluginsAreLookedForWhereTheirPackagesPutThem(t *testing.T) {
+	folder := config.PluginDirs("/usr/bin/bursar")[0]
+	for path, want := range map[string]string{
+		"nfpm.yaml": "dst: " + folder + ", type: dir", "../../agent/packaging/plugin.nfpm.yaml": `dst: "` + folder + `/${PLUGIN}"`,
+	} {
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s: %v", path, want, err)
+		}
+	}
+}
+
+func TestTheExamplesInThePackageLoad(t *testing.T) {
+	text, err := os.ReadFile("nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`src: (hcl/examples/\S+\.hcl)`).FindAllStringSubmatch(string(text), -1)
+	if len(found) < 4 {
+		t.Fatal(found)
+	}
+	for _, f := range found {
+		if _, _, diags := config.Load(filepath.Join("../..", f[1])); diags.HasErrors() {
+			t.Errorf("%s: %v", f[1], diags)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func duplicate(t testing.TB) string {
 func files(t testing.TB, dir, format string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range names {
+	for _, name := range names(t) {
 		pattern := fmt.Sprintf("%s[_\\-][0-9]*.%s", name, format)
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err == nil && len(found) == 0 && filepath.Base(dir) == "old" {

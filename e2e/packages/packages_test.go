@@ -77,10 +77,22 @@ func checkSame(t *testing.T, dir string) {
 	}
 }
 
-// names are the packages in an order in which they can be installed one by one.
-var names = []string{
-	"bursar", "bursar-agent", "bursar-epilog", "bursar-source-ai4", "bursar-source-gridengine", "bursar-source-nomad",
-	"bursar-source-receiver", "bursar-source-replay", "bursar-source-slurm", "bursar-source-slurm-epilog",
+// names are the packages in an order in which they can be installed one by one: the
+// daemons, and a package for each plugin but the example.
+func names(t testing.TB) []string {
+	t.Helper()
+	list := []string{"bursar", "bursar-agent", "bursar-epilog"}
+	found, err := filepath.Glob(filepath.Join(top(t), "plugins/*/*/main.go"))
+	if err != nil || len(found) < 9 {
+		t.Fatal(found, err)
+	}
+	for _, main := range found {
+		dir := filepath.Dir(main)
+		if typ := filepath.Base(dir); typ != "example" {
+			list = append(list, "bursar-"+filepath.Base(filepath.Dir(dir))+"-"+typ)
+		}
+	}
+	return list
 }
 
 // at are the packages of a machine's /packages/old or new.
@@ -88,7 +100,7 @@ func at(t *testing.T, dir, age, format string) []string {
 	t.Helper()
 	var paths []string
 	all := files(t, filepath.Join(dir, age), format)
-	for _, name := range names {
+	for _, name := range names(t) {
 		if file, ok := all[name]; ok {
 			paths = append(paths, filepath.Join("/packages", age, file))
 		}
@@ -118,6 +130,7 @@ func life(t *testing.T, dir string, tool tool) {
 	checkKept(m)
 	checkUnits(m)
 	checkReload(m)
+	checkAction(m)
 	records := awaitRecords(m, 1)
 	checkOperated(m, records)
 
@@ -275,6 +288,34 @@ func checkReload(m *machine) {
 			m.t.Errorf("%s was started again by a reload", unit)
 		}
 	}
+}
+
+const packagedAction = `
+action "exec" "packaged" {
+  schedule = "@manual"
+  config {
+    command = ["/bin/echo", "it ran"]
+  }
+}
+`
+
+// checkAction lets the aggregator find the plugin of an action and run it.
+func checkAction(m *machine) {
+	m.t.Helper()
+	const path = "/etc/bursar/aggregator.hcl"
+	before := m.read(path)
+	m.write(path, before+packagedAction)
+	m.must("systemctl", "reload", "bursar")
+	m.eventually("the action is there", func() (bool, string) {
+		out, err := m.run("bursar", "actions", "run", "exec/packaged")
+		return err == nil, out
+	})
+	m.eventually("the action has run", func() (bool, string) {
+		out, err := m.run("bursar", "actions", "history", "exec/packaged", "1")
+		return err == nil && strings.Contains(out, "it ran"), out
+	})
+	m.write(path, before)
+	m.must("systemctl", "reload", "bursar")
 }
 
 // checkRestarts lets the daemons hang, and gives them a configuration that is

@@ -48,7 +48,7 @@ func (rpm) downgrade(m *machine, paths []string) {
 
 func (rpm) erase(m *machine) {
 	m.t.Helper()
-	m.must("rpm", append([]string{"-e"}, names...)...)
+	m.must("rpm", append([]string{"-e"}, names(m.t)...)...)
 }
 
 // dnf is the tool dnf, with the dependencies on the system's own packages met by
@@ -77,7 +77,7 @@ func (dnf) downgrade(m *machine, paths []string) {
 
 func (dnf) erase(m *machine) {
 	m.t.Helper()
-	m.must("dnf", append([]string{"-y", "--releasever=9", "remove"}, names...)...)
+	m.must("dnf", append([]string{"-y", "--releasever=9", "remove"}, names(m.t)...)...)
 }
 
 // dpkg is the tool dpkg.
@@ -99,5 +99,5 @@ func (d dpkg) downgrade(m *machine, paths []string) {
 
 func (dpkg) erase(m *machine) {
 	m.t.Helper()
-	m.must("dpkg", append([]string{"-r"}, names...)...)
+	m.must("dpkg", append([]string{"-r"}, names(m.t)...)...)
 }

@@ -34,6 +34,9 @@ const more = `# FILES
 **/var/lib/bursar**
 : the state of the aggregator
 
+**/usr/libexec/bursar/plugins**
+: the plugins of actions, bursar-action-exec(8) and others
+
 **/etc/default/bursar**, **/etc/sysconfig/bursar**
 : variables for env() in the configuration, where systemd starts the aggregator
 
