@@ -169,6 +169,7 @@ func TestThreeNodesReportToAPELThroughErrorsAndADeadLeader(t *testing.T) {
 	bad := a.jobs[0]
 	bad.id, bad.voms = "without-a-proxy", ""
 	a.post(bad)
+	a.refused()
 	a.plansOnly()
 	a.errors()
 	sameSums(t, a.received(), a.jobs)
@@ -178,6 +179,21 @@ func TestThreeNodesReportToAPELThroughErrorsAndADeadLeader(t *testing.T) {
 	a.again()
 	sameSums(t, a.received(), a.jobs)
 	a.directory()
+}
+
+// refused checks a configuration with an expression that cannot be.
+func (a *apelSite) refused() {
+	a.t.Helper()
+	text, err := os.ReadFile(a.cluster.Nodes[0].Config)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "record.meta.headnode[0]")
+	path := a.Write("bad.hcl", strings.Replace(string(text), "record.meta.headnode[0]", "record.headnode", 1))
+	want := fmt.Sprintf("bad.hcl:%d", strings.Count(before, "\n")+1)
+	if _, err := a.Run("bursar", "aggregator", "-check", "-config", path); err == nil || !strings.Contains(err.Error(), want) {
+		a.t.Errorf("want %s: %v", want, err)
+	}
 }
 
 // plansOnly looks at what would be sent.
@@ -249,6 +265,9 @@ func (a *apelSite) late() {
 	answer := make(chan struct{})
 	defer close(answer)
 	a.service.Fail(amstest.Failure{What: "publish", Done: true, Hold: answer})
+	if plan, _ := a.bursar("plan", "-v", "apel/egi"); !strings.Contains(plan, "%% changed") || strings.Contains(plan, a.first.Format("month=2006-01")) {
+		a.t.Errorf("%s", plan)
+	}
 	a.must("run", "apel/egi")
 	a.Eventually(time.Minute, "a message is on its way", func() (bool, string) { return a.service.Held() == 1, "" })
 	a.cluster.Leader().Kill()

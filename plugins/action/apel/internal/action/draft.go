@@ -1,10 +1,8 @@
 package action
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -20,7 +18,7 @@ type draft struct {
 	tally   *tally
 	batches []batch
 	digest  string            // of all messages, also of those that need not be sent again
-	rows    []string          // digests of the keys of summaries
+	rows    []string          // digests of summaries
 	days    map[string]string // digests of jobs by day
 }
 
@@ -29,6 +27,9 @@ type batch struct {
 	what string // sync, summary, jobs day=2026-10-01
 	text [][]byte
 }
+
+// summaries is a batch of them.
+const summaries = "summary"
 
 // most is how many records a message has at most, as is customary.
 const most = 1000
@@ -46,14 +47,11 @@ func (d *draft) vanished(before *sent) []string {
 	if before == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(before.Rows), func(row string) bool { return slices.Contains(d.rows, row) })
-}
-
-// keyOf is a digest of the key of a summary, which is all that stands before its sums.
-func keyOf(row []byte) string {
-	key, _, _ := bytes.Cut(row, []byte("\nEarliestEndTime:"))
-	sum := sha256.Sum256(key)
-	return base64.RawURLEncoding.EncodeToString(sum[:6])
+	there := map[string]bool{}
+	for _, row := range d.rows {
+		there[keyOf(row)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(before.Rows), func(row string) bool { return there[keyOf(row)] })
 }
 
 // sync is the message of how many jobs there are, which is sent first, as APEL's own
@@ -85,9 +83,9 @@ func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent)
 			return nil, fmt.Errorf("summary of %s %s: %w", s.name, m, err)
 		}
 		rows = append(rows, row.Record())
-		d.rows = append(d.rows, keyOf(row.Record()))
+		d.rows = append(d.rows, rowOf(row.Record()))
 	}
-	d.batches = []batch{sync, {"summary", message.Pack(message.Summaries, rows, p.config.maxMessage, most)}}
+	d.batches = []batch{sync, {summaries, message.Pack(message.Summaries, rows, p.config.maxMessage, most)}}
 	d.digest = digestOf(append(slices.Clone(sync.text), d.batches[1].text...))
 	return d, nil
 }

@@ -188,6 +188,17 @@ func TestThePayloadsFormatStays(t *testing.T) {
 	}
 }
 
+func TestTheStatesFormatStays(t *testing.T) {
+	const golden = `{"version":1,"sites":{"UNI":{"through":"2026-08","sent":{"2026-08":{"digest":"d","jobs":1,"wall":2,"cpu":3,"rows":["12345678abcdef"],"days":{"2026-08-01":"e"}}}}}}`
+	s, err := readState([]byte(golden))
+	if err != nil || s.of("UNI").Sent["2026-08"].CPU != 3 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if got, err := s.bytes(); err != nil || string(got) != golden {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func FuzzPayloadsAndStates(f *testing.F) {
 	f.Add([]byte(`{"version":1,"signed":true}` + "\nx"))
 	f.Add([]byte(`{"version":1,"sites":{"a":{"through":"2026-08","sent":{"2026-08":null}}}}`))

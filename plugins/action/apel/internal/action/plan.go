@@ -158,7 +158,7 @@ func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteStat
 		return nil
 	}
 	for _, b := range d.batches {
-		if err := p.effects(s, m, b, difference(s, m, d.tally.sums.Total(), before)); err != nil {
+		if err := p.effects(s, m, b, difference(s, m, d.tally.sums.Total(), before), before); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func difference(s site, m month.Month, now month.Total, before *sent) string {
 }
 
 // effects adds one effect for each message.
-func (p *planner) effects(s site, m month.Month, b batch, summary string) error {
+func (p *planner) effects(s site, m month.Month, b batch, summary string, before *sent) error {
 	for i, text := range b.text {
 		name := []string{"site=" + s.name, "month=" + m.String(), b.what}
 		if len(b.text) > 1 {
@@ -203,13 +203,18 @@ func (p *planner) effects(s site, m month.Month, b batch, summary string) error 
 			}
 			load.Signed = true
 		}
+		var rows changes
+		if b.what == summaries {
+			rows = changesFrom(before)
+		}
+		show := rows.show(text)
 		bytes, err := load.bytes()
 		if err != nil {
 			return err
 		}
 		p.out.Effects = append(p.out.Effects, sdk.Effect{
-			Name: strings.Join(name, " "), Payload: bytes, Show: string(text),
-			Summary: fmt.Sprintf("%s: %s of %d rows", summary, b.what, message.Count(text)),
+			Name: strings.Join(name, " "), Payload: bytes, Show: show,
+			Summary: fmt.Sprintf("%s: %s of %d rows%s", summary, b.what, message.Count(text), rows.String()),
 		})
 	}
 	return nil

@@ -207,6 +207,38 @@ func TestRowsThatVanishedAreSaidToStayAtTheReceiver(t *testing.T) {
 	}
 }
 
+func TestAPlanMarksTheRowsThatWillChangeAtTheReceiver(t *testing.T) {
+	r := newRig(t, strings.Replace(oneSite, "\"ce1.example.org\"\n", "record.meta.ce[0]\n", 1))
+	add := func(id, ce string) {
+		one := job(id, "nemo", "2026-08-10T00:00:00Z", 60)
+		one.Meta = append(one.Meta, record.MetaEntry{Key: "ce", Values: []string{ce}}).Sorted()
+		r.data.records = append(r.data.records, one)
+	}
+	add("1", "ce1")
+	add("2", "ce2")
+	if p := r.runs(t, "2026-08-20T00:00:00Z", nil); strings.Contains(p.Effects[1].Show, "new") || strings.Contains(p.Effects[1].Summary, "new") {
+		t.Errorf("%+v", p.Effects[1])
+	}
+	add("3", "ce2")
+	add("4", "ce3")
+	p := r.runs(t, "2026-08-21T00:00:00Z", nil)
+	if want := "summary of 3 rows, 1 new, 1 changed, 1 as they were"; !strings.HasSuffix(p.Effects[1].Summary, want) {
+		t.Error(p.Effects[1].Summary)
+	}
+	for ce, want := range map[string]string{"ce1": "%%\n", "ce2": "%% changed\n", "ce3": "%% new\n"} {
+		_, row, _ := strings.Cut(p.Effects[1].Show, "SubmitHost: "+ce)
+		if i := strings.Index(row, "%%"); !strings.HasPrefix(row[i:], want) {
+			t.Errorf("%s: %s", ce, row)
+		}
+	}
+	if got := text(t, p.Effects[1]); strings.Contains(got, "changed") {
+		t.Errorf("the marks are sent:\n%s", got)
+	}
+	if p := r.plans(t, "2026-08-22T00:00:00Z", map[string]string{"month": "2026-08"}); !strings.HasSuffix(p.Effects[1].Summary, "0 new, 0 changed, 3 as they were") {
+		t.Error(p.Effects[1].Summary)
+	}
+}
+
 func TestRowsWhoseKeyChangedAreTold(t *testing.T) {
 	r := newRig(t, strings.Replace(oneSite, "\"ce1.example.org\"\n", "record.meta.site_id[0]\n", 1))
 	r.data.records = []record.Record{job("1", "nemo", "2026-08-10T00:00:00Z", 60), job("2", "nemo", "2026-08-10T00:00:00Z", 60)}

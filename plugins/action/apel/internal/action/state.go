@@ -28,8 +28,8 @@ type sent struct {
 	Jobs   int64  `json:"jobs"`
 	Wall   int64  `json:"wall"`
 	CPU    int64  `json:"cpu"`
-	// Rows are digests of the keys of all rows that were ever sent; none when they are
-	// too many.
+	// Rows are digests of all rows that were ever sent, of the key and of the whole;
+	// none when they are too many.
 	Rows []string `json:"rows,omitempty"`
 	// Days are digests of the messages of jobs by day.
 	Days map[string]string `json:"days,omitempty"`
@@ -88,7 +88,7 @@ func (s *siteState) forget(first month.Month) {
 const maxState = 60 << 10
 
 // bytes writes the state. One that is too long goes without the rows, which are only
-// needed to tell of those that vanish.
+// needed to tell what is new and what vanishes.
 func (s *state) bytes() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil || len(text) <= maxState {

@@ -95,6 +95,9 @@ func TestAUDITORsFieldTypesCanAllBeWritten(t *testing.T) {
 		{"ScoreField", "NodeCount", `record.components.Cores.scores.hepspec`, "9"},
 		{"RecordField", "WallDuration", `record.runtime`, "11617"},
 		{"NormalisedField", "NodeCount", `round(record.runtime * record.components.Cores.scores.HEPScore23)`, "121978"},
+		{"NormalisedField of a component", "NodeCount", `round(round(record.components.TotalCPU.amount / 1000) * record.components.Cores.scores.HEPScore23)`, "525"},
+		{"MetaField with a group in its regex", "VO", `try(regex("/(?:atlas|cms)", record.meta.voms[0]), "None")`, "/atlas"},
+		{"RecordField of a time", "NodeCount", `unix(record.stop_time)`, "1787542896"}, // 0.6 s are rounded
 		{"ConstantField", "Infrastructure", `"grid"`, "grid"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

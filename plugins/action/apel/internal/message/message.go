@@ -59,17 +59,23 @@ func Pack(kind Kind, records [][]byte, limit, most int) [][]byte {
 // Halve cuts a message into two with about half of the records each. It is false
 // for a message of one record.
 func Halve(text []byte) (first, second []byte, ok bool) {
-	header, body, _ := bytes.Cut(text, []byte("\n"))
-	records := bytes.SplitAfter(body, []byte("\n"+end))
-	records = slices.DeleteFunc(records, func(r []byte) bool { return len(r) == 0 })
+	header, records := Records(text)
 	if len(records) < 2 {
 		return nil, nil, false
 	}
 	middle := len(records) / 2
 	join := func(part [][]byte) []byte {
-		return slices.Concat(header, []byte("\n"), bytes.Join(part, nil))
+		return slices.Concat(header, bytes.Join(part, nil))
 	}
 	return join(records[:middle]), join(records[middle:]), true
+}
+
+// Records takes a message apart: its first line, and the records as their Record has
+// written them.
+func Records(text []byte) (header []byte, records [][]byte) {
+	i := bytes.IndexByte(text, '\n') + 1
+	records = bytes.SplitAfter(text[i:], []byte("\n"+end))
+	return text[:i], slices.DeleteFunc(records, func(r []byte) bool { return len(r) == 0 })
 }
 
 // Count returns how many records a message has.
