@@ -28,10 +28,15 @@ type planner struct {
 	size   int    // of all messages, with what surrounds them
 	full   string // the site and month from which on nothing fits
 	left   []string
+	until  time.Time // when no further month is begun; zero: never
+	ahead  bool      // a month was looked at that no run before has looked at
 }
 
 func (a *Action) plan(ctx context.Context, start sdk.PlanStart, data reader) (sdk.Plan, error) {
 	p := planner{Action: a, data: data, now: start.Now}
+	if end, ok := ctx.Deadline(); ok {
+		p.until = time.Now().Add(time.Until(end) * 2 / 3)
+	}
 	var err error
 	if p.state, err = readState(start.State); err != nil {
 		return sdk.Plan{}, err
@@ -60,10 +65,10 @@ func (p *planner) close() {
 	case p.full == "":
 	case p.again:
 		p.out.Partial = true
-		p.note("a run sends %d MB at most, and what was asked for is longer: nothing is sent from %s on; order it by site=NAME, and jobs by day=%s", p.room/1e6, p.full, p.now.UTC().Format(time.DateOnly))
+		p.note("what was asked for does not fit into a run, which sends %d MB at most and looks at months for some minutes: nothing is sent from %s on; order it by site=NAME, and jobs by day=%s", p.room/1e6, p.full, p.now.UTC().Format(time.DateOnly))
 	default:
 		p.out.Partial = true
-		p.note("a run sends %d MB at most: from %s on the next run goes on, which bursar actions run orders", p.room/1e6, p.full)
+		p.note("a run sends %d MB at most, and looks at months for some minutes: from %s on the next run goes on, which bursar actions run orders", p.room/1e6, p.full)
 	}
 	p.out.Notes = append(p.out.Notes, p.left...)
 }
@@ -167,6 +172,9 @@ func (p *planner) months(st *siteState, only month.Month) []month.Month {
 func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 	st := p.state.of(s.name)
 	for _, m := range p.months(st, only) {
+		if p.full == "" && p.ahead && !p.until.IsZero() && time.Now().After(p.until) {
+			p.full = s.name + " " + m.String()
+		}
 		if p.full != "" {
 			break
 		}
@@ -174,8 +182,8 @@ func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 		if err != nil {
 			return err
 		}
-		if looked && !p.again && st.Through < m.String() {
-			st.Through = m.String()
+		if looked && st.Through < m.String() && !p.again {
+			st.Through, p.ahead = m.String(), true
 		}
 	}
 	if through, err := month.Parse(st.Through); err == nil && !p.again {

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,27 @@ site "B" {}
 	receiver, _ = drain(t, r, "2026-07-20T00:00:00Z")
 	if rows := receiver.Rows("APEL-norm"); len(rows) != 47 || rows[0].Int("NumberOfJobs")+rows[46].Int("NumberOfJobs") < 2 {
 		t.Errorf("%d rows", len(rows))
+	}
+}
+
+// The daemon gives up a plan that takes too long; what was looked at until then counts.
+func TestAPlanThatRunsOutOfTimeGoesOnInTheNextRun(t *testing.T) {
+	r := newRig(t, oneSite)
+	r.data.records = []record.Record{job("1", "nemo", "2026-08-10T00:00:00Z", 60), job("2", "nemo", "2026-11-10T00:00:00Z", 60)}
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Minute))
+	defer cancel()
+	start := sdk.PlanStart{Now: at("2026-11-20T00:00:00Z")}
+	effects := []int{}
+	for range 5 {
+		p, err := r.plan(late, start, &r.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		effects, start.State = append(effects, len(p.Effects)), p.State
+	}
+	// August, September, October, November, and nothing: each run gets on by a month.
+	if !slices.Equal(effects, []int{2, 0, 0, 2, 0}) {
+		t.Error(effects)
 	}
 }
 
