@@ -200,7 +200,7 @@ func (a *apelSite) refused() {
 func (a *apelSite) plansOnly() {
 	a.t.Helper()
 	plan, err := a.bursar("plan", "-v", "apel/egi")
-	if err == nil || !strings.Contains(err.Error(), "left out: without-a-proxy: VO: ") {
+	if err == nil || !strings.Contains(err.Error(), "left out: VO: ") || !strings.Contains(err.Error(), ": without-a-proxy") {
 		a.t.Fatalf("%s\n%v", plan, err)
 	}
 	for i := range 3 {

@@ -18,10 +18,15 @@ const Version = "1.0.0"
 type Action struct {
 	config config
 	client *ams.Client // made for the first message
+	room   int         // bytes of messages in a run
 }
 
+// room is how long the messages of a run may be together, which is half of what a
+// daemon takes: a month of summaries that does not fit begins the next run.
+const room = 32 << 20
+
 // New makes an action.
-func New() *Action { return &Action{} }
+func New() *Action { return &Action{room: room} }
 
 // Describe implements sdk.Action.
 func (a *Action) Describe() sdk.ActionDescription {

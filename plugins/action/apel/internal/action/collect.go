@@ -30,7 +30,7 @@ func (c claim) holds(r *record.Record) bool { return slices.Contains(r.Meta.Get(
 // span is a time, its end left out.
 type span struct{ from, to time.Time }
 
-func whole(m month.Month) span { return span{m.Start(), m.End()} }
+func monthly(m month.Month) span { return span{m.Start(), m.End()} }
 
 // days are those of a month up to now.
 func days(m month.Month, now time.Time) []span {
@@ -63,29 +63,43 @@ func (a *Action) records(ctx context.Context, data reader, s site, w span, take 
 
 // tally is what came of the records of a site and month.
 type tally struct {
-	sums     *month.Sums
-	idle     int64    // records without runtime
-	left     int64    // records that lack something
-	examples []string // of them, with the reason
-	others   []string // of them, by id
+	sums    *month.Sums
+	idle    int64 // records without runtime
+	left    int64 // records that lack something
+	listed  int64
+	reasons []*reason
 }
 
-// How many records that lack something are listed for a month: the first with the
-// reason, more by their ids.
+// reason is why records are left out, with their ids.
+type reason struct {
+	text string
+	ids  []string
+}
+
+// How much is listed for a month.
 const (
-	maxExamples = 20
-	maxOthers   = 500
-	maxLine     = 800 // bytes of ids in a note
+	maxListed  = 1000
+	maxReasons = 10
+	maxReason  = 200 // bytes
+	maxNote    = 500 // bytes, a little less than what the daemon keeps of a note
 )
 
 func (t *tally) leave(r *record.Record, err error) {
 	t.left++
-	switch {
-	case len(t.examples) < maxExamples:
-		t.examples = append(t.examples, fmt.Sprintf("%s: %s", r.ID, strings.ReplaceAll(err.Error(), "\n", "; ")))
-	case len(t.others) < maxOthers:
-		t.others = append(t.others, r.ID)
+	text := strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), ".")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + " …"
 	}
+	i := slices.IndexFunc(t.reasons, func(one *reason) bool { return one.text == text })
+	switch {
+	case t.listed >= maxListed || i < 0 && len(t.reasons) >= maxReasons:
+		return
+	case i < 0:
+		i = len(t.reasons)
+		t.reasons = append(t.reasons, &reason{text: text})
+	}
+	t.listed++
+	t.reasons[i].ids = append(t.reasons[i].ids, r.ID)
 }
 
 // collect adds the records of a time to what there is of a site's month. Each job
@@ -111,31 +125,32 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 	})
 }
 
-// notes tell what is not in the messages.
-func (t *tally) notes(s site, m month.Month) []string {
-	var out []string
-	if t.left > 0 {
-		out = append(out, fmt.Sprintf("%s %s: %d records are left out", s.name, m, t.left))
-		for _, e := range append(slices.Clone(t.examples), lines(t.others)...) {
-			out = append(out, fmt.Sprintf("%s %s: left out: %s", s.name, m, e))
-		}
-		if more := int(t.left) - len(t.examples) - len(t.others); more > 0 {
-			out = append(out, fmt.Sprintf("%s %s: and %d more", s.name, m, more))
-		}
-	}
+// notes tell what is not in the messages, in short and by id.
+func (t *tally) notes(s site, m month.Month) (heads, left []string) {
+	name := s.name + " " + m.String()
 	if t.idle > 0 {
-		out = append(out, fmt.Sprintf("%s %s: %d records that ran for less than a second are not reported", s.name, m, t.idle))
+		heads = append(heads, fmt.Sprintf("%s: %d records that ran for less than a second are not reported", name, t.idle))
 	}
-	return out
+	if t.left == 0 {
+		return heads, nil
+	}
+	heads = append(heads, fmt.Sprintf("%s: %d records are left out", name, t.left))
+	for _, r := range t.reasons {
+		left = append(left, lines(fmt.Sprintf("%s: left out: %s: ", name, r.text), r.ids)...)
+	}
+	if more := t.left - t.listed; more > 0 {
+		left = append(left, fmt.Sprintf("%s: left out: %d more, which are not listed", name, more))
+	}
+	return heads, left
 }
 
-// lines joins ids to lines that are not too long.
-func lines(ids []string) []string {
+// lines joins ids to notes that are not too long, each of which begins so.
+func lines(begin string, ids []string) []string {
 	var out []string
 	for _, id := range ids {
 		last := len(out) - 1
-		if last < 0 || len(out[last])+len(id) > maxLine {
-			out = append(out, id)
+		if last < 0 || len(out[last])+len(id) > maxNote {
+			out = append(out, begin+id)
 			continue
 		}
 		out[last] += ", " + id

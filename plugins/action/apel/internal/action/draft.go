@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
@@ -20,12 +22,27 @@ type draft struct {
 	digest  string            // of all messages, also of those that need not be sent again
 	rows    []string          // digests of summaries
 	days    map[string]string // digests of jobs by day
+	size    int               // of all messages, with what surrounds them
+	cut     bool              // there are jobs that do not fit into the run
 }
 
-// batch is messages of one kind.
+// batch is messages of one kind, of which those in [from, to) are sent.
 type batch struct {
-	what string // sync, summary, jobs day=2026-10-01
-	text [][]byte
+	what     string // sync, summary, jobs day=2026-10-01
+	text     [][]byte
+	from, to int
+}
+
+func whole(what string, text [][]byte) batch { return batch{what, text, 0, len(text)} }
+
+// around is about what a signature and an effect add to a message.
+const around = 8 << 10
+
+func sizeOf(texts ...[]byte) (n int) {
+	for _, text := range texts {
+		n += len(text) + around
+	}
+	return n
 }
 
 // summaries is a batch of them.
@@ -64,13 +81,13 @@ func (p *planner) sync(s site, m month.Month, t *tally) (batch, error) {
 		}
 		rows = append(rows, row.Record())
 	}
-	return batch{"sync", message.Pack(message.Syncs, rows, p.config.maxMessage, most)}, nil
+	return whole("sync", message.Pack(message.Syncs, rows, p.config.maxMessage, most)), nil
 }
 
 // summaries are a sync and the summaries of the whole month.
 func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent) (*draft, error) {
 	d := &draft{tally: &tally{sums: month.New(s.name, m)}}
-	if err := p.collect(ctx, s, whole(m), d.tally, func(*month.Job) {}); err != nil {
+	if err := p.collect(ctx, s, monthly(m), d.tally, func(*month.Job) {}); err != nil {
 		return nil, err
 	}
 	sync, err := p.sync(s, m, d.tally)
@@ -85,26 +102,23 @@ func (p *planner) summaries(ctx context.Context, s site, m month.Month, _ *sent)
 		rows = append(rows, row.Record())
 		d.rows = append(d.rows, rowOf(row.Record()))
 	}
-	d.batches = []batch{sync, {summaries, message.Pack(message.Summaries, rows, p.config.maxMessage, most)}}
+	d.batches = []batch{sync, whole(summaries, message.Pack(message.Summaries, rows, p.config.maxMessage, most))}
+	d.size = sizeOf(sync.text...) + sizeOf(d.batches[1].text...)
 	d.digest = digestOf(append(slices.Clone(sync.text), d.batches[1].text...))
 	return d, nil
 }
 
-// jobs are a sync, and all jobs of the days that are not what was sent. The jobs of
-// one day are in memory at a time.
+// jobs are a sync, and all jobs of the days that are not what was sent, as far as
+// they fit. The jobs of one day are in memory at a time, beside those that are sent.
 func (p *planner) jobs(ctx context.Context, s site, m month.Month, before *sent) (*draft, error) {
 	d := &draft{tally: &tally{sums: month.New(s.name, m)}, days: map[string]string{}, batches: make([]batch, 1)}
 	for _, day := range days(m, p.now) {
-		texts, err := p.day(ctx, s, day, d.tally)
+		texts, err := p.dayOf(ctx, s, day, d.tally)
 		if err != nil {
 			return nil, err
 		}
-		if len(texts) == 0 {
-			continue
-		}
-		name, digest := day.from.Format(time.DateOnly), digestOf(texts)
-		if d.days[name] = digest; p.again || before == nil || before.Days[name] != digest {
-			d.batches = append(d.batches, batch{"jobs day=" + name, texts})
+		if len(texts) > 0 {
+			p.take(d, day.from.Format(time.DateOnly), texts, before)
 		}
 	}
 	var err error
@@ -115,12 +129,59 @@ func (p *planner) jobs(ctx context.Context, s site, m month.Month, before *sent)
 	for _, day := range slices.Sorted(maps.Keys(d.days)) {
 		all = append(all, []byte(day+" "+d.days[day]))
 	}
-	d.digest = digestOf(all)
+	if !d.cut {
+		d.digest = digestOf(all)
+	}
 	return d, nil
 }
 
-// day gives the messages of the jobs that stopped on a day, ordered by their text.
-func (p *planner) day(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
+// take adds the messages of a day that were not sent, as many as fit, and notes how
+// far that is.
+func (p *planner) take(d *draft, name string, texts [][]byte, before *sent) {
+	had, digest := before.day(name), digestOf(texts)
+	if p.day != "" && p.day != name {
+		if had != "" {
+			d.days[name] = had
+		}
+		return
+	}
+	from := 0
+	if !p.again {
+		from = partsOf(had, digest, len(texts))
+	}
+	to := from
+	for ; to < len(texts) && (p.size+d.size == 0 || p.size+d.size+sizeOf(texts[to]) <= p.room); to++ {
+		d.size += sizeOf(texts[to])
+	}
+	switch {
+	case to == len(texts):
+		d.days[name] = digest
+	case to > 0:
+		d.days[name] = fmt.Sprintf("%s@%d", digest, to)
+	case had != "":
+		d.days[name] = had
+	}
+	if d.cut = d.cut || to < len(texts); to > from {
+		d.batches = append(d.batches, batch{"jobs day=" + name, texts, from, to})
+	}
+}
+
+// partsOf is how many of the messages of a day were sent when it had that digest: all,
+// the first of them – DIGEST@COUNT –, or none since it was another.
+func partsOf(had, digest string, all int) int {
+	if had == digest {
+		return all
+	}
+	if text, ok := strings.CutPrefix(had, digest+"@"); ok {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n < all {
+			return n
+		}
+	}
+	return 0
+}
+
+// dayOf gives the messages of the jobs that stopped on a day, ordered by their text.
+func (p *planner) dayOf(ctx context.Context, s site, day span, t *tally) ([][]byte, error) {
 	var rows [][]byte
 	if err := p.collect(ctx, s, day, t, func(j *month.Job) { rows = append(rows, j.Record(p.config.jobs)) }); err != nil {
 		return nil, err

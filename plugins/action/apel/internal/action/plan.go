@@ -23,11 +23,20 @@ type planner struct {
 	state  state
 	signer *smime.Signer // nil: nothing is signed
 	out    sdk.Plan
-	again  bool // messages are sent even if nothing has changed
+	again  bool   // messages are sent even if nothing has changed
+	day    string // the one whose jobs are sent; "": all
+	size   int    // of all messages, with what surrounds them
+	full   string // the site and month from which on nothing fits
+	left   []string
+	until  time.Time // when no further month is begun; zero: never
+	ahead  bool      // a month was looked at that no run before has looked at
 }
 
 func (a *Action) plan(ctx context.Context, start sdk.PlanStart, data reader) (sdk.Plan, error) {
 	p := planner{Action: a, data: data, now: start.Now}
+	if end, ok := ctx.Deadline(); ok {
+		p.until = time.Now().Add(time.Until(end) * 2 / 3)
+	}
 	var err error
 	if p.state, err = readState(start.State); err != nil {
 		return sdk.Plan{}, err
@@ -44,8 +53,24 @@ func (a *Action) plan(ctx context.Context, start sdk.PlanStart, data reader) (sd
 			return sdk.Plan{}, err
 		}
 	}
+	p.close()
 	p.out.State, err = p.state.bytes()
 	return p.out, err
+}
+
+// close completes the notes: what people must do comes before long lists, which the
+// daemon cuts.
+func (p *planner) close() {
+	switch {
+	case p.full == "":
+	case p.again:
+		p.out.Partial = true
+		p.note("what was asked for does not fit into a run, which sends %d MB at most and looks at months for some minutes: nothing is sent from %s on; order it by site=NAME, and jobs by day=%s", p.room/1e6, p.full, p.now.UTC().Format(time.DateOnly))
+	default:
+		p.out.Partial = true
+		p.note("a run sends %d MB at most, and looks at months for some minutes: from %s on the next run goes on, which bursar actions run orders", p.room/1e6, p.full)
+	}
+	p.out.Notes = append(p.out.Notes, p.left...)
 }
 
 // soon is how long before its end a certificate is worth a note.
@@ -73,15 +98,21 @@ func (p *planner) note(format string, args ...any) {
 }
 
 // arguments are those of a manual run: month=2026-10 sends that month again, of all
-// sites or of site=NAME.
+// sites or of site=NAME, and day=2026-10-17 the jobs of a day.
 func (p *planner) arguments(args map[string]string) (sites []site, only month.Month, err error) {
 	sites = p.config.sites
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if name != "month" && name != "site" {
+		if name != "month" && name != "site" && name != "day" {
 			return nil, only, fmt.Errorf("there is no argument %q; month=2026-10 sends a month again, of all sites or of site=NAME", name)
 		}
 	}
 	text, manual := args["month"]
+	if day, ok := args["day"]; ok {
+		if text, err = p.ofDay(day, text); err != nil {
+			return nil, only, err
+		}
+		manual = true
+	}
 	name, one := args["site"]
 	switch {
 	case !manual && !one:
@@ -108,27 +139,55 @@ func (p *planner) arguments(args map[string]string) (sites []site, only month.Mo
 	return sites[i : i+1], only, nil
 }
 
-// site plans the months of a site: all since the last that was looked at, that one and
-// recheck months before it included. So what came late while nothing ran is found as if
-// it had run. Manual runs have one month.
-func (p *planner) site(ctx context.Context, s site, only month.Month) error {
-	st, last := p.state.of(s.name), month.Of(p.now)
-	months := []month.Month{only}
-	if !p.again {
-		first := p.config.from
-		if through, err := month.Parse(st.Through); err == nil && first.Before(through.Add(-p.config.recheck)) {
-			first = through.Add(-p.config.recheck)
-		}
-		months = first.Through(last)
+// ofDay is the month of the day that is to be sent.
+func (p *planner) ofDay(day, month string) (string, error) {
+	at, err := time.Parse(time.DateOnly, day)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("day: %q is no day; expected something like 2026-10-17", day)
+	case p.config.jobs == "":
+		return "", errors.New("summaries are of whole months: name a month; days are for send = \"jobs\"")
+	case month != "" && month != at.Format("2006-01"):
+		return "", fmt.Errorf("day %s is not in month %s", day, month)
 	}
-	for _, m := range months {
-		if err := p.month(ctx, s, m, st); err != nil {
+	p.day = day
+	return at.Format("2006-01"), nil
+}
+
+// months are those to look at: all since the last that was looked at, that one and
+// recheck months before it included. So what came late while nothing ran is found as
+// if it had run. Manual runs have one month.
+func (p *planner) months(st *siteState, only month.Month) []month.Month {
+	if p.again {
+		return []month.Month{only}
+	}
+	first := p.config.from
+	if through, err := month.Parse(st.Through); err == nil && first.Before(through.Add(-p.config.recheck)) {
+		first = through.Add(-p.config.recheck)
+	}
+	return first.Through(month.Of(p.now))
+}
+
+// site plans the months of a site, as far as they fit.
+func (p *planner) site(ctx context.Context, s site, only month.Month) error {
+	st := p.state.of(s.name)
+	for _, m := range p.months(st, only) {
+		if p.full == "" && p.ahead && !p.until.IsZero() && time.Now().After(p.until) {
+			p.full = s.name + " " + m.String()
+		}
+		if p.full != "" {
+			break
+		}
+		looked, err := p.month(ctx, s, m, st)
+		if err != nil {
 			return err
 		}
+		if looked && st.Through < m.String() && !p.again {
+			st.Through, p.ahead = m.String(), true
+		}
 	}
-	if !p.again && !last.Before(p.config.from) {
-		st.Through = last.String()
-		st.forget(last.Add(-p.config.recheck))
+	if through, err := month.Parse(st.Through); err == nil && !p.again {
+		st.forget(through.Add(-p.config.recheck))
 	}
 	if st.Through == "" {
 		delete(p.state.Sites, s.name)
@@ -136,8 +195,9 @@ func (p *planner) site(ctx context.Context, s site, only month.Month) error {
 	return nil
 }
 
-// month plans the messages of a site's month, unless they are what was sent.
-func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteState) error {
+// month plans the messages of a site's month, unless they are what was sent. It is
+// false when the month does not fit, and nothing of it is planned.
+func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteState) (bool, error) {
 	before := st.Sent[m.String()]
 	draw := p.summaries
 	if p.config.jobs != "" {
@@ -145,34 +205,55 @@ func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteStat
 	}
 	d, err := draw(ctx, s, m, before)
 	if err != nil {
-		return err
+		return false, err
+	}
+	same := !d.cut && before != nil && before.Digest == d.digest && !p.again
+	if d.cut || !same && !p.fits(d.size) {
+		if p.full = s.name + " " + m.String(); d.size == 0 || !d.cut {
+			return false, nil
+		}
 	}
 	p.report(s, m, d.tally)
-	if d.tally.sums.Total().Jobs == 0 {
+	switch {
+	case d.tally.sums.Total().Jobs == 0:
 		if before != nil && before.Jobs > 0 {
 			p.note("%s %s: %d jobs were sent and none are left; the receiver keeps what it has", s.name, m, before.Jobs)
 		}
-		return nil
-	}
-	if before != nil && before.Digest == d.digest && !p.again {
-		return nil
+		return true, nil
+	case same:
+		return true, nil
 	}
 	for _, b := range d.batches {
 		if err := p.effects(s, m, b, difference(s, m, d.tally.sums.Total(), before), before); err != nil {
-			return err
+			return false, err
 		}
 	}
+	p.size += d.size
 	if n := len(d.vanished(before)); n > 0 {
 		p.note("%s %s: %d rows that were sent have no job any more, because a field of their key has changed; they stay at the receiver, which counts them beside the new ones until APEL's support deletes them", s.name, m, n)
 	}
 	st.Sent[m.String()] = d.sent(before)
-	return nil
+	return true, nil
 }
 
-// report tells what a month lacks, and its figures.
+// fits reports whether messages of that size fit into the run. Alone they do.
+func (p *planner) fits(size int) bool { return p.size == 0 || p.size+size <= p.room }
+
+// maxGauges and maxLabel are what the daemon takes.
+const (
+	maxGauges = 200
+	maxLabel  = 64
+)
+
+// report tells what a month lacks, and the figures of the newest ones.
 func (p *planner) report(s site, m month.Month, t *tally) {
-	p.out.Notes = append(p.out.Notes, t.notes(s, m)...)
+	heads, left := t.notes(s, m)
+	p.out.Notes, p.left = append(p.out.Notes, heads...), append(p.left, left...)
 	p.out.Partial = p.out.Partial || t.left > 0
+	recent := !m.Before(month.Of(p.now).Add(-1)) || p.again
+	if !recent || len(s.name) > maxLabel || len(p.out.Gauges)+2 > maxGauges {
+		return
+	}
 	labels := map[string]string{"site": s.name, "month": m.String()}
 	p.out.Gauges = append(p.out.Gauges,
 		sdk.Gauge{Name: "jobs", Labels: labels, Value: float64(t.sums.Total().Jobs)},
@@ -190,7 +271,8 @@ func difference(s site, m month.Month, now month.Total, before *sent) string {
 
 // effects adds one effect for each message.
 func (p *planner) effects(s site, m month.Month, b batch, summary string, before *sent) error {
-	for i, text := range b.text {
+	for i := b.from; i < b.to; i++ {
+		text := b.text[i]
 		name := []string{"site=" + s.name, "month=" + m.String(), b.what}
 		if len(b.text) > 1 {
 			name = append(name, fmt.Sprintf("part=%d/%d", i+1, len(b.text)))

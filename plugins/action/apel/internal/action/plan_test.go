@@ -150,7 +150,7 @@ func TestARecordWithoutAMandatoryFieldIsListedAndTheOthersGo(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	all := strings.Join(p.Notes, "\n")
-	for _, want := range []string{"3 records are left out", "nobody: VO: ", "foreign: VO: ", "lame: HEPscore23: score: component Cores has no score", "2 records that ran for less than a second"} {
+	for _, want := range []string{"3 records are left out", `left out: VO: aggregator.hcl:16:80: `, `with the key "voms": nobody`, `"/ops" begins with no key of the map`, ": foreign", "HEPscore23: score: component Cores has no score HEPscore23: lame", "2 records that ran for less than a second"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}
@@ -162,14 +162,19 @@ func TestARecordWithoutAMandatoryFieldIsListedAndTheOthersGo(t *testing.T) {
 
 func TestListsOfWhatIsLeftOutAreBounded(t *testing.T) {
 	r := newRig(t, oneSite)
-	for i := range 900 {
+	for i := range 1200 {
 		bad := job(fmt.Sprint("bad-", i), "nemo", "2026-08-10T00:00:00Z", 60)
 		bad.Meta = bad.Meta[:1]
 		r.data.records = append(r.data.records, bad)
 	}
 	p := r.plans(t, "2026-08-20T00:00:00Z", nil)
-	if len(p.Effects) != 0 || len(p.Notes) > 40 || !strings.HasSuffix(p.Notes[len(p.Notes)-1], "and 380 more") || !strings.Contains(p.Notes[21], "bad-20, bad-21") || !p.Partial {
+	if len(p.Effects) != 0 || len(p.Notes) > 40 || !strings.HasSuffix(p.Notes[len(p.Notes)-1], "left out: 200 more, which are not listed") || !strings.Contains(p.Notes[1], "bad-20, bad-21") || !p.Partial {
 		t.Errorf("%v", p.Notes)
+	}
+	for _, n := range p.Notes {
+		if len(n) > 512 {
+			t.Errorf("the daemon cuts %q", n)
+		}
 	}
 }
 

@@ -31,8 +31,16 @@ type sent struct {
 	// Rows are digests of all rows that were ever sent, of the key and of the whole;
 	// none when they are too many.
 	Rows []string `json:"rows,omitempty"`
-	// Days are digests of the messages of jobs by day.
+	// Days are digests of the messages of jobs by day; DIGEST@COUNT when only so many
+	// of them were sent.
 	Days map[string]string `json:"days,omitempty"`
+}
+
+func (s *sent) day(name string) string {
+	if s == nil {
+		return ""
+	}
+	return s.Days[name]
 }
 
 // readState reads a state; nil is that of a new action.
