@@ -23,7 +23,7 @@ type builder func(ctx context.Context, c *client.Client) (*report.Document, erro
 func (p *Program) reportCommand() *cobra.Command {
 	return group("report", "make a report to read, print or forward",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3",
-		p.reportUsage(), p.reportSubscription())
+		p.reportUsage(), p.reportSubscription(), p.reportUtilization())
 }
 
 // reports makes a command write the report that build makes of its options.
@@ -244,5 +244,26 @@ with the ratio of the two. Who contributed and used nothing is in it too.`,
 		}
 		o.Now = p.Now()
 		return report.Subscription(ctx, c, o)
+	})
+}
+
+func (p *Program) reportUtilization() *cobra.Command {
+	o := report.UtilizationOptions{}
+	cmd := &cobra.Command{
+		Use: "utilization", Short: "how full clusters were, and its course",
+		Long: `How full clusters were: what was used of what was there, for each cluster and all
+of them, and its course over the first period. What is there is told by sources, or
+by blocks "cluster" of the configuration.`,
+		Example: "  bursar report utilization\n  bursar report utilization -period 2026-Q3 -bucket week -component GPUs -o gpus.html",
+	}
+	periodFlags(cmd, &o.Periods, &o.Zone)
+	cmd.Flags().Var(&choice{&o.Bucket, []string{"day", "week", "month"}}, "bucket", "how fine the course is: day, week, month (default day)")
+	cmd.Flags().StringVar(&o.Component, "component", "", "what is counted, a `name` such as GPUs, Memory or su; default the cores")
+	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if err := checkPeriods(cmd, o.Periods); err != nil {
+			return nil, err
+		}
+		o.Now = p.Now()
+		return report.Utilization(ctx, c, o)
 	})
 }

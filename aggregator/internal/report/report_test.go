@@ -21,7 +21,11 @@ import (
 type answers map[string]string
 
 func (a answers) GetJSON(_ context.Context, path string, query url.Values, into any) error {
-	text, ok := a[path+" "+query.Get("window")+" "+query.Get("by")]
+	key := path + " " + query.Get("window") + " " + query.Get("by")
+	if b := query.Get("bucket"); b != "" {
+		key += " " + b
+	}
+	text, ok := a[key]
 	if !ok {
 		return errors.New("no answer to " + path + "?" + query.Encode())
 	}
@@ -51,11 +55,24 @@ const subscribed = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00
 {"pi":"Guests","name":null,"state":"exempt","used":5,"used_share":0.076,"contributed":800,"contribution_share":null,"ratio":null}],
 "complete":{"limited":false,"open":0}}`
 
+const filled = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"by":["cluster"],"records":12,"labels":[""],
+"groups":[{"values":["katana"],"others":0},{"values":["scluster"],"others":0},{"values":[null],"others":0}],
+"measures":[{"name":"capacity","kind":"capacity","unit":"hour","totals":[744,1000.5,null],"total":1744.5},
+{"name":"utilization","kind":"ratio","unit":null,"totals":[0.63,1.052,null],"total":0.8,"lacking":{"total":24.5}}],"complete":{"limited":false,"open":0}}`
+
+const course = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"by":["cluster"],"records":12,"labels":["2026-10-01","2026-10-02"],
+"groups":[{"values":["katana"],"others":0},{"values":["scluster"],"others":0}],
+"measures":[{"name":"capacity","kind":"capacity","unit":"hour","values":[24,24,10,10]},{"name":"utilization","kind":"ratio","unit":null,"values":[0.1,0.2,null,0.4]}],"complete":{}}`
+
+const unknown = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"by":["cluster"],"records":12,"labels":[""],"groups":[{"values":[null],"others":0}],
+"measures":[{"name":"capacity","kind":"capacity","unit":"hour","totals":[null],"total":null},{"name":"utilization","kind":"ratio","unit":null,"totals":[null],"total":null}],"complete":{}}`
+
 const empty = `{"window":{"from":"2031-01-01T00:00:00Z","to":"2032-01-01T00:00:00Z"},"by":["group_id"],"records":0,"groups":[],"measures":[],"complete":{}}`
 
 func world() answers {
 	return answers{
 		"/v1/usage 2026-10 group_id": october, "/v1/usage this-year group_id": year, "/v1/usage 2031 group_id": empty,
+		"/v1/usage 2026-10 cluster": filled, "/v1/usage 2026-10 cluster day": course, "/v1/usage 2025 cluster": unknown,
 		"/v1/usage 2031 user_id": empty, "/v1/subscription 2026-10 ": subscribed,
 	}
 }
@@ -80,6 +97,22 @@ func reportOfShares(t *testing.T) *Document {
 	return d
 }
 
+func reportOfClusters(t *testing.T) *Document {
+	t.Helper()
+	d, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestClustersOfWhichNoCapacityIsKnownHaveNoUtilization(t *testing.T) {
+	_, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2025"}, Now: now()})
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no capacity of any cluster is known") {
+		t.Error(err)
+	}
+}
+
 var update = flag.Bool("update", false, "write the golden files")
 
 func golden(t *testing.T, name string, got []byte) {
@@ -100,7 +133,7 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestReportsAreWrittenAsTheyWereReleased(t *testing.T) {
-	for name, d := range map[string]*Document{"usage": reportOfBoth(t), "subscription": reportOfShares(t)} {
+	for name, d := range map[string]*Document{"usage": reportOfBoth(t), "subscription": reportOfShares(t), "utilization": reportOfClusters(t)} {
 		for ending, write := range map[string]func(*bytes.Buffer) error{
 			"json": func(b *bytes.Buffer) error { return d.WriteJSON(b) },
 			"csv":  func(b *bytes.Buffer) error { return d.WriteCSV(b) },

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// UtilizationOptions say what a report about utilization is of.
+type UtilizationOptions struct {
+	Periods   []string // as in UsageOptions
+	Zone      string
+	Component string // what is counted: Cores, Memory, GPUs or su; "": Cores
+	Bucket    string // of the series: day, week or month; "": day
+	Now       time.Time
+}
+
+// Utilization says how full clusters were: what was used beside what was there, for
+// each cluster and all of them, and its course over the first period. Where no capacity
+// is known nothing is said, and the notes tell what was used there.
+func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document, error) {
+	o.Periods = defaults(o.Periods)
+	if o.Bucket == "" {
+		o.Bucket = "day"
+	}
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report utilization: %w", err)
+	}
+	d := &Document{Format: Format, Report: "utilization", Title: "Utilization of clusters", Subject: o.Component, Made: o.Now.UTC(), Zone: zone.String()}
+	for i, window := range o.Periods {
+		a, err := o.ask(ctx, r, window, "")
+		if err != nil {
+			return nil, err
+		}
+		p := a.Window.period(window, zone)
+		d.Periods = append(d.Periods, p)
+		d.Tables = append(d.Tables, a.clusters(i+1, p.Name))
+		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+	}
+	if !known(d.Tables) {
+		return nil, fmt.Errorf("%w: no capacity of any cluster is known in these periods; a source that tells it, or a block cluster in the configuration, makes it known: bursar capacity", ErrNothing)
+	}
+	series, err := o.ask(ctx, r, o.Periods[0], o.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	d.Tables = append(d.Tables, series.course(o.Bucket, d.Periods[0].Name))
+	d.Notes = append(d.Notes, "Capacity counts for the time in which it was there; utilization is what was used of it, and over 100 % where more was used than is known to be there.")
+	return d, d.check()
+}
+
+func (o *UtilizationOptions) ask(ctx context.Context, r Reader, window, bucket string) (*usageAnswer, error) {
+	measure := "capacity,utilization"
+	if o.Component != "" {
+		measure = "capacity*" + o.Component + ",utilization*" + o.Component
+	}
+	q := url.Values{"window": {window}, "by": {"cluster"}, "unit": {"hour"}, "measure": {measure}}
+	for name, value := range map[string]string{"zone": o.Zone, "bucket": bucket} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	var a usageAnswer
+	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		return nil, fmt.Errorf("report utilization of %s: %w", window, err)
+	}
+	if len(a.Measure) != 2 {
+		return nil, fmt.Errorf("report utilization of %s: the answer has %d measures, and 2 were asked for", window, len(a.Measure))
+	}
+	return &a, nil
+}
+
+// known reports whether there is a capacity in one of the tables.
+func known(tables []Table) bool {
+	for i := range tables {
+		at := tables[i].column("capacity")
+		for _, row := range tables[i].Rows {
+			if n := row[at].Number(); n != nil && n.Sign() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// clusters is the table of a period: the two measures are the capacity and the
+// utilization.
+func (a *usageAnswer) clusters(period int, name string) Table {
+	capacity, used := &a.Measure[0], &a.Measure[1]
+	t := Table{
+		Name: fmt.Sprintf("utilization-%d", period), Title: name,
+		Columns: []Column{
+			{Name: "cluster", Title: "Cluster", Kind: Text},
+			{Name: "capacity", Title: "Capacity", Kind: Number, Unit: unitOf(capacity), Period: period},
+			{Name: "utilization", Title: "Utilization", Kind: Ratio, Period: period},
+		},
+		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},
+	}
+	for g := range a.Groups {
+		t.Rows = append(t.Rows, []Cell{Words(a.Groups[g].name()), at(capacity.Totals, g), at(used.Totals, g)})
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = []Cell{Words("Total"), Figure(capacity.Total), Figure(used.Total)}
+	}
+	return t
+}
+
+// course is the utilization of each cluster, bucket by bucket. The values of a measure
+// are of the first group's buckets, then of the second's, and so on.
+func (a *usageAnswer) course(bucket, name string) Table {
+	t := Table{
+		Name: "course", Title: "By " + bucket + ", " + name,
+		Columns: []Column{{Name: bucket, Title: bucket, Kind: Text}},
+		Chart:   &Chart{Kind: Line, Label: bucket},
+	}
+	for g := range a.Groups {
+		cluster := a.Groups[g].name()
+		t.Columns = append(t.Columns, Column{Name: cluster, Title: cluster, Kind: Ratio})
+		t.Chart.Values = append(t.Chart.Values, cluster)
+	}
+	if len(a.Groups) == 0 {
+		t.Chart = nil
+	}
+	for b, label := range a.Labels {
+		row := []Cell{Words(label)}
+		for g := range a.Groups {
+			row = append(row, at(a.Measure[1].Values, g*len(a.Labels)+b))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// at is the cell of a figure of a list.
+func at(list []*json.Number, i int) Cell {
+	if i >= len(list) {
+		return Cell{}
+	}
+	return Figure(list[i])
+}
