@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -23,8 +25,9 @@ const (
 )
 
 // Run runs a program to its end. When ctx ends the program is killed with all that it
-// has started, and it is when this process dies. Of an error [sdk.NotRun] says whether
-// the program was started.
+// has started, and what it has left behind in its process group is when it ends by
+// itself. The system kills the program when this process dies. Of an error [sdk.NotRun]
+// says whether the program was started.
 func Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
 	if len(p.Arguments) == 0 || !filepath.IsAbs(p.Arguments[0]) {
 		return sdk.Output{}, sdk.NotStarted(errors.New("the program is not named by an absolute path"))
@@ -64,9 +67,21 @@ func onThread(cmd *exec.Cmd) error {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		done <- cmd.Run()
+		done <- wait(cmd)
 	}()
 	return <-done
+}
+
+// wait runs a command, and kills what it leaves in its process group. As long as the
+// command is not reaped, the number of the group is nobody else's.
+func wait(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error: it left nothing
+	return cmd.Wait()
 }
 
 // exitStatus is the exit status, or 128 and the signal.

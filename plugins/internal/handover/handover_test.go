@@ -97,7 +97,7 @@ func feed(t *testing.T, last, bytes int) *sdk.Data {
 		}
 		var rows []string
 		for seq := after + 1; seq <= min(after+limit, last); seq++ {
-			rows = append(rows, fmt.Sprintf(`{"seq":%d,"record_id":"r%d","record":{"x":%q}}`, seq, seq, strings.Repeat("<", bytes)))
+			rows = append(rows, fmt.Sprintf(`{"seq":%d,"record_id":"r%d","record":{"x":"<%s"}}`, seq, seq, strings.Repeat("x", bytes)))
 		}
 		fmt.Fprintf(w, `{"changes":[%s],"last":%d}`, strings.Join(rows, ","), min(after+limit, last))
 	}))
@@ -176,9 +176,9 @@ func TestALongBacklogIsHandedOverInBoundedRunsWithoutAHole(t *testing.T) {
 }
 
 func TestABatchThatIsTooLargeIsHalved(t *testing.T) {
-	q := question(t, attribute("input", sdk.String("changes")), attribute("batch", sdk.Int(8)))
-	h, err := q.Make(t.Context(), sdk.PlanStart{}, feed(t, 3, 3<<20))
-	if got := fmt.Sprint(made(t, h)); err != nil || got != "[1 2 3]" || len(h.Documents) != 2 {
+	q := question(t, attribute("input", sdk.String("changes")), attribute("batch", sdk.Int(2)))
+	h, err := q.Make(t.Context(), sdk.PlanStart{}, feed(t, 2, 9<<19))
+	if got := fmt.Sprint(made(t, h)); err != nil || got != "[1 2]" || len(h.Documents) != 2 {
 		t.Error(got, len(h.Documents), err)
 	}
 }
