@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // priorityAction sets the priorities of the rig's partitions. It has one more line for
@@ -47,6 +48,33 @@ type prioritized struct {
 	agg  *site.Aggregator
 	c    *rig.Cluster
 	runs int
+}
+
+// where says where the programs of the action run: on the leader with one Slurm, and
+// on an agent that allows them with the other.
+func where(v rig.Variant) string {
+	if v == rig.Chroot {
+		return "run_on = agent.head1"
+	}
+	return ""
+}
+
+// starts starts the aggregator and an agent, which allows the two commands and no other.
+func (p *prioritized) starts(line string) {
+	p.Helper()
+	scontrol := filepath.Join(p.c.BinDir(), "scontrol")
+	agent := p.site.Agent(site.AgentSpec{Name: "head1", Sources: fmt.Sprintf(`
+allow_action "priority" "rig" {
+  commands = [
+    [%q, "update", "PartitionName=*", "PriorityJobFactor=*"],
+    [%q, "show", "partition", "*"],
+  ]
+}
+`, scontrol, scontrol)})
+	p.agg = p.site.Aggregator(agent)
+	p.site.Append(p.agg.Config, priorityAction(p.c, line))
+	agent.Start()
+	p.agg.Start()
 }
 
 // ran posts a record of a group that ran for some minutes on a core, two hours ago.
@@ -134,16 +162,17 @@ func (p *prioritized) shows(priority, used string) {
 
 func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
 	s := site.New(t)
-	example := filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl")
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", example); err != nil {
-		t.Error(out, err)
-	}
-	text, err := os.ReadFile(example)
+	text, err := os.ReadFile(filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := s.Write("bad.hcl", strings.Replace(string(text), `"{2}", "set"`, `"{3}", "set"`, 1))
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:45:22") || !strings.Contains(err.Error(), "refers to {3}") {
+	files := s.Cert(identity.Aggregator, "agg1")
+	example := strings.NewReplacer("/etc/bursar/tls/ca.pem", files.CA, "/etc/bursar/tls/agg1.pem", files.Cert, "/etc/bursar/tls/agg1.key", files.Key).Replace(string(text))
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", s.Write("good.hcl", example)); err != nil {
+		t.Error(out, err)
+	}
+	bad := s.Write("bad.hcl", strings.Replace(example, `"{2}", "set"`, `"{3}", "set"`, 1))
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:52:22") || !strings.Contains(err.Error(), "refers to {3}") {
 		t.Error(out, err)
 	}
 }
@@ -153,9 +182,8 @@ func TestPrioritiesOfPartitionsFollowWhatGroupsHaveUsed(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			s, c := site.New(t), rig.Slurm(t, v)
-			p := &prioritized{T: t, site: s, agg: s.Aggregator(), c: c}
-			s.Append(p.agg.Config, priorityAction(c, ""))
-			p.agg.Start()
+			p := &prioritized{T: t, site: s, c: c}
+			p.starts(where(v))
 			p.agg.AwaitReady()
 			p.ran("1", "physics", 45)
 			p.ran("2", "chem", 15)

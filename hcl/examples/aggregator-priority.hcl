@@ -6,10 +6,18 @@ aggregator {
   api {
     listen = ["127.0.0.1:8000"]
   }
+  tls {
+    ca   = "/etc/bursar/tls/ca.pem"
+    cert = "/etc/bursar/tls/agg1.pem"
+    key  = "/etc/bursar/tls/agg1.key"
+  }
 }
+
+agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
 
 action "priority" "nemo" {
   schedule = "@hourly"
+  run_on   = agent.nemo-head1 # which has to allow it; default: the node that leads
   config {
     # Cores are weighted with their score; records without it count with 1.
     components = { Cores = "HEPscore23" }
@@ -27,7 +35,6 @@ action "priority" "nemo" {
       command = ["/usr/bin/scontrol", "show", "partition", "{1}"]
       pattern = "PriorityJobFactor=([0-9]+)"
     }
-    env = { SLURM_CONF = "/etc/slurm/slurm.conf" }
   }
 }
 
