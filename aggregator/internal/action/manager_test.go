@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -374,10 +375,12 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := fine(sdk.ClassSet, "1m", 1)
-		well, broken := p.plan, errors.New("no such meta key")
+		well := p.plan
+		var broken atomic.Bool
+		broken.Store(true)
 		p.plan = func(start sdk.PlanStart) (sdk.Plan, error) {
-			if broken != nil {
-				return sdk.Plan{}, broken
+			if broken.Load() {
+				return sdk.Plan{}, errors.New("no such meta key")
 			}
 			return well(start)
 		}
@@ -388,7 +391,7 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 		if s := n.status(m); s.State() != "failing" || !strings.Contains(s.Card.Problem.Why, "no such meta key") {
 			t.Errorf("%+v", s.Card)
 		}
-		broken = nil
+		broken.Store(false)
 		time.Sleep(10 * time.Minute)
 		if s := n.status(m); s.State() != "well" || s.Card.Problem != nil {
 			t.Errorf("%+v", s.Card)
