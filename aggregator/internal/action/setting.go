@@ -95,7 +95,7 @@ const (
 	maxBackoff   = 5 * time.Minute
 	crashes      = 5 // within crashTime, and the action is disabled
 	crashTime    = 10 * time.Minute
-	idle         = time.Minute // a plugin is kept for a run that comes sooner
+	idle         = time.Minute     // a plugin is kept for a run that comes sooner
 	grace        = 2 * time.Second // for what has begun when the leadership ends
 	killing      = time.Second     // for the end of what is killed then
 	writeTime    = 10 * time.Second
