@@ -1,9 +1,17 @@
 # What is done with the totals: actions. The whole cluster has them; the node that
-# leads carries them out. Plugins and programs must be on all nodes.
+# leads carries them out. Plugins must be on all nodes, and programs too but for those of
+# run_on.
 
 aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"
+
+  # Agents are talked to with a certificate only.
+  tls {
+    ca   = "/etc/bursar/tls/ca.pem"
+    cert = "/etc/bursar/tls/agg1.pem"
+    key  = "/etc/bursar/tls/agg1.key"
+  }
 }
 
 # Where a plugin is, and what it gets; without this block it is looked for in
@@ -39,3 +47,21 @@ action "exec" "mirror" {
     batch   = 1000
   }
 }
+
+# A program that only a head node has is run by the agent there, if its agent.hcl has
+# a block allow_action for it: see agent-actions.hcl. The plugin stays on the leader.
+action "exec" "quota" {
+  schedule = "@daily"
+  run_on   = agent.nemo-head1
+  config {
+    command = ["/usr/local/sbin/set-quota", "--cluster=nemo"]
+    input   = "usage"
+    usage {
+      window  = "this-month"
+      by      = ["group_id"]
+      measure = ["Cores"]
+    }
+  }
+}
+
+agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
