@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -242,10 +243,8 @@ func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
 // has asks whether an attempt has happened.
 func (a *Armed) has(want Happened) error {
 	all, err := a.Target.Happened()
-	for i := range all {
-		if all[i] == want {
-			return nil
-		}
+	if slices.Contains(all, want) {
+		return nil
 	}
 	return errors.Join(err, ErrNotYet)
 }

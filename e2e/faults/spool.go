@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -22,43 +23,54 @@ const schedulerSites = 3
 
 // block is the config block of an action that writes there, for jobs since from.
 func (s *spool) block(from record.Time) string {
-	text := fmt.Sprintf("from = %q\n recheck = 2\n", time.UnixMicro(int64(from)).UTC().Format("2006-01"))
+	var text strings.Builder
+	fmt.Fprintf(&text, "from = %q\n recheck = 2\n", time.UnixMicro(int64(from)).UTC().Format("2006-01"))
 	for i := range schedulerSites {
-		text += fmt.Sprintf("site \"S%d\" { ids = [\"site%d\"] }\n", i, i)
+		fmt.Fprintf(&text, "site \"S%d\" { ids = [\"site%d\"] }\n", i, i)
 	}
-	return text + fmt.Sprintf(`fields {
+	fmt.Fprintf(&text, `fields {
   VO          = "vo"
   SubmitHost  = "ce1.example.org"
   CpuDuration = record.runtime
 }
 benchmark "HEPscore23" { score = 10 }
 directory { path = %q }`, s.dir)
+	return text.String()
 }
 
-// judge compares the number of jobs that the receiver knows of each site.
+// judge compares the number of jobs of each site, as the receiver has them.
 func (s *spool) judge(_ *Member, truth Truth, _ []Run) error {
-	want := map[string]string{}
-	for i := range schedulerSites {
-		n := 0
-		for _, j := range truth {
-			if j.Stop != record.None && j.Stop-j.Start >= record.Time(time.Second.Microseconds()) && j.Cores%schedulerSites == int64(i) {
-				n++
-			}
-		}
-		want[fmt.Sprint("S", i)] = fmt.Sprint(n)
-	}
-	got, err := s.newest()
+	receiver, err := s.received()
 	if err != nil {
 		return err
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		return fmt.Errorf("%w: APEL knows the jobs %v, there are %v", ErrNotYet, got, want)
+	var want, said, summed [schedulerSites]int64
+	for _, j := range truth {
+		if j.Stop != record.None && j.Stop-j.Start >= record.Time(time.Second.Microseconds()) {
+			want[j.Cores%schedulerSites]++
+		}
+	}
+	for i := range schedulerSites {
+		said[i] = jobsOf(receiver.Rows("APEL-sync-message"), i)
+		summed[i] = jobsOf(receiver.Rows("APEL-normalised-summary-message"), i)
+	}
+	if said != want || summed != want {
+		return fmt.Errorf("%w: APEL was told of the jobs %v by site, and their sums have %v; there are %v", ErrNotYet, said, summed, want)
 	}
 	return nil
 }
 
-// newest is the number of jobs of each site in the newest message about it.
-func (s *spool) newest() (map[string]string, error) {
+func jobsOf(rows []apeltest.Record, site int) (n int64) {
+	for _, r := range rows {
+		if r.Values["Site"] == fmt.Sprint("S", site) {
+			n += r.Int("NumberOfJobs")
+		}
+	}
+	return n
+}
+
+// received is what the receiver has of all messages, in the order in which they came.
+func (s *spool) received() (*apeltest.Receiver, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "????????", "??????????????"))
 	if err != nil {
 		return nil, err
@@ -72,25 +84,15 @@ func (s *spool) newest() (map[string]string, error) {
 		times[f] = info.ModTime()
 	}
 	slices.SortFunc(files, func(a, b string) int { return times[a].Compare(times[b]) })
-	jobs := map[string]string{}
+	receiver := &apeltest.Receiver{}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
+		if err == nil {
+			err = receiver.Take(string(text), time.Now())
+		}
 		if err != nil {
-			return nil, err
-		}
-		if !strings.HasPrefix(string(text), "APEL-sync-message") {
-			continue
-		}
-		for part := range strings.SplitSeq(string(text), "%%") {
-			values := map[string]string{}
-			for line := range strings.Lines(part) {
-				name, value, _ := strings.Cut(line, ":")
-				values[name] = strings.TrimSpace(value)
-			}
-			if values["Site"] != "" {
-				jobs[values["Site"]] = values["NumberOfJobs"]
-			}
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
 	}
-	return jobs, nil
+	return receiver, nil
 }
