@@ -133,6 +133,8 @@ func (n *node) Verify(context.Context, uint64) error {
 
 // Open implements Plugins.
 func (n *node) Open(context.Context, *Setting) (Plugin, error) {
+	n.plug.mu.Lock()
+	defer n.plug.mu.Unlock()
 	if n.plug.broken != nil {
 		return nil, n.plug.broken
 	}
@@ -140,10 +142,25 @@ func (n *node) Open(context.Context, *Setting) (Plugin, error) {
 }
 
 // Identity implements Plugins.
-func (n *node) Identity(*Setting) string { return n.plug.binary }
+func (n *node) Identity(*Setting) string {
+	n.plug.mu.Lock()
+	defer n.plug.mu.Unlock()
+	return n.plug.binary
+}
 
-// plugin is what a plugin does.
+// plugin is what a plugin does; change changes it while it works.
 type plugin struct {
+	mu sync.Mutex
+	behaviour
+}
+
+func (p *plugin) change(f func(b *behaviour)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.behaviour)
+}
+
+type behaviour struct {
 	about   Description
 	plan    func(start sdk.PlanStart) (sdk.Plan, error)
 	execute func(a sdk.Attempt) (result sdk.Result, happens bool, err error)
@@ -169,6 +186,8 @@ func (s *session) Plan(_ context.Context, start sdk.PlanStart) (*sdk.Plan, error
 		s.gone = true
 		return nil, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	p, err := s.plan(start)
 	return &p, err
 }
@@ -179,6 +198,8 @@ func (s *session) Execute(_ context.Context, a sdk.Attempt) (sdk.Result, error) 
 		s.gone = true
 		return sdk.Result{}, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	result, happens, err := s.execute(a)
 	if happens {
 		s.node.mu.Lock()
@@ -197,12 +218,14 @@ func (s *session) Probe(_ context.Context, a sdk.Attempt) (sdk.Result, error) {
 		s.gone = true
 		return sdk.Result{}, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	return s.probe(a), nil
 }
 
 // fine is a plugin whose effects happen.
 func fine(class sdk.EffectClass, schedule string, effects int) *plugin {
-	return &plugin{
+	return &plugin{behaviour: behaviour{
 		about: Description{ActionDescription: sdk.ActionDescription{Type: "test", Version: "1", Class: class, Schedule: schedule}},
 		plan: func(start sdk.PlanStart) (sdk.Plan, error) {
 			n, _ := strconv.Atoi(string(start.State))
@@ -213,7 +236,7 @@ func fine(class sdk.EffectClass, schedule string, effects int) *plugin {
 			return p, nil
 		},
 		execute: func(sdk.Attempt) (sdk.Result, bool, error) { return sdk.Result{Outcome: sdk.Done}, true, nil },
-	}
+	}}
 }
 
 var testName = Name{"test", "a"}
