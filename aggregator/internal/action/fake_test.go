@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -57,6 +58,13 @@ func (c *cluster) apply(command store.Command) (any, error) {
 	defer c.mu.Unlock()
 	c.index++
 	return c.store.Apply(c.index, max(c.term, 1), store.Encode(command))
+}
+
+// all are the effects that have happened, in order.
+func (c *cluster) all() []effect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.happened)
 }
 
 // values are the last values by name, and how often each key has happened.
