@@ -27,14 +27,14 @@ type Siege struct {
 
 // NewSiege makes a site with all actions armed, and waits until all of them run. From
 // then on jobs flow, until Judge.
-func NewSiege(t testing.TB, seed uint64) *Siege {
+func NewSiege(t testing.TB, seed uint64, read APEL) *Siege {
 	t.Helper()
 	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
 			a.Jobs.now = lately()
 		}
-		armed, text, err := Arm(s)
+		armed, text, err := Arm(s, read)
 		s.must(err)
 		g.armed = armed
 		return text

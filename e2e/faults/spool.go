@@ -4,19 +4,25 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// spool is the outgoing directory of a site's SSM, and what APEL makes of it: the
-// newest message counts.
-type spool struct{ dir string }
+// APEL reads messages in the order in which they came, and returns how many jobs of
+// each site its sync messages say and its summaries add up to.
+type APEL func(messages []string) (said, summed map[string]int64, err error)
+
+// spool is the outgoing directory of a site's SSM, and what APEL makes of it.
+type spool struct {
+	dir  string
+	read APEL
+}
 
 // schedulerSites are the sites of the jobs that schedulers make up.
 const schedulerSites = 3
@@ -40,37 +46,28 @@ directory { path = %q }`, s.dir)
 
 // judge compares the number of jobs of each site, as the receiver has them.
 func (s *spool) judge(_ *Member, truth Truth, _ []Run) error {
-	receiver, err := s.received()
+	messages, err := s.messages()
 	if err != nil {
 		return err
 	}
-	var want, said, summed [schedulerSites]int64
+	said, summed, err := s.read(messages)
+	if err != nil {
+		return err
+	}
+	want := map[string]int64{}
 	for _, j := range truth {
 		if j.Stop != record.None && j.Stop-j.Start >= record.Time(time.Second.Microseconds()) {
-			want[j.Cores%schedulerSites]++
+			want[fmt.Sprint("S", j.Cores%schedulerSites)]++
 		}
 	}
-	for i := range schedulerSites {
-		said[i] = jobsOf(receiver.Rows("APEL-sync-message"), i)
-		summed[i] = jobsOf(receiver.Rows("APEL-normalised-summary-message"), i)
-	}
-	if said != want || summed != want {
-		return fmt.Errorf("%w: APEL was told of the jobs %v by site, and their sums have %v; there are %v", ErrNotYet, said, summed, want)
+	if !maps.Equal(said, want) || !maps.Equal(summed, want) {
+		return fmt.Errorf("%w: APEL was told of the jobs %v by site, and its summaries have %v; there are %v", ErrNotYet, said, summed, want)
 	}
 	return nil
 }
 
-func jobsOf(rows []apeltest.Record, site int) (n int64) {
-	for _, r := range rows {
-		if r.Values["Site"] == fmt.Sprint("S", site) {
-			n += r.Int("NumberOfJobs")
-		}
-	}
-	return n
-}
-
-// received is what the receiver has of all messages, in the order in which they came.
-func (s *spool) received() (*apeltest.Receiver, error) {
+// messages are all there are, in the order in which they came.
+func (s *spool) messages() (messages []string, err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "????????", "??????????????"))
 	if err != nil {
 		return nil, err
@@ -84,15 +81,12 @@ func (s *spool) received() (*apeltest.Receiver, error) {
 		times[f] = info.ModTime()
 	}
 	slices.SortFunc(files, func(a, b string) int { return times[a].Compare(times[b]) })
-	receiver := &apeltest.Receiver{}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err == nil {
-			err = receiver.Take(string(text), time.Now())
-		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f, err)
+			return nil, err
 		}
+		messages = append(messages, string(text))
 	}
-	return receiver, nil
+	return messages, nil
 }
