@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/faults"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/apeltest"
 )
 
 var deaths = flag.Int("deaths", 20, "kills of the leader in the test of actions; a tenth as many pauses come with them")
@@ -18,7 +20,7 @@ const deathsOnOneSite = 60
 func TestNoKilledOrPausedLeaderDoublesOrLosesAnEffectOfAnAction(t *testing.T) {
 	for seed, left := *seed, *deaths; left > 0 && !t.Failed(); seed, left = seed+1, left-deathsOnOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			g := faults.NewSiege(t, seed)
+			g := faults.NewSiege(t, seed, readAPEL)
 			n := min(left, deathsOnOneSite)
 			for done, pauses := 0, 0; done < n; {
 				successors := min(int(seed+uint64(done))%4, n-done-1)
@@ -32,4 +34,22 @@ func TestNoKilledOrPausedLeaderDoublesOrLosesAnEffectOfAnAction(t *testing.T) {
 			g.Judge()
 		})
 	}
+}
+
+// readAPEL reads messages as the receiver of APEL does.
+func readAPEL(messages []string) (said, summed map[string]int64, err error) {
+	receiver := &apeltest.Receiver{}
+	for _, text := range messages {
+		if err := receiver.Take(text, time.Now()); err != nil {
+			return nil, nil, err
+		}
+	}
+	jobs := func(header string) map[string]int64 {
+		n := map[string]int64{}
+		for _, r := range receiver.Rows(header) {
+			n[r.Values["Site"]] += r.Int("NumberOfJobs")
+		}
+		return n
+	}
+	return jobs("APEL-sync-message"), jobs("APEL-normalised-summary-message"), nil
 }

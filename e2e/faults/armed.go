@@ -74,7 +74,7 @@ func armory(s *Site) (dir string, err error) {
 
 // Arm returns all actions that there are, each with its target, and what the files
 // of the aggregators have of them.
-func Arm(s *Site) (armed []*Armed, text string, err error) {
+func Arm(s *Site, read APEL) (armed []*Armed, text string, err error) {
 	plugins, err := armory(s)
 	if err != nil {
 		return nil, "", err
@@ -97,7 +97,7 @@ func Arm(s *Site) (armed []*Armed, text string, err error) {
 	feed := &Armed{Type: "exec", Label: "feed", Class: AtMostOnce, Target: target("feed")}
 	feed.Block = fmt.Sprintf("command = [%q, \"take\", %q, %q]\n input = \"changes\"\n batch = 300", program, feed.Target.path, feed.Target.gate())
 	feed.Judge = feed.fed
-	ssm := &spool{dir: filepath.Join(dir, "outgoing")}
+	ssm := &spool{filepath.Join(dir, "outgoing"), read}
 	apel := &Armed{Type: "apel", Label: "egi", Class: Keyed, Judge: ssm.judge, Block: ssm.block(s.Agents[0].Jobs.now)}
 	armed = append(armed, plain, feed, apel, webhook(s, target("webhook")), priority(program, target("priority")))
 	for _, a := range armed {

@@ -141,10 +141,13 @@ func (s *Site) Leader() *Member {
 	return leader
 }
 
+// leads is in the line of the log of a node that begins to lead.
+const leads = `msg="this node leads"`
+
 // ledAt returns the time of a line of the log that says that the node leads. Such
 // times are in order as texts.
 func ledAt(line string) (at string, ok bool) {
-	if !strings.Contains(line, "this node leads") {
+	if !strings.Contains(line, leads) {
 		return "", false
 	}
 	_, rest, _ := strings.Cut(line, "time=")
@@ -155,7 +158,7 @@ func ledAt(line string) (at string, ok bool) {
 // reigns counts how often a node has begun to lead.
 func (s *Site) reigns() (n int) {
 	for _, m := range s.Nodes {
-		n += strings.Count(m.Log(math.MaxInt), "this node leads")
+		n += strings.Count(m.Log(math.MaxInt), leads)
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,14 +27,14 @@ type Siege struct {
 
 // NewSiege makes a site with all actions armed, and waits until all of them run. From
 // then on jobs flow, until Judge.
-func NewSiege(t testing.TB, seed uint64) *Siege {
+func NewSiege(t testing.TB, seed uint64, read APEL) *Siege {
 	t.Helper()
 	g := &Siege{t: t, chance: rand.New(rand.NewPCG(seed, 4)), stale: map[string]bool{}, jobs: make(chan struct{})}
 	g.site = NewSite(t, Plan{Nodes: 3, Agents: 2, Seed: seed, Actions: func(s *Site) string {
 		for _, a := range s.Agents {
 			a.Jobs.now = lately()
 		}
-		armed, text, err := Arm(s)
+		armed, text, err := Arm(s, read)
 		s.must(err)
 		g.armed = armed
 		return text
@@ -242,10 +243,8 @@ func (g *Siege) wentOn(a *Armed, before map[string]uint64) error {
 // has asks whether an attempt has happened.
 func (a *Armed) has(want Happened) error {
 	all, err := a.Target.Happened()
-	for i := range all {
-		if all[i] == want {
-			return nil
-		}
+	if slices.Contains(all, want) {
+		return nil
 	}
 	return errors.Join(err, ErrNotYet)
 }

@@ -96,7 +96,7 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 		return 0, err
 	}
 	if err := r.Leader.Verify(ctx, r.term); err != nil {
-		return 0, fmt.Errorf("make sure that this node leads: %w", err)
+		return 0, fmt.Errorf("ask whether this node is still the leader: %w", err)
 	}
 	r.unbegun = nil
 	attempt := sdk.Attempt{

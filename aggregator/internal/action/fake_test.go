@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -57,6 +58,13 @@ func (c *cluster) apply(command store.Command) (any, error) {
 	defer c.mu.Unlock()
 	c.index++
 	return c.store.Apply(c.index, max(c.term, 1), store.Encode(command))
+}
+
+// all are the effects that have happened, in order.
+func (c *cluster) all() []effect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.happened)
 }
 
 // values are the last values by name, and how often each key has happened.
@@ -133,6 +141,8 @@ func (n *node) Verify(context.Context, uint64) error {
 
 // Open implements Plugins.
 func (n *node) Open(context.Context, *Setting) (Plugin, error) {
+	n.plug.mu.Lock()
+	defer n.plug.mu.Unlock()
 	if n.plug.broken != nil {
 		return nil, n.plug.broken
 	}
@@ -140,10 +150,25 @@ func (n *node) Open(context.Context, *Setting) (Plugin, error) {
 }
 
 // Identity implements Plugins.
-func (n *node) Identity(*Setting) string { return n.plug.binary }
+func (n *node) Identity(*Setting) string {
+	n.plug.mu.Lock()
+	defer n.plug.mu.Unlock()
+	return n.plug.binary
+}
 
-// plugin is what a plugin does.
+// plugin is what a plugin does; change changes it while it works.
 type plugin struct {
+	mu sync.Mutex
+	behaviour
+}
+
+func (p *plugin) change(f func(b *behaviour)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.behaviour)
+}
+
+type behaviour struct {
 	about   Description
 	plan    func(start sdk.PlanStart) (sdk.Plan, error)
 	execute func(a sdk.Attempt) (result sdk.Result, happens bool, err error)
@@ -169,6 +194,8 @@ func (s *session) Plan(_ context.Context, start sdk.PlanStart) (*sdk.Plan, error
 		s.gone = true
 		return nil, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	p, err := s.plan(start)
 	return &p, err
 }
@@ -179,6 +206,8 @@ func (s *session) Execute(_ context.Context, a sdk.Attempt) (sdk.Result, error) 
 		s.gone = true
 		return sdk.Result{}, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	result, happens, err := s.execute(a)
 	if happens {
 		s.node.mu.Lock()
@@ -197,12 +226,14 @@ func (s *session) Probe(_ context.Context, a sdk.Attempt) (sdk.Result, error) {
 		s.gone = true
 		return sdk.Result{}, errDead
 	}
+	s.plugin.mu.Lock()
+	defer s.plugin.mu.Unlock()
 	return s.probe(a), nil
 }
 
 // fine is a plugin whose effects happen.
 func fine(class sdk.EffectClass, schedule string, effects int) *plugin {
-	return &plugin{
+	return &plugin{behaviour: behaviour{
 		about: Description{ActionDescription: sdk.ActionDescription{Type: "test", Version: "1", Class: class, Schedule: schedule}},
 		plan: func(start sdk.PlanStart) (sdk.Plan, error) {
 			n, _ := strconv.Atoi(string(start.State))
@@ -213,7 +244,7 @@ func fine(class sdk.EffectClass, schedule string, effects int) *plugin {
 			return p, nil
 		},
 		execute: func(sdk.Attempt) (sdk.Result, bool, error) { return sdk.Result{Outcome: sdk.Done}, true, nil },
-	}
+	}}
 }
 
 var testName = Name{"test", "a"}

@@ -121,7 +121,7 @@ func judge(t *testing.T, c *cluster, class sdk.EffectClass, s Status) {
 		}
 	}
 	fences := map[string]uint64{}
-	for _, e := range c.happened {
+	for _, e := range c.all() {
 		if e.fence <= fences[e.name] {
 			t.Errorf("a fence went back from %d to %d", fences[e.name], e.fence)
 		}
@@ -224,7 +224,7 @@ func TestAPersonDecidesWhatIsUnknown(t *testing.T) {
 		if s := n.status(m); s.State() != "unknown" || s.Last.Counts.Unknown != 2 || s.Last.Arguments["month"] != "2026-10" {
 			t.Fatalf("%s %+v", s.State(), s.Last)
 		}
-		odd = false
+		p.change(func(*behaviour) { odd = false })
 		if err := m.Retry(t.Context(), testName, "me", 1, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestAPluginThatCrashesAgainAndAgainIsDisabledUntilItIsAnotherOne(t *testing
 		if s := n.status(m); s.State() != "disabled" || !strings.Contains(s.Card.Disabled.Why, "exit status 2") {
 			t.Fatalf("%+v", s.Card)
 		}
-		p.execute, p.binary = well, "new"
+		p.change(func(b *behaviour) { b.execute, b.binary = well, "new" })
 		time.Sleep(10 * time.Minute)
 		if s := n.status(m); s.State() != "well" {
 			t.Errorf("%s %+v", s.State(), s.Card)
@@ -316,7 +316,7 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 			if s := n.status(m); s.State() != state {
 				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
 			}
-			p.broken, p.binary = nil, "new"
+			p.change(func(b *behaviour) { b.broken, b.binary = nil, "new" })
 			time.Sleep(10 * time.Minute)
 			if s := n.status(m); s.State() != "well" {
 				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
@@ -347,12 +347,12 @@ func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {
 			t.Errorf("%s", s.State())
 		}
 		time.Sleep(10 * time.Minute)
-		down = false
+		p.change(func(*behaviour) { down = false })
 		time.Sleep(10 * time.Minute)
 		if s := n.status(m); s.State() != "well" {
 			t.Errorf("%s", s.State())
 		}
-		for _, e := range c.happened {
+		for _, e := range c.all() {
 			if e.name == "effect0" {
 				if e.value != "0" {
 					t.Errorf("the first to happen is %s: the state of a run that was superseded has been kept", e.value)

@@ -134,6 +134,17 @@ func matrix() map[string][2]string {
 		"GET /v1/waiting":                     {"roa", "/v1/waiting"},
 		"GET /v1/openapi.yaml":                {"mrwoa", "/v1/openapi.yaml"},
 
+		"GET /v1/actions":                    {"mroa", "/v1/actions"},
+		"GET " + actionRoute + "/runs":       {"mroa", "/v1/actions/exec/x/runs"},
+		"GET " + actionRoute + "/runs/{run}": {"mroa", "/v1/actions/exec/x/runs/1"},
+		"GET " + effectRoute + "}":           {"roa", "/v1/actions/exec/x/runs/1/effects/0"},
+		"POST " + effectRoute + "...}:retry": {"oa", "/v1/actions/exec/x/runs/1/effects/0:retry"},
+		"POST " + effectRoute + "...}:skip":  {"oa", "/v1/actions/exec/x/runs/1/effects/0:skip"},
+		"POST " + actionsRoute + ":plan":     {"oa", "/v1/actions/exec/x:plan"},
+		"POST " + actionsRoute + ":run":      {"oa", "/v1/actions/exec/x:run"},
+		"POST " + actionsRoute + ":pause":    {"oa", "/v1/actions/exec/x:pause"},
+		"POST " + actionsRoute + ":resume":   {"oa", "/v1/actions/exec/x:resume"},
+
 		"POST /v1/check":                   {"oa", "/v1/check"},
 		"GET /v1/cluster":                  {"mroa", "/v1/cluster"},
 		"GET /v1/cluster/members":          {"mroa", "/v1/cluster/members"},
@@ -159,7 +170,12 @@ func matrix() map[string][2]string {
 	}
 }
 
-const quarantinedRoute = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
+const (
+	quarantinedRoute = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
+	actionRoute      = "/v1/actions/{type}/{label}"
+	actionsRoute     = "/v1/actions/{type}/{label...}"
+	effectRoute      = actionRoute + "/runs/{run}/effects/{effect"
+)
 
 func TestARouteWithoutARuleOfAccessIsRefusedAndThisTestSaysSo(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
