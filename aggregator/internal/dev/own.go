@@ -9,8 +9,8 @@ import (
 // own are the configuration files of the user, by whose they are.
 type own struct{ agent, aggregator []string }
 
-// sortOut reads a folder, or a file: sources and their plugins are the agent's,
-// everything else is the aggregator's. What cannot be read is given to the
+// sortOut reads a folder, or a file: sources and their plugins, and what actions may
+// run, are the agent's; everything else is the aggregator's. What cannot be read is given to the
 // aggregator, which says what is wrong with it.
 func sortOut(folder string) (own, error) {
 	var out own
@@ -40,7 +40,7 @@ func sortOut(folder string) (own, error) {
 func share(blocks []hcl.Header) (agents, others string) {
 	for _, b := range blocks {
 		switch {
-		case b.Type == "source", b.Type == "plugin" && len(b.Labels) > 0 && b.Labels[0] == "source":
+		case b.Type == "source", b.Type == "allow_action", b.Type == "plugin" && len(b.Labels) > 0 && b.Labels[0] == "source":
 			agents = b.Type
 		default:
 			others = b.Type
