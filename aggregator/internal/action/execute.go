@@ -364,6 +364,15 @@ func retriable(state string) bool {
 	return state == Unknown || state == Rejected || state == Skipped || state == Superseded
 }
 
+// keep is how long a run is kept. What was once set is of little interest when other
+// values have been for weeks.
+func (r *Run) keep() time.Duration {
+	if sdk.EffectClass(r.Class) == sdk.ClassSet {
+		return keepSet
+	}
+	return keepFor
+}
+
 // prune removes runs that are too old, with all that belongs to them.
 func (r *runner) prune(ctx context.Context) error {
 	for range 8 { // a few with each run that ends
@@ -405,7 +414,7 @@ func (r *runner) prune(ctx context.Context) error {
 // too many.
 func (r *runner) outdated(view *store.View, name Name, number uint64, many bool) ([]store.Document, error) {
 	run, err := readRun(view, name, number)
-	if err != nil || run.value != nil && !many && r.Now().Sub(Instant(run.value.Planned)) < keepFor {
+	if err != nil || run.value != nil && !many && r.Now().Sub(Instant(run.value.Planned)) < run.value.keep() {
 		return nil, err
 	}
 	keys := []store.Document{document(runSpace, name.runKey(number), nil)}

@@ -100,6 +100,7 @@ const (
 	killing      = time.Second     // for the end of what is killed then
 	writeTime    = 10 * time.Second
 	keepFor      = 400 * 24 * time.Hour
+	keepSet      = 30 * 24 * time.Hour // of runs that set values
 	keepLeast    = 100
 	keepMost     = 20_000
 	maxOrders    = 16

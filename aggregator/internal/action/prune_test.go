@@ -1,0 +1,58 @@
+package action
+
+import (
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// past writes down that an action has run once a day until now, n times, with an
+// effect each.
+func (c *cluster) past(class sdk.EffectClass, n uint64) {
+	c.t.Helper()
+	sets := []store.Document{document(cardSpace, testName.String(), encode(&Card{Format: Format, Began: 1, Next: n + 1, Oldest: 1}))}
+	for i := uint64(1); i <= n; i++ {
+		planned := time.Now().Add(-time.Duration(n-i) * 24 * time.Hour)
+		key := testName.runKey(i)
+		sets = append(sets,
+			document(runSpace, key, encode(&Run{Format: Format, Number: i, Class: uint8(class), Planned: micros(planned), Ended: micros(planned), Effects: 1})),
+			document(effectSpace, testName.effectKey(i, 0), encode(&Effect{Format: Format, Name: "e", State: Done, Key: key})))
+	}
+	if _, err := c.apply(&store.DocumentCommand{Sets: sets}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestOldRunsGoWithAllThatBelongsToThem(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		class sdk.EffectClass
+		runs  uint64
+		left  int
+	}{
+		{"values that were set go after a month, but for the last hundred", sdk.ClassSet, 150, 100},
+		{"what was sent stays for a year and more", sdk.ClassKeyed, 390, 390},
+		{"and goes then", sdk.ClassKeyed, 420, 400},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := newCluster(t)
+			c.past(x.class, x.runs)
+			n := c.lead(fine(x.class, "@manual", 1))
+			m := n.manager()
+			r := &runner{Manager: m, set: Setting{Name: testName}, life: m.Life}
+			for range 20 {
+				if err := r.prune(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if left := len(c.ledger()); left != x.left {
+				t.Errorf("%d effects are left, want %d", left, x.left)
+			}
+			if card := n.status(m).Card; card.Next-card.Oldest != uint64(x.left) {
+				t.Errorf("%+v", card)
+			}
+		})
+	}
+}
