@@ -47,7 +47,7 @@ func (r *receiver) post(ctx context.Context, a sdk.Attempt) sdk.Result {
 	answer, err := client.Do(request)
 	switch {
 	case err != nil && begun.Load():
-		return sdk.Result{Outcome: sdk.Unknown, Message: r.clean("there was no answer: " + plain(err).Error())}
+		return sdk.Result{Outcome: sdk.Unknown, Message: r.clean("there was no answer: " + r.explain(plain(err)))}
 	case err != nil:
 		return sdk.Result{Outcome: sdk.Retry, Message: r.clean("nothing was sent: " + r.explain(plain(err)))}
 	}
@@ -157,7 +157,18 @@ func (r *receiver) explain(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("%v; tls { ca = … } names the authority of the receiver's certificate", err)
 	}
+	if refusesUs(err) {
+		return fmt.Sprintf("%v; the receiver ended the connection: where it asks for a client's certificate, tls { cert = … key = … } has to be one that it accepts", err)
+	}
 	return err.Error()
+}
+
+// refusesUs reports whether a receiver may have refused the client's certificate: with
+// TLS 1.3 it does so when the handshake is over on this side.
+func refusesUs(err error) bool {
+	_, alert := errors.AsType[tls.AlertError](err)
+	return alert || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "http2: client conn") ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // clean makes a text fit for people, and for being kept.

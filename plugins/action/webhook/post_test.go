@@ -302,6 +302,9 @@ func TestTheReceiverAndTheSenderShowTheirCertificates(t *testing.T) {
 	s.TLS = server.Server(identity.Client)
 	s.StartTLS()
 	defer s.Close()
+	// The receiver refuses a certificate after the handshake, so what the sender sees
+	// first of it depends on who is faster.
+	const asked = "where it asks for a client's certificate"
 	for _, x := range []struct {
 		ca, cert, key string
 		want          string
@@ -309,8 +312,8 @@ func TestTheReceiverAndTheSenderShowTheirCertificates(t *testing.T) {
 		{files.CA, files.Cert, files.Key, "200 OK: sender"},
 		{other.CA, files.Cert, files.Key, "nothing was sent: tls: failed to verify"},
 		{"", files.Cert, files.Key, "tls { ca = … } names the authority"},
-		{files.CA, other.Cert, other.Key, "tls: "},
-		{files.CA, "", "", "tls: "},
+		{files.CA, other.Cert, other.Key, asked},
+		{files.CA, "", "", asked},
 	} {
 		block := tlsBlock()
 		for name, path := range map[string]string{"ca": x.ca, "cert": x.cert, "key": x.key} {
