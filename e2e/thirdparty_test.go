@@ -163,6 +163,7 @@ func (x *thirdSite) post(g *site.Aggregator, n int) {
 // listedAction is an action as a node lists it.
 type listedAction struct {
 	Type, Label, State string
+	Configured         bool
 	Disabled           *struct{ Why string }
 	Last               *struct {
 		Run, Done int
@@ -201,7 +202,9 @@ func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testin
 	}
 	x.install(program)
 	for _, g := range nodes {
-		x.listed(g, "the actions are listed", func(all map[string]listedAction) bool { return len(all) == 3 })
+		x.listed(g, "the actions are listed", func(all map[string]listedAction) bool { // a node that is told by the leader has them before it has read its configuration
+			return all["mail"].Configured && all["crasher"].Configured && all["hanger"].Configured
+		})
 	}
 	if out, err := x.Run("bursar", "actions", "run", "-address", nodes[1].URL, "mail/usage"); err != nil {
 		t.Fatal(out, err)
