@@ -106,6 +106,15 @@ func reportOfClusters(t *testing.T) *Document {
 	return d
 }
 
+func TestAClusterMayBeCalledAsTheBucketIs(t *testing.T) {
+	w := world()
+	w["/v1/usage 2026-10 cluster day"] = strings.ReplaceAll(course, "katana", "day")
+	d, err := Utilization(t.Context(), w, UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil || d.Tables[1].Columns[1].Name != "day (cluster)" {
+		t.Error(d, err)
+	}
+}
+
 func TestClustersOfWhichNoCapacityIsKnownHaveNoUtilization(t *testing.T) {
 	_, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2025"}, Now: now()})
 	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no capacity of any cluster is known") {

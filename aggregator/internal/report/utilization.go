@@ -119,8 +119,12 @@ func (a *usageAnswer) course(bucket, name string) Table {
 	}
 	for g := range a.Groups {
 		cluster := a.Groups[g].name()
-		t.Columns = append(t.Columns, Column{Name: cluster, Title: cluster, Kind: Ratio})
-		t.Chart.Values = append(t.Chart.Values, cluster)
+		name := cluster
+		if name == bucket { // a cluster may be called day
+			name += " (cluster)"
+		}
+		t.Columns = append(t.Columns, Column{Name: name, Title: cluster, Kind: Ratio})
+		t.Chart.Values = append(t.Chart.Values, name)
 	}
 	if len(a.Groups) == 0 {
 		t.Chart = nil
