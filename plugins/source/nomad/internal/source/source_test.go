@@ -142,9 +142,13 @@ func TestWhatWasSeenIsSentAfterACrashThoughNomadHasForgottenIt(t *testing.T) {
 	s.mu.Unlock()
 	s.job("phys", "j", "alice")
 	s.alloc("phys", "j", "a", nomad.Complete, 0, event(1, "Received"), event(2, "Started"), event(3, "Terminated"))
-	asked := func() bool { return s.server.Asked("allocation") > 0 }
-	s.await("the source to see it", asked)
-	s.await("the source to fail", func() bool { return len(s.collected) > 0 })
+	failed := 0
+	s.await("the source to see it", func() bool {
+		failed = len(s.collected)
+		return s.server.Asked("allocation") > 0
+	})
+	// It fails with every batch; the failure after it has asked is one with the job.
+	s.await("the source to fail with it", func() bool { return len(s.collected) > failed })
 	s.kill()
 	s.server.Purge("phys", "j", s.now())
 	s.server.Restart()
