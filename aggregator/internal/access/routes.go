@@ -55,7 +55,7 @@ func Routes() map[string]Need {
 		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
-		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/cluster")
+		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
 	const effect = action + "/runs/{run}/effects/{effect"
 	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
@@ -71,7 +71,7 @@ func Routes() map[string]Need {
 		"POST /v1/cluster/leader:transfer", "PUT /v1/config")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
-	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts")
+	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	return table
 }
 

@@ -81,6 +81,7 @@ type rig struct {
 	node     *node
 	url      string
 	log      *locked
+	server   *api.Server
 	registry *prometheus.Registry
 	described
 }
@@ -104,7 +105,8 @@ func newRig(t testing.TB, changes ...change) *rig {
 		t.Fatal(err)
 	}
 	rg.node.store = s
-	server := httptest.NewServer(api.New(opt))
+	rg.server = api.New(opt)
+	server := httptest.NewServer(rg.server)
 	t.Cleanup(func() {
 		server.Close()
 		if err := rg.node.store.Close(); err != nil {

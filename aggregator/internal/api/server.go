@@ -192,6 +192,11 @@ func (s *Server) extendWrite(w http.ResponseWriter) {
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.extra.Handler(r); pattern != "" {
 		named(w, pattern[strings.IndexByte(pattern, '/'):])
+		leave, ok := s.enter(w, pattern)
+		if !ok {
+			return
+		}
+		defer leave()
 		s.admit(w, r, pattern, s.extra.ServeHTTP)
 		return
 	}

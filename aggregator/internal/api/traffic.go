@@ -106,7 +106,7 @@ func rootRoute(path string) string {
 // enter takes a slot for a request to /v1, or answers 429. The routes that an
 // operator looks at when all is taken need none.
 func (s *Server) enter(w http.ResponseWriter, pattern string) (leave func(), ok bool) {
-	if slices.Contains([]string{"/v1/status", "/v1/cluster", "/v1/openapi.yaml"}, pattern) {
+	if slices.Contains([]string{"/v1/status", "/v1/cluster", "/v1/openapi.yaml", "GET /ui/static/{file}", "GET /ui/cluster"}, pattern) {
 		return func() {}, true
 	}
 	if !s.traffic.slots.Take() {

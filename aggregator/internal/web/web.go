@@ -10,11 +10,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/proto/client"
 )
 
 //go:embed templates
@@ -29,9 +31,18 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
+// Asker reads /v1 with the rights of the principal in ctx. What a page says that /v1
+// says too is asked of it, so that the two cannot disagree; a refusal is a
+// *client.Problem.
+type Asker interface {
+	GetJSON(ctx context.Context, path string, query url.Values, into any) error
+}
+
 // Pages are the pages. All fields but Now are required.
 type Pages struct {
 	Reader Reader
+	// V1 must be there when the first request comes.
+	V1 Asker
 	// Pulls says how the leader's pulls from agents are doing.
 	Pulls func(ctx context.Context) ([]pull.Status, error)
 	// Health judges the cluster; nil: nobody does.
@@ -56,11 +67,14 @@ func (p *Pages) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /{$}":              p.page("overview", p.overview),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
+		"GET /ui/usage":         p.plain("usage", p.usage),
 		"GET /ui/records":       p.page("records", p.records),
 		"GET /ui/record":        p.page("record", p.record),
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
+		"GET /ui/reports":       p.plain("reports", p.reports),
+		"GET /ui/actions":       p.plain("actions", p.actions),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
 		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
 		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
@@ -117,6 +131,17 @@ func (p *Pages) page(name string, make content) http.Handler {
 	return p.show(name, func(r *http.Request, f *frame) int { return p.fill(r, make, f) })
 }
 
+// plain makes the handler of a page that needs no picture of the store, but asks /v1.
+func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http.Handler {
+	return p.show(name, func(r *http.Request, f *frame) int {
+		ctx, cancel := context.WithTimeout(r.Context(), readPatience)
+		defer cancel()
+		var err error
+		f.Content, err = make(r.WithContext(ctx))
+		return p.judge(r, f, err)
+	})
+}
+
 // show makes the handler of a page from what fills its frame and returns the
 // status.
 func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
@@ -139,6 +164,7 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 func titles() map[string]string {
 	return map[string]string{
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
+		"usage": "Usage", "reports": "Reports", "actions": "Actions",
 		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",
 	}
 }
@@ -160,6 +186,11 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	if err := view.Close(); err != nil {
 		p.Log.Error("close a view", "error", err)
 	}
+	return p.judge(r, f, err)
+}
+
+// judge shows what kept a page from being made, and returns the status.
+func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 	var s status
 	switch {
 	case err == nil:
@@ -167,6 +198,10 @@ func (p *Pages) fill(r *http.Request, make content, f *frame) int {
 	case errors.As(err, &s):
 		f.Problem = s.text
 		return s.code
+	}
+	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status < http.StatusInternalServerError {
+		f.Problem = problem.Detail
+		return problem.Status
 	}
 	if errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrRows) {
 		f.Content, f.Problem = nil, "This page is not for you: "+err.Error()+"."

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// GetJSON answers GET of a path below /v1 within the process, as client.GetJSON does
+// from outside: with the rights and the rows of the principal in ctx (see package
+// access), and by the same handlers. The path is escaped already; into is filled as by
+// [json.Unmarshal]. A refusal is a *[client.Problem].
+//
+// It takes no place among the requests that are worked on; the request for which it is
+// done has one.
+func (s *Server) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	w, err := s.inside(ctx, path, query)
+	if err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	if w.status != http.StatusOK {
+		p := &client.Problem{Status: w.status}
+		if json.Unmarshal(w.body.Bytes(), p) != nil {
+			p.Title = http.StatusText(w.status)
+		}
+		return p
+	}
+	if err := json.Unmarshal(w.body.Bytes(), into); err != nil {
+		return fmt.Errorf("GET %s: the answer does not read: %w", path, err)
+	}
+	return nil
+}
+
+// errBroken says that an answer was broken off.
+var errBroken = errors.New("the answer was broken off")
+
+// inside lets the handler of a path answer into memory.
+func (s *Server) inside(ctx context.Context, path string, query url.Values) (w *kept, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.URL.RawQuery = query.Encode()
+	r.Header.Set("Accept", "application/json")
+	w = &kept{head: http.Header{}, status: http.StatusOK}
+	defer func() {
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
+			err = errBroken
+		default:
+			panic(cause)
+		}
+	}()
+	for i := range s.routes {
+		route := &s.routes[i]
+		values, ok := match(route.pattern, path)
+		if !ok || route.method != http.MethodGet {
+			continue
+		}
+		for name, value := range values {
+			r.SetPathValue(name, value)
+		}
+		s.admit(w, r, route.method+" "+route.pattern, route.handle)
+		return w, nil
+	}
+	fail(w, http.StatusNotFound, "there is no GET "+path)
+	return w, nil
+}
+
+// kept is an answer in memory.
+type kept struct {
+	head   http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (k *kept) Header() http.Header { return k.head }
+
+// WriteHeader implements http.ResponseWriter.
+func (k *kept) WriteHeader(status int) { k.status = status }
+
+// Write implements http.ResponseWriter.
+func (k *kept) Write(p []byte) (int, error) { return k.body.Write(p) }
