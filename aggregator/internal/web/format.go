@@ -51,7 +51,7 @@ func size(n uint64) string {
 	for _, u := range []struct {
 		shift uint
 		name  string
-	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
 		if n >= 10<<u.shift {
 			return fmt.Sprintf("%d\u202f%s", n>>u.shift, u.name)
 		}
