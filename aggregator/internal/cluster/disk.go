@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
@@ -39,7 +40,7 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	// bbolt syncs the file but not its name.
-	if err := errors.Join(syncDir(n.conf.raftDir()), syncDir(n.conf.DataDir)); err != nil {
+	if err := errors.Join(durable.SyncDir(n.conf.raftDir()), durable.SyncDir(n.conf.DataDir)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
