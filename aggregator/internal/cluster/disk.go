@@ -151,6 +151,14 @@ func (n *Node) remember(member bool) error {
 	if member {
 		return nil
 	}
+	return n.mark()
+}
+
+// mark notes that the node is a member. A founder does so when it founds, and while
+// it does another one may have its vote already.
+func (n *Node) mark() error {
+	n.marking.Lock()
+	defer n.marking.Unlock()
 	return writeMarker(n.conf.DataDir, n.id)
 }
 
@@ -171,7 +179,7 @@ func (n *Node) beginNew(member bool) error {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	// It becomes a member when others first write to it or ask for its vote.
-	n.votes.voted = func() error { return writeMarker(n.conf.DataDir, n.id) }
+	n.votes.voted = n.mark
 	return nil
 }
 
