@@ -37,6 +37,21 @@ type shareOf struct {
 	Ratio             *json.Number `json:"ratio"`
 }
 
+// subscriptionEntry is the report subscription in the catalogue.
+func subscriptionEntry() Entry {
+	return Entry{
+		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
+		Params: []Param{
+			periodParam(),
+			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
+			zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), Now: q.Now})
+		},
+	}
+}
+
 // Subscription says how principal investigators stand: what each used and contributed,
 // as shares of all, and the ratio of the two; a table with a chart for each period. It
 // is ClusterAccountant's report. Who contributed and used nothing is in it too.
