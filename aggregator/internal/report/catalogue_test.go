@@ -118,7 +118,7 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		{"usage", "where=atlas", ErrQuery, "KEY=VALUE"},
 		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
 		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
-		{"subscription", "credit=stpo", ErrQuery, `did you mean "stop"?`},
+		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
 		{"utilization", "by=user_id", ErrQuery, "knows no"},
 	} {
 		query, err := url.ParseQuery(c.query)
