@@ -48,6 +48,7 @@ type ParamKind string
 // the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE.
 const (
 	ParamWindow ParamKind = "window"
+	ParamZone   ParamKind = "zone"
 	ParamText   ParamKind = "text"
 	ParamList   ParamKind = "list"
 	ParamNumber ParamKind = "number"
@@ -204,6 +205,10 @@ func (q *Query) add(p *Param, value string) error {
 	case ParamChoice:
 		if !slices.Contains(p.Words, value) {
 			return fmt.Errorf("%w: %s is %.60q%s", ErrQuery, p.Name, value, instead(value, p.Words))
+		}
+	case ParamZone:
+		if _, err := time.LoadLocation(value); err != nil {
+			return fmt.Errorf("%w: %s: %w; want one like Europe/Berlin", ErrQuery, p.Name, err)
 		}
 	case ParamNumber:
 		if n, err := strconv.Atoi(value); err != nil || n < 0 {

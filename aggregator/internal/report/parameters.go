@@ -14,7 +14,7 @@ func periodParam() Param {
 // zoneParam says by whose clock days begin.
 func zoneParam() Param {
 	return Param{
-		Name: "zone", Title: "Time zone", Kind: ParamText, Default: []string{"UTC"}, Most: 1,
+		Name: "zone", Title: "Time zone", Kind: ParamZone, Default: []string{"UTC"}, Most: 1,
 		About: "The time zone by whose clock days begin.", Words: []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"},
 	}
 }

@@ -213,6 +213,9 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
 			}
+			if t.column(c.Name) >= 0 { // both periods are the same
+				c.Name += " again"
+			}
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, Figure(m.Total))
 			for g := range a.Groups {
