@@ -73,7 +73,7 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
-		"GET /ui/reports":       p.plain("reports", p.reports),
+		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
 		"GET /ui/actions":       p.plain("actions", p.actions),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
 		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
