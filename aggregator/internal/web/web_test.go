@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -33,7 +35,23 @@ type site struct {
 	mux   *http.ServeMux
 	pulls []pull.Status
 	facts health.Facts
+	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
 }
+
+// GetJSON answers as the interface does that the options describe.
+func (s *site) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	return api.New(s.v1).GetJSON(ctx, path, query, into)
+}
+
+// judged is a function that judges.
+type judged func(ctx context.Context) health.Report
+
+func (j judged) Report(ctx context.Context) health.Report { return j(ctx) }
+
+// views are the pictures that usage is added up from.
+type views struct{ store *store.Store }
+
+func (v views) View() (*store.View, error) { return v.store.View() }
 
 func (s *site) Read(context.Context) (*store.View, error) {
 	if s.down != nil {
@@ -54,10 +72,16 @@ func newSite(t *testing.T) *site {
 		}
 	})
 	s := &site{t: t, store: st, mux: http.NewServeMux(), facts: trio()}
+	reader := access.Reader{Source: s, Usages: usage.NewKeeper(usage.Options{Views: views{st}}, slog.New(slog.DiscardHandler), nil)}
+	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+	s.v1 = api.Options{
+		Reader: reader, Usage: reader, Version: "1.2.3", Log: slog.New(slog.DiscardHandler), Now: clock,
+		Health: judged(func(context.Context) health.Report { return health.Judge(s.facts) }),
+	}
 	pages := &web.Pages{
-		Reader: access.Reader{Source: s}, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
+		Reader: reader, V1: s, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
-		Log:    slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
 	for pattern, h := range pages.Routes() {
 		s.mux.Handle(pattern, h)
@@ -326,6 +350,17 @@ func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 		if code, body, _ := s.get(path); code != 503 || !strings.Contains(body, "no leader") {
 			t.Errorf("%s: %d", path, code)
 		}
+	}
+}
+
+func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"), run("r2", 0, "bob"))
+	var a struct {
+		Records int `json:"records"`
+	}
+	if err := s.GetJSON(access.With(t.Context(), access.Daemon()), "/v1/usage", url.Values{"window": {"2026-01"}, "measure": {"Cores"}}, &a); err != nil || a.Records != 2 {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 
