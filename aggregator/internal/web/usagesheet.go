@@ -36,6 +36,9 @@ type usageSheet struct {
 // shown is a figure, exact and for the eye.
 type shown struct{ Exact, Text string }
 
+// othersColour is that of no name.
+const othersColour = "#b4bcb8"
+
 // usageRow is a group.
 type usageRow struct {
 	Name    string
@@ -83,6 +86,9 @@ func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) 
 	}
 	for g, paint := range report.Paints(names) {
 		row := s.row(a, answer, g, now)
+		if row.Others {
+			paint = report.Paint{Colour: othersColour}
+		}
 		row.Paint, row.Value, row.Jobs = paint, show(column, at(m.Totals, g)), show(report.Column{}, at(jobs.Totals, g))
 		if s.Stack {
 			row.Share, row.Width = share(at(m.Totals, g), m.Total)
@@ -234,6 +240,9 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, colu
 	for b := range n {
 		step := usageStep{From: answer.Edges[b], To: answer.Edges[b+1]}
 		step.Label = labelOf(answer, b, zone)
+		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
+			step.Label += ", part of it"
+		}
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
 		}

@@ -4,9 +4,8 @@ const place = document.getElementById("chart");
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const patterns = [
-  "none",
-  { symbol: "rect", rotation: Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
   { symbol: "rect", rotation: -Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
+  { symbol: "rect", rotation: Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
   { symbol: "rect", rotation: 0, dashArrayX: [1, 0], dashArrayY: [2, 5] },
   { symbol: "circle", symbolSize: 0.8, dashArrayX: [[7, 7], [0, 7, 7, 0]], dashArrayY: [5, 0] },
 ];
@@ -35,8 +34,8 @@ function readSteps() {
 }
 
 function decal(pattern) {
-  if (pattern === 0) return "none";
-  return { ...patterns[1 + ((pattern - 1) % (patterns.length - 1))], color: "rgba(255,255,255,.55)" };
+  if (pattern === 0) return { symbol: "none" };
+  return { ...patterns[(pattern - 1) % patterns.length], color: "rgba(255,255,255,.55)" };
 }
 
 class Chart {
@@ -74,7 +73,7 @@ class Chart {
     this.chart.setOption({
       animation: !calm.matches,
       animationDuration: 300,
-      aria: { enabled: true, label: { enabled: false }, decal: { show: true } },
+      aria: { enabled: true, label: { enabled: false }, decal: { show: true, decals: [{ symbol: "none" }] } },
       grid: { left: 8, right: 14, top: 30, bottom: 8, containLabel: true },
       xAxis: {
         type: "category", data: this.steps.map((s) => s.label), boundaryGap: this.kind === "bars",
