@@ -3,14 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // UsageOptions say what a report about usage is of.
@@ -67,15 +64,6 @@ func defaults(periods []string) []string {
 	return periods
 }
 
-// subject says of whom a report is.
-func subject(where map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(where)) {
-		parts = append(parts, key+" "+where[key])
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usageAnswer, error) {
 	q := url.Values{"window": {window}, "by": {o.By}, "unit": {"hour"}}
 	if o.Zone != "" {
@@ -90,11 +78,8 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 	if o.Top > 0 {
 		q.Set("top", strconv.Itoa(o.Top))
 	}
-	for key, value := range o.Where {
-		q.Set("where["+key+"]", value)
-	}
 	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+	if err := r.GetJSON(ctx, "/v1/usage", conditions(q, o.Where), &a); err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
 	return &a, nil
@@ -108,37 +93,8 @@ func (o *UsageOptions) nothing(ctx context.Context, r Reader, answers []*usageAn
 			return nil
 		}
 	}
-	periods := strings.Join(o.Periods, " and ")
-	for key, value := range o.Where {
-		q := url.Values{"window": {o.Periods[len(o.Periods)-1]}, "by": {key}, "measure": {"records"}}
-		var a usageAnswer
-		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
-			return fmt.Errorf("report usage: %w", err)
-		}
-		var known []string
-		for _, g := range a.Groups {
-			if len(g.Values) == 1 && g.Values[0] != nil {
-				known = append(known, *g.Values[0])
-			}
-		}
-		if slices.Contains(known, value) || len(known) == 0 {
-			continue
-		}
-		if near := hcl.Suggest(value, known); near != "" {
-			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
-		}
-		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
-	}
-	return fmt.Errorf("%w: no record ran in %s", ErrNothing, periods)
-}
-
-// some names a few of many.
-func some(names []string) string {
-	slices.Sort(names)
-	if len(names) > 8 {
-		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
-	}
-	return strings.Join(names, ", ")
+	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods, begin: answers[0].Window.From}
+	return n.error(ctx, r)
 }
 
 // lacks are about what measures leave out.
@@ -155,8 +111,11 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 }
 
 func unitOf(m *usageFigure) string {
-	if m.Unit == nil {
+	switch {
+	case m.Unit == nil:
 		return ""
+	case m.Kind == "worth":
+		return *m.Unit
 	}
 	return *m.Unit + "s"
 }
@@ -166,7 +125,7 @@ func kindOf(m *usageFigure) Kind {
 	switch m.Kind {
 	case "ratio":
 		return Ratio
-	case "money":
+	case "worth":
 		return Money
 	default:
 		return Number
