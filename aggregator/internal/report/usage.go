@@ -222,7 +222,7 @@ func (g *usageGroup) name() string {
 	var parts []string
 	for _, v := range g.Values {
 		if v == nil {
-			parts = append(parts, "(none)")
+			parts = append(parts, noValue)
 			continue
 		}
 		parts = append(parts, *v)
@@ -251,3 +251,6 @@ func usageChart(t *Table) *Chart {
 	}
 	return &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: values}
 }
+
+// noValue is the name of the group of records that lack the key.
+const noValue = "(none)"
