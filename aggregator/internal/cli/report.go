@@ -23,7 +23,7 @@ type builder func(ctx context.Context, c *client.Client) (*report.Document, erro
 func (p *Program) reportCommand() *cobra.Command {
 	return group("report", "make a report to read, print or forward",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3",
-		p.reportUsage(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency())
+		p.reportUsage(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
 }
 
 // reports makes a command write the report that build makes of its options.
