@@ -11,7 +11,7 @@ import (
 // summary says of each resource what could be saved.
 func (p *efficiencyPeriod) summary(list []savings) Table {
 	t := Table{
-		Name: fmt.Sprintf("saving-%d", p.number), Title: "What could be saved",
+		Name: fmt.Sprintf("saving-%d", p.number), Title: "What could be saved, " + p.Name,
 		Columns: []Column{
 			{Name: "resource", Title: "Of", Kind: Text},
 			{Name: "unit", Title: "In", Kind: Text},
@@ -60,7 +60,7 @@ func quotient(a, b *big.Rat) Cell {
 // byKey is the table of a resource, by group.
 func (p *efficiencyPeriod) byKey(s *savings) Table {
 	t := Table{
-		Name: fmt.Sprintf("%s-%d", s.name, p.number), Title: s.title + " by " + p.o.By,
+		Name: fmt.Sprintf("%s-%d", s.name, p.number), Title: s.title + " by " + p.o.By + ", " + p.Name,
 		Columns: []Column{
 			{Name: p.o.By, Title: p.o.By, Kind: Text},
 			{Name: "jobs count", Title: "Jobs", Kind: Number, Period: p.number},
@@ -159,7 +159,7 @@ func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*wai
 		return nil
 	}
 	t := Table{
-		Name: fmt.Sprintf("wait-%d", p.number), Title: "Waiting by " + p.o.By,
+		Name: fmt.Sprintf("wait-%d", p.number), Title: "Waiting by " + p.o.By + ", " + p.Name,
 		Columns: []Column{
 			{Name: p.o.By, Title: p.o.By, Kind: Text},
 			{Name: "started", Title: "Jobs that began", Kind: Number, Period: p.number},
@@ -241,7 +241,7 @@ func insert(list []idle, one idle, most int) []idle {
 // worst is the table of the jobs that left the most unused.
 func (p *efficiencyPeriod) worst(list []idle) Table {
 	t := Table{
-		Name: "jobs", Title: "The jobs that left the most core-hours unused",
+		Name: "jobs", Title: "The jobs that left the most core-hours unused, " + p.Name,
 		Columns: []Column{
 			{Name: "record_id", Title: "Record", Kind: Text},
 			{Name: "user_id", Title: "User", Kind: Text},

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // StatementOptions say whose statement it is, and of when.
@@ -109,10 +111,13 @@ func (s *statement) ask(ctx context.Context) error {
 		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: s.now.Window.From}
 		return n.error(ctx, s.r)
 	}
-	earlier := s.now.Window.earlier(s.zone, s.o.Now)
-	s.periods = []Period{s.now.Window.period(s.o.Period, s.zone), earlier.period("", s.zone)}
+	before := earlier(s.o.Period, s.now.Window, s.o.Now, s.zone)
+	s.periods = []Period{s.now.Window.period(s.o.Period, s.zone), before.period("", s.zone)}
 	if name := &s.periods[0].Name; s.now.Window.To.After(s.o.Now) && !strings.HasSuffix(*name, toDate) {
 		*name += toDate
+	}
+	if begin := before.From.In(s.zone); before.To.Before(s.now.Window.From) && begin.Day() == 1 {
+		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
 	var err error
 	if s.before, err = s.usage(ctx, url.Values{}, 1); err != nil {
@@ -127,22 +132,31 @@ func (s *statement) ask(ctx context.Context) error {
 	return nil
 }
 
-// earlier is the window before: that many months before where a window begins with one,
-// else as long as it is. Of a window that goes on the begin of the earlier one counts.
-func (s *span) earlier(zone *time.Location, now time.Time) span {
-	from, to := s.From.In(zone), s.To.In(zone)
-	if from.Day() != 1 || from.Hour()+from.Minute()+from.Second()+from.Nanosecond() != 0 {
+// earlier is the window before that of a word, as /v1/usage compares: the month before a
+// month, and of what goes on the begin of it.
+func earlier(word string, s span, now time.Time, zone *time.Location) span {
+	at := record.Time(now.UnixMicro())
+	w, err := calendar.ParseWindow(word, at, zone)
+	if err != nil {
 		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
 	}
-	months := 12*(to.Year()-from.Year()) + int(to.Month()) - int(from.Month())
-	if begun := time.Date(to.Year(), to.Month(), 1, 0, 0, 0, 0, zone); to.After(begun) {
-		months++
+	if w.To >= at { // a month by its name that goes on is this month
+		for _, same := range []struct {
+			word string
+			days int
+		}{{"today", 1}, {"this-week", 7}, {"this-month", 31}, {"this-quarter", 92}, {"this-year", 366}} {
+			v, err := calendar.ParseWindow(same.word, at, zone)
+			if err == nil && v.From == w.From && s.To.Sub(s.From) <= time.Duration(same.days*24+1)*time.Hour {
+				w = v
+				break
+			}
+		}
 	}
-	begin := from.AddDate(0, -months, 0)
-	if !now.Before(s.To) || begin.Add(now.Sub(s.From)).After(s.From) {
-		return span{From: begin, To: s.From}
+	before, err := w.Comparison("previous", at, zone)
+	if err != nil {
+		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
 	}
-	return span{From: begin, To: begin.Add(now.Sub(s.From))}
+	return span{From: time.UnixMicro(int64(before.From)), To: time.UnixMicro(int64(before.To))}
 }
 
 // figures are what was used in all, beside the time before.
