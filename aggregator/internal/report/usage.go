@@ -155,8 +155,11 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 }
 
 func unitOf(m *usageFigure) string {
-	if m.Unit == nil {
+	switch {
+	case m.Unit == nil:
 		return ""
+	case m.Kind == "worth":
+		return *m.Unit
 	}
 	return *m.Unit + "s"
 }
@@ -166,7 +169,7 @@ func kindOf(m *usageFigure) Kind {
 	switch m.Kind {
 	case "ratio":
 		return Ratio
-	case "money":
+	case "worth":
 		return Money
 	default:
 		return Number
