@@ -61,7 +61,7 @@ queued.`,
 	o := &f.options
 	periodFlags(cmd, &o.Periods, &o.Zone)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.by, "by", []string{"group_id,user_id"}, "the `keys` whose tuples are the lines, with commas")
+	fl.StringArrayVar(&f.by, "by", nil, "the `keys` whose tuples are the lines, with commas; default group_id,user_id")
 	fl.StringArrayVar(&f.measure, "measure", nil, "what to show, a `list` as for bursar usage; default all components")
 	fl.StringArrayVar(&f.where, "where", nil, "only of `key=value`; may be repeated")
 	fl.Var(&choice{&o.Bucket, []string{"day", "week", "month"}}, "bucket", "how fine the course is: day, week, month (default day)")
@@ -197,7 +197,7 @@ func knownUsers(path string) (known map[string]report.AI4User, err error) {
 
 // replaceFile writes a file that another program may read meanwhile.
 func replaceFile(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the other program may be another user's
 		return err
 	}
 	next, err := os.CreateTemp(filepath.Dir(path), ".next-*")

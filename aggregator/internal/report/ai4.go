@@ -225,8 +225,7 @@ const (
 // the newest; further ones of the same job do not.
 func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 	var newest *allocation
-	for i := len(j.allocations) - 1; i >= 0; i-- {
-		a := j.allocations[i]
+	for _, a := range slices.Backward(j.allocations) {
 		if a.placed.After(t) {
 			continue
 		}

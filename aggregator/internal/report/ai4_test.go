@@ -23,7 +23,7 @@ func snapshots(t *testing.T) (list []time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(string(text)) {
+	for name := range strings.FieldsSeq(string(text)) {
 		at, err := time.Parse("2006-01-02T15:04:05", name)
 		if err != nil {
 			t.Fatal(err)

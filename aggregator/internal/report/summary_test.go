@@ -203,7 +203,7 @@ func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 		says string
 	}{
 		{report.SummaryOptions{Periods: []string{"2031"}}, "no record ran in 2031"},
-		{report.SummaryOptions{Periods: []string{threeDays}, Where: map[string]string{"group_id": "imagin"}}, `did you mean "imagine"?`},
+		{report.SummaryOptions{Periods: []string{threeDays}, Where: map[string]string{"group_id": "imagines"}}, `did you mean "imagine"?`},
 	} {
 		_, err := report.Summary(t.Context(), c, o.SummaryOptions)
 		if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), o.says) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,20 +18,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the golden files")
-
-// papi is the default mapping's meta with what the reports for ai4-papi use beside it,
-// as README.md has it.
-const papi = `meta = {
-  site_id     = source.label
-  user_id     = job.owner
-  group_id    = job.namespace
-  namespace   = job.namespace
-  job         = job.job_name
-  task        = job.task
-  gpu_model   = job.gpu_model
-  estimated   = job.estimated ? "true" : null
-  allocated   = job.create
-}`
 
 // checkRecords compares the records of all runs with testdata/ai4-records.ndjson, of
 // which the aggregator's tests make the reports of that cluster.
@@ -57,7 +42,7 @@ func (s *site) checkRecords() {
 // records are those of all runs, a line each, by their start.
 func (s *site) records() string {
 	s.t.Helper()
-	file, diags := hcl.Parse("agent.hcl", []byte(papi))
+	file, diags := hcl.Parse("agent.hcl", []byte(s.readmeRecord()))
 	if diags.HasErrors() {
 		s.t.Fatal(diags)
 	}
@@ -121,14 +106,18 @@ func sentValue(typ sdk.Type, v sdk.Value) *bursarv1.Value {
 	}
 }
 
-// The records of the recorded cluster are those of which the aggregator's tests make
-// reports.
-func TestTheMetaForAi4PapiIsThatOfTheREADME(t *testing.T) {
+// readmeRecord is the record block that the README has for the files of ai4-papi.
+func (s *site) readmeRecord() string {
+	s.t.Helper()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	if !strings.Contains(string(readme), "allocated = job.create") {
-		t.Error("README.md does not say how records get the time at which they were placed")
+	_, section, _ := strings.Cut(string(readme), "## Files for ai4-papi\n")
+	_, block, _ := strings.Cut(section, "```hcl\nrecord {\n")
+	block, _, found := strings.Cut(block, "\n}\n```")
+	if !found {
+		s.t.Fatal("README.md has no record block for ai4-papi")
 	}
+	return block
 }
