@@ -3,7 +3,7 @@
 # host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Grid Engine 8.1.9,
 # a Python environment with the clients that bursar must keep working, a Debian 12 with
 # systemd, rpm and dnf to install packages on, a Nomad 1.11.3 that is built from its
-# source with the Go of the machine, Chromium with axe-core, and promtool.
+# source with the Go of the machine, Chromium with axe-core, and Prometheus.
 #
 #   e2e/setup.sh                 everything
 #   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages, nomad, browser)
@@ -30,11 +30,14 @@ chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server pro
 machine_suite=bookworm
 machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
 python_packages=(python-auditor==0.11.0 tzlocal)
-# What looks at the pages: a browser, what finds faults of accessibility in them, and
-# what checks rules of Prometheus. axe-core is for tests only (its licence is MPL-2.0).
+# What looks at the pages: a browser, what finds faults of accessibility in them, a
+# Prometheus for rules and dashboards, and the language in which dashboards ask for
+# usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only.
 browser_packages=(chromium fonts-dejavu-core prometheus)
-axe_version=4.14.1
-axe_sha256=e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+npm_packages=(
+  "axe-core 4.14.1 axe.min.js e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
+  "jsonata 2.2.2 jsonata.min.js 4104555ad7118ce645a506be1ccef12e17812f7e4f38793be29b51ef759307fa"
+)
 # Nomad is for tests only and never shipped (its licence is BUSL-1.1). The zip of its
 # module lacks the nested module api, which its go.mod replaces by a folder.
 nomad_version=1.11.3
@@ -223,16 +226,25 @@ nomad_part() {
 # --- browser --------------------------------------------------------------------
 
 browser_part() {
+  local package
   install_on_host "${browser_packages[@]}"
-  local dir=$cache/axe-core-$axe_version
-  if [ -e "$dir/axe.min.js" ]; then say "axe-core: $dir is there"; return; fi
+  for package in "${npm_packages[@]}"; do
+    # shellcheck disable=SC2086 # four words
+    fetch_npm $package
+  done
+}
+
+# fetch_npm NAME VERSION FILE SHA256: one file of a package of npm, of which no script is run.
+fetch_npm() {
+  local name=$1 version=$2 file=$3 sum=$4 dir=$cache/$1-$2
+  if [ -e "$dir/$file" ]; then say "$name: $dir is there"; return; fi
   command -v npm > /dev/null || install_on_host npm
-  say "axe-core: fetching $dir"
+  say "$name: fetching $dir"
   rm -rf "$dir.new"
   mkdir -p "$dir.new"
-  (cd "$dir.new" && npm pack --silent --ignore-scripts "axe-core@$axe_version") >&2
-  printf '%s  %s\n' "$axe_sha256" "$dir.new/axe-core-$axe_version.tgz" | sha256sum --check --quiet
-  tar -xzf "$dir.new/axe-core-$axe_version.tgz" -C "$dir.new" --strip-components 1 package/axe.min.js package/LICENSE
+  (cd "$dir.new" && npm pack --silent --ignore-scripts "$name@$version") >&2
+  printf '%s  %s\n' "$sum" "$dir.new/$name-$version.tgz" | sha256sum --check --quiet
+  tar -xzf "$dir.new/$name-$version.tgz" -C "$dir.new" --strip-components 1 "package/$file" package/LICENSE
   mv "$dir.new" "$dir"
 }
 

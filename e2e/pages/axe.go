@@ -12,12 +12,12 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
 
-// Axe is the text of axe-core, which e2e/setup.sh has fetched.
-func Axe(t testing.TB) string {
+// Library is the text of a script that e2e/setup.sh has fetched: axe or jsonata.
+func Library(t testing.TB, name string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(rig.Cache(), "axe-core-*", "axe.min.js"))
+	found, err := filepath.Glob(filepath.Join(rig.Cache(), name+"*", name+".min.js"))
 	if err != nil || len(found) == 0 {
-		t.Fatal("axe-core is missing; run e2e/setup.sh browser")
+		t.Fatalf("%s is missing; run e2e/setup.sh browser", name)
 	}
 	text, err := os.ReadFile(found[len(found)-1])
 	if err != nil {

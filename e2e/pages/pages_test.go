@@ -61,10 +61,12 @@ type desk struct {
 }
 
 func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
-	d := &desk{NewLab(t), NewBrowser(t), Axe(t)}
+	d := &desk{NewLab(t), NewBrowser(t), Library(t, "axe")}
 	t.Run("an unsound page is noticed", d.anUnsoundPage)
 	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
 	t.Run("without script every table is there", d.withoutScript)
+	t.Run("a real Prometheus takes the alerts and answers every query of the dashboards", d.prometheus)
+	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)
 	t.Run("who sees some of the records reads of no other on any page", d.someRows)
 }
 
