@@ -47,7 +47,7 @@ project "radiation" {
 }
 project "lhc" {
   pi     = "higgs"
-  groups = ["atlas", "cms"]
+  groups = ["antares", "cygnus"]
 }
 host_class "all" {
   pattern   = "."
@@ -74,8 +74,8 @@ budget "radiation" {
   amount  = "9000"
   unit    = "EUR"
 }
-budget "atlas" {
-  group  = "atlas"
+budget "antares" {
+  group  = "antares"
   period = "quarter"
   amount = 40000
   unit   = "core-hours"
@@ -165,8 +165,8 @@ type people struct {
 
 func inhabitants() []people {
 	return []people{
-		{"nemo", "atlas", []string{"higgs", "rubbia", "goeppert"}, 16, 0},
-		{"nemo", "cms", []string{"dellanegra", "virdee"}, 32, 0},
+		{"nemo", "antares", []string{"higgs", "rubbia", "goeppert"}, 16, 0},
+		{"nemo", "cygnus", []string{"dellanegra", "virdee"}, 32, 0},
 		{"nemo", "physics", []string{"curie", "joliot", "meitner"}, 8, 0},
 		{"hydra", "robotics", []string{"lecun", "hinton"}, 4, 2},
 		{"hydra", "physics", []string{"curie", "noether"}, 8, 1},

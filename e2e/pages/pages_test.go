@@ -21,11 +21,15 @@ type page struct {
 func walked() []page {
 	return []page{
 		{path: "/", needs: ".tile", table: true},
-		{path: "/ui/usage"},
+		{path: "/ui/usage", needs: "#chart", table: true},
+		{path: "/ui/usage?window=7d&by=user_id&measure=GPUs&kind=lines&where[site_id]=hydra", needs: "#chart", table: true},
 		{path: "/ui/records", needs: "form", table: true},
-		{path: "/ui/records?meta[group_id]=atlas&runs=running", needs: "form", table: true},
+		{path: "/ui/records?meta[group_id]=antares&runs=running", needs: "form", table: true},
 		{path: "/ui/record?id=lab-2", needs: "dl"},
-		{path: "/ui/reports"},
+		{path: "/ui/reports", needs: ".choices"},
+		{path: "/ui/reports?report=usage", needs: "svg", table: true},
+		{path: "/ui/reports?report=subscription", table: true},
+		{path: "/ui/reports?report=utilization", table: true},
 		{path: "/ui/agents", table: true},
 		{path: "/ui/quarantine", needs: ".card"},
 		{path: "/ui/conflicts", needs: ".card"},
@@ -64,6 +68,7 @@ func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
 	d := &desk{NewLab(t), NewBrowser(t), Library(t, "axe")}
 	t.Run("an unsound page is noticed", d.anUnsoundPage)
 	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
+	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
 	t.Run("without script every table is there", d.withoutScript)
 	t.Run("a real Prometheus takes the alerts and answers every query of the dashboards", d.prometheus)
 	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)
@@ -142,7 +147,7 @@ func (d *desk) someRows(t *testing.T) {
 	other := regexp.MustCompile(`\b(?:` + strings.Join(strangers(), "|") + `)\b`)
 	for _, p := range walked() {
 		tab.Refused(p.path) // what is about all records is
-		if strings.Contains(p.path, "atlas") {
+		if strings.Contains(p.path, "antares") {
 			continue // the name is in the address, and so in the form
 		}
 		if found := other.FindAllString(tab.HTML(), 3); found != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -220,4 +221,43 @@ func Eval[T any](tab *Tab, expression string) T {
 func (tab *Tab) HTML() string {
 	tab.t.Helper()
 	return Eval[string](tab, "document.documentElement.outerHTML")
+}
+
+// Follow clicks on the first element of a selector of CSS that has a text, and waits
+// until another page is there.
+func (tab *Tab) Follow(selector, text string) {
+	tab.t.Helper()
+	found := Eval[bool](tab, fmt.Sprintf(`(() => {
+  window.left = true;
+  const link = [...document.querySelectorAll(%q)].find(a => a.textContent.includes(%q));
+  link?.click();
+  return Boolean(link);
+})()`, selector, text))
+	if !found {
+		tab.t.Fatalf("%s has no %s with %q", Eval[string](tab, "location.href"), selector, text)
+	}
+	tab.Await("!window.left")
+	tab.Ready()
+}
+
+// Drag presses the mouse at a place of an element, given as parts of its width and
+// height, moves it to another one and lets go. A drag to the same place is a click.
+func (tab *Tab) Drag(selector string, x0, y0, x1, y1 float64) {
+	tab.t.Helper()
+	box := Eval[struct{ X, Y, W, H float64 }](tab, fmt.Sprintf(`(() => {
+  const e = document.querySelector(%q);
+  e.scrollIntoView({ block: "center" });
+  const r = e.getBoundingClientRect();
+  return { X: r.x, Y: r.y, W: r.width, H: r.height };
+})()`, selector))
+	move := func(kind input.DispatchMouseEventType, part float64) chromedp.Action[chromedp.Void] {
+		x, y := box.X+box.W*(x0+part*(x1-x0)), box.Y+box.H*(y0+part*(y1-y0))
+		return chromedp.MouseEvent(kind, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1))
+	}
+	get(tab, "drag over "+selector, chromedp.Steps(
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box.X+box.W*x0, box.Y+box.H*y0),
+		move(input.DispatchMouseEventTypeMousePressed, 0),
+		move(input.DispatchMouseEventTypeMouseMoved, 0.5),
+		move(input.DispatchMouseEventTypeMouseMoved, 1),
+		move(input.DispatchMouseEventTypeMouseReleased, 1)))
 }
