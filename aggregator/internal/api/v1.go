@@ -67,7 +67,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), []route{
+	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.reportRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +15,7 @@ type SubscriptionOptions struct {
 	Periods []string // as in UsageOptions
 	Zone    string
 	Credit  string // spread or stop; "": spread
+	By      string // pi, or a key of which the parts of the use are; "": pi
 	Now     time.Time
 }
 
@@ -37,11 +40,29 @@ type shareOf struct {
 	Ratio             *json.Number `json:"ratio"`
 }
 
+// subscriptionEntry is the report subscription in the catalogue.
+func subscriptionEntry() Entry {
+	return Entry{
+		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
+		Params: []Param{
+			periodParam(),
+			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
+			zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), Now: q.Now})
+		},
+	}
+}
+
 // Subscription says how principal investigators stand: what each used and contributed,
 // as shares of all, and the ratio of the two; a table with a chart for each period. It
 // is ClusterAccountant's report. Who contributed and used nothing is in it too.
 func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
 	o.Periods = defaults(o.Periods)
+	if o.By != "" && o.By != "pi" {
+		return parts(ctx, r, o)
+	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
@@ -66,10 +87,18 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, a.Unclaimed, a.Unit))
 		}
 	}
+	if !anybody(d.Tables) {
+		return nil, fmt.Errorf("%w: no principal investigator used or contributed anything in %s; projects and contributions of the directory say who they are: bursar directory", ErrNothing, strings.Join(o.Periods, " and "))
+	}
 	d.Notes = append(d.Notes,
 		"The ratio is the share of what was used ÷ the share of what was contributed: over 100 % is more than was put in.",
 		"Over: used without a contribution. Under: contributed and not used. Exempt: all projects are, and neither counts in the sums of contributions.")
 	return d, d.check()
+}
+
+// anybody reports whether a table has a line.
+func anybody(tables []Table) bool {
+	return slices.ContainsFunc(tables, func(t Table) bool { return len(t.Rows) > 0 })
 }
 
 func zero(n json.Number) bool {

@@ -3,14 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // UsageOptions say what a report about usage is of.
@@ -25,6 +22,26 @@ type UsageOptions struct {
 	Order   string            // the measure that gives the order of lines; "": Cores where there are some
 	Top     int               // the lines at most, and one of the others; 0: all
 	Now     time.Time
+}
+
+// usageEntry is the report usage in the catalogue.
+func usageEntry() Entry {
+	return Entry{
+		Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.",
+		Params: []Param{
+			periodParam(),
+			textParam("by", "A line for each", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
+			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
+			textParam("order", "In the order of", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
+			whereParam(), topParam(), zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Usage(ctx, r, UsageOptions{
+				Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Measure: q.All("measure"),
+				Order: q.One("order"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
+			})
+		},
+	}
 }
 
 // Usage says who used what: a line for each value of a key and the sum, with the
@@ -67,15 +84,6 @@ func defaults(periods []string) []string {
 	return periods
 }
 
-// subject says of whom a report is.
-func subject(where map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(where)) {
-		parts = append(parts, key+" "+where[key])
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usageAnswer, error) {
 	q := url.Values{"window": {window}, "by": {o.By}, "unit": {"hour"}}
 	if o.Zone != "" {
@@ -90,11 +98,8 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 	if o.Top > 0 {
 		q.Set("top", strconv.Itoa(o.Top))
 	}
-	for key, value := range o.Where {
-		q.Set("where["+key+"]", value)
-	}
 	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+	if err := r.GetJSON(ctx, "/v1/usage", conditions(q, o.Where), &a); err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
 	return &a, nil
@@ -108,37 +113,8 @@ func (o *UsageOptions) nothing(ctx context.Context, r Reader, answers []*usageAn
 			return nil
 		}
 	}
-	periods := strings.Join(o.Periods, " and ")
-	for key, value := range o.Where {
-		q := url.Values{"window": {o.Periods[len(o.Periods)-1]}, "by": {key}, "measure": {"records"}}
-		var a usageAnswer
-		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
-			return fmt.Errorf("report usage: %w", err)
-		}
-		var known []string
-		for _, g := range a.Groups {
-			if len(g.Values) == 1 && g.Values[0] != nil {
-				known = append(known, *g.Values[0])
-			}
-		}
-		if slices.Contains(known, value) || len(known) == 0 {
-			continue
-		}
-		if near := hcl.Suggest(value, known); near != "" {
-			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
-		}
-		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
-	}
-	return fmt.Errorf("%w: no record ran in %s", ErrNothing, periods)
-}
-
-// some names a few of many.
-func some(names []string) string {
-	slices.Sort(names)
-	if len(names) > 8 {
-		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
-	}
-	return strings.Join(names, ", ")
+	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods, begin: answers[0].Window.From}
+	return n.error(ctx, r)
 }
 
 // lacks are about what measures leave out.
@@ -155,8 +131,11 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 }
 
 func unitOf(m *usageFigure) string {
-	if m.Unit == nil {
+	switch {
+	case m.Unit == nil:
 		return ""
+	case m.Kind == "worth":
+		return *m.Unit
 	}
 	return *m.Unit + "s"
 }
@@ -166,7 +145,7 @@ func kindOf(m *usageFigure) Kind {
 	switch m.Kind {
 	case "ratio":
 		return Ratio
-	case "money":
+	case "worth":
 		return Money
 	default:
 		return Number
@@ -192,6 +171,9 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: unitOf(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
+			}
+			if t.column(c.Name) >= 0 { // both periods are the same
+				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, Figure(m.Total))
@@ -263,7 +245,7 @@ func (g *usageGroup) name() string {
 	var parts []string
 	for _, v := range g.Values {
 		if v == nil {
-			parts = append(parts, "(none)")
+			parts = append(parts, noValue)
 			continue
 		}
 		parts = append(parts, *v)
@@ -292,3 +274,6 @@ func usageChart(t *Table) *Chart {
 	}
 	return &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: values}
 }
+
+// noValue is the name of the group of records that lack the key.
+const noValue = "(none)"

@@ -116,6 +116,8 @@ func matrix() map[string][2]string {
 		"GET /v1/directory":                   {"roa", "/v1/directory"},
 		"GET /v1/subscription":                {"roa", "/v1/subscription"},
 		"GET /v1/budgets":                     {"roa", "/v1/budgets"},
+		"GET /v1/reports":                     {"roa", "/v1/reports"},
+		"GET /v1/reports/{report}":            {"roa", "/v1/reports/usage"},
 		"GET /v1/prices":                      {"mroa", "/v1/prices"},
 		"GET /v1/capacity":                    {"mroa", "/v1/capacity"},
 		"GET /v1/changes":                     {"roa", "/v1/changes"},
