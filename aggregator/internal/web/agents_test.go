@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -114,9 +113,8 @@ func TestTheMonthsOfTheCalendarAreInTheAddress(t *testing.T) {
 // as gets a page with the rights of a principal.
 func (s *site) as(p access.Principal, path string) (int, string) {
 	s.t.Helper()
-	w := httptest.NewRecorder()
-	s.handler(path).ServeHTTP(w, httptest.NewRequestWithContext(access.With(s.t.Context(), p), http.MethodGet, path, nil))
-	return w.Code, w.Body.String()
+	code, body, _ := s.getAs(p, path)
+	return code, body
 }
 
 func TestPagesAboutAgentsAreForThoseWhoMaySeeThem(t *testing.T) {
