@@ -116,7 +116,7 @@ func TestARecordShowsItsHistoryAndLeadsToThoseLikeIt(t *testing.T) {
 func TestTheScriptOfARecordsPageIsThere(t *testing.T) {
 	s := newSite(t)
 	_, body, _ := s.get("/ui/records")
-	if !strings.Contains(body, `src="/ui/static/records.js"`) || !strings.Contains(body, `role="status"`) {
+	if !strings.Contains(body, `src="/ui/static/records.js`) || !strings.Contains(body, `role="status"`) {
 		t.Error(body)
 	}
 	if ids := regexp.MustCompile(` id="([^"]*)"`).FindAllString(body, -1); len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
