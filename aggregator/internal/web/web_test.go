@@ -301,7 +301,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 	s.pulls = []pull.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
 	_, body, _ := s.get("/")
 	for _, want := range []string{
-		"<b>2</b><span>records</span>", "<b>1</b><span>running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
+		"<b>2</b><span>records</span>", "<b>1</b><span>jobs running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
