@@ -150,7 +150,7 @@ func (a *Aggregator) serve() {
 	a.keep()
 	a.plan()
 	a.attend()
-	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log}
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
 	a.conns = limit.NewConns(limit.PerAddress, a.registry)
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: a.who(), Log: a.set.Log,

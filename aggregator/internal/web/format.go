@@ -15,7 +15,13 @@ import (
 // functions are what the templates can call.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
+		"asset":   p.files.address,
 		"count":   count,
+		"keyname": keyName,
+		"last":    func(i int, trail []crumb) bool { return i == len(trail)-1 },
+		"pattern": pattern,
+		"title":   capital,
+		"whenin":  func(t time.Time, zone string) string { return whenIn(t, location(zone)) },
 		"bytes":   size,
 		"when":    when,
 		"iso":     iso,

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -21,9 +21,6 @@ import (
 
 //go:embed templates
 var templateFiles embed.FS
-
-//go:embed static
-var staticFiles embed.FS
 
 // Reader gives consistent pictures of the store as a principal sees them; the
 // caller closes them. The principal is that of the request's context.
@@ -38,7 +35,7 @@ type Asker interface {
 	GetJSON(ctx context.Context, path string, query url.Values, into any) error
 }
 
-// Pages are the pages. All fields but Now are required.
+// Pages are the pages. All fields but Now and Book are required.
 type Pages struct {
 	Reader Reader
 	// V1 must be there when the first request comes.
@@ -52,6 +49,18 @@ type Pages struct {
 	Log     *slog.Logger
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Book has the keys and measures that the configuration adds; nil: none.
+	Book func() *derive.Book
+
+	files assets
+}
+
+// book is what the configuration adds.
+func (p *Pages) book() *derive.Book {
+	if p.Book == nil {
+		return &derive.Book{}
+	}
+	return p.Book()
 }
 
 // policy lets a page load nothing but this server's own style sheet and script.
@@ -59,15 +68,11 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 
 // Routes returns the handlers by pattern of http.ServeMux.
 func (p *Pages) Routes() map[string]http.Handler {
-	static, err := fs.Sub(staticFiles, "static")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	files := http.StripPrefix("/ui/static/", http.FileServerFS(static))
+	p.files = readAssets()
 	return map[string]http.Handler{
 		"GET /{$}":              p.page("overview", p.overview),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
-		"GET /ui/usage":         p.plain("usage", p.usage),
+		"GET /ui/usage":         p.usagePage(),
 		"GET /ui/records":       p.page("records", p.records),
 		"GET /ui/record":        p.page("record", p.record),
 		"GET /ui/agents":        p.page("agents", p.agents),
@@ -76,8 +81,8 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
 		"GET /ui/actions":       p.plain("actions", p.actions),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
-		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
-		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
+		"GET /ui/static/{file}": headers(p.files, briefly),
+		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
 		"GET /ui/{anything...}": p.page("missing", missing),
 	}
 }
