@@ -17,7 +17,7 @@ import (
 // top is who used most: a line with a bar for each group.
 type top struct {
 	What, Who, When string // as in "GPU-hours", "groups", "last week"
-	Choices         []choice
+	Choices         []topChoice
 	Bars            []bar
 	Sum             string
 	Exact           string
@@ -30,13 +30,13 @@ type top struct {
 	answer *sums // of the window; nil: there is none
 }
 
-// choice is a row of links of which one is chosen.
-type choice struct {
+// topChoice is a row of links of which one is chosen.
+type topChoice struct {
 	Name  string
-	Links []choiceLink
+	Links []topLink
 }
 
-type choiceLink struct {
+type topLink struct {
 	Text, Href string
 	Chosen     bool
 }
@@ -146,13 +146,13 @@ func (k topAsk) href() string {
 }
 
 // choices are the links to the same of other components, groups and times.
-func (k topAsk) choices(components []string) []choice {
-	link := func(text string, chosen bool, change func(*topAsk)) choiceLink {
+func (k topAsk) choices(components []string) []topChoice {
+	link := func(text string, chosen bool, change func(*topAsk)) topLink {
 		other := k
 		change(&other)
-		return choiceLink{Text: text, Href: other.href(), Chosen: chosen}
+		return topLink{Text: text, Href: other.href(), Chosen: chosen}
 	}
-	of, who, when := choice{Name: "Of what"}, choice{Name: "Of whom"}, choice{Name: "When"}
+	of, who, when := topChoice{Name: "Of what"}, topChoice{Name: "Of whom"}, topChoice{Name: "When"}
 	if k.of != "" && !slices.Contains(components, k.of) {
 		components = append(components, k.of)
 	}
@@ -165,7 +165,7 @@ func (k topAsk) choices(components []string) []choice {
 	for _, w := range topWindows() {
 		when.Links = append(when.Links, link(w[1], w[0] == k.in, func(a *topAsk) { a.in = w[0] }))
 	}
-	return []choice{of, when, who}
+	return []topChoice{of, when, who}
 }
 
 // fill makes the bars.
@@ -205,7 +205,11 @@ func (t *top) fill(a *sums, ask topAsk) {
 
 // bar names a group and leads to what it used.
 func (t *top) bar(g *sumGroup, ask topAsk) bar {
-	query := url.Values{"window": {ask.in}, "by": {below(ask.by)}, "measure": {ask.of}}
+	into := below(ask.by)
+	if into == "" {
+		into = "group_id"
+	}
+	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
 		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Colour: "#7f7f7f"}
 	}
@@ -219,15 +223,4 @@ func (t *top) bar(g *sumGroup, ask topAsk) bar {
 	}
 	query.Set("where["+ask.by+"]", value)
 	return bar{Name: name, Href: "/ui/usage?" + query.Encode(), Colour: report.Colour(name)}
-}
-
-// below is the key by which a group is looked into.
-func below(key string) string {
-	switch key {
-	case "site_id":
-		return "group_id"
-	case "user_id":
-		return "group_id"
-	}
-	return "user_id"
 }

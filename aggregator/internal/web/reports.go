@@ -21,15 +21,15 @@ import (
 type reportsPage struct {
 	List  []report.Entry
 	Entry *report.Entry // nil: none is asked for
-	Form  []field
+	Form  []reportField
 	Doc   *shownReport // nil: there is none, and the page says why
 }
 
-// field is one of a form, of a parameter of a report.
-type field struct {
+// reportField is one of a form, of a parameter of a report.
+type reportField struct {
 	*report.Param
 
-	Values []string // a field for each; at least one
+	Values []string // one for each; at least one
 	List   string   // the id of its examples; "" without
 }
 
@@ -174,11 +174,11 @@ func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 
 // fields are those of the form: what was given, and else the defaults, with an empty
 // one more where another may be given.
-func fields(e *report.Entry, query url.Values) []field {
-	var out []field
+func fields(e *report.Entry, query url.Values) []reportField {
+	var out []reportField
 	for i := range e.Params {
 		p := &e.Params[i]
-		f := field{Param: p, Values: given(p, query)}
+		f := reportField{Param: p, Values: given(p, query)}
 		if len(f.Values) == 0 {
 			f.Values = slices.Clone(p.Default)
 		}
@@ -235,10 +235,7 @@ func fixed(d *report.Document, query url.Values) string {
 	if !moves {
 		return ""
 	}
-	q := url.Values{}
-	for key, list := range query {
-		q[key] = list
-	}
+	q := maps.Clone(query)
 	q["period"] = words
 	q.Set("report", d.Report)
 	return "/ui/reports?" + q.Encode()
@@ -283,6 +280,6 @@ func tidy(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		http.Redirect(w, r, r.URL.Path+"?"+query.Encode(), http.StatusFound)
+		http.Redirect(w, r, "/ui/reports?"+query.Encode(), http.StatusFound) //nolint:gosec // it stays on this page
 	})
 }
