@@ -107,7 +107,11 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	t := tile{Href: "/ui/reports?report=utilization&period=7d", Value: "–", Label: "of all cores used today"}
 	a, err := p.sums(ctx, "window", "today", "measure", "utilization")
 	if err != nil {
-		t.Label, t.More = "utilization", []string{p.lack(ctx, err)}
+		_, why, cut := strings.Cut(p.lack(ctx, err), "Utilization: ")
+		if !cut {
+			why = p.lack(ctx, err)
+		}
+		t.Label, t.More = "utilization", []string{sentence(why)}
 		return t
 	}
 	m := a.measure("utilization")

@@ -35,6 +35,7 @@ type site struct {
 	mux   *http.ServeMux
 	pulls []pull.Status
 	facts health.Facts
+	pages *web.Pages
 	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
 }
 
@@ -83,6 +84,7 @@ func newSite(t *testing.T) *site {
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
 		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
+	s.pages = pages
 	for pattern, h := range pages.Routes() {
 		s.mux.Handle(pattern, h)
 	}
