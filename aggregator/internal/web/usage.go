@@ -137,11 +137,15 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 	page.From, page.To, page.Zone = known.Window.From, known.Window.To, zoneName(page.Ask.Zone)
 	page.Form = page.form(keys, known)
 	page.neighbours(p.now())
+	measures := p.measures(known)
 	if known.none() {
+		if page.Ask.Measure == "" {
+			measures = append([]choice{{Text: "automatic"}}, measures...)
+		}
+		page.Form.Measures = choose(measures, page.Ask.Measure)
 		page.Nothing, err = p.nothing(ctx, page.Ask, known)
 		return err
 	}
-	measures := p.measures(known)
 	if page.Ask.Measure == "" {
 		page.Ask.Measure = usualMeasure(known)
 	}

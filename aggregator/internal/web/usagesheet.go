@@ -57,6 +57,7 @@ type usageRow struct {
 // usageStep is a line of the second table.
 type usageStep struct {
 	Label   string
+	Part    bool // the window has only some of it
 	From    time.Time
 	To      time.Time
 	Address string
@@ -241,7 +242,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, colu
 		step := usageStep{From: answer.Edges[b], To: answer.Edges[b+1]}
 		step.Label = labelOf(answer, b, zone)
 		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
-			step.Label += ", part of it"
+			step.Part = true
 		}
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
@@ -262,12 +263,17 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, colu
 	}
 }
 
-// labelOf is what a step is called.
+// labelOf is what a step is called, by the zone's clock.
 func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
-	if b < len(answer.Labels) && answer.Labels[b] != "" {
-		return strings.Replace(answer.Labels[b], "T", " ", 1)
+	if b < len(answer.Labels) && answer.Labels[b] != "" && !strings.Contains(answer.Labels[b], "T") {
+		return answer.Labels[b]
 	}
-	return answer.Edges[b].In(zone).Format("2006-01-02 15:04")
+	from := answer.Edges[b].In(zone)
+	label := whenIn(from, zone)
+	if b > 0 && whenIn(answer.Edges[b-1], zone) == label {
+		label += " " + from.Format("MST") // the clock was put back
+	}
+	return label
 }
 
 // lacks are sentences about what the measure leaves out.

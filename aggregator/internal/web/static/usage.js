@@ -26,7 +26,8 @@ function readSeries() {
 // readSteps reads the points of time of the second table.
 function readSteps() {
   return [...document.querySelectorAll("#steps tbody tr")].map((row) => ({
-    label: row.querySelector("th").textContent,
+    label: row.dataset.name,
+    part: row.dataset.part === "true",
     address: row.querySelector("a")?.href,
     values: [...row.querySelectorAll("td[data-value]")].map((cell) => (cell.dataset.value === "" ? null : Number(cell.dataset.value))),
     texts: [...row.querySelectorAll("td")].map((cell) => cell.textContent),
@@ -90,9 +91,9 @@ class Chart {
   // shorten leaves out what all labels begin with.
   shorten() {
     const labels = this.steps.map((s) => s.label);
-    const year = labels[0]?.slice(0, 5);
-    const same = /^\d{4}-\d\d/.test(labels[0] ?? "") && labels.every((l) => l.length > 7 && l.startsWith(year));
-    return (label) => (same ? label.slice(5) : label);
+    const same = (length) => labels.every((l) => l.length > length && l.slice(0, length) === labels[0].slice(0, length));
+    const cut = [11, 5].find((length) => /^\d{4}-\d\d-\d\d/.test(labels[0] ?? "") && same(length)) ?? 0;
+    return (label) => label.slice(cut);
   }
 
   option(s, card) {
@@ -221,7 +222,7 @@ class Chart {
   }
 
   words(step) {
-    const { label, values, texts } = this.steps[step];
+    const { label, part, values, texts } = this.steps[step];
     const line = (swatch, name, text, kind) => {
       const p = document.createElement("p");
       if (swatch) p.append(swatch.cloneNode(true));
@@ -236,7 +237,7 @@ class Chart {
     const some = this.series.map((s, i) => ({ s, i })).filter(({ s, i }) => !s.hidden && values[i]);
     const lines = some.slice(0, 12).map(({ s, i }) => line(s.swatch, s.name, texts[i]));
     const sum = texts.length > values.length ? [line(null, "Total", texts.at(-1), "sum")] : [];
-    return [line(null, label, place.dataset.unit, "head"), ...lines, ...sum];
+    return [line(null, part ? `${label}, part of it` : label, place.dataset.unit, "head"), ...lines, ...sum];
   }
 }
 
