@@ -98,14 +98,20 @@ class Chart {
 
   option(s, card) {
     const data = this.steps.map((step) => step.values[Number(s.id)]);
-    const both = { id: s.id, name: s.name, data, color: s.colour, itemStyle: { color: s.colour, decal: decal(s.pattern) }, emphasis: { focus: "series" }, stack: this.stack ? "all" : undefined };
+    // A click on a line tells the name of its series only, so that is its number here.
+    const pale = { opacity: 0.3 };
+    const both = {
+      id: s.id, name: s.id, data, color: s.colour, itemStyle: { color: s.colour, decal: decal(s.pattern) }, stack: this.stack ? "all" : undefined,
+      cursor: s.address ? "pointer" : "default", emphasis: { focus: "series" }, blur: { itemStyle: pale, areaStyle: pale, lineStyle: pale },
+    };
     if (this.kind === "bars") {
-      return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", cursor: s.address ? "pointer" : "default", itemStyle: { ...both.itemStyle, borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 } };
+      const border = { borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 };
+      return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", itemStyle: { ...both.itemStyle, ...border } };
     }
     const filled = this.kind === "area";
     return {
       ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2, color: filled ? card : s.colour },
-      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined, cursor: s.address ? "pointer" : "default",
+      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined,
     };
   }
 
@@ -117,11 +123,12 @@ class Chart {
       button.setAttribute("aria-pressed", "true");
       button.append(s.swatch.cloneNode(true), s.name);
       button.addEventListener("click", () => {
+        this.chart.dispatchAction({ type: "downplay", seriesName: this.series.map((each) => each.id) });
         s.hidden = !s.hidden;
         button.setAttribute("aria-pressed", String(!s.hidden));
         this.draw();
       });
-      const light = (type) => () => this.chart.dispatchAction({ type, seriesId: s.id });
+      const light = (type) => () => s.hidden || this.chart.dispatchAction({ type, seriesName: s.id });
       button.addEventListener("mouseenter", light("highlight"));
       button.addEventListener("mouseleave", light("downplay"));
       const item = document.createElement("li");
@@ -132,8 +139,8 @@ class Chart {
 
   // drill looks into the group that was clicked on.
   drill(event) {
-    if (this.dragged || event.componentType !== "series") return;
-    const address = this.series[Number(event.seriesId)]?.address;
+    if (this.dragged || event.seriesName === undefined) return;
+    const address = this.series[Number(event.seriesName)]?.address;
     if (address) location.assign(address);
   }
 
