@@ -231,7 +231,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		}
 		return err
 	}
-	page.Sheet = newUsageSheet(*a, step, answer, p.now())
+	page.Sheet = p.usageSheet(*a, step, answer)
 	page.Sheet.JSON = "/v1/usage?" + q.Encode()
 	q.Set("format", "csv")
 	page.Sheet.CSV = "/v1/usage?" + q.Encode()

@@ -196,7 +196,7 @@ func TestOneLooksFromASiteIntoAGroupAUserAndHisRecords(t *testing.T) {
 		}
 		path = html.UnescapeString(m[1])
 	}
-	if u, err := url.Parse(path); err != nil || u.Path != "/ui/records" || u.Query().Get("value") != "alice" || !strings.HasPrefix(u.Query().Get("since"), "2026-02-01") {
+	if u, err := url.Parse(path); err != nil || u.Path != "/ui/records" || u.Query().Get("user") != "alice" || u.Query().Get("group") != "atlas" || u.Query().Get("site") != "here" || !strings.HasPrefix(u.Query().Get("since"), "2026-02-01") {
 		t.Errorf("alice leads to %s", path)
 	}
 	if _, body, _ := s.get(path); !strings.Contains(body, ">a1</a>") || strings.Contains(body, ">a2</a>") {

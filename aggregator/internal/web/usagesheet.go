@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
@@ -46,8 +47,7 @@ type usageRow struct {
 	Others  bool
 	Paint   report.Paint
 	Address string // where to look into it
-	Leaf    bool   // the address is of its records
-	Records string // the address of its records
+	Records string // the address of its records, where there is a page of just these
 	Value   shown
 	Share   string
 	Width   string // of the bar, in per cent
@@ -65,7 +65,7 @@ type usageStep struct {
 	Total   shown
 }
 
-func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) *usageSheet {
+func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Limited(), Notes: answer.Remarks()}
 	m, jobs := answer.measure(a.Measure), answer.measure("records")
 	if m == nil || jobs == nil {
@@ -86,7 +86,7 @@ func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) 
 		names[g] = answer.Groups[g].name()
 	}
 	for g, paint := range report.Paints(names) {
-		row := s.row(a, answer, g, now)
+		row := p.row(a, answer, g)
 		if row.Others {
 			paint = report.Paint{Colour: othersColour}
 		}
@@ -195,7 +195,7 @@ func (g *usageGroup) name() string {
 }
 
 // row is a group with where it leads.
-func (s *usageSheet) row(a usageAsk, answer *usageAnswer, g int, now time.Time) usageRow {
+func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	group := &answer.Groups[g]
 	row := usageRow{Name: group.name()}
 	if group.Others > 0 {
@@ -209,29 +209,48 @@ func (s *usageSheet) row(a usageAsk, answer *usageAnswer, g int, now time.Time) 
 	value := ""
 	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
 		value = *group.Values[0]
-		row.Records = recordsAddress(a.By, value, answer.Window.From, answer.Window.To, now)
 	}
 	next, can := a.into(value)
+	if !can {
+		return row
+	}
+	records, whole := p.recordsAddress(next.Where, answer.Window.From, answer.Window.To)
+	if whole {
+		row.Records = records
+	}
 	switch {
-	case can && next.By != "":
+	case next.By != "":
 		row.Address = next.address()
 	case !row.Lacks:
-		row.Address, row.Leaf = row.Records, true
+		row.Address = records
 	}
 	return row
 }
 
-// recordsAddress is the page of the records with a value of a key that ended in a
-// window, or go on when it is up to now. There is none for what no record has itself.
-func recordsAddress(key, value string, from, to, now time.Time) string {
-	if key == "pi" || key == "project" || key == "cluster" {
-		return ""
-	}
-	q := url.Values{"key": {key}, "value": {value}, "since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
-	if to.Before(now.Add(-time.Minute)) {
+// recordsAddress is the page of the records with these values that ended in a window,
+// or go on when it is up to now. It is false where that page cannot say all of it.
+func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, bool) {
+	q := url.Values{"since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
+	if to.Before(p.now().Add(-time.Minute)) {
 		q.Set("until", to.UTC().Format(time.RFC3339))
 	}
-	return "/ui/records?" + q.Encode()
+	all := true
+	for _, c := range values {
+		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
+		derived := slices.ContainsFunc(p.book().Keys, func(k derive.Key) bool { return k.Name == c.Key })
+		switch {
+		case derived || c.Value == "" || strings.Contains(c.Value, ","):
+			all = false
+		case field != "":
+			q.Set(field, c.Value)
+		case q.Has("key"):
+			all = false
+		default:
+			q.Set("key", c.Key)
+			q.Set("value", c.Value)
+		}
+	}
+	return "/ui/records?" + q.Encode(), all
 }
 
 // steps makes the second table: the figures that the chart draws.
