@@ -75,7 +75,7 @@ func (p *Pages) usagePage() http.Handler {
 	show := p.page("usage", p.usage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q, changed := tidyUsage(r.URL.Query()); changed {
-			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther)
+			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther) //nolint:gosec // to this page itself
 			return
 		}
 		show.ServeHTTP(w, r)
