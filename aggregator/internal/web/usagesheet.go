@@ -18,6 +18,8 @@ import (
 type usageSheet struct {
 	Measure string // for people, with its unit
 	Unit    string
+	Axis    string // what the numbers of the chart are in
+	Percent bool   // 1 is 100 per cent
 	Key     string // for people
 	Step    string // hour, day …; empty: there is one
 	Stack   bool   // groups add up
@@ -72,8 +74,12 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 		return s
 	}
 	column := columnOf(m)
-	s.Unit, s.Stack = unitText(m), adds(m.Kind)
+	s.Unit, s.Stack = unitText(m), adds(m)
 	s.Measure = measureName(a.Measure)
+	s.Percent = m.Kind == "ratio"
+	if s.Axis = s.Unit; s.Stack && m.Kind != "level" && s.Unit != "" && step != "" {
+		s.Axis += " / " + step
+	}
 	if !s.Stack && s.Kind == area {
 		s.Kind = "lines"
 	}
@@ -112,8 +118,8 @@ func (a *usageAnswer) measure(name string) *usageFigure {
 }
 
 // adds reports whether the figures of groups add up to that of all.
-func adds(kind string) bool {
-	return slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, kind)
+func adds(m *usageFigure) bool {
+	return m.Name != "people" && slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, m.Kind)
 }
 
 func columnOf(m *usageFigure) report.Column {
@@ -289,6 +295,9 @@ func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 	}
 	from := answer.Edges[b].In(zone)
 	label := whenIn(from, zone)
+	if len(answer.Edges) == 2 {
+		return label + " – " + whenIn(answer.Edges[1], zone)
+	}
 	if b > 0 && whenIn(answer.Edges[b-1], zone) == label {
 		label += " " + from.Format("MST") // the clock was put back
 	}

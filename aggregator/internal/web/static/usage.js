@@ -39,6 +39,11 @@ function decal(pattern) {
   return { ...patterns[(pattern - 1) % patterns.length], color: "rgba(255,255,255,.55)" };
 }
 
+// dash tells lines of one colour apart.
+function dash(pattern) {
+  return ["solid", "dashed", "dotted", [8, 3, 2, 3]][pattern % 4];
+}
+
 class Chart {
   constructor(library) {
     this.kind = place.dataset.kind;
@@ -70,7 +75,7 @@ class Chart {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const font = { color: colour("--dim"), fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 12 };
-    const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+    const short = new Intl.NumberFormat("en", place.dataset.percent ? { style: "percent" } : { notation: "compact", maximumFractionDigits: 1 });
     this.chart.setOption({
       animation: !calm.matches,
       animationDuration: 300,
@@ -81,7 +86,7 @@ class Chart {
         axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
-        type: "value", name: [place.dataset.unit, place.dataset.step].filter(Boolean).join(" / "), nameTextStyle: { ...font, align: "left" }, nameGap: 14,
+        type: "value", name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
         axisLabel: { ...font, formatter: (v) => short.format(v) }, splitLine: { lineStyle: { color: colour("--line") } },
       },
       series: this.series.filter((s) => !s.hidden).map((s) => this.option(s, colour("--card"))),
@@ -91,7 +96,7 @@ class Chart {
   // shorten leaves out what all labels begin with.
   shorten() {
     const labels = this.steps.map((s) => s.label);
-    const same = (length) => labels.every((l) => l.length > length && l.slice(0, length) === labels[0].slice(0, length));
+    const same = (length) => labels.length > 1 && labels.every((l) => l.length > length && l.slice(0, length) === labels[0].slice(0, length));
     const cut = [11, 5].find((length) => /^\d{4}-\d\d-\d\d/.test(labels[0] ?? "") && same(length)) ?? 0;
     return (label) => label.slice(cut);
   }
@@ -110,7 +115,7 @@ class Chart {
     }
     const filled = this.kind === "area";
     return {
-      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2, color: filled ? card : s.colour },
+      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2.5, color: filled ? card : s.colour, type: filled ? "solid" : dash(s.pattern) },
       areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined,
     };
   }
