@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -86,7 +86,7 @@ func (f *Fences) take(a *attempt) error {
 	if err != nil || !changed {
 		return err
 	}
-	if err := replace(f.path, next.encode()); err != nil {
+	if err := durable.Replace(f.path, next.encode()); err != nil {
 		return fmt.Errorf("keep the fence: %w", err)
 	}
 	f.known = next
@@ -198,25 +198,4 @@ func decodeFences(raw []byte) (*fences, error) {
 		return nil, fmt.Errorf("%w: its body is damaged", errors.Join(errFormat, err))
 	}
 	return s, nil
-}
-
-// replace puts a file in the place of another one, and returns when it is on the disk.
-func replace(path string, content []byte) error {
-	next := path + ".new"
-	file, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

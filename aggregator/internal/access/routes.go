@@ -52,14 +52,17 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
+	const page = "/ui/actions/{type}/{label}"
 	const effect = action + "/runs/{run}/effects/{effect"
 	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
-	add(Need{Rights: identity.Read}, "GET "+effect+"}")
+	add(Need{Rights: identity.Read}, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}")
+	add(Need{Rights: figures}, "GET "+page, "GET "+page+"/runs/{run}")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",

@@ -67,7 +67,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // v1Routes returns what there is below /v1.
 func (s *Server) v1Routes() []route {
 	const quarantined = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
-	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), []route{
+	return slices.Concat(s.snapshotRoutes(), s.memberRoutes(), s.importRoutes(), s.actionRoutes(), s.reportRoutes(), []route{
 		{http.MethodGet, "/v1/records", s.viewing(s.v1Records)},
 		{http.MethodGet, "/v1/records/{id...}", s.viewing(s.v1Record)},
 		{http.MethodDelete, "/v1/records/{id...}", s.viewing(s.v1Delete)},
@@ -79,19 +79,19 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/budgets", s.viewing(s.v1Budgets)},
 		{http.MethodGet, "/v1/prices", s.viewing(s.v1Prices)},
 		{http.MethodGet, "/v1/changes", s.viewing(s.v1Changes)},
-		{http.MethodGet, "/v1/agents", s.viewing(s.v1Agents)},
-		{http.MethodGet, "/v1/counters", s.viewing(s.v1Counters)},
-		{http.MethodGet, "/v1/quarantine", s.viewing(s.v1Quarantine)},
+		{http.MethodGet, "/v1/agents", s.tabled("agents", s.viewing(s.v1Agents))},
+		{http.MethodGet, "/v1/counters", s.tabled("counters", s.viewing(s.v1Counters))},
+		{http.MethodGet, "/v1/quarantine", s.tabled("quarantine", s.viewing(s.v1Quarantine))},
 		{http.MethodGet, quarantined, s.viewing(s.v1Quarantined)},
 		{http.MethodDelete, quarantined, s.viewing(s.v1QuarantineDrop)},
 		{http.MethodPost, quarantined + ":retry", s.viewing(s.v1QuarantineRetry)},
-		{http.MethodGet, "/v1/conflicts", s.viewing(s.v1Conflicts)},
-		{http.MethodGet, "/v1/waiting", s.viewing(s.v1Waiting)},
-		{http.MethodGet, "/v1/gaps", s.viewing(s.v1Gaps)},
-		{http.MethodGet, "/v1/completeness", s.viewing(s.v1Completeness)},
+		{http.MethodGet, "/v1/conflicts", s.tabled("conflicts", s.viewing(s.v1Conflicts))},
+		{http.MethodGet, "/v1/waiting", s.tabled("waiting", s.viewing(s.v1Waiting))},
+		{http.MethodGet, "/v1/gaps", s.tabled("gaps", s.viewing(s.v1Gaps))},
+		{http.MethodGet, "/v1/completeness", s.tabled("days", s.viewing(s.v1Completeness))},
 		{http.MethodPost, "/v1/check", s.v1Check},
 		{http.MethodGet, "/v1/status", s.v1Status},
-		{http.MethodGet, "/v1/cluster", s.v1Cluster},
+		{http.MethodGet, "/v1/cluster", s.tabled("nodes", s.v1Cluster)},
 		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},
 		{http.MethodPut, "/v1/config", s.viewing(s.v1ConfigCommit)},
 		{http.MethodGet, "/v1/openapi.yaml", openAPI},

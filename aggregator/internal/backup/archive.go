@@ -3,6 +3,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"io/fs"
 	"os"
@@ -136,7 +137,7 @@ func Unpack(r io.Reader, dir string, approve func(Meta) error) (Meta, error) {
 		return keep(filepath.Join(dir, filepath.FromSlash(name)), content)
 	})
 	if err == nil {
-		err = syncDir(dir)
+		err = durable.SyncDir(dir)
 	}
 	if err != nil {
 		return Meta{}, errors.Join(err, os.RemoveAll(dir))
@@ -153,13 +154,5 @@ func keep(path string, content io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(f, content)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(err, f.Sync(), f.Close(), durable.SyncDir(filepath.Dir(path)))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"log/slog"
 	"os"
@@ -273,7 +274,7 @@ func (s *Schedule) put(ctx context.Context, image *Image, path string) (size int
 		}
 		return 0, err
 	}
-	return size, syncDir(filepath.Dir(path))
+	return size, durable.SyncDir(filepath.Dir(path))
 }
 
 // room refuses an archive that may not fit; it is never larger than the image.

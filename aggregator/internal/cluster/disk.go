@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
@@ -39,7 +40,7 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	// bbolt syncs the file but not its name.
-	if err := errors.Join(syncDir(n.conf.raftDir()), syncDir(n.conf.DataDir)); err != nil {
+	if err := errors.Join(durable.SyncDir(n.conf.raftDir()), durable.SyncDir(n.conf.DataDir)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
@@ -150,6 +151,14 @@ func (n *Node) remember(member bool) error {
 	if member {
 		return nil
 	}
+	return n.mark()
+}
+
+// mark notes that the node is a member. A founder does so when it founds, and while
+// it does another one may have its vote already.
+func (n *Node) mark() error {
+	n.marking.Lock()
+	defer n.marking.Unlock()
 	return writeMarker(n.conf.DataDir, n.id)
 }
 
@@ -170,7 +179,7 @@ func (n *Node) beginNew(member bool) error {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	// It becomes a member when others first write to it or ask for its vote.
-	n.votes.voted = func() error { return writeMarker(n.conf.DataDir, n.id) }
+	n.votes.voted = n.mark
 	return nil
 }
 

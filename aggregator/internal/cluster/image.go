@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"io/fs"
 	"os"
@@ -328,7 +329,7 @@ func unpackFile(path string, content io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(f, content)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+	return errors.Join(err, f.Sync(), f.Close(), durable.SyncDir(filepath.Dir(path)))
 }
 
 // removeAll removes scratch files; what stays is swept at the next start.

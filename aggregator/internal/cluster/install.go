@@ -120,6 +120,7 @@ func (n *Node) serveImages(serve func(greeting, *Conn)) {
 func (n *Node) fetch(o order) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	<-n.begun
 	go func() {
 		select {
 		case <-n.stopping:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bursar-accounting/bursar/proto/porttest"
 )
@@ -295,5 +296,28 @@ func TestANodeDoesNotListenUnderAnothersID(t *testing.T) {
 	state := &memory{}
 	if _, err := Open(Config{DataDir: t.TempDir(), State: state, Stream: s.trans.Raft()}); err == nil || !strings.Contains(err.Error(), "transport is for node") {
 		t.Fatal(err)
+	}
+}
+
+func TestAFounderThatVotesWhileItFoundsIsMarkedAsAMember(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	s := f.ships[0]
+	var all errgroup.Group
+	for range 8 { // as Bootstrap and the first vote for another founder do
+		all.Go(func() error {
+			for range 20 {
+				if err := s.mark(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if member, err := readMarker(s.conf.DataDir, s.ID()); err != nil || !member {
+		t.Fatal(member, err)
 	}
 }

@@ -52,6 +52,8 @@ type Node struct {
 
 	closing  atomic.Bool   // no more commands
 	stopOnce sync.Once     // Shutdown runs once
+	marking  sync.Mutex    // held by who writes the marker
+	begun    chan struct{} // closed when raft can be asked: it applies entries before
 	stopping chan struct{} // closed when Shutdown begins
 	ended    chan struct{} // closed when it is over
 	stopErr  error
@@ -109,6 +111,7 @@ func newNode(conf Config, id string) *Node {
 		halted:   make(chan struct{}),
 		stopping: make(chan struct{}),
 		ended:    make(chan struct{}),
+		begun:    make(chan struct{}),
 	}
 	n.throne = newThrone()
 	n.OnLeader(n.tend)
@@ -154,6 +157,7 @@ func (n *Node) startRaft() error {
 		return errors.Join(fmt.Errorf("cluster: start raft: %w", err), n.failure(), trans.Close())
 	}
 	n.raft, n.trans = r, trans
+	close(n.begun)
 	trans.raft.Store(r)
 	n.armed.Store(true)
 	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })

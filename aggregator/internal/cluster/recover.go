@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
@@ -151,7 +152,7 @@ func (p plan) carryOut(conf Config) error {
 	if err != nil {
 		return fmt.Errorf("cluster: recover: %w", err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(conf.DataDir, planFile)), syncDir(conf.DataDir)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(conf.DataDir, planFile)), durable.SyncDir(conf.DataDir)); err != nil {
 		return fmt.Errorf("cluster: recover: %w", err)
 	}
 	return nil

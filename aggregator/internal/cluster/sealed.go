@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // castagnoli is the polynomial of every CRC in this package.
@@ -35,7 +35,7 @@ func writeSealed(path string, body any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return replaceFile(path, append(file, '\n'))
+	return durable.Replace(path, append(file, '\n'))
 }
 
 // readSealed reads what writeSealed wrote. The error is fs.ErrNotExist when
@@ -63,35 +63,6 @@ func openSealed(path string, file []byte, body any) error {
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	}
 	return nil
-}
-
-// replaceFile writes a new file beside path, syncs it and renames it over path.
-func replaceFile(path string, content []byte) error {
-	tmp := path + ".tmp"
-	if err := writeSynced(tmp, content); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func writeSynced(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func exists(path string) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"os"
 	"path/filepath"
@@ -127,7 +128,7 @@ func (s *shelf) keep(size int64, write func(io.Writer) error) (order, error) {
 	if err := os.Rename(f.Name(), s.path(o.SHA256)); err != nil {
 		return order{}, err
 	}
-	return o, syncDir(s.dir)
+	return o, durable.SyncDir(s.dir)
 }
 
 // open returns an archive that is here.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 )
 
@@ -345,7 +346,7 @@ func (s *sink) finish() error {
 	if err := os.Rename(s.dir, strings.TrimSuffix(s.dir, tempSuffix)); err != nil {
 		return err
 	}
-	return syncDir(s.store.dir)
+	return durable.SyncDir(s.store.dir)
 }
 
 func (s *sink) checkImage() error {

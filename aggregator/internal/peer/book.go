@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"hash/crc32"
 	"io/fs"
 	"os"
@@ -128,41 +129,11 @@ func (b *Book) Note(n Listed) error {
 func (b *Book) write(next bookPage) error {
 	raw, err := encodeBook(next)
 	if err == nil {
-		err = replaceFile(b.path, raw)
+		err = durable.Replace(b.path, raw)
 	}
 	if err != nil {
 		return fmt.Errorf("write the book of peers: %w", err)
 	}
 	b.page = next
 	return nil
-}
-
-// replaceFile writes a file whole or not at all, and durably.
-func replaceFile(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

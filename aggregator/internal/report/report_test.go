@@ -80,6 +80,13 @@ func world() answers {
 	}
 }
 
+func TestTheSamePeriodTwiceIsTwoColumns(t *testing.T) {
+	d, err := Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "2026-10"}, Now: now()})
+	if err != nil || len(d.Tables[0].Columns) != 7 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func now() time.Time { return time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC) }
 
 func reportOfBoth(t *testing.T) *Document {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -36,6 +38,21 @@ type shareOf struct {
 	Contributed       json.Number  `json:"contributed"`
 	ContributionShare *json.Number `json:"contribution_share"`
 	Ratio             *json.Number `json:"ratio"`
+}
+
+// subscriptionEntry is the report subscription in the catalogue.
+func subscriptionEntry() Entry {
+	return Entry{
+		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
+		Params: []Param{
+			periodParam(),
+			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
+			zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), Now: q.Now})
+		},
+	}
 }
 
 // Subscription says how principal investigators stand: what each used and contributed,
@@ -70,10 +87,18 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, a.Unclaimed, a.Unit))
 		}
 	}
+	if !anybody(d.Tables) {
+		return nil, fmt.Errorf("%w: no principal investigator used or contributed anything in %s; projects and contributions of the directory say who they are: bursar directory", ErrNothing, strings.Join(o.Periods, " and "))
+	}
 	d.Notes = append(d.Notes,
 		"The ratio is the share of what was used ÷ the share of what was contributed: over 100 % is more than was put in.",
 		"Over: used without a contribution. Under: contributed and not used. Exempt: all projects are, and neither counts in the sums of contributions.")
 	return d, d.check()
+}
+
+// anybody reports whether a table has a line.
+func anybody(tables []Table) bool {
+	return slices.ContainsFunc(tables, func(t Table) bool { return len(t.Rows) > 0 })
 }
 
 func zero(n json.Number) bool {

@@ -24,6 +24,26 @@ type UsageOptions struct {
 	Now     time.Time
 }
 
+// usageEntry is the report usage in the catalogue.
+func usageEntry() Entry {
+	return Entry{
+		Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.",
+		Params: []Param{
+			periodParam(),
+			textParam("by", "A line for each", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
+			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
+			textParam("order", "In the order of", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
+			whereParam(), topParam(), zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Usage(ctx, r, UsageOptions{
+				Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Measure: q.All("measure"),
+				Order: q.One("order"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
+			})
+		},
+	}
+}
+
 // Usage says who used what: a line for each value of a key and the sum, with the
 // measures of one or two periods side by side. It is what usage_stats of
 // ai4-accounting prints, exact.
@@ -151,6 +171,9 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: unitOf(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
+			}
+			if t.column(c.Name) >= 0 { // both periods are the same
+				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, Figure(m.Total))

@@ -17,6 +17,22 @@ type UtilizationOptions struct {
 	Now       time.Time
 }
 
+// utilizationEntry is the report utilization in the catalogue.
+func utilizationEntry() Entry {
+	return Entry{
+		Name: "utilization", Title: "Utilization", About: "How full the clusters were, each and all of them, and its course over time.",
+		Params: []Param{
+			periodParam(),
+			textParam("component", "What is counted", "The component of which there is a capacity; without it the cores.", "", "Cores", "Memory", "GPUs", "su"),
+			choiceParam("bucket", "A point for each", "How fine the course is.", "day", "week", "month"),
+			zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Utilization(ctx, r, UtilizationOptions{Periods: q.All("period"), Zone: q.One("zone"), Component: q.One("component"), Bucket: q.One("bucket"), Now: q.Now})
+		},
+	}
+}
+
 // Utilization says how full clusters were: what was used beside what was there, for
 // each cluster and all of them, and its course over the first period. Where no capacity
 // is known nothing is said, and the notes tell what was used there.

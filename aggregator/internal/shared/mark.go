@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,18 +64,5 @@ func readMark(dir string) (mark, error) {
 // writeMark replaces the mark in dir, whole or not at all.
 func writeMark(dir string, m mark) error {
 	m.Format = markFormat
-	name := filepath.Join(dir, markName)
-	if err := writeSynced(name+".new", append(mustJSON(m), '\n')); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
-}
-
-func writeSynced(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	return durable.Replace(filepath.Join(dir, markName), append(mustJSON(m), '\n'))
 }

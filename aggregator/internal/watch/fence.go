@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,25 +79,5 @@ func (f *Fence) raise(dir string) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, fenceName)
-	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Replace(filepath.Join(dir, fenceName), append(text, '\n'))
 }

@@ -15,9 +15,16 @@ import (
 // functions are what the templates can call.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
+		"asset":   p.files.address,
 		"count":   count,
+		"keyname": keyName,
+		"last":    func(i int, trail []crumb) bool { return i == len(trail)-1 },
+		"pattern": pattern,
+		"title":   capital,
+		"whenin":  func(t time.Time, zone string) string { return whenIn(t, location(zone)) },
 		"bytes":   size,
 		"when":    when,
+		"date":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"iso":     iso,
 		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
 		"values":  func(v []string) string { return strings.Join(v, ", ") },

@@ -1,8 +1,288 @@
 package web
 
-import "net/http"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
 
-// reportsPage is what the page of reports shows.
-type reportsPage struct{}
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
 
-func (p *Pages) reports(*http.Request) (any, error) { return &reportsPage{}, nil }
+// reportsPage is what the page of reports shows: the list, and one report where one
+// is asked for.
+type reportsPage struct {
+	List  []report.Entry
+	Entry *report.Entry // nil: none is asked for
+	Form  []entryField
+	Doc   *shownReport // nil: there is none, and the page says why
+}
+
+// entryField is one of a form, of a parameter of a report.
+type entryField struct {
+	*report.Param
+
+	Values []string // a field for each; at least one
+	List   string   // the id of its examples; "" without
+}
+
+// rowsShown bounds the lines of a table in the page. The files have all.
+const rowsShown = 500
+
+// shownReport is a report in the page.
+type shownReport struct {
+	*report.Document
+
+	Tables []shownTable
+	CSV    string // links to the same report as a file, or for print
+	JSON   string
+	HTML   string
+	Print  string
+	Fixed  string // the same periods by their dates; "" where they are so already
+}
+
+// shownTable is a table as text.
+type shownTable struct {
+	Name, Title string
+	Chart       template.HTML
+	Head        []shownHead
+	Rows        [][]shownCell
+	Totals      []shownCell
+	Left        int // lines that are in the files only
+}
+
+type shownHead struct {
+	Title, Below, Label string
+	Num                 bool
+}
+
+type shownCell struct {
+	Text, Exact, Label string
+	Num                bool
+}
+
+// reports is the page of reports.
+func (p *Pages) reports(r *http.Request) (any, error) {
+	page := &reportsPage{List: report.Catalogue()}
+	query := r.URL.Query()
+	name := query.Get("report")
+	query.Del("report")
+	if name == "" {
+		return page, nil
+	}
+	e, err := report.Find(name)
+	if err != nil {
+		return page, status{http.StatusNotFound, sentence(err.Error())}
+	}
+	page.Entry, page.Form = e, fields(e, query)
+	page.Doc, err = p.report(r.Context(), e, query)
+	return page, err
+}
+
+// report makes a report ready to be shown.
+func (p *Pages) report(ctx context.Context, e *report.Entry, query url.Values) (*shownReport, error) {
+	d, err := report.Make(ctx, p.V1, e.Name, query, p.now())
+	problem, refused := errors.AsType[*client.Problem](err)
+	switch {
+	case refused && problem.Status < http.StatusInternalServerError:
+		return nil, status{problem.Status, sentence(problem.Detail)}
+	case errors.Is(err, report.ErrNothing):
+		return nil, status{http.StatusNotFound, sentence(err.Error())}
+	case errors.Is(err, report.ErrQuery):
+		return nil, status{http.StatusBadRequest, sentence(err.Error())}
+	case err != nil:
+		return nil, err
+	}
+	return showReport(d, query), nil
+}
+
+// sentence is what an error says as one.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	if text = strings.ToUpper(text[:1]) + text[1:]; !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
+// showReport writes the cells of a report as text, and its links.
+func showReport(d *report.Document, query url.Values) *shownReport {
+	s := &shownReport{Document: d}
+	for i := range d.Tables {
+		s.Tables = append(s.Tables, showTable(d, &d.Tables[i]))
+	}
+	link := func(format, download string) string {
+		q := url.Values{"format": {format}}
+		if download != "" {
+			q.Set("download", download)
+		}
+		rest := query.Encode()
+		if rest != "" {
+			rest += "&"
+		}
+		return "/v1/reports/" + url.PathEscape(d.Report) + "?" + rest + q.Encode()
+	}
+	s.CSV, s.JSON, s.HTML, s.Print = link("csv", "1"), link("json", ""), link("html", "1"), link("html", "")
+	s.Fixed = fixed(d, query)
+	return s
+}
+
+func showTable(d *report.Document, t *report.Table) shownTable {
+	out := shownTable{Name: t.Name, Title: t.Title, Chart: d.Chart(t)}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		h := shownHead{Title: c.Title, Below: d.Below(c), Num: c.Kind != report.Text}
+		h.Label = h.Title
+		if h.Below != "" {
+			h.Label += ", " + h.Below
+		}
+		out.Head = append(out.Head, h)
+	}
+	for i, row := range t.Rows {
+		if i == rowsShown {
+			out.Left = len(t.Rows) - i
+			break
+		}
+		out.Rows = append(out.Rows, out.cells(t, row))
+	}
+	if t.Totals != nil {
+		out.Totals = out.cells(t, t.Totals)
+	}
+	return out
+}
+
+func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
+	var out []shownCell
+	for i, c := range row {
+		cell := shownCell{Text: t.Columns[i].Show(c), Label: s.Head[i].Label, Num: s.Head[i].Num}
+		if cell.Num {
+			cell.Exact = c.String()
+		}
+		out = append(out, cell)
+	}
+	return out
+}
+
+// fields are those of the form: what was given, and else the defaults, with an empty
+// one more where another may be given.
+func fields(e *report.Entry, query url.Values) []entryField {
+	var out []entryField
+	for i := range e.Params {
+		p := &e.Params[i]
+		f := entryField{Param: p, Values: given(p, query)}
+		if len(f.Values) == 0 {
+			f.Values = slices.Clone(p.Default)
+		}
+		if len(f.Values) == 0 || p.Most > len(f.Values) && p.Kind != report.ParamList {
+			f.Values = append(f.Values, "")
+		}
+		if len(p.Words) > 0 && p.Kind != report.ParamChoice {
+			f.List = "words-" + p.Name
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// given are the values of a parameter in a query.
+func given(p *report.Param, query url.Values) (out []string) {
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		name, inner, bracket := strings.Cut(key, "[")
+		if name != p.Name {
+			continue
+		}
+		for _, v := range query[key] {
+			switch {
+			case bracket:
+				out = append(out, strings.TrimSuffix(inner, "]")+"="+v)
+			case v != "":
+				out = append(out, v)
+			}
+		}
+	}
+	if p.Kind == report.ParamList && len(out) > 1 {
+		out = []string{strings.Join(out, ",")}
+	}
+	return out
+}
+
+// fixed is the address of the same report with its periods by their dates, so that it
+// shows the same when it is opened next month; "" where no period follows the clock.
+func fixed(d *report.Document, query url.Values) string {
+	words := slices.DeleteFunc(slices.Clone(query["period"]), func(s string) bool { return s == "" })
+	if len(words) == 0 {
+		words = []string{"this-month", "this-year"}
+	}
+	zone, err := time.LoadLocation(d.Zone)
+	if err != nil || len(words) != len(d.Periods) {
+		return ""
+	}
+	moves := false
+	for i, word := range words {
+		date := dated(word, d.Periods[i].From.In(zone))
+		moves = moves || date != word
+		words[i] = date
+	}
+	if !moves {
+		return ""
+	}
+	q := url.Values{}
+	for key, list := range query {
+		q[key] = list
+	}
+	q["period"] = words
+	q.Set("report", d.Report)
+	return "/ui/reports?" + q.Encode()
+}
+
+// dated is a period by its date, given its begin.
+func dated(word string, from time.Time) string {
+	switch {
+	case word == "today", word == "yesterday":
+		return from.Format(time.DateOnly)
+	case !strings.HasPrefix(word, "this-") && !strings.HasPrefix(word, "last-"):
+		return word
+	}
+	switch word[len("this-"):] {
+	case "week":
+		year, week := from.ISOWeek()
+		return fmt.Sprintf("%d-W%02d", year, week)
+	case "month":
+		return from.Format("2006-01")
+	case "quarter":
+		return fmt.Sprintf("%d-Q%d", from.Year(), (from.Month()+2)/3)
+	case "year":
+		return from.Format("2006")
+	}
+	return word
+}
+
+// tidy sends a browser from the address that a form makes to the one without the fields
+// that were left empty, which is shorter to pass on.
+func tidy(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query, changed := r.URL.Query(), false
+		for key, list := range query {
+			kept := slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == "" && !strings.Contains(key, "[") })
+			if changed = changed || len(kept) < len(list); len(kept) == 0 {
+				delete(query, key)
+				continue
+			}
+			query[key] = kept
+		}
+		if !changed {
+			h.ServeHTTP(w, r)
+			return
+		}
+		http.Redirect(w, r, r.URL.Path+"?"+query.Encode(), http.StatusFound)
+	})
+}

@@ -1,8 +1,394 @@
 package web
 
-import "net/http"
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-// usagePage is what the page of usage shows.
-type usagePage struct{}
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+)
 
-func (p *Pages) usage(*http.Request) (any, error) { return &usagePage{}, nil }
+// usageAnswer is one of GET /v1/usage.
+type usageAnswer struct {
+	Window struct {
+		From time.Time `json:"from"`
+		To   time.Time `json:"to"`
+	} `json:"window"`
+	Records  json.Number   `json:"records"`
+	Several  int64         `json:"several"`
+	Edges    []time.Time   `json:"edges"`
+	Labels   []string      `json:"labels"`
+	Groups   []usageGroup  `json:"groups"`
+	Measures []usageFigure `json:"measures"`
+	report.Completeness
+}
+
+type usageGroup struct {
+	Values []*string `json:"values"`
+	Others int       `json:"others"`
+}
+
+// usageFigure is a measure: Values has a number for each group and bucket, in the
+// order of the groups.
+type usageFigure struct {
+	Name      string         `json:"name"`
+	Component *string        `json:"component"`
+	Kind      string         `json:"kind"`
+	Unit      *string        `json:"unit"`
+	Values    []*json.Number `json:"values"`
+	Totals    []*json.Number `json:"totals"`
+	Total     *json.Number   `json:"total"`
+	Lacking   *struct {
+		Total json.Number `json:"total"`
+	} `json:"lacking"`
+}
+
+// usagePage is what the usage page shows.
+type usagePage struct {
+	Ask  usageAsk
+	Form usageForm
+	// Trail is the way down to here.
+	Trail []crumb
+	// Settled says that the page chose the window, and why.
+	Settled string
+	Nothing *nothing
+	Sheet   *usageSheet
+	From    time.Time
+	To      time.Time
+	Zone    string
+	Earlier string
+	Later   string
+	Wider   string
+}
+
+// crumb is a step of the way down.
+type crumb struct{ Key, Value, Address string }
+
+func (p *Pages) usagePage() http.Handler {
+	show := p.page("usage", p.usage)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q, changed := tidyUsage(r.URL.Query()); changed {
+			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther)
+			return
+		}
+		show.ServeHTTP(w, r)
+	})
+}
+
+func (p *Pages) usage(r *http.Request, v *access.View) (any, error) {
+	ask, err := readUsage(r.URL.Query())
+	page := &usagePage{Ask: ask}
+	if err != nil {
+		page.Form = page.form(nil, nil)
+		return page, err
+	}
+	keys, err := p.keys(r.Context(), v)
+	if err != nil {
+		return nil, err
+	}
+	page.Ask.By = ask.by(keys)
+	page.Form = page.form(keys, nil)
+	return page, p.fillUsage(r.Context(), page, keys)
+}
+
+// keys are those that usage can be asked by.
+func (p *Pages) keys(ctx context.Context, v *access.View) ([]string, error) {
+	keys, err := v.Keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.book().Keys {
+		keys = append(keys, p.book().Keys[i].Name)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
+}
+
+// by is the key that gives the lines.
+func (a usageAsk) by(keys []string) string {
+	if a.By != "" {
+		return a.By
+	}
+	for _, key := range []string{"group_id", "user_id", "site_id"} {
+		if slices.Contains(keys, key) && !a.has(key) {
+			return key
+		}
+	}
+	if len(keys) > 0 {
+		return keys[0]
+	}
+	return "group_id"
+}
+
+// fillUsage asks /v1, first what there is in the window, then of whom.
+func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) error {
+	page.Trail = page.trail()
+	known, err := p.settle(ctx, page)
+	if err != nil {
+		return err
+	}
+	page.From, page.To, page.Zone = known.Window.From, known.Window.To, zoneName(page.Ask.Zone)
+	page.Form = page.form(keys, known)
+	page.neighbours(p.now())
+	if known.none() {
+		page.Nothing, err = p.nothing(ctx, page.Ask, known)
+		return err
+	}
+	measures := p.measures(known)
+	if page.Ask.Measure == "" {
+		page.Ask.Measure = usualMeasure(known)
+	}
+	page.Form = page.form(keys, known)
+	page.Form.Measures = choose(measures, page.Ask.Measure)
+	if !slices.ContainsFunc(measures, func(c choice) bool { return c.Value == page.Ask.Measure }) && component(page.Ask.Measure) {
+		page.Nothing = page.Ask.notUsed(measures)
+		return nil
+	}
+	return p.sheet(ctx, page)
+}
+
+// component reports whether a measure can be one of a record's components.
+func component(measure string) bool {
+	name, _, _ := strings.Cut(measure, "*")
+	return !slices.Contains([]string{"capacity", "utilization", "records", "started", "stopped", "people", "wait", "efficiency", "running", "queued"}, name)
+}
+
+// none reports whether no record is in the window.
+func (a *usageAnswer) none() bool { return a.Records == "" || a.Records == "0" }
+
+// settle asks what there is in the window, and chooses one where none is asked for.
+func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, error) {
+	chosen := page.Ask.Window == "" && page.Ask.From == ""
+	if chosen {
+		page.Ask.Window = usualWindow
+	}
+	known, err := p.askUsage(ctx, page.Ask.times())
+	if err != nil || !chosen || !known.none() {
+		return known, err
+	}
+	first, last, err := p.extent(ctx, page.Ask)
+	if err != nil || last.IsZero() {
+		return known, err
+	}
+	if month := last.AddDate(0, 0, -30); first.Before(month) {
+		first = month
+	}
+	page.Ask = page.Ask.between(first.Format(time.DateOnly), last.Format(time.DateOnly))
+	page.Settled = "Nothing ran in the last 7 days. These are the newest days with records."
+	return p.askUsage(ctx, page.Ask.times())
+}
+
+func (p *Pages) askUsage(ctx context.Context, q url.Values) (*usageAnswer, error) {
+	var a usageAnswer
+	if err := p.V1.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// sheet asks for the figures and makes the tables of them.
+func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
+	a := &page.Ask
+	step := a.Step
+	if step == "" {
+		step = fit(page.To.Sub(page.From))
+	}
+	q := a.times()
+	q.Del("window")
+	q.Set("from", page.From.Format(time.RFC3339Nano)) // what is downloaded is what is seen
+	q.Set("to", page.To.Format(time.RFC3339Nano))
+	q.Set("by", a.By)
+	q.Set("measure", a.Measure)
+	if a.Measure != "records" {
+		q.Set("measure", a.Measure+",records")
+	}
+	q.Set("order", a.Measure)
+	q.Set("top", strconv.Itoa(a.Top))
+	if a.Measure == "people" {
+		step = "" // people of two days cannot be added
+	}
+	if step != "" {
+		q.Set("bucket", step)
+	}
+	if n := steps(page.From, page.To, step); n > mostSteps {
+		return bad("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", when(page.From), when(page.To), n, step)
+	}
+	answer, err := p.askUsage(ctx, q)
+	if err != nil {
+		if problem := asProblem(err); problem != nil && problem.Status == http.StatusBadRequest {
+			return bad("%s.", strings.TrimSuffix(problem.Detail, "."))
+		}
+		return err
+	}
+	page.Sheet = newUsageSheet(*a, step, answer, p.now())
+	page.Sheet.JSON = "/v1/usage?" + q.Encode()
+	q.Set("format", "csv")
+	page.Sheet.CSV = "/v1/usage?" + q.Encode()
+	return nil
+}
+
+// mostSteps bounds the steps of a page.
+const mostSteps = 1000
+
+// lengths are those of steps, about.
+func lengths() map[string]time.Duration {
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"hour": time.Hour, "day": day, "week": 7 * day, "month": 30 * day, "quarter": 91 * day, "year": 365 * day}
+}
+
+// fit is the step for a window of this length.
+func fit(long time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case long <= 3*day:
+		return "hour"
+	case long <= 100*day:
+		return "day"
+	case long <= 400*day:
+		return "week"
+	case long <= 10*366*day:
+		return "month"
+	}
+	return "year"
+}
+
+func steps(from, to time.Time, step string) int {
+	long := lengths()[step]
+	if long == 0 {
+		return 1
+	}
+	return int(to.Sub(from) / long)
+}
+
+// usualMeasure is what a page shows when nothing else is asked for: cores, or the
+// first component, or the records.
+func usualMeasure(known *usageAnswer) string {
+	measure := "records"
+	for i := range known.Measures {
+		switch m := &known.Measures[i]; {
+		case m.Name == "Cores":
+			return m.Name
+		case measure == "records" && m.Component != nil:
+			measure = m.Name
+		}
+	}
+	return measure
+}
+
+func (page *usagePage) trail() []crumb {
+	list := []crumb{{Value: "All", Address: page.Ask.up(0).address()}}
+	for i, c := range page.Ask.Where {
+		list = append(list, crumb{Key: c.Key, Value: named(c.Value), Address: page.Ask.up(i + 1).address()})
+	}
+	return list
+}
+
+// named is a value for people.
+func named(value string) string {
+	if value == "" {
+		return "(none)"
+	}
+	return value
+}
+
+// neighbours are the windows beside this one, and the one around it.
+func (page *usagePage) neighbours(now time.Time) {
+	a, long := page.Ask, page.To.Sub(page.From)
+	zone := location(a.Zone)
+	link := func(from, to time.Time) string {
+		return a.between(clockTime(from, zone), clockTime(to, zone)).address()
+	}
+	if months := wholeMonths(page.From.In(zone), page.To.In(zone)); months > 0 {
+		page.Earlier = link(page.From.In(zone).AddDate(0, -months, 0), page.From)
+		page.Later = link(page.To, page.To.In(zone).AddDate(0, months, 0))
+	} else {
+		page.Earlier = link(page.From.Add(-long), page.From)
+		page.Later = link(page.To, page.To.Add(long))
+	}
+	if !page.To.Before(now.Add(-time.Minute)) {
+		page.Later = ""
+	}
+	to := page.To.Add(long / 2)
+	if to.After(now) {
+		to = now
+	}
+	page.Wider = link(page.From.Add(-long/2), to)
+}
+
+// wholeMonths is how many months a window is; 0 when it is not of whole ones.
+func wholeMonths(from, to time.Time) int {
+	months := 12*(to.Year()-from.Year()) + int(to.Month()-from.Month())
+	if from.Day() != 1 || clockTime(from, from.Location()) != from.Format(time.DateOnly) || !from.AddDate(0, months, 0).Equal(to) {
+		return 0
+	}
+	return months
+}
+
+// clockTime is how an address says a time: by the zone's clock, to the minute.
+func clockTime(t time.Time, zone *time.Location) string {
+	t = t.In(zone)
+	if h, m, s := t.Clock(); h+m+s == 0 {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format("2006-01-02T15:04")
+}
+
+// location is a zone that /v1 checks; UTC when it is none.
+func location(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return time.UTC
+	}
+	return zone
+}
+
+func zoneName(name string) string {
+	if name == "" {
+		return "UTC"
+	}
+	return name
+}
+
+// measures are what can be shown, of what is in the window and what is known by the
+// configuration.
+func (p *Pages) measures(known *usageAnswer) []choice {
+	var list []choice
+	worths := map[string]bool{}
+	for i := range p.book().Weights {
+		worths[p.book().Weights[i].Name] = true
+	}
+	for i := range known.Measures {
+		if m := &known.Measures[i]; m.Component != nil && !worths[m.Name] {
+			list = append(list, choice{Value: m.Name, Text: m.Name + inUnit(m), Group: "Resources"})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(worths)) {
+		list = append(list, choice{Value: name, Text: name, Group: "Worth"})
+	}
+	for _, c := range [][2]string{{"records", "Jobs"}, {"started", "Jobs started"}, {"stopped", "Jobs ended"}, {"running", "Jobs running at a time"}, {"people", "People"}} {
+		list = append(list, choice{Value: c[0], Text: c[1], Group: "Jobs"})
+	}
+	for _, c := range [][2]string{{"wait", "Mean wait"}, {"efficiency", "CPU efficiency"}} {
+		list = append(list, choice{Value: c[0], Text: c[1], Group: "Quality"})
+	}
+	return list
+}
+
+// inUnit says in what a measure comes.
+func inUnit(m *usageFigure) string {
+	if m.Unit == nil {
+		return ""
+	}
+	switch *m.Unit {
+	case "hour", "second":
+		return " (" + *m.Unit + "s)"
+	}
+	return " (" + *m.Unit + ")"
+}

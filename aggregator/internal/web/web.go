@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -21,9 +21,6 @@ import (
 
 //go:embed templates
 var templateFiles embed.FS
-
-//go:embed static
-var staticFiles embed.FS
 
 // Reader gives consistent pictures of the store as a principal sees them; the
 // caller closes them. The principal is that of the request's context.
@@ -38,11 +35,13 @@ type Asker interface {
 	GetJSON(ctx context.Context, path string, query url.Values, into any) error
 }
 
-// Pages are the pages. All fields but Now are required.
+// Pages are the pages. All fields but Now and Book are required.
 type Pages struct {
 	Reader Reader
 	// V1 must be there when the first request comes.
 	V1 Asker
+	// Orders makes plans; nil: no page does.
+	Orders Orderer
 	// Pulls says how the leader's pulls from agents are doing.
 	Pulls func(ctx context.Context) ([]pull.Status, error)
 	// Health judges the cluster; nil: nobody does.
@@ -52,6 +51,18 @@ type Pages struct {
 	Log     *slog.Logger
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Book has the keys and measures that the configuration adds; nil: none.
+	Book func() *derive.Book
+
+	files assets
+}
+
+// book is what the configuration adds.
+func (p *Pages) book() *derive.Book {
+	if p.Book == nil {
+		return &derive.Book{}
+	}
+	return p.Book()
 }
 
 // policy lets a page load nothing but this server's own style sheet and script.
@@ -59,25 +70,25 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 
 // Routes returns the handlers by pattern of http.ServeMux.
 func (p *Pages) Routes() map[string]http.Handler {
-	static, err := fs.Sub(staticFiles, "static")
-	if err != nil {
-		panic(err) // the folder is part of the program
-	}
-	files := http.StripPrefix("/ui/static/", http.FileServerFS(static))
+	p.files = readAssets()
 	return map[string]http.Handler{
 		"GET /{$}":              p.page("overview", p.overview),
 		"GET /ui/{$}":           http.RedirectHandler("/", http.StatusFound),
-		"GET /ui/usage":         p.plain("usage", p.usage),
+		"GET /ui/usage":         p.usagePage(),
 		"GET /ui/records":       p.page("records", p.records),
 		"GET /ui/record":        p.page("record", p.record),
 		"GET /ui/agents":        p.page("agents", p.agents),
 		"GET /ui/quarantine":    p.page("quarantine", p.quarantine),
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
-		"GET /ui/reports":       p.plain("reports", p.reports),
+		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
 		"GET /ui/actions":       p.plain("actions", p.actions),
+		"GET " + actionRoute:    p.plain("action", p.action),
+		"GET " + runRoute:       p.plain("run", p.run),
+		"GET " + effectRoute:    p.plain("effect", p.effect),
+		"POST " + planRoute:     p.planned(),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
-		"GET /ui/static/{file}": headers(files, "public, max-age=300"),
-		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), "public, max-age=300"),
+		"GET /ui/static/{file}": headers(p.files, briefly),
+		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
 		"GET /ui/{anything...}": p.page("missing", missing),
 	}
 }
@@ -147,8 +158,11 @@ func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http
 func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: name == "overview" || name == "agents" || name == "cluster"}
+		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name)}
 		code := fill(r, &f)
+		if named, ok := f.Content.(titled); ok {
+			f.Title = named.title()
+		}
 		var out bytes.Buffer
 		if err := t.Execute(&out, f); err != nil {
 			p.Log.Error("a page cannot be made", "path", r.URL.Path, "error", err)
@@ -165,6 +179,7 @@ func titles() map[string]string {
 	return map[string]string{
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
 		"usage": "Usage", "reports": "Reports", "actions": "Actions",
+		"action": "Action", "run": "Run", "effect": "Effect", "plan": "Plan",
 		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",
 	}
 }
@@ -199,7 +214,7 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 		f.Problem = s.text
 		return s.code
 	}
-	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status < http.StatusInternalServerError {
+	if problem, ok := errors.AsType[*client.Problem](err); ok && (problem.Status < http.StatusInternalServerError || problem.Status == http.StatusServiceUnavailable) {
 		f.Problem = problem.Detail
 		return problem.Status
 	}

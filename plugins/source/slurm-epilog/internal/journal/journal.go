@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // ErrClosed is the error of a journal that was closed.
@@ -271,7 +272,7 @@ func (j *Journal) begin(after int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
 		if _, err = f.WriteString(header); err == nil {
-			err = errors.Join(f.Sync(), syncDir(j.opt.Dir))
+			err = errors.Join(f.Sync(), durable.SyncDir(j.opt.Dir))
 		}
 		if err != nil {
 			f.Close()
@@ -288,15 +289,6 @@ func (j *Journal) begin(after int64) error {
 	j.total += j.size
 	j.segments = append(j.segments, segment{path, after})
 	return nil
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // After calls yield with the entries behind a stamp, in their order. Those that are

@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // Spool is a folder for files.
@@ -77,7 +78,7 @@ func (s Spool) Put(e *event.Event) error {
 	if err := os.Rename(path+unfinished, path+suffix); err != nil {
 		return err
 	}
-	return syncDir(s.Dir)
+	return durable.SyncDir(s.Dir)
 }
 
 // make makes the folder; others may pass the one of root on the way to theirs.
@@ -107,15 +108,6 @@ func write(path string, text []byte) error {
 		_ = os.Remove(path) // it may be half written
 	}
 	return err
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // ErrBusy is the error of a spool that another process drains.

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+type jsonReports struct {
+	Reports []report.Entry `json:"reports"`
+}
+
+// reportRoutes are those of reports.
+func (s *Server) reportRoutes() []route {
+	return []route{
+		{http.MethodGet, "/v1/reports", v1Reports},
+		{http.MethodGet, "/v1/reports/{report}", s.viewing(s.v1Report)},
+	}
+}
+
+// v1Reports is GET /v1/reports: which reports there are and what they take.
+func v1Reports(w http.ResponseWriter, r *http.Request) {
+	if len(r.URL.RawQuery) > 0 {
+		fail(w, http.StatusBadRequest, "the list of reports takes no parameters; a report does: GET /v1/reports/{report}?"+r.URL.RawQuery)
+		return
+	}
+	answer(w, http.StatusOK, jsonReports{report.Catalogue()})
+}
+
+// v1Report is GET /v1/reports/{report}. The report asks /v1 within the process, so it
+// has what the principal may see, and no more. The view only says that this node can
+// answer, and from where on.
+func (s *Server) v1Report(w http.ResponseWriter, r *http.Request, _ *access.View) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	f, err := reportFormOf(query)
+	if err != nil {
+		return err
+	}
+	d, err := report.Make(r.Context(), s, r.PathValue("report"), query, s.now().Std())
+	if err != nil {
+		return reportRefusal(err)
+	}
+	var out bytes.Buffer
+	if err := f.write(d, &out); err != nil {
+		return err
+	}
+	f.head(w.Header(), d, out.Bytes())
+	bare(w, http.StatusOK, out.Bytes())
+	return nil
+}
+
+// reportRefusal says whose fault it is that there is no report.
+func reportRefusal(err error) error {
+	problem, refused := errors.AsType[*client.Problem](err)
+	switch {
+	case errors.Is(err, report.ErrUnknown), errors.Is(err, report.ErrNothing):
+		return refuse(http.StatusNotFound, "%v", err)
+	case errors.Is(err, report.ErrQuery):
+		return refuse(http.StatusBadRequest, "%v", err)
+	case refused:
+		return refuse(problem.Status, "%s", problem.Detail)
+	}
+	return err
+}
+
+// reportForm is how a report is sent.
+type reportForm struct {
+	format   string
+	download bool
+}
+
+// reportFormOf takes the words out of a query that are no report's own.
+func reportFormOf(query url.Values) (f reportForm, err error) {
+	f.format = "json"
+	for name, words := range map[string][]string{"format": {"json", "csv", "html"}, "download": {"1", "true", "0", "false"}} {
+		list := query[name]
+		query.Del(name)
+		if len(list) == 0 {
+			continue
+		}
+		if len(list) > 1 || !slices.Contains(words, list[0]) {
+			return f, refuse(http.StatusBadRequest, "%s is %q, want one of %s", name, list, strings.Join(words, ", "))
+		}
+		if name == "format" {
+			f.format = list[0]
+		} else {
+			f.download = list[0] == "1" || list[0] == "true"
+		}
+	}
+	return f, nil
+}
+
+func (f *reportForm) write(d *report.Document, out *bytes.Buffer) error {
+	switch f.format {
+	case "csv":
+		return d.WriteCSV(out)
+	case "html":
+		return d.WriteHTML(out)
+	default:
+		return d.WriteJSON(out)
+	}
+}
+
+// head says what is sent. A document of HTML may use its own style sheet and do
+// nothing else, whatever stands in it.
+func (f *reportForm) head(h http.Header, d *report.Document, body []byte) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	switch f.format {
+	case "csv":
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+	case "html":
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src "+styleSource(body)+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+	default:
+		h.Set("Content-Type", "application/json")
+	}
+	if f.download {
+		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="bursar-%s-%s.%s"`, d.Report, d.Made.Format("2006-01-02"), f.format))
+	}
+}
+
+// styleSource allows the style sheet of a document and no other, by its hash.
+func styleSource(body []byte) string {
+	_, rest, begins := bytes.Cut(body, []byte("<style>"))
+	style, _, ends := bytes.Cut(rest, []byte("</style>"))
+	if !begins || !ends {
+		return "'none'"
+	}
+	sum := sha256.Sum256(style)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

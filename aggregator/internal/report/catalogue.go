@@ -1,0 +1,236 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Entry is a report of the catalogue: what it is for, and what it may be told.
+type Entry struct {
+	Name   string  `json:"name"`
+	Title  string  `json:"title"`
+	About  string  `json:"about"` // what it is for, in one sentence
+	Params []Param `json:"parameters"`
+
+	make func(ctx context.Context, r Reader, q Query) (*Document, error)
+}
+
+// Param is a value of a query that a report takes.
+type Param struct {
+	Name  string    `json:"name"`
+	Title string    `json:"title"` // as the label of a field
+	About string    `json:"about"` // what it means
+	Kind  ParamKind `json:"kind"`
+	// Default is what counts where nothing is given.
+	Default []string `json:"default"`
+	// Words are all that may be given of a choice, and examples of the others.
+	Words []string `json:"words"`
+	// Most is how often it may be given. A list also takes several in one, with
+	// commas between.
+	Most int `json:"most"`
+	// Needed: without it there is no report.
+	Needed bool `json:"needed"`
+}
+
+// ParamKind is what a value is.
+type ParamKind string
+
+// The kinds. A Window is one of /v1/usage; a Choice is one of the words; Pairs are of
+// the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE.
+const (
+	ParamWindow ParamKind = "window"
+	ParamZone   ParamKind = "zone"
+	ParamText   ParamKind = "text"
+	ParamList   ParamKind = "list"
+	ParamNumber ParamKind = "number"
+	ParamChoice ParamKind = "choice"
+	ParamPairs  ParamKind = "pairs"
+)
+
+// Catalogue lists the reports that can be asked for by name.
+func Catalogue() []Entry {
+	return []Entry{
+		usageEntry(),
+		subscriptionEntry(),
+		utilizationEntry(),
+	}
+}
+
+// Errors of [Make] that a caller decides on; [ErrNothing] is the third.
+var (
+	// ErrUnknown is wrapped where there is no report of a name.
+	ErrUnknown = errors.New("there is no such report")
+	// ErrQuery is wrapped where a report does not take what it was told.
+	ErrQuery = errors.New("a report does not take this")
+)
+
+// Find returns the report of a name. The error wraps [ErrUnknown] and names a near one.
+func Find(name string) (*Entry, error) {
+	list := Catalogue()
+	var names []string
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i], nil
+		}
+		names = append(names, list[i].Name)
+	}
+	return nil, fmt.Errorf("%w: %.60q%s", ErrUnknown, name, instead(name, names))
+}
+
+// Make makes the report of a name. Of query it takes the values that the catalogue
+// names and no others; empty ones are as if they were not there. What it is told
+// wrongly is an error that wraps [ErrUnknown] or [ErrQuery], what is not there one that
+// wraps [ErrNothing], and what /v1 refuses comes as it is.
+func Make(ctx context.Context, r Reader, name string, query url.Values, now time.Time) (*Document, error) {
+	e, err := Find(name)
+	if err != nil {
+		return nil, err
+	}
+	q, err := e.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	q.Now = now
+	return e.make(ctx, r, q)
+}
+
+// instead says what could have been meant.
+func instead(word string, words []string) string {
+	if near := hcl.Suggest(word, words); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; there are " + strings.Join(words, ", ")
+}
+
+// Query is what a report is told, checked against its parameters.
+type Query struct {
+	Now time.Time
+
+	values map[string][]string
+	pairs  map[string]map[string]string
+}
+
+// One is the value of a parameter; "" where none is given and there is no default.
+func (q *Query) One(name string) string {
+	if len(q.values[name]) == 0 {
+		return ""
+	}
+	return q.values[name][0]
+}
+
+// All are the values of a parameter that takes several.
+func (q *Query) All(name string) []string { return q.values[name] }
+
+// Number is the value of a parameter that is one; 0 where none is given.
+func (q *Query) Number(name string) int {
+	n, _ := strconv.Atoi(q.One(name)) // it was read when it was checked
+	return n
+}
+
+// Pairs are the values of a parameter that takes keys with values.
+func (q *Query) Pairs(name string) map[string]string { return q.pairs[name] }
+
+// Query checks what the report is told. Where nothing is given the default counts.
+func (e *Entry) Query(query url.Values) (Query, error) {
+	q := Query{values: map[string][]string{}, pairs: map[string]map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		name, inner, bracket := strings.Cut(key, "[")
+		p := e.Param(name)
+		if p == nil || bracket && (p.Kind != ParamPairs || !strings.HasSuffix(inner, "]")) {
+			return q, fmt.Errorf("%w: the report %s knows no %.60q%s", ErrQuery, e.Name, key, instead(name, e.params()))
+		}
+		for _, value := range query[key] {
+			if bracket {
+				value = strings.TrimSuffix(inner, "]") + "=" + value
+			} else if value == "" {
+				continue
+			}
+			if err := q.add(p, value); err != nil {
+				return q, err
+			}
+		}
+	}
+	for i := range e.Params {
+		p := &e.Params[i]
+		given := len(q.values[p.Name]) + len(q.pairs[p.Name])
+		switch {
+		case given > p.Most && p.Kind != ParamList:
+			return q, fmt.Errorf("%w: %s is there %d times; at most %d", ErrQuery, p.Name, given, p.Most)
+		case given == 0 && p.Needed:
+			return q, fmt.Errorf("%w: the report %s needs %s: %s", ErrQuery, e.Name, p.Name, p.About)
+		case given == 0:
+			q.values[p.Name] = p.Default
+		}
+	}
+	return q, nil
+}
+
+// Param returns the parameter of a name; nil when the report has none.
+func (e *Entry) Param(name string) *Param {
+	for i := range e.Params {
+		if e.Params[i].Name == name {
+			return &e.Params[i]
+		}
+	}
+	return nil
+}
+
+// params are the names of the parameters.
+func (e *Entry) params() (names []string) {
+	for i := range e.Params {
+		names = append(names, e.Params[i].Name)
+	}
+	return names
+}
+
+// add takes a value of a parameter.
+func (q *Query) add(p *Param, value string) error {
+	switch p.Kind {
+	case ParamPairs:
+		return q.pair(p, value)
+	case ParamList:
+		for part := range strings.SplitSeq(value, ",") {
+			q.values[p.Name] = append(q.values[p.Name], strings.TrimSpace(part))
+		}
+		return nil
+	case ParamChoice:
+		if !slices.Contains(p.Words, value) {
+			return fmt.Errorf("%w: %s is %.60q%s", ErrQuery, p.Name, value, instead(value, p.Words))
+		}
+	case ParamZone:
+		if _, err := time.LoadLocation(value); err != nil {
+			return fmt.Errorf("%w: %s: %w; want one like Europe/Berlin", ErrQuery, p.Name, err)
+		}
+	case ParamNumber:
+		if n, err := strconv.Atoi(value); err != nil || n < 0 {
+			return fmt.Errorf("%w: %s is %.60q; want a number, 0 or more", ErrQuery, p.Name, value)
+		}
+	case ParamWindow, ParamText:
+	}
+	q.values[p.Name] = append(q.values[p.Name], value)
+	return nil
+}
+
+func (q *Query) pair(p *Param, text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("%w: %s is %.60q; want KEY=VALUE, such as group_id=atlas", ErrQuery, p.Name, text)
+	}
+	if _, twice := q.pairs[p.Name][key]; twice {
+		return fmt.Errorf("%w: %s has %.60q twice", ErrQuery, p.Name, key)
+	}
+	if q.pairs[p.Name] == nil {
+		q.pairs[p.Name] = map[string]string{}
+	}
+	q.pairs[p.Name][key] = value
+	return nil
+}

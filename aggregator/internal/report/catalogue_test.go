@@ -1,0 +1,133 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryReportOfTheCatalogueSaysWhatItIsForAndWhatItTakes(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z_]+$`)
+	seen := map[string]bool{}
+	for _, e := range Catalogue() {
+		if !name.MatchString(e.Name) || seen[e.Name] || e.Title == "" || !strings.HasSuffix(e.About, ".") || e.make == nil {
+			t.Errorf("%s: %+v", e.Name, e)
+		}
+		seen[e.Name] = true
+		params := map[string]bool{}
+		for _, p := range e.Params {
+			if !name.MatchString(p.Name) || params[p.Name] || p.Title == "" || !strings.HasSuffix(p.About, ".") || p.Most < 1 || p.Default == nil || p.Words == nil {
+				t.Errorf("%s: %+v", e.Name, p)
+			}
+			params[p.Name] = true
+			if p.Kind == ParamChoice && (len(p.Default) != 1 || !slices.Contains(p.Words, p.Default[0])) {
+				t.Errorf("%s: the default of %s is none of its words", e.Name, p.Name)
+			}
+			for _, reserved := range []string{"report", "format", "download", "consistency", "max_age"} {
+				if p.Name == reserved {
+					t.Errorf("%s: %s has a meaning for all reports", e.Name, p.Name)
+				}
+			}
+		}
+		if _, err := json.Marshal(e); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAReportByNameIsTheOneOfItsOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		query string
+		want  func() (*Document, error)
+	}{
+		"usage": {"period=2026-10&period=this-year&by=&top=0", func() (*Document, error) {
+			return Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "this-year"}, Zone: "UTC", Now: now()})
+		}},
+		"subscription": {"period=2026-10&credit=spread", func() (*Document, error) {
+			return Subscription(t.Context(), world(), SubscriptionOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
+		}},
+		"utilization": {"period=2026-10", func() (*Document, error) {
+			return Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
+		}},
+	} {
+		query, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want bytes.Buffer
+		for out, build := range map[*bytes.Buffer]func() (*Document, error){&want: c.want, &got: func() (*Document, error) { return Make(t.Context(), world(), name, query, now()) }} {
+			d, err := build()
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if err := d.WriteJSON(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got.String() != want.String() {
+			t.Errorf("%s:\n%s\nwant\n%s", name, &got, &want)
+		}
+	}
+}
+
+// asked remembers the questions.
+type asked []url.Values
+
+func (a *asked) GetJSON(_ context.Context, _ string, query url.Values, _ any) error {
+	*a = append(*a, query)
+	return errors.New("enough")
+}
+
+func TestWhatAReportIsToldReachesTheQuestion(t *testing.T) {
+	var a asked
+	query, err := url.ParseQuery("period=2026&by=user_id&measure=Cores,GPUs&measure=people&where=group_id=a%3Db&where[site_id]=x&top=7&order=GPUs&zone=Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(t.Context(), &a, "usage", query, now()); err == nil || len(a) != 1 {
+		t.Fatal(err, a)
+	}
+	for key, want := range map[string]string{
+		"window": "2026", "by": "user_id", "measure": "Cores,GPUs,people", "where[group_id]": "a=b", "where[site_id]": "x", "top": "7", "order": "GPUs", "zone": "Europe/Berlin",
+	} {
+		if got := a[0].Get(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
+	for _, c := range []struct {
+		name, query string
+		is          error
+		says        string
+	}{
+		{"usgae", "", ErrUnknown, `did you mean "usage"?`},
+		{"bill of fare", "", ErrUnknown, "there are usage, subscription"},
+		{"usage", "perod=2026", ErrQuery, `did you mean "period"?`},
+		{"usage", "period=2024&period=2025&period=2026", ErrQuery, "at most 2"},
+		{"usage", "top=many", ErrQuery, "want a number"},
+		{"usage", "top=-1", ErrQuery, "want a number"},
+		{"usage", "top=1e3", ErrQuery, "want a number"},
+		{"usage", "where=atlas", ErrQuery, "KEY=VALUE"},
+		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
+		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
+		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
+		{"utilization", "by=user_id", ErrQuery, "knows no"},
+	} {
+		query, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Make(t.Context(), world(), c.name, query, now())
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s?%s: %v, want %q", c.name, c.query, err, c.says)
+		}
+	}
+}

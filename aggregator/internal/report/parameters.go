@@ -1,0 +1,55 @@
+package report
+
+// These are the parameters that several reports have.
+
+// periodParam is the one or two periods of a report.
+func periodParam() Param {
+	return Param{
+		Name: "period", Title: "Period", Kind: ParamWindow, Default: defaults(nil), Most: 2,
+		About: "The time that is reported, a window as of /v1/usage; given twice, two of them side by side.",
+		Words: []string{"today", "yesterday", "this-week", "last-week", "this-month", "last-month", "this-quarter", "last-quarter", "this-year", "last-year", "7d", "30d", "2026-10", "2026-Q3"},
+	}
+}
+
+// zoneParam says by whose clock days begin.
+func zoneParam() Param {
+	return Param{
+		Name: "zone", Title: "Time zone", Kind: ParamZone, Default: []string{"UTC"}, Most: 1,
+		About: "The time zone by whose clock days begin.", Words: []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"},
+	}
+}
+
+// whereParam says of whom a report is.
+func whereParam() Param {
+	return Param{
+		Name: "where", Title: "Only of", Kind: ParamPairs, Most: 10, Default: []string{}, Words: []string{"group_id=atlas", "project=bell"},
+		About: "Only of a value of a key, as KEY=VALUE; several must all be so. Also where[KEY]=VALUE.",
+	}
+}
+
+// choiceParam is one of a few words, of which the first is the default.
+func choiceParam(name, title, about string, words ...string) Param {
+	return Param{Name: name, Title: title, About: about, Kind: ParamChoice, Words: words, Default: words[:1], Most: 1}
+}
+
+// textParam is a text with a default and examples.
+func textParam(name, title, about, otherwise string, examples ...string) Param {
+	p := Param{Name: name, Title: title, About: about, Kind: ParamText, Words: examples, Default: []string{}, Most: 1}
+	if otherwise != "" {
+		p.Default = []string{otherwise}
+	}
+	return p
+}
+
+// listParam is several texts, in one or in many.
+func listParam(name, title, about string, examples ...string) Param {
+	return Param{Name: name, Title: title, About: about, Kind: ParamList, Words: examples, Default: []string{}, Most: 20}
+}
+
+// topParam bounds the lines.
+func topParam() Param {
+	return Param{
+		Name: "top", Title: "Lines at most", Kind: ParamNumber, Default: []string{"0"}, Most: 1, Words: []string{},
+		About: "How many lines there are at most; the others are one line. 0 is all.",
+	}
+}

@@ -1,0 +1,253 @@
+// Draws the chart of the usage page from the page's own tables, so that chart and
+// figures cannot disagree. All that it can do is in the tables as links, too.
+const place = document.getElementById("chart");
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const patterns = [
+  { symbol: "rect", rotation: -Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
+  { symbol: "rect", rotation: Math.PI / 4, dashArrayX: [1, 0], dashArrayY: [2, 5] },
+  { symbol: "rect", rotation: 0, dashArrayX: [1, 0], dashArrayY: [2, 5] },
+  { symbol: "circle", symbolSize: 0.8, dashArrayX: [[7, 7], [0, 7, 7, 0]], dashArrayY: [5, 0] },
+];
+
+// readSeries reads a series for each line of the first table.
+function readSeries() {
+  return [...document.querySelectorAll("#usage tbody tr")].map((row, i) => ({
+    id: String(i),
+    name: row.querySelector(".into").textContent,
+    colour: row.dataset.colour,
+    pattern: Number(row.dataset.pattern),
+    address: row.querySelector("a.into")?.href,
+    swatch: row.querySelector(".swatch"),
+    hidden: false,
+  }));
+}
+
+// readSteps reads the points of time of the second table.
+function readSteps() {
+  return [...document.querySelectorAll("#steps tbody tr")].map((row) => ({
+    label: row.querySelector("th").textContent,
+    address: row.querySelector("a")?.href,
+    values: [...row.querySelectorAll("td[data-value]")].map((cell) => (cell.dataset.value === "" ? null : Number(cell.dataset.value))),
+    texts: [...row.querySelectorAll("td")].map((cell) => cell.textContent),
+  }));
+}
+
+function decal(pattern) {
+  if (pattern === 0) return { symbol: "none" };
+  return { ...patterns[(pattern - 1) % patterns.length], color: "rgba(255,255,255,.55)" };
+}
+
+class Chart {
+  constructor(library) {
+    this.kind = place.dataset.kind;
+    this.stack = place.dataset.stack === "true";
+    this.series = readSeries();
+    this.steps = readSteps();
+    this.library = library;
+    this.chart = library.init(place, null, { renderer: "canvas" });
+    this.chart.on("finished", () => place.setAttribute("data-ready", "true"));
+    this.chart.on("click", (event) => this.drill(event));
+    this.tip = this.box("tip");
+    this.line = this.box("line");
+    this.brush = this.box("brush");
+    this.legend();
+    this.draw();
+    this.listen();
+  }
+
+  box(name) {
+    const box = document.createElement("div");
+    box.className = name;
+    box.hidden = true;
+    box.setAttribute("aria-hidden", "true");
+    place.append(box);
+    return box;
+  }
+
+  draw() {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const font = { color: colour("--dim"), fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 12 };
+    const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+    this.chart.setOption({
+      animation: !calm.matches,
+      animationDuration: 300,
+      aria: { enabled: true, label: { enabled: false }, decal: { show: true, decals: [{ symbol: "none" }] } },
+      grid: { left: 8, right: 14, top: 30, bottom: 8, containLabel: true },
+      xAxis: {
+        type: "category", data: this.steps.map((s) => s.label), boundaryGap: this.kind === "bars",
+        axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
+      },
+      yAxis: {
+        type: "value", name: [place.dataset.unit, place.dataset.step].filter(Boolean).join(" / "), nameTextStyle: { ...font, align: "left" }, nameGap: 14,
+        axisLabel: { ...font, formatter: (v) => short.format(v) }, splitLine: { lineStyle: { color: colour("--line") } },
+      },
+      series: this.series.filter((s) => !s.hidden).map((s) => this.option(s, colour("--card"))),
+    }, { replaceMerge: ["series"] });
+  }
+
+  // shorten leaves out what all labels begin with.
+  shorten() {
+    const labels = this.steps.map((s) => s.label);
+    const year = labels[0]?.slice(0, 5);
+    const same = /^\d{4}-\d\d/.test(labels[0] ?? "") && labels.every((l) => l.length > 7 && l.startsWith(year));
+    return (label) => (same ? label.slice(5) : label);
+  }
+
+  option(s, card) {
+    const data = this.steps.map((step) => step.values[Number(s.id)]);
+    const both = { id: s.id, name: s.name, data, color: s.colour, itemStyle: { color: s.colour, decal: decal(s.pattern) }, emphasis: { focus: "series" }, stack: this.stack ? "all" : undefined };
+    if (this.kind === "bars") {
+      return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", cursor: s.address ? "pointer" : "default", itemStyle: { ...both.itemStyle, borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 } };
+    }
+    const filled = this.kind === "area";
+    return {
+      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2, color: filled ? card : s.colour },
+      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined, cursor: s.address ? "pointer" : "default",
+    };
+  }
+
+  legend() {
+    const list = document.getElementById("legend");
+    list.replaceChildren(...this.series.map((s) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      button.append(s.swatch.cloneNode(true), s.name);
+      button.addEventListener("click", () => {
+        s.hidden = !s.hidden;
+        button.setAttribute("aria-pressed", String(!s.hidden));
+        this.draw();
+      });
+      const light = (type) => () => this.chart.dispatchAction({ type, seriesId: s.id });
+      button.addEventListener("mouseenter", light("highlight"));
+      button.addEventListener("mouseleave", light("downplay"));
+      const item = document.createElement("li");
+      item.append(button);
+      return item;
+    }));
+  }
+
+  // drill looks into the group that was clicked on.
+  drill(event) {
+    if (this.dragged || event.componentType !== "series") return;
+    const address = this.series[Number(event.seriesId)]?.address;
+    if (address) location.assign(address);
+  }
+
+  // at is the step at a place, and where it is.
+  at(event) {
+    const x = event.clientX - place.getBoundingClientRect().left;
+    const y = event.clientY - place.getBoundingClientRect().top;
+    const step = Math.round(this.chart.convertFromPixel({ xAxisIndex: 0 }, x));
+    return { x, y, step: Math.max(0, Math.min(this.steps.length - 1, step)), inside: this.chart.containPixel({ gridIndex: 0 }, [x, y]) };
+  }
+
+  listen() {
+    place.addEventListener("pointermove", (event) => this.move(event));
+    place.addEventListener("pointerleave", () => this.leave());
+    place.addEventListener("pointerdown", (event) => this.press(event));
+    addEventListener("pointerup", (event) => this.release(event));
+    addEventListener("keydown", (event) => { if (event.key === "Escape") this.cancel(); });
+    dark.addEventListener("change", () => this.draw());
+    calm.addEventListener("change", () => this.draw());
+    new ResizeObserver(() => this.chart.resize()).observe(place);
+  }
+
+  press(event) {
+    this.dragged = false;
+    const at = this.at(event);
+    if (event.button !== 0 || event.pointerType === "touch" || !at.inside || this.steps.length < 2) return;
+    this.from = at;
+  }
+
+  move(event) {
+    const at = this.at(event);
+    if (this.from) return this.mark(at);
+    if (!at.inside) return this.leave();
+    this.explain(at);
+  }
+
+  // mark shows what a drag would zoom to.
+  mark(at) {
+    if (!this.dragged && Math.abs(at.x - this.from.x) < 6) return;
+    this.dragged = true;
+    this.leave();
+    const [left, right] = [Math.min(at.x, this.from.x), Math.max(at.x, this.from.x)];
+    this.brush.hidden = false;
+    this.brush.style.left = `${left}px`;
+    this.brush.style.width = `${right - left}px`;
+  }
+
+  release(event) {
+    if (!this.from) return;
+    const [a, b] = [this.from.step, this.at(event).step];
+    const dragged = this.dragged;
+    this.cancel();
+    this.dragged = dragged; // the click that follows is none
+    if (dragged) this.zoom(Math.min(a, b), Math.max(a, b));
+  }
+
+  cancel() {
+    this.from = undefined;
+    this.brush.hidden = true;
+    this.leave();
+  }
+
+  // zoom opens the page from the first to the last of some steps.
+  zoom(first, last) {
+    const [a, b] = [this.steps[first].address, this.steps[last].address];
+    if (!a || !b) return;
+    const address = new URL(a);
+    address.searchParams.set("to", new URL(b).searchParams.get("to"));
+    location.assign(address);
+  }
+
+  leave() {
+    this.tip.hidden = true;
+    this.line.hidden = true;
+  }
+
+  // explain shows the figures of a step beside the pointer.
+  explain({ x, y, step }) {
+    if (this.shown !== step || this.tip.hidden) this.tip.replaceChildren(...this.words(step));
+    this.shown = step;
+    this.tip.hidden = this.line.hidden = false;
+    this.line.style.left = `${this.chart.convertToPixel({ xAxisIndex: 0 }, step)}px`;
+    const left = x + this.tip.offsetWidth + 24 > place.clientWidth ? x - this.tip.offsetWidth - 14 : x + 14;
+    this.tip.style.left = `${Math.max(0, left)}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(y, place.clientHeight - this.tip.offsetHeight))}px`;
+  }
+
+  words(step) {
+    const { label, values, texts } = this.steps[step];
+    const line = (swatch, name, text, kind) => {
+      const p = document.createElement("p");
+      if (swatch) p.append(swatch.cloneNode(true));
+      const b = document.createElement("b");
+      b.textContent = text;
+      const span = document.createElement("span");
+      span.textContent = name;
+      p.append(span, b);
+      if (kind) p.className = kind;
+      return p;
+    };
+    const some = this.series.map((s, i) => ({ s, i })).filter(({ s, i }) => !s.hidden && values[i]);
+    const lines = some.slice(0, 12).map(({ s, i }) => line(s.swatch, s.name, texts[i]));
+    const sum = texts.length > values.length ? [line(null, "Total", texts.at(-1), "sum")] : [];
+    return [line(null, label, place.dataset.unit, "head"), ...lines, ...sum];
+  }
+}
+
+async function begin() {
+  await import(place.dataset.library); // it puts itself into globalThis
+  new Chart(globalThis.echarts);
+}
+
+if (place) {
+  begin().catch((error) => {
+    place.hidden = true; // the tables say everything
+    console.error(error);
+  });
+}

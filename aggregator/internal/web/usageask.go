@@ -1,0 +1,182 @@
+package web
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// usageAsk is what the address of the usage page asks for. What is not said is empty
+// until the page chooses it.
+type usageAsk struct {
+	Window, From, To, Zone string
+	By, Measure            string
+	Step                   string // a bucket of /v1/usage, or empty for what fits the window
+	Kind                   string // area or bars
+	Top                    int
+	Where                  []condition // from the widest to the narrowest
+}
+
+// condition is a step of the way down.
+type condition struct{ Key, Value string }
+
+// What the page shows when nothing else is asked for.
+const (
+	usualTop    = 10
+	mostTop     = 100
+	usualWindow = "7d"
+	area        = "area"
+	bars        = "bars"
+)
+
+// widest are keys from the widest to the narrowest.
+func widest() []string {
+	return []string{"site_id", "cluster", "partition", "pi", "project", "account", "group_id", "user_id"}
+}
+
+// below is the key by which one looks into a value of another; empty: at its records.
+func below(key string) string {
+	switch key {
+	case "user_id":
+		return ""
+	case "pi":
+		return "project"
+	case "project", "account", "group_id":
+		return "user_id"
+	}
+	return "group_id"
+}
+
+func readUsage(q url.Values) (usageAsk, error) {
+	a := usageAsk{
+		Window: q.Get("window"), From: q.Get("from"), To: q.Get("to"), Zone: q.Get("zone"), By: q.Get("by"), Measure: q.Get("measure"), Step: q.Get("step"),
+		Kind: q.Get("kind"), Top: usualTop,
+	}
+	for field := range q {
+		inner, is := strings.CutPrefix(field, "where[")
+		if key, whole := strings.CutSuffix(inner, "]"); is && whole && key != "" {
+			a.Where = append(a.Where, condition{Key: key, Value: q.Get(field)})
+		}
+	}
+	slices.SortFunc(a.Where, func(x, y condition) int {
+		place := func(c condition) int { return slices.Index(widest(), c.Key) }
+		if d := place(x) - place(y); d != 0 {
+			return d
+		}
+		return strings.Compare(x.Key, y.Key)
+	})
+	if a.Kind == "" {
+		a.Kind = area
+	}
+	if a.Kind != area && a.Kind != bars {
+		a.Kind = area
+		return a, bad("kind is %q, want area or bars.", q.Get("kind"))
+	}
+	if top := q.Get("top"); top != "" {
+		n, err := strconv.Atoi(top)
+		if err != nil || n < 1 || n > mostTop {
+			return a, bad("top is %q, want how many groups have a line of their own, from 1 to %d.", top, mostTop)
+		}
+		a.Top = n
+	}
+	return a, nil
+}
+
+// address is the page that shows this.
+func (a usageAsk) address() string {
+	q := url.Values{}
+	fields := map[string]string{"by": a.By, "measure": a.Measure, "step": a.Step, "zone": a.Zone}
+	if a.Window != "" {
+		fields["window"] = a.Window
+	} else {
+		fields["from"], fields["to"] = a.From, a.To
+	}
+	if a.Kind != area {
+		fields["kind"] = a.Kind
+	}
+	if a.Top != usualTop {
+		fields["top"] = strconv.Itoa(a.Top)
+	}
+	for field, value := range fields {
+		if value != "" {
+			q.Set(field, value)
+		}
+	}
+	for _, c := range a.Where {
+		q.Set("where["+c.Key+"]", c.Value)
+	}
+	return "/ui/usage?" + q.Encode()
+}
+
+// times are the fields of /v1/usage that say when and of whom.
+func (a usageAsk) times() url.Values {
+	q := url.Values{"unit": {"hour"}}
+	fields := map[string]string{"zone": a.Zone, "window": a.Window}
+	if a.Window == "" {
+		fields["from"], fields["to"] = a.From, a.To
+	}
+	for field, value := range fields {
+		if value != "" {
+			q.Set(field, value)
+		}
+	}
+	for _, c := range a.Where {
+		q.Set("where["+c.Key+"]", c.Value)
+	}
+	return q
+}
+
+// between is the same with another window.
+func (a usageAsk) between(from, to string) usageAsk {
+	a.Window, a.From, a.To, a.Step = "", from, to, ""
+	return a
+}
+
+// into looks into one value of the key that gives the lines. It is false where an
+// address cannot say that value.
+func (a usageAsk) into(value string) (usageAsk, bool) {
+	if strings.Contains(value, ",") {
+		return a, false // of which it would be two
+	}
+	key := a.By
+	a.Where = append(slices.DeleteFunc(slices.Clone(a.Where), func(c condition) bool { return c.Key == key }), condition{Key: key, Value: value})
+	for a.By = below(key); a.By != "" && a.has(a.By); {
+		a.By = below(a.By)
+	}
+	return a, true
+}
+
+func (a usageAsk) has(key string) bool {
+	return slices.ContainsFunc(a.Where, func(c condition) bool { return c.Key == key })
+}
+
+// up shows the first n steps of the way down, by the key of the one that follows.
+func (a usageAsk) up(n int) usageAsk {
+	if n < len(a.Where) {
+		a.By = a.Where[n].Key
+	}
+	a.Where = a.Where[:n]
+	return a
+}
+
+// tidyUsage is the address without what says nothing; false when it is tidy.
+func tidyUsage(q url.Values) (url.Values, bool) {
+	changed := false
+	drop := func(field string) {
+		if q.Has(field) {
+			changed = true
+			q.Del(field)
+		}
+	}
+	for field, values := range q {
+		if !strings.HasPrefix(field, "where[") && len(values) == 1 && values[0] == "" {
+			drop(field)
+		}
+	}
+	if q.Get("window") != "" {
+		drop("from")
+		drop("to")
+	}
+	return q, changed
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// nothing says what there is where a window has none of what is asked for.
+type nothing struct {
+	Text  string
+	Links []pointer
+}
+
+// pointer is a link to what there is.
+type pointer struct{ Text, Address string }
+
+// beginning is before all records.
+const beginning = "1970-01-01"
+
+// extent is from when to when records ran, in days; zero when there are none.
+func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, err error) {
+	q := a.between(beginning, "").times()
+	q.Set("measure", "records")
+	q.Set("bucket", "day")
+	days, err := p.askUsage(ctx, q)
+	if err != nil || len(days.Measures) == 0 || days.none() {
+		return first, last, err
+	}
+	for b, n := range days.Measures[0].Values {
+		if n == nil || *n == "0" || b+1 >= len(days.Edges) {
+			continue
+		}
+		if first.IsZero() {
+			first = days.Edges[b]
+		}
+		last = days.Edges[b+1]
+	}
+	return first, last, nil
+}
+
+// nothing finds out why there is nothing, and what there is.
+func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*nothing, error) {
+	for i := range a.Where {
+		n, err := p.strange(ctx, a, i)
+		if n != nil || err != nil {
+			return n, err
+		}
+	}
+	first, last, err := p.extent(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	zone := location(a.Zone)
+	if last.IsZero() {
+		n := &nothing{Text: "There are no records yet."}
+		switch {
+		case known.Limited():
+			n.Text = "There are no records yet that you may see."
+		case len(a.Where) > 0:
+			n.Text = "No record ever had all of these values together."
+			n.Links = []pointer{{Text: "All usage", Address: a.up(0).address()}}
+		}
+		return n, nil
+	}
+	day := func(t time.Time) string { return t.In(zone).Format(time.DateOnly) }
+	end := last.Add(-time.Second)
+	n := &nothing{Text: fmt.Sprintf("Nothing ran from %s to %s. The records here begin on %s and end on %s.", whenIn(known.Window.From, zone), whenIn(known.Window.To, zone), day(first), day(end))}
+	n.Links = append(n.Links, pointer{Text: fmt.Sprintf("Show %s to %s", day(first), day(end)), Address: a.between(clockTime(first, zone), clockTime(last, zone)).address()})
+	return n, nil
+}
+
+func whenIn(t time.Time, zone *time.Location) string { return t.In(zone).Format("2006-01-02 15:04") }
+
+// strange says that a value of the way down is one that no record has; nil when some
+// have it.
+func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, error) {
+	c := a.Where[place]
+	around := a.up(place)
+	q := around.between(beginning, "").times()
+	q.Set("by", c.Key)
+	q.Set("measure", "records")
+	q.Set("order", "records")
+	values, err := p.askUsage(ctx, q)
+	if err != nil {
+		if problem := asProblem(err); problem != nil && problem.Status < 500 {
+			return nil, bad("%s", problem.Detail)
+		}
+		return nil, err
+	}
+	var names []string
+	for i := range values.Groups {
+		if v := values.Groups[i].Values; len(v) == 1 && v[0] != nil {
+			names = append(names, *v[0])
+		} else if c.Value == "" {
+			return nil, nil //nolint:nilnil // those without a value are known
+		}
+	}
+	if len(names) == 0 || slices.Contains(names, c.Value) {
+		return nil, nil //nolint:nilnil // it is a known one
+	}
+	n := &nothing{Text: fmt.Sprintf("No record has the %s %q.", keyName(c.Key), c.Value)}
+	if near := hcl.Suggest(c.Value, names); near != "" {
+		n.Text += " Did you mean one of these?"
+		names = append([]string{near}, slices.DeleteFunc(names, func(s string) bool { return s == near })...)
+	} else {
+		n.Text += " There are:"
+	}
+	for _, name := range names[:min(len(names), 8)] {
+		to := a
+		to.Where = slices.Clone(a.Where)
+		to.Where[place].Value = name
+		n.Links = append(n.Links, pointer{Text: name, Address: to.address()})
+	}
+	return n, nil
+}
+
+// notUsed says that nobody here used what is asked for.
+func (a usageAsk) notUsed(measures []choice) *nothing {
+	n := &nothing{Text: fmt.Sprintf("No record here has %s. There are:", a.Measure)}
+	for _, c := range measures {
+		if c.Group == "Resources" || c.Group == "Worth" {
+			to := a
+			to.Measure = c.Value
+			n.Links = append(n.Links, pointer{Text: c.Text, Address: to.address()})
+		}
+	}
+	return n
+}
+
+// asProblem is a refusal of /v1; nil when it is none.
+func asProblem(err error) *client.Problem {
+	var p *client.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+)
+
+// usageSheet is a table of groups, and one of steps with what the chart draws. Both
+// are of one answer of /v1/usage.
+type usageSheet struct {
+	Measure string // for people, with its unit
+	Unit    string
+	Key     string // for people
+	Step    string // hour, day …; empty: there is one
+	Stack   bool   // groups add up
+	Kind    string // area, lines or bars
+	Rows    []usageRow
+	Total   shown
+	Jobs    shown
+	Groups  int
+	Steps   []usageStep
+	Notes   []string
+	Limited bool
+	CSV     string
+	JSON    string
+	About   string // the chart in words
+}
+
+// shown is a figure, exact and for the eye.
+type shown struct{ Exact, Text string }
+
+// othersColour is that of no name.
+const othersColour = "#b4bcb8"
+
+// usageRow is a group.
+type usageRow struct {
+	Name    string
+	Lacks   bool // it stands for those without a value
+	Others  bool
+	Paint   report.Paint
+	Address string // where to look into it
+	Leaf    bool   // the address is of its records
+	Records string // the address of its records
+	Value   shown
+	Share   string
+	Width   string // of the bar, in per cent
+	Jobs    shown
+}
+
+// usageStep is a line of the second table.
+type usageStep struct {
+	Label   string
+	From    time.Time
+	To      time.Time
+	Address string
+	Cells   []shown
+	Total   shown
+}
+
+func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) *usageSheet {
+	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Limited(), Notes: answer.Remarks()}
+	m, jobs := answer.measure(a.Measure), answer.measure("records")
+	if m == nil || jobs == nil {
+		return s
+	}
+	column := columnOf(m)
+	s.Unit, s.Stack = unitText(m), adds(m.Kind)
+	s.Measure = measureName(a.Measure)
+	if !s.Stack && s.Kind == area {
+		s.Kind = "lines"
+	}
+	if len(answer.Edges) < 4 {
+		s.Kind = bars // too few points for a line
+	}
+	s.Total, s.Jobs = show(column, m.Total), show(report.Column{}, jobs.Total)
+	names := make([]string, len(answer.Groups))
+	for g := range answer.Groups {
+		names[g] = answer.Groups[g].name()
+	}
+	for g, paint := range report.Paints(names) {
+		row := s.row(a, answer, g, now)
+		if row.Others {
+			paint = report.Paint{Colour: othersColour}
+		}
+		row.Paint, row.Value, row.Jobs = paint, show(column, at(m.Totals, g)), show(report.Column{}, at(jobs.Totals, g))
+		if s.Stack {
+			row.Share, row.Width = share(at(m.Totals, g), m.Total)
+		}
+		s.Rows = append(s.Rows, row)
+		s.Groups += max(1, answer.Groups[g].Others)
+	}
+	s.steps(a, answer, m, column)
+	s.Notes = append(s.Notes, answer.lacks(m, a.By)...)
+	s.About = s.about()
+	return s
+}
+
+func (a *usageAnswer) measure(name string) *usageFigure {
+	i := slices.IndexFunc(a.Measures, func(m usageFigure) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &a.Measures[i]
+}
+
+// adds reports whether the figures of groups add up to that of all.
+func adds(kind string) bool {
+	return slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, kind)
+}
+
+func columnOf(m *usageFigure) report.Column {
+	switch {
+	case m.Kind == "ratio":
+		return report.Column{Kind: report.Ratio}
+	case m.Kind == "worth" && m.Unit != nil && *m.Unit != "su":
+		return report.Column{Kind: report.Money}
+	}
+	return report.Column{Kind: report.Number}
+}
+
+// unitText is the unit of a measure for people.
+func unitText(m *usageFigure) string {
+	switch {
+	case m.Name == "records" || m.Name == "started" || m.Name == "stopped" || m.Name == "running":
+		return "jobs"
+	case m.Unit == nil:
+		return ""
+	case *m.Unit == "hour", *m.Unit == "second":
+		return *m.Unit + "s"
+	}
+	return *m.Unit
+}
+
+func measureName(name string) string {
+	switch name {
+	case "records":
+		return "Jobs"
+	case "started":
+		return "Jobs started"
+	case "stopped":
+		return "Jobs ended"
+	case "running":
+		return "Jobs running at a time"
+	case "people":
+		return "People"
+	case "wait":
+		return "Mean wait"
+	case "efficiency":
+		return "CPU efficiency"
+	}
+	return name
+}
+
+func show(c report.Column, n *json.Number) shown {
+	cell := report.Figure(n)
+	return shown{Exact: cell.String(), Text: c.Show(cell)}
+}
+
+func at(list []*json.Number, i int) *json.Number {
+	if i >= len(list) {
+		return nil
+	}
+	return list[i]
+}
+
+// share is a part of all, for people and as the width of a bar.
+func share(part, all *json.Number) (text, width string) {
+	x, y := report.Figure(part).Number(), report.Figure(all).Number()
+	if x == nil || y == nil || y.Sign() <= 0 || x.Sign() < 0 {
+		return "", ""
+	}
+	q := new(big.Rat).Quo(x, y)
+	return report.Column{Kind: report.Share}.Show(report.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
+}
+
+// name is what a group is called.
+func (g *usageGroup) name() string {
+	switch {
+	case g.Others > 0:
+		return fmt.Sprintf("%d others", g.Others)
+	case len(g.Values) == 0:
+		return "all"
+	case g.Values[0] == nil:
+		return "(none)"
+	}
+	return *g.Values[0]
+}
+
+// row is a group with where it leads.
+func (s *usageSheet) row(a usageAsk, answer *usageAnswer, g int, now time.Time) usageRow {
+	group := &answer.Groups[g]
+	row := usageRow{Name: group.name()}
+	if group.Others > 0 {
+		row.Others = true
+		if a.Top < mostTop {
+			a.Top = min(2*a.Top, mostTop)
+			row.Address = a.address()
+		}
+		return row
+	}
+	value := ""
+	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
+		value = *group.Values[0]
+		row.Records = recordsAddress(a.By, value, answer.Window.From, answer.Window.To, now)
+	}
+	next, can := a.into(value)
+	switch {
+	case can && next.By != "":
+		row.Address = next.address()
+	case !row.Lacks:
+		row.Address, row.Leaf = row.Records, true
+	}
+	return row
+}
+
+// recordsAddress is the page of the records with a value of a key that ended in a
+// window, or go on when it is up to now. There is none for what no record has itself.
+func recordsAddress(key, value string, from, to, now time.Time) string {
+	if key == "pi" || key == "project" || key == "cluster" {
+		return ""
+	}
+	q := url.Values{"key": {key}, "value": {value}, "since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
+	if to.Before(now.Add(-time.Minute)) {
+		q.Set("until", to.UTC().Format(time.RFC3339))
+	}
+	return "/ui/records?" + q.Encode()
+}
+
+// steps makes the second table: the figures that the chart draws.
+func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, column report.Column) {
+	n := len(answer.Edges) - 1
+	zone := location(a.Zone)
+	for b := range n {
+		step := usageStep{From: answer.Edges[b], To: answer.Edges[b+1]}
+		step.Label = labelOf(answer, b, zone)
+		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
+			step.Label += ", part of it"
+		}
+		if n > 1 {
+			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
+		}
+		sum, known := new(big.Rat), s.Stack
+		for g := range answer.Groups {
+			value := at(m.Values, g*n+b)
+			step.Cells = append(step.Cells, show(column, value))
+			if number := report.Figure(value).Number(); number != nil {
+				sum.Add(sum, number)
+			}
+		}
+		if known {
+			cell := report.Rat(sum)
+			step.Total = shown{Exact: cell.String(), Text: column.Show(cell)}
+		}
+		s.Steps = append(s.Steps, step)
+	}
+}
+
+// labelOf is what a step is called.
+func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
+	if b < len(answer.Labels) && answer.Labels[b] != "" {
+		return strings.Replace(answer.Labels[b], "T", " ", 1)
+	}
+	return answer.Edges[b].In(zone).Format("2006-01-02 15:04")
+}
+
+// lacks are sentences about what the measure leaves out.
+func (a *usageAnswer) lacks(m *usageFigure, by string) (notes []string) {
+	if m.Lacking != nil && m.Lacking.Total != "0" {
+		notes = append(notes, fmt.Sprintf("%s %s are not in %s, for lack of a score, a price or a capacity.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
+	}
+	if a.Several > 0 {
+		notes = append(notes, fmt.Sprintf("%d records have more than one value of %s; the first counts.", a.Several, by))
+	}
+	return notes
+}
+
+// about says what the chart shows.
+func (s *usageSheet) about() string {
+	var b strings.Builder
+	b.WriteString(s.Measure)
+	if s.Unit != "" && s.Unit != "jobs" {
+		b.WriteString(" in " + s.Unit)
+	}
+	if s.Step != "" {
+		b.WriteString(" for each " + s.Step)
+	}
+	b.WriteString(" by " + s.Key)
+	if len(s.Rows) > 0 && s.Rows[0].Share != "" {
+		b.WriteString("; the largest is " + s.Rows[0].Name + " with " + s.Rows[0].Share)
+	}
+	b.WriteString(". The tables say the same in figures.")
+	return b.String()
+}
