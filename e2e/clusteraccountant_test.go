@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/csv"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,10 +106,8 @@ func subscriptionOf(t *testing.T, s *site.Site, columns []string, args ...string
 	for _, row := range rows[1:] {
 		var cells []string
 		for i, name := range rows[0] {
-			for _, wanted := range columns {
-				if name == wanted {
-					cells = append(cells, cut(row[i]))
-				}
+			if slices.Contains(columns, name) {
+				cells = append(cells, cut(row[i]))
 			}
 		}
 		lines[row[0]] = strings.Join(cells, " ")
