@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// told answers by the path and, of /v1/usage, by its window or begin, its keys and its
+// script answers by the path and, of /v1/usage, by its window or begin, its keys and its
 // measures.
-type told map[string]string
+type script map[string]string
 
-func (a told) GetJSON(_ context.Context, path string, query url.Values, into any) error {
+func (a script) GetJSON(_ context.Context, path string, query url.Values, into any) error {
 	key := path
 	if path == "/v1/usage" {
 		at := query.Get("window")
@@ -42,8 +42,8 @@ func (a told) GetJSON(_ context.Context, path string, query url.Values, into any
 
 const windowOfOctober = `"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"}`
 
-func efficiencyWorld() told {
-	return told{
+func efficiencyWorld() script {
+	return script{
 		"/v1/usage 2026-10 by user_id of ": `{` + windowOfOctober + `,"records":40,"by":["user_id"],"groups":[{"values":["ann"]},{"values":["<b>bob"]},{"values":[null]}],
 "measures":[{"name":"records","kind":"count","totals":[10,20,10],"total":40},{"name":"Cores","kind":"rate","unit":"hour","totals":[100,50,10],"total":160,"without":0},
 {"name":"Memory","kind":"rate","unit":"hour","totals":[204800,1024,0],"total":205824,"without":0},{"name":"MemoryUsed","kind":"rate","unit":"hour","totals":[102400,2048,0],"total":104448,"without":0},
@@ -145,7 +145,7 @@ func TestWhereJobsAreTooManyTheMedianIsNotKnown(t *testing.T) {
 }
 
 func TestEfficiencyOfNobodyNamesWhatIsNear(t *testing.T) {
-	w := told{
+	w := script{
 		"/v1/usage 2031 by user_id of ":                  `{"window":{"from":"2031-01-01T00:00:00Z","to":"2032-01-01T00:00:00Z"},"records":0,"complete":{}}`,
 		"/v1/usage 2000-01-01 by group_id of records":    `{"records":2,"groups":[{"values":["cms"]}],"complete":{}}`,
 		"/v1/usage 2000-01-01 by  of records each month": months,

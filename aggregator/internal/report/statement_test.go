@@ -14,9 +14,9 @@ import (
 
 const priced = `{"currency":"EUR","prices":[{"list":"standard","from":"2026-01-01T00:00:00Z","to":"2026-10-15T00:00:00Z","component":"Cores","per":"hour","price":0.012,"match":{}}]}`
 
-func statementWorld() told {
+func statementWorld() script {
 	all := `"by":[],"groups":[{"values":[]}]`
-	return told{
+	return script{
 		"/v1/usage last-month by  of ": `{` + windowOfOctober + `,"records":12,` + all + `,"measures":[{"name":"records","kind":"count","total":12},{"name":"Cores","kind":"rate","unit":"hour","total":150},
 {"name":"Memory","kind":"rate","unit":"hour","total":204800}],"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
 		"/v1/usage 2026-09-01 by  of ":                    `{"records":8,` + all + `,"measures":[{"name":"Cores","kind":"rate","unit":"hour","total":100}],"complete":{}}`,
@@ -96,13 +96,13 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 }
 
 // strict has no prices, and tells budgets to nobody.
-type strict struct{ told }
+type strict struct{ script }
 
 func (s strict) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
 	if path == "/v1/budgets" {
 		return &client.Problem{Status: http.StatusForbidden}
 	}
-	return s.told.GetJSON(ctx, path, query, into)
+	return s.script.GetJSON(ctx, path, query, into)
 }
 
 func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
