@@ -62,6 +62,7 @@ func Catalogue() []Entry {
 		usageEntry(),
 		subscriptionEntry(),
 		utilizationEntry(),
+		summaryEntry(),
 	}
 }
 
