@@ -57,9 +57,12 @@ func Routes() map[string]Need {
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
+	const page = "/ui/actions/{type}/{label}"
 	const effect = action + "/runs/{run}/effects/{effect"
 	add(Need{Rights: figures}, "GET /v1/actions", "GET "+action+"/runs", "GET "+action+"/runs/{run}")
-	add(Need{Rights: identity.Read}, "GET "+effect+"}")
+	add(Need{Rights: identity.Read}, "GET "+effect+"}", "GET "+page+"/runs/{run}/effects/{effect}")
+	add(Need{Rights: figures}, "GET "+page, "GET "+page+"/runs/{run}")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",

@@ -17,10 +17,14 @@ type Status struct {
 	Name       Name
 	Configured bool
 	Schedule   string // as it is written in the configuration; "": the plugin's
+	Zone       string // of the schedule; "": UTC
 	RunOn      string // the agent on which its programs run; "": they run on the leader
-	Card       Card
-	Current    *Run // nil: none is under way
-	Last       *Run // the newest one; nil: there was none
+	// Next is when the next run is due by the schedule, in microseconds; 0: nobody can
+	// say it, or it depends on changes.
+	Next    int64
+	Card    Card
+	Current *Run // nil: none is under way
+	Last    *Run // the newest one; nil: there was none
 }
 
 // State is how the action is doing, in a word.
@@ -57,7 +61,8 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Configured, s.Schedule, s.RunOn, seen[s.Name] = true, settings[i].Schedule, settings[i].RunOn, true
+		s.Configured, s.Schedule, s.Zone, s.RunOn, seen[s.Name] = true, settings[i].Schedule, settings[i].Zone, settings[i].RunOn, true
+		s.Next = next(&settings[i], &s.Card)
 		list = append(list, *s)
 	}
 	var others []Name
@@ -76,6 +81,23 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 		list = append(list, *s)
 	}
 	return list, err
+}
+
+// next is when the next run is due by the schedule that is written in the
+// configuration.
+func next(s *Setting, card *Card) int64 {
+	if s.Schedule == "" || card.Began == 0 || card.Paused != nil || card.Disabled != nil {
+		return 0
+	}
+	schedule, err := s.schedule(&Description{})
+	if err != nil || schedule.OnChange() {
+		return 0
+	}
+	due := schedule.Next(Instant(card.Last), Instant(card.Began))
+	if due.IsZero() {
+		return 0
+	}
+	return micros(due)
 }
 
 func status(from Documents, name Name) (*Status, error) {

@@ -38,6 +38,8 @@ type jsonAction struct {
 	Configured  bool      `json:"configured"`
 	State       string    `json:"state"`
 	Schedule    *string   `json:"schedule"`
+	Zone        *string   `json:"zone"`
+	Next        *string   `json:"next"`
 	RunOn       *string   `json:"run_on"`
 	LastSuccess *string   `json:"last_success"`
 	Paused      *jsonMark `json:"paused"`
@@ -117,7 +119,7 @@ func markJSON(m *action.Mark) *jsonMark {
 
 func actionJSON(s *action.Status) jsonAction {
 	return jsonAction{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), RunOn: maybe(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), Zone: maybe(s.Zone), Next: stampMicros(s.Next), RunOn: maybe(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
 	}
@@ -156,9 +158,9 @@ func (s *Server) actionRoutes() []route {
 	const verb = "/v1/actions/{type}/{label...}"
 	const effect = one + "/runs/{run}/effects/{effect"
 	return []route{
-		{http.MethodGet, "/v1/actions", s.viewing(s.acting(s.v1Actions))},
-		{http.MethodGet, one + "/runs", s.viewing(s.acting(s.v1Runs))},
-		{http.MethodGet, one + "/runs/{run}", s.viewing(s.acting(s.v1Run))},
+		{http.MethodGet, "/v1/actions", s.tabled("actions", s.viewing(s.acting(s.v1Actions)))},
+		{http.MethodGet, one + "/runs", s.tabled("runs", s.viewing(s.acting(s.v1Runs)))},
+		{http.MethodGet, one + "/runs/{run}", s.tabled("effects", s.viewing(s.acting(s.v1Run)))},
 		{http.MethodGet, effect + "}", s.viewing(s.acting(s.v1Effect))},
 		{http.MethodPost, effect + "...}:retry", s.ordering(s.v1EffectOrder("effect %d of run %d is tried again as soon as nothing else of this action is under way", Actions.Retry))},
 		{http.MethodPost, effect + "...}:skip", s.ordering(s.v1EffectOrder("effect %d of run %d is settled: it will not be done", Actions.Skip))},

@@ -23,7 +23,7 @@ type builder func(ctx context.Context, c *client.Client) (*report.Document, erro
 func (p *Program) reportCommand() *cobra.Command {
 	return group("report", "make a report to read, print or forward",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3",
-		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization())
+		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
 }
 
 // reports makes a command write the report that build makes of its options.
@@ -132,7 +132,7 @@ func periodsOf(t *report.Table) (out []int) {
 // reportPart writes the columns of a period.
 func (p *Program) reportPart(w io.Writer, d *report.Document, t *report.Table, period, width int) error {
 	title := t.Title
-	if period > 0 && title != d.Periods[period-1].Name {
+	if period > 0 && !strings.Contains(title, d.Periods[period-1].Name) {
 		title += ", " + d.Periods[period-1].Name
 	}
 	if _, err := fmt.Fprintf(w, "\n%s\n", printable(title)); err != nil {
@@ -225,25 +225,6 @@ people and all components.`,
 			return nil, usage(cmd, err)
 		}
 		return report.Usage(ctx, c, o)
-	})
-}
-
-func (p *Program) reportSubscription() *cobra.Command {
-	o := report.SubscriptionOptions{}
-	cmd := &cobra.Command{
-		Use: "subscription", Short: "what principal investigators used beside what they contributed",
-		Long: `What principal investigators used beside what they contributed, as shares of all,
-with the ratio of the two. Who contributed and used nothing is in it too.`,
-		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -period 2012-10 -credit stop -format csv",
-	}
-	periodFlags(cmd, &o.Periods, &o.Zone)
-	cmd.Flags().Var(&choice{&o.Credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
-	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		if err := checkPeriods(cmd, o.Periods); err != nil {
-			return nil, err
-		}
-		o.Now = p.Now()
-		return report.Subscription(ctx, c, o)
 	})
 }
 

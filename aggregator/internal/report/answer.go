@@ -29,6 +29,9 @@ func (s *span) period(word string, zone *time.Location) Period {
 	return Period{Name: s.name(word, zone), From: s.From, To: s.To}
 }
 
+// toDate ends the name of a period that goes on.
+const toDate = " to date"
+
 // name is the month or the year that a window is, or its days.
 func (s *span) name(word string, zone *time.Location) string {
 	from, to := s.From.In(zone), s.To.In(zone)
@@ -40,9 +43,9 @@ func (s *span) name(word string, zone *time.Location) string {
 	case from.YearDay() == 1 && from.AddDate(1, 0, 0).Equal(to):
 		return from.Format("2006")
 	case word == "this-year":
-		return fmt.Sprintf("%d to date", from.Year())
+		return fmt.Sprint(from.Year()) + toDate
 	case word == "this-month":
-		return from.Format("January 2006") + " to date"
+		return from.Format("January 2006") + toDate
 	case midnight(to):
 		return from.Format(time.DateOnly) + " to " + to.AddDate(0, 0, -1).Format(time.DateOnly)
 	}
@@ -80,7 +83,11 @@ type usageFigure struct {
 	Lacking *struct {
 		Total json.Number `json:"total"`
 	} `json:"lacking"`
-	Without *int64 `json:"without"`
+	Without  *int64 `json:"without"`
+	Unpriced []struct {
+		Component string      `json:"component"`
+		Total     json.Number `json:"total"`
+	} `json:"unpriced"`
 }
 
 // completeness is what every answer says of itself.

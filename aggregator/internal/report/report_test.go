@@ -69,6 +69,9 @@ const unknown = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00
 
 const empty = `{"window":{"from":"2031-01-01T00:00:00Z","to":"2032-01-01T00:00:00Z"},"by":["group_id"],"records":0,"groups":[],"measures":[],"complete":{}}`
 
+const months = `{"window":{"from":"2000-01-01T00:00:00Z","to":"2026-11-22T00:00:00Z"},"by":[],"records":9,"labels":["2026-05","2026-06","2026-07","2026-08","2026-09","2026-10"],
+"groups":[{"values":[],"others":0}],"measures":[{"name":"records","kind":"count","unit":null,"values":[1,2,0,2,3,1]}],"complete":{}}`
+
 func world() answers {
 	return answers{
 		"/v1/usage 2026-10 group_id": october, "/v1/usage this-year group_id": year, "/v1/usage 2031 group_id": empty,
@@ -198,12 +201,15 @@ func TestAPageNeedsNothingElseAndTrustsNoText(t *testing.T) {
 func TestAReportOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 	w := world()
 	w["/v1/usage 2026-10 user_id"] = empty
+	w["/v1/usage  group_id"] = october
+	w["/v1/usage   month"] = months
 	for _, c := range []struct {
 		options UsageOptions
 		says    string
 	}{
-		{UsageOptions{Periods: []string{"2031"}}, "no record ran in 2031"},
+		{UsageOptions{Periods: []string{"2031"}}, "no record ran in 2031; the nearest months that have some are 2026-08, 2026-09, 2026-10"},
 		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "cmss"}}, `no record of 2031 and 2026-10 has the group_id "cmss"; did you mean "cms"?`},
+		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "cms"}}, "no record of group_id cms ran in 2031 and 2026-10; the nearest months that have some are 2026-08, 2026-09, 2026-10"},
 		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "quite-another"}}, "there are <b>atlas, cms"},
 	} {
 		_, err := Usage(t.Context(), w, c.options)

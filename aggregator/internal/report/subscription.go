@@ -15,6 +15,7 @@ type SubscriptionOptions struct {
 	Periods []string // as in UsageOptions
 	Zone    string
 	Credit  string // spread or stop; "": spread
+	By      string // pi, or a key of which the parts of the use are; "": pi
 	Now     time.Time
 }
 
@@ -59,6 +60,9 @@ func subscriptionEntry() Entry {
 // is ClusterAccountant's report. Who contributed and used nothing is in it too.
 func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
 	o.Periods = defaults(o.Periods)
+	if o.By != "" && o.By != "pi" {
+		return parts(ctx, r, o)
+	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)

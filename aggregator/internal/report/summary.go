@@ -218,7 +218,7 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
-			totals = append(totals, hoursOf(m, m.Total))
+			totals = append(totals, inHours(m, m.Total))
 		}
 		for g := range a.Groups {
 			id := a.Groups[g].id()
@@ -229,7 +229,7 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 			}
 			row = append(row, make([]Cell, len(t.Columns)-len(a.Measure)-len(row))...)
 			for i := range a.Measure {
-				row = append(row, hoursOf(&a.Measure[i], number0(a.Measure[i].Totals, g)))
+				row = append(row, inHours(&a.Measure[i], number0(a.Measure[i].Totals, g)))
 			}
 			lines[id] = row
 		}

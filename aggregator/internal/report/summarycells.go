@@ -22,8 +22,8 @@ func hourly(m *usageFigure) string {
 	return unitOf(m)
 }
 
-// hoursOf is a figure of a measure, in hours when it is one over time.
-func hoursOf(m *usageFigure, n *json.Number) Cell {
+// inHours is a figure of a measure, in hours when it is one over time.
+func inHours(m *usageFigure, n *json.Number) Cell {
 	c := Figure(n)
 	if !m.lasting() || c.Number() == nil {
 		return c

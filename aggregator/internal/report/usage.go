@@ -3,14 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // UsageOptions say what a report about usage is of.
@@ -87,15 +84,6 @@ func defaults(periods []string) []string {
 	return periods
 }
 
-// subject says of whom a report is.
-func subject(where map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(where)) {
-		parts = append(parts, key+" "+where[key])
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usageAnswer, error) {
 	q := url.Values{"window": {window}, "by": {o.By}, "unit": {"hour"}}
 	if o.Zone != "" {
@@ -110,11 +98,8 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 	if o.Top > 0 {
 		q.Set("top", strconv.Itoa(o.Top))
 	}
-	for key, value := range o.Where {
-		q.Set("where["+key+"]", value)
-	}
 	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+	if err := r.GetJSON(ctx, "/v1/usage", conditions(q, o.Where), &a); err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
 	return &a, nil
@@ -128,37 +113,8 @@ func (o *UsageOptions) nothing(ctx context.Context, r Reader, answers []*usageAn
 			return nil
 		}
 	}
-	periods := strings.Join(o.Periods, " and ")
-	for key, value := range o.Where {
-		q := url.Values{"window": {o.Periods[len(o.Periods)-1]}, "by": {key}, "measure": {"records"}}
-		var a usageAnswer
-		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
-			return fmt.Errorf("report usage: %w", err)
-		}
-		var known []string
-		for _, g := range a.Groups {
-			if len(g.Values) == 1 && g.Values[0] != nil {
-				known = append(known, *g.Values[0])
-			}
-		}
-		if slices.Contains(known, value) || len(known) == 0 {
-			continue
-		}
-		if near := hcl.Suggest(value, known); near != "" {
-			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
-		}
-		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
-	}
-	return fmt.Errorf("%w: no record ran in %s", ErrNothing, periods)
-}
-
-// some names a few of many.
-func some(names []string) string {
-	slices.Sort(names)
-	if len(names) > 8 {
-		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
-	}
-	return strings.Join(names, ", ")
+	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods, begin: answers[0].Window.From}
+	return n.error(ctx, r)
 }
 
 // lacks are about what measures leave out.
@@ -289,7 +245,7 @@ func (g *usageGroup) name() string {
 	var parts []string
 	for _, v := range g.Values {
 		if v == nil {
-			parts = append(parts, "(none)")
+			parts = append(parts, noValue)
 			continue
 		}
 		parts = append(parts, *v)
@@ -318,3 +274,6 @@ func usageChart(t *Table) *Chart {
 	}
 	return &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: values}
 }
+
+// noValue is the name of the group of records that lack the key.
+const noValue = "(none)"

@@ -159,7 +159,7 @@ func (a *Aggregator) serve() {
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
 	})
-	pages.V1 = a.server
+	pages.V1, pages.Orders = a.server, a.server
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.keeper.Lead)
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)

@@ -1,8 +1,393 @@
 package web
 
-import "net/http"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// Orderer makes POSTs of /v1 with the rights of the principal in ctx.
+type Orderer interface {
+	PostJSON(ctx context.Context, path string, in, into any) error
+}
+
+// apiAction is an action as /v1 gives it.
+type apiAction struct {
+	Type        string    `json:"type"`
+	Label       string    `json:"label"`
+	Configured  bool      `json:"configured"`
+	State       string    `json:"state"`
+	Schedule    string    `json:"schedule"`
+	Zone        string    `json:"zone"`
+	Next        time.Time `json:"next"`
+	RunOn       string    `json:"run_on"`
+	LastSuccess time.Time `json:"last_success"`
+	Paused      *apiMark  `json:"paused"`
+	Disabled    *apiMark  `json:"disabled"`
+	Problem     *apiMark  `json:"problem"`
+	Doubtful    []uint64  `json:"doubtful"`
+	Orders      int       `json:"orders"`
+	Current     *apiRun   `json:"current"`
+	Last        *apiRun   `json:"last"`
+}
+
+// apiMark says who did something, when and why.
+type apiMark struct {
+	By  string    `json:"by"`
+	At  time.Time `json:"at"`
+	Why string    `json:"why"`
+}
+
+// apiRun is a run of an action.
+type apiRun struct {
+	Run        uint64            `json:"run"`
+	Why        string            `json:"why"`
+	By         string            `json:"by"`
+	Arguments  map[string]string `json:"arguments"`
+	Version    string            `json:"version"`
+	RunOn      string            `json:"run_on"`
+	Planned    time.Time         `json:"planned"`
+	Index      uint64            `json:"index"`
+	Ended      time.Time         `json:"ended"`
+	Effects    int               `json:"effects"`
+	Done       int               `json:"done"`
+	Rejected   int               `json:"rejected"`
+	Unknown    int               `json:"unknown"`
+	Skipped    int               `json:"skipped"`
+	Superseded int               `json:"superseded"`
+	Partial    bool              `json:"partial"`
+	Notes      []string          `json:"notes"`
+}
+
+// apiEffect is an effect of a run.
+type apiEffect struct {
+	Effect    int          `json:"effect"`
+	Name      string       `json:"name"`
+	Summary   string       `json:"summary"`
+	State     string       `json:"state"`
+	Size      uint64       `json:"size"`
+	Key       string       `json:"key"`
+	Tries     int          `json:"tries"`
+	NotBefore time.Time    `json:"not_before"`
+	By        string       `json:"by"`
+	Attempts  []apiAttempt `json:"attempts"`
+}
+
+// apiAttempt is one try at an effect.
+type apiAttempt struct {
+	Number    int       `json:"number"`
+	Node      string    `json:"node"`
+	Fence     uint64    `json:"fence"`
+	Begun     time.Time `json:"begun"`
+	Ended     time.Time `json:"ended"`
+	Outcome   string    `json:"outcome"`
+	Message   string    `json:"message"`
+	Reference string    `json:"reference"`
+}
+
+// Name is TYPE/LABEL.
+func (a *apiAction) Name() string { return a.Type + "/" + a.Label }
+
+// Path is the address of its page.
+func (a *apiAction) Path() string { return actionPath("/ui/actions", a.Type, a.Label) }
+
+// Tone is the colour of the state.
+func (a *apiAction) Tone() string { return toneOfAction(a.State) }
+
+// Due says when the next run is, in words where that is no time.
+func (a *apiAction) Due() string {
+	switch {
+	case !a.Configured:
+		return "never: not configured"
+	case a.Paused != nil:
+		return "not while it is paused"
+	case a.Disabled != nil:
+		return "not while it is disabled"
+	case strings.HasPrefix(a.Schedule, "@change"):
+		return "when records have changed"
+	case a.Schedule == "@manual":
+		return "when somebody orders it"
+	case a.Schedule == "":
+		return "by the plugin's schedule"
+	}
+	return "–"
+}
+
+// Runner says who carries it out.
+func (a *apiAction) Runner() string {
+	if a.RunOn == "" {
+		return "the leader"
+	}
+	return "agent " + a.RunOn
+}
+
+// toneOfAction is the colour of the state of an action.
+func toneOfAction(state string) string {
+	switch state {
+	case "well", "running":
+		return "good"
+	case "failing", "disabled":
+		return "bad"
+	case "partial", "paused", "unknown":
+		return "warn"
+	}
+	return "dim"
+}
+
+// Outcome says in words how the effects stand.
+func (r *apiRun) Outcome() string {
+	if r.Ended.IsZero() {
+		return "under way"
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{r.Done, "done"}, {r.Rejected, "rejected"}, {r.Unknown, "unknown"}, {r.Skipped, "skipped"}, {r.Superseded, "superseded"}} {
+		if p.n > 0 {
+			parts = append(parts, count(p.n)+" "+p.word)
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing to do")
+	}
+	if r.Partial {
+		parts = append(parts, "partial")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Tone is the colour of the outcome.
+func (r *apiRun) Tone() string {
+	switch {
+	case r.Ended.IsZero():
+		return "dim"
+	case r.Rejected > 0:
+		return "bad"
+	case r.Unknown > 0 || r.Partial:
+		return "warn"
+	}
+	return "good"
+}
+
+// Tone is the colour of the state of an effect.
+func (e *apiEffect) Tone() string {
+	switch e.State {
+	case "done":
+		return "good"
+	case "rejected":
+		return "bad"
+	case "unknown":
+		return "warn"
+	}
+	return "dim"
+}
+
+// Last is the last attempt; nil without one.
+func (e *apiEffect) Last() *apiAttempt {
+	if len(e.Attempts) == 0 {
+		return nil
+	}
+	return &e.Attempts[len(e.Attempts)-1]
+}
+
+// May are the orders that an effect takes in its state.
+func (e *apiEffect) May() []string {
+	switch e.State {
+	case "unknown", "rejected":
+		return []string{"retry", "skip"}
+	case "skipped", "superseded":
+		return []string{"retry"}
+	}
+	return nil
+}
+
+// actionPath is the address of an action below a root.
+func actionPath(root, typ, label string, more ...string) string {
+	path := root + "/" + url.PathEscape(typ) + "/" + url.PathEscape(label)
+	for _, m := range more {
+		path += "/" + url.PathEscape(m)
+	}
+	return path
+}
 
 // actionsPage is what the page of actions shows.
-type actionsPage struct{}
+type actionsPage struct {
+	Actions  []apiAction
+	Troubled int
+}
 
-func (p *Pages) actions(*http.Request) (any, error) { return &actionsPage{}, nil }
+func (p *Pages) actions(r *http.Request) (any, error) {
+	list, err := p.listActions(r)
+	page := &actionsPage{Actions: list}
+	for i := range list {
+		if t := list[i].Tone(); t == "bad" || t == "warn" {
+			page.Troubled++
+		}
+	}
+	return page, err
+}
+
+// listActions are the actions; none where the server has none.
+func (p *Pages) listActions(r *http.Request) ([]apiAction, error) {
+	var answer struct {
+		Actions []apiAction `json:"actions"`
+	}
+	err := p.V1.GetJSON(r.Context(), "/v1/actions", nil, &answer)
+	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
+		err = nil
+	}
+	return answer.Actions, err
+}
+
+// findAction is the action that a path names.
+func (p *Pages) findAction(r *http.Request) (*apiAction, error) {
+	list, err := p.listActions(r)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list {
+		if list[i].Type == r.PathValue("type") && list[i].Label == r.PathValue("label") {
+			return &list[i], nil
+		}
+		names = append(names, list[i].Name())
+	}
+	text := fmt.Sprintf("There is no action %s/%s.", r.PathValue("type"), r.PathValue("label"))
+	if len(names) > 0 {
+		text += " There are: " + strings.Join(names, ", ") + "."
+	}
+	return nil, status{http.StatusNotFound, text}
+}
+
+// actionPage is what the page of an action shows.
+type actionPage struct {
+	*apiAction
+
+	Runs     []apiRun
+	More     string // the address with more runs
+	CSV      string
+	Settings string // in the words of the configuration
+	Orders   bool   // the reader may give orders
+	PlanPath string
+	// Arguments are empty on this page.
+	Arguments string
+}
+
+func (p *actionPage) title() string { return "Action " + p.Name() }
+
+// runsShown is how many runs the page of an action shows, when nothing is asked.
+const runsShown = 50
+
+func (p *Pages) action(r *http.Request) (any, error) {
+	a, err := p.findAction(r)
+	if err != nil {
+		return nil, err
+	}
+	limit := runsShown
+	if text := r.URL.Query().Get("runs"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 10_000 {
+			return nil, bad("%q is no number of runs from 1 to 10000.", text)
+		}
+	}
+	var list struct {
+		Runs []apiRun `json:"runs"`
+		More bool     `json:"more"`
+	}
+	path := actionPath("/v1/actions", a.Type, a.Label, "runs")
+	if err := p.V1.GetJSON(r.Context(), path, url.Values{"limit": {strconv.Itoa(limit)}}, &list); err != nil {
+		return nil, err
+	}
+	page := &actionPage{apiAction: a, Runs: list.Runs, PlanPath: a.Path() + "/plan"}
+	if list.More {
+		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
+	}
+	if len(list.Runs) > 0 {
+		page.CSV = path + "?format=csv&limit=10000"
+	}
+	page.Orders = p.Orders != nil && access.From(r.Context()).May(identity.Operate)
+	page.Settings, err = p.settings(r, a)
+	return page, err
+}
+
+// runPage is what the page of a run shows.
+type runPage struct {
+	Action  *apiAction
+	Run     apiRun
+	Effects []apiEffect
+	CSV     string
+	Payload bool // the reader may see what effects do
+}
+
+func (p *runPage) title() string { return fmt.Sprintf("Run %d of %s", p.Run.Run, p.Action.Name()) }
+
+// PayloadPath is the address of what an effect does.
+func (p *runPage) PayloadPath(effect int) string {
+	return actionPath("/ui/actions", p.Action.Type, p.Action.Label, "runs", strconv.FormatUint(p.Run.Run, 10), "effects", strconv.Itoa(effect))
+}
+
+func (p *Pages) run(r *http.Request) (any, error) {
+	a, err := p.findAction(r)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Run     apiRun      `json:"run"`
+		Effects []apiEffect `json:"effects"`
+	}
+	path := actionPath("/v1/actions", a.Type, a.Label, "runs", r.PathValue("run"))
+	if err := p.V1.GetJSON(r.Context(), path, nil, &answer); err != nil {
+		return nil, err
+	}
+	who := access.From(r.Context())
+	return &runPage{Action: a, Run: answer.Run, Effects: answer.Effects, CSV: path + "?format=csv", Payload: who.May(identity.Read) && who.Rows.All()}, nil
+}
+
+// effectPage is what the page of an effect shows.
+type effectPage struct {
+	Action         *apiAction
+	Run, Effect    string
+	Show, Payload  string
+	Size           uint64
+	Cut, Unprinted bool
+}
+
+func (p *effectPage) title() string {
+	return fmt.Sprintf("Effect %s of run %s of %s", p.Effect, p.Run, p.Action.Name())
+}
+
+// RunPath is the address of the run.
+func (p *effectPage) RunPath() string { return actionPath(p.Action.Path(), "runs", p.Run) }
+
+// payloadShown bounds the payload in a page.
+const payloadShown = 64 << 10
+
+func (p *Pages) effect(r *http.Request) (any, error) {
+	a, err := p.findAction(r)
+	if err != nil {
+		return nil, err
+	}
+	page := &effectPage{Action: a, Run: r.PathValue("run"), Effect: r.PathValue("effect")}
+	var answer struct {
+		Show    string `json:"show"`
+		Payload []byte `json:"payload"`
+	}
+	path := actionPath("/v1/actions", a.Type, a.Label, "runs", page.Run, "effects", page.Effect)
+	if err := p.V1.GetJSON(r.Context(), path, nil, &answer); err != nil {
+		return nil, err
+	}
+	page.Show, page.Size = answer.Show, uint64(len(answer.Payload))
+	page.Unprinted = !utf8.Valid(answer.Payload)
+	page.Payload, page.Cut = readable(answer.Payload, payloadShown)
+	return page, nil
+}

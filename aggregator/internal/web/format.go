@@ -24,6 +24,7 @@ func (p *Pages) functions() template.FuncMap {
 		"whenin":  func(t time.Time, zone string) string { return whenIn(t, location(zone)) },
 		"bytes":   size,
 		"when":    when,
+		"date":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"iso":     iso,
 		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
 		"values":  func(v []string) string { return strings.Join(v, ", ") },

@@ -17,6 +17,7 @@ const listed = 200
 
 // quarantinePage is what the quarantine page shows.
 type quarantinePage struct {
+	Tabs []tab
 	Jobs []quarantined
 	More bool // there are others
 }
@@ -32,7 +33,11 @@ type quarantined struct {
 
 func (p *Pages) quarantine(_ *http.Request, v *access.View) (any, error) {
 	page := &quarantinePage{}
-	err := v.Quarantine(func(q *store.Quarantined) error {
+	var err error
+	if page.Tabs, err = tabs(v, "quarantine"); err != nil {
+		return nil, err
+	}
+	err = v.Quarantine(func(q *store.Quarantined) error {
 		if len(page.Jobs) == listed {
 			page.More = true
 			return errEnough
@@ -67,6 +72,7 @@ func readable(raw []byte, limit int) (text string, cut bool) {
 
 // conflictsPage is what the conflicts page shows.
 type conflictsPage struct {
+	Tabs      []tab
 	Conflicts []conflict
 	Waiting   []conflict
 	More      bool
@@ -91,7 +97,11 @@ func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
 			return nil
 		}
 	}
-	err := v.Conflicts(collect(&page.Conflicts))
+	var err error
+	if page.Tabs, err = tabs(v, "conflicts"); err != nil {
+		return nil, err
+	}
+	err = v.Conflicts(collect(&page.Conflicts))
 	if v.Principal().Rows.All() { // a stop says nothing by which it could be shown to some
 		err = errors.Join(err, v.WaitingStops(collect(&page.Waiting)))
 	}

@@ -152,13 +152,6 @@ func (a agentLine) Tone() string {
 	return "dim"
 }
 
-type agentsPage struct{ Agents []agentLine }
-
-func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
-	lines, err := p.agentLines(r.Context(), v)
-	return &agentsPage{lines}, err
-}
-
 // agentLines joins what the pulls say with what the store holds, by name.
 func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, error) {
 	all := map[string]*agentLine{}

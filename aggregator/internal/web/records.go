@@ -1,10 +1,14 @@
 package web
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -59,7 +64,15 @@ func first(m record.Meta, key string) string {
 
 // filter is what the form of the records page asks for, as it was typed.
 type filter struct {
-	ID, Since, Until, Key, Value, Runs string
+	ID, Since, Until, Site, Group, User, Key, Value, Component, Least, Runs string
+}
+
+// fields are the fields of the form by their names in an address.
+func (f *filter) fields() map[string]*string {
+	return map[string]*string{
+		"id": &f.ID, "since": &f.Since, "until": &f.Until, "site": &f.Site, "group": &f.Group, "user": &f.User,
+		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs,
+	}
 }
 
 // recordsPage is what the records page shows.
@@ -67,9 +80,34 @@ type recordsPage struct {
 	Filter filter
 	Lines  []line
 	Total  uint64
-	More   string // the address of the next page
-	Paged  bool   // this is not the first page
-	First  string // the address of the first page
+	Hints  []string // why nothing is found
+	CSV    string   // the address of all that is found; "" when /v1 has no such query
+	More   string   // the address of the next page
+	Paged  bool     // this is not the first page
+	First  string   // the address of the first page
+}
+
+// Found says how many records are shown.
+func (p *recordsPage) Found() string {
+	n := len(p.Lines)
+	switch {
+	case n == 0:
+		return "No record matches."
+	case p.More != "" && p.Paged:
+		return fmt.Sprintf("%d more records; there are others.", n)
+	case p.More != "":
+		return fmt.Sprintf("The last %d records; there are more.", n)
+	case p.Paged:
+		return fmt.Sprintf("The %s of the list.", plural(n, "last record"))
+	}
+	return plural(n, "record") + "."
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(n) + " " + thing + "s"
 }
 
 // pageSize is how many records a page shows.
@@ -81,48 +119,122 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &recordsPage{Total: total, Filter: filter{
-		ID: form.Get("id"), Since: form.Get("since"), Until: form.Get("until"), Key: form.Get("key"), Value: form.Get("value"), Runs: form.Get("runs"),
-	}}
+	page := &recordsPage{Total: total}
+	for name, field := range page.Filter.fields() {
+		*field = form.Get(name)
+	}
 	page.First = "/ui/records?" + page.Filter.query().Encode()
 	q, err := page.Filter.parse()
 	if err != nil {
 		return page, err
 	}
+	page.CSV = page.Filter.csv(&q)
 	if token := form.Get("after"); token != "" {
 		if q.Resume, err = position(token); err != nil {
 			return page, err
 		}
 		page.Paged = true
 	}
+	if err := page.find(r.Context(), v, q); err != nil {
+		return page, err
+	}
+	if len(page.Lines) == 0 {
+		page.CSV = ""
+		page.Hints, err = hints(r.Context(), v, q.Meta)
+	}
+	return page, err
+}
+
+// find fills the lines of the page.
+func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) error {
 	var last store.Position
 	more := false
-	err = v.Query(r.Context(), q, func(row *columns.Row) error {
-		if len(page.Lines) == pageSize {
+	err := v.Query(ctx, q, func(row *columns.Row) error {
+		if len(p.Lines) == pageSize {
 			more = true
 			return nil
 		}
-		page.Lines = append(page.Lines, lineOf(row))
+		p.Lines = append(p.Lines, lineOf(row))
 		last = q.PositionOf(row)
 		return nil
 	})
 	if more {
-		next := page.Filter.query()
+		next := p.Filter.query()
 		next.Set("after", token(last))
-		page.More = "/ui/records?" + next.Encode()
+		p.More = "/ui/records?" + next.Encode()
 	}
-	return page, err
+	return err
+}
+
+// hints say which of the values no record has, and which one is near.
+func hints(ctx context.Context, v *access.View, tests []store.MetaTest) (list []string, err error) {
+	for _, t := range tests {
+		counts, err := v.MetaCounts(ctx, t.Key)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(counts) == 0:
+			keys, err := v.Keys(ctx)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, fmt.Sprintf("No record has the meta key %s%s.", t.Key, near(t.Key, keys)))
+		case len(t.Contains) > 0 && counts[t.Contains[0]] == 0:
+			list = append(list, fmt.Sprintf("No record has the %s %s%s.", t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(counts)))))
+		}
+	}
+	return list, nil
+}
+
+// near names what was perhaps meant.
+func near(word string, known []string) string {
+	if s := hcl.Suggest(word, known); s != "" {
+		return "; did you mean " + s + "?"
+	}
+	if len(known) > 0 && len(known) <= 8 {
+		return "; there are " + strings.Join(known, ", ")
+	}
+	return ""
 }
 
 // query is the filter as the query of an address.
 func (f filter) query() url.Values {
 	q := url.Values{}
-	for key, value := range map[string]string{"id": f.ID, "since": f.Since, "until": f.Until, "key": f.Key, "value": f.Value, "runs": f.Runs} {
-		if value != "" {
-			q.Set(key, value)
+	for name, value := range f.fields() {
+		if *value != "" {
+			q.Set(name, *value)
 		}
 	}
 	return q
+}
+
+// csv is the address at which /v1 has all that is found, in the same order; "" when
+// it cannot be asked that.
+func (f filter) csv(q *store.Query) string {
+	out := url.Values{"format": {"csv"}, "sort_by[desc]": {"stop_time"}}
+	if q.ID != "" {
+		out.Set("record_id", q.ID)
+	}
+	if q.Stop.Min != nil {
+		out.Set("stop_time[gte]", record.Time(*q.Stop.Min).String())
+	}
+	if since, ok, _ := moment(f.Until); ok { // it was parsed before
+		out.Set("stop_time[lt]", since.String())
+	}
+	for _, m := range q.Meta {
+		if len(m.Contains) == 0 {
+			return ""
+		}
+		out.Set("meta["+m.Key+"][c][0]", m.Contains[0])
+	}
+	for _, a := range q.Amounts {
+		out.Set("component["+a.Name+"][gte]", strconv.FormatInt(*a.Amount.Min, 10))
+	}
+	if q.Open != store.OpenOrClosed {
+		out.Set("open", strconv.FormatBool(q.Open == store.OnlyOpen))
+	}
+	return "/v1/records?" + out.Encode()
 }
 
 // parse turns the filter into a query: the newest first, running ones before
@@ -139,13 +251,21 @@ func (f filter) parse() (store.Query, error) {
 	} else if ok {
 		q.Stop.LT(int64(until))
 	}
+	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {"group_id", f.Group}, {"user_id", f.User}} {
+		if m.value != "" {
+			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Contains: []string{m.value}})
+		}
+	}
 	switch {
 	case f.Value != "" && f.Key == "":
 		return q, bad("A value needs the key that has it, for example user_id.")
 	case f.Key != "" && f.Value == "":
-		q.Meta = []store.MetaTest{{Key: f.Key}}
+		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key})
 	case f.Key != "":
-		q.Meta = []store.MetaTest{{Key: f.Key, Contains: []string{f.Value}}}
+		q.Meta = append(q.Meta, store.MetaTest{Key: f.Key, Contains: []string{f.Value}})
+	}
+	if err := f.amount(&q); err != nil {
+		return q, err
 	}
 	switch f.Runs {
 	case "":
@@ -157,6 +277,28 @@ func (f filter) parse() (store.Query, error) {
 		return q, bad("%q is no choice of runs.", f.Runs)
 	}
 	return q, nil
+}
+
+// amount adds the test of a component.
+func (f filter) amount(q *store.Query) error {
+	if f.Component == "" {
+		if f.Least != "" {
+			return bad("An amount needs the component that has it, for example Cores.")
+		}
+		return nil
+	}
+	least := int64(0)
+	if f.Least != "" {
+		n, err := strconv.ParseInt(strings.TrimSpace(f.Least), 10, 64)
+		if err != nil || n < 0 {
+			return bad("%q is no amount; write a whole number.", f.Least)
+		}
+		least = n
+	}
+	t := store.AmountTest{Name: f.Component}
+	t.Amount.GTE(least)
+	q.Amounts = append(q.Amounts, t)
+	return nil
 }
 
 // moment reads a date, a date with a time, or RFC 3339; in UTC if it says
@@ -189,55 +331,4 @@ func position(token string) (*store.Position, error) {
 		return nil, bad("This page of the list does not exist; start with the first one.")
 	}
 	return &p, nil
-}
-
-// recordPage is what the page of one record shows.
-type recordPage struct {
-	line
-
-	Submit   time.Time
-	Exit     string
-	Meta     record.Meta
-	Rank     string
-	Received time.Time
-	Changed  time.Time
-	Seq      uint64
-	Others   []saying
-	Conflict bool
-}
-
-// saying is what one origin says about a run.
-type saying struct {
-	Origin, Rank string
-	Start, Stop  time.Time
-	Observed     time.Time
-	Withdrawn    bool
-	Waiting      bool
-}
-
-func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
-	id := r.URL.Query().Get("id")
-	row, found, err := v.Get(id)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, status{http.StatusNotFound, "There is no record " + strconv.Quote(id) + "."}
-	}
-	page := &recordPage{
-		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: row.Record.Meta, Rank: row.Rank.String(),
-		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq,
-	}
-	if e := row.Record.Exit; e.Known {
-		page.Exit = strconv.Itoa(int(e.Code))
-		if e.Signal != 0 {
-			page.Exit += ", signal " + strconv.Itoa(int(e.Signal))
-		}
-	}
-	entry, err := v.Entry(id)
-	if err != nil {
-		return nil, err
-	}
-	page.Others, page.Conflict = sayings(&entry), entry.Conflict()
-	return page, nil
 }

@@ -21,12 +21,12 @@ import (
 type reportsPage struct {
 	List  []report.Entry
 	Entry *report.Entry // nil: none is asked for
-	Form  []field
+	Form  []entryField
 	Doc   *shownReport // nil: there is none, and the page says why
 }
 
-// field is one of a form, of a parameter of a report.
-type field struct {
+// entryField is one of a form, of a parameter of a report.
+type entryField struct {
 	*report.Param
 
 	Values []string // a field for each; at least one
@@ -174,11 +174,11 @@ func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 
 // fields are those of the form: what was given, and else the defaults, with an empty
 // one more where another may be given.
-func fields(e *report.Entry, query url.Values) []field {
-	var out []field
+func fields(e *report.Entry, query url.Values) []entryField {
+	var out []entryField
 	for i := range e.Params {
 		p := &e.Params[i]
-		f := field{Param: p, Values: given(p, query)}
+		f := entryField{Param: p, Values: given(p, query)}
 		if len(f.Values) == 0 {
 			f.Values = slices.Clone(p.Default)
 		}

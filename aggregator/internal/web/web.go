@@ -40,6 +40,8 @@ type Pages struct {
 	Reader Reader
 	// V1 must be there when the first request comes.
 	V1 Asker
+	// Orders makes plans; nil: no page does.
+	Orders Orderer
 	// Pulls says how the leader's pulls from agents are doing.
 	Pulls func(ctx context.Context) ([]pull.Status, error)
 	// Health judges the cluster; nil: nobody does.
@@ -80,6 +82,10 @@ func (p *Pages) Routes() map[string]http.Handler {
 		"GET /ui/conflicts":     p.page("conflicts", p.conflicts),
 		"GET /ui/reports":       tidy(p.plain("reports", p.reports)),
 		"GET /ui/actions":       p.plain("actions", p.actions),
+		"GET " + actionRoute:    p.plain("action", p.action),
+		"GET " + runRoute:       p.plain("run", p.run),
+		"GET " + effectRoute:    p.plain("effect", p.effect),
+		"POST " + planRoute:     p.planned(),
 		"GET /ui/cluster":       p.show("cluster", p.cluster),
 		"GET /ui/static/{file}": headers(p.files, briefly),
 		"GET /favicon.ico":      headers(http.RedirectHandler("/ui/static/icon.svg", http.StatusFound), briefly),
@@ -152,8 +158,11 @@ func (p *Pages) plain(name string, make func(r *http.Request) (any, error)) http
 func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http.Handler {
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: name == "overview" || name == "agents" || name == "cluster"}
+		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name)}
 		code := fill(r, &f)
+		if named, ok := f.Content.(titled); ok {
+			f.Title = named.title()
+		}
 		var out bytes.Buffer
 		if err := t.Execute(&out, f); err != nil {
 			p.Log.Error("a page cannot be made", "path", r.URL.Path, "error", err)
@@ -170,6 +179,7 @@ func titles() map[string]string {
 	return map[string]string{
 		"overview": "Overview", "records": "Records", "record": "Record", "agents": "Agents",
 		"usage": "Usage", "reports": "Reports", "actions": "Actions",
+		"action": "Action", "run": "Run", "effect": "Effect", "plan": "Plan",
 		"quarantine": "Quarantine", "conflicts": "Conflicts", "cluster": "Cluster", "missing": "Not found",
 	}
 }
@@ -204,7 +214,7 @@ func (p *Pages) judge(r *http.Request, f *frame, err error) int {
 		f.Problem = s.text
 		return s.code
 	}
-	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status < http.StatusInternalServerError {
+	if problem, ok := errors.AsType[*client.Problem](err); ok && (problem.Status < http.StatusInternalServerError || problem.Status == http.StatusServiceUnavailable) {
 		f.Problem = problem.Detail
 		return problem.Status
 	}

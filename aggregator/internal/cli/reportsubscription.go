@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// likeClusterAccountant is the program whose figures -compat reproduces.
+const likeClusterAccountant = "clusteraccountant"
+
+// originals are the files of another program.
+type originals struct {
+	compat     string
+	tables     string
+	accounting []string
+}
+
+func (p *Program) reportSubscription() *cobra.Command {
+	o := report.SubscriptionOptions{}
+	var files originals
+	cmd := &cobra.Command{
+		Use: "subscription", Short: "what principal investigators used beside what they contributed",
+		Long: `What principal investigators used beside what they contributed, as shares of all,
+with the ratio of the two. Who contributed and used nothing is in it too. With -by
+it has the part of each project, group or user of the service units.
+
+-compat clusteraccountant makes the report that ClusterAccountant made, of its own
+files and without asking a cluster: -accounting FILE is Grid Engine's accounting,
+-tables FILE a dump of its tables as INSERT statements (mysqldump). It differs
+from what bursar says of the same jobs:
+- lines of other than 43 fields, and further runs of a job, are dropped;
+- a job counts where it ends, with all its CPU time, not where it ran;
+- contributions and types of nodes count whatever their dates;
+- the first type whose pattern matches gives the factor, even one that is retired;
+- who used nothing has no line on its page, and nobody is exempt in its text;
+- there are two clusters, katana and all that is not scluster counts there; where
+  one has no capacity, utilization is the computation units that were used.
+Its sums of 32 bits, in which small jobs vanish, are exact here.`,
+		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv\n" +
+			"  bursar report subscription -compat clusteraccountant -accounting accounting -tables tables.sql -period 2012-10 -period 2012",
+	}
+	periodFlags(cmd, &o.Periods, &o.Zone)
+	fl := cmd.Flags()
+	fl.Var(&choice{&o.Credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
+	fl.StringVar(&o.By, "by", "pi", "the `key` that gives the lines: pi, project, group_id, user_id or any other")
+	fl.Var(&choice{&files.compat, []string{likeClusterAccountant}}, "compat", "make it of the files of another program, with its rules: clusteraccountant")
+	fl.StringArrayVar(&files.accounting, "accounting", nil, "with -compat: a `file` of Grid Engine's accounting; may be repeated")
+	fl.StringVar(&files.tables, "tables", "", "with -compat: a `file` with the dump of ClusterAccountant's tables")
+	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if err := files.check(cmd, o.Periods); err != nil {
+			return nil, err
+		}
+		o.Now = p.Now()
+		if files.compat != "" {
+			return files.report(o)
+		}
+		return report.Subscription(ctx, c, o)
+	})
+}
+
+// check returns what is wrong with the options.
+func (f *originals) check(cmd *cobra.Command, periods []string) error {
+	given := f.tables != "" || len(f.accounting) > 0
+	switch {
+	case f.compat == "" && given:
+		return usage(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
+	case f.compat != "" && (f.tables == "" || len(f.accounting) == 0):
+		return usage(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -accounting FILE and -tables FILE"))
+	}
+	return checkPeriods(cmd, periods)
+}
+
+// report makes the report of the files.
+func (f *originals) report(o report.SubscriptionOptions) (*report.Document, error) {
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := os.Open(f.tables)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tables.Close() }() // it was read only
+	var accounting []io.Reader
+	for _, name := range f.accounting {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }() // it was read only
+		accounting = append(accounting, file)
+	}
+	original, err := report.ReadClusterAccountant(tables, accounting, zone)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", f.tables, strings.Join(f.accounting, ", "), err)
+	}
+	return original.Subscription(o)
+}

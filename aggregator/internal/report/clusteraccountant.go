@@ -1,0 +1,234 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ClusterAccountant has the original files of that program: its tables, and the records
+// of Grid Engine's accounting that it takes. ReadClusterAccountant makes it.
+type ClusterAccountant struct {
+	types         []nodeType
+	people        []investigator
+	projects      map[string]string // Unix group: user id of the investigator
+	order         []string          // Unix groups as they come
+	contributions []contribution
+	records       []accounted
+	dropped       map[string]int // why lines were not taken
+	strangers     map[string]int // hosts of no type
+}
+
+type nodeType struct {
+	installed time.Time
+	pattern   *regexp.Regexp
+	number    *big.Rat // processors of all nodes
+	factor    *big.Rat
+	cluster   string
+	disabled  bool
+}
+
+type investigator struct {
+	user, alias string
+	exempt      bool
+}
+
+type contribution struct {
+	credit string
+	units  *big.Rat
+}
+
+// accounted is a record that is taken.
+type accounted struct {
+	host, group, owner string
+	end                time.Time
+	units              *big.Rat // computation units: factor × CPU seconds
+	cluster            string
+}
+
+// The two clusters that ClusterAccountant knows.
+const (
+	primary   = "katana"
+	secondary = "scluster"
+)
+
+// ReadClusterAccountant reads a dump of ClusterAccountant's tables, and files of Grid
+// Engine's accounting as that program does: what is behind a "#", and lines that have
+// not exactly 43 fields, are dropped, as are records with neither an end nor CPU time,
+// and all but the first of a job, task and part. Days begin by the clock of zone.
+func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.Location) (*ClusterAccountant, error) {
+	c := &ClusterAccountant{projects: map[string]string{}, dropped: map[string]int{}, strangers: map[string]int{}}
+	if err := c.tables(tables, zone); err != nil {
+		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
+	}
+	seen := map[string]bool{}
+	for _, file := range accounting {
+		lines := bufio.NewScanner(file)
+		lines.Buffer(nil, 1<<20)
+		for n := 1; lines.Scan(); n++ {
+			if err := c.line(lines.Text(), seen); err != nil {
+				return nil, fmt.Errorf("line %d of the accounting: %w", n, err)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("the accounting: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// The columns of each table, in the order of its definition.
+func accountantTables() map[string][]string {
+	return map[string][]string{
+		"principal_investigator": {"uid", "userid", "first_name", "last_name", "alias", "email_address", "exempt"},
+		"project":                {"gid", "groupid", "pi_owner_userid"},
+		"processor_type":         {"id", "date_installed", "regex", "processor_type", "processor_qty", "node_qty", "su_charge", "cluster", "disabled"},
+		"contribution":           {"id", "date_contributed", "contributor_userid", "credited_to_userid", "host_name", "processor_type", "no_of_processors", "split_percentage", "su_charge"},
+	}
+}
+
+// tables takes the rows of the four tables.
+func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
+	text, err := io.ReadAll(io.LimitReader(r, 64<<20))
+	if err != nil {
+		return err
+	}
+	return inserts(string(text), accountantTables(), func(table string, row sqlRow) error {
+		switch table {
+		case "principal_investigator":
+			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truth("exempt")})
+		case "project":
+			if _, twice := c.projects[row["groupid"]]; !twice {
+				c.projects[row["groupid"]] = row["pi_owner_userid"]
+				c.order = append(c.order, row["groupid"])
+			}
+		case "processor_type":
+			return c.nodes(row, zone)
+		case "contribution":
+			units, err := row.product("no_of_processors", "split_percentage", "su_charge")
+			if err != nil {
+				return err
+			}
+			c.contributions = append(c.contributions, contribution{credit: cmp.Or(row["credited_to_userid"], row["contributor_userid"]), units: units})
+		}
+		return nil
+	})
+}
+
+func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {
+	// The first match counts that begins where the name does.
+	pattern, err := regexp.Compile(`\A(?:` + row["regex"] + `)`)
+	if err != nil {
+		return fmt.Errorf("processor_type: the regex %q: %w", row["regex"], err)
+	}
+	installed, err := time.ParseInLocation(time.DateOnly, strings.TrimSpace(firstOf(row["date_installed"], 10)), zone)
+	if err != nil {
+		return fmt.Errorf("processor_type: the date %q is not like 2012-10-05", row["date_installed"])
+	}
+	number, err := row.product("processor_qty", "node_qty")
+	if err != nil {
+		return err
+	}
+	factor, err := row.product("su_charge")
+	if err != nil {
+		return err
+	}
+	c.types = append(c.types, nodeType{installed: installed, pattern: pattern, number: number, factor: factor, cluster: row["cluster"], disabled: row.truth("disabled")})
+	return nil
+}
+
+// firstOf cuts a text to so many bytes.
+func firstOf(s string, n int) string { return s[:min(len(s), n)] }
+
+// The places of fields in a line of accounting(5).
+const (
+	fieldHost  = 1
+	fieldGroup = 2
+	fieldOwner = 3
+	fieldJob   = 5
+	fieldEnd   = 10
+	fieldTask  = 35
+	fieldCPU   = 36
+	fieldPart  = 41
+	allFields  = 43
+)
+
+// line takes a line of the accounting, or counts why not.
+func (c *ClusterAccountant) line(text string, seen map[string]bool) error {
+	f := strings.Split(strings.TrimRight(text, ":"), ":") // empty fields at the end disappear, as in Java
+	switch {
+	case text == "":
+		c.dropped["empty lines, at which ClusterAccountant breaks off"]++
+		return nil
+	case text[0] == '#':
+		c.dropped["comments"]++
+		return nil
+	case len(f) != allFields:
+		c.dropped["lines that have not 43 fields"]++
+		return nil
+	}
+	end, err := strconv.ParseInt(f[fieldEnd], 10, 64)
+	if err != nil {
+		return fmt.Errorf("the end %q is no time", f[fieldEnd])
+	}
+	cpu := rational(f[fieldCPU])
+	if cpu == nil {
+		return fmt.Errorf("the CPU seconds %q are no number", f[fieldCPU])
+	}
+	key := f[fieldJob] + ":" + f[fieldTask] + ":" + f[fieldPart]
+	switch {
+	case end == 0 && cpu.Sign() == 0:
+		c.dropped["records with neither an end nor CPU time"]++
+		return nil
+	case seen[key]:
+		c.dropped["further records of a job, task and part"]++
+		return nil
+	}
+	seen[key] = true
+	factor, cluster := c.worth(f[fieldHost])
+	c.records = append(c.records, accounted{
+		host: f[fieldHost], group: f[fieldGroup], owner: f[fieldOwner], end: time.Unix(end, 0), units: cpu.Mul(cpu, factor), cluster: cluster,
+	})
+	return nil
+}
+
+// worth is the factor of a host, and its cluster: of the first type that matches,
+// whatever its date, and whether or not it is disabled.
+func (c *ClusterAccountant) worth(host string) (*big.Rat, string) {
+	for i := range c.types {
+		if t := &c.types[i]; t.pattern.MatchString(host) {
+			if t.cluster == secondary {
+				return t.factor, secondary
+			}
+			return t.factor, primary
+		}
+	}
+	c.strangers[host]++
+	return big.NewRat(1, 1), primary
+}
+
+// sqlRow is a row of a table: the values as texts, NULL as an empty one.
+type sqlRow map[string]string
+
+func (r sqlRow) truth(column string) bool {
+	return strings.EqualFold(r[column], "true") || r[column] == "1" || r[column] == "\x01"
+}
+
+// product multiplies numbers of a row.
+func (r sqlRow) product(columns ...string) (*big.Rat, error) {
+	out := big.NewRat(1, 1)
+	for _, column := range columns {
+		n := rational(r[column])
+		if n == nil {
+			return nil, fmt.Errorf("%s is %q, which is no number", column, r[column])
+		}
+		out.Mul(out, n)
+	}
+	return out, nil
+}

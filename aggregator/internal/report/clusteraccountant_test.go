@@ -1,0 +1,180 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"math/big"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// original is where the files of ClusterAccountant and its figures are.
+const original = "../directory/testdata/gridengine/"
+
+func readOriginal(t *testing.T) *ClusterAccountant {
+	t.Helper()
+	tables, err := os.Open(original + "tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tables.Close()
+	accounting, err := os.Open(original + "accounting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accounting.Close()
+	c, err := ReadClusterAccountant(tables, []io.Reader{accounting}, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type printed struct {
+	Imported int
+	Oct      struct {
+		Total         float64 `json:"total_su"`
+		Contributions float64 `json:"total_contribution_units"`
+		PI            map[string]struct {
+			SU           float64  `json:"su"`
+			Share        float64  `json:"share_pct"`
+			Units        float64  `json:"contribution_units"`
+			Contribution float64  `json:"contribution_pct"`
+			Ratio        *float64 `json:"ratio_pct"`
+			Shown        string   `json:"shown"`
+			Exempt       bool     `json:"exempt"`
+			Listed       bool     `json:"in_html_table"`
+		} `json:"pi"`
+		Projects    map[string]float64   `json:"su_by_project"`
+		Groups      map[string]float64   `json:"su_by_group"`
+		Owners      map[string]float64   `json:"su_by_owner"`
+		Utilization map[string][]float64 `json:"utilization_pct"`
+	} `json:"oct"`
+}
+
+func TestTheReportOfClusterAccountantIsMadeOfItsOwnFiles(t *testing.T) {
+	var want printed
+	text, err := os.ReadFile(original + "expected-october.json")
+	if err == nil {
+		err = json.Unmarshal(text, &want)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := readOriginal(t)
+	if len(c.records) != want.Imported {
+		t.Errorf("%d records are taken, want %d", len(c.records), want.Imported)
+	}
+	d, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(what string, got Cell, want float64, scale int64, digits int) {
+		t.Helper()
+		if got.Number() == nil {
+			t.Errorf("%s is not known, want %g", what, want)
+			return
+		}
+		scaled := new(big.Rat).Mul(got.Number(), big.NewRat(scale, 1))
+		if g, w := scaled.FloatString(digits), strconv.FormatFloat(want, 'f', digits, 64); g != w {
+			t.Errorf("%s is %s, want %s", what, g, w)
+		}
+	}
+	table := &d.Tables[0]
+	same("all that was used", table.Totals[1], want.Oct.Total, 1, 6)
+	same("all that was contributed", table.Totals[3], want.Oct.Contributions, 1, 6)
+	for _, row := range table.Rows {
+		pi := row[0].String()
+		w, ok := want.Oct.PI[pi]
+		if !ok {
+			t.Errorf("%s is there", pi)
+		}
+		delete(want.Oct.PI, pi)
+		same(pi+" used", row[1], w.SU, 1, 4)
+		same(pi+"'s share", row[2], w.Share, 100, 4)
+		same(pi+" contributed", row[3], w.Units, 1, 4)
+		same(pi+"'s part of the contributions", row[4], w.Contribution, 100, 4)
+		if (row[5].Number() == nil) != (w.Ratio == nil) {
+			t.Errorf("%s has the ratio %s", pi, row[5])
+		}
+		if w.Ratio != nil {
+			same(pi+"'s ratio", row[5], *w.Ratio, 100, 4)
+		}
+		shown := row[7].String()
+		if w.Listed {
+			shown = row[6].String()
+		}
+		if shown != w.Shown || row[6].Known() != w.Listed || (row[8].String() == "✓") != w.Exempt {
+			t.Errorf("%s is shown as %q, listed %t, exempt %s; want %+v", pi, shown, row[6].Known(), row[8], w)
+		}
+	}
+	if len(want.Oct.PI) > 0 {
+		t.Errorf("missing: %v", want.Oct.PI)
+	}
+	for i, sums := range []map[string]float64{want.Oct.Projects, want.Oct.Groups, want.Oct.Owners} {
+		for _, row := range d.Tables[i+1].Rows {
+			name := row[0].String()
+			same(name, row[1], sums[name], 1, 4)
+			delete(sums, name)
+		}
+		if len(sums) > 0 {
+			t.Errorf("missing in %s: %v", d.Tables[i+1].Name, sums)
+		}
+	}
+	for i, row := range d.Tables[4].Rows {
+		same("scluster", row[1], want.Oct.Utilization["scluster"][i], 100, 6)
+		same("katana", row[2], want.Oct.Utilization["katana"][i], 100, 6)
+	}
+	if n := len(d.Tables[4].Rows); n != 15 {
+		t.Errorf("%d intervals", n)
+	}
+}
+
+func TestADumpOfTablesIsReadAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		"-- MySQL dump\n/*!40101 SET x */;\nCREATE TABLE `project` (`gid` int);\nINSERT INTO `project` VALUES (1,'a;\\'b','p'),(2,'c''d',NULL);": "1|a;'b|p 2|c'd| ",
+		"insert into accounting.project (groupid, gid, pi_owner_userid) values ('g', 7, 'x');":                                                   "7|g|x ",
+		"insert into other values (1,2),(3);": "",
+	} {
+		var got strings.Builder
+		err := inserts(text, accountantTables(), func(_ string, row sqlRow) error {
+			got.WriteString(row["gid"] + "|" + row["groupid"] + "|" + row["pi_owner_userid"] + " ")
+			return nil
+		})
+		if err != nil || got.String() != want {
+			t.Errorf("%q: %q, %v, want %q", text, got.String(), err, want)
+		}
+	}
+	for text, says := range map[string]string{
+		"\ninsert into project values (1,'a')":                                       "line 2: a row of project has 2 values",
+		"insert into project values (1,'a','b','c');":                                "more than the 3 columns",
+		"insert into project values (1,'a":                                           "has no end",
+		"insert into project select * from x;":                                       `"select" in place of values`,
+		"insert into processor_type values (1,'x','a',1,1,1,1,'katana',0);":          "is not like 2012-10-05",
+		"insert into processor_type values (1,'2012-01-01','(',1,1,1,1,'katana',0);": "the regex",
+		"insert into contribution values (1,'2012-01-01','a','a','h','t',1,'x',1);":  "split_percentage is",
+	} {
+		if _, err := ReadClusterAccountant(strings.NewReader(text), nil, time.UTC); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %s", text, err, says)
+		}
+	}
+}
+
+func FuzzInserts(f *testing.F) {
+	f.Add("insert into project values (1,'a','b');")
+	f.Add("INSERT INTO `contribution` (`id`) VALUES (1),(NULL); -- x")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_ = inserts(text, accountantTables(), func(string, sqlRow) error { return nil })
+	})
+}
+
+func FuzzAccountingLine(f *testing.F) {
+	f.Add("all.q:kat-n1:bellgrp:ann:job:100:sge:0:1349006340:1349006400:1349071200:0:0:64800:32400:3600:0.000000:0:0:0:0:100:0:0:0.000000:0:0:0:0:10:5:NONE:defaultdepartment:NONE:1:0:36000.000000:1.5:0.25:-q all.q:0.0:NONE:1000000.0")
+	f.Fuzz(func(_ *testing.T, text string) {
+		c := &ClusterAccountant{dropped: map[string]int{}, strangers: map[string]int{}}
+		_ = c.line(text, map[string]bool{})
+	})
+}

@@ -1,0 +1,263 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Subscription is the report that ClusterAccountant makes of its files, with all that is
+// odd about it: a job counts with all of its CPU time in the period in which it ends;
+// contributions and node types count whatever their dates; its page has no line for who
+// used nothing, and its text calls nobody exempt. Only its sums of 32 bits, which lose
+// small jobs, are exact here.
+func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, error) {
+	o.Periods = defaults(o.Periods)
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report subscription: %w", err)
+	}
+	d := &Document{
+		Format: Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
+		Made: o.Now.UTC(), Zone: zone.String(),
+	}
+	for i, word := range o.Periods {
+		w, err := calendar.ParseWindow(word, record.Time(o.Now.UnixMicro()), zone)
+		if err != nil {
+			return nil, fmt.Errorf("report subscription: %w", err)
+		}
+		s := span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}
+		p := &accountantPeriod{c: c, Period: s.period(word, zone), number: i + 1, zone: zone}
+		d.Periods = append(d.Periods, p.Period)
+		d.Tables = append(d.Tables, p.build()...)
+		d.Notes = append(d.Notes, p.notes...)
+	}
+	d.Notes = append(d.Notes, c.notes()...)
+	return d, d.check()
+}
+
+func (c *ClusterAccountant) notes() (notes []string) {
+	for _, why := range slices.Sorted(maps.Keys(c.dropped)) {
+		notes = append(notes, fmt.Sprintf("Not taken: %d %s.", c.dropped[why], why))
+	}
+	if len(c.strangers) > 0 {
+		notes = append(notes, fmt.Sprintf("Hosts of no processor type count with the factor 1 for %s: %s.", primary, some(slices.Collect(maps.Keys(c.strangers)))))
+	}
+	return append(notes,
+		"The ratio is (service units ÷ those of all investigators) ÷ (contribution ÷ those of all that are not exempt). All contributions count, whatever their date.",
+		"A job counts where it ends, with all its CPU time × the factor of the first type whose pattern its host begins with. Groups of no project are in the tables by group and by owner and in the utilization only.",
+		"On its page there is no line for who used nothing. Where a cluster has no capacity it shows computation units in place of per cent.",
+		"Without -compat bursar counts what these rules lose: see bursar report subscription -h.")
+}
+
+// accountantPeriod is a period of the report.
+type accountantPeriod struct {
+	Period
+	c      *ClusterAccountant
+	number int
+	zone   *time.Location
+	notes  []string
+}
+
+// within are the records that end in the period.
+func (p *accountantPeriod) within() (list []*accounted) {
+	for i := range p.c.records {
+		if r := &p.c.records[i]; !r.end.Before(p.From) && r.end.Before(p.To) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (p *accountantPeriod) build() []Table {
+	list := p.within()
+	alias := map[string]string{}
+	for _, i := range p.c.people {
+		alias[i.user] = i.alias
+	}
+	byPI, byProject, byGroup, byOwner := map[string]*big.Rat{}, map[string]*big.Rat{}, map[string]*big.Rat{}, map[string]*big.Rat{}
+	for _, group := range p.c.order {
+		byProject[group] = new(big.Rat)
+	}
+	for _, r := range list {
+		su := new(big.Rat).Quo(r.units, big.NewRat(3600, 1))
+		add(byGroup, r.group, su)
+		add(byOwner, r.owner, su)
+		if user, ok := p.c.projects[r.group]; ok {
+			add(byProject, r.group, su)
+			add(byPI, user, su)
+		}
+	}
+	if len(list) == 0 {
+		p.notes = append(p.notes, p.Name+": no job ended.")
+	}
+	return []Table{
+		p.subscription(byPI),
+		p.sums("project", "Service units by project", byProject),
+		p.sums("group", "Service units by Unix group", byGroup),
+		p.sums("owner", "Service units by owner", byOwner),
+		p.utilization(list),
+	}
+}
+
+func add(to map[string]*big.Rat, name string, n *big.Rat) {
+	if to[name] == nil {
+		to[name] = new(big.Rat)
+	}
+	to[name].Add(to[name], n)
+}
+
+// subscription is the table of investigators.
+func (p *accountantPeriod) subscription(used map[string]*big.Rat) Table {
+	t := Table{
+		Name: fmt.Sprintf("subscription-%d", p.number), Title: "Service units and subscription by PI, " + p.Name,
+		Columns: []Column{
+			{Name: "pi", Title: "PI", Kind: Text},
+			{Name: "used", Title: "Used", Kind: Number, Unit: "SU", Period: p.number},
+			{Name: "used_share", Title: "Share of use", Kind: Share, Period: p.number},
+			{Name: "contributed", Title: "Contributed", Kind: Number, Unit: "units", Period: p.number},
+			{Name: "contribution_share", Title: "Share of contributions", Kind: Share, Period: p.number},
+			{Name: "ratio", Title: "Ratio", Kind: Ratio, Period: p.number},
+			{Name: "page", Title: "On its page", Kind: Text, Period: p.number},
+			{Name: "text", Title: "In its text", Kind: Text, Period: p.number},
+			{Name: "exempt", Title: "Exempt", Kind: Text},
+		},
+		Chart: &Chart{Kind: Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}},
+	}
+	gave, all, total := map[string]*big.Rat{}, new(big.Rat), new(big.Rat)
+	for _, one := range p.c.contributions {
+		add(gave, one.credit, one.units)
+	}
+	for _, i := range p.c.people {
+		if gave[i.user] == nil {
+			gave[i.user] = new(big.Rat)
+		}
+		if used[i.user] == nil {
+			used[i.user] = new(big.Rat)
+		}
+		if !i.exempt {
+			all.Add(all, gave[i.user])
+		}
+		total.Add(total, used[i.user])
+	}
+	people := slices.Clone(p.c.people)
+	slices.SortStableFunc(people, func(a, b investigator) int {
+		return cmp.Or(used[b.user].Cmp(used[a.user]), gave[b.user].Cmp(gave[a.user]), strings.Compare(a.alias, b.alias))
+	})
+	for _, i := range people {
+		share, contribution := quotient(used[i.user], total), quotient(gave[i.user], all)
+		ratio := Cell{}
+		if used[i.user].Sign() > 0 && gave[i.user].Sign() > 0 {
+			ratio = quotient(share.Number(), contribution.Number())
+		}
+		page, text := shown(i.exempt, used[i.user], gave[i.user], ratio)
+		t.Rows = append(t.Rows, []Cell{
+			Words(i.alias), Rat(used[i.user]), share, Rat(gave[i.user]), contribution, ratio, page, Words(text), Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
+		})
+	}
+	t.Totals = []Cell{Words("Total"), Rat(total), {}, Rat(all), {}, {}, {}, {}, {}}
+	return t
+}
+
+// shown is what stands on ClusterAccountant's page, where who used nothing has no line,
+// and in its text, which knows no exemption.
+func shown(exempt bool, used, gave *big.Rat, ratio Cell) (page Cell, text string) {
+	uses, contributes := used.Sign() > 0, gave.Sign() > 0
+	switch {
+	case uses && contributes && ratio.Number() != nil:
+		text = new(big.Rat).Mul(ratio.Number(), big.NewRat(100, 1)).FloatString(0) + "%"
+	case uses:
+		text = "Over"
+	case contributes:
+		text = "Under"
+	default:
+		text = "N/A"
+	}
+	switch {
+	case !uses:
+		return Cell{}, text
+	case exempt:
+		return Words("N/A"), text
+	}
+	return Words(text), text
+}
+
+// sums is a table of service units by something.
+func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) Table {
+	t := Table{
+		Name: fmt.Sprintf("%s-%d", name, p.number), Title: title + ", " + p.Name,
+		Columns: []Column{{Name: name, Title: name, Kind: Text}, {Name: "used", Title: "Used", Kind: Number, Unit: "SU", Period: p.number}},
+	}
+	total := new(big.Rat)
+	names := slices.Sorted(maps.Keys(sums))
+	slices.SortStableFunc(names, func(a, b string) int { return sums[b].Cmp(sums[a]) })
+	for _, n := range names {
+		total.Add(total, sums[n])
+		t.Rows = append(t.Rows, []Cell{Words(n), Rat(sums[n])})
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = []Cell{Words("Total"), Rat(total)}
+	}
+	return t
+}
+
+// utilization is the course of the two clusters: days ÷ 2 intervals, at most 50.
+func (p *accountantPeriod) utilization(list []*accounted) Table {
+	t := Table{
+		Name: fmt.Sprintf("utilization-%d", p.number), Title: "Cluster utilization, " + p.Name,
+		Columns: []Column{
+			{Name: "from", Title: "From", Kind: Text},
+			{Name: secondary, Title: secondary, Kind: Share, Period: p.number},
+			{Name: primary, Title: primary, Kind: Share, Period: p.number},
+		},
+		Chart: &Chart{Kind: Line, Label: "from", Values: []string{secondary, primary}},
+	}
+	length := p.To.Sub(p.From).Milliseconds()
+	n := min(length/(24*time.Hour).Milliseconds()/2, 50)
+	if n == 0 {
+		p.notes = append(p.notes, p.Name+": of less than two days ClusterAccountant shows no utilization; it divides by zero.")
+		return t
+	}
+	step := time.Duration(length/n) * time.Millisecond
+	used := map[string][]*big.Rat{primary: make([]*big.Rat, n), secondary: make([]*big.Rat, n)}
+	for _, r := range list {
+		i := min(int64(r.end.Sub(p.From)/step), n-1)
+		if used[r.cluster][i] == nil {
+			used[r.cluster][i] = new(big.Rat)
+		}
+		used[r.cluster][i].Add(used[r.cluster][i], r.units)
+	}
+	for i := range n {
+		begin := p.From.Add(time.Duration(i) * step)
+		t.Rows = append(t.Rows, []Cell{
+			Words(begin.In(p.zone).Format(minute)), p.full(used[secondary][i], secondary, begin.Add(step), step), p.full(used[primary][i], primary, begin.Add(step), step),
+		})
+	}
+	return t
+}
+
+// full is how full a cluster was in an interval, with the nodes that are there at its
+// end; what was used, taken for per cent, where there are none.
+func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, step time.Duration) Cell {
+	if used == nil {
+		used = new(big.Rat)
+	}
+	capacity := new(big.Rat)
+	for i := range p.c.types {
+		if t := &p.c.types[i]; t.cluster == cluster && !t.disabled && !t.installed.After(end) {
+			capacity.Add(capacity, new(big.Rat).Mul(t.number, t.factor))
+		}
+	}
+	capacity.Mul(capacity, big.NewRat(step.Milliseconds(), 1000))
+	if capacity.Sign() == 0 {
+		return Rat(new(big.Rat).Quo(used, big.NewRat(100, 1)))
+	}
+	return Rat(new(big.Rat).Quo(used, capacity))
+}

@@ -1,0 +1,324 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// EfficiencyOptions say what a report about efficiency is of.
+type EfficiencyOptions struct {
+	Periods []string // as in UsageOptions
+	Zone    string
+	By      string            // a key that gives the lines; "": user_id
+	Where   map[string]string // of whom it is; empty: of all
+	Top     int               // the lines of a table at most, and one of the others; 0: all
+	Worst   int               // how many jobs are named; 0: 10
+	Scan    int               // how many jobs are looked at one by one; 0: 50 000
+	// The components that say what was used: a total of CPU seconds, and rates in the
+	// unit of what was booked. "": TotalCPU, MemoryUsed, GPUsUsed.
+	CPU, Memory, GPUs string
+	MemoryPerGB       float64 // how much of the component Memory is a GB; 0: 1024
+	Factors           Factors // the zero value: [DefaultFactors]
+	Now               time.Time
+}
+
+// Factors turn what nobody used into energy and its carbon dioxide.
+type Factors struct {
+	CoreHour float64 // kWh that a core draws in an hour
+	GBHour   float64 // kWh that a GB of memory draws in an hour
+	GPUHour  float64 // kWh that a GPU draws in an hour
+	PUE      float64 // what the site draws for each kWh of its computers
+	Carbon   float64 // kg of CO2 equivalents for a kWh
+}
+
+// DefaultFactors are those of Green Algorithms for hardware and a place that are not
+// known: Lannelongue, Grealey, Inouye, Advanced Science 2021, doi 10.1002/advs.202100707.
+func DefaultFactors() Factors {
+	return Factors{CoreHour: 0.012, GBHour: 0.0003725, GPUHour: 0.2, PUE: 1.67, Carbon: 0.475}
+}
+
+func (o *EfficiencyOptions) fill() {
+	o.Periods = defaults(o.Periods)
+	for _, d := range []struct {
+		at    *string
+		value string
+	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, "MemoryUsed"}, {&o.GPUs, "GPUsUsed"}} {
+		if *d.at == "" {
+			*d.at = d.value
+		}
+	}
+	for _, d := range []struct {
+		at    *int
+		value int
+	}{{&o.Worst, 10}, {&o.Scan, 50_000}} {
+		if *d.at == 0 {
+			*d.at = d.value
+		}
+	}
+	if o.MemoryPerGB == 0 {
+		o.MemoryPerGB = 1024
+	}
+	if o.Factors == (Factors{}) {
+		o.Factors = DefaultFactors()
+	}
+}
+
+// resource is something that is booked, and may be used less than that.
+type resource struct {
+	name, title  string
+	unit         string
+	booked, used string   // components
+	perBooked    *big.Rat // by what amount × hours of booked is divided
+	perUsed      *big.Rat
+	kWh          *big.Rat // of one for an hour, with all that the site draws
+}
+
+func (o *EfficiencyOptions) resources() []resource {
+	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
+	one, gb := big.NewRat(1, 1), decimal(o.MemoryPerGB)
+	return []resource{
+		{"cores", "Cores", "core-hours", "Cores", o.CPU, one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
+		{"memory", "Memory", "GB-hours", "Memory", o.Memory, gb, gb, drawn(o.Factors.GBHour)},
+		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, one, one, drawn(o.Factors.GPUHour)},
+	}
+}
+
+// decimal is a factor as it was written: the shortest decimal of the number.
+func decimal(f float64) *big.Rat {
+	if r := rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
+		return r
+	}
+	return new(big.Rat)
+}
+
+// Efficiency says how much of what jobs had booked they used – cores, memory, GPUs –,
+// how long they waited, which jobs left the most unused, and what could be saved, with
+// the energy and the carbon dioxide that go with it. What records do not say is not
+// taken for 0 but named in the notes.
+func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, error) {
+	o.fill()
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report efficiency: %w", err)
+	}
+	d := &Document{Format: Format, Report: "efficiency", Title: "Booked and used by " + o.By, Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	found := false
+	var first span
+	for i, window := range o.Periods {
+		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]bool{}}
+		if err := p.build(ctx, zone); err != nil {
+			return nil, fmt.Errorf("report efficiency of %s: %w", window, err)
+		}
+		if i == 0 {
+			first = p.span
+		}
+		found = found || p.records > 0
+		d.Periods = append(d.Periods, p.Period)
+		d.Tables = append(d.Tables, p.tables...)
+		d.Notes = append(d.Notes, p.notes...)
+	}
+	if !found {
+		n := absent{of: "report efficiency", where: o.Where, zone: o.Zone, periods: o.Periods, begin: first.From}
+		return nil, n.error(ctx, r)
+	}
+	d.Notes = append(d.Notes, o.method()...)
+	return d, d.check()
+}
+
+func (o *EfficiencyOptions) method() []string {
+	f := &o.Factors
+	return []string{
+		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used.",
+		fmt.Sprintf("Energy: %g kWh for a core-hour, %g for a GB-hour, %g for a GPU-hour, × %g for cooling and losses (PUE), and %g kg of CO2 equivalents for a kWh. Where nothing else is given these are the factors of Green Algorithms for unknown hardware and the mean of the world (doi 10.1002/advs.202100707). What is idle draws less than that: it is what could be saved at most.",
+			f.CoreHour, f.GBHour, f.GPUHour, f.PUE, f.Carbon),
+		"Waiting is from submission to start, of the jobs that began in the period; the jobs that left the most unused are of these, with all that they had until their end.",
+	}
+}
+
+// efficiencyPeriod is what is known of one period.
+type efficiencyPeriod struct {
+	Period
+	o       *EfficiencyOptions
+	r       Reader
+	window  string
+	number  int
+	span    span
+	records int64
+	known   map[string]bool // components that records of the period have
+	lacks   map[string]int64
+	tables  []Table
+	notes   []string
+}
+
+func (p *efficiencyPeriod) note(format string, args ...any) {
+	p.notes = append(p.notes, p.Name+": "+fmt.Sprintf(format, args...))
+}
+
+func (p *efficiencyPeriod) ask(ctx context.Context, q url.Values) (*usageAnswer, error) {
+	q.Set("window", p.window)
+	q.Set("unit", "hour")
+	if p.o.Zone != "" {
+		q.Set("zone", p.o.Zone)
+	}
+	var a usageAnswer
+	err := p.r.GetJSON(ctx, "/v1/usage", conditions(q, p.o.Where), &a)
+	return &a, err
+}
+
+func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error {
+	all, err := p.ask(ctx, url.Values{"by": {p.o.By}})
+	if err != nil {
+		return err
+	}
+	p.span, p.Period = all.Window, all.Window.period(p.window, zone)
+	p.notes = append(p.notes, all.notes(p.Name)...)
+	p.records, _ = all.Records.Int64() // 0 where there is none
+	if p.records == 0 {
+		p.note("no record ran.")
+		return nil
+	}
+	p.lacks = map[string]int64{}
+	for i := range all.Measure {
+		if m := &all.Measure[i]; m.Kind == "rate" || m.Kind == "total" {
+			p.known[m.Name] = true
+			if m.Without != nil {
+				p.lacks[m.Name] = *m.Without
+			}
+		}
+	}
+	var saved []savings
+	var tables []Table
+	for _, res := range p.o.resources() {
+		s, err := p.savings(ctx, all, res)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		saved = append(saved, *s)
+		if s.total.used != nil {
+			tables = append(tables, p.byKey(s))
+		}
+	}
+	p.tables = append([]Table{p.summary(saved)}, tables...)
+	return p.jobs(ctx, all)
+}
+
+// savings are what was booked and used of a resource, in all and by group.
+type savings struct {
+	resource
+	total  share
+	groups []share
+}
+
+// share is a group's part; used is nil where it is not known.
+type share struct {
+	name         string
+	jobs         *big.Rat
+	booked, used *big.Rat
+}
+
+// savings asks for a resource; nil when nobody had any.
+func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res resource) (*savings, error) {
+	if !p.known[res.booked] {
+		return nil, nil
+	}
+	s := &savings{resource: res}
+	if !p.known[res.used] {
+		p.note("how much of the %s was used is not in the records: none has the component %s. %s", res.title, res.used, p.hint(res))
+		s.total = share{booked: total(all, res.booked, res.perBooked)}
+		return s, nil
+	}
+	a := all
+	if lack := p.lacks[res.used]; lack > 0 {
+		p.note("%d of %d records do not say how much of the %s they used; they are not in its figures.", lack, p.records, res.title)
+		var err error
+		q := url.Values{"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used}, "component[" + res.used + "][gte]": {"0"}}
+		if a, err = p.ask(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	s.total = share{jobs: rational(a.Records.String()), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
+	for g := range a.Groups {
+		s.groups = append(s.groups, share{a.Groups[g].name(), of(a, "records", g, nil), of(a, res.booked, g, res.perBooked), of(a, res.used, g, res.perUsed)})
+	}
+	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
+	s.cut(p.o.Top)
+	return s, nil
+}
+
+// hint says how a site comes to know what is missing.
+func (p *efficiencyPeriod) hint(res resource) string {
+	switch res.name {
+	case "memory":
+		return `A mapping can tell it, as in Slurm's: component "` + res.used + `" { amount = try(job.max_rss_bytes / 1048576, 0) }, a rate in the unit of Memory.`
+	case "gpus":
+		return "A mapping that knows the mean use of GPUs can tell it in this component, a rate."
+	}
+	return "A mapping can tell it in this component, a total in seconds."
+}
+
+// spare is what was booked and not used; 0 where more was used than booked.
+func (s *share) spare() *big.Rat {
+	if s.used == nil || s.booked == nil || s.booked.Cmp(s.used) < 0 {
+		return new(big.Rat)
+	}
+	return new(big.Rat).Sub(s.booked, s.used)
+}
+
+// cut puts all but the first so many groups together.
+func (s *savings) cut(top int) {
+	if top <= 0 || len(s.groups) <= top {
+		return
+	}
+	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat)}
+	for _, g := range s.groups[top:] {
+		for _, part := range []struct{ to, from *big.Rat }{{rest.jobs, g.jobs}, {rest.booked, g.booked}, {rest.used, g.used}} {
+			if part.from != nil {
+				part.to.Add(part.to, part.from)
+			}
+		}
+	}
+	s.groups = append(s.groups[:top:top], rest)
+}
+
+// measure finds one of an answer.
+func (a *usageAnswer) measure(name string) *usageFigure {
+	for i := range a.Measure {
+		if a.Measure[i].Name == name {
+			return &a.Measure[i]
+		}
+	}
+	return nil
+}
+
+// total is a measure of all groups, divided; nil when it is not there.
+func total(a *usageAnswer, name string, by *big.Rat) *big.Rat {
+	m := a.measure(name)
+	if m == nil {
+		return nil
+	}
+	return divided(Figure(m.Total).Number(), by)
+}
+
+// of is a measure of a group, divided; nil when it is not there.
+func of(a *usageAnswer, name string, group int, by *big.Rat) *big.Rat {
+	m := a.measure(name)
+	if m == nil || group >= len(m.Totals) {
+		return nil
+	}
+	return divided(Figure(m.Totals[group]).Number(), by)
+}
+
+func divided(n, by *big.Rat) *big.Rat {
+	if n == nil || by == nil || by.Sign() == 0 {
+		return n
+	}
+	return new(big.Rat).Quo(n, by)
+}

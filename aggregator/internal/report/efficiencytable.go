@@ -1,0 +1,288 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+)
+
+// summary says of each resource what could be saved.
+func (p *efficiencyPeriod) summary(list []savings) Table {
+	t := Table{
+		Name: fmt.Sprintf("saving-%d", p.number), Title: "What could be saved, " + p.Name,
+		Columns: []Column{
+			{Name: "resource", Title: "Of", Kind: Text},
+			{Name: "unit", Title: "In", Kind: Text},
+			{Name: "booked", Title: "Booked", Kind: Number, Period: p.number},
+			{Name: "used", Title: "Used", Kind: Number, Period: p.number},
+			{Name: "efficiency", Title: "Efficiency", Kind: Share, Period: p.number},
+			{Name: "saving", Title: "Could be saved", Kind: Number, Period: p.number},
+			{Name: "kwh", Title: "Energy", Kind: Number, Unit: "kWh", Period: p.number},
+			{Name: "co2", Title: "CO2", Kind: Number, Unit: "kg", Period: p.number},
+		},
+	}
+	energy, known := new(big.Rat), 0
+	for i := range list {
+		s := &list[i]
+		cells := p.figures(s, &s.total)
+		t.Rows = append(t.Rows, append([]Cell{Words(s.title), Words(s.unit)}, cells...))
+		if s.total.used != nil {
+			energy.Add(energy, new(big.Rat).Mul(s.total.spare(), s.kWh))
+			known++
+		}
+	}
+	if known > 1 {
+		t.Totals = []Cell{Words("Total"), {}, {}, {}, {}, {}, Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+	}
+	return t
+}
+
+// figures are the cells from booked to carbon dioxide.
+func (p *efficiencyPeriod) figures(s *savings, g *share) []Cell {
+	if g.used == nil {
+		return []Cell{Rat(g.booked), {}, {}, {}, {}, {}}
+	}
+	spare := g.spare()
+	energy := new(big.Rat).Mul(spare, s.kWh)
+	return []Cell{Rat(g.booked), Rat(g.used), quotient(g.used, g.booked), Rat(spare), Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+}
+
+// quotient is not known where one is divided by nothing.
+func quotient(a, b *big.Rat) Cell {
+	if a == nil || b == nil || b.Sign() == 0 {
+		return Cell{}
+	}
+	return Rat(new(big.Rat).Quo(a, b))
+}
+
+// byKey is the table of a resource, by group.
+func (p *efficiencyPeriod) byKey(s *savings) Table {
+	t := Table{
+		Name: fmt.Sprintf("%s-%d", s.name, p.number), Title: s.title + " by " + p.o.By + ", " + p.Name,
+		Columns: []Column{
+			{Name: p.o.By, Title: p.o.By, Kind: Text},
+			{Name: "jobs count", Title: "Jobs", Kind: Number, Period: p.number},
+			{Name: "booked " + s.unit, Title: "Booked", Kind: Number, Unit: s.unit, Period: p.number},
+			{Name: "used " + s.unit, Title: "Used", Kind: Number, Unit: s.unit, Period: p.number},
+			{Name: "efficiency of " + s.name, Title: "Efficiency", Kind: Share, Period: p.number},
+			{Name: "saving " + s.unit, Title: "Could be saved", Kind: Number, Unit: s.unit, Period: p.number},
+			{Name: "energy kWh", Title: "Energy", Kind: Number, Unit: "kWh", Period: p.number},
+			{Name: "CO2 kg", Title: "CO2", Kind: Number, Unit: "kg", Period: p.number},
+		},
+		Chart: &Chart{Kind: Bars, Label: p.o.By, Values: []string{"booked " + s.unit, "used " + s.unit}},
+	}
+	for i := range s.groups {
+		g := &s.groups[i]
+		t.Rows = append(t.Rows, append([]Cell{Words(g.name), Rat(g.jobs)}, p.figures(s, g)...))
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = append([]Cell{Words("Total"), Rat(s.total.jobs)}, p.figures(s, &s.total)...)
+	}
+	return t
+}
+
+// waits are how long the jobs of a group waited.
+type waits struct {
+	name string
+	list []time.Duration
+}
+
+// jobs adds the tables about waiting and, in the first period, the worst jobs.
+func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
+	groups := map[string]*waits{}
+	var worst []idle
+	q := jobQuery{where: p.o.Where, test: all.Window.within("start_time"), most: p.o.Scan}
+	whole, err := q.scan(ctx, p.r, func(j *job) {
+		p.wait(groups, j)
+		if i, ok := p.idle(j); ok && p.number == 1 {
+			worst = insert(worst, i, p.o.Worst)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !whole {
+		p.note("more than %d jobs began; only the %d that ran the longest were looked at one by one, so that median and longest wait are not known.", p.o.Scan, p.o.Scan)
+		groups = nil
+	}
+	if derived(p.o.By) || p.o.By == "host_class" { // no record says it of itself
+		groups = nil
+	}
+	if err := p.meanWaits(ctx, groups); err != nil {
+		return err
+	}
+	if len(worst) > 0 {
+		p.tables = append(p.tables, p.worst(worst))
+	}
+	return nil
+}
+
+func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
+	if j.Submit == nil || j.Submit.After(j.Start) {
+		return
+	}
+	name := j.first(p.o.By)
+	if name == "" {
+		name = noValue
+	}
+	if groups[name] == nil {
+		groups[name] = &waits{name: name}
+	}
+	groups[name].list = append(groups[name].list, j.Start.Sub(*j.Submit))
+}
+
+// median is the middle; the mean of the two in the middle where the number is even.
+func (w *waits) median() time.Duration {
+	slices.Sort(w.list)
+	half := len(w.list) / 2
+	if len(w.list)%2 == 1 {
+		return w.list[half]
+	}
+	return (w.list[half-1] + w.list[half]) / 2
+}
+
+// minutes is a duration as a cell.
+func minutes(d time.Duration) Cell { return Rat(new(big.Rat).Mul(hoursOf(d), big.NewRat(60, 1))) }
+
+// meanWaits is the table about waiting; without groups median and longest are not known.
+func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*waits) error {
+	a, err := p.ask(ctx, map[string][]string{"by": {p.o.By}, "measure": {"started,wait"}})
+	if err != nil {
+		return err
+	}
+	sixty := big.NewRat(60, 1)
+	mean := total(a, "wait", sixty)
+	if mean == nil {
+		p.note("how long jobs waited is not in the records: those that began say no time of submission.")
+		return nil
+	}
+	t := Table{
+		Name: fmt.Sprintf("wait-%d", p.number), Title: "Waiting by " + p.o.By + ", " + p.Name,
+		Columns: []Column{
+			{Name: p.o.By, Title: p.o.By, Kind: Text},
+			{Name: "started", Title: "Jobs that began", Kind: Number, Period: p.number},
+			{Name: "median", Title: "Median", Kind: Number, Unit: "minutes", Period: p.number},
+			{Name: "mean", Title: "Mean", Kind: Number, Unit: "minutes", Period: p.number},
+			{Name: "longest", Title: "Longest", Kind: Number, Unit: "minutes", Period: p.number},
+		},
+	}
+	everybody := &waits{}
+	for g := range a.Groups {
+		name := a.Groups[g].name()
+		started := of(a, "started", g, nil)
+		if started == nil || started.Sign() == 0 {
+			continue
+		}
+		row := []Cell{Words(name), Rat(started), {}, Rat(of(a, "wait", g, sixty)), {}}
+		if w := groups[name]; w != nil {
+			row[2], row[4] = minutes(w.median()), minutes(w.list[len(w.list)-1])
+			everybody.list = append(everybody.list, w.list...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	slices.SortStableFunc(t.Rows, func(x, y []Cell) int { return compare(y[3], x[3]) })
+	if p.o.Top > 0 && len(t.Rows) > p.o.Top {
+		p.note("of %d lines about waiting the %d with the longest mean are shown.", len(t.Rows), p.o.Top)
+		t.Rows = t.Rows[:p.o.Top]
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = []Cell{Words("Total"), Rat(total(a, "started", nil)), {}, Rat(mean), {}}
+		if len(everybody.list) > 0 {
+			t.Totals[2], t.Totals[4] = minutes(everybody.median()), minutes(everybody.list[len(everybody.list)-1])
+		}
+	}
+	p.tables = append(p.tables, t)
+	return nil
+}
+
+// idle is a job with what it left unused.
+type idle struct {
+	job
+	cores, booked, used, spare *big.Rat
+	memory, peak               *big.Rat // in GB; nil where not known
+}
+
+// idle looks at a job; false when it has no end, or does not say what it used.
+func (p *efficiencyPeriod) idle(j *job) (idle, bool) {
+	cores, _ := j.amount("Cores")
+	seconds, _ := j.amount(p.o.CPU)
+	if cores == nil || seconds == nil || j.Stop == nil {
+		return idle{}, false
+	}
+	i := idle{job: *j, cores: cores, booked: new(big.Rat).Mul(cores, j.hours()), used: new(big.Rat).Quo(seconds, big.NewRat(3600, 1))}
+	i.spare = (&share{booked: i.booked, used: i.used}).spare()
+	gb := decimal(p.o.MemoryPerGB)
+	if memory, _ := j.amount("Memory"); memory != nil {
+		i.memory = divided(memory, gb)
+	}
+	if peak, kind := j.amount(p.o.Memory); peak != nil && kind == "rate" {
+		i.peak = divided(peak, gb)
+	}
+	return i, i.spare.Sign() > 0
+}
+
+// insert keeps the most jobs that left the most unused, in that order.
+func insert(list []idle, one idle, most int) []idle {
+	before := func(a, b *idle) bool {
+		if c := a.spare.Cmp(b.spare); c != 0 {
+			return c > 0
+		}
+		return a.ID < b.ID
+	}
+	at := len(list)
+	for at > 0 && before(&one, &list[at-1]) {
+		at--
+	}
+	return slices.Insert(list, at, one)[:min(len(list)+1, most)]
+}
+
+// worst is the table of the jobs that left the most unused.
+func (p *efficiencyPeriod) worst(list []idle) Table {
+	t := Table{
+		Name: "jobs", Title: "The jobs that left the most core-hours unused, " + p.Name,
+		Columns: []Column{
+			{Name: "record_id", Title: "Record", Kind: Text},
+			{Name: "user_id", Title: "User", Kind: Text},
+			{Name: "cores", Title: "Cores", Kind: Number, Period: p.number},
+			{Name: "hours", Title: "Ran", Kind: Number, Unit: "hours", Period: p.number},
+			{Name: "efficiency", Title: "Efficiency", Kind: Share, Period: p.number},
+			{Name: "saving", Title: "Unused", Kind: Number, Unit: "core-hours", Period: p.number},
+			{Name: "memory", Title: "Memory", Kind: Number, Unit: "GB", Period: p.number},
+			{Name: "peak", Title: "Peak", Kind: Number, Unit: "GB", Period: p.number},
+			{Name: "state", Title: "State", Kind: Text},
+		},
+	}
+	var peaks bool
+	for i := range list {
+		j := &list[i]
+		peaks = peaks || j.peak != nil
+		t.Rows = append(t.Rows, []Cell{
+			Words(j.ID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), optional(j.State),
+		})
+	}
+	if !peaks {
+		t.without("peak")
+	}
+	return t
+}
+
+// without takes a column away of which nothing is known.
+func (t *Table) without(name string) {
+	at := t.column(name)
+	t.Columns = slices.Delete(t.Columns, at, at+1)
+	for i := range t.Rows {
+		t.Rows[i] = slices.Delete(t.Rows[i], at, at+1)
+	}
+	if len(t.Totals) > 0 {
+		t.Totals = slices.Delete(t.Totals, at, at+1)
+	}
+}
+
+func optional(s *string) Cell {
+	if s == nil {
+		return Cell{}
+	}
+	return Words(*s)
+}

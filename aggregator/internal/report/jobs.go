@@ -1,0 +1,158 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// job is a record as GET /v1/records has it, as far as reports look at it.
+type job struct {
+	ID         string              `json:"record_id"`
+	Meta       map[string][]string `json:"meta"`
+	Components []struct {
+		Name   string      `json:"name"`
+		Amount json.Number `json:"amount"`
+		Kind   string      `json:"kind"`
+	} `json:"components"`
+	Start  time.Time  `json:"start_time"`
+	Stop   *time.Time `json:"stop_time"`
+	Submit *time.Time `json:"submit_time"`
+	State  *string    `json:"state"`
+}
+
+// first is the first value of a key; "" where there is none.
+func (j *job) first(key string) string {
+	if v := j.Meta[key]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// amount is that of a component, and its kind; nil when the record has none.
+func (j *job) amount(name string) (amount *big.Rat, kind string) {
+	for i := range j.Components {
+		if c := &j.Components[i]; c.Name == name {
+			return rational(c.Amount.String()), c.Kind
+		}
+	}
+	return nil, ""
+}
+
+// hours is how long the job ran; 0 while it has no end, and where that is before its
+// begin.
+func (j *job) hours() *big.Rat {
+	if j.Stop == nil {
+		return new(big.Rat)
+	}
+	return hoursOf(j.Stop.Sub(j.Start))
+}
+
+func hoursOf(d time.Duration) *big.Rat {
+	return big.NewRat(max(d.Microseconds(), 0), time.Hour.Microseconds())
+}
+
+// jobQuery says which jobs are wanted.
+type jobQuery struct {
+	where map[string]string
+	test  url.Values // conditions of /v1/records on times
+	most  int        // how many are looked at: those that ran the longest when there are more
+}
+
+// pageSize is how many records come at once.
+const pageSize = 10_000
+
+// scan calls each for the jobs, and reports whether it was all of them.
+func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all bool, err error) {
+	filter, err := q.filter(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	query := url.Values{"sort_by[desc]": {"runtime"}, "limit": {strconv.Itoa(min(pageSize, q.most))}}
+	for _, given := range []url.Values{q.test, filter.meta} {
+		for name, values := range given {
+			query[name] = values
+		}
+	}
+	for seen := 0; seen < q.most; {
+		var page struct {
+			Records []job   `json:"records"`
+			Next    *string `json:"next"`
+		}
+		if err := r.GetJSON(ctx, "/v1/records", query, &page); err != nil {
+			return false, fmt.Errorf("the jobs of the report: %w", err)
+		}
+		for i := range page.Records {
+			if filter.takes(&page.Records[i]) {
+				each(&page.Records[i])
+			}
+		}
+		seen += len(page.Records)
+		if page.Next == nil || len(page.Records) == 0 {
+			return true, nil
+		}
+		query.Set("cursor", *page.Next)
+	}
+	return false, nil
+}
+
+// jobFilter is whose jobs are wanted. What a record says itself is asked of the
+// server; who belongs to a project follows from its group and user.
+type jobFilter struct {
+	meta   url.Values
+	first  map[string]string
+	owners map[[2]string]bool // group and user; nil: of any
+}
+
+func (f *jobFilter) takes(j *job) bool {
+	for key, value := range f.first {
+		if j.first(key) != value {
+			return false
+		}
+	}
+	return f.owners == nil || f.owners[[2]string{j.first("group_id"), j.first("user_id")}]
+}
+
+// derived reports whether a key follows from the directory.
+func derived(key string) bool { return key == "project" || key == "pi" }
+
+func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
+	f := &jobFilter{meta: url.Values{}, first: map[string]string{}}
+	var followed bool
+	for key, value := range q.where {
+		if derived(key) {
+			followed = true
+			continue
+		}
+		f.first[key] = value
+		f.meta.Set("meta["+key+"][c][0]", value)
+	}
+	if !followed {
+		return f, nil
+	}
+	ask := url.Values{"by": {"group_id,user_id"}, "measure": {"records"}, "from": {firstRecords}, "to": {"now"}}
+	var a usageAnswer
+	if err := r.GetJSON(ctx, "/v1/usage", conditions(ask, q.where), &a); err != nil {
+		return nil, fmt.Errorf("the jobs of the report: who is in %s: %w", subject(q.where), err)
+	}
+	f.owners = map[[2]string]bool{}
+	for _, g := range a.Groups {
+		var pair [2]string
+		for i, v := range g.Values {
+			if v != nil && i < len(pair) {
+				pair[i] = *v
+			}
+		}
+		f.owners[pair] = true
+	}
+	return f, nil
+}
+
+// within are the conditions for jobs that began in a window.
+func (s *span) within(field string) url.Values {
+	return url.Values{field + "[gte]": {s.From.UTC().Format(time.RFC3339Nano)}, field + "[lt]": {s.To.UTC().Format(time.RFC3339Nano)}}
+}

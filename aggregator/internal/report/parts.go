@@ -1,0 +1,73 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// parts is a report about subscriptions by something that contributes nothing, such as
+// projects or users: what part each has of the service units that all used.
+func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report subscription: %w", err)
+	}
+	d := &Document{Format: Format, Report: "subscription", Title: "Service units by " + o.By, Made: o.Now.UTC(), Zone: zone.String()}
+	var begin time.Time
+	found := false
+	for i, window := range o.Periods {
+		q := url.Values{"window": {window}, "by": {o.By}, "measure": {"su,records"}, "unit": {"hour"}, "order": {"su"}}
+		for name, value := range map[string]string{"zone": o.Zone, "credit": o.Credit} {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		var a usageAnswer
+		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
+		}
+		if i == 0 {
+			begin = a.Window.From
+		}
+		found = found || !zero(a.Records)
+		p := a.Window.period(window, zone)
+		d.Periods = append(d.Periods, p)
+		d.Tables = append(d.Tables, partsTable(&a, o.By, i+1, p.Name))
+		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+	}
+	if !found {
+		n := absent{of: "report subscription", zone: o.Zone, periods: o.Periods, begin: begin}
+		return nil, n.error(ctx, r)
+	}
+	d.Notes = append(d.Notes, "Shares are of the service units that all used; those that belong to nobody are a line of their own.")
+	return d, d.check()
+}
+
+func partsTable(a *usageAnswer, by string, period int, name string) Table {
+	unit := "SU"
+	if m := a.measure("su"); m != nil {
+		unit = unitOf(m)
+	}
+	t := Table{
+		Name: fmt.Sprintf("subscription-%d", period), Title: name,
+		Columns: []Column{
+			{Name: by, Title: by, Kind: Text},
+			{Name: "records", Title: "Jobs", Kind: Number, Period: period},
+			{Name: "used", Title: "Used", Kind: Number, Unit: unit, Period: period},
+			{Name: "used_share", Title: "Share of use", Kind: Share, Period: period},
+		},
+		Chart: &Chart{Kind: Bars, Label: by, Values: []string{"used_share"}},
+	}
+	all := total(a, "su", nil)
+	for g := range a.Groups {
+		used := of(a, "su", g, nil)
+		t.Rows = append(t.Rows, []Cell{Words(a.Groups[g].name()), Rat(of(a, "records", g, nil)), Rat(used), quotient(used, all)})
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(all), {}}
+	}
+	return t
+}

@@ -1,0 +1,354 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// StatementOptions say whose statement it is, and of when.
+type StatementOptions struct {
+	Of     map[string]string // group_id, project, pi, user_id or any key, with its value
+	Period string            // in the words of /v1/usage; "": last-month
+	Zone   string
+	Top    int // how many people and jobs are named at most; 0: 10
+	// MemoryPerGB is how much of the component Memory is a GB; 0: 1024.
+	MemoryPerGB float64
+	Now         time.Time
+}
+
+// Statement is what a group, a project or a person gets at the end of a month: what was
+// used and what it costs beside the month before, what is left of the budgets and how
+// long it lasts, who used it, the largest jobs, and the prices that held.
+func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, error) {
+	if len(o.Of) == 0 {
+		return nil, errors.New("report statement: of whom is not said")
+	}
+	if o.Period == "" {
+		o.Period = "last-month"
+	}
+	if o.Top <= 0 {
+		o.Top = 10
+	}
+	if o.MemoryPerGB == 0 {
+		o.MemoryPerGB = 1024
+	}
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report statement: %w", err)
+	}
+	s := &statement{o: &o, r: r, zone: zone}
+	d := &Document{Format: Format, Report: "statement", Title: "Statement", Subject: subject(o.Of), Made: o.Now.UTC(), Zone: zone.String()}
+	if err := s.ask(ctx); err != nil {
+		return nil, err
+	}
+	d.Periods = s.periods
+	for _, part := range []func(context.Context) (*Table, error){s.figures, s.budgets, s.people, s.jobs, s.prices} {
+		t, err := part(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("report statement: %w", err)
+		}
+		if t != nil {
+			d.Tables = append(d.Tables, *t)
+		}
+	}
+	d.Notes = append(s.now.notes(s.periods[0].Name), s.notes...)
+	return d, d.check()
+}
+
+// statement is one that is being made.
+type statement struct {
+	o       *StatementOptions
+	r       Reader
+	zone    *time.Location
+	money   string // the currency; "" without prices
+	list    []priceAnswer
+	now     *usageAnswer // of the month
+	before  *usageAnswer // of the time before that is as long
+	periods []Period
+	notes   []string
+}
+
+func (s *statement) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// usage asks for the usage of the subject in one of the two periods.
+func (s *statement) usage(ctx context.Context, q url.Values, period int) (*usageAnswer, error) {
+	q.Set("from", s.periods[period].From.UTC().Format(time.RFC3339Nano))
+	q.Set("to", s.periods[period].To.UTC().Format(time.RFC3339Nano))
+	q.Set("unit", "hour")
+	if s.o.Zone != "" {
+		q.Set("zone", s.o.Zone)
+	}
+	var a usageAnswer
+	err := s.r.GetJSON(ctx, "/v1/usage", conditions(q, s.o.Of), &a)
+	return &a, err
+}
+
+// ask finds out what the period is, what it is compared with, and whether there is
+// anything in it.
+func (s *statement) ask(ctx context.Context) error {
+	q := url.Values{"window": {s.o.Period}, "unit": {"hour"}}
+	if s.o.Zone != "" {
+		q.Set("zone", s.o.Zone)
+	}
+	s.now = &usageAnswer{}
+	if err := s.r.GetJSON(ctx, "/v1/usage", conditions(q, s.o.Of), s.now); err != nil {
+		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
+	}
+	if zero(s.now.Records) {
+		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: s.now.Window.From}
+		return n.error(ctx, s.r)
+	}
+	before := earlier(s.o.Period, s.now.Window, s.o.Now, s.zone)
+	s.periods = []Period{s.now.Window.period(s.o.Period, s.zone), before.period("", s.zone)}
+	if name := &s.periods[0].Name; s.now.Window.To.After(s.o.Now) && !strings.HasSuffix(*name, toDate) {
+		*name += toDate
+	}
+	if begin := before.From.In(s.zone); before.To.Before(s.now.Window.From) && begin.Day() == 1 {
+		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
+	}
+	var err error
+	if s.before, err = s.usage(ctx, url.Values{}, 1); err != nil {
+		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)
+	}
+	if zero(s.before.Records) {
+		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
+	}
+	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err != nil {
+		return fmt.Errorf("report statement: %w", err)
+	}
+	return nil
+}
+
+// earlier is the window before that of a word, as /v1/usage compares: the month before a
+// month, and of what goes on the begin of it.
+func earlier(word string, s span, now time.Time, zone *time.Location) span {
+	at := record.Time(now.UnixMicro())
+	w, err := calendar.ParseWindow(word, at, zone)
+	if err != nil {
+		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
+	}
+	if w.To >= at { // a month by its name that goes on is this month
+		for _, same := range []struct {
+			word string
+			days int
+		}{{"today", 1}, {"this-week", 7}, {"this-month", 31}, {"this-quarter", 92}, {"this-year", 366}} {
+			v, err := calendar.ParseWindow(same.word, at, zone)
+			if err == nil && v.From == w.From && s.To.Sub(s.From) <= time.Duration(same.days*24+1)*time.Hour {
+				w = v
+				break
+			}
+		}
+	}
+	before, err := w.Comparison("previous", at, zone)
+	if err != nil {
+		return span{From: s.From.Add(-s.To.Sub(s.From)), To: s.From}
+	}
+	return span{From: time.UnixMicro(int64(before.From)), To: time.UnixMicro(int64(before.To))}
+}
+
+// figures are what was used in all, beside the time before.
+func (s *statement) figures(ctx context.Context) (*Table, error) {
+	t := &Table{
+		Name: "figures", Title: "What was used",
+		Columns: []Column{
+			{Name: "what", Title: "What", Kind: Text},
+			{Name: "unit", Title: "In", Kind: Text},
+			{Name: "now", Title: s.periods[0].Name, Kind: Number},
+			{Name: "before", Title: s.periods[1].Name, Kind: Number},
+			{Name: "change", Title: "Change", Kind: Change},
+		},
+	}
+	measure := "records,people"
+	if s.money != "" {
+		measure = "cost," + measure
+	}
+	var both [2]*usageAnswer
+	for i := range both {
+		var err error
+		if both[i], err = s.usage(ctx, url.Values{"measure": {measure}}, i); err != nil {
+			return nil, err
+		}
+	}
+	add := func(what, unit string, now, before *big.Rat) {
+		if zero(s.before.Records) {
+			before = nil
+		}
+		t.Rows = append(t.Rows, []Cell{Words(what), Words(unit), Rat(now), Rat(before), change(now, before)})
+	}
+	sum := func(name string) {
+		add(wordFor(name), unitFor(name, s.money), total(both[0], name, nil), total(both[1], name, nil))
+	}
+	if s.money != "" {
+		sum("cost")
+		s.unpriced(both[0])
+	}
+	for i := range s.now.Measure {
+		if m := &s.now.Measure[i]; m.Kind == "rate" {
+			by := s.scale(m.Name)
+			add(m.Name, componentUnit(m.Name), divided(Figure(m.Total).Number(), by), total(s.before, m.Name, by))
+		}
+	}
+	sum("records")
+	sum("people")
+	return t, nil
+}
+
+// unpriced notes what has no price.
+func (s *statement) unpriced(a *usageAnswer) {
+	m := a.measure("cost")
+	if m == nil {
+		return
+	}
+	for _, u := range m.Unpriced {
+		if !zero(u.Total) && s.priced(u.Component) {
+			used := Rat(divided(rational(u.Total.String()), s.scale(u.Component)))
+			s.note("%s %s of %s have no price at their time, and are not in the cost.", Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
+		}
+	}
+}
+
+// priced reports whether a component has a price at all.
+func (s *statement) priced(component string) bool {
+	return slices.ContainsFunc(s.list, func(p priceAnswer) bool { return p.Component == component })
+}
+
+func wordFor(measure string) string {
+	return map[string]string{"cost": "Cost", "records": "Jobs", "people": "People"}[measure]
+}
+
+func unitFor(measure, money string) string {
+	if measure == "cost" {
+		return money
+	}
+	return ""
+}
+
+// componentUnit is in what a rate is counted.
+func componentUnit(name string) string {
+	switch name {
+	case "Cores":
+		return "core-hours"
+	case "GPUs":
+		return "GPU-hours"
+	case "Memory":
+		return "GB-hours"
+	}
+	return "hours of one"
+}
+
+// scale is by how much a component is divided for its unit.
+func (s *statement) scale(name string) *big.Rat {
+	if name == "Memory" {
+		return decimal(s.o.MemoryPerGB)
+	}
+	return nil
+}
+
+// change is the part by which something grew; not known where there was nothing.
+func change(now, before *big.Rat) Cell {
+	if now == nil || before == nil || before.Sign() == 0 {
+		return Cell{}
+	}
+	return Rat(new(big.Rat).Quo(new(big.Rat).Sub(now, before), before))
+}
+
+// key is of what the lines of the table of people are: the users of a group, and the
+// groups of a user.
+func (s *statement) key() string {
+	if _, one := s.o.Of["user_id"]; one {
+		return "group_id"
+	}
+	return "user_id"
+}
+
+// people are who used it.
+func (s *statement) people(ctx context.Context) (*Table, error) {
+	order, measure := "Cores", "records"
+	if s.now.measure("Cores") != nil {
+		measure += ",Cores"
+	}
+	if s.money != "" {
+		order, measure = "cost", "cost,"+measure
+	}
+	if !strings.Contains(measure, order) {
+		order = "records"
+	}
+	q := url.Values{"by": {s.key()}, "measure": {measure}, "order": {order}, "top": {fmt.Sprint(s.o.Top)}}
+	a, err := s.usage(ctx, q, 0)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.usage(ctx, url.Values{"by": {s.key()}, "measure": {order}}, 1)
+	if refused(err, http.StatusBadRequest) { // there was no such component
+		before, err = &usageAnswer{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.peopleTable(a, before, order), nil
+}
+
+func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
+	unit, kind := componentUnit("Cores"), Number
+	word := "Cores"
+	switch order {
+	case "cost":
+		unit, kind, word = s.money, Money, "Cost"
+	case "records":
+		unit, word = "", "Jobs"
+	}
+	t := &Table{
+		Name: "people", Title: map[string]string{"user_id": "Who used it", "group_id": "In which groups"}[s.key()],
+		Columns: []Column{
+			{Name: s.key(), Title: s.key(), Kind: Text},
+			{Name: "jobs", Title: "Jobs", Kind: Number},
+			{Name: "cores", Title: "Cores", Kind: Number, Unit: componentUnit("Cores")},
+			{Name: "value", Title: word, Kind: kind, Unit: unit},
+			{Name: "part", Title: "Part", Kind: Share},
+			{Name: "before", Title: word + ", " + s.periods[1].Name, Kind: kind, Unit: unit},
+			{Name: "change", Title: "Change", Kind: Change},
+		},
+		Chart: &Chart{Kind: Bars, Label: s.key(), Values: []string{"value", "before"}},
+	}
+	past := map[string]*big.Rat{}
+	for g := range before.Groups {
+		past[before.Groups[g].name()] = of(before, order, g, nil)
+	}
+	whole := total(a, order, nil)
+	for g := range a.Groups {
+		name, value := a.Groups[g].name(), of(a, order, g, nil)
+		t.Rows = append(t.Rows, []Cell{
+			Words(name), Rat(of(a, "records", g, nil)), Rat(of(a, "Cores", g, nil)), Rat(value), quotient(value, whole), Rat(past[name]), change(value, past[name]),
+		})
+	}
+	if len(t.Rows) > 1 {
+		var was *big.Rat
+		if !zero(s.before.Records) {
+			was = total(before, order, nil)
+		}
+		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(total(a, "Cores", nil)), Rat(whole), {}, Rat(was), change(whole, was)}
+	}
+	if order != "cost" { // once is enough
+		t.without(map[string]string{"Cores": "cores", "records": "jobs"}[order])
+	}
+	return t
+}
+
+// refused reports whether an answer was a problem with one of these statuses.
+func refused(err error, statuses ...int) bool {
+	p, ok := errors.AsType[*client.Problem](err)
+	return ok && slices.Contains(statuses, p.Status)
+}

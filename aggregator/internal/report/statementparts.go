@@ -1,0 +1,337 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// priceAnswer is one of GET /v1/prices.
+type priceAnswer struct {
+	List      string            `json:"list"`
+	From      *time.Time        `json:"from"`
+	To        *time.Time        `json:"to"`
+	Component string            `json:"component"`
+	Per       string            `json:"per"`
+	Price     json.Number       `json:"price"`
+	Match     map[string]string `json:"match"`
+}
+
+// key tells prices apart.
+func (p *priceAnswer) key() string {
+	from := ""
+	if p.From != nil {
+		from = p.From.String()
+	}
+	return fmt.Sprintf("%q %q %q %v %s", p.List, p.Component, p.Per, p.Match, from)
+}
+
+// pricesOf are the currency, and the prices that hold at a time of a period. Those that
+// hold at neither its begin nor its end are found where the others change.
+func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []priceAnswer, err error) {
+	seen := map[string]bool{}
+	for at := p.From; at.Before(p.To); {
+		var a struct {
+			Currency *string       `json:"currency"`
+			Prices   []priceAnswer `json:"prices"`
+		}
+		if err := r.GetJSON(ctx, "/v1/prices", url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}, &a); err != nil {
+			return "", nil, err
+		}
+		if a.Currency != nil {
+			currency = *a.Currency
+		}
+		next := p.To
+		for _, price := range a.Prices {
+			if price.To != nil && price.To.After(at) && price.To.Before(next) {
+				next = *price.To
+			}
+			if !seen[price.key()] {
+				seen[price.key()] = true
+				list = append(list, price)
+			}
+		}
+		at = next
+	}
+	return currency, list, nil
+}
+
+// prices are those that held.
+func (s *statement) prices(context.Context) (*Table, error) {
+	if s.money == "" {
+		s.note("There are no prices in the configuration, so that usage stands for cost.")
+		return nil, nil
+	}
+	s.note("Cost is what was used × the price that held at that instant; a run over a change of prices, or over the end of the period, is split there to the microsecond. The most specific price counts.")
+	t := &Table{
+		Name: "prices", Title: "Prices that held",
+		Columns: []Column{
+			{Name: "component", Title: "Of", Kind: Text}, {Name: "for", Title: "For", Kind: Text}, {Name: "price", Title: "Price", Kind: Text},
+			{Name: "from", Title: "From", Kind: Text}, {Name: "to", Title: "Until", Kind: Text}, {Name: "list", Title: "List", Kind: Text},
+		},
+	}
+	for i := range s.list {
+		p := &s.list[i]
+		if !s.concerns(p.Match) {
+			continue
+		}
+		match := cmp.Or(subject(p.Match), "all")
+		t.Rows = append(t.Rows, []Cell{Words(p.Component), Words(match), Words(p.Price.String() + " " + s.money + map[string]string{"hour": " an hour"}[p.Per]), s.day(p.From), s.day(p.To), Words(p.List)})
+	}
+	if len(t.Rows) == 0 {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// concerns reports whether a condition can be met by the subject: it says nothing else of
+// what is known of that.
+func (s *statement) concerns(match map[string]string) bool {
+	for key, value := range s.o.Of {
+		if other, ok := match[key]; ok && other != value {
+			return false
+		}
+	}
+	return true
+}
+
+// day is a point in time as a cell; not known where there is none.
+func (s *statement) day(at *time.Time) Cell {
+	if at == nil {
+		return Cell{}
+	}
+	local := at.In(s.zone)
+	if local.Hour()+local.Minute()+local.Second() == 0 {
+		return Words(local.Format(time.DateOnly))
+	}
+	return Words(local.Format(minute))
+}
+
+// budgetAnswer is one of GET /v1/budgets.
+type budgetAnswer struct {
+	Name   string            `json:"name"`
+	Match  map[string]string `json:"match"`
+	Unit   string            `json:"unit"`
+	Period struct {
+		Name  *string   `json:"name"`
+		From  time.Time `json:"from"`
+		To    time.Time `json:"to"`
+		State string    `json:"state"`
+	} `json:"period"`
+	Amount   json.Number  `json:"amount"`
+	Problem  *string      `json:"problem"`
+	Used     *json.Number `json:"used"`
+	Share    *json.Number `json:"share"`
+	Reserved *json.Number `json:"reserved"`
+	Left     *json.Number `json:"left"`
+	AtLeast  bool         `json:"at_least"`
+	Pace     *struct {
+		PerDay json.Number `json:"per_day"`
+	} `json:"pace"`
+	Exhausted bool       `json:"exhausted"`
+	GoneAt    *time.Time `json:"gone_at"`
+}
+
+// budgets are those that the subject draws on.
+func (s *statement) budgets(ctx context.Context) (*Table, error) {
+	at := s.periods[0].To.Add(-time.Second)
+	if at.After(s.o.Now) {
+		at = s.o.Now
+	}
+	var a struct {
+		Now     time.Time      `json:"now"`
+		Budgets []budgetAnswer `json:"budgets"`
+	}
+	err := s.r.GetJSON(ctx, "/v1/budgets", url.Values{"at": {at.UTC().Format(time.RFC3339)}}, &a)
+	if refused(err, http.StatusForbidden) {
+		s.note("Budgets are told only to who may see all records.")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	belongs, err := s.belongs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{
+		Name: "budgets", Title: "Budgets",
+		Columns: []Column{
+			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Of", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
+			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
+			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
+			{Name: "forecast", Title: "Used at its end", Kind: Number}, {Name: "gone", Title: "Gone at", Kind: Text},
+		},
+	}
+	for i := range a.Budgets {
+		if b := &a.Budgets[i]; draws(b.Match, belongs) {
+			t.Rows = append(t.Rows, s.budget(b, a.Now))
+		}
+	}
+	if len(t.Rows) == 0 {
+		s.note("No budget of the configuration is for %s.", subject(s.o.Of))
+		return nil, nil
+	}
+	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Used at its end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
+	return t, nil
+}
+
+func (s *statement) budget(b *budgetAnswer, now time.Time) []Cell {
+	period := span{From: b.Period.From, To: b.Period.To}
+	of := period.name("", s.zone)
+	if b.Period.Name != nil {
+		of = *b.Period.Name
+	}
+	row := []Cell{Words(b.Name), Words(of), Words(b.Unit), Figure(&b.Amount)}
+	if b.Problem != nil {
+		s.note("The budget %s has no figures: %s", b.Name, *b.Problem)
+		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
+	}
+	if b.AtLeast {
+		s.note("Of the budget %s at least that is used: for some runs no price or no limit of time is known.", b.Name)
+	}
+	gone := s.day(b.GoneAt)
+	if !gone.Known() {
+		gone = Words("lasts")
+	}
+	return append(row, Figure(b.Used), Figure(b.Reserved), Figure(b.Left), Figure(b.Share), Rat(b.forecast(now)), gone)
+}
+
+// forecast is what will be used at the end of a budget's period.
+func (b *budgetAnswer) forecast(now time.Time) *big.Rat {
+	used := Figure(b.Used).Number()
+	if used == nil || b.Period.State != "present" || b.Pace == nil {
+		return used
+	}
+	days := divided(hoursOf(b.Period.To.Sub(now)), big.NewRat(24, 1))
+	pace := Figure(&b.Pace.PerDay).Number()
+	if pace == nil {
+		return used
+	}
+	return new(big.Rat).Add(used, days.Mul(days, pace))
+}
+
+// belongs are the values that the records of the subject have: its project and
+// investigator beside what was asked for.
+func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
+	out := map[string][]string{}
+	for key, value := range s.o.Of {
+		out[key] = []string{value}
+	}
+	for _, key := range []string{"group_id", "project", "pi"} {
+		if _, given := out[key]; given {
+			continue
+		}
+		a, err := s.usage(ctx, url.Values{"by": {key}, "measure": {"records"}}, 0)
+		if refused(err, http.StatusBadRequest) { // there is no such key
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range a.Groups {
+			if len(g.Values) == 1 && g.Values[0] != nil {
+				out[key] = append(out[key], *g.Values[0])
+			}
+		}
+	}
+	return out, nil
+}
+
+// draws reports whether a budget counts records of the subject: each of its conditions
+// is one that some of these meet.
+func draws(match map[string]string, belongs map[string][]string) bool {
+	for key, value := range match {
+		if !slices.Contains(belongs[strings.TrimPrefix(key, "meta.")], value) {
+			return false
+		}
+	}
+	return len(match) > 0
+}
+
+// large is a job with what it had in the period.
+type large struct {
+	job
+	cores, used *big.Rat
+}
+
+// scanned is how many jobs are looked at for the largest.
+const scanned = 50_000
+
+// jobs are the largest jobs, by core-hours in the period.
+func (s *statement) jobs(ctx context.Context) (*Table, error) {
+	window := span{From: s.periods[0].From, To: s.periods[0].To}
+	test := url.Values{"stop_time[gte]": window.within("stop_time")["stop_time[gte]"], "start_time[lt]": window.within("start_time")["start_time[lt]"]}
+	var list []large
+	q := jobQuery{where: s.o.Of, test: test, most: scanned}
+	whole, err := q.scan(ctx, s.r, func(j *job) {
+		cores, _ := j.amount("Cores")
+		if cores == nil || j.Stop == nil {
+			return
+		}
+		from, to := window.part(j)
+		one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
+		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.ID, b.ID)) })
+		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !whole {
+		s.note("The largest jobs are those of the %d that ran the longest.", scanned)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return s.jobsTable(ctx, list)
+}
+
+// part is the time of a job that is within a window.
+func (s *span) part(j *job) (from, to time.Time) {
+	from, to = j.Start, *j.Stop
+	if from.Before(s.From) {
+		from = s.From
+	}
+	if to.After(s.To) {
+		to = s.To
+	}
+	return from, to
+}
+
+func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error) {
+	t := &Table{
+		Name: "jobs", Title: "The largest jobs that ended",
+		Columns: []Column{
+			{Name: "record_id", Title: "Record", Kind: Text}, {Name: "user_id", Title: "User", Kind: Text}, {Name: "began", Title: "Began", Kind: Text},
+			{Name: "cores", Title: "Cores", Kind: Number}, {Name: "hours", Title: "Ran", Kind: Number, Unit: "hours"},
+			{Name: "core_hours", Title: "Cores", Kind: Number, Unit: "core-hours"}, {Name: "cost", Title: "Cost", Kind: Money, Unit: s.money},
+			{Name: "state", Title: "State", Kind: Text},
+		},
+	}
+	for i := range list {
+		j := &list[i]
+		cost := Cell{}
+		if s.money != "" {
+			a, err := s.usage(ctx, url.Values{"measure": {"cost"}, "record_id": {j.ID}}, 0)
+			if err != nil {
+				return nil, err
+			}
+			cost = Rat(total(a, "cost", nil))
+		}
+		t.Rows = append(t.Rows, []Cell{
+			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(minute)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
+		})
+	}
+	if s.money == "" {
+		t.without("cost")
+	}
+	s.note("Core-hours and cost of a job are those in the period; a job that runs is not in the list.")
+	return t, nil
+}

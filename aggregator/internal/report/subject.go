@@ -1,0 +1,135 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// firstRecords is before any record that a report is asked for.
+const firstRecords = "2000-01-01"
+
+// subject says of whom a report is.
+func subject(where map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(where)) {
+		parts = append(parts, key+" "+where[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// conditions puts of whom a report is into a query of /v1/usage.
+func conditions(q url.Values, where map[string]string) url.Values {
+	for key, value := range where {
+		q.Set("where["+key+"]", value)
+	}
+	return q
+}
+
+// absent is the error of a report that has nothing in it: it says whether there are such
+// a group and such a time at all, and what is near.
+type absent struct {
+	of      string // report NAME
+	where   map[string]string
+	zone    string
+	periods []string
+	begin   time.Time // of the first period
+}
+
+func (n *absent) error(ctx context.Context, r Reader) error {
+	periods := strings.Join(n.periods, " and ")
+	for _, key := range slices.Sorted(maps.Keys(n.where)) {
+		known, err := n.values(ctx, r, key)
+		if err != nil {
+			return err
+		}
+		value := n.where[key]
+		if slices.Contains(known, value) || len(known) == 0 {
+			continue
+		}
+		if near := hcl.Suggest(value, known); near != "" {
+			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
+		}
+		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
+	}
+	months, err := n.months(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case months == "":
+		return fmt.Errorf("%w: no record ran in %s, nor in any other month", ErrNothing, periods)
+	case len(n.where) > 0:
+		return fmt.Errorf("%w: no record of %s ran in %s; the nearest months that have some are %s", ErrNothing, subject(n.where), periods, months)
+	}
+	return fmt.Errorf("%w: no record ran in %s; the nearest months that have some are %s", ErrNothing, periods, months)
+}
+
+// ever asks /v1/usage for the number of records, from the first one to now.
+func (n *absent) ever(ctx context.Context, r Reader, q url.Values) (*usageAnswer, error) {
+	q.Set("from", firstRecords)
+	q.Set("to", "now")
+	q.Set("measure", "records")
+	if n.zone != "" {
+		q.Set("zone", n.zone)
+	}
+	var a usageAnswer
+	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		return nil, fmt.Errorf("%s: %w", n.of, err)
+	}
+	return &a, nil
+}
+
+// values are all that records have of a key.
+func (n *absent) values(ctx context.Context, r Reader, key string) (known []string, err error) {
+	a, err := n.ever(ctx, r, url.Values{"by": {key}})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range a.Groups {
+		if len(g.Values) == 1 && g.Values[0] != nil {
+			known = append(known, *g.Values[0])
+		}
+	}
+	return known, nil
+}
+
+// months are up to three that have records, the nearest to what was asked for.
+func (n *absent) months(ctx context.Context, r Reader) (string, error) {
+	a, err := n.ever(ctx, r, conditions(url.Values{"bucket": {"month"}}, n.where))
+	if err != nil {
+		return "", err
+	}
+	var known []string
+	for i, label := range a.Labels {
+		for _, m := range a.Measure {
+			if i < len(m.Values) && m.Values[i] != nil && !zero(*m.Values[i]) {
+				known = append(known, label)
+			}
+		}
+	}
+	far := func(label string) time.Duration {
+		month, err := time.Parse("2006-01", label)
+		if err != nil {
+			return 0
+		}
+		return month.Sub(n.begin).Abs()
+	}
+	slices.SortStableFunc(known, func(a, b string) int { return int(far(a).Hours() - far(b).Hours()) })
+	known = slices.Sorted(slices.Values(known[:min(len(known), 3)]))
+	return strings.Join(known, ", "), nil
+}
+
+// some names a few of many.
+func some(names []string) string {
+	slices.Sort(names)
+	if len(names) > 8 {
+		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
+	}
+	return strings.Join(names, ", ")
+}

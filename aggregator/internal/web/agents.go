@@ -1,0 +1,194 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// tab is a page of those about agents and sources.
+type tab struct {
+	Name, Path string
+	Current    bool
+	Count      bounded
+	Counted    bool
+	Warn       bool // something waits there
+}
+
+// tabs are the pages about agents and sources that the principal may see.
+func tabs(v *access.View, current string) ([]tab, error) {
+	list := []tab{}
+	if odd, err := v.Figures(); err == nil {
+		list = append(list, tab{Name: "Agents and sources", Path: "/ui/agents"})
+		if v.Whole() == nil {
+			list = append(list, tab{Name: "Quarantine", Path: "/ui/quarantine", Count: bounded{N: odd.Quarantined}, Counted: true, Warn: odd.Quarantined > 0})
+		}
+	}
+	if v.Principal().May(identity.Read) {
+		n, err := tally(func(one func() error) error { return v.Conflicts(func(*record.Entry) error { return one() }) })
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tab{Name: "Conflicts", Path: "/ui/conflicts", Count: n, Counted: true, Warn: n.N > 0})
+	}
+	for i := range list {
+		list[i].Current = list[i].Path == "/ui/"+current
+	}
+	return list, nil
+}
+
+// agentsPage is what the page of agents and sources shows.
+type agentsPage struct {
+	Tabs     []tab
+	Agents   []apiAgent
+	Sources  bool // there is one
+	Calendar *calendarPage
+	Gaps     []apiGap
+	MoreGaps int // that are not shown
+}
+
+// apiAgent is an agent as /v1 gives it.
+type apiAgent struct {
+	Name        string      `json:"name"`
+	Address     string      `json:"address"`
+	Configured  bool        `json:"configured"`
+	Import      bool        `json:"import"`
+	Connected   bool        `json:"connected"`
+	Error       string      `json:"error"`
+	Remedy      string      `json:"remedy"`
+	LastContact time.Time   `json:"last_contact"`
+	LastFrames  time.Time   `json:"last_frames"`
+	Behind      uint64      `json:"behind"`
+	Gaps        int         `json:"gaps"`
+	Sources     []apiSource `json:"sources"`
+}
+
+// apiSource is a source of an agent.
+type apiSource struct {
+	Type       string    `json:"type"`
+	Label      string    `json:"label"`
+	CompleteTo time.Time `json:"complete_to"`
+	Gaps       int       `json:"gaps"`
+	Error      string    `json:"error"`
+	Silent     bool      `json:"silent"`
+	Counts     struct {
+		Pulled, Added, Merged, Unchanged, Stale, Withdrawn, Deleted, Conflicting, Quarantined uint64
+		Conserved                                                                             bool
+	} `json:"counts"`
+}
+
+// apiGap is what could not be had, as /v1 gives it.
+type apiGap struct {
+	Agent   string    `json:"agent"`
+	Type    string    `json:"source_type"`
+	Label   string    `json:"source_label"`
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Reason  string    `json:"reason"`
+	Noticed time.Time `json:"noticed"`
+}
+
+// State is how the agent is doing, in one word.
+func (a apiAgent) State() string {
+	if a.Import {
+		return "import"
+	}
+	return a.line().State()
+}
+
+// Tone is the colour of the state.
+func (a apiAgent) Tone() string {
+	if a.Import {
+		return "dim"
+	}
+	return a.line().Tone()
+}
+
+func (a apiAgent) line() agentLine {
+	return agentLine{Configured: a.Configured, Connected: a.Connected, Error: a.Error, Behind: a.Behind}
+}
+
+// Contact is when something came from it last.
+func (a apiAgent) Contact() time.Time {
+	if a.LastContact.IsZero() {
+		return a.LastFrames
+	}
+	return a.LastContact
+}
+
+// Name is type/label.
+func (s apiSource) Name() string {
+	if s.Type == "" {
+		return "pushed to the agent"
+	}
+	return s.Type + "/" + s.Label
+}
+
+// State is how the source is doing, in one word.
+func (s apiSource) State() string {
+	switch {
+	case s.Error != "":
+		return "does not collect"
+	case s.Silent:
+		return "silent"
+	}
+	return "collects"
+}
+
+// Tone is the colour of the state.
+func (s apiSource) Tone() string {
+	switch {
+	case s.Error != "":
+		return "bad"
+	case s.Silent:
+		return "warn"
+	}
+	return "good"
+}
+
+// Source is the whole name, or the agent's where the gap is of all of it.
+func (g apiGap) Source() string {
+	if g.Type == "" && g.Label == "" {
+		return g.Agent
+	}
+	return g.Agent + "/" + g.Type + "/" + g.Label
+}
+
+// gapsShown is how many gaps the page shows, the newest first.
+const gapsShown = 20
+
+func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
+	if _, err := v.Figures(); err != nil {
+		return nil, err
+	}
+	page := &agentsPage{}
+	var answer struct {
+		Agents []apiAgent `json:"agents"`
+	}
+	err := p.V1.GetJSON(r.Context(), "/v1/agents", nil, &answer)
+	if err != nil {
+		return nil, err
+	}
+	page.Agents = answer.Agents
+	for i := range page.Agents {
+		page.Sources = page.Sources || len(page.Agents[i].Sources) > 0
+	}
+	if page.Tabs, err = tabs(v, "agents"); err != nil {
+		return nil, err
+	}
+	var gaps struct {
+		Gaps []apiGap `json:"gaps"`
+	}
+	if err = p.V1.GetJSON(r.Context(), "/v1/gaps", nil, &gaps); err != nil {
+		return nil, err
+	}
+	page.Calendar, err = p.calendar(r, gaps.Gaps)
+	slices.SortStableFunc(gaps.Gaps, func(a, b apiGap) int { return b.Noticed.Compare(a.Noticed) })
+	page.Gaps = gaps.Gaps[:min(len(gaps.Gaps), gapsShown)]
+	page.MoreGaps = len(gaps.Gaps) - len(page.Gaps)
+	return page, err
+}

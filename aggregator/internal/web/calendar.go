@@ -1,0 +1,297 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// calendarPage is what months say of sources: whether what schedulers have is there.
+type calendarPage struct {
+	First, Last    string // the first and the last month
+	Earlier, Later string // addresses; "" for none
+	One, Three     string
+	Months         int
+	Sources        []sourceMonths
+	Silent         []string // sources of which no day was compared
+	Legend         []sign
+	Days           []apiDay // that are not as they should be
+	Stretches      []apiStretch
+	Missing        int64
+	CSV            string
+}
+
+// sourceMonths are the months of a source.
+type sourceMonths struct {
+	Source string
+	Months []month
+	Words  string
+}
+
+// month is a month in weeks, which begin on Monday.
+type month struct {
+	Name  string
+	Weeks [][7]square
+}
+
+// square is a day in a calendar; Day 0 is none.
+type square struct {
+	Day                int
+	Class, Sign, Words string
+}
+
+// sign says how a day is, without a colour.
+type sign struct{ Class, Sign, Words string }
+
+// signs are all of them, the worst first.
+func signs() []sign {
+	return []sign{
+		{"missing", "✗", "runs are missing"},
+		{"gap", "▲", "a gap: it could not be read"},
+		{"surplus", "+", "more records than runs"},
+		{"ok", "✓", "complete"},
+		{"open", "…", "not counted yet"},
+		{"unchecked", "·", "not compared"},
+	}
+}
+
+func signOf(class string) sign {
+	for _, s := range signs() {
+		if s.Class == class {
+			return s
+		}
+	}
+	return sign{class, "?", class}
+}
+
+// apiDay is a day of a source as /v1 gives it.
+type apiDay struct {
+	Source      string `json:"source"`
+	Day         string `json:"day"`
+	State       string `json:"state"`
+	Runs        *int64 `json:"runs"`
+	Stored      int64  `json:"stored"`
+	Filtered    *int64 `json:"filtered"`
+	Quarantined *int64 `json:"quarantined"`
+	Deleted     int64  `json:"deleted"`
+	Missing     int64  `json:"missing"`
+	Surplus     int64  `json:"surplus"`
+}
+
+// Words says in a sentence how the day is.
+func (d apiDay) Words() string {
+	var parts []string
+	add := func(n int64, word string) {
+		if n > 0 {
+			parts = append(parts, count(n)+" "+word)
+		}
+	}
+	if d.Runs != nil {
+		add(*d.Runs, "runs")
+	}
+	add(d.Missing, "missing")
+	add(d.Surplus, "too many")
+	if d.Runs != nil || d.Stored > 0 {
+		parts = append(parts, count(d.Stored)+" stored")
+	}
+	if d.Filtered != nil {
+		add(*d.Filtered, "filtered")
+	}
+	if d.Quarantined != nil {
+		add(*d.Quarantined, "in quarantine")
+	}
+	add(d.Deleted, "deleted")
+	return strings.Join(parts, ", ")
+}
+
+// Sign is that of its state.
+func (d apiDay) Sign() sign { return signOf(d.State) }
+
+// apiStretch are days in a row that lack runs.
+type apiStretch struct {
+	Source  string    `json:"source"`
+	Agent   string    `json:"agent"`
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Days    int       `json:"days"`
+	Missing int64     `json:"missing"`
+	Lost    int64     `json:"lost"`
+	Unread  int64     `json:"unread"`
+	Shared  int64     `json:"shared"`
+	Do      string    `json:"do"`
+}
+
+// Last is its last day.
+func (s apiStretch) Last() time.Time { return s.To.Add(-time.Microsecond) }
+
+// maxMonths bounds what the calendar shows.
+const maxMonths = 12
+
+// monthsAsked reads which months an address asks for; the present one and the two
+// before it when it says nothing.
+func monthsAsked(form url.Values, now time.Time) (last time.Time, months int, err error) {
+	present := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	last, months = present, 3
+	if text := form.Get("month"); text != "" {
+		if last, err = time.Parse("2006-01", text); err != nil || last.Year() < 1970 {
+			return last, months, bad("%q is no month; write it like %s.", text, present.Format("2006-01"))
+		}
+	}
+	if text := form.Get("months"); text != "" {
+		if months, err = strconv.Atoi(text); err != nil || months < 1 || months > maxMonths {
+			return last, months, bad("%q is no number of months from 1 to %d.", text, maxMonths)
+		}
+	}
+	if last.After(present) {
+		last = present
+	}
+	return last, months, nil
+}
+
+// calendar makes the calendar that an address asks for.
+func (p *Pages) calendar(r *http.Request, gaps []apiGap) (*calendarPage, error) {
+	now := p.now()
+	last, months, err := monthsAsked(r.URL.Query(), now)
+	if err != nil {
+		return nil, err
+	}
+	first, end := last.AddDate(0, 1-months, 0), last.AddDate(0, 1, 0)
+	var a struct {
+		Days      []apiDay     `json:"days"`
+		Stretches []apiStretch `json:"stretches"`
+		Missing   int64        `json:"missing"`
+	}
+	query := url.Values{"from": {first.Format(time.DateOnly)}, "to": {end.Format(time.DateOnly)}}
+	if err := p.V1.GetJSON(r.Context(), "/v1/completeness", query, &a); err != nil {
+		return nil, err
+	}
+	query.Set("format", "csv")
+	c := &calendarPage{
+		First: first.Format("2006-01"), Last: last.Format("2006-01"), Months: months, Stretches: a.Stretches, Missing: a.Missing,
+		Earlier: monthsPath(first.AddDate(0, -1, 0), months), One: monthsPath(last, 1), Three: monthsPath(last, 3), CSV: "/v1/completeness?" + query.Encode(),
+	}
+	if end.Before(now) {
+		c.Later = monthsPath(last.AddDate(0, months, 0), months)
+	}
+	c.fill(a.Days, gaps, first, end)
+	return c, nil
+}
+
+func monthsPath(last time.Time, months int) string {
+	return "/ui/agents?" + url.Values{"month": {last.Format("2006-01")}, "months": {strconv.Itoa(months)}}.Encode() + "#calendar"
+}
+
+// fill makes the months of each source.
+func (c *calendarPage) fill(days []apiDay, gaps []apiGap, first, end time.Time) {
+	used := map[string]bool{}
+	for len(days) > 0 {
+		n := 1
+		for n < len(days) && days[n].Source == days[0].Source {
+			n++
+		}
+		c.source(days[:n], gaps, first, end, used)
+		days = days[n:]
+	}
+	for _, s := range signs() {
+		if used[s.Class] {
+			c.Legend = append(c.Legend, s)
+		}
+	}
+}
+
+// source adds the months of a source of which a day was compared.
+func (c *calendarPage) source(days []apiDay, gaps []apiGap, first, end time.Time, used map[string]bool) {
+	name, byDay, compared := days[0].Source, map[string]square{}, 0
+	tally := map[string]int{}
+	for i := range days {
+		d := &days[i]
+		s, gap := squareOf(d, gaps)
+		byDay[d.Day] = s
+		tally[s.Class]++
+		if d.Runs != nil || gap {
+			compared++
+		}
+		if s.Class == "missing" || s.Class == "surplus" {
+			c.Days = append(c.Days, *d)
+		}
+	}
+	if compared == 0 {
+		c.Silent = append(c.Silent, name)
+		return
+	}
+	out := sourceMonths{Source: name}
+	for m := first; m.Before(end); m = m.AddDate(0, 1, 0) {
+		out.Months = append(out.Months, monthOf(m, byDay))
+	}
+	var words []string
+	for _, s := range signs() {
+		if n := tally[s.Class]; n > 0 {
+			used[s.Class] = true
+			words = append(words, fmt.Sprintf("%d × %s", n, s.Words))
+		}
+	}
+	out.Words = strings.Join(words, ", ")
+	c.Sources = append(c.Sources, out)
+}
+
+// squareOf shows a day; gap says that a part of it could not be read.
+func squareOf(d *apiDay, gaps []apiGap) (s square, gap bool) {
+	class, words := d.State, d.Words()
+	if g := gapOn(d, gaps); g != nil {
+		gap = true
+		if class == "open" || class == "unchecked" {
+			class = "gap"
+		}
+		words = strings.Trim(words+", a gap: "+g.Reason, ", ")
+	}
+	sign := signOf(class)
+	s = square{Class: class, Sign: sign.Sign, Words: sign.Words}
+	if words != "" {
+		s.Words += ": " + words
+	}
+	return s, gap
+}
+
+// gapOn is a gap of the source, or of all of its agent, that touches the day.
+func gapOn(d *apiDay, gaps []apiGap) *apiGap {
+	begin, err := time.Parse(time.DateOnly, d.Day)
+	if err != nil {
+		return nil
+	}
+	end := begin.AddDate(0, 0, 1)
+	for i := range gaps {
+		g := &gaps[i]
+		if name := g.Source(); name != d.Source && !strings.HasPrefix(d.Source, name+"/") {
+			continue
+		}
+		if (g.To.IsZero() || g.To.After(begin)) && g.From.Before(end) && !(g.From.IsZero() && g.To.IsZero()) {
+			return g
+		}
+	}
+	return nil
+}
+
+// monthOf puts days into the weeks of a month.
+func monthOf(first time.Time, days map[string]square) month {
+	m := month{Name: first.Format("2006-01")}
+	column := (int(first.Weekday()) + 6) % 7
+	var week [7]square
+	for d := first; d.Month() == first.Month(); d = d.AddDate(0, 0, 1) {
+		s, known := days[d.Format(time.DateOnly)]
+		if !known {
+			s.Class = "none"
+		}
+		s.Day = d.Day()
+		week[column] = s
+		if column++; column == 7 {
+			m.Weeks, week, column = append(m.Weeks, week), [7]square{}, 0
+		}
+	}
+	if column > 0 {
+		m.Weeks = append(m.Weeks, week)
+	}
+	return m
+}

@@ -1,0 +1,187 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// apiPlan is what a run would do now, as /v1 gives it.
+type apiPlan struct {
+	Planned time.Time `json:"planned"`
+	Index   uint64    `json:"index"`
+	Version string    `json:"version"`
+	RunOn   string    `json:"run_on"`
+	Class   string    `json:"class"`
+	Effects []struct {
+		Name    string `json:"name"`
+		Summary string `json:"summary"`
+		Size    uint64 `json:"size"`
+		Show    string `json:"show"`
+	} `json:"effects"`
+	Notes   []string `json:"notes"`
+	Partial bool     `json:"partial"`
+}
+
+// planPage is what the page of a plan shows.
+type planPage struct {
+	Action    *apiAction
+	Arguments string // as they were typed
+	Command   string
+	Plan      *apiPlan // nil: there is none
+}
+
+func (p *planPage) title() string { return "Plan of " + p.Action.Name() }
+
+// PlanPath is the address at which the plan is made.
+func (p *planPage) PlanPath() string { return p.Action.Path() + "/plan" }
+
+// planPatience is how long a page waits for a plan, and planForm bounds the form.
+const (
+	planPatience = 16 * time.Minute
+	planForm     = 64 << 10
+)
+
+// planned makes the handler that makes a plan. It changes nothing.
+func (p *Pages) planned() http.Handler {
+	page := p.show("plan", func(r *http.Request, f *frame) int {
+		var err error
+		f.Content, err = p.plan(r)
+		return p.judge(r, f, err)
+	})
+	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(planPatience)) // a writer that cannot is a test's
+		page.ServeHTTP(w, r)
+	}), planForm)
+}
+
+func (p *Pages) plan(r *http.Request) (any, error) {
+	a, err := p.findAction(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.ParseForm(); err != nil {
+		return nil, bad("The form does not read: %v.", err)
+	}
+	page := &planPage{Action: a, Arguments: r.PostForm.Get("arguments"), Command: "bursar actions plan " + a.Name()}
+	arguments := map[string]string{}
+	for line := range strings.Lines(page.Arguments) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || name == "" {
+			return page, bad("%q is not NAME=VALUE.", line)
+		}
+		arguments[name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		page.Command += " " + quoted(name+"="+arguments[name])
+	}
+	if p.Orders == nil {
+		return page, status{http.StatusNotFound, "No plan is made here; the command below makes one."}
+	}
+	plan := &apiPlan{}
+	err = p.Orders.PostJSON(r.Context(), actionPath("/v1/actions", a.Type, a.Label)+":plan", map[string]any{"arguments": arguments}, plan)
+	if problem, ok := errors.AsType[*client.Problem](err); ok {
+		return page, status{problem.Status, problem.Detail}
+	}
+	if err == nil {
+		page.Plan = plan
+	}
+	return page, err
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=:,@+", c)
+	}
+	if strings.ContainsFunc(word, func(c rune) bool { return !plain(c) }) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// apiBlock is a block of the cluster's configuration.
+type apiBlock struct {
+	Type   string                     `json:"type"`
+	Labels []string                   `json:"labels"`
+	Values map[string]json.RawMessage `json:"values"`
+	Blocks []apiBlock                 `json:"blocks"`
+}
+
+// settings are those of an action as the cluster's configuration has them, in which
+// secrets are not; "" where the principal may not see it.
+func (p *Pages) settings(r *http.Request, a *apiAction) (string, error) {
+	var answer struct {
+		Document struct {
+			Blocks []apiBlock `json:"blocks"`
+		} `json:"document"`
+	}
+	if known, err := p.ask(r, "/v1/config", nil, &answer); err != nil || !known {
+		return "", err
+	}
+	for i := range answer.Document.Blocks {
+		b := &answer.Document.Blocks[i]
+		if b.Type == "action" && slices.Equal(b.Labels, []string{a.Type, a.Label}) {
+			var out strings.Builder
+			b.write(&out, "")
+			return out.String(), nil
+		}
+	}
+	return "", nil
+}
+
+// write writes a block as in a file.
+func (b *apiBlock) write(out *strings.Builder, indent string) {
+	out.WriteString(indent + b.Type)
+	for _, l := range b.Labels {
+		fmt.Fprintf(out, " %q", l)
+	}
+	out.WriteString(" {\n")
+	for _, name := range slices.Sorted(maps.Keys(b.Values)) {
+		out.WriteString(indent + "  " + name + " = " + valueText(b.Values[name]) + "\n")
+	}
+	for i := range b.Blocks {
+		b.Blocks[i].write(out, indent+"  ")
+	}
+	out.WriteString(indent + "}\n")
+}
+
+// valueText is a value as in a file. What is secret is not there: a mark stands for it.
+func valueText(raw json.RawMessage) string {
+	var marks map[string]json.RawMessage
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &list) == nil && list != nil:
+		parts := make([]string, len(list))
+		for i := range list {
+			parts[i] = valueText(list[i])
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case json.Unmarshal(raw, &marks) != nil || marks == nil:
+		return string(raw)
+	case len(marks) == 1 && marks["$secret"] != nil:
+		return "(secret)"
+	case len(marks) == 1 && marks["$null"] != nil:
+		return "null"
+	case len(marks) == 1 && marks["$expression"] != nil:
+		var text string
+		if json.Unmarshal(marks["$expression"], &text) == nil {
+			return text
+		}
+	}
+	parts := []string{}
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		parts = append(parts, name+" = "+valueText(marks[name]))
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// recordPage is what the page of one record shows.
+type recordPage struct {
+	line
+
+	Submit   time.Time
+	Exit     string
+	Meta     []metaLine
+	Rank     string
+	Received time.Time
+	Changed  time.Time
+	Seq      uint64
+	JSON     string // the address at which /v1 has all of it
+	Agents   bool   // the reader may see the page of agents
+	Others   []saying
+	Conflict bool
+	Versions []version
+	Whole    bool // these are all versions
+}
+
+func (p *recordPage) title() string { return "Record " + p.ID }
+
+// metaLine is a key with its values, each with the address of the records that have it.
+type metaLine struct {
+	Key    string
+	Values []metaValue
+}
+
+type metaValue struct{ Value, Path string }
+
+// saying is what one origin says about a run.
+type saying struct {
+	Origin, Rank string
+	Start, Stop  time.Time
+	Observed     time.Time
+	Withdrawn    bool
+	Waiting      bool
+}
+
+// version is what was shown of a record up to a change.
+type version struct {
+	Seq         uint64
+	Changed     time.Time
+	Origin      string
+	Start, Stop time.Time
+	State       string
+	Gone        bool // nothing was shown
+	New         string
+}
+
+// versionsShown bounds the history of a record.
+const versionsShown = 50
+
+func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
+	id := r.URL.Query().Get("id")
+	row, found, err := v.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, status{http.StatusNotFound, "There is no record " + strconv.Quote(id) + "."}
+	}
+	page := &recordPage{
+		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta), Rank: row.Rank.String(),
+		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: "/v1/records/" + url.PathEscape(id),
+	}
+	if e := row.Record.Exit; e.Known {
+		page.Exit = strconv.Itoa(int(e.Code))
+		if e.Signal != 0 {
+			page.Exit += ", signal " + strconv.Itoa(int(e.Signal))
+		}
+	}
+	_, figures := v.Figures()
+	page.Agents = figures == nil
+	entry, err := v.Entry(id)
+	if err != nil {
+		return nil, err
+	}
+	page.Others, page.Conflict = sayings(&entry), entry.Conflict()
+	old, whole, err := v.History(&row, versionsShown)
+	page.Versions, page.Whole = versionsOf(append([]columns.Row{row}, old...)), whole
+	return page, err
+}
+
+// metaLines link each value to the records that have it.
+func metaLines(m record.Meta) (list []metaLine) {
+	own := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}
+	for _, e := range m {
+		l := metaLine{Key: e.Key}
+		for _, value := range e.Values {
+			q := url.Values{"key": {e.Key}, "value": {value}}
+			if name := own[e.Key]; name != "" {
+				q = url.Values{name: {value}}
+			}
+			l.Values = append(l.Values, metaValue{value, "/ui/records?" + q.Encode()})
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// versionsOf are rows, the newest first, with what each has otherwise than the one
+// before.
+func versionsOf(rows []columns.Row) (list []version) {
+	for i := range rows {
+		row := &rows[i]
+		w := version{Seq: row.Seq, Changed: std(row.Changed), Gone: row.Tombstone}
+		if !row.Tombstone {
+			w.Origin, w.Start, w.Stop, w.State = row.Origin.String(), std(row.Record.Start), std(row.ShownStop()), row.Record.State
+		}
+		switch {
+		case i+1 < len(rows):
+			w.New = strings.Join(changes(&rows[i+1], row), ", ")
+		case row.Supersedes == 0:
+			w.New = "the first"
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// changes says what of a record is otherwise than before.
+func changes(before, now *columns.Row) (list []string) {
+	switch {
+	case now.Tombstone:
+		return []string{"not shown any more"}
+	case before.Tombstone:
+		return []string{"shown again"}
+	}
+	a, b := &before.Record, &now.Record
+	note := func(changed bool, what string) {
+		if changed {
+			list = append(list, what)
+		}
+	}
+	note(before.Origin != now.Origin, "origin")
+	note(a.Start != b.Start, "start")
+	note(before.ShownStop() != now.ShownStop(), "stop")
+	note(a.Submit != b.Submit, "submit time")
+	note(a.State != b.State, "state")
+	note(a.Exit != b.Exit, "exit code")
+	note(fmt.Sprint(a.Meta) != fmt.Sprint(b.Meta), "meta")
+	note(!slices.EqualFunc(a.Components, b.Components, func(x, y record.Component) bool {
+		return x.Name == y.Name && x.Amount == y.Amount && x.Kind == y.Kind && slices.Equal(x.Scores, y.Scores)
+	}), "components")
+	return list
+}
