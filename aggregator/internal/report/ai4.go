@@ -79,6 +79,7 @@ type allocation struct {
 // ai4Job is a job with its allocations, by when they were placed.
 type ai4Job struct {
 	namespace   string
+	name        string // with its namespace
 	allocations []*allocation
 }
 
@@ -147,7 +148,7 @@ func (b *ai4Builder) add(r *job) {
 	name = namespace + "\x00" + name
 	j := b.jobs[name]
 	if j == nil {
-		j = &ai4Job{namespace: namespace}
+		j = &ai4Job{namespace: namespace, name: name}
 		b.jobs[name] = j
 		b.world.jobs = append(b.world.jobs, j)
 	}
