@@ -2,11 +2,11 @@
 # Installs what the end-to-end tests need on a Debian 12 machine: Slurm 22.05 on the
 # host, Slurm 24.11 in a chroot of Debian 13, MariaDB, PostgreSQL 15, Grid Engine 8.1.9,
 # a Python environment with the clients that bursar must keep working, a Debian 12 with
-# systemd, rpm and dnf to install packages on, and a Nomad 1.11.3 that is built from its
-# source with the Go of the machine.
+# systemd, rpm and dnf to install packages on, a Nomad 1.11.3 that is built from its
+# source with the Go of the machine, Chromium with axe-core, and Prometheus.
 #
 #   e2e/setup.sh                 everything
-#   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages, nomad)
+#   e2e/setup.sh host chroot     only these parts (host, chroot, gridengine, python, packages, nomad, browser)
 #   e2e/setup.sh -where          print the cache directory and stop
 #
 # Run as root. It can be run again at any time and is quick when all is there. No
@@ -30,6 +30,14 @@ chroot_packages=(slurmctld slurmd slurmdbd slurm-client munge mariadb-server pro
 machine_suite=bookworm
 machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
 python_packages=(python-auditor==0.11.0 tzlocal)
+# What looks at the pages: a browser, what finds faults of accessibility in them, a
+# Prometheus for rules and dashboards, and the language in which dashboards ask for
+# usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only.
+browser_packages=(chromium fonts-dejavu-core prometheus)
+npm_packages=(
+  "axe-core 4.14.1 axe.min.js e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
+  "jsonata 2.2.2 jsonata.min.js 4104555ad7118ce645a506be1ccef12e17812f7e4f38793be29b51ef759307fa"
+)
 # Nomad is for tests only and never shipped (its licence is BUSL-1.1). The zip of its
 # module lacks the nested module api, which its go.mod replaces by a folder.
 nomad_version=1.11.3
@@ -65,7 +73,7 @@ disable_services() {
     case $p in
       mariadb-server) systemctl disable mariadb ;;
       postgresql-15) systemctl disable postgresql ;;
-      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec) systemctl disable "$p" ;;
+      munge | slurmctld | slurmd | slurmdbd | gridengine-master | gridengine-exec | prometheus) systemctl disable "$p" ;;
     esac > /dev/null 2>&1 || true
   done
 }
@@ -215,6 +223,31 @@ nomad_part() {
   mv "$dir.new" "$dir"
 }
 
+# --- browser --------------------------------------------------------------------
+
+browser_part() {
+  local package
+  install_on_host "${browser_packages[@]}"
+  for package in "${npm_packages[@]}"; do
+    # shellcheck disable=SC2086 # four words
+    fetch_npm $package
+  done
+}
+
+# fetch_npm NAME VERSION FILE SHA256: one file of a package of npm, of which no script is run.
+fetch_npm() {
+  local name=$1 version=$2 file=$3 sum=$4 dir=$cache/$1-$2
+  if [ -e "$dir/$file" ]; then say "$name: $dir is there"; return; fi
+  command -v npm > /dev/null || install_on_host npm
+  say "$name: fetching $dir"
+  rm -rf "$dir.new"
+  mkdir -p "$dir.new"
+  (cd "$dir.new" && npm pack --silent --ignore-scripts "$name@$version") >&2
+  printf '%s  %s\n' "$sum" "$dir.new/$name-$version.tgz" | sha256sum --check --quiet
+  tar -xzf "$dir.new/$name-$version.tgz" -C "$dir.new" --strip-components 1 "package/$file" package/LICENSE
+  mv "$dir.new" "$dir"
+}
+
 # --- main -----------------------------------------------------------------------
 
 case ${1:-} in
@@ -225,7 +258,7 @@ esac
 mkdir -p "$cache"
 exec 9> "$cache/.lock"
 flock 9
-[ $# -gt 0 ] || set -- host chroot gridengine python packages nomad
+[ $# -gt 0 ] || set -- host chroot gridengine python packages nomad browser
 for part in "$@"; do
   case $part in
     host) host 9>&- ;;
@@ -234,7 +267,8 @@ for part in "$@"; do
     python) python_part 9>&- ;;
     packages) packages_part 9>&- ;;
     nomad) nomad_part 9>&- ;;
-    *) die "unknown part $part: host, chroot, gridengine, python, packages or nomad" ;;
+    browser) browser_part 9>&- ;;
+    *) die "unknown part $part: host, chroot, gridengine, python, packages, nomad or browser" ;;
   esac
 done
 say "done"

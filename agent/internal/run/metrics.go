@@ -19,10 +19,7 @@ import (
 // serveMetrics serves the metrics until ctx ends.
 func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a), a.runner.Collector())
-	if a.keys != nil {
-		registry.MustRegister(a.keys.Collector())
-	}
+	registry.MustRegister(a.collectors()...)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -34,9 +31,19 @@ func (a *Agent) serveMetrics(ctx context.Context, l net.Listener, path string) e
 	return nil
 }
 
+// collectors have all metrics of the agent.
+func (a *Agent) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newMetrics(a), a.runner.Collector()}
+	if a.keys != nil {
+		all = append(all, a.keys.Collector())
+	}
+	return all
+}
+
 // metrics reads the agent's state whenever it is asked.
 type metrics struct {
 	agent *Agent
+	all   []*prometheus.Desc
 
 	build, success, lag, up, jobs                          *prometheus.Desc
 	frames, bytes, maxBytes, behind, acknowledged, records *prometheus.Desc
@@ -44,10 +51,12 @@ type metrics struct {
 }
 
 func newMetrics(a *Agent) *metrics {
+	var all []*prometheus.Desc
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("bursar_"+name, help, labels, nil)
+		all = append(all, prometheus.NewDesc("bursar_"+name, help, labels, nil))
+		return all[len(all)-1]
 	}
-	return &metrics{
+	m := &metrics{
 		agent:        a,
 		build:        desc("build_info", "The agent's version; always 1.", "version", "goversion"),
 		success:      desc("source_last_success_timestamp_seconds", "When the source was last collected to its end.", "source"),
@@ -62,10 +71,16 @@ func newMetrics(a *Agent) *metrics {
 		behind:       desc("buffer_unacknowledged_frames", "Frames that the cluster has not acknowledged.", "cluster"),
 		acknowledged: desc("buffer_last_acknowledgement_timestamp_seconds", "When the cluster last acknowledged.", "cluster"),
 	}
+	m.all = all
+	return m
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range m.all {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {

@@ -1,0 +1,10 @@
+//go:build e2e
+
+// Package pages looks at the pages of a real aggregator with a real browser, Debian's
+// Chromium, as a person would: in the light and in the dark, on a phone, without
+// script, and with the rights of somebody who sees some of the records. What the
+// browser logs as an error, every request to another host, what axe-core calls
+// serious, and every figure that is not that of /v1 fails a test.
+//
+// The pages that are walked are a table in walk_test.go; a new page is a line of it.
+package pages

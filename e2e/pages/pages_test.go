@@ -1,0 +1,161 @@
+//go:build e2e
+
+package pages
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// page is one that is walked.
+type page struct {
+	path   string
+	status int64  // 0 is 200
+	needs  string // a selector of CSS of what must be there
+	table  bool   // it has one, also without script
+}
+
+// walked are all the pages, in the order of the navigation. A new page is a line here.
+func walked() []page {
+	return []page{
+		{path: "/", needs: ".tile", table: true},
+		{path: "/ui/usage", needs: "#chart", table: true},
+		{path: "/ui/usage?window=7d&by=user_id&measure=GPUs&kind=lines&where[site_id]=hydra", needs: "#chart", table: true},
+		{path: "/ui/records", needs: "form", table: true},
+		{path: "/ui/records?meta[group_id]=antares&runs=running", needs: "form", table: true},
+		{path: "/ui/record?id=lab-2", needs: "dl"},
+		{path: "/ui/reports", needs: ".choices"},
+		{path: "/ui/reports?report=usage", needs: "svg", table: true},
+		{path: "/ui/reports?report=subscription", table: true},
+		{path: "/ui/reports?report=utilization", table: true},
+		{path: "/ui/agents", table: true},
+		{path: "/ui/quarantine", needs: ".card"},
+		{path: "/ui/conflicts", needs: ".card"},
+		{path: "/ui/actions"},
+		{path: "/ui/cluster", table: true},
+		{path: "/ui/nothing", status: 404, needs: ".problem"},
+	}
+}
+
+func (p page) want() int64 {
+	if p.status == 0 {
+		return 200
+	}
+	return p.status
+}
+
+// look is a way to look at a page.
+type look struct {
+	scheme        string
+	width, height int64
+	colours       bool // the rest of what axe-core looks at is that of another look
+}
+
+func looks() []look {
+	return []look{{"light", 1280, 900, false}, {"dark", 1280, 900, true}, {"light", 360, 740, false}, {"dark", 360, 740, true}}
+}
+
+// desk is where somebody looks at the pages of a lab.
+type desk struct {
+	lab     *Lab
+	browser *Browser
+	axe     string
+}
+
+func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
+	d := &desk{NewLab(t), NewBrowser(t), Library(t, "axe")}
+	t.Run("an unsound page is noticed", d.anUnsoundPage)
+	t.Run("every page is sound in the light, in the dark and on a phone", d.everyLook)
+	t.Run("usage leads from a site to a group to a person to the jobs, and table, chart and v1 agree", d.drill)
+	t.Run("without script every table is there", d.withoutScript)
+	t.Run("a real Prometheus takes the alerts and answers every query of the dashboards", d.prometheus)
+	t.Run("what dashboards make of the JSON of usage is what usage says", d.jsonata)
+	t.Run("who sees some of the records reads of no other on any page", d.someRows)
+}
+
+func (d *desk) everyLook(t *testing.T) {
+	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	for _, v := range looks() {
+		tab.Look(v.scheme, v.width, v.height)
+		for _, p := range walked() {
+			tab.Open(p.path, p.want())
+			d.inspect(t, tab, p, v)
+		}
+	}
+	tab.Open("/", 200)
+	for _, path := range Eval[[]string](tab, `[...document.querySelectorAll("nav a")].map(a => a.getAttribute("href"))`) {
+		if !slices.ContainsFunc(walked(), func(p page) bool { return p.path == path }) {
+			t.Errorf("nobody looks at %s, which the navigation names", path)
+		}
+	}
+}
+
+// inspect looks at the page in a tab.
+func (d *desk) inspect(t *testing.T, tab *Tab, p page, v look) {
+	t.Helper()
+	if p.needs != "" && count(tab, p.needs) == 0 || p.table && count(tab, rows) == 0 {
+		t.Errorf("%s, %s %d: there is no %s, or no table", p.path, v.scheme, v.width, p.needs)
+	}
+	if wide := Eval[int](tab, beyond); wide > 0 {
+		t.Errorf("%s, %s %d: it is %d pixels wider than the window: %s", p.path, v.scheme, v.width, wide, Eval[string](tab, widest))
+	}
+	for _, f := range tab.Violations(d.axe, v.colours) {
+		if f.Serious() {
+			t.Errorf("%s, %s %d: %s", p.path, v.scheme, v.width, f)
+		} else {
+			t.Logf("%s, %s %d: %s", p.path, v.scheme, v.width, f)
+		}
+	}
+	if problems := tab.Problems(); len(problems) > 0 {
+		t.Errorf("%s, %s %d:\n%s", p.path, v.scheme, v.width, strings.Join(problems, "\n"))
+	}
+}
+
+// rows are the rows of a page's tables, as a selector of CSS.
+const rows = "main table tbody tr"
+
+func count(tab *Tab, selector string) int {
+	return Eval[int](tab, "document.querySelectorAll(`"+selector+"`).length")
+}
+
+// beyond is by how many pixels the page is wider than the window.
+const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+// widest names what stands out of the window.
+const widest = `[...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 200)).join("\n")`
+
+func (d *desk) withoutScript(t *testing.T) {
+	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab.Script(false)
+	tab.Look("light", 1280, 900)
+	for _, p := range walked() {
+		tab.Load(p.path, p.want())
+		if p.table && count(tab, rows) == 0 {
+			t.Errorf("%s has no table", p.path)
+		}
+	}
+	if problems := tab.Problems(); len(problems) > 0 {
+		t.Error(strings.Join(problems, "\n"))
+	}
+}
+
+func (d *desk) someRows(t *testing.T) {
+	tab := d.browser.Tab(t, d.lab.As("curie"))
+	tab.Look("light", 1280, 900)
+	other := regexp.MustCompile(`\b(?:` + strings.Join(strangers(), "|") + `)\b`)
+	for _, p := range walked() {
+		tab.Refused(p.path) // what is about all records is
+		if strings.Contains(p.path, "antares") {
+			continue // the name is in the address, and so in the form
+		}
+		if found := other.FindAllString(tab.HTML(), 3); found != nil {
+			t.Errorf("%s has %q", p.path, found)
+		}
+	}
+	tab.Open("/ui/records", 200)
+	if page := tab.HTML(); !strings.Contains(page, "physics") || !strings.Contains(page, "curie") {
+		t.Error("its own rows are not there")
+	}
+}
