@@ -199,11 +199,13 @@ func checkPeriods(cmd *cobra.Command, periods []string) error {
 func (p *Program) reportUsage() *cobra.Command {
 	o := report.UsageOptions{}
 	var where, measure []string
+	var ai4 ai4Flags
 	cmd := &cobra.Command{
 		Use: "usage", Short: "who used how much, in two periods side by side",
 		Long: `Who used how much, in two periods side by side: a line for each group, user or
 value of any key, and the sum. Without -measure the table has the records, the
-people and all components.`,
+people and all components. -compat ai4 prints the tables of ai4-accounting's
+usage_stats with its figures, which lack what no snapshot saw.`,
 		Example: "  bursar report usage\n  bursar report usage -period last-month -period last-year -by site_id -measure Cores,GPUs,people\n  bursar report usage -where group_id=atlas -by user_id -o atlas.html",
 	}
 	periodFlags(cmd, &o.Periods, &o.Zone)
@@ -212,7 +214,14 @@ people and all components.`,
 	fl.StringArrayVar(&measure, "measure", nil, "what to show, a `list` as for bursar usage")
 	fl.StringArrayVar(&where, "where", nil, "only of `key=value`; may be repeated")
 	fl.IntVar(&o.Top, "top", 0, "how many lines at most, a `number`; the others are one line; 0 is all")
+	ai4.add(cmd, "print the tables of another program, with its figures: ai4")
 	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if ai4.compat == asAI4 {
+			return nil, p.printAI4(ctx, cmd, c, &ai4, o.Periods)
+		}
+		if err := ai4.unused(cmd); err != nil {
+			return nil, err
+		}
 		if err := checkPeriods(cmd, o.Periods); err != nil {
 			return nil, err
 		}

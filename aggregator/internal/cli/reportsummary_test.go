@@ -129,3 +129,24 @@ func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
 		t.Error(code, errs)
 	}
 }
+
+func TestTheTablesOfUsageStatsArePrinted(t *testing.T) {
+	s := nomad(t)
+	code, out, errs := s.bursar(t.Context(), "report", "usage", "-compat", "ai4", "-period", "2026-03-01..2026-03-02")
+	if code != 0 {
+		t.Fatal(code, errs)
+	}
+	golden(t, "report-usage-ai4.txt", out)
+	file := filepath.Join(t.TempDir(), "usage.txt")
+	if code, _, errs := s.bursar(t.Context(), "report", "usage", "-compat", "ai4", "-o", file); code != 0 {
+		t.Error(code, errs)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != out {
+		t.Error(err, string(text))
+	}
+	for _, args := range [][]string{{"-compat", "ai4", "-by", "job"}, {"-every", "2h"}} {
+		if code, _, errs := s.bursar(t.Context(), append([]string{"report", "usage"}, args...)...); code == 0 || !strings.Contains(errs, "-compat ai4") {
+			t.Error(args, code, errs)
+		}
+	}
+}

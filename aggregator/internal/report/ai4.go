@@ -79,6 +79,7 @@ type allocation struct {
 // ai4Job is a job with its allocations, by when they were placed.
 type ai4Job struct {
 	namespace   string
+	name        string // with its namespace
 	allocations []*allocation
 }
 
@@ -86,37 +87,14 @@ type ai4Job struct {
 type ai4World struct {
 	namespaces []string
 	jobs       []*ai4Job
-	owners     []string // of all jobs
 }
 
-// ai4Record is one of /v1/records.
-type ai4Record struct {
-	ID         string              `json:"record_id"`
-	Meta       map[string][]string `json:"meta"`
-	Components []struct {
-		Name   string `json:"name"`
-		Amount int64  `json:"amount"`
-	} `json:"components"`
-	Start  time.Time  `json:"start_time"`
-	Stop   *time.Time `json:"stop_time"`
-	Submit *time.Time `json:"submit_time"`
-}
-
-func (r *ai4Record) meta(key string) string {
-	if len(r.Meta[key]) == 0 {
-		return ""
-	}
-	return r.Meta[key][0]
-}
-
-// amounts are what a run had. Without reserved cores its MHz count as cores, as they
+// ai4Amounts are what a run had. Without reserved cores its MHz count as cores, as they
 // do with ai4-accounting.
-func (r *ai4Record) amounts() (a amounts) {
+func (j *job) ai4Amounts() (a amounts) {
 	for i, name := range []string{"Cores", "MHz", "Memory", "Disk", "GPUs"} {
-		for _, c := range r.Components {
-			if c.Name == name {
-				a[i] = c.Amount
-			}
+		if n, _ := j.amount(name); n != nil && n.IsInt() && n.Num().IsInt64() {
+			a[i] = n.Num().Int64()
 		}
 	}
 	if a[0] == 0 {
@@ -137,8 +115,8 @@ func askAI4(ctx context.Context, r Reader, w span) (*ai4World, error) {
 		q.Set("limit", ai4Page)
 		for more := true; more; {
 			var page struct {
-				Records []ai4Record `json:"records"`
-				Next    *string     `json:"next"`
+				Records []job   `json:"records"`
+				Next    *string `json:"next"`
 			}
 			if err := r.GetJSON(ctx, "/v1/records", q, &page); err != nil {
 				return nil, fmt.Errorf("the records of ai4: %w", err)
@@ -162,52 +140,61 @@ type ai4Builder struct {
 	allocations map[string]*allocation
 }
 
-func (b *ai4Builder) add(r *ai4Record) {
-	namespace, job, task := cmp.Or(r.meta(keyNamespace), r.meta(keyGroup)), r.meta(keyJob), r.meta(keyTask)
-	if namespace == "" || !ai4Kept(namespace, job) || (task != "" && task != "main") || r.meta(keyOwner) == "" {
+func (b *ai4Builder) add(r *job) {
+	namespace, name, task := cmp.Or(r.first(keyNamespace), r.first(keyGroup)), r.first(keyJob), r.first(keyTask)
+	if namespace == "" || !ai4Kept(namespace, name) || (task != "" && task != "main") || r.first(keyOwner) == "" {
 		return
 	}
-	name := namespace + "\x00" + job
+	name = namespace + "\x00" + name
 	j := b.jobs[name]
 	if j == nil {
-		j = &ai4Job{namespace: namespace}
+		j = &ai4Job{namespace: namespace, name: name}
 		b.jobs[name] = j
 		b.world.jobs = append(b.world.jobs, j)
 	}
-	id, _, _ := strings.Cut(r.ID, "@") // further starts of a task have it with their time
-	a := b.allocations[name+"\x00"+id]
+	id := name + "\x00" + firstStart(r.ID)
+	a := b.allocations[id]
 	if a == nil {
-		a = &allocation{owner: r.meta(keyOwner), placed: r.Start, submitted: r.Start}
-		if at, err := time.Parse(time.RFC3339Nano, r.meta(keyAllocated)); err == nil {
-			a.placed, a.submitted = at, at
-		}
-		b.allocations[name+"\x00"+id] = a
+		a = &allocation{owner: r.first(keyOwner)}
+		b.allocations[id] = a
 		j.allocations = append(j.allocations, a)
 	}
-	if r.Submit != nil && r.Submit.Before(a.submitted) {
+	if at, err := time.Parse(time.RFC3339Nano, r.first(keyAllocated)); err == nil {
+		a.placed = at
+	}
+	if r.Submit != nil && (a.submitted.IsZero() || r.Submit.Before(a.submitted)) {
 		a.submitted = *r.Submit
 	}
-	one := run{start: r.Start, amounts: r.amounts()}
+	one := run{start: r.Start, amounts: r.ai4Amounts()}
 	if r.Stop != nil {
 		one.stop = *r.Stop
-	}
-	if _, known := r.Meta[keyAllocated]; !known && r.Start.Before(a.placed) {
-		a.placed = r.Start
 	}
 	a.runs = append(a.runs, one)
 }
 
+// firstStart is the id of the first start of a task in its allocation: that of further
+// ones has their time behind it.
+func firstStart(id string) string {
+	at := strings.LastIndexByte(id, '@')
+	if at < 0 || strings.Trim(id[at+1:], "0123456789") != "" {
+		return id
+	}
+	return id[:at]
+}
+
 func (b *ai4Builder) finish() {
-	w := b.world
-	for _, j := range w.jobs {
-		slices.SortStableFunc(j.allocations, func(x, y *allocation) int { return x.placed.Compare(y.placed) })
+	for _, j := range b.world.jobs {
 		for _, a := range j.allocations {
 			slices.SortStableFunc(a.runs, func(x, y run) int { return x.start.Compare(y.start) })
-			w.owners = append(w.owners, a.owner)
+			if first := a.runs[0].start; a.placed.IsZero() || a.placed.After(first) {
+				a.placed = first
+			}
+			if a.submitted.IsZero() || a.submitted.After(a.placed) {
+				a.submitted = a.placed
+			}
 		}
+		slices.SortStableFunc(j.allocations, func(x, y *allocation) int { return x.placed.Compare(y.placed) })
 	}
-	slices.Sort(w.owners)
-	w.owners = slices.Compact(w.owners)
 }
 
 // ai4State is what a snapshot says of a job.

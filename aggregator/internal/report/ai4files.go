@@ -62,9 +62,6 @@ func AI4(ctx context.Context, r Reader, o AI4Options) (*AI4Files, error) {
 			return nil, fmt.Errorf("report summary for ai4: %w", err)
 		}
 	}
-	if d.note != "" {
-		out.Notes = append(out.Notes, d.note)
-	}
 	return out, out.addUsers(users)
 }
 
@@ -88,6 +85,9 @@ func (o *AI4Options) window(ctx context.Context, r Reader) (w span, namespaces [
 	var a usageAnswer
 	if err := r.GetJSON(ctx, "/v1/usage", url.Values{"window": {period}, "measure": {"records"}}, &a); err != nil {
 		return w, nil, err
+	}
+	if a.Complete.Limited {
+		return w, nil, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
 	}
 	w = a.Window
 	for _, key := range []string{keyNamespace, keyGroup} {

@@ -64,6 +64,7 @@ func Catalogue() []Entry {
 		utilizationEntry(),
 		efficiencyEntry(),
 		statementEntry(),
+		summaryEntry(),
 	}
 }
 

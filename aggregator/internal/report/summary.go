@@ -27,6 +27,27 @@ type SummaryOptions struct {
 	Now     time.Time
 }
 
+// summaryEntry is the report summary in the catalogue.
+func summaryEntry() Entry {
+	by := listParam("by", "A line for each", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
+	by.Default = []string{"group_id", "user_id"}
+	return Entry{
+		Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.",
+		Params: []Param{
+			periodParam(), by,
+			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
+			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
+			whereParam(), topParam(), zoneParam(),
+		},
+		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+			return Summary(ctx, r, SummaryOptions{
+				Periods: q.All("period"), Zone: q.One("zone"), By: q.All("by"), Measure: q.All("measure"),
+				Bucket: q.One("bucket"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
+			})
+		},
+	}
+}
+
 // The measures and keys that a summary has of its own.
 const (
 	levelRunning = "running"
@@ -192,6 +213,9 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: hourly(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = m.Name + " " + s.periods[p].Name
+			}
+			if t.column(c.Name) >= 0 { // both periods are the same, or a key is called so
+				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, inHours(m, m.Total))

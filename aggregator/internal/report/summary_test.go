@@ -236,3 +236,26 @@ func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
 		t.Error(course.Columns)
 	}
 }
+
+func TestASummaryByNameIsTheOneOfItsOptions(t *testing.T) {
+	c := newCluster(t)
+	got, err := report.Make(t.Context(), c, "summary", url.Values{"period": {threeDays}, "by": {"namespace,user_id"}, "where[namespace]": {"imagine"}, "measure": {"Cores"}, "bucket": {"week"}, "top": {"2"}}, fifth())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, Zone: "UTC", By: []string{"namespace", "user_id"}, Where: map[string]string{"namespace": "imagine"}, Measure: []string{"Cores"}, Bucket: "week", Top: 2})
+	var a, b bytes.Buffer
+	if err := errors.Join(got.WriteJSON(&a), want.WriteJSON(&b)); err != nil || a.String() != b.String() || !strings.Contains(a.String(), "2025-W09") {
+		t.Errorf("%v\n%s\nwant\n%s", err, &a, &b)
+	}
+}
+
+func TestAPeriodMayStandBesideItself(t *testing.T) {
+	d := summaryOf(t, newCluster(t), report.SummaryOptions{Periods: []string{"2025-03-02", "2025-03-02"}, By: []string{"group_id"}})
+	for _, row := range d.Tables[0].Rows {
+		name := "Cores 2025-03-02 to 2025-03-02"
+		if a, b := figure(t, &d.Tables[0], row, name, 9), figure(t, &d.Tables[0], row, name+" again", 9); a != b {
+			t.Errorf("%s: %s and %s", row[0], a, b)
+		}
+	}
+}

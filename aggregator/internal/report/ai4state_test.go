@@ -1,0 +1,83 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listed is what snapshots of a day say of the jobs of records: a letter for each hour.
+func listed(t *testing.T, records string) string {
+	t.Helper()
+	var list []job
+	if err := json.Unmarshal([]byte(records), &list); err != nil {
+		t.Fatal(err)
+	}
+	b := ai4Builder{world: &ai4World{}, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
+	for i := range list {
+		b.add(&list[i])
+	}
+	b.finish()
+	var out strings.Builder
+	for _, j := range b.world.jobs {
+		for hour := range 24 {
+			state, _, _ := j.at(time.Date(2026, 3, 1, hour, 0, 30, 0, time.UTC))
+			out.WriteByte(".SQRD"[state])
+		}
+	}
+	return out.String()
+}
+
+// ran is a record of the job module-a.
+func ran(id, submit, allocated, start, stop string) string {
+	at := func(clock string) string {
+		if clock == "" {
+			return "null"
+		}
+		return `"2026-03-01T` + clock + `:00Z"`
+	}
+	meta := ""
+	if allocated != "" {
+		meta = `,"allocated":[` + at(allocated) + `]`
+	}
+	return fmt.Sprintf(`{"record_id":"cloud-%s","meta":{"namespace":["imagine"],"job":["module-a"],"user_id":["u"]%s},"components":[],"start_time":%s,"stop_time":%s,"submit_time":%s}`, id, meta, at(start), at(stop), at(submit))
+}
+
+func TestASnapshotSaysOfAJobWhatNomadWouldHaveListed(t *testing.T) {
+	for name, c := range map[string]struct{ records, want string }{
+		"waits, starts, runs, and is listed for four hours":          {ran("1-main", "02:00", "04:00", "07:00", "10:00"), "..QQSSSRRRDDDD.........."},
+		"waits until it starts where nobody says when it was placed": {ran("1-main", "02:00", "", "07:00", "10:00"), "..QQQQQRRRDDDD.........."},
+		"goes on":                          {ran("1-main", "02:00", "02:00", "03:00", ""), "..SRRRRRRRRRRRRRRRRRRRRR"},
+		"starts again in its allocation":   {ran("1-main", "02:00", "02:00", "02:00", "05:00") + "," + ran("1-main@1772370000000", "02:00", "02:00", "07:00", "08:00"), "..RRRSSRDDDD............"},
+		"is placed anew":                   {ran("1-main", "02:00", "02:00", "02:00", "05:00") + "," + ran("2-main", "02:00", "07:00", "08:00", "09:00"), "..RRRDDSRDDDD..........."},
+		"is submitted anew under its name": {ran("1-main", "00:00", "00:00", "00:00", "02:00") + "," + ran("2-main", "10:00", "12:00", "12:00", "13:00"), "RRDDDD....QQRDDDD......."},
+		"has another name":                 {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), "module-a", "traefik"), ""},
+		"has nobody":                       {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), `,"user_id":["u"]`, ""), ""},
+		"is a helper's":                    {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), `"user_id":["u"]`, `"user_id":["u"],"task":["log"]`), ""},
+	} {
+		if got := listed(t, "["+c.records+"]"); got != c.want {
+			t.Errorf("a job that %s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestHalvesAreRoundedToEvenNumbers(t *testing.T) {
+	for _, c := range [][3]int64{{1, 2, 0}, {3, 2, 2}, {5, 2, 2}, {7, 3, 2}, {8, 3, 3}, {0, 1, 0}, {1017, 2, 508}, {508501, 1000, 509}} {
+		if got := even(big.NewRat(c[0], c[1])); got != c[2] {
+			t.Errorf("%d/%d is %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+func TestWhoMaySeeSomeRecordsOnlyGetsNoFilesOfAll(t *testing.T) {
+	w := answers{"/v1/usage 2026-03 ": `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-04-01T00:00:00Z"},"groups":[],"complete":{"limited":true}}`}
+	if _, err := AI4(t.Context(), w, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+		t.Error(err)
+	}
+	if _, err := AI4Usage(t.Context(), w, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+		t.Error(err)
+	}
+}
