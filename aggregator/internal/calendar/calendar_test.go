@@ -57,6 +57,9 @@ func TestWordsAreWindowsOfTheZonesClock(t *testing.T) {
 		{"", "last-year", "2025-01-01T00:00:00Z 2026-01-01T00:00:00Z"},
 		{"", "14d", "2026-11-08T10:30:00Z 2026-11-22T10:30:00Z"},
 		{"", "36h", "2026-11-20T22:30:00Z 2026-11-22T10:30:00Z"},
+		{"", "2026-03-01..2026-03-15", "2026-03-01T00:00:00Z 2026-03-16T00:00:00Z"},
+		{"", "2025-11..last-month", "2025-11-01T00:00:00Z 2026-11-01T00:00:00Z"},
+		{"Europe/Berlin", "yesterday..today", "2026-11-20T23:00:00Z 2026-11-22T10:30:00Z"},
 		{"Europe/Berlin", "2026-03", "2026-02-28T23:00:00Z 2026-03-31T22:00:00Z"},
 		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z 2026-03-29T22:00:00Z"},
 		{"Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00Z 2026-10-25T23:00:00Z"},
@@ -97,13 +100,16 @@ func TestPointsAreInstantsAndTheBeginsOfPeriods(t *testing.T) {
 
 func TestWhatIsNoWindowIsRefusedWithWhatIs(t *testing.T) {
 	now := at(t, "2026-11-22T10:30:00Z")
-	for _, word := range []string{"", "26", "2026-13", "2026-00", "2026-Q5", "2026-Q0", "2026-Q", "2026-q10", "2026-W00", "2025-W53", "2026-W5", "2026-02-30", "2026-3", "next-month", "this-hour", "last-", "this", "0d", "-1d", "1x", "now", strings.Repeat("9", 1<<16)} {
+	for _, word := range []string{"", "26", "2026-13", "2026-00", "2026-Q5", "2026-Q0", "2026-Q", "2026-q10", "2026-W00", "2025-W53", "2026-W5", "2026-02-30", "2026-3", "next-month", "this-hour", "last-", "this", "0d", "-1d", "1x", "now", "2026..", "..2026", "2025..2026..2027", strings.Repeat("9", 1<<16)} {
 		if w, err := ParseWindow(word, now, time.UTC); err == nil || !strings.Contains(err.Error(), "last-month") || len(err.Error()) > 500 {
 			t.Errorf("%.30q: %s, %v", word, text(w), err)
 		}
 	}
 	if _, err := ParseWindow("2011-12-30", now, zoneOf(t, "Pacific/Apia")); err == nil {
 		t.Error("a day that was left out is a window")
+	}
+	if w, err := ParseWindow("2026-03-02..2026-03-01", now, time.UTC); !errors.Is(err, ErrEmpty) {
+		t.Errorf("%s, %v", text(w), err)
 	}
 	for _, c := range [][2]string{{"2026-03-02", "2026-03-01"}, {"2026-03-01", "2026-03-01"}, {"now", ""}} {
 		if w, err := Between(c[0], c[1], now, time.UTC); !errors.Is(err, ErrEmpty) {

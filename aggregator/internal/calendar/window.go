@@ -21,7 +21,7 @@ type Window struct {
 }
 
 // Words says in one line what [ParseWindow] reads.
-const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday, this-week, this-month, this-quarter, this-year, last-week, last-month, last-quarter, last-year, or how long up to now, like 14d or 36h"
+const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday, this-week, this-month, this-quarter, this-year, last-week, last-month, last-quarter, last-year, two of these with .. between, like 2026-03-01..2026-03-15, or how long up to now, like 14d or 36h"
 
 // ErrEmpty is wrapped when a window ends before it starts, or there.
 var ErrEmpty = errors.New("the window has no time in it")
@@ -34,9 +34,21 @@ func (w Window) check() error {
 }
 
 // ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
-// 14d is the 14 times 24 hours before now.
+// 14d is the 14 times 24 hours before now, and A..B is from the begin of A to the end
+// of B.
 func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
+	if first, last, ok := strings.Cut(word, ".."); ok && !strings.Contains(last, "..") {
+		a, err := ParseWindow(first, now, zone)
+		if err != nil {
+			return Window{}, err
+		}
+		b, err := ParseWindow(last, now, zone)
+		if err != nil {
+			return Window{}, err
+		}
+		return Window{From: a.From, To: b.To}.aligned(zone).limited()
+	}
 	if w, ok := parsePeriod(word, zone); ok {
 		return w, nil
 	}

@@ -17,13 +17,13 @@ import (
 // asHTML is one file that needs nothing else.
 const asHTML format = "html"
 
-// builder asks for a report.
+// builder asks for a report; nil without an error when it has written it itself.
 type builder func(ctx context.Context, c *client.Client) (*report.Document, error)
 
 func (p *Program) reportCommand() *cobra.Command {
 	return group("report", "make a report to read, print or forward",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3",
-		p.reportUsage(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
+		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
 }
 
 // reports makes a command write the report that build makes of its options.
@@ -44,7 +44,7 @@ func (p *Program) reports(cmd *cobra.Command, build builder) *cobra.Command {
 		}
 		defer c.Close()
 		d, err := build(cmd.Context(), c)
-		if err != nil {
+		if err != nil || d == nil {
 			return err
 		}
 		if file == "" {

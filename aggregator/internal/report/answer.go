@@ -58,6 +58,7 @@ type usageAnswer struct {
 	Zone    string        `json:"zone"`
 	By      []string      `json:"by"`
 	Records json.Number   `json:"records"`
+	Edges   []time.Time   `json:"edges"`
 	Labels  []string      `json:"labels"`
 	Groups  []usageGroup  `json:"groups"`
 	Measure []usageFigure `json:"measures"`

@@ -56,6 +56,7 @@ func TestTheClusterOfAi4IsToldToTheDigit(t *testing.T) {
 			if diff := cmp.Diff(string(want), hours(s, w)); diff != "" {
 				t.Errorf("(-truth +source)\n%s", diff)
 			}
+			s.checkRecords()
 			if len(s.gaps) != 0 && !killed {
 				t.Errorf("gaps: %v", s.gaps)
 			}

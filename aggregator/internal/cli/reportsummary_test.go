@@ -1,0 +1,131 @@
+package cli_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nomad is what a small Nomad cluster used on the first two days of March 2026: alice's
+// module runs since six in the morning, and bob's tool waited for it until the evening.
+const (
+	nomadUsage = `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-03-03T00:00:00Z"},"by":["group_id","user_id"],"records":2,"labels":["2026-03-01","2026-03-02"],
+"edges":["2026-03-01T00:00:00Z","2026-03-02T00:00:00Z","2026-03-03T00:00:00Z"],
+"groups":[{"values":["imagine","alice"],"others":0},{"values":["imagine","bob\u001b[2J"],"others":0}],
+"measures":[{"name":"running","kind":"level","unit":null,"values":[0.75,1,0,0.25],"totals":[0.875,0.125],"total":1},
+{"name":"queued","kind":"level","unit":null,"values":[0,0,0.5,0.75],"totals":[0,0.625],"total":0.625},
+{"name":"Cores","kind":"rate","unit":"second","values":[259200,345600,0,43200],"totals":[604800,43200],"total":648000}],
+"complete":{"complete_to":"2026-03-03T00:00:00Z","limited":false,"open":1}}`
+	nomadDirectory = `{"at":"2026-03-03T00:00:00Z","keys":{"user":"user_id","group":"group_id","host":"host"},"projects":[],
+"people":[{"id":"alice","name":"Alice A.","email":"alice@example.org","groups":["imagine"],"project":null,"pi":null}]}`
+	nomadRecords = `{"records":[{"record_id":"cloud-a1-main","meta":{"namespace":["imagine"],"job":["module-a"],"task":["main"],"user_id":["alice"],"allocated":["2026-03-01T05:59:30Z"]},
+"components":[{"name":"Cores","amount":4},{"name":"MHz","amount":8000}],"start_time":"2026-03-01T06:00:00Z","stop_time":null,"submit_time":"2026-03-01T05:59:00Z"}],"next":null}`
+	nomadNamespaces = `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-03-03T00:00:00Z"},"by":["namespace"],"records":1,
+"groups":[{"values":["imagine"],"others":0},{"values":["../../evil"],"others":0}],"measures":[{"name":"records","kind":"count","unit":null,"totals":[1,1],"total":2}],"complete":{}}`
+)
+
+func nomad(t *testing.T) shell {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		q := r.URL.Query()
+		answer := map[string]string{"/v1/directory": nomadDirectory, "/v1/usage": nomadUsage, "/v1/records": nomadRecords}[r.URL.Path]
+		switch {
+		case q.Get("by") == "namespace":
+			answer = nomadNamespaces
+		case q.Get("open") == "false":
+			answer = `{"records":[],"next":null}`
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(srv.Close)
+	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+}
+
+func TestASummaryIsShownAndSaved(t *testing.T) {
+	s := nomad(t)
+	code, out, errs := s.bursar(t.Context(), "report", "summary", "-period", "2026-03-01..2026-03-02")
+	if code != 0 {
+		t.Fatal(code, errs)
+	}
+	golden(t, "report-summary.table", out+"---\n"+errs)
+	file := filepath.Join(t.TempDir(), "r.html")
+	if code, out, errs := s.bursar(t.Context(), "report", "summary", "-period", "2026-03-01..2026-03-02", "-o", file); code != 0 || out != "" || !strings.Contains(errs, "is written") {
+		t.Error(code, out, errs)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "alice@example.org") {
+		t.Error(err, string(text))
+	}
+	code, out, errs = (shell{}).bursar(t.Context(), "report", "summary", "-h")
+	golden(t, "report-summary.help", out+errs)
+	if code != 0 {
+		t.Error(code)
+	}
+}
+
+func TestTheFilesForAi4PapiAreWrittenWhereItReadsThem(t *testing.T) {
+	s := nomad(t)
+	dir := t.TempDir()
+	users := filepath.Join(dir, "users", "user-db.json")
+	if err := os.MkdirAll(filepath.Dir(users), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(users, []byte(`{"zoe":{"name":"Zoë","email":"z@example.org"},"alice":{"name":"A","email":"old@example.org"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.now = nil // noon of the first of March: two snapshots before alice, two with her
+	code, out, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-period", "2026-03-01..2026-03-02", "-o", dir)
+	if code != 0 || out != "" || !strings.Contains(errs, "6 files are written in "+dir) || !strings.Contains(errs, "none of Nomad's") {
+		t.Fatal(code, out, errs)
+	}
+	for name, want := range map[string]string{
+		"summaries/imagine-timeseries.csv":       "date;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num;queued;running\n2026-03-01;1;2667;0;0;0;0;1\n",
+		"summaries/imagine-users-agg.csv":        "owner;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\nalice;1;2667;0;0;0\n",
+		"summaries/imagine-full-agg.csv":         "cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n1;2667;0;0;0\n",
+		"summaries/imagine-users-agg-merged.csv": "user id;name;email;cpu_num / day;cpu_MHz / day;memory_MB / day;disk_MB / day;gpu_num / day\nalice;Alice A.;alice@example.org;1;2667;0;0;0\n",
+		"users/user-db.csv":                      "user id;name;email\nalice;Alice A.;alice@example.org\nzoe;Zoë;z@example.org\n",
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil || string(text) != want {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+	list, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(list) != 6 {
+		t.Error(list, err)
+	}
+}
+
+func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
+	s := nomad(t)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "users"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"name their directory with -o": {"-compat", "ai4"},
+		"-by has no meaning":           {"-compat", "ai4", "-o", dir, "-by", "user_id"},
+		"is of one -period":            {"-compat", "ai4", "-o", dir, "-period", "2026-01", "-period", "2026-02"},
+		"are for -compat ai4":          {"-every", "1h"},
+		"give -every or -snapshots":    {"-compat", "ai4", "-o", dir, "-every", "1h", "-snapshots", dir},
+		"want from a minute to a day":  {"-compat", "ai4", "-o", dir, "-every", "1s"},
+		"2025-03-01T04:00:30.json":     {"-compat", "ai4", "-o", dir, "-snapshots", dir},
+		"want one of ai4":              {"-compat", "ai3", "-o", dir},
+		"-every: ":                     {"-compat", "ai4", "-o", dir, "-every", "fortnight"},
+		"at most 2 periods":            {"-period", "1", "-period", "2", "-period", "3"},
+	} {
+		if code, _, errs := s.bursar(t.Context(), append([]string{"report", "summary"}, args...)...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%v: %d %s, want %s", args, code, errs, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "users", "user-db.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-o", dir); code == 0 || !strings.Contains(errs, "mend the file or move it away") {
+		t.Error(code, errs)
+	}
+}

@@ -1,0 +1,350 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// AI4Files are files by their names, with slashes, below ai4-accounting's directory.
+type AI4Files struct {
+	Files map[string][]byte
+	Notes []string
+}
+
+// AI4Users is the file in which ai4-accounting keeps the users that it has seen.
+const AI4Users = "users/user-db.json"
+
+// AI4 makes the files that ai4-accounting writes and ai4-papi reads: for each
+// namespace the daily time series, the resource-days of each user, those of all of
+// them, and those of users with their names; and the users. Their form is
+// ai4-accounting's, and so are their figures: what a snapshot every few hours would
+// have seen, with MHz for cores where none were reserved. Summary has exact ones.
+func AI4(ctx context.Context, r Reader, o AI4Options) (*AI4Files, error) {
+	w, namespaces, err := o.window(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("report summary for ai4: %w", err)
+	}
+	instants, err := o.instants(w)
+	if err != nil {
+		return nil, fmt.Errorf("report summary for ai4: %w", err)
+	}
+	world, err := askAI4(ctx, r, w)
+	if err != nil {
+		return nil, fmt.Errorf("report summary for ai4: %w", err)
+	}
+	d, err := askDirectory(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("report summary for ai4: %w", err)
+	}
+	world.namespaces = namespaces
+	s := world.sample(instants)
+	out := &AI4Files{Files: map[string][]byte{}}
+	users := o.users(s, d, out)
+	for _, n := range namespaces {
+		if !plain(n) {
+			out.Notes = append(out.Notes, fmt.Sprintf("The namespace %q has no files: its name is none of Nomad's.", n))
+			continue
+		}
+		if err := s.files(n, users, out.Files); err != nil {
+			return nil, fmt.Errorf("report summary for ai4: %w", err)
+		}
+	}
+	if d.note != "" {
+		out.Notes = append(out.Notes, d.note)
+	}
+	return out, out.addUsers(users)
+}
+
+// plain reports whether a name is one that Nomad has for namespaces, and thus fit for
+// a file.
+func plain(name string) bool {
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 128
+}
+
+// window asks what the period is, and which namespaces there have ever been.
+func (o *AI4Options) window(ctx context.Context, r Reader) (w span, namespaces []string, err error) {
+	period := o.Period
+	if period == "" {
+		period = o.Now.UTC().AddDate(0, 0, 1-ai4Days).Format(time.DateOnly) + "..today"
+	}
+	var a usageAnswer
+	if err := r.GetJSON(ctx, "/v1/usage", url.Values{"window": {period}, "measure": {"records"}}, &a); err != nil {
+		return w, nil, err
+	}
+	w = a.Window
+	for _, key := range []string{keyNamespace, keyGroup} {
+		a = usageAnswer{}
+		err = r.GetJSON(ctx, "/v1/usage", url.Values{"window": {"2000..today"}, "by": {key}, "measure": {"records"}}, &a)
+		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusBadRequest {
+			break
+		}
+	}
+	if err != nil {
+		return w, nil, err
+	}
+	for g := range a.Groups {
+		if v := a.Groups[g].Values; len(v) == 1 && v[0] != nil && *v[0] != "default" && *v[0] != "tutorials" {
+			namespaces = append(namespaces, *v[0])
+		}
+	}
+	if len(namespaces) == 0 {
+		return w, nil, fmt.Errorf("%w: no record has a namespace", ErrNothing)
+	}
+	slices.Sort(namespaces)
+	return w, namespaces, nil
+}
+
+// samples are what the snapshots of a period saw.
+type samples struct {
+	days      []string                      // in order
+	snapshots map[string]int64              // how many each day has that saw something
+	series    map[string]map[string]*ai4Day // by namespace and day
+	users     map[string]map[string]*[5]*big.Rat
+	owners    []string
+	// today is what users had on the day that is being read, in sums.
+	today map[[2]string]*amounts
+}
+
+// ai4Day is a day of a namespace: sums over its snapshots.
+type ai4Day struct {
+	rows            int64 // snapshots that have a line about the namespace
+	sum             amounts
+	queued, running level
+}
+
+// level is a number of jobs in the mean of those snapshots that have some.
+type level struct{ jobs, snapshots int64 }
+
+func (l *level) add(jobs int64) {
+	if jobs > 0 {
+		l.jobs, l.snapshots = l.jobs+jobs, l.snapshots+1
+	}
+}
+
+func (l *level) mean() int64 {
+	if l.snapshots == 0 {
+		return 0
+	}
+	return even(big.NewRat(l.jobs, l.snapshots))
+}
+
+// seen is what a snapshot has of a namespace.
+type seen struct {
+	listed, running, queued int64
+	sum                     amounts
+}
+
+// sample takes the snapshots.
+func (w *ai4World) sample(instants []time.Time) *samples {
+	s := &samples{snapshots: map[string]int64{}, series: map[string]map[string]*ai4Day{}, users: map[string]map[string]*[5]*big.Rat{}}
+	owners := map[string]bool{}
+	for i, t := range instants {
+		day := t.UTC().Format(time.DateOnly)
+		if len(s.days) == 0 || s.days[len(s.days)-1] != day {
+			s.days, s.today = append(s.days, day), map[[2]string]*amounts{}
+		}
+		if s.snapshot(w, t, day, owners) {
+			s.snapshots[day]++
+		}
+		if i+1 == len(instants) || instants[i+1].UTC().Format(time.DateOnly) != day {
+			s.endDay(day)
+		}
+	}
+	s.owners = slices.Sorted(maps.Keys(owners))
+	return s
+}
+
+// snapshot adds one, and reports whether it has any line.
+func (s *samples) snapshot(w *ai4World, t time.Time, day string, owners map[string]bool) (some bool) {
+	found := map[string]*seen{}
+	for _, n := range w.namespaces {
+		found[n] = &seen{}
+	}
+	for _, j := range w.jobs {
+		f := found[j.namespace]
+		state, a, r := j.at(t)
+		if f == nil || state == ai4Gone {
+			continue
+		}
+		f.listed++
+		if state != ai4Running && state != ai4Queued {
+			continue
+		}
+		owners[a.owner] = true
+		who := [2]string{j.namespace, a.owner}
+		if s.today[who] == nil {
+			s.today[who] = &amounts{}
+		}
+		if state == ai4Queued {
+			f.queued++
+			continue
+		}
+		f.running++
+		for i, n := range r.amounts {
+			f.sum[i] += n
+			s.today[who][i] += n
+		}
+	}
+	for n, f := range found {
+		if f.running+f.queued == 0 && f.listed > 0 {
+			continue // ai4-accounting has no line about jobs that are over or begin
+		}
+		some = true
+		if s.series[n] == nil {
+			s.series[n] = map[string]*ai4Day{}
+		}
+		d := s.series[n][day]
+		if d == nil {
+			d = &ai4Day{}
+			s.series[n][day] = d
+		}
+		d.rows++
+		for i := range f.sum {
+			d.sum[i] += f.sum[i]
+		}
+		d.queued.add(f.queued)
+		d.running.add(f.running)
+	}
+	return some
+}
+
+// endDay adds what users had on a day, in the mean of its snapshots.
+func (s *samples) endDay(day string) {
+	for who, sum := range s.today {
+		if s.users[who[0]] == nil {
+			s.users[who[0]] = map[string]*[5]*big.Rat{}
+		}
+		u := s.users[who[0]][who[1]]
+		if u == nil {
+			u = &[5]*big.Rat{}
+			for i := range u {
+				u[i] = new(big.Rat)
+			}
+			s.users[who[0]][who[1]] = u
+		}
+		for i, n := range sum {
+			u[i].Add(u[i], big.NewRat(n, s.snapshots[day]))
+		}
+	}
+}
+
+// files makes those of a namespace.
+func (s *samples) files(namespace string, users map[string]AI4User, out map[string][]byte) error {
+	series := [][]string{append(append([]string{"date"}, ai4Resources()...), "queued", "running")}
+	for _, day := range s.days {
+		d := s.series[namespace][day]
+		if d == nil {
+			continue
+		}
+		line := []string{day}
+		for _, n := range d.sum {
+			line = append(line, whole(even(big.NewRat(n, d.rows))))
+		}
+		series = append(series, append(line, whole(d.queued.mean()), whole(d.running.mean())))
+	}
+	agg := [][]string{append([]string{"owner"}, ai4Resources()...)}
+	merged := [][]string{{"user id", "name", "email"}}
+	for _, name := range ai4Resources() {
+		merged[0] = append(merged[0], name+" / day")
+	}
+	var total amounts
+	for _, owner := range slices.Sorted(maps.Keys(s.users[namespace])) {
+		var line []string
+		for i, sum := range s.users[namespace][owner] {
+			n := even(sum)
+			total[i] += n
+			line = append(line, whole(n))
+		}
+		agg = append(agg, append([]string{owner}, line...))
+		if u, known := users[owner]; known {
+			merged = append(merged, append([]string{owner, u.Name, u.Email}, line...))
+		}
+	}
+	full := [][]string{ai4Resources(), nil}
+	for _, n := range total {
+		full[1] = append(full[1], whole(n))
+	}
+	for name, table := range map[string][][]string{"timeseries": series, "users-agg": agg, "users-agg-merged": merged, "full-agg": full} {
+		if err := semicolons("summaries/"+namespace+"-"+name+".csv", table, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func whole(n int64) string { return strconv.FormatInt(n, 10) }
+
+// semicolons writes a table as ai4-accounting does.
+func semicolons(name string, table [][]string, out map[string][]byte) error {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.Comma = ';'
+	if err := w.WriteAll(table); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	out[name] = b.Bytes()
+	return nil
+}
+
+// users are those of a former file, with what the directory says of who was seen.
+func (o *AI4Options) users(s *samples, d *directory, out *AI4Files) map[string]AI4User {
+	users := map[string]AI4User{}
+	maps.Copy(users, o.Known)
+	unnamed := 0
+	for _, owner := range s.owners {
+		p := d.byID[owner]
+		if p == nil || (p.Name == nil && p.Email == nil) {
+			if _, known := users[owner]; !known {
+				unnamed++
+			}
+			continue
+		}
+		u := AI4User{}
+		if p.Name != nil {
+			u.Name = *p.Name
+		}
+		if p.Email != nil {
+			u.Email = *p.Email
+		}
+		users[owner] = u
+	}
+	if unnamed > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d users are not in the merged files: the directory does not know their names.", unnamed))
+	}
+	return users
+}
+
+// addUsers adds the files of users.
+func (f *AI4Files) addUsers(users map[string]AI4User) error {
+	table := [][]string{{"user id", "name", "email"}}
+	for _, id := range slices.Sorted(maps.Keys(users)) {
+		table = append(table, []string{id, users[id].Name, users[id].Email})
+	}
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(users); err != nil {
+		return fmt.Errorf("%s: %w", AI4Users, err)
+	}
+	f.Files[AI4Users] = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return semicolons("users/user-db.csv", table, f.Files)
+}

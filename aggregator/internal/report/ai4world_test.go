@@ -1,0 +1,113 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// recorded are the records that the Nomad source makes of the recorded cluster of
+// ai4-accounting; its own tests hold it to them.
+const recorded = "../../../plugins/source/nomad/internal/source/testdata/ai4-records.ndjson"
+
+// cluster is the recorded cluster in a store, behind /v1.
+type cluster struct {
+	store  *store.Store
+	server *api.Server
+}
+
+func (c *cluster) Read(context.Context) (*store.View, error) { return c.store.View() }
+func (c *cluster) View() (*store.View, error)                { return c.store.View() }
+func (c *cluster) Write(context.Context, store.Command) (any, error) {
+	return nil, fmt.Errorf("nothing is written here")
+}
+
+// GetJSON implements report.Reader with all rights.
+func (c *cluster) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	return c.server.GetJSON(access.With(ctx, access.Daemon()), path, query, into)
+}
+
+// newCluster is the recorded cluster at the fifth of March without the records that a
+// test leaves out.
+func newCluster(t *testing.T, without ...string) *cluster {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	text, err := os.ReadFile(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := columns.NewBuilder()
+	for line := range bytes.Lines(text) {
+		r, err := wire.DecodeRecordJSON(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := false
+		for _, id := range without {
+			left = left || id == r.ID
+		}
+		if !left {
+			rows.Add(&columns.Row{Record: r, Rank: record.RankPush, Stop: record.None})
+		}
+	}
+	if _, err := s.Apply(1, 1, store.Encode(&store.PostCommand{Rows: rows.Bytes(), Now: record.FromStd(fifth())})); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{store: s}
+	d := owners(t)
+	reader := access.Reader{Source: c, Usages: usage.NewKeeper(usage.Options{Views: c}, slog.New(slog.DiscardHandler), nil)}
+	c.server = api.New(api.Options{
+		Reader: reader, Usage: reader, Writer: c, Version: "test", Log: slog.New(slog.DiscardHandler), Now: fifth,
+		Who:       func(*http.Request) access.Principal { return access.Daemon() },
+		Directory: func() *directory.Directory { return d },
+		Book:      func() *derive.Book { return &derive.Book{Keys: d.Keys()} },
+	})
+	return c
+}
+
+func fifth() time.Time { return time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC) }
+
+// owners is what the Nomad source tells of people, and one project.
+func owners(t *testing.T) *directory.Directory {
+	t.Helper()
+	told := directory.Told{Source: record.Origin{Agent: "head1", Type: "nomad", Label: "cloud"}, At: record.FromStd(fifth())}
+	for i, group := range []string{"ai4eosc", "ai4eosc", "imagine", "ai4life", "imagine", "imagine", "tutorials"} {
+		told.People = append(told.People, directory.Person{
+			ID: fmt.Sprintf("u%d", i+1), Name: fmt.Sprintf("U%d", i+1), Address: fmt.Sprintf("u%d@x", i+1),
+			Groups: []directory.Groups{{From: record.None, Names: []string{group}}},
+		})
+	}
+	d, err := directory.Make(directory.Settings{Projects: []directory.Project{{
+		ID: "imaging", From: record.None, To: record.None, States: []directory.State{{From: record.None, PI: "u3", Groups: []string{"imagine"}}},
+	}}}, []directory.Told{told})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,405 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// SummaryOptions say what a summary is of.
+type SummaryOptions struct {
+	Periods []string          // as in UsageOptions
+	Zone    string            // of days and months; "": UTC
+	By      []string          // keys of which each tuple is a line; none: group_id and user_id
+	Measure []string          // none: all components
+	Where   map[string]string // of whom it is; empty: of all
+	Bucket  string            // of the course: day, week or month; "": day
+	Top     int               // the lines at most, and one of the others; 0: all
+	Now     time.Time
+}
+
+// The measures and keys that a summary has of its own.
+const (
+	levelRunning = "running"
+	levelQueued  = "queued"
+	allGPUs      = "GPUs"
+	modelKey     = "gpu_model"
+)
+
+// Summary says what each group and user had, day by day: in hours over each period,
+// and for the first period what was in use in the mean of each day, with how many runs
+// went on and waited. Who the users are comes from the directory. It is what
+// ai4-accounting's summaries are, weighted with time and exact.
+func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error) {
+	o.defaults()
+	zone, err := time.LoadLocation(o.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("report summary: %w", err)
+	}
+	s := &summary{o: o, r: r}
+	if s.people, err = askDirectory(ctx, r); err != nil {
+		return nil, fmt.Errorf("report summary: %w", err)
+	}
+	d := &Document{Format: Format, Report: "summary", Title: "Summary by " + strings.Join(o.By, " and "), Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	for i, window := range o.Periods {
+		a, err := s.ask(ctx, window, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		s.answers = append(s.answers, a)
+		p := a.Window.period(window, zone)
+		d.Periods = append(d.Periods, p)
+		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, a.lacks(p.Name)...)
+	}
+	as := UsageOptions{Periods: o.Periods, Where: o.Where}
+	if err := as.nothing(ctx, r, s.answers); err != nil {
+		return nil, err
+	}
+	s.periods = d.Periods
+	if d.Tables, err = s.tables(ctx); err != nil {
+		return nil, err
+	}
+	if s.people.note != "" {
+		d.Notes = append(d.Notes, s.people.note)
+	}
+	d.Notes = append(d.Notes, "By "+o.Bucket+" is what was in use, was running and was waiting in the mean of the "+o.Bucket+", by the time that it took; what is waiting and has never started is not known.")
+	return d, d.check()
+}
+
+func (o *SummaryOptions) defaults() {
+	o.Periods = defaults(o.Periods)
+	if len(o.By) == 0 {
+		o.By = []string{"group_id", "user_id"}
+	}
+	if o.Bucket == "" {
+		o.Bucket = "day"
+	}
+}
+
+// summary is a summary in the making.
+type summary struct {
+	o       SummaryOptions
+	r       Reader
+	people  *directory
+	periods []Period
+	answers []*usageAnswer
+}
+
+func (s *summary) get(ctx context.Context, window string, q url.Values) (*usageAnswer, error) {
+	q.Set("window", window)
+	if s.o.Zone != "" {
+		q.Set("zone", s.o.Zone)
+	}
+	for key, value := range s.o.Where {
+		q.Set("where["+key+"]", value)
+	}
+	var a usageAnswer
+	if err := s.r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		return nil, fmt.Errorf("report summary of %s: %w", window, err)
+	}
+	return &a, nil
+}
+
+// ask asks for all that a period needs; of the first one also its course.
+func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAnswer, error) {
+	measure := slices.Clone(s.o.Measure)
+	if len(measure) == 0 {
+		all, err := s.get(ctx, window, url.Values{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range all.Measure {
+			if name := all.Measure[i].Name; all.Measure[i].Kind != "weighted" && !strings.ContainsRune(name, ',') {
+				measure = append(measure, name)
+			}
+		}
+	}
+	for _, level := range []string{levelRunning, levelQueued} {
+		if !slices.Contains(measure, level) {
+			measure = append(measure, level)
+		}
+	}
+	q := url.Values{"by": {strings.Join(s.o.By, ",")}, "measure": {strings.Join(measure, ",")}}
+	if course {
+		q.Set("bucket", s.o.Bucket)
+	}
+	if s.o.Top > 0 {
+		q.Set("top", strconv.Itoa(s.o.Top))
+		q.Set("order", order(measure))
+	}
+	return s.get(ctx, window, q)
+}
+
+// order is the measure by which lines are the largest: Cores, or the first that is no
+// count.
+func order(measure []string) string {
+	if slices.Contains(measure, "Cores") {
+		return "Cores"
+	}
+	for _, m := range measure {
+		if m != "records" && m != levelRunning && m != levelQueued {
+			return m
+		}
+	}
+	return measure[0]
+}
+
+// tables are the periods side by side, the models of GPUs, and the course of the first
+// period, whole and line by line.
+func (s *summary) tables(ctx context.Context) ([]Table, error) {
+	list := []Table{s.whole("summary", "By "+strings.Join(s.o.By, " and "), s.answers)}
+	models, err := s.models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if models != nil {
+		list = append(list, *models)
+	}
+	course, err := s.course(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range []Table{course, s.daily()} {
+		if len(t.Rows) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// whole puts the answers side by side: a line for each tuple of values.
+func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
+	keys := answers[0].By
+	t := Table{Name: name, Title: title, Columns: keyColumns(keys)}
+	who := s.who(keys, answers)
+	t.Columns = append(t.Columns, who.columns...)
+	first := len(t.Columns)
+	lines, totals := map[string][]Cell{}, make([]Cell, first)
+	var order []string
+	for p, a := range answers {
+		for i := range a.Measure {
+			m := &a.Measure[i]
+			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: hourly(m), Period: p + 1}
+			if len(answers) > 1 {
+				c.Name = m.Name + " " + s.periods[p].Name
+			}
+			t.Columns = append(t.Columns, c)
+			totals = append(totals, inHours(m, m.Total))
+		}
+		for g := range a.Groups {
+			id := a.Groups[g].id()
+			row, ok := lines[id]
+			if !ok {
+				order = append(order, id)
+				row = append(a.Groups[g].cells(len(keys)), who.cells(&a.Groups[g])...)
+			}
+			row = append(row, make([]Cell, len(t.Columns)-len(a.Measure)-len(row))...)
+			for i := range a.Measure {
+				row = append(row, inHours(&a.Measure[i], number0(a.Measure[i].Totals, g)))
+			}
+			lines[id] = row
+		}
+	}
+	for _, id := range order {
+		t.Rows = append(t.Rows, append(lines[id], make([]Cell, len(t.Columns)-len(lines[id]))...))
+	}
+	if len(t.Rows) > 1 {
+		t.Totals = totals
+		t.Totals[0] = Words("Total")
+	}
+	t.descend(first)
+	return t
+}
+
+// descend puts the largest first, by the first column that has a unit.
+func (t *Table) descend(from int) {
+	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Kind != Text && c.Unit != "" })
+	if at < 0 {
+		at = from
+	}
+	if at >= len(t.Columns) {
+		return
+	}
+	if from == 1 {
+		t.Chart = &Chart{Kind: Bars, Label: t.Columns[0].Name, Values: t.same(at)}
+	}
+	slices.SortStableFunc(t.Rows, func(a, b []Cell) int {
+		if x, y := others(a[0]), others(b[0]); x != y {
+			return map[bool]int{true: 1, false: -1}[x]
+		}
+		return compare(b[at], a[at])
+	})
+}
+
+// same are the columns with the title of one.
+func (t *Table) same(at int) (names []string) {
+	for i := range t.Columns {
+		if t.Columns[i].Kind != Text && t.Columns[i].Title == t.Columns[at].Title {
+			names = append(names, t.Columns[i].Name)
+		}
+	}
+	return names
+}
+
+// models is the use of GPUs by their model; nil where no record names one.
+func (s *summary) models(ctx context.Context) (*Table, error) {
+	if slices.Contains(s.o.By, modelKey) {
+		return nil, nil //nolint:nilnil // no table is a good answer
+	}
+	var answers []*usageAnswer
+	found := false
+	for p, window := range s.o.Periods {
+		if !slices.ContainsFunc(s.answers[p].Measure, func(m usageFigure) bool { return m.Name == allGPUs }) {
+			answers = append(answers, &usageAnswer{By: append(slices.Clone(s.o.By), modelKey)})
+			continue
+		}
+		a, err := s.get(ctx, window, url.Values{"by": {strings.Join(append(slices.Clone(s.o.By), modelKey), ",")}, "measure": {allGPUs}})
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusBadRequest {
+			return nil, nil //nolint:nilnil // no record has the key
+		}
+		if err != nil {
+			return nil, err
+		}
+		answers, found = append(answers, a), found || len(a.Groups) > 0
+	}
+	if !found {
+		return nil, nil //nolint:nilnil // nobody used any
+	}
+	t := s.whole("gpus", "GPUs by model", answers)
+	return &t, nil
+}
+
+// main is the measure that is drawn: Cores, or the first that was used over time.
+func (a *usageAnswer) main() int {
+	at := slices.IndexFunc(a.Measure, func(m usageFigure) bool { return m.Name == "Cores" })
+	if at < 0 {
+		at = slices.IndexFunc(a.Measure, func(m usageFigure) bool { return m.lasting() })
+	}
+	return at
+}
+
+// mostLines is how many lines of a chart can be told apart.
+const mostLines = 7
+
+// course is what the values of the first key had in use, bucket by bucket.
+func (s *summary) course(ctx context.Context) (Table, error) {
+	a := s.answers[0]
+	at := a.main()
+	if at < 0 || len(a.Groups) == 0 {
+		return Table{}, nil
+	}
+	if s.o.Top == 0 {
+		return s.drawn(a, at), nil
+	}
+	// The line of all others is of several values of the first key.
+	a, err := s.get(ctx, s.o.Periods[0], url.Values{"by": {s.o.By[0]}, "measure": {a.Measure[at].Name}, "bucket": {s.o.Bucket}})
+	if err != nil || len(a.Measure) == 0 {
+		return Table{}, err
+	}
+	return s.drawn(a, 0), nil
+}
+
+// drawn is the course of a measure.
+func (s *summary) drawn(a *usageAnswer, at int) Table {
+	m := &a.Measure[at]
+	t := Table{
+		Name: "course", Title: m.Name + " by " + s.o.Bucket + ", " + s.periods[0].Name,
+		Columns: []Column{{Name: s.o.Bucket, Title: s.o.Bucket, Kind: Text}},
+		Chart:   &Chart{Kind: Area, Label: s.o.Bucket},
+	}
+	names := a.firsts(m)
+	for i, name := range names {
+		if i == mostLines && len(names) > mostLines+1 {
+			name = fmt.Sprintf("%d others", len(names)-mostLines)
+		}
+		c := Column{Name: name, Title: name, Kind: kindOf(m)}
+		if name == s.o.Bucket {
+			c.Name += " (" + a.By[0] + ")"
+		}
+		t.Columns, t.Chart.Values = append(t.Columns, c), append(t.Chart.Values, c.Name)
+		if others(Words(name)) {
+			break
+		}
+	}
+	for b, label := range a.Labels {
+		sums := make([]*big.Rat, len(t.Columns)-1)
+		for g := range a.Groups {
+			n := a.mean(m, g, b).Number()
+			k := min(slices.Index(names, a.Groups[g].first()), len(sums)-1)
+			if n != nil && sums[k] == nil {
+				sums[k] = new(big.Rat)
+			}
+			if n != nil {
+				sums[k].Add(sums[k], n)
+			}
+		}
+		row := []Cell{Words(label)}
+		for _, sum := range sums {
+			row = append(row, Rat(sum))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// firsts are the values of the first key, the one with the most of a measure first.
+func (a *usageAnswer) firsts(m *usageFigure) (names []string) {
+	sums := map[string]*big.Rat{}
+	for g := range a.Groups {
+		name := a.Groups[g].first()
+		if sums[name] == nil {
+			sums[name], names = new(big.Rat), append(names, name)
+		}
+		if n := Figure(number0(m.Totals, g)).Number(); n != nil {
+			sums[name].Add(sums[name], n)
+		}
+	}
+	slices.SortStableFunc(names, func(x, y string) int { return sums[y].Cmp(sums[x]) })
+	return names
+}
+
+// daily is the course of each tuple; what had nothing in a bucket has no line there.
+func (s *summary) daily() Table {
+	a := s.answers[0]
+	t := Table{
+		Name: "daily", Title: "By " + s.o.Bucket + ", " + strings.Join(s.o.By, " and ") + ", " + s.periods[0].Name,
+		Columns: append([]Column{{Name: bucketColumn(s.o), Title: s.o.Bucket, Kind: Text}}, keyColumns(a.By)...),
+	}
+	for i := range a.Measure {
+		m := &a.Measure[i]
+		t.Columns = append(t.Columns, Column{Name: m.Name, Title: m.Name, Kind: kindOf(m)})
+	}
+	for b, label := range a.Labels {
+		for g := range a.Groups {
+			row := append([]Cell{Words(label)}, a.Groups[g].cells(len(a.By))...)
+			some := false
+			for i := range a.Measure {
+				c := a.mean(&a.Measure[i], g, b)
+				some = some || (c.Number() != nil && c.Number().Sign() != 0)
+				row = append(row, c)
+			}
+			if some {
+				t.Rows = append(t.Rows, row)
+			}
+		}
+	}
+	return t
+}
+
+// bucketColumn is the name of the column of buckets: a key may be called as they are.
+func bucketColumn(o SummaryOptions) string {
+	if slices.Contains(o.By, o.Bucket) {
+		return o.Bucket + " of the period"
+	}
+	return o.Bucket
+}

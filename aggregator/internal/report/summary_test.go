@@ -1,0 +1,238 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if f := flag.Lookup("update"); f.Value.String() == "true" {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: -want +got\n%s", name, diff)
+	}
+}
+
+func summaryOf(t *testing.T, c report.Reader, o report.SummaryOptions) *report.Document {
+	t.Helper()
+	o.Now = fifth()
+	d, err := report.Summary(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// place is where a table has a column.
+func place(t *testing.T, table *report.Table, name string) int {
+	t.Helper()
+	at := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Name == name })
+	if at < 0 {
+		t.Fatalf("the table %s has no column %s: %+v", table.Name, name, table.Columns)
+	}
+	return at
+}
+
+// figure is a number of a row to so many places; 0 where there is none.
+func figure(t *testing.T, table *report.Table, row []report.Cell, name string, places int) string {
+	t.Helper()
+	n := row[place(t, table, name)].Number()
+	if n == nil {
+		n = new(big.Rat)
+	}
+	return n.FloatString(places)
+}
+
+// truth writes a table by namespace, job and owner, and one by namespace, as the
+// fixture has the truth.
+func truth(t *testing.T, jobs, sums *report.Table) string {
+	t.Helper()
+	var out strings.Builder
+	for _, ns := range []string{"ai4eosc", "imagine", "ai4life", "tutorials"} {
+		fmt.Fprintln(&out, ns)
+		var lines []string
+		for _, row := range jobs.Rows {
+			if row[0].String() != ns {
+				continue
+			}
+			name, owner := row[1].String(), row[2].String()
+			switch {
+			case owner == "(none)":
+				owner = "None"
+			case strings.HasPrefix(name, "traefik"):
+				name = "-T"
+			}
+			mean := row[place(t, jobs, "running")].Number()
+			hours := new(big.Rat).Mul(mean, big.NewRat(72, 1)).FloatString(4)
+			lines = append(lines, fmt.Sprintf("  %s  owner=%-5s%9s h  cpu %10s gpu %8s\n", name[len(name)-1:], owner, hours, figure(t, jobs, row, "Cores", 4), figure(t, jobs, row, "GPUs", 4)))
+		}
+		slices.Sort(lines)
+		out.WriteString(strings.Join(lines, ""))
+		for _, row := range sums.Rows {
+			if row[0].String() == ns {
+				fmt.Fprintf(&out, "  total cpu-hours %s gpu-hours %s memory_MB-hours %s disk_MB-hours %s\n", figure(t, sums, row, "Cores", 4), figure(t, sums, row, "GPUs", 4), figure(t, sums, row, "Memory", 2), figure(t, sums, row, "Disk", 2))
+			}
+		}
+	}
+	return out.String()
+}
+
+func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
+	want, err := os.ReadFile("testdata/ai4/truth_2025-03-01_2025-03-03.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t)
+	jobs := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace", "job", "user_id"}})
+	sums := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace"}})
+	if diff := cmp.Diff(string(want), truth(t, &jobs.Tables[0], &sums.Tables[0])); diff != "" {
+		t.Errorf("(-truth +bursar)\n%s", diff)
+	}
+	usage, err := report.Usage(t.Context(), c, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: fifth()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range usage.Tables[0].Rows {
+		for _, other := range sums.Tables[0].Rows {
+			for _, m := range []string{"Cores", "GPUs", "Memory", "Disk", "MHz"} {
+				if a, b := figure(t, &usage.Tables[0], row, m, 4), figure(t, &sums.Tables[0], other, m, 4); row[0] == other[0] && a != b {
+					t.Errorf("%s %s: %s in the usage, %s in the summary", row[0], m, a, b)
+				}
+			}
+		}
+	}
+	if got := figure(t, &usage.Tables[0], usage.Tables[0].Totals, "Cores", 4); got != "2189.6821" {
+		t.Errorf("%s core hours in total", got)
+	}
+}
+
+func TestTheDaysOfASummaryAddUpToIt(t *testing.T) {
+	c := newCluster(t)
+	whole := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}})
+	tables := map[string]*report.Table{}
+	for i := range whole.Tables {
+		tables[whole.Tables[i].Name] = &whole.Tables[i]
+	}
+	single := map[string]*big.Rat{}
+	for _, day := range []string{"2025-03-01", "2025-03-02", "2025-03-03"} {
+		d := summaryOf(t, c, report.SummaryOptions{Periods: []string{day}})
+		for _, row := range d.Tables[0].Rows {
+			add(single, row[0].String()+" "+row[1].String(), row[place(t, &d.Tables[0], "Cores")], 1)
+		}
+	}
+	daily, course := map[string]*big.Rat{}, map[string]*big.Rat{}
+	for _, row := range tables["daily"].Rows {
+		add(daily, row[1].String()+" "+row[2].String(), row[place(t, tables["daily"], "Cores")], 24)
+	}
+	for _, row := range tables["course"].Rows {
+		for i, cell := range row[1:] {
+			add(course, tables["course"].Columns[i+1].Title, cell, 24)
+		}
+	}
+	groups := map[string]*big.Rat{}
+	for _, row := range tables["summary"].Rows {
+		n := row[place(t, tables["summary"], "Cores")]
+		add(groups, row[0].String(), n, 1)
+		who := row[0].String() + " " + row[1].String()
+		for name, sum := range map[string]*big.Rat{"of the single days": single[who], "of the table by day": daily[who]} {
+			if sum == nil || sum.FloatString(4) != n.Number().FloatString(4) {
+				t.Errorf("%s: %s, and the sum %s is %v", who, n, name, sum)
+			}
+		}
+	}
+	for group, sum := range groups {
+		if course[group] == nil || course[group].FloatString(4) != sum.FloatString(4) {
+			t.Errorf("%s: %v, and its course adds up to %v", group, sum, course[group])
+		}
+	}
+}
+
+func add(sums map[string]*big.Rat, name string, c report.Cell, times int64) {
+	if sums[name] == nil {
+		sums[name] = new(big.Rat)
+	}
+	if c.Number() != nil {
+		sums[name].Add(sums[name], new(big.Rat).Mul(c.Number(), big.NewRat(times, 1)))
+	}
+}
+
+func TestASummaryIsWrittenInAllForms(t *testing.T) {
+	d := summaryOf(t, newCluster(t), report.SummaryOptions{Periods: []string{threeDays, "2025-02"}, Top: 8})
+	for ending, write := range map[string]func(*bytes.Buffer) error{
+		"json": func(b *bytes.Buffer) error { return d.WriteJSON(b) },
+		"csv":  func(b *bytes.Buffer) error { return d.WriteCSV(b) },
+		"html": func(b *bytes.Buffer) error { return d.WriteHTML(b) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "summary."+ending, b.Bytes())
+	}
+}
+
+func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
+	c := newCluster(t)
+	for _, o := range []struct {
+		report.SummaryOptions
+		says string
+	}{
+		{report.SummaryOptions{Periods: []string{"2031"}}, "no record ran in 2031"},
+		{report.SummaryOptions{Periods: []string{threeDays}, Where: map[string]string{"group_id": "imagines"}}, `did you mean "imagine"?`},
+	} {
+		_, err := report.Summary(t.Context(), c, o.SummaryOptions)
+		if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), o.says) {
+			t.Errorf("%+v: %v, want %s", o.SummaryOptions, err, o.says)
+		}
+	}
+}
+
+// nameless is a reader who may not see the directory.
+type nameless struct{ report.Reader }
+
+func (n nameless) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	if path == "/v1/directory" {
+		return &client.Problem{Status: http.StatusForbidden, Title: "no"}
+	}
+	return n.Reader.GetJSON(ctx, path, query, into)
+}
+
+func TestWhoMayNotSeeTheDirectoryGetsASummaryWithoutNames(t *testing.T) {
+	d := summaryOf(t, nameless{newCluster(t)}, report.SummaryOptions{Periods: []string{threeDays}})
+	if len(d.Tables) != 4 || d.Tables[0].Columns[2].Name == "name" || !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, "Names, addresses") }) {
+		t.Error(d.Tables[0].Columns, d.Notes)
+	}
+}
+
+func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
+	d := summaryOf(t, newCluster(t), report.SummaryOptions{Periods: []string{threeDays}, By: []string{"job"}})
+	course := d.Tables[slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Name == "course" })]
+	if n := len(course.Columns); n != 9 || course.Columns[8].Name != "7 others" {
+		t.Error(course.Columns)
+	}
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// second is the unit of what adds up over time.
+const second = "second"
+
+// lasting reports whether a measure adds up over time.
+func (m *usageFigure) lasting() bool { return m.Unit != nil && *m.Unit == second && m.Kind != "mean" }
+
+// hourly is the unit in which a summary has a measure.
+func hourly(m *usageFigure) string {
+	if m.lasting() {
+		return "hours"
+	}
+	return unitOf(m)
+}
+
+// inHours is a figure of a measure, in hours when it is one over time.
+func inHours(m *usageFigure, n *json.Number) Cell {
+	c := Figure(n)
+	if !m.lasting() || c.Number() == nil {
+		return c
+	}
+	return Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
+}
+
+// mean is a figure of a bucket: of what adds up over time, what there was of it in the
+// mean; of anything else all of it.
+func (a *usageAnswer) mean(m *usageFigure, g, bucket int) Cell {
+	c := at(m.Values, g*len(a.Labels)+bucket)
+	if !m.lasting() || c.Number() == nil || bucket+1 >= len(a.Edges) {
+		return c
+	}
+	length := a.Edges[bucket+1].Sub(a.Edges[bucket])
+	if length <= 0 {
+		return Cell{}
+	}
+	return Rat(new(big.Rat).Quo(c.Number(), big.NewRat(int64(length/time.Microsecond), int64(time.Second/time.Microsecond))))
+}
+
+// number0 is a figure of a list; nil when it is not there.
+func number0(list []*json.Number, i int) *json.Number {
+	if i >= len(list) {
+		return nil
+	}
+	return list[i]
+}
+
+func keyColumns(keys []string) (out []Column) {
+	for _, key := range keys {
+		out = append(out, Column{Name: key, Title: key, Kind: Text})
+	}
+	return out
+}
+
+// id tells tuples apart.
+func (g *usageGroup) id() string {
+	if g.Others > 0 {
+		return "\x00others" // how many they are differs from period to period
+	}
+	var b strings.Builder
+	for _, v := range g.Values {
+		if v != nil {
+			b.WriteString("\x01" + *v)
+		}
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// cells are the values of a tuple.
+func (g *usageGroup) cells(n int) []Cell {
+	out := make([]Cell, n)
+	for i := range out {
+		switch {
+		case g.Others > 0 && i == 0:
+			out[i] = Words(g.name())
+		case g.Others > 0 || i >= len(g.Values):
+		case g.Values[i] == nil:
+			out[i] = Words("(none)")
+		default:
+			out[i] = Words(*g.Values[i])
+		}
+	}
+	return out
+}
+
+// first is the value of the first key.
+func (g *usageGroup) first() string { return g.cells(1)[0].String() }
+
+// who adds what the directory knows to lines.
+type who struct {
+	people      *directory
+	user, group int // the places of the keys; -1: not among them
+	columns     []Column
+}
+
+// who is of lines by keys: it has columns where something is known.
+func (s *summary) who(keys []string, answers []*usageAnswer) *who {
+	w := &who{people: s.people, user: -1, group: -1}
+	named, claimed := false, false
+	apart := slices.Contains(keys, "project") // it says so itself, and of each instant
+	for i, key := range keys {
+		switch key {
+		case s.people.Keys.User:
+			w.user = i
+		case s.people.Keys.Group:
+			w.group = i
+		}
+	}
+	for _, a := range answers {
+		for g := range a.Groups {
+			p, project := w.of(&a.Groups[g])
+			named = named || (p != nil && (p.Name != nil || p.Email != nil))
+			claimed = claimed || (project != nil && !apart)
+		}
+	}
+	if named {
+		w.columns = append(w.columns, Column{Name: "name", Title: "Name", Kind: Text}, Column{Name: "email", Title: "E-mail", Kind: Text})
+	}
+	if claimed {
+		w.columns = append(w.columns, Column{Name: "project", Title: "Project", Kind: Text})
+	}
+	for i := range w.columns {
+		for _, key := range keys {
+			if key == w.columns[i].Name {
+				w.columns[i].Name += " (directory)"
+			}
+		}
+	}
+	return w
+}
+
+// of is who a group is of.
+func (w *who) of(g *usageGroup) (*person, *string) {
+	value := func(i int) string {
+		if i < 0 || i >= len(g.Values) || g.Others > 0 || g.Values[i] == nil {
+			return ""
+		}
+		return *g.Values[i]
+	}
+	user, group := value(w.user), value(w.group)
+	return w.people.byID[user], w.people.project(user, group)
+}
+
+// cells are those of the columns.
+func (w *who) cells(g *usageGroup) (out []Cell) {
+	p, project := w.of(g)
+	if p == nil {
+		p = &person{}
+	}
+	for _, c := range w.columns {
+		switch c.Title {
+		case "Name":
+			out = append(out, told(p.Name))
+		case "E-mail":
+			out = append(out, told(p.Email))
+		default:
+			out = append(out, told(project))
+		}
+	}
+	return out
+}
