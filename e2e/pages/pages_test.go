@@ -92,7 +92,7 @@ func (d *desk) everyLook(t *testing.T) {
 		}
 	}
 	tab.Open("/", 200)
-	for _, path := range Eval[[]string](tab, `[...document.querySelectorAll("nav a")].map(a => a.getAttribute("href"))`) {
+	for _, path := range Eval[[]string](tab, `[...document.querySelectorAll("header nav a")].map(a => a.getAttribute("href"))`) {
 		if !slices.ContainsFunc(walked(), func(p page) bool { return p.path == path }) {
 			t.Errorf("nobody looks at %s, which the navigation names", path)
 		}
