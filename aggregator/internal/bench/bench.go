@@ -51,6 +51,7 @@ func measurements() []measurement {
 		{"scan", (*bench).scan},
 		{"usage", (*bench).usage},
 		{"growth", (*bench).growth},
+		{"pages", (*bench).pages},
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
 		{"post", (*bench).post},

@@ -1,0 +1,42 @@
+//go:build e2e
+
+package pages
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "write the pictures of the README into this `folder`")
+
+// pictures are those of the README, by file.
+func pictures() map[string]string {
+	return map[string]string{
+		"overview": "/",
+		"usage":    "/ui/usage?window=14d&by=group_id&measure=Cores&step=day&kind=bars",
+		"reports":  "/ui/reports?report=usage&by=group_id",
+	}
+}
+
+func (d *desk) takePictures(t *testing.T) {
+	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	for name, path := range pictures() {
+		for _, scheme := range []string{"light", "dark"} {
+			tab.Look(scheme, 1200, 800)
+			tab.Open(path, 200)
+			file := filepath.Join(*screenshots, name+"-"+scheme+".png")
+			picture := get(tab, file, chromedp.CaptureScreenshot())
+			if err := os.WriteFile(file, picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s, %d kB", file, len(picture)/1000)
+		}
+	}
+}
