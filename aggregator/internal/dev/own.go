@@ -2,12 +2,16 @@ package dev
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // own are the configuration files of the user, by whose they are.
-type own struct{ agent, aggregator []string }
+type own struct {
+	agent, aggregator []string
+	clusters          bool // a block cluster is among them
+}
 
 // sortOut reads a folder, or a file: sources and their plugins, and what actions may
 // run, are the agent's; everything else is the aggregator's. What cannot be read is given to the
@@ -23,7 +27,9 @@ func sortOut(folder string) (own, error) {
 	}
 	for _, path := range all.Paths {
 		file, _ := hcl.Load(path)
-		agents, others := share(file.Headers())
+		headers := file.Headers()
+		out.clusters = out.clusters || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "cluster" })
+		agents, others := share(headers)
 		switch {
 		case agents != "" && others != "":
 			return out, fmt.Errorf("%s: a block %q is for the agent and a block %q for the aggregator; put them into two files", path, agents, others)

@@ -27,6 +27,7 @@ type site struct {
 	keys            identity.Files // of the aggregator
 	dir             string
 	source          string // in words
+	clusters        string // blocks of what the recorded clusters have
 	temporary       bool
 	waitsForRecords bool
 }
@@ -57,7 +58,7 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 	s.configs.aggregator = append(s.configs.aggregator, aggregatorConfig)
 	s.configs.agent = append(s.configs.agent, agentConfig)
 	return s, errors.Join(
-		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)), 0o600),
+		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)+s.clusters), 0o600),
 		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
 }
@@ -120,7 +121,22 @@ func (s *site) sources(ctx context.Context, opt Options, plugins []string) strin
 		return ""
 	}
 	s.source = "a recorded cluster, since no scheduler answers on this machine"
+	if !s.configs.clusters {
+		s.clusters = recordedClusters()
+	}
 	return "\nsource \"replay\" \"recorded\" {\n  interval = \"2s\"\n  config {\n    recorded = true\n  }\n}\n"
+}
+
+// recordedClusters are blocks of what the clusters have that are played.
+func recordedClusters() string {
+	text := ""
+	for _, c := range []struct {
+		name        string
+		cores, gpus int
+	}{{"aurora", 1152, 48}, {"breeze", 960, 32}, {"cirrus", 960, 0}} {
+		text += fmt.Sprintf("\ncluster %s {\n  sources = []\n  capacity {\n    components = { Cores = %d, GPUs = %d }\n  }\n}\n", quote(c.name), c.cores, c.gpus)
+	}
+	return text
 }
 
 func has(plugins []string, source string) bool {

@@ -12,22 +12,27 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// overviewPage is what the first page shows.
+// overviewPage is what the first page shows. A part that fails says so in its own
+// place, and the others stay.
 type overviewPage struct {
-	Records     uint64
-	Running     bounded
-	Quarantine  bounded
-	Conflicts   bounded
-	Verdict     *verdict // nil: nobody judges
-	Whole       bool     // the reader sees all records, and what is about all
-	Agents      []agentLine
-	Reached     int // agents whose last pull succeeded
-	CompleteTo  time.Time
-	HasComplete bool
-	Newest      []line
+	Verdict *verdict // nil: nobody judges
+	Whole   bool     // the reader sees all records, and what is about all
+	Tiles   []tile
+	Top     top
+	Sources sourcesPart
+	Newest  []line
+	Lacks   string // why there is no Newest
+}
+
+// tile is a number with what it is.
+type tile struct {
+	Href, Value, Exact string
+	Small              string // beside the value
+	Label              string
+	More               []string // lines below it
+	Tone               string   // "" or warn
 }
 
 // bounded is a number that is counted up to a bound.
@@ -58,53 +63,28 @@ func tally(each func(one func() error) error) (b bounded, err error) {
 }
 
 // newest is how many records the overview shows.
-const newest = 10
+const newest = 5
 
 func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
-	page := &overviewPage{}
-	var errs [5]error
-	page.Records, errs[0] = v.Count(r.Context())
-	page.Running, errs[1] = tally(func(one func() error) error {
-		return v.OpenRecords(r.Context(), func(*columns.Row) error { return one() })
-	})
-	page.Conflicts, errs[2] = tally(func(one func() error) error {
-		return v.Conflicts(func(*record.Entry) error { return one() })
-	})
-	errs[3] = v.Query(r.Context(), store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
+	ctx := r.Context()
+	page := &overviewPage{Whole: v.Principal().Rows.All()}
+	if page.Whole {
+		page.Verdict = p.verdict(ctx)
+	}
+	running, err := p.runningTile(ctx, v)
+	if err != nil {
+		return nil, err // who may not even see this sees nothing here
+	}
+	page.Top = p.top(ctx, r.URL.Query())
+	page.Tiles = append(page.Tiles, p.utilizationTile(ctx))
+	page.Tiles = append(page.Tiles, p.hoursTiles(ctx)...)
+	page.Tiles = append(page.Tiles, running, p.recordsTile(ctx, v, &page.Top))
+	page.Sources = p.sourcesPart(ctx, v, &page.Top)
+	page.Lacks = p.lack(ctx, v.Query(ctx, store.Query{Order: store.BySeq, Desc: true, Limit: newest}, func(row *columns.Row) error {
 		page.Newest = append(page.Newest, lineOf(row))
 		return nil
-	})
-	if v.Principal().Rows.All() {
-		errs[4] = p.whole(r.Context(), page, v)
-	}
-	return page, errors.Join(errs[:]...)
-}
-
-// whole adds what is about all records.
-func (p *Pages) whole(ctx context.Context, page *overviewPage, v *access.View) (err error) {
-	page.Whole, page.Verdict = true, p.verdict(ctx)
-	var errs [2]error
-	page.Quarantine, errs[0] = tally(func(one func() error) error {
-		return v.Quarantine(func(*store.Quarantined) error { return one() })
-	})
-	page.Agents, errs[1] = p.agentLines(ctx, v)
-	page.summarize()
-	return errors.Join(errs[:]...)
-}
-
-// summarize counts the agents that answer and finds the time up to which all
-// sources are complete.
-func (o *overviewPage) summarize() {
-	for _, a := range o.Agents {
-		if a.Connected {
-			o.Reached++
-		}
-		for _, s := range a.Sources {
-			if !o.HasComplete || s.CompleteTo.Before(o.CompleteTo) {
-				o.CompleteTo, o.HasComplete = s.CompleteTo, true
-			}
-		}
-	}
+	}))
+	return page, nil
 }
 
 // agentLine is an agent in a table.

@@ -22,14 +22,40 @@ type reportsPage struct {
 	List  []report.Entry
 	Entry *report.Entry // nil: none is asked for
 	Form  []entryField
+	Needs []string     // what must be said first, by its title
 	Doc   *shownReport // nil: there is none, and the page says why
+}
+
+// Links lead to a report of the list, for some of its periods.
+func (*reportsPage) Links(e report.Entry) []topLink {
+	base := "/ui/reports?report=" + e.Name
+	p := e.Param("period")
+	if p == nil || len(missed(&e, url.Values{})) > 0 {
+		return []topLink{{Text: "Choose of whom", Href: base}}
+	}
+	usual := strings.ReplaceAll(strings.Join(p.Default, " beside "), "-", " ")
+	links := []topLink{{Text: strings.ToUpper(usual[:1]) + usual[1:], Href: base}, {Text: "Last week", Href: base + "&period=last-week"}}
+	if p.Most > 1 {
+		links = append(links, topLink{Text: "Last month beside last year", Href: base + "&period=last-month&period=last-year"})
+	}
+	return links
+}
+
+// missed are the titles of what a report needs and was not told.
+func missed(e *report.Entry, query url.Values) (titles []string) {
+	for i := range e.Params {
+		if p := &e.Params[i]; p.Needed && len(given(p, query)) == 0 {
+			titles = append(titles, p.Title)
+		}
+	}
+	return titles
 }
 
 // entryField is one of a form, of a parameter of a report.
 type entryField struct {
 	*report.Param
 
-	Values []string // a field for each; at least one
+	Values []string // one for each; at least one
 	List   string   // the id of its examples; "" without
 }
 
@@ -82,6 +108,9 @@ func (p *Pages) reports(r *http.Request) (any, error) {
 		return page, status{http.StatusNotFound, sentence(err.Error())}
 	}
 	page.Entry, page.Form = e, fields(e, query)
+	if page.Needs = missed(e, query); len(page.Needs) > 0 {
+		return page, nil
+	}
 	page.Doc, err = p.report(r.Context(), e, query)
 	return page, err
 }
@@ -235,10 +264,7 @@ func fixed(d *report.Document, query url.Values) string {
 	if !moves {
 		return ""
 	}
-	q := url.Values{}
-	for key, list := range query {
-		q[key] = list
-	}
+	q := maps.Clone(query)
 	q["period"] = words
 	q.Set("report", d.Report)
 	return "/ui/reports?" + q.Encode()
@@ -283,6 +309,6 @@ func tidy(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		http.Redirect(w, r, r.URL.Path+"?"+query.Encode(), http.StatusFound)
+		http.Redirect(w, r, "/ui/reports?"+query.Encode(), http.StatusFound) //nolint:gosec // it stays on this page
 	})
 }

@@ -35,6 +35,7 @@ type site struct {
 	mux   *http.ServeMux
 	pulls []pull.Status
 	facts health.Facts
+	pages *web.Pages
 	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
 }
 
@@ -83,6 +84,7 @@ func newSite(t *testing.T) *site {
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
 		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
+	s.pages = pages
 	for pattern, h := range pages.Routes() {
 		s.mux.Handle(pattern, h)
 	}
@@ -301,7 +303,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 	s.pulls = []pull.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
 	_, body, _ := s.get("/")
 	for _, want := range []string{
-		"<b>2</b><span>records</span>", "<b>1</b><span>running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
+		"<b>2</b><span>records</span>", "<b>1</b><span>jobs running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)

@@ -1,0 +1,145 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// used is a run of an hour with cores and GPUs, so many hours before the noon at which
+// pages are made.
+func used(id, group, user string, hours, cores, gpus int64) record.Record {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	start := noon.Add(-time.Duration(hours) * time.Hour)
+	r := record.Record{
+		ID: id, Meta: record.Meta{{Key: "group_id", Values: []string{group}}, {Key: "user_id", Values: []string{user}}},
+		Components: []record.Component{{Name: "Cores", Amount: cores}}, Start: record.FromStd(start), Stop: record.FromStd(start.Add(time.Hour)),
+	}
+	if gpus > 0 {
+		r.Components = append(r.Components, record.Component{Name: "GPUs", Amount: gpus})
+	}
+	return r
+}
+
+func busySite(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	s.post(
+		used("a", "atlas", "alice", 2, 30, 0), used("b", "cms", "bob", 3, 6, 4),
+		used("c", "atlas", "alice", 7*24+1, 24, 0),   // by this time last Sunday
+		used("d", "atlas", "alice", 7*24-1, 1000, 0), // after it
+		used("e", "x&y", "eve", 50, 2, 12),
+	)
+	return s
+}
+
+func TestTheOverviewComparesTodayWithTheSamePartOfTheDayLastWeek(t *testing.T) {
+	s := busySite(t)
+	_, page, _ := s.get("/")
+	body := html.UnescapeString(page)
+	for _, want := range []string{
+		`<b title="36">36<small> +50.0` + "\u202f" + `%</small></b><span>core-hours today</span><i>24 by this time last Sunday</i>`,
+		`<b title="4">4</b><span>GPU-hours today</span><i>none by this time last Sunday</i>`,
+		"<b>–</b><span>utilization</span><i>Nobody says what a cluster has", "no source tells how many wait", "<b>5</b><span>records</span>",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}
+
+func TestTheOverviewLeadsToWhoUsedMostOfWhat(t *testing.T) {
+	s := busySite(t)
+	_, body, _ := s.get("/")
+	if !strings.Contains(body, "Who used most: core-hours of groups, last 7 days") {
+		t.Error(body)
+	}
+	m := regexp.MustCompile(`<a href="([^"]*)"[^>]*>GPU-hours</a>`).FindStringSubmatch(body)
+	if m == nil {
+		t.Fatal("no link to the GPU-hours")
+	}
+	code, body, _ := s.get(strings.TrimSuffix(html.UnescapeString(m[1]), "#top"))
+	order := regexp.MustCompile(`(?s)x&amp;y</a>.*title="12">12<.*75\.0.*cms</a>.*title="4">4<.*25\.0`)
+	if code != 200 || !strings.Contains(body, "GPU-hours of groups, last 7 days") || !order.MatchString(body) || strings.Contains(body, "atlas</a></td><td class=\"wide\">") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	for _, want := range []string{
+		"/ui/usage?" + url.Values{"window": {"7d"}, "by": {"user_id"}, "measure": {"GPUs"}, "where[group_id]": {"x&y"}}.Encode(),
+		"/ui/reports?" + url.Values{"report": {"usage"}, "period": {"7d"}, "by": {"group_id"}, "measure": {"GPUs"}, "order": {"GPUs"}}.Encode(),
+	} {
+		if !strings.Contains(html.UnescapeString(body), `href="`+want+`"`) {
+			t.Errorf("no link to %s", want)
+		}
+		if code, _, _ := s.get(want); code != 200 {
+			t.Errorf("%s answers %d", want, code)
+		}
+	}
+}
+
+func TestOfNothingTheOverviewSaysSo(t *testing.T) {
+	s := busySite(t)
+	for query, want := range map[string]string{
+		"?in=last-month&of=GPUs": "GPU-hours of groups, last month", "?of=GPU": `class="problem small"`, "?in=lately": `class="problem small">&#34;lately&#34; is no window`, "?by=nobody": `class="problem small"`,
+	} {
+		code, body, _ := s.get("/" + query)
+		if code != 200 || !strings.Contains(body, want) || !strings.Contains(body, "core-hours today") || !strings.Contains(body, "Last changed records") {
+			t.Errorf("%s: %d\n%s", query, code, body)
+		}
+	}
+}
+
+// broken answers everything but what it is broken for.
+type broken struct {
+	*site
+
+	path string
+}
+
+func (b broken) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	if strings.HasPrefix(path, b.path) {
+		return errors.New("<broken>")
+	}
+	return b.site.GetJSON(ctx, path, query, into)
+}
+
+func TestAPartOfTheOverviewThatFailsSaysSoInItsPlace(t *testing.T) {
+	s := busySite(t)
+	for path, rest := range map[string][]string{
+		"/v1/usage":    {"jobs running", "<b>5</b><span>records</span>", "in quarantine", ">a</a>"},
+		"/v1/capacity": {"core-hours today", "atlas</a>", "in quarantine", ">a</a>"},
+	} {
+		s.pages.V1 = broken{s, path}
+		code, body, _ := s.get("/")
+		for _, want := range append(rest, "&lt;broken&gt;") {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing in\n%s", path, want, body)
+			}
+		}
+		if code != 200 || strings.Contains(body, `role="alert"`) {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+func TestTheOverviewHasTheRowsOfItsReader(t *testing.T) {
+	s := busySite(t)
+	own := access.Principal{Name: "cms", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"group_id": {"cms"}})}
+	code, body, _ := s.getAs(own, "/")
+	if code != 200 || strings.Contains(body, "atlas") || strings.Contains(body, "alice") || strings.Contains(body, "in quarantine") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	for _, want := range []string{`<b title="6">6</b><span>core-hours today</span>`, "records of yours, last 7 days", "cms</a>", "100\u202f%", "You see some of the records."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}

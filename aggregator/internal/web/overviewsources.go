@@ -1,0 +1,128 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// sourcesPart says how the sources of records are doing.
+type sourcesPart struct {
+	Tiles   []tile
+	Lines   []sourceHealth
+	When    string // the window of which runs may be missing
+	Problem string
+}
+
+// sourceHealth is a source in a table.
+type sourceHealth struct {
+	Agent, Source string
+	State, Tone   string
+	Error         string
+	Contact       time.Time
+	Behind        uint64
+	CompleteTo    time.Time
+	Missing       int64 // runs of the window that the scheduler has and nobody else
+}
+
+// sourcesPart asks for it. Who sees some of the records gets the conflicts of these.
+func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sourcesPart {
+	s := sourcesPart{When: t.When}
+	var errs [3]error
+	conflicts, err := tally(func(one func() error) error {
+		return v.Conflicts(func(*record.Entry) error { return one() })
+	})
+	errs[0] = err
+	odd := countTile("/ui/conflicts", "conflicts", conflicts)
+	if !v.Principal().Rows.All() {
+		s.Tiles, s.Problem = []tile{odd}, p.lack(ctx, err)
+		return s
+	}
+	agents, err := p.agentLines(ctx, v)
+	errs[1] = err
+	quarantine, err := tally(func(one func() error) error {
+		return v.Quarantine(func(*store.Quarantined) error { return one() })
+	})
+	errs[2] = err
+	s.Tiles = append(healthTiles(agents, p.now()), countTile("/ui/quarantine", "in quarantine", quarantine), odd)
+	for i := range agents {
+		s.Lines = append(s.Lines, healthOf(&agents[i], t.answer)...)
+	}
+	s.Problem = p.lack(ctx, errors.Join(errs[:]...))
+	return s
+}
+
+// countTile warns of what should be none.
+func countTile(href, label string, n bounded) tile {
+	t := tile{Href: href, Label: label, Value: count(n.N)}
+	if n.More {
+		t.Value += "+"
+	}
+	if n.N > 0 {
+		t.Tone = "warn"
+	}
+	return t
+}
+
+// healthTiles count the agents that answer, and say up to when all is known.
+func healthTiles(agents []agentLine, now time.Time) []tile {
+	reached, known := 0, false
+	var least time.Time
+	for _, a := range agents {
+		if a.Connected {
+			reached++
+		}
+		for _, s := range a.Sources {
+			if !known || s.CompleteTo.Before(least) {
+				least, known = s.CompleteTo, true
+			}
+		}
+	}
+	answer := tile{Href: "/ui/agents", Label: "agents answer", Value: strconv.Itoa(reached), Small: "of " + strconv.Itoa(len(agents))}
+	if reached < len(agents) {
+		answer.Tone = "warn"
+	}
+	complete := tile{Href: "/ui/agents", Label: "complete to", Value: "–"}
+	if !least.IsZero() {
+		complete.Value, complete.Exact = ago(now.Sub(least), least), when(least)+" UTC"
+	}
+	return []tile{answer, complete}
+}
+
+// healthOf are the sources of an agent; one line where it has none yet.
+func healthOf(a *agentLine, known *sums) []sourceHealth {
+	line := sourceHealth{Agent: a.Name, State: a.State(), Tone: a.Tone(), Error: a.Error, Contact: a.Contact, Behind: a.Behind}
+	if len(a.Sources) == 0 {
+		return []sourceHealth{line}
+	}
+	var out []sourceHealth
+	for _, s := range a.Sources {
+		l := line
+		l.Source, l.CompleteTo = s.Name, s.CompleteTo
+		line.Error = "" // once
+		if known != nil {
+			l.add(known, a.Name+"/"+s.Name)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// add puts in what an answer says of the source.
+func (s *sourceHealth) add(known *sums, name string) {
+	for _, c := range known.Complete.Sources {
+		if c.Source == name && c.Silent && s.Tone == "good" {
+			s.State, s.Tone = "silent", "warn"
+		}
+	}
+	for _, m := range known.Complete.Missing {
+		if m.Source == name {
+			s.Missing += m.Runs
+		}
+	}
+}

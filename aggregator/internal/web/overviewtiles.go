@@ -1,0 +1,241 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// sums is an answer of GET /v1/usage about a whole window.
+type sums struct {
+	Records  json.Number `json:"records"`
+	Groups   []sumGroup  `json:"groups"`
+	Measures []sum       `json:"measures"`
+	Complete struct {
+		CompleteTo *time.Time `json:"complete_to"`
+		Sources    []struct {
+			Source     string     `json:"source"`
+			CompleteTo *time.Time `json:"complete_to"`
+			Silent     bool       `json:"silent"`
+		} `json:"sources"`
+		Missing []struct {
+			Source string `json:"source"`
+			Runs   int64  `json:"runs"`
+		} `json:"missing"`
+	} `json:"complete"`
+}
+
+type sumGroup struct {
+	Values []*string `json:"values"`
+	Others int       `json:"others"`
+}
+
+// sum is a measure of an answer.
+type sum struct {
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"`
+	Totals  []*json.Number `json:"totals"`
+	Total   *json.Number   `json:"total"`
+	Lacking *struct {
+		Total json.Number `json:"total"`
+	} `json:"lacking"`
+}
+
+// measure returns the one of a name; nil when it is not in the answer.
+func (s *sums) measure(name string) *sum {
+	for i := range s.Measures {
+		if s.Measures[i].Name == name {
+			return &s.Measures[i]
+		}
+	}
+	return nil
+}
+
+// total is the sum of a measure; zero where it is not in the answer, since a component
+// that nobody has is not.
+func (s *sums) total(name string) *big.Rat {
+	if m := s.measure(name); m != nil && m.Total != nil {
+		if n := report.Figure(m.Total).Number(); n != nil {
+			return n
+		}
+	}
+	return new(big.Rat)
+}
+
+// sums asks for usage in hours; q is pairs of names and values.
+func (p *Pages) sums(ctx context.Context, q ...string) (*sums, error) {
+	query := url.Values{"unit": {"hour"}}
+	for i := 0; i+1 < len(q); i += 2 {
+		if q[i+1] != "" {
+			query.Set(q[i], q[i+1])
+		}
+	}
+	var a sums
+	return &a, p.V1.GetJSON(ctx, "/v1/usage", query, &a)
+}
+
+// lack says to people why a part of a page is not there; "" without an error.
+func (p *Pages) lack(ctx context.Context, err error) string {
+	if err == nil {
+		return ""
+	}
+	if problem, ok := errors.AsType[*client.Problem](err); ok {
+		return sentence(problem.Detail)
+	}
+	if ctx.Err() == nil {
+		p.Log.Error("a part of a page failed", "error", err)
+	}
+	return sentence(err.Error())
+}
+
+// written is a number for the eye.
+func written(kind report.Kind, n *big.Rat) string {
+	return report.Column{Kind: kind}.Show(report.Rat(n))
+}
+
+// utilizationTile says how full the clusters are.
+func (p *Pages) utilizationTile(ctx context.Context) tile {
+	t := tile{Href: "/ui/reports?report=utilization&period=7d", Value: "–", Label: "of all cores used today"}
+	a, err := p.sums(ctx, "window", "today", "measure", "utilization")
+	if err != nil {
+		_, why, cut := strings.Cut(p.lack(ctx, err), "Utilization: ")
+		if !cut {
+			why = p.lack(ctx, err)
+		}
+		t.Label, t.More = "utilization", []string{sentence(why)}
+		return t
+	}
+	m := a.measure("utilization")
+	if m == nil || m.Total == nil {
+		t.Label, t.More = "utilization", []string{"No capacity is known of any cluster today."}
+		return t
+	}
+	share := report.Figure(m.Total)
+	t.Value, t.Exact = report.Column{Kind: report.Ratio}.Show(share), share.String()
+	if hour, err := p.sums(ctx, "window", "1h", "measure", "utilization"); err != nil {
+		t.More = append(t.More, p.lack(ctx, err))
+	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
+		t.More = append(t.More, report.Column{Kind: report.Ratio}.Show(report.Figure(m.Total))+" in the last hour")
+	}
+	if m.Lacking != nil {
+		if n := report.Figure(&m.Lacking.Total).Number(); n != nil && n.Sign() > 0 {
+			t.More = append(t.More, "without "+written(report.Number, n)+" core-hours where no capacity is known")
+		}
+	}
+	return t
+}
+
+// hoursTiles are what was used today, beside the same part of the same day last week.
+func (p *Pages) hoursTiles(ctx context.Context) []tile {
+	now := p.now()
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
+	today, err := p.sums(ctx, "window", "today")
+	before := &sums{}
+	if err == nil {
+		before, err = p.sums(ctx, "from", stamp(midnight), "to", stamp(now))
+	}
+	if err != nil {
+		return []tile{{Href: "/ui/usage?window=today", Value: "–", Label: "core-hours today", More: []string{p.lack(ctx, err)}}}
+	}
+	var out []tile
+	for _, component := range []string{"Cores", "GPUs"} {
+		if component != "Cores" && today.measure(component) == nil && before.measure(component) == nil {
+			continue // a site without them
+		}
+		out = append(out, hoursTile(component, today, before, now.AddDate(0, 0, -7).Weekday()))
+	}
+	return out
+}
+
+func hoursTile(component string, today, before *sums, day time.Weekday) tile {
+	a, b := today.total(component), before.total(component)
+	t := tile{
+		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {"group_id"}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
+		Value: written(report.Number, a), Exact: report.Rat(a).String(),
+	}
+	then := "by this time last " + day.String()
+	if b.Sign() == 0 {
+		t.More = []string{"none " + then}
+		return t
+	}
+	change := new(big.Rat).Quo(new(big.Rat).Sub(a, b), b)
+	t.Small = written(report.Change, change)
+	if change.Sign() == 0 {
+		t.Small = "±0\u202f%"
+	}
+	t.More = []string{written(report.Number, b) + " " + then}
+	return t
+}
+
+// hoursOf names what an amount × hours is.
+func hoursOf(component string) string {
+	switch {
+	case component == "Cores":
+		return "core-hours"
+	case component == "GPUs":
+		return "GPU-hours"
+	case strings.HasSuffix(component, "s"):
+		return strings.TrimSuffix(component, "s") + "-hours"
+	}
+	return component + "-hours"
+}
+
+// runningTile counts what runs, and what waits where a source tells it.
+func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
+	running, err := tally(func(one func() error) error {
+		return v.OpenRecords(ctx, func(*columns.Row) error { return one() })
+	})
+	if err != nil {
+		return tile{}, err
+	}
+	t := tile{Href: "/ui/records?runs=running", Value: count(running.N), Label: "jobs running"}
+	if running.More {
+		t.Value += "+"
+	}
+	var a struct {
+		Census *struct {
+			Pending int64             `json:"pending"`
+			Sources []json.RawMessage `json:"sources"`
+		} `json:"census"`
+	}
+	switch err := p.V1.GetJSON(ctx, "/v1/capacity", nil, &a); {
+	case err != nil:
+		t.More = []string{p.lack(ctx, err)}
+	case a.Census == nil: // not for those who see some of the records
+	case len(a.Census.Sources) == 0:
+		t.More = []string{"no source tells how many wait"}
+	default:
+		t.More = []string{count(a.Census.Pending) + " wait in queues"}
+	}
+	return t, nil
+}
+
+// recordsTile counts the records: all of them, or for who sees some those of the
+// window of the top groups, since to count the others would be to go through all.
+func (p *Pages) recordsTile(ctx context.Context, v *access.View, top *top) tile {
+	t := tile{Href: "/ui/records", Label: "records"}
+	if !v.Principal().Rows.All() {
+		t.Value, t.Label = "–", "records of yours"
+		if top.answer != nil {
+			t.Value, t.Label = count(top.answer.Records), "records of yours, "+top.When
+		}
+		return t
+	}
+	n, err := v.Count(ctx)
+	if err != nil {
+		t.Value, t.More = "–", []string{p.lack(ctx, err)}
+		return t
+	}
+	t.Value = count(n)
+	return t
+}

@@ -1,0 +1,226 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// top is who used most: a line with a bar for each group.
+type top struct {
+	What, Who, When string // as in "GPU-hours", "groups", "last week"
+	Choices         []topChoice
+	Bars            []bar
+	Sum             string
+	Exact           string
+	Usage           string // links to the same in other forms
+	Report          string
+	CSV             string
+	Problem         string
+	Nothing         string // there is none, in words
+
+	answer *sums // of the window; nil: there is none
+}
+
+// topChoice is a row of links of which one is chosen.
+type topChoice struct {
+	Name  string
+	Links []topLink
+}
+
+type topLink struct {
+	Text, Href string
+	Chosen     bool
+}
+
+// bar is a group.
+type bar struct {
+	Name, Href, Value, Exact, Share string
+	Colour                          string
+	Width                           string // of 100
+}
+
+const topBars = 8
+
+// The words of the choices, and how they are called.
+func topWindows() [][2]string {
+	return [][2]string{{"today", "today"}, {"7d", "last 7 days"}, {"last-week", "last week"}, {"this-month", "this month"}, {"last-month", "last month"}}
+}
+
+func topKeys() [][2]string {
+	return [][2]string{{"group_id", "groups"}, {"user_id", "users"}, {"site_id", "sites"}}
+}
+
+// topAsk is what is asked for, as it stands in the address.
+type topAsk struct{ of, by, in string }
+
+// top asks who used most.
+func (p *Pages) top(ctx context.Context, q url.Values) top {
+	ask := topAsk{q.Get("of"), q.Get("by"), q.Get("in")}
+	if ask.in == "" {
+		ask.in = "7d"
+	}
+	a, err := p.topSums(ctx, &ask)
+	t := top{What: hoursOf("Cores"), Who: called(topKeys(), ask.by), When: called(topWindows(), ask.in), answer: a}
+	if ask.of != "" {
+		t.What = hoursOf(ask.of)
+	}
+	if err != nil {
+		t.answer, t.Problem = nil, p.lack(ctx, err)
+		t.Choices = ask.choices([]string{"Cores"})
+		return t
+	}
+	components := rates(a)
+	if ask.of == "" && len(components) > 0 && !slices.Contains(components, "Cores") {
+		ask.of = components[0]
+		t.What = hoursOf(ask.of)
+	}
+	t.Choices = ask.choices(components)
+	if ask.of == "" {
+		ask.of = "Cores"
+	}
+	t.fill(a, ask)
+	return t
+}
+
+// topSums asks for the groups with all their components. Where no key is asked for it
+// is the first of which there are values.
+func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *sums, err error) {
+	keys := []string{ask.by}
+	if ask.by == "" {
+		keys = nil
+		for _, k := range topKeys() {
+			keys = append(keys, k[0])
+		}
+	}
+	for _, key := range keys {
+		ask.by = key
+		a, err = p.sums(ctx, "window", ask.in, "by", key, "top", fmt.Sprint(topBars), "order", ask.of)
+		if problem, ok := errors.AsType[*client.Problem](err); !ok || problem.Status != http.StatusBadRequest {
+			break
+		}
+	}
+	if err != nil && len(keys) > 1 {
+		ask.by = keys[0]
+	}
+	return a, err
+}
+
+// called is what a word is called; itself where there is no other name.
+func called(list [][2]string, word string) string {
+	for _, w := range list {
+		if w[0] == word {
+			return w[1]
+		}
+	}
+	return word
+}
+
+// rates are the components of an answer that are used over time.
+func rates(a *sums) (out []string) {
+	for i := range a.Measures {
+		if a.Measures[i].Kind == "rate" {
+			out = append(out, a.Measures[i].Name)
+		}
+	}
+	return out
+}
+
+// href is the address of the overview with other words.
+func (k topAsk) href() string {
+	q := url.Values{}
+	for name, word := range map[string]string{"of": k.of, "by": k.by, "in": k.in} {
+		if word != "" {
+			q.Set(name, word)
+		}
+	}
+	return "/?" + q.Encode() + "#top"
+}
+
+// choices are the links to the same of other components, groups and times.
+func (k topAsk) choices(components []string) []topChoice {
+	link := func(text string, chosen bool, change func(*topAsk)) topLink {
+		other := k
+		change(&other)
+		return topLink{Text: text, Href: other.href(), Chosen: chosen}
+	}
+	of, who, when := topChoice{Name: "Of what"}, topChoice{Name: "Of whom"}, topChoice{Name: "When"}
+	if k.of != "" && !slices.Contains(components, k.of) {
+		components = append(components, k.of)
+	}
+	for _, c := range components {
+		of.Links = append(of.Links, link(hoursOf(c), c == k.of || k.of == "" && c == "Cores", func(a *topAsk) { a.of = c }))
+	}
+	for _, w := range topKeys() {
+		who.Links = append(who.Links, link(w[1], w[0] == k.by, func(a *topAsk) { a.by = w[0] }))
+	}
+	for _, w := range topWindows() {
+		when.Links = append(when.Links, link(w[1], w[0] == k.in, func(a *topAsk) { a.in = w[0] }))
+	}
+	return []topChoice{of, when, who}
+}
+
+// fill makes the bars.
+func (t *top) fill(a *sums, ask topAsk) {
+	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
+	t.Usage = "/ui/usage?" + query.Encode()
+	t.CSV = "/v1/usage?" + query.Encode() + "&format=csv&order=" + url.QueryEscape(ask.of) + "&unit=hour"
+	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {ask.of}, "order": {ask.of}}.Encode()
+	m, all := a.measure(ask.of), a.total(ask.of)
+	if m == nil || all.Sign() <= 0 {
+		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
+		return
+	}
+	t.Sum, t.Exact = written(report.Number, all), report.Rat(all).String()
+	most := new(big.Rat)
+	values := make([]*big.Rat, len(a.Groups))
+	for g := range a.Groups {
+		if g < len(m.Totals) {
+			values[g] = report.Figure(m.Totals[g]).Number()
+		}
+		if values[g] != nil && a.Groups[g].Others == 0 && values[g].Cmp(most) > 0 {
+			most = values[g]
+		}
+	}
+	for g, n := range values {
+		if n == nil || n.Sign() <= 0 {
+			continue
+		}
+		b := t.bar(&a.Groups[g], ask)
+		b.Value, b.Exact, b.Share = written(report.Number, n), report.Rat(n).String(), written(report.Share, new(big.Rat).Quo(n, all))
+		if part, _ := new(big.Rat).Quo(n, most).Float64(); most.Sign() > 0 {
+			b.Width = fmt.Sprintf("%.1f", 100*min(part, 1))
+		}
+		t.Bars = append(t.Bars, b)
+	}
+}
+
+// bar names a group and leads to what it used.
+func (t *top) bar(g *sumGroup, ask topAsk) bar {
+	into := below(ask.by)
+	if into == "" {
+		into = "group_id"
+	}
+	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
+	if g.Others > 0 {
+		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Colour: "#7f7f7f"}
+	}
+	name := "(none)"
+	value := ""
+	if len(g.Values) > 0 && g.Values[0] != nil {
+		name, value = *g.Values[0], *g.Values[0]
+	}
+	if strings.Contains(value, ",") { // a comma parts values there
+		return bar{Name: name, Href: t.Usage, Colour: report.Colour(name)}
+	}
+	query.Set("where["+ask.by+"]", value)
+	return bar{Name: name, Href: "/ui/usage?" + query.Encode(), Colour: report.Colour(name)}
+}
