@@ -42,8 +42,8 @@ func february(s *site) {
 	s.post(job("a1", "2026-02-25", "atlas", "alice", 40, 3), job("a2", "2026-02-26", "atlas", "bob", 10), job("c1", "2026-02-26", "cms", "carol", 20, 5), job("n1", "2026-02-10", "neuro", "dora", 7))
 }
 
-// as gets a page of somebody.
-func (s *site) as(p access.Principal, path string) string {
+// seenBy gets a page of somebody.
+func (s *site) seenBy(p access.Principal, path string) string {
 	s.t.Helper()
 	w := httptest.NewRecorder()
 	s.mux.ServeHTTP(w, httptest.NewRequestWithContext(access.With(s.t.Context(), p), http.MethodGet, path, nil))
@@ -282,12 +282,12 @@ func TestWhoSeesSomeRecordsSeesTheirUsageOnly(t *testing.T) {
 	s := newSite(t)
 	february(s)
 	alice := access.Principal{Name: "alice", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"alice"}})}
-	body := s.as(alice, "/ui/usage?window=2026-02&by=user_id")
+	body := s.seenBy(alice, "/ui/usage?window=2026-02&by=user_id")
 	if d := cmp.Diff([][]string{{"alice", "40", "1"}}, cells(body, "usage")); d != "" {
 		t.Error(d)
 	}
 	for _, path := range []string{"/ui/usage?window=2026-02&where[user_id]=boob", "/ui/usage?window=2025", "/ui/usage?window=2026-02"} {
-		if body := s.as(alice, path); strings.Contains(body, "bob<") || strings.Contains(body, "cms") || strings.Contains(body, "on 2026-02-10") {
+		if body := s.seenBy(alice, path); strings.Contains(body, "bob<") || strings.Contains(body, "cms") || strings.Contains(body, "on 2026-02-10") {
 			t.Errorf("%s tells of others:\n%s", path, body)
 		}
 	}
