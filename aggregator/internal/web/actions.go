@@ -222,20 +222,11 @@ func actionPath(root, typ, label string, more ...string) string {
 }
 
 // actionsPage is what the page of actions shows.
-type actionsPage struct {
-	Actions  []apiAction
-	Troubled int
-}
+type actionsPage struct{ Actions []apiAction }
 
 func (p *Pages) actions(r *http.Request) (any, error) {
 	list, err := p.listActions(r)
-	page := &actionsPage{Actions: list}
-	for i := range list {
-		if t := list[i].Tone(); t == "bad" || t == "warn" {
-			page.Troubled++
-		}
-	}
-	return page, err
+	return &actionsPage{list}, err
 }
 
 // listActions are the actions; none where the server has none.
