@@ -214,11 +214,11 @@ func (e *apiEffect) May() []string {
 
 // actionPath is the address of an action below a root.
 func actionPath(root, typ, label string, more ...string) string {
-	path := root + "/" + url.PathEscape(typ) + "/" + url.PathEscape(label)
-	for _, m := range more {
-		path += "/" + url.PathEscape(m)
+	parts := []string{root}
+	for _, part := range append([]string{typ, label}, more...) {
+		parts = append(parts, url.PathEscape(part))
 	}
-	return path
+	return strings.Join(parts, "/")
 }
 
 // actionsPage is what the page of actions shows.
