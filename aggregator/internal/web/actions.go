@@ -214,28 +214,19 @@ func (e *apiEffect) May() []string {
 
 // actionPath is the address of an action below a root.
 func actionPath(root, typ, label string, more ...string) string {
-	path := root + "/" + url.PathEscape(typ) + "/" + url.PathEscape(label)
-	for _, m := range more {
-		path += "/" + url.PathEscape(m)
+	parts := []string{root}
+	for _, part := range append([]string{typ, label}, more...) {
+		parts = append(parts, url.PathEscape(part))
 	}
-	return path
+	return strings.Join(parts, "/")
 }
 
 // actionsPage is what the page of actions shows.
-type actionsPage struct {
-	Actions  []apiAction
-	Troubled int
-}
+type actionsPage struct{ Actions []apiAction }
 
 func (p *Pages) actions(r *http.Request) (any, error) {
 	list, err := p.listActions(r)
-	page := &actionsPage{Actions: list}
-	for i := range list {
-		if t := list[i].Tone(); t == "bad" || t == "warn" {
-			page.Troubled++
-		}
-	}
-	return page, err
+	return &actionsPage{list}, err
 }
 
 // listActions are the actions; none where the server has none.
