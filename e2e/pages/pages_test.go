@@ -24,7 +24,7 @@ func walked() []page {
 		{path: "/ui/usage", needs: "#chart", table: true},
 		{path: "/ui/usage?window=7d&by=user_id&measure=GPUs&kind=lines&where[site_id]=hydra", needs: "#chart", table: true},
 		{path: "/ui/records", needs: "form", table: true},
-		{path: "/ui/records?meta[group_id]=antares&runs=running", needs: "form", table: true},
+		{path: "/ui/records?group=antares&runs=running", needs: "form", table: true},
 		{path: "/ui/record?id=lab-2", needs: "dl"},
 		{path: "/ui/reports", needs: ".choices"},
 		{path: "/ui/reports?report=usage", needs: "svg", table: true},

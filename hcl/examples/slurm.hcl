@@ -62,6 +62,10 @@ source "slurm" "nemo" {
       when   = job.max_rss_bytes != null
       kind   = "total"
     }
+    component "MemoryUsed" { # the peak of all tasks in MB, for bursar report efficiency
+      amount = ceil(job.total_rss_bytes / 1048576)
+      when   = job.total_rss_bytes != null
+    }
     component "TotalCPU" {
       amount = job.cpu_seconds
       kind   = "total"

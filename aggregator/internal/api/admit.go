@@ -73,7 +73,7 @@ func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 	if p.Rights != 0 || r.URL.Path == "/health_check" {
 		return false
 	}
-	hold := r.Method != http.MethodGet && r.Method != http.MethodHead
+	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")
 	s.refuse(w, r, p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
 	return true
 }

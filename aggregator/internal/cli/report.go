@@ -22,7 +22,7 @@ type builder func(ctx context.Context, c *client.Client) (*report.Document, erro
 
 func (p *Program) reportCommand() *cobra.Command {
 	return group("report", "make a report to read, print or forward",
-		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3",
+		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3\n  bursar report statement -of group_id=atlas -o atlas.html",
 		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
 }
 

@@ -62,6 +62,8 @@ func Catalogue() []Entry {
 		usageEntry(),
 		subscriptionEntry(),
 		utilizationEntry(),
+		efficiencyEntry(),
+		statementEntry(),
 	}
 }
 

@@ -1,5 +1,7 @@
 package report
 
+import "fmt"
+
 // Paint is how a name is drawn: its colour, which it has everywhere, and the pattern
 // that tells it apart from another name of that colour in the same chart.
 type Paint struct {
@@ -18,4 +20,37 @@ func Paints(names []string) []Paint {
 		seen[colour]++
 	}
 	return out
+}
+
+// fill is how a shape of a table's chart is filled: with the colour, or with the pattern
+// that [canvas.patterns] defines.
+func (p *Paint) fill(table string) string {
+	if p.Pattern == 0 {
+		return p.Colour
+	}
+	return "url(#" + p.id(table) + ")"
+}
+
+func (p *Paint) id(table string) string {
+	return fmt.Sprintf("%s-%s-%d", table, p.Colour[1:], p.Pattern)
+}
+
+// hatches are the lines of patterns, in a square of 6: they repeat when there are more
+// names of a colour.
+func hatches() []string {
+	return []string{"M-1 1l2-2M0 6l6-6M5 7l2-2", "M-1 5l2 2M0 0l6 6M5-1l2 2", "M0 3h6", "M3 0v6", "M0 3h6M3 0v6", "M0 6l6-6M0 0l6 6"}
+}
+
+// patterns defines those of paints that have one.
+func (c *canvas) patterns(table string, paints []Paint) {
+	seen := map[Paint]bool{}
+	list := hatches()
+	for _, p := range paints {
+		if p.Pattern == 0 || seen[p] {
+			continue
+		}
+		seen[p] = true
+		c.add(`<pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" fill="%s"/><path d="%s" stroke="#fff" stroke-width="1.2"/></pattern>`,
+			p.id(table), p.Colour, list[(p.Pattern-1)%len(list)])
+	}
 }

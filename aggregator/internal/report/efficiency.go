@@ -257,7 +257,7 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 func (p *efficiencyPeriod) hint(res resource) string {
 	switch res.name {
 	case "memory":
-		return `A mapping can tell it, as in Slurm's: component "` + res.used + `" { amount = try(job.max_rss_bytes / 1048576, 0) }, a rate in the unit of Memory.`
+		return "A mapping can tell it, as the one in hcl/examples/slurm.hcl does: the peak, a rate in the unit of Memory."
 	case "gpus":
 		return "A mapping that knows the mean use of GPUs can tell it in this component, a rate."
 	}

@@ -19,11 +19,27 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	}
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"chart": func(t Table) template.HTML { return t.draw(d.Periods) },
-		"head":  func(c Column) string { return c.below(d.Periods) },
-		"show":  func(t Table, i int, c Cell) string { return t.Columns[i].Show(c) },
+		"parts": func(t Table) []part { return t.parts(d.Periods) },
+		"show":  func(t part, i int, c Cell) string { return t.Columns[i].Show(c) },
+		"total": func(t part, i int, c Cell) string {
+			if !c.Known() {
+				return ""
+			}
+			return t.Columns[i].Show(c)
+		},
 		"exact": Cell.String,
-		"right": func(t Table, i int) bool { return t.Columns[i].Kind != Text },
-		"day":   func(at time.Time) string { return at.Format("2006-01-02 15:04") },
+		"right": func(t part, i int) bool { return t.Columns[i].Kind != Text },
+		"label": func(t part, i int) string {
+			c := t.Columns[i]
+			if t.Heads != nil && c.Period > 0 {
+				return c.Title + ", " + c.below(d.Periods)
+			}
+			if c.Unit != "" {
+				return c.Title + " (" + c.Unit + ")"
+			}
+			return c.Title
+		},
+		"day": func(at time.Time) string { return at.Format("2006-01-02 15:04") },
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("the page of reports: %w", err)

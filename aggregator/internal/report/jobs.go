@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/url"
 	"strconv"
@@ -73,11 +74,8 @@ func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all boo
 		return false, err
 	}
 	query := url.Values{"sort_by[desc]": {"runtime"}, "limit": {strconv.Itoa(min(pageSize, q.most))}}
-	for _, given := range []url.Values{q.test, filter.meta} {
-		for name, values := range given {
-			query[name] = values
-		}
-	}
+	maps.Copy(query, q.test)
+	maps.Copy(query, filter.meta)
 	for seen := 0; seen < q.most; {
 		var page struct {
 			Records []job   `json:"records"`

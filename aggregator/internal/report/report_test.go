@@ -152,7 +152,10 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestReportsAreWrittenAsTheyWereReleased(t *testing.T) {
-	for name, d := range map[string]*Document{"usage": reportOfBoth(t), "subscription": reportOfShares(t), "utilization": reportOfClusters(t)} {
+	for name, d := range map[string]*Document{
+		"usage": reportOfBoth(t), "subscription": reportOfShares(t), "utilization": reportOfClusters(t),
+		"efficiency": reportOfEfficiency(t), "statement": reportOfCMS(t),
+	} {
 		for ending, write := range map[string]func(*bytes.Buffer) error{
 			"json": func(b *bytes.Buffer) error { return d.WriteJSON(b) },
 			"csv":  func(b *bytes.Buffer) error { return d.WriteCSV(b) },

@@ -323,6 +323,9 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 		},
 		Chart: &Chart{Kind: Bars, Label: s.key(), Values: []string{"value", "before"}},
 	}
+	if zero(s.before.Records) {
+		t.Chart.Values = t.Chart.Values[:1]
+	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {
 		past[before.Groups[g].name()] = of(before, order, g, nil)

@@ -46,11 +46,12 @@ func subscriptionEntry() Entry {
 		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
 		Params: []Param{
 			periodParam(),
+			textParam("by", "Lines", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
 			zoneParam(),
 		},
 		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
-			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), Now: q.Now})
+			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})
 		},
 	}
 }
@@ -84,7 +85,7 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 		d.Tables = append(d.Tables, a.table(i+1, p.Name))
 		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
 		if a.Unclaimed != "" && !zero(a.Unclaimed) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, a.Unclaimed, a.Unit))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Column{Kind: Number}.Show(Figure(&a.Unclaimed)), a.Unit))
 		}
 	}
 	if !anybody(d.Tables) {

@@ -11,11 +11,14 @@ import (
 )
 
 // palette are colours that the colour-blind can tell apart: Okabe and Ito, "Color
-// Universal Design", 2008, without black, which is text, and yellow, which is too
-// pale on paper.
+// Universal Design", 2008, without black, which is text, and with the olive of Tol,
+// "Colour Schemes", 2021, for yellow, which is too pale on paper.
 func palette() []string {
-	return []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#7f7f7f"}
+	return []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999933"}
 }
+
+// noColour is that of all others, who have no name.
+const noColour = "#8c8c8c"
 
 // Colour is that of a name, everywhere.
 func Colour(name string) string {
@@ -33,7 +36,7 @@ const (
 	rowGap      = 9
 	plotHeight  = 220
 	axisHeight  = 34
-	maxBars     = 40
+	maxBars     = 26
 	figureWidth = 80
 )
 
@@ -95,7 +98,8 @@ func greatest(rows [][]Cell, columns []int) float64 {
 	return most
 }
 
-// bars draws a bar for each row and column.
+// bars draws a bar for each row and column. Rows of one colour are told apart by a
+// pattern, and the columns of a row by how full it is.
 func (t *Table) bars(periods []Period) template.HTML {
 	label, columns := t.values()
 	rows := t.Rows[:min(len(t.Rows), maxBars)]
@@ -104,18 +108,31 @@ func (t *Table) bars(periods []Period) template.HTML {
 	if most == 0 {
 		return ""
 	}
+	var names []string
+	for _, row := range rows {
+		names = append(names, row[label].String())
+	}
+	paints := Paints(names)
+	for i, row := range rows {
+		if others(row[label]) {
+			paints[i] = Paint{Colour: noColour}
+		}
+	}
 	var c canvas
 	c.open(chartWidth, len(rows)*high+rowGap+18, t.Title)
+	c.patterns(t.Name, paints)
 	c.legend(t, columns, periods)
 	for i, row := range rows {
 		y := 18 + rowGap + i*high
-		name := row[label].String()
-		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(name, 22)))
+		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(names[i], 22)))
 		for k, at := range columns {
+			if !row[at].Known() {
+				continue
+			}
 			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
 			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
-				Colour(name), faded(k), template.HTMLEscapeString(name+", "+t.Columns[at].long(periods)+": "+t.Columns[at].Show(row[at])))
-			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-1, template.HTMLEscapeString(t.Columns[at].Show(row[at])))
+				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+t.Columns[at].long(periods)+": "+t.Columns[at].Show(row[at])))
+			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(t.Columns[at].Show(row[at])))
 		}
 	}
 	return c.done()
@@ -126,15 +143,28 @@ func faded(k int) string {
 	if k == 0 {
 		return ""
 	}
-	return ` fill-opacity="` + number(max(0.2, 0.55-0.2*float64(k-1))) + `" stroke="currentColor" stroke-width=".4"`
+	return ` fill-opacity="` + number(max(0.2, 0.5-0.2*float64(k-1))) + `" stroke="currentColor" stroke-width=".4"`
 }
 
-// legend says what the bars of a row are.
+// legend says what the bars of a row are. One needs none.
 func (c *canvas) legend(t *Table, columns []int, periods []Period) {
 	for k, at := range columns {
 		x := labelWidth + k*240
-		c.add(`<rect x="%d" y="4" width="9" height="9" fill="#7f7f7f"%s/><text x="%d" y="12">%s</text>`, x, faded(k), x+14, template.HTMLEscapeString(t.Columns[at].long(periods)))
+		c.add(`<rect x="%d" y="4" width="9" height="9" fill="currentColor"%s/><text x="%d" y="12">%s</text>`, x, faded(k), x+14, template.HTMLEscapeString(t.legendOf(&t.Columns[at], periods)))
 	}
+}
+
+// legendOf is the title of a column with its unit, and with its period where others in
+// the table have another one.
+func (t *Table) legendOf(c *Column, periods []Period) string {
+	title := c.Title
+	if len(t.periods()) > 1 {
+		title = c.long(periods)
+	}
+	if c.Unit != "" {
+		title += " (" + c.Unit + ")"
+	}
+	return title
 }
 
 // shorten cuts a text to so many characters.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -90,7 +89,7 @@ func (d apiDay) Words() string {
 		}
 	}
 	if d.Runs != nil {
-		add(*d.Runs, "runs")
+		parts = append(parts, plural(int(*d.Runs), "run"))
 	}
 	add(d.Missing, "missing")
 	add(d.Surplus, "too many")
@@ -230,7 +229,7 @@ func (c *calendarPage) source(days []apiDay, gaps []apiGap, first, end time.Time
 	for _, s := range signs() {
 		if n := tally[s.Class]; n > 0 {
 			used[s.Class] = true
-			words = append(words, fmt.Sprintf("%d × %s", n, s.Words))
+			words = append(words, s.Words+" on "+plural(n, "day"))
 		}
 	}
 	out.Words = strings.Join(words, ", ")

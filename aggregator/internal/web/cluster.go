@@ -71,8 +71,38 @@ func toneOf(s health.Severity) string {
 type clusterPage struct {
 	Verdict *verdict
 	Cluster string
+	Leader  string // its name; "": nobody leads
+	Node    string // that says all this
 	Nodes   []nodeLine
 	Backup  time.Time
+	Figures *apiFigures // nil: nobody says them
+	Config  *apiConfig  // nil: the reader may not see it, or nobody says it
+	Differs []nodeLine  // nodes whose files differ
+	Backups []nodeLine  // nodes that make backups
+}
+
+// apiFigures are the cluster in a few numbers, as /v1 gives them.
+type apiFigures struct {
+	ClusterVersion uint32 `json:"cluster_version"`
+	Index          uint64 `json:"index"`
+	Term           uint64 `json:"term"`
+	Hash           string `json:"hash"`
+	Confirmed      bool   `json:"confirmed"`
+	Records        uint64 `json:"records"`
+	LastChange     uint64 `json:"last_change"`
+	Waiting        int    `json:"waiting_stops"`
+}
+
+// apiConfig is which configuration the cluster obeys, as /v1 gives it.
+type apiConfig struct {
+	Digest      string    `json:"digest"`
+	CommittedBy string    `json:"committed_by"`
+	CommittedAt time.Time `json:"committed_at"`
+	Nodes       []struct {
+		Node    string `json:"node"`
+		Digest  string `json:"digest"`
+		Differs bool   `json:"differs"`
+	} `json:"nodes"`
 }
 
 // nodeLine is a member in a table.
@@ -97,13 +127,46 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 		return http.StatusNotFound
 	}
 	report := p.Health(r.Context())
-	page := &clusterPage{Verdict: verdictOf(&report), Cluster: report.Facts.Cluster, Backup: report.Facts.Backup.Last}
+	page := &clusterPage{Verdict: verdictOf(&report), Cluster: report.Facts.Cluster, Node: report.Facts.Node, Backup: report.Facts.Backup.Last}
 	for i := range report.Facts.Nodes {
-		page.Nodes = append(page.Nodes, lineOfNode(&report, &report.Facts.Nodes[i]))
+		page.add(lineOfNode(&report, &report.Facts.Nodes[i]))
 	}
-	slices.SortStableFunc(page.Nodes, func(a, b nodeLine) int { return cmp.Compare(a.Name, b.Name) })
+	for _, list := range [][]nodeLine{page.Nodes, page.Differs, page.Backups} {
+		slices.SortStableFunc(list, func(a, b nodeLine) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	p.figures(r, page)
 	f.Content = page
 	return http.StatusOK
+}
+
+// add adds a node.
+func (p *clusterPage) add(n nodeLine) {
+	p.Nodes = append(p.Nodes, n)
+	if n.Leader {
+		p.Leader = n.Name
+	}
+	if len(n.ConfigDiffers) > 0 || n.ConfigProblem != "" {
+		p.Differs = append(p.Differs, n)
+	}
+	if n.Backup != nil {
+		p.Backups = append(p.Backups, n)
+	}
+}
+
+// figures adds what /v1 says of the cluster; the page goes without while it says
+// nothing.
+func (p *Pages) figures(r *http.Request, page *clusterPage) {
+	var figures apiFigures
+	if err := p.V1.GetJSON(r.Context(), "/v1/status", nil, &figures); err == nil {
+		page.Figures = &figures
+	}
+	if page.Figures == nil || !page.Figures.Confirmed {
+		return // it would have to wait for who leads
+	}
+	var config apiConfig
+	if err := p.V1.GetJSON(r.Context(), "/v1/config", nil, &config); err == nil && config.Digest != "" {
+		page.Config = &config
+	}
 }
 
 func lineOfNode(r *health.Report, n *health.Node) nodeLine {

@@ -70,3 +70,23 @@ func TestTheClusterPageIsForThoseWhoMonitor(t *testing.T) {
 		t.Error(w.Code)
 	}
 }
+
+func TestTheClusterPageShowsFiguresDifferencesAndSnapshots(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"))
+	s.facts.Nodes[1].ConfigDiffers = []string{`agent "<head1>"`}
+	s.facts.Nodes[2].Backup = &health.LocalBackup{Path: "/backup", Every: 24 * time.Hour, Last: s.facts.Now.Add(-time.Hour), Bytes: 3 << 20}
+	s.facts.Nodes[0].Backup = &health.LocalBackup{Path: "/elsewhere", Every: 24 * time.Hour, Error: "no <space>", Failing: s.facts.Now}
+	_, body, _ := s.get("/ui/cluster")
+	for _, want := range []string{
+		"<b>agg1</b><span>leads, term 1</span>", "<b>1</b><span>records</span>", "<b>yes</b><span>confirmed by a majority</span>", `agent &#34;&lt;head1&gt;&#34;`, "bursar config diff",
+		"/backup", "3.0\u202fMiB", "no &lt;space&gt;", "60 min ago", `href="/v1/cluster?format=csv"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in\n%s", want, body)
+		}
+	}
+	if code, text, _ := s.get("/v1/cluster?format=csv"); code != http.StatusOK || strings.Count(text, "\n") != 4 {
+		t.Errorf("%d\n%s", code, text)
+	}
+}

@@ -26,6 +26,9 @@ func (p *Pages) functions() template.FuncMap {
 		"when":    when,
 		"date":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"iso":     iso,
+		"span":    span,
+		"sized":   func(n int64) string { return size(uint64(max(n, 0))) },
+		"short":   func(s string) string { return s[:min(len(s), 12)] },
 		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
 		"values":  func(v []string) string { return strings.Join(v, ", ") },
 		"recpath": func(id string) string { return "/ui/record?" + url.Values{"id": {id}}.Encode() },
@@ -54,7 +57,7 @@ func size(n uint64) string {
 	for _, u := range []struct {
 		shift uint
 		name  string
-	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
 		if n >= 10<<u.shift {
 			return fmt.Sprintf("%d\u202f%s", n>>u.shift, u.name)
 		}

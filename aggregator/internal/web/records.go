@@ -179,9 +179,9 @@ func hints(ctx context.Context, v *access.View, tests []store.MetaTest) (list []
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, fmt.Sprintf("No record has the meta key %s%s.", t.Key, near(t.Key, keys)))
+			list = append(list, fmt.Sprintf("No record has the meta key %s%s", t.Key, near(t.Key, keys)))
 		case len(t.Contains) > 0 && counts[t.Contains[0]] == 0:
-			list = append(list, fmt.Sprintf("No record has the %s %s%s.", t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(counts)))))
+			list = append(list, fmt.Sprintf("No record has the %s %s%s", t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(counts)))))
 		}
 	}
 	return list, nil
@@ -193,9 +193,9 @@ func near(word string, known []string) string {
 		return "; did you mean " + s + "?"
 	}
 	if len(known) > 0 && len(known) <= 8 {
-		return "; there are " + strings.Join(known, ", ")
+		return "; there are " + strings.Join(known, ", ") + "."
 	}
-	return ""
+	return "."
 }
 
 // query is the filter as the query of an address.
@@ -222,11 +222,13 @@ func (f filter) csv(q *store.Query) string {
 	if since, ok, _ := moment(f.Until); ok { // it was parsed before
 		out.Set("stop_time[lt]", since.String())
 	}
+	times := map[string]int{}
 	for _, m := range q.Meta {
 		if len(m.Contains) == 0 {
 			return ""
 		}
-		out.Set("meta["+m.Key+"][c][0]", m.Contains[0])
+		out.Set(fmt.Sprintf("meta[%s][c][%d]", m.Key, times[m.Key]), m.Contains[0])
+		times[m.Key]++
 	}
 	for _, a := range q.Amounts {
 		out.Set("component["+a.Name+"][gte]", strconv.FormatInt(*a.Amount.Min, 10))

@@ -248,11 +248,11 @@ func given(p *report.Param, query url.Values) (out []string) {
 // shows the same when it is opened next month; "" where no period follows the clock.
 func fixed(d *report.Document, query url.Values) string {
 	words := slices.DeleteFunc(slices.Clone(query["period"]), func(s string) bool { return s == "" })
-	if len(words) == 0 {
-		words = []string{"this-month", "this-year"}
+	if e, err := report.Find(d.Report); err == nil && len(words) == 0 {
+		words = slices.Clone(e.Param("period").Default)
 	}
 	zone, err := time.LoadLocation(d.Zone)
-	if err != nil || len(words) != len(d.Periods) {
+	if err != nil || len(words) > len(d.Periods) { // a statement has the time before, too
 		return ""
 	}
 	moves := false

@@ -75,7 +75,7 @@ func (p *Pages) usagePage() http.Handler {
 	show := p.page("usage", p.usage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q, changed := tidyUsage(r.URL.Query()); changed {
-			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther)
+			http.Redirect(w, r, "/ui/usage?"+q.Encode(), http.StatusSeeOther) //nolint:gosec // to this page itself
 			return
 		}
 		show.ServeHTTP(w, r)
@@ -137,11 +137,15 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 	page.From, page.To, page.Zone = known.Window.From, known.Window.To, zoneName(page.Ask.Zone)
 	page.Form = page.form(keys, known)
 	page.neighbours(p.now())
+	measures := p.measures(known)
 	if known.none() {
+		if page.Ask.Measure == "" {
+			measures = append([]choice{{Text: "automatic"}}, measures...)
+		}
+		page.Form.Measures = choose(measures, page.Ask.Measure)
 		page.Nothing, err = p.nothing(ctx, page.Ask, known)
 		return err
 	}
-	measures := p.measures(known)
 	if page.Ask.Measure == "" {
 		page.Ask.Measure = usualMeasure(known)
 	}
@@ -227,7 +231,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		}
 		return err
 	}
-	page.Sheet = newUsageSheet(*a, step, answer, p.now())
+	page.Sheet = p.usageSheet(*a, step, answer)
 	page.Sheet.JSON = "/v1/usage?" + q.Encode()
 	q.Set("format", "csv")
 	page.Sheet.CSV = "/v1/usage?" + q.Encode()

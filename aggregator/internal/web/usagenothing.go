@@ -135,8 +135,7 @@ func (a usageAsk) notUsed(measures []choice) *nothing {
 
 // asProblem is a refusal of /v1; nil when it is none.
 func asProblem(err error) *client.Problem {
-	var p *client.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*client.Problem](err); ok {
 		return p
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
@@ -17,6 +18,8 @@ import (
 type usageSheet struct {
 	Measure string // for people, with its unit
 	Unit    string
+	Axis    string // what the numbers of the chart are in
+	Percent bool   // 1 is 100 per cent
 	Key     string // for people
 	Step    string // hour, day …; empty: there is one
 	Stack   bool   // groups add up
@@ -46,8 +49,7 @@ type usageRow struct {
 	Others  bool
 	Paint   report.Paint
 	Address string // where to look into it
-	Leaf    bool   // the address is of its records
-	Records string // the address of its records
+	Records string // the address of its records, where there is a page of just these
 	Value   shown
 	Share   string
 	Width   string // of the bar, in per cent
@@ -57,6 +59,7 @@ type usageRow struct {
 // usageStep is a line of the second table.
 type usageStep struct {
 	Label   string
+	Part    bool // the window has only some of it
 	From    time.Time
 	To      time.Time
 	Address string
@@ -64,15 +67,19 @@ type usageStep struct {
 	Total   shown
 }
 
-func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) *usageSheet {
+func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
 	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Limited(), Notes: answer.Remarks()}
 	m, jobs := answer.measure(a.Measure), answer.measure("records")
 	if m == nil || jobs == nil {
 		return s
 	}
 	column := columnOf(m)
-	s.Unit, s.Stack = unitText(m), adds(m.Kind)
+	s.Unit, s.Stack = unitText(m), adds(m)
 	s.Measure = measureName(a.Measure)
+	s.Percent = m.Kind == "ratio"
+	if s.Axis = s.Unit; s.Stack && m.Kind != "level" && s.Unit != "" && step != "" {
+		s.Axis += " / " + step
+	}
 	if !s.Stack && s.Kind == area {
 		s.Kind = "lines"
 	}
@@ -85,7 +92,7 @@ func newUsageSheet(a usageAsk, step string, answer *usageAnswer, now time.Time) 
 		names[g] = answer.Groups[g].name()
 	}
 	for g, paint := range report.Paints(names) {
-		row := s.row(a, answer, g, now)
+		row := p.row(a, answer, g)
 		if row.Others {
 			paint = report.Paint{Colour: othersColour}
 		}
@@ -111,8 +118,8 @@ func (a *usageAnswer) measure(name string) *usageFigure {
 }
 
 // adds reports whether the figures of groups add up to that of all.
-func adds(kind string) bool {
-	return slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, kind)
+func adds(m *usageFigure) bool {
+	return m.Name != "people" && slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, m.Kind)
 }
 
 func columnOf(m *usageFigure) report.Column {
@@ -194,7 +201,7 @@ func (g *usageGroup) name() string {
 }
 
 // row is a group with where it leads.
-func (s *usageSheet) row(a usageAsk, answer *usageAnswer, g int, now time.Time) usageRow {
+func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	group := &answer.Groups[g]
 	row := usageRow{Name: group.name()}
 	if group.Others > 0 {
@@ -208,29 +215,48 @@ func (s *usageSheet) row(a usageAsk, answer *usageAnswer, g int, now time.Time) 
 	value := ""
 	if row.Lacks = len(group.Values) == 0 || group.Values[0] == nil; !row.Lacks {
 		value = *group.Values[0]
-		row.Records = recordsAddress(a.By, value, answer.Window.From, answer.Window.To, now)
 	}
 	next, can := a.into(value)
+	if !can {
+		return row
+	}
+	records, whole := p.recordsAddress(next.Where, answer.Window.From, answer.Window.To)
+	if whole {
+		row.Records = records
+	}
 	switch {
-	case can && next.By != "":
+	case next.By != "":
 		row.Address = next.address()
 	case !row.Lacks:
-		row.Address, row.Leaf = row.Records, true
+		row.Address = records
 	}
 	return row
 }
 
-// recordsAddress is the page of the records with a value of a key that ended in a
-// window, or go on when it is up to now. There is none for what no record has itself.
-func recordsAddress(key, value string, from, to, now time.Time) string {
-	if key == "pi" || key == "project" || key == "cluster" {
-		return ""
-	}
-	q := url.Values{"key": {key}, "value": {value}, "since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
-	if to.Before(now.Add(-time.Minute)) {
+// recordsAddress is the page of the records with these values that ended in a window,
+// or go on when it is up to now. It is false where that page cannot say all of it.
+func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, bool) {
+	q := url.Values{"since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
+	if to.Before(p.now().Add(-time.Minute)) {
 		q.Set("until", to.UTC().Format(time.RFC3339))
 	}
-	return "/ui/records?" + q.Encode()
+	all := true
+	for _, c := range values {
+		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
+		derived := slices.ContainsFunc(p.book().Keys, func(k derive.Key) bool { return k.Name == c.Key })
+		switch {
+		case derived || c.Value == "" || strings.Contains(c.Value, ","):
+			all = false
+		case field != "":
+			q.Set(field, c.Value)
+		case q.Has("key"):
+			all = false
+		default:
+			q.Set("key", c.Key)
+			q.Set("value", c.Value)
+		}
+	}
+	return "/ui/records?" + q.Encode(), all
 }
 
 // steps makes the second table: the figures that the chart draws.
@@ -241,7 +267,7 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, colu
 		step := usageStep{From: answer.Edges[b], To: answer.Edges[b+1]}
 		step.Label = labelOf(answer, b, zone)
 		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
-			step.Label += ", part of it"
+			step.Part = true
 		}
 		if n > 1 {
 			step.Address = a.between(clockTime(step.From, zone), clockTime(step.To, zone)).address()
@@ -262,12 +288,20 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, colu
 	}
 }
 
-// labelOf is what a step is called.
+// labelOf is what a step is called, by the zone's clock.
 func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
-	if b < len(answer.Labels) && answer.Labels[b] != "" {
-		return strings.Replace(answer.Labels[b], "T", " ", 1)
+	if b < len(answer.Labels) && answer.Labels[b] != "" && !strings.Contains(answer.Labels[b], "T") {
+		return answer.Labels[b]
 	}
-	return answer.Edges[b].In(zone).Format("2006-01-02 15:04")
+	from := answer.Edges[b].In(zone)
+	label := whenIn(from, zone)
+	if len(answer.Edges) == 2 {
+		return label + " – " + whenIn(answer.Edges[1], zone)
+	}
+	if b > 0 && whenIn(answer.Edges[b-1], zone) == label {
+		label += " " + from.Format("MST") // the clock was put back
+	}
+	return label
 }
 
 // lacks are sentences about what the measure leaves out.

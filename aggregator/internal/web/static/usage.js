@@ -26,7 +26,8 @@ function readSeries() {
 // readSteps reads the points of time of the second table.
 function readSteps() {
   return [...document.querySelectorAll("#steps tbody tr")].map((row) => ({
-    label: row.querySelector("th").textContent,
+    label: row.dataset.name,
+    part: row.dataset.part === "true",
     address: row.querySelector("a")?.href,
     values: [...row.querySelectorAll("td[data-value]")].map((cell) => (cell.dataset.value === "" ? null : Number(cell.dataset.value))),
     texts: [...row.querySelectorAll("td")].map((cell) => cell.textContent),
@@ -36,6 +37,11 @@ function readSteps() {
 function decal(pattern) {
   if (pattern === 0) return { symbol: "none" };
   return { ...patterns[(pattern - 1) % patterns.length], color: "rgba(255,255,255,.55)" };
+}
+
+// dash tells lines of one colour apart.
+function dash(pattern) {
+  return ["solid", "dashed", "dotted", [8, 3, 2, 3]][pattern % 4];
 }
 
 class Chart {
@@ -69,7 +75,7 @@ class Chart {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const font = { color: colour("--dim"), fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 12 };
-    const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+    const short = new Intl.NumberFormat("en", place.dataset.percent ? { style: "percent" } : { notation: "compact", maximumFractionDigits: 1 });
     this.chart.setOption({
       animation: !calm.matches,
       animationDuration: 300,
@@ -80,7 +86,7 @@ class Chart {
         axisLabel: { ...font, hideOverlap: true, formatter: this.shorten() }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour("--line") } },
       },
       yAxis: {
-        type: "value", name: [place.dataset.unit, place.dataset.step].filter(Boolean).join(" / "), nameTextStyle: { ...font, align: "left" }, nameGap: 14,
+        type: "value", name: place.dataset.axis, nameTextStyle: { ...font, align: "left" }, nameGap: 14,
         axisLabel: { ...font, formatter: (v) => short.format(v) }, splitLine: { lineStyle: { color: colour("--line") } },
       },
       series: this.series.filter((s) => !s.hidden).map((s) => this.option(s, colour("--card"))),
@@ -90,21 +96,27 @@ class Chart {
   // shorten leaves out what all labels begin with.
   shorten() {
     const labels = this.steps.map((s) => s.label);
-    const year = labels[0]?.slice(0, 5);
-    const same = /^\d{4}-\d\d/.test(labels[0] ?? "") && labels.every((l) => l.length > 7 && l.startsWith(year));
-    return (label) => (same ? label.slice(5) : label);
+    const same = (length) => labels.length > 1 && labels.every((l) => l.length > length && l.slice(0, length) === labels[0].slice(0, length));
+    const cut = [11, 5].find((length) => /^\d{4}-\d\d-\d\d/.test(labels[0] ?? "") && same(length)) ?? 0;
+    return (label) => label.slice(cut);
   }
 
   option(s, card) {
     const data = this.steps.map((step) => step.values[Number(s.id)]);
-    const both = { id: s.id, name: s.name, data, color: s.colour, itemStyle: { color: s.colour, decal: decal(s.pattern) }, emphasis: { focus: "series" }, stack: this.stack ? "all" : undefined };
+    // A click on a line tells the name of its series only, so that is its number here.
+    const pale = { opacity: 0.3 };
+    const both = {
+      id: s.id, name: s.id, data, color: s.colour, itemStyle: { color: s.colour, decal: decal(s.pattern) }, stack: this.stack ? "all" : undefined,
+      cursor: s.address ? "pointer" : "default", emphasis: { focus: "series" }, blur: { itemStyle: pale, areaStyle: pale, lineStyle: pale },
+    };
     if (this.kind === "bars") {
-      return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", cursor: s.address ? "pointer" : "default", itemStyle: { ...both.itemStyle, borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 } };
+      const border = { borderColor: card, borderWidth: this.steps.length > 60 ? 0 : 0.5 };
+      return { ...both, type: "bar", barMaxWidth: 42, barCategoryGap: "18%", itemStyle: { ...both.itemStyle, ...border } };
     }
     const filled = this.kind === "area";
     return {
-      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2, color: filled ? card : s.colour },
-      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined, cursor: s.address ? "pointer" : "default",
+      ...both, type: "line", symbol: "none", triggerLineEvent: true, connectNulls: false, lineStyle: { width: filled ? 1 : 2.5, color: filled ? card : s.colour, type: filled ? "solid" : dash(s.pattern) },
+      areaStyle: filled ? { color: s.colour, opacity: 0.88 } : undefined,
     };
   }
 
@@ -116,11 +128,12 @@ class Chart {
       button.setAttribute("aria-pressed", "true");
       button.append(s.swatch.cloneNode(true), s.name);
       button.addEventListener("click", () => {
+        this.chart.dispatchAction({ type: "downplay", seriesName: this.series.map((each) => each.id) });
         s.hidden = !s.hidden;
         button.setAttribute("aria-pressed", String(!s.hidden));
         this.draw();
       });
-      const light = (type) => () => this.chart.dispatchAction({ type, seriesId: s.id });
+      const light = (type) => () => s.hidden || this.chart.dispatchAction({ type, seriesName: s.id });
       button.addEventListener("mouseenter", light("highlight"));
       button.addEventListener("mouseleave", light("downplay"));
       const item = document.createElement("li");
@@ -131,8 +144,8 @@ class Chart {
 
   // drill looks into the group that was clicked on.
   drill(event) {
-    if (this.dragged || event.componentType !== "series") return;
-    const address = this.series[Number(event.seriesId)]?.address;
+    if (this.dragged || event.seriesName === undefined) return;
+    const address = this.series[Number(event.seriesName)]?.address;
     if (address) location.assign(address);
   }
 
@@ -221,7 +234,7 @@ class Chart {
   }
 
   words(step) {
-    const { label, values, texts } = this.steps[step];
+    const { label, part, values, texts } = this.steps[step];
     const line = (swatch, name, text, kind) => {
       const p = document.createElement("p");
       if (swatch) p.append(swatch.cloneNode(true));
@@ -236,7 +249,7 @@ class Chart {
     const some = this.series.map((s, i) => ({ s, i })).filter(({ s, i }) => !s.hidden && values[i]);
     const lines = some.slice(0, 12).map(({ s, i }) => line(s.swatch, s.name, texts[i]));
     const sum = texts.length > values.length ? [line(null, "Total", texts.at(-1), "sum")] : [];
-    return [line(null, label, place.dataset.unit, "head"), ...lines, ...sum];
+    return [line(null, part ? `${label}, part of it` : label, place.dataset.unit, "head"), ...lines, ...sum];
   }
 }
 

@@ -1,0 +1,187 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// fakeActions are one action in each of a few states, with runs of the first.
+type fakeActions struct {
+	api.Actions // orders that no page gives
+
+	planned []string
+}
+
+const noon = int64(1_772_366_400_000_000) // 2026-03-01 12:00
+
+func (f *fakeActions) run(n uint64) *action.Run {
+	return &action.Run{
+		Number: n, Why: action.WhyOrder, By: "<me>", Arguments: map[string]string{"month": "2026-02"}, Version: "1.2", Planned: noon, Index: 77, Ended: noon + 1e6,
+		Effects: 2, Counts: action.Counts{Done: 1, Unknown: 1}, Notes: []string{"a <note>"},
+	}
+}
+
+func (f *fakeActions) List(action.Documents) ([]action.Status, error) {
+	mark := &action.Mark{By: "anna", At: noon, Why: "<maintenance>"}
+	return []action.Status{
+		{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.Card{Doubtful: []uint64{3}, Well: noon}, Last: f.run(3)},
+		{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.Card{Paused: mark}},
+		{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.Card{Disabled: mark}},
+		{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.Card{Problem: mark}},
+		{Name: action.Name{Type: "exec", Label: "gone"}},
+	}, nil
+}
+
+func (f *fakeActions) History(_ action.Documents, _ action.Name, yield func(*action.Run) bool) error {
+	for n := uint64(3); n > 0 && yield(f.run(n)); n-- {
+		continue
+	}
+	return nil
+}
+
+func (f *fakeActions) Show(_ action.Documents, name action.Name, run uint64) (*action.Run, []action.Effect, error) {
+	if run != 3 {
+		return nil, nil, fmt.Errorf("%w: %s has no run %d", action.ErrNone, name, run)
+	}
+	attempts := []action.Attempt{{Number: 1, Node: "agg2", Fence: 4, Begun: noon, Ended: noon, Outcome: "retry", Message: "first"}, {Number: 2, Node: "agg1", Begun: noon, Ended: noon, Outcome: action.Unknown, Message: "no <answer>"}}
+	return f.run(run), []action.Effect{
+		{Name: "message-1", Summary: "12 jobs of <atlas>", State: action.Done, Size: 2048, Tries: 1, Attempts: attempts[:1]},
+		{Name: "message-2", State: action.Unknown, Size: 5, Tries: 2, Attempts: attempts},
+	}, nil
+}
+
+func (f *fakeActions) Payload(action.Documents, action.Name, uint64, int) ([]byte, string, error) {
+	return []byte("<payload>\xff"), "as it is <shown>", nil
+}
+
+func (f *fakeActions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
+	f.planned = append(f.planned, fmt.Sprint(name, arguments))
+	if arguments["month"] == "never" {
+		return nil, nil, errors.New("never is no month")
+	}
+	run := f.run(0)
+	return &sdk.Plan{Effects: []sdk.Effect{{Name: "message-9", Summary: "would send", Payload: []byte("12345"), Show: "all <of it>"}}}, run, nil
+}
+
+// post sends a form to a page.
+func (s *site) form(p access.Principal, path string, form url.Values, header ...string) (int, string) {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(access.With(s.t.Context(), p), http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.mux.ServeHTTP(w, r)
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w.Code, string(text)
+}
+
+func TestActionsAreListedWithHowTheyAreAndWhatToDo(t *testing.T) {
+	s := newSite(t)
+	if code, body, _ := s.get("/ui/actions"); code != http.StatusOK || !strings.Contains(body, "There are no actions.") {
+		t.Errorf("without actions: %d\n%s", code, body)
+	}
+	s.v1.Actions = &fakeActions{}
+	code, body, _ := s.get("/ui/actions")
+	for _, want := range []string{
+		`<a href="/ui/actions/apel/site"><b>apel/site</b></a>`, `<span class="badge warn">unknown</span>`, "<code>@daily</code>", "Europe/Berlin", "agent head1", "2026-03-01 13:00:00",
+		`href="/ui/actions/apel/site/runs/3"`, "1 done, 1 unknown", "not while it is paused", "when records have changed", "the leader",
+		"is paused by anna since 2026-03-01 12:00:00: &lt;maintenance&gt;", "bursar actions resume exec/paused", "bursar actions resume exec/disabled", "has no plan since",
+		"never: not configured", `href="/v1/actions?format=csv"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if code != http.StatusOK || t.Failed() {
+		t.Errorf("%d\n%s", code, body)
+	}
+}
+
+func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
+	s := newSite(t)
+	s.v1.Actions = &fakeActions{}
+	for path, all := range map[string][]string{
+		"/ui/actions/apel/site": {
+			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "by &lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "These are all that are kept.", "bursar actions run apel/site",
+			`href="/v1/actions/apel/site/runs?format=csv&amp;limit=10000"`, `action="/ui/actions/apel/site/plan"`, "version 1.2",
+		},
+		"/ui/actions/apel/site?runs=2": {`href="/ui/actions/apel/site?runs=8">More runs`},
+		"/ui/actions/exec/paused":      {"bursar actions resume exec/paused", "not while it is paused"},
+		"/ui/actions/apel/site/runs/3": {
+			"<h1>Run 3 of apel/site</h1>", "12 jobs of &lt;atlas&gt;", "no &lt;answer&gt;", "bursar actions retry apel/site 3 1", "bursar actions skip apel/site 3 1", "All attempts at effect 1",
+			`href="/ui/actions/apel/site/runs/3/effects/1"`, "2.0\u202fKiB",
+		},
+		"/ui/actions/apel/site/runs/3/effects/1": {"as it is &lt;shown&gt;", "&lt;payload&gt;\uFFFD", "some are no text", "bursar actions payload apel/site 3 1"},
+	} {
+		code, body, _ := s.get(path)
+		for _, want := range all {
+			if code != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("%s: %d, no %q in\n%s", path, code, want, body)
+			}
+		}
+	}
+	if _, body, _ := s.get("/ui/actions/apel/site/runs/3"); strings.Contains(body, "retry apel/site 3 0") {
+		t.Error("what is done is to be tried again")
+	}
+	for path, want := range map[string]string{
+		"/ui/actions/apel/other": "There is no action apel/other. There are: apel/site,", "/ui/actions/apel/site/runs/9": "has no run 9",
+		"/ui/actions/apel/site/runs/x": "no number", "/ui/actions/apel/site/runs/3/effects/x": "no number",
+	} {
+		if code, body, _ := s.get(path); code != http.StatusNotFound || !strings.Contains(body, want) {
+			t.Errorf("%s: %d\n%s", path, code, body)
+		}
+	}
+	if code, _, _ := s.get("/ui/actions/apel/site?runs=none"); code != http.StatusBadRequest {
+		t.Error(code)
+	}
+}
+
+func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
+	s := newSite(t)
+	actions := &fakeActions{}
+	s.v1.Actions = actions
+	const path = "/ui/actions/apel/site/plan"
+	code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month=2026-02\r\n\r\n user=a b=c \r\n"}})
+	for _, want := range []string{"message-9", "would send", "all &lt;of it&gt;", "Nothing was done.", "bursar actions plan apel/site month=2026-02 &#39;user=a b=c&#39;"} {
+		if code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%d, no %q in\n%s", code, want, body)
+		}
+	}
+	if got := fmt.Sprint(actions.planned); got != "[apel/site map[month:2026-02 user:a b=c]]" {
+		t.Error(got)
+	}
+	if code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month"}}); code != http.StatusBadRequest || !strings.Contains(body, "is not NAME=VALUE") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	if code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month=never"}}); code != http.StatusUnprocessableEntity || !strings.Contains(body, "never is no month") || !strings.Contains(body, ">month=never</textarea>") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	monitor := access.Principal{Name: "mon", Rights: identity.Monitor}
+	if code, body := s.form(monitor, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	if code, body := s.as(monitor, "/ui/actions/apel/site"); code != http.StatusOK || strings.Contains(body, "<form") || !strings.Contains(body, "bursar actions plan apel/site -v") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	if code, body := s.as(monitor, "/ui/actions/apel/site/runs/3"); code != http.StatusOK || strings.Contains(body, "/effects/1\"") {
+		t.Errorf("%d\n%s", code, body)
+	}
+}

@@ -1,0 +1,159 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"encoding/csv"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
+)
+
+// katana is what ClusterAccountant's tables say, as a site writes it that replaces it.
+const katana = `
+host_class "older" {
+  pattern   = "^kat-"
+  su_factor = 1
+}
+host_class "newer" {
+  pattern   = "^geo-[a-d]"
+  su_factor = 1.9
+}
+host_class "retired" {
+  pattern   = "^old-"
+  su_factor = 0.5
+}
+service_units {
+  seconds        = { TotalCPU = 1 }
+  default_factor = 1
+}
+project "bellgrp" {
+  pi     = "Bell"
+  groups = ["bellgrp"]
+}
+project "physics" {
+  pi     = "Physics"
+  groups = ["phys1", "phys2"]
+}
+project "sagangrp" {
+  pi     = "Sagan"
+  groups = ["sagangrp"]
+}
+project "guest" {
+  pi     = "Guests"
+  groups = ["guest"]
+  exempt = true
+}
+project "turing" {
+  pi     = "Turing"
+  groups = ["turing"]
+}
+project "darwin" {
+  pi     = "Darwin"
+  groups = ["darwin"]
+}
+contribution "bell" {
+  by     = "Bell"
+  amount = 12
+  from   = "2011-01-01"
+}
+contribution "phys" {
+  by        = "Physics"
+  amount    = 12
+  split     = 75
+  su_factor = 1.9
+  from      = "2012-10-05"
+}
+contribution "phys for sagan" {
+  by        = "Physics"
+  credit    = "Sagan"
+  amount    = 12
+  split     = 25
+  su_factor = 1.9
+  from      = "2012-10-05"
+}
+contribution "darwin" {
+  by        = "Darwin"
+  amount    = 8
+  su_factor = 1.9
+  from      = "2012-12-01"
+}
+contribution "guests" {
+  by     = "Guests"
+  amount = 8
+  from   = "2011-01-01"
+}
+`
+
+// subscriptionOf are the lines of a report's first table, as the columns that are named.
+func subscriptionOf(t *testing.T, s *site.Site, columns []string, args ...string) map[string]string {
+	t.Helper()
+	out, err := s.Run("bursar", append([]string{"report", "subscription", "-period", "2012-10", "-format", "csv"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(out, "\n\n")
+	rows, err := csv.NewReader(strings.NewReader(first)).ReadAll()
+	if err != nil || len(rows) == 0 {
+		t.Fatal(err, out)
+	}
+	lines := map[string]string{}
+	for _, row := range rows[1:] {
+		var cells []string
+		for i, name := range rows[0] {
+			if slices.Contains(columns, name) {
+				cells = append(cells, cut(row[i]))
+			}
+		}
+		lines[row[0]] = strings.Join(cells, " ")
+	}
+	return lines
+}
+
+// cut is a figure with up to seven characters, and without zeros at its end.
+func cut(text string) string {
+	if strings.Contains(text, ".") {
+		return strings.TrimRight(strings.TrimRight(text[:min(len(text), 7)], "0"), ".")
+	}
+	return text
+}
+
+// A site that replaces ClusterAccountant sees its October as that program showed it, of
+// its files, and what bursar says of the same jobs: with the run of a number that came
+// again and the line of 45 fields, both Sagan's, and with contributions from their dates
+// on.
+func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
+	s := site.New(t)
+	agg := s.Aggregator()
+	s.Append(agg.Config, katana)
+	agg.Start()
+	agg.AwaitReady()
+	files := filepath.Join(s.Bin, "../aggregator/internal/directory/testdata/gridengine")
+	accounting := filepath.Join(files, "accounting")
+	if out, err := s.Run("bursar", "import", "-address", agg.URL, "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
+		t.Fatal(out, err)
+	}
+	want := map[string]string{
+		"Bell": "13.9997 1200", "Physics": "30.9138 1489.35", "Sagan": "20.2777 496.451", "Guests": "5 800 Exempt", "Turing": "1 0 Over", "Darwin": "0 0",
+	}
+	got := subscriptionOf(t, s, []string{"used", "contributed", "state"}, "-address", agg.URL, "-credit", "stop")
+	for pi := range got {
+		got[pi] = strings.TrimSpace(got[pi])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("exact, -want +got\n%s", diff)
+	}
+	want = map[string]string{
+		"Bell": "13.9997 1200 89% 89% ✗", "Physics": "30.9138 1710 138% 138% ✗", "Sagan": "14.5 570 194% 194% ✗", "Guests": "5 800 N/A 48% ✓",
+		"Turing": "1 0 Over Over ✗", "Darwin": "0 1520  Under ✗", "CAS": "0 0  N/A ✗",
+	}
+	got = subscriptionOf(t, s, []string{"used", "contributed", "page", "text", "exempt"}, "-compat", "clusteraccountant", "-accounting", accounting, "-tables", filepath.Join(files, "tables.sql"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("compatible, -want +got\n%s", diff)
+	}
+}
