@@ -129,14 +129,14 @@ func (s *site) sources(ctx context.Context, opt Options, plugins []string) strin
 
 // recordedClusters are blocks of what the clusters have that are played.
 func recordedClusters() string {
-	text := ""
+	var text strings.Builder
 	for _, c := range []struct {
 		name        string
 		cores, gpus int
 	}{{"aurora", 1152, 48}, {"breeze", 960, 32}, {"cirrus", 960, 0}} {
-		text += fmt.Sprintf("\ncluster %s {\n  sources = []\n  capacity {\n    components = { Cores = %d, GPUs = %d }\n  }\n}\n", quote(c.name), c.cores, c.gpus)
+		fmt.Fprintf(&text, "\ncluster %s {\n  sources = []\n  capacity {\n    components = { Cores = %d, GPUs = %d }\n  }\n}\n", quote(c.name), c.cores, c.gpus)
 	}
-	return text
+	return text.String()
 }
 
 func has(plugins []string, source string) bool {
