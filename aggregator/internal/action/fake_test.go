@@ -277,6 +277,9 @@ func (n *node) run(m *Manager) (stop func()) {
 			n.t.Error(err)
 		}
 	}()
+	// What a test looks at after so many minutes must not fall together with what the
+	// schedule does just then.
+	time.Sleep(100 * time.Millisecond)
 	return func() {
 		cancel()
 		<-done
