@@ -368,6 +368,9 @@ type jsonPlanned struct {
 func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
 	deadline := time.Now().Add(planPatience)
 	_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a writer that cannot is a test's
+	if !access.From(r.Context()).Rows.All() {
+		return access.ErrRows // the plugin is handed all records, and the plan shows what it makes of them
+	}
 	plan, run, err := s.opt.Actions.Plan(r.Context(), name, o.Arguments)
 	switch {
 	case errors.Is(err, action.ErrNone):

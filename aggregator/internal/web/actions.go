@@ -269,7 +269,7 @@ type actionPage struct {
 	More     string // the address with more runs
 	CSV      string
 	Settings string // in the words of the configuration
-	Orders   bool   // the reader may give orders
+	Orders   bool   // the reader may make a plan
 	PlanPath string
 	// Arguments are empty on this page.
 	Arguments string
@@ -306,7 +306,8 @@ func (p *Pages) action(r *http.Request) (any, error) {
 	if len(list.Runs) > 0 {
 		page.CSV = path + "?format=csv&limit=10000"
 	}
-	page.Orders = p.Orders != nil && access.From(r.Context()).May(identity.Operate)
+	who := access.From(r.Context())
+	page.Orders = p.Orders != nil && who.May(identity.Operate) && who.Rows.All()
 	page.Settings, err = p.settings(r, a)
 	return page, err
 }

@@ -178,6 +178,14 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 	if code, body := s.form(monitor, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") {
 		t.Errorf("%d\n%s", code, body)
 	}
+	made := len(actions.planned)
+	some := access.Principal{Name: "pi", Rights: identity.Operate | identity.Read | identity.Monitor, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
+	if code, body := s.form(some, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") || !strings.Contains(body, access.ErrRows.Error()) || len(actions.planned) != made {
+		t.Errorf("a plan is of all records, and was made for who sees some: %d\n%s", code, body)
+	}
+	if _, body := s.as(some, "/ui/actions/apel/site"); strings.Contains(body, "<form") {
+		t.Errorf("who sees some of the records is offered a plan:\n%s", body)
+	}
 	if code, body := s.as(monitor, "/ui/actions/apel/site"); code != http.StatusOK || strings.Contains(body, "<form") || !strings.Contains(body, "bursar actions plan apel/site -v") {
 		t.Errorf("%d\n%s", code, body)
 	}
