@@ -19,18 +19,14 @@ func (v *View) QuarantineCount() (uint64, error) {
 	return v.view.QuarantineCount()
 }
 
-// keysAmong is among how many records Keys looks.
+// keysAmong is among how many records Keys and Values look.
 const keysAmong = 20_000
 
 // Keys returns the meta keys of the newest records that the principal sees, sorted:
 // not of all, so that it is quick.
 func (v *View) Keys(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
-	q := store.Query{Order: store.BySeq, Lent: true}
-	if seq := v.Seq(); seq > keysAmong {
-		q.After = seq - keysAmong
-	}
-	err := v.Query(ctx, q, func(row *columns.Row) error {
+	err := v.newest(ctx, func(row *columns.Row) error {
 		for i := range row.Record.Meta {
 			if key := row.Record.Meta[i].Key; !seen[key] {
 				seen[strings.Clone(key)] = true
@@ -41,7 +37,7 @@ func (v *View) Keys(ctx context.Context) ([]string, error) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return nil, err
 	}
 	keys := make([]string, 0, len(seen))
@@ -50,4 +46,39 @@ func (v *View) Keys(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(keys)
 	return keys, nil
+}
+
+// Values returns which of the values under each of the keys the newest records have
+// that the principal sees: not all of them, so that it is quick. It is true when there
+// are no older ones.
+func (v *View) Values(ctx context.Context, keys []string) (values map[string]map[string]bool, whole bool, err error) {
+	values = map[string]map[string]bool{}
+	for _, key := range keys {
+		values[key] = map[string]bool{}
+	}
+	err = v.newest(ctx, func(row *columns.Row) error {
+		for key, seen := range values {
+			for _, value := range row.Record.Meta.Get(key) {
+				if !seen[value] {
+					seen[strings.Clone(value)] = true
+				}
+			}
+		}
+		return nil
+	})
+	return values, v.Seq() <= keysAmong, err
+}
+
+// newest calls yield with the newest records, in the order of their changes, until it
+// returns errEnough. What it lends is valid until yield returns.
+func (v *View) newest(ctx context.Context, yield func(*columns.Row) error) error {
+	q := store.Query{Order: store.BySeq, Lent: true}
+	if seq := v.Seq(); seq > keysAmong {
+		q.After = seq - keysAmong
+	}
+	err := v.Query(ctx, q, yield)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }

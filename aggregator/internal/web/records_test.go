@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -92,8 +93,26 @@ func TestWhatIsNotFoundIsSaidWithWhatIsNear(t *testing.T) {
 		}
 	}
 	some := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"bob"}})}
-	if _, body := s.as(some, "/ui/records?user=alise"); strings.Contains(body, "alice") {
-		t.Errorf("a hint names what the reader may not see:\n%s", body)
+	for _, rights := range []identity.Rights{identity.Read, identity.Read | identity.Monitor} {
+		some.Rights = rights
+		if code, body := s.as(some, "/ui/records?user=alise"); code != http.StatusOK || strings.Contains(body, "alice") || !strings.Contains(body, "No record matches.<") {
+			t.Errorf("a hint names what a reader with %s may not see: %d\n%s", rights, code, body)
+		}
+	}
+}
+
+func TestHintsAreOfTheNewestRecordsOnly(t *testing.T) {
+	s := newSite(t)
+	s.post(run("first", 0, "alice"))
+	var list []record.Record
+	for i := range 20_000 {
+		list = append(list, run(fmt.Sprint("r", i), 1, "bob"))
+	}
+	for part := range slices.Chunk(list, 4000) {
+		s.post(part...)
+	}
+	if _, body, _ := s.get("/ui/records?user=alise"); !strings.Contains(body, "None of the newest records has the user_id alise; there are bob.<") {
+		t.Errorf("older records were looked at:\n%s", body)
 	}
 }
 
