@@ -2,8 +2,11 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -82,6 +85,51 @@ func TestTheOverviewLeadsToWhoUsedMostOfWhat(t *testing.T) {
 		if code, _, _ := s.get(want); code != 200 {
 			t.Errorf("%s answers %d", want, code)
 		}
+	}
+}
+
+func TestTheOverviewHasThoseWhoUsedMostOfWhatItShows(t *testing.T) {
+	s := newSite(t)
+	for i := range int64(12) {
+		r := used(fmt.Sprint("r", i), fmt.Sprint("group-", i), "alice", 2, 100+i, 0)
+		r.Components = append(r.Components, record.Component{Name: "Accelerators", Amount: 100 - i})
+		s.post(r)
+	}
+	_, body, _ := s.get("/")
+	if !regexp.MustCompile(`(?s)core-hours of groups.*group-11</a>.*title="111">.*group-10</a>.*4 others</a>`).MatchString(body) || strings.Contains(body, "group-0</a></td><td class=\"wide\">") {
+		t.Errorf("the groups are not those with most core-hours:\n%s", body)
+	}
+}
+
+func TestWithoutCoresTheOverviewShowsAnotherComponent(t *testing.T) {
+	s := newSite(t)
+	r := used("a", "atlas", "alice", 2, 0, 7)
+	r.Components = r.Components[1:]
+	s.post(r)
+	if _, body, _ := s.get("/"); !regexp.MustCompile(`(?s)Who used most: GPU-hours of groups.*atlas</a>.*title="7">`).MatchString(body) {
+		t.Error(body)
+	}
+}
+
+// canned answers everything about usage with the same.
+type canned struct {
+	*site
+
+	answer string
+}
+
+func (c canned) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	if path == "/v1/usage" {
+		return json.Unmarshal([]byte(c.answer), into)
+	}
+	return c.site.GetJSON(ctx, path, query, into)
+}
+
+func TestTheOverviewShowsOthersWhenOnlyTheyUsedSomething(t *testing.T) {
+	s := newSite(t)
+	s.pages.V1 = canned{s, `{"records":3,"groups":[{"values":["a"]},{"values":[null],"others":2}],"measures":[{"name":"Cores","kind":"rate","totals":[0,5],"total":5}],"complete":{}}`}
+	if code, body, _ := s.get("/"); code != http.StatusOK || !strings.Contains(body, "2 others</a>") {
+		t.Errorf("%d\n%s", code, body)
 	}
 }
 

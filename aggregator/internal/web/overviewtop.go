@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,24 +70,15 @@ func (p *Pages) top(ctx context.Context, q url.Values) top {
 		ask.in = "7d"
 	}
 	a, err := p.topSums(ctx, &ask)
-	t := top{What: hoursOf("Cores"), Who: called(topKeys(), ask.by), When: called(topWindows(), ask.in), answer: a}
-	if ask.of != "" {
-		t.What = hoursOf(ask.of)
-	}
+	of := cmp.Or(ask.of, "Cores")
+	t := top{What: hoursOf(of), Who: called(topKeys(), ask.by), When: called(topWindows(), ask.in), answer: a}
 	if err != nil {
 		t.answer, t.Problem = nil, p.lack(ctx, err)
 		t.Choices = ask.choices([]string{"Cores"})
 		return t
 	}
-	components := rates(a)
-	if ask.of == "" && len(components) > 0 && !slices.Contains(components, "Cores") {
-		ask.of = components[0]
-		t.What = hoursOf(ask.of)
-	}
-	t.Choices = ask.choices(components)
-	if ask.of == "" {
-		ask.of = "Cores"
-	}
+	t.Choices = ask.choices(rates(a))
+	ask.of = of
 	t.fill(a, ask)
 	return t
 }
@@ -103,8 +95,7 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *sums, err error) {
 	}
 	for _, key := range keys {
 		ask.by = key
-		a, err = p.sums(ctx, "window", ask.in, "by", key, "top", fmt.Sprint(topBars), "order", ask.of)
-		if problem, ok := errors.AsType[*client.Problem](err); !ok || problem.Status != http.StatusBadRequest {
+		if a, err = p.mostOf(ctx, ask); !refusedAsBad(err) {
 			break
 		}
 	}
@@ -112,6 +103,32 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *sums, err error) {
 		ask.by = keys[0]
 	}
 	return a, err
+}
+
+// mostOf asks for the groups that have most of what is asked for: of Cores when nothing
+// is, or where nobody has any, of the first component that is used over time.
+func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*sums, error) {
+	by := func(of string) (*sums, error) {
+		return p.sums(ctx, "window", ask.in, "by", ask.by, "top", fmt.Sprint(topBars), "order", of)
+	}
+	a, err := by(cmp.Or(ask.of, "Cores"))
+	if ask.of != "" || !refusedAsBad(err) {
+		return a, err
+	}
+	if a, err = by(""); err != nil {
+		return a, err
+	}
+	if components := rates(a); len(components) > 0 {
+		ask.of = components[0]
+		return by(ask.of)
+	}
+	return a, nil
+}
+
+// refusedAsBad reports whether /v1 does not know what it was asked for.
+func refusedAsBad(err error) bool {
+	problem, ok := errors.AsType[*client.Problem](err)
+	return ok && problem.Status == http.StatusBadRequest
 }
 
 // called is what a word is called; itself where there is no other name.
@@ -196,7 +213,8 @@ func (t *top) fill(a *sums, ask topAsk) {
 		}
 		b := t.bar(&a.Groups[g], ask)
 		b.Value, b.Exact, b.Share = written(report.Number, n), report.Rat(n).String(), written(report.Share, new(big.Rat).Quo(n, all))
-		if part, _ := new(big.Rat).Quo(n, most).Float64(); most.Sign() > 0 {
+		if most.Sign() > 0 {
+			part, _ := new(big.Rat).Quo(n, most).Float64()
 			b.Width = fmt.Sprintf("%.1f", 100*min(part, 1))
 		}
 		t.Bars = append(t.Bars, b)
