@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,45 @@ func TestTheMonthsOfTheCalendarAreInTheAddress(t *testing.T) {
 	for _, query := range []string{"?month=x", "?months=0", "?months=13", "?month=2026-13"} {
 		if code, body, _ := s.get("/ui/agents" + query); code != http.StatusBadRequest || !strings.Contains(body, `role="alert"`) {
 			t.Errorf("%s: %d", query, code)
+		}
+	}
+}
+
+// counted counts what is asked.
+type counted struct {
+	*site
+
+	asked map[string]int
+}
+
+func (c counted) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	c.asked[path]++
+	return c.site.GetJSON(ctx, path, query, into)
+}
+
+func TestTheDaysAreNotComparedEachTimeThePageRenewsItself(t *testing.T) {
+	s := newSite(t)
+	s.count()
+	asked, now := map[string]int{}, s.pages.Now()
+	s.pages.V1, s.pages.Now = counted{s, asked}, func() time.Time { return now }
+	some := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
+	for i, x := range []struct {
+		who        access.Principal
+		path       string
+		later      time.Duration
+		code, want int
+	}{
+		{access.Daemon(), "/ui/agents", 0, http.StatusOK, 1},
+		{access.Daemon(), "/ui/agents", 59 * time.Second, http.StatusOK, 1},
+		{access.Principal{Name: "mon", Rights: identity.Monitor}, "/ui/agents", 0, http.StatusOK, 1},
+		{some, "/ui/agents", 0, http.StatusForbidden, 1},
+		{access.Daemon(), "/ui/agents?months=1", 0, http.StatusOK, 2},
+		{access.Daemon(), "/ui/agents", time.Second, http.StatusOK, 3},
+	} {
+		now = now.Add(x.later)
+		code, body := s.as(x.who, x.path)
+		if shows := strings.Contains(body, "head1/slurm/nemo"); code != x.code || asked["/v1/completeness"] != x.want || shows != (x.code == http.StatusOK) {
+			t.Errorf("%d: %s for %s: %d, asked %d times\n%s", i, x.path, x.who.Name, code, asked["/v1/completeness"], body)
 		}
 	}
 }

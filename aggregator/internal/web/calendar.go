@@ -1,10 +1,12 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -158,15 +160,11 @@ func (p *Pages) calendar(r *http.Request, gaps []apiGap) (*calendarPage, error) 
 		return nil, err
 	}
 	first, end := last.AddDate(0, 1-months, 0), last.AddDate(0, 1, 0)
-	var a struct {
-		Days      []apiDay     `json:"days"`
-		Stretches []apiStretch `json:"stretches"`
-		Missing   int64        `json:"missing"`
-	}
-	query := url.Values{"from": {first.Format(time.DateOnly)}, "to": {end.Format(time.DateOnly)}}
-	if err := p.V1.GetJSON(r.Context(), "/v1/completeness", query, &a); err != nil {
+	a, err := p.compared(r.Context(), first, end)
+	if err != nil {
 		return nil, err
 	}
+	query := daysQuery(first, end)
 	query.Set("format", "csv")
 	c := &calendarPage{
 		First: first.Format("2006-01"), Last: last.Format("2006-01"), Months: months, Stretches: a.Stretches, Missing: a.Missing,
@@ -177,6 +175,70 @@ func (p *Pages) calendar(r *http.Request, gaps []apiGap) (*calendarPage, error) 
 	}
 	c.fill(a.Days, gaps, first, end)
 	return c, nil
+}
+
+func daysQuery(first, end time.Time) url.Values {
+	return url.Values{"from": {first.Format(time.DateOnly)}, "to": {end.Format(time.DateOnly)}}
+}
+
+// apiDays is what /v1 says of the days of a window.
+type apiDays struct {
+	Days      []apiDay     `json:"days"`
+	Stretches []apiStretch `json:"stretches"`
+	Missing   int64        `json:"missing"`
+}
+
+// calendars are answers about days that were got a while ago. To get one goes through
+// the records of months, while pages renew themselves every few seconds; and all who
+// may have it get the same.
+type calendars struct {
+	mu   sync.Mutex
+	kept map[string]calendarAnswer // by the query
+}
+
+type calendarAnswer struct {
+	days *apiDays
+	at   time.Time
+}
+
+const (
+	calendarAge   = time.Minute // after which the days are compared again
+	calendarsKept = 32
+)
+
+// fresh returns the answer to a query; nil when there is none that is new enough.
+func (c *calendars) fresh(query string, now time.Time) *apiDays {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.kept[query]
+	if age := now.Sub(a.at); !ok || age < 0 || age >= calendarAge {
+		return nil
+	}
+	return a.days
+}
+
+// keep remembers an answer, which nobody changes any more.
+func (c *calendars) keep(query string, days *apiDays, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= calendarsKept {
+		c.kept = map[string]calendarAnswer{}
+	}
+	c.kept[query] = calendarAnswer{days, now}
+}
+
+// compared asks for the days of a window. The reader must be one who may see them.
+func (p *Pages) compared(ctx context.Context, first, end time.Time) (*apiDays, error) {
+	query, now := daysQuery(first, end), p.now()
+	if a := p.calendars.fresh(query.Encode(), now); a != nil {
+		return a, nil
+	}
+	a := &apiDays{}
+	if err := p.V1.GetJSON(ctx, "/v1/completeness", query, a); err != nil {
+		return nil, err
+	}
+	p.calendars.keep(query.Encode(), a, now)
+	return a, nil
 }
 
 func monthsPath(last time.Time, months int) string {

@@ -54,7 +54,8 @@ type Pages struct {
 	// Book has the keys and measures that the configuration adds; nil: none.
 	Book func() *derive.Book
 
-	files assets
+	files     assets
+	calendars calendars
 }
 
 // book is what the configuration adds.
