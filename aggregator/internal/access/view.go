@@ -125,6 +125,10 @@ func (v *View) figures() error {
 	return v.whole()
 }
 
+// MayFigures returns the error that figures of the whole would come with for the
+// principal: [ErrRows] or [ErrDenied], or none. It reads nothing.
+func (v *View) MayFigures() error { return v.figures() }
+
 // Count returns how many records are shown to the principal.
 func (v *View) Count(ctx context.Context) (uint64, error) {
 	if v.figures() == nil {

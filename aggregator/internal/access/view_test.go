@@ -238,3 +238,16 @@ func TestWhoHasNoRoleToReadSeesNoRecordEvenWithAView(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoMaySeeFiguresIsKnownWithoutThem(t *testing.T) {
+	b := newBox(t)
+	for _, rights := range []identity.Rights{0, identity.Write, identity.Read, identity.Monitor, identity.Read | identity.Monitor} {
+		for _, rows := range []access.Rows{access.AllRows(), access.SomeRows(site("a"))} {
+			v := b.as(access.Principal{Name: "somebody", Rights: rights, Rows: rows})
+			_, figures := v.Figures()
+			if may := v.MayFigures(); !errors.Is(may, figures) {
+				t.Errorf("%s, all %t: %v, and the figures come with %v", rights, rows.All(), may, figures)
+			}
+		}
+	}
+}

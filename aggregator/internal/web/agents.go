@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -22,11 +23,15 @@ type tab struct {
 // tabs are the pages about agents and sources that the principal may see.
 func tabs(v *access.View, current string) ([]tab, error) {
 	list := []tab{}
-	if odd, err := v.Figures(); err == nil {
+	if v.MayFigures() == nil {
 		list = append(list, tab{Name: "Agents and sources", Path: "/ui/agents"})
-		if v.Whole() == nil {
-			list = append(list, tab{Name: "Quarantine", Path: "/ui/quarantine", Count: bounded{N: odd.Quarantined}, Counted: true, Warn: odd.Quarantined > 0})
+	}
+	if v.Whole() == nil {
+		n, err := v.QuarantineCount()
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, tab{Name: "Quarantine", Path: "/ui/quarantine", Count: bounded{N: int(min(n, math.MaxInt))}, Counted: true, Warn: n > 0})
 	}
 	if v.Principal().May(identity.Read) {
 		n, err := tally(func(one func() error) error { return v.Conflicts(func(*record.Entry) error { return one() }) })
@@ -162,7 +167,7 @@ func (g apiGap) Source() string {
 const gapsShown = 20
 
 func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
-	if _, err := v.Figures(); err != nil {
+	if err := v.MayFigures(); err != nil {
 		return nil, err
 	}
 	page := &agentsPage{}

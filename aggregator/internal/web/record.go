@@ -85,8 +85,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 			page.Exit += ", signal " + strconv.Itoa(int(e.Signal))
 		}
 	}
-	_, figures := v.Figures()
-	page.Agents = figures == nil
+	page.Agents = v.MayFigures() == nil
 	entry, err := v.Entry(id)
 	if err != nil {
 		return nil, err
