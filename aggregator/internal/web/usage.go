@@ -48,6 +48,12 @@ type usageFigure struct {
 	Lacking   *struct {
 		Total json.Number `json:"total"`
 	} `json:"lacking"`
+	// Unpriced are the parts of components that a worth leaves out.
+	Unpriced []struct {
+		Component string      `json:"component"`
+		Unit      *string     `json:"unit"`
+		Total     json.Number `json:"total"`
+	} `json:"unpriced"`
 }
 
 // usagePage is what the usage page shows.

@@ -309,6 +309,17 @@ func (a *usageAnswer) lacks(m *usageFigure, by string) (notes []string) {
 	if m.Lacking != nil && m.Lacking.Total != "0" {
 		notes = append(notes, fmt.Sprintf("%s %s are not in %s, for lack of a score, a price or a capacity.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
 	}
+	for i := range m.Unpriced {
+		u := &m.Unpriced[i]
+		used, what := report.Figure(&u.Total).Number(), "of "+u.Component
+		if used == nil || used.Sign() == 0 {
+			continue
+		}
+		if u.Unit != nil && *u.Unit == "hour" {
+			what = hoursOf(u.Component)
+		}
+		notes = append(notes, fmt.Sprintf("%s %s have no price at their time, and are not in %s.", written(report.Number, used), what, m.Name))
+	}
 	if a.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%d records have more than one value of %s; the first counts.", a.Several, by))
 	}
