@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -189,5 +190,28 @@ func TestTheOverviewHasTheRowsOfItsReader(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
 		}
+	}
+}
+
+func TestTheOverviewSaysNothingOfAgentsThatItCannotKnow(t *testing.T) {
+	s := busySite(t)
+	s.pages.Pulls = func(context.Context) ([]pull.Status, error) { return nil, errors.New("nobody leads") }
+	code, body, _ := s.get("/")
+	if code != http.StatusOK || !strings.Contains(body, "Nobody leads.") || !strings.Contains(body, "in quarantine") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	for _, unsaid := range []string{"agents answer", "complete to", "No agent is configured"} {
+		if strings.Contains(body, unsaid) {
+			t.Errorf("it says %q\n%s", unsaid, body)
+		}
+	}
+}
+
+func TestTheOverviewCountsTheAgentsThatArePulledOnly(t *testing.T) {
+	s := newSite(t)
+	s.count() // of head1, which no node pulls from any more
+	s.pulls = []pull.Status{{Name: "head2", Connected: true}}
+	if _, body, _ := s.get("/"); !strings.Contains(body, "<b>1<small> of 1</small></b><span>agents answer</span>") || !strings.Contains(body, "<b>–</b><span>complete to</span>") || !strings.Contains(body, "not configured") {
+		t.Error(body)
 	}
 }

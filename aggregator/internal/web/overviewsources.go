@@ -15,6 +15,7 @@ import (
 type sourcesPart struct {
 	Tiles   []tile
 	Lines   []sourceHealth
+	None    bool   // there is no agent
 	When    string // the window of which runs may be missing
 	Problem string
 }
@@ -31,29 +32,35 @@ type sourceHealth struct {
 }
 
 // sourcesPart asks for it. Who sees some of the records gets the conflicts of these.
+// What failed has no tile: a zero would say that all is well.
 func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sourcesPart {
 	s := sourcesPart{When: t.When}
-	var errs [3]error
-	conflicts, err := tally(func(one func() error) error {
+	var odd []tile
+	conflicts, conflictsErr := tally(func(one func() error) error {
 		return v.Conflicts(func(*record.Entry) error { return one() })
 	})
-	errs[0] = err
-	odd := countTile("/ui/conflicts", "conflicts", conflicts)
+	if conflictsErr == nil {
+		odd = []tile{countTile("/ui/conflicts", "conflicts", conflicts)}
+	}
 	if !v.Principal().Rows.All() {
-		s.Tiles, s.Problem = []tile{odd}, p.lack(ctx, err)
+		s.Tiles, s.Problem = odd, p.lack(ctx, conflictsErr)
 		return s
 	}
-	agents, err := p.agentLines(ctx, v)
-	errs[1] = err
-	quarantine, err := tally(func(one func() error) error {
+	agents, agentsErr := p.agentLines(ctx, v)
+	if agentsErr == nil {
+		s.Tiles, s.None = healthTiles(agents, p.now()), len(agents) == 0
+	}
+	quarantine, quarantineErr := tally(func(one func() error) error {
 		return v.Quarantine(func(*store.Quarantined) error { return one() })
 	})
-	errs[2] = err
-	s.Tiles = append(healthTiles(agents, p.now()), countTile("/ui/quarantine", "in quarantine", quarantine), odd)
+	if quarantineErr == nil {
+		s.Tiles = append(s.Tiles, countTile("/ui/quarantine", "in quarantine", quarantine))
+	}
+	s.Tiles = append(s.Tiles, odd...)
 	for i := range agents {
 		s.Lines = append(s.Lines, healthOf(&agents[i], t.answer)...)
 	}
-	s.Problem = p.lack(ctx, errors.Join(errs[:]...))
+	s.Problem = p.lack(ctx, errors.Join(conflictsErr, agentsErr, quarantineErr))
 	return s
 }
 
@@ -69,11 +76,16 @@ func countTile(href, label string, n bounded) tile {
 	return t
 }
 
-// healthTiles count the agents that answer, and say up to when all is known.
+// healthTiles count the agents that answer, and say up to when all is known. Imports,
+// and agents that no node pulls from any more, count in neither.
 func healthTiles(agents []agentLine, now time.Time) []tile {
-	reached, known := 0, false
+	reached, pulled, known := 0, 0, false
 	var least time.Time
 	for _, a := range agents {
+		if !a.Configured {
+			continue
+		}
+		pulled++
 		if a.Connected {
 			reached++
 		}
@@ -83,8 +95,8 @@ func healthTiles(agents []agentLine, now time.Time) []tile {
 			}
 		}
 	}
-	answer := tile{Href: "/ui/agents", Label: "agents answer", Value: strconv.Itoa(reached), Small: "of " + strconv.Itoa(len(agents))}
-	if reached < len(agents) {
+	answer := tile{Href: "/ui/agents", Label: "agents answer", Value: strconv.Itoa(reached), Small: "of " + strconv.Itoa(pulled)}
+	if reached < pulled {
 		answer.Tone = "warn"
 	}
 	complete := tile{Href: "/ui/agents", Label: "complete to", Value: "–"}
