@@ -19,9 +19,14 @@ async function filter() {
   running = new AbortController();
   found.setAttribute("aria-busy", "true");
   const target = address();
-  const answer = await fetch(target, { headers: { Accept: "text/html" }, signal: running.signal });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  found.removeAttribute("aria-busy");
+  const { signal } = running;
+  let answer, page;
+  try {
+    answer = await fetch(target, { headers: { Accept: "text/html" }, signal });
+    page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } finally {
+    if (!signal.aborted) found.removeAttribute("aria-busy"); // otherwise a later one is under way
+  }
   document.querySelector("main > .problem")?.remove();
   const problem = page.querySelector("main > .problem");
   said.classList.toggle("problem", problem !== null);
