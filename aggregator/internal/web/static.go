@@ -95,6 +95,7 @@ func (a assets) address(name string) string {
 
 // How long a browser keeps a file, in seconds.
 const (
+	never   = "no-store"
 	briefly = "public, max-age=300"
 	forever = "public, max-age=31536000, immutable"
 )
@@ -102,14 +103,19 @@ const (
 // ServeHTTP answers with the file of the path's value "file".
 func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
+	head := w.Header()
 	f := a[name]
 	if f == nil {
+		head.Set("Cache-Control", never) // another node may have it already
 		http.NotFound(w, r)
 		return
 	}
-	head := w.Header()
-	if r.URL.Query().Get("v") == f.version {
+	switch r.URL.Query().Get("v") {
+	case f.version:
 		head.Set("Cache-Control", forever)
+	case "":
+	default: // what another node has under that address
+		head.Set("Cache-Control", never)
 	}
 	head.Set("Content-Type", f.typ)
 	head.Add("Vary", "Accept-Encoding")

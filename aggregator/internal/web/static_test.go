@@ -63,7 +63,7 @@ func TestAVersionedFileIsKeptForeverAndTheSameFileWithoutItIsNot(t *testing.T) {
 		t.Fatal("the page has no versioned script")
 	}
 	for path, want := range map[string]string{
-		address: "public, max-age=31536000, immutable", "/ui/static/usage.js": "public, max-age=300", "/ui/static/usage.js?v=0": "public, max-age=300",
+		address: "public, max-age=31536000, immutable", "/ui/static/usage.js": "public, max-age=300", "/ui/static/usage.js?v=0": "no-store",
 	} {
 		r := s.file(path)
 		if got := r.Header.Get("Cache-Control"); got != want || r.StatusCode != http.StatusOK {
@@ -72,6 +72,13 @@ func TestAVersionedFileIsKeptForeverAndTheSameFileWithoutItIsNot(t *testing.T) {
 		if typ := r.Header.Get("Content-Type"); typ != "text/javascript; charset=utf-8" {
 			t.Errorf("%s has the type %q", path, typ)
 		}
+	}
+}
+
+func TestThatAFileIsNotThereIsNotKept(t *testing.T) {
+	s := newSite(t)
+	if r := s.file("/ui/static/nothing.js?v=0"); r.StatusCode != http.StatusNotFound || r.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d, %q", r.StatusCode, r.Header.Get("Cache-Control"))
 	}
 }
 
