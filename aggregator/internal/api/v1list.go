@@ -8,11 +8,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
 // tabled answers what h answers, and with format=csv the list of that name in it as
 // a table: a column for each field, in the order of the fields, and lists and objects
-// in a field as JSON.
+// in a field as JSON. No text in it is a formula for a spreadsheet.
 func (s *Server) tabled(list string, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r, format, err := formatAsked(r)
@@ -128,7 +130,7 @@ func plainText(value json.RawMessage) string {
 	case string(value) == "null":
 		return ""
 	case json.Unmarshal(value, &text) == nil:
-		return text
+		return report.Harmless(text)
 	}
 	return string(value)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func TestAListIsATableInTheOrderOfItsFields(t *testing.T) {
@@ -40,5 +41,19 @@ func TestATableOfAPartOfAListIsRefused(t *testing.T) {
 		if a := rg.call("GET", path, nil); a.status != want || want != http.StatusOK && !strings.Contains(a.body, `"detail"`) {
 			t.Errorf("%s: %v", path, a)
 		}
+	}
+}
+
+func TestNoTextInATableIsAFormula(t *testing.T) {
+	rg := newRig(t)
+	c := &store.IngestCommand{
+		Agent: "head1", Epoch: store.Epoch{1}, Begin: &store.Begin{}, From: 1, To: 1, After: store.Chain{1}, Now: 1e15,
+		Gaps: []store.Gap{{Source: record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}, From: 1e15, To: 2e15, Reason: "=HYPERLINK(1)", Noticed: 3e15}},
+	}
+	if _, err := rg.node.Write(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if a := rg.do("GET", "/v1/gaps?format=csv", ""); a.status != http.StatusOK || !strings.Contains(a.body, ",'=HYPERLINK(1),") {
+		t.Error(a)
 	}
 }

@@ -40,7 +40,7 @@ func (t *Table) writeCSV(w io.Writer) error {
 		for i, c := range row {
 			line[i] = c.String()
 			if c.Number() == nil {
-				line[i] = harmless(line[i])
+				line[i] = Harmless(line[i])
 			}
 		}
 		if err := out.Write(line); err != nil {
@@ -51,8 +51,8 @@ func (t *Table) writeCSV(w io.Writer) error {
 	return out.Error()
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula.
-func harmless(s string) string {
+// Harmless keeps a spreadsheet from taking a text for a formula.
+func Harmless(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
 	}
