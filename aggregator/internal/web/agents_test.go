@@ -178,3 +178,21 @@ func TestPagesAboutAgentsAreForThoseWhoMaySeeThem(t *testing.T) {
 		}
 	}
 }
+
+func TestPagesAskForTheConfigurationOfThoseWhoMaySeeIt(t *testing.T) {
+	s := newSite(t)
+	s.v1.Actions = &fakeActions{}
+	asked := map[string]int{}
+	s.pages.V1 = counted{s, asked}
+	for _, path := range []string{"/ui/cluster", "/ui/actions/apel/site"} {
+		if code, body := s.as(access.Principal{Name: "mon", Rights: identity.Monitor, Rows: access.AllRows()}, path); code != http.StatusOK {
+			t.Errorf("%s: %d\n%s", path, code, body)
+		}
+	}
+	if asked["/v1/config"] != 0 {
+		t.Errorf("asked %d times in vain", asked["/v1/config"])
+	}
+	if s.get("/ui/actions/apel/site"); asked["/v1/config"] != 1 {
+		t.Errorf("not asked for who may see it: %v", asked)
+	}
+}

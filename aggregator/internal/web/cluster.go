@@ -160,8 +160,8 @@ func (p *Pages) figures(r *http.Request, page *clusterPage) {
 	if err := p.V1.GetJSON(r.Context(), "/v1/status", nil, &figures); err == nil {
 		page.Figures = &figures
 	}
-	if page.Figures == nil || !page.Figures.Confirmed {
-		return // it would have to wait for who leads
+	if page.Figures == nil || !page.Figures.Confirmed || !mayConfig(r) {
+		return // it would have to wait for who leads, or would be refused
 	}
 	var config apiConfig
 	if err := p.V1.GetJSON(r.Context(), "/v1/config", nil, &config); err == nil && config.Digest != "" {

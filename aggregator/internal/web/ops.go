@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // The routes of an action.
@@ -26,6 +28,12 @@ func refreshed(page string) bool {
 		return true
 	}
 	return false
+}
+
+// mayConfig reports whether who asks may see the cluster's configuration.
+func mayConfig(r *http.Request) bool {
+	who := access.From(r.Context())
+	return who.May(identity.Read) && who.Rows.All()
 }
 
 // ask fills into from /v1; false where the principal may not see that, or where

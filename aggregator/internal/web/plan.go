@@ -121,6 +121,9 @@ type apiBlock struct {
 // settings are those of an action as the cluster's configuration has them, in which
 // secrets are not; "" where the principal may not see it.
 func (p *Pages) settings(r *http.Request, a *apiAction) (string, error) {
+	if !mayConfig(r) {
+		return "", nil
+	}
 	var answer struct {
 		Document struct {
 			Blocks []apiBlock `json:"blocks"`
