@@ -17,8 +17,8 @@ func palette() []string {
 	return []string{"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999933"}
 }
 
-// noColour is that of all others, who have no name.
-const noColour = "#8c8c8c"
+// OthersColour is that of all others, who have no name.
+const OthersColour = "#8c8c8c"
 
 // Colour is that of a name, everywhere.
 func Colour(name string) string {
@@ -115,7 +115,7 @@ func (t *Table) bars(periods []Period) template.HTML {
 	paints := Paints(names)
 	for i, row := range rows {
 		if others(row[label]) {
-			paints[i] = Paint{Colour: noColour}
+			paints[i] = Paint{Colour: OthersColour}
 		}
 	}
 	var c canvas

@@ -86,7 +86,6 @@ type apiFigures struct {
 	ClusterVersion uint32 `json:"cluster_version"`
 	Index          uint64 `json:"index"`
 	Term           uint64 `json:"term"`
-	Hash           string `json:"hash"`
 	Confirmed      bool   `json:"confirmed"`
 	Records        uint64 `json:"records"`
 	LastChange     uint64 `json:"last_change"`

@@ -80,9 +80,8 @@ type conflictsPage struct {
 
 // conflict is a run about which origins disagree, or a stop without a body.
 type conflict struct {
-	ID       string
-	Sayings  []saying
-	Recorded bool // there is a page of the record
+	ID      string
+	Sayings []saying
 }
 
 func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
@@ -93,7 +92,7 @@ func (p *Pages) conflicts(_ *http.Request, v *access.View) (any, error) {
 				page.More = true
 				return errEnough
 			}
-			*into = append(*into, conflict{ID: e.ID, Sayings: sayings(e), Recorded: e.Shown() != nil})
+			*into = append(*into, conflict{ID: e.ID, Sayings: sayings(e)})
 			return nil
 		}
 	}

@@ -89,21 +89,19 @@ func (p *Pages) overview(r *http.Request, v *access.View) (any, error) {
 
 // agentLine is an agent in a table.
 type agentLine struct {
-	Name, Address string
-	Configured    bool // this node pulls from it
-	Connected     bool
-	Error         string
-	Contact       time.Time
-	Behind        uint64
-	Cursor        uint64
-	Sources       []sourceLine
+	Name       string
+	Configured bool // this node pulls from it
+	Connected  bool
+	Error      string
+	Contact    time.Time
+	Behind     uint64
+	Sources    []sourceLine
 }
 
 // sourceLine is a source of an agent.
 type sourceLine struct {
 	Name       string
 	CompleteTo time.Time
-	Counts     store.Counts
 }
 
 // State is how the agent is doing, in one word.
@@ -156,7 +154,6 @@ func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, er
 			a = &agentLine{Name: c.Agent, Contact: std(c.Pulled)}
 			all[c.Agent] = a
 		}
-		a.Cursor = c.Seq
 		a.Sources = sources(c, counters)
 	}
 	lines := make([]agentLine, 0, len(all))
@@ -168,7 +165,7 @@ func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, er
 }
 
 func fromStatus(s pull.Status) *agentLine {
-	a := &agentLine{Name: s.Name, Address: s.Address, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind, Cursor: s.Cursor}
+	a := &agentLine{Name: s.Name, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind}
 	if s.Err != nil {
 		a.Error = s.Err.Error()
 		if s.Remedy != "" {
@@ -185,7 +182,7 @@ func sources(c store.Cursor, counters []store.SourceCounts) []sourceLine {
 		if n.Source.Agent != c.Agent {
 			continue
 		}
-		s := sourceLine{Name: n.Source.Type + "/" + n.Source.Label, Counts: n.Counts}
+		s := sourceLine{Name: n.Source.Type + "/" + n.Source.Label}
 		if n.Source.Type == "" {
 			s.Name = "pushed to the agent"
 		}

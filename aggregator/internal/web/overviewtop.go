@@ -229,7 +229,7 @@ func (t *top) bar(g *sumGroup, ask topAsk) bar {
 	}
 	query := url.Values{"window": {ask.in}, "by": {into}, "measure": {ask.of}}
 	if g.Others > 0 {
-		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Colour: "#7f7f7f"}
+		return bar{Name: fmt.Sprintf("%d others", g.Others), Href: t.Usage, Colour: report.OthersColour}
 	}
 	name := "(none)"
 	value := ""

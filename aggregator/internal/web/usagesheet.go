@@ -39,9 +39,6 @@ type usageSheet struct {
 // shown is a figure, exact and for the eye.
 type shown struct{ Exact, Text string }
 
-// othersColour is that of no name.
-const othersColour = "#b4bcb8"
-
 // usageRow is a group.
 type usageRow struct {
 	Name    string
@@ -94,7 +91,7 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	for g, paint := range report.Paints(names) {
 		row := p.row(a, answer, g)
 		if row.Others {
-			paint = report.Paint{Colour: othersColour}
+			paint = report.Paint{Colour: report.OthersColour}
 		}
 		row.Paint, row.Value, row.Jobs = paint, show(column, at(m.Totals, g)), show(report.Column{}, at(jobs.Totals, g))
 		if s.Stack {
