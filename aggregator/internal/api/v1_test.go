@@ -90,6 +90,7 @@ func TestRequestsBelowV1ThatMakeNoSenseAreProblems(t *testing.T) {
 		{"GET", "/v1/records?cursor=nonsense", 400, "cursor"},
 		{"GET", "/v1/records?open=maybe", 400, "open"},
 		{"GET", "/v1/records?order=change&sort_by[asc]=runtime", 400, "sort_by"},
+		{"GET", "/v1/records?ran_to=tomorrow", 400, "ran_to"},
 		{"GET", "/v1/records?format=xml", 400, "format"},
 		{"GET", "/v1/records?after=-1", 400, "after"},
 		{"GET", "/v1/records?format=json&format=csv", 400, "Multiple values"},

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Sizes of a page of /v1.
@@ -73,14 +75,15 @@ type page struct {
 	cursor string
 	open   string
 	order  string
+	ran    [2]string // from and to
 }
 
 // parsePage reads a query of /v1/records. Beside AUDITOR's fields there are
-// cursor, format, open (true or false), order (change) and after.
+// cursor, format, open (true or false), order (change), after, ran_from and ran_to.
 func parsePage(r *http.Request) (page, error) {
 	p := page{format: formatOf(r.Header.Get("Accept"))}
 	after := ""
-	fields := map[string]*string{"cursor": &p.cursor, "format": &p.format, "open": &p.open, "order": &p.order, "after": &after}
+	fields := map[string]*string{"cursor": &p.cursor, "format": &p.format, "open": &p.open, "order": &p.order, "after": &after, "ran_from": &p.ran[0], "ran_to": &p.ran[1]}
 	q, err := parseQuery(r.URL.RawQuery, fields)
 	if err != nil {
 		return p, refuse(http.StatusBadRequest, "%v", err)
@@ -94,7 +97,26 @@ func parsePage(r *http.Request) (page, error) {
 			return p, err
 		}
 	}
+	if err := p.running(); err != nil {
+		return p, err
+	}
 	return p, p.choose(q.SortBy != "")
+}
+
+// running keeps the records that ran in a window.
+func (p *page) running() error {
+	w := store.Window{From: record.None, To: math.MaxInt64}
+	for i, end := range []*record.Time{&w.From, &w.To} {
+		if p.ran[i] == "" {
+			continue
+		}
+		t, err := record.ParseTime(p.ran[i])
+		if err != nil {
+			return refuse(http.StatusBadRequest, "%s: %v", []string{"ran_from", "ran_to"}[i], err)
+		}
+		*end, p.query.Running = t, &w
+	}
+	return nil
 }
 
 // formatOf is the format that a client accepts.

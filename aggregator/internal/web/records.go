@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -64,13 +65,13 @@ func first(m record.Meta, key string) string {
 
 // filter is what the form of the records page asks for, as it was typed.
 type filter struct {
-	ID, Since, Until, Site, Group, User, Key, Value, Component, Least, Runs string
+	ID, Since, Until, RanSince, RanUntil, Site, Group, User, Key, Value, Component, Least, Runs string
 }
 
 // fields are the fields of the form by their names in an address.
 func (f *filter) fields() map[string]*string {
 	return map[string]*string{
-		"id": &f.ID, "since": &f.Since, "until": &f.Until, "site": &f.Site, "group": &f.Group, "user": &f.User,
+		"id": &f.ID, "since": &f.Since, "until": &f.Until, "ran_since": &f.RanSince, "ran_until": &f.RanUntil, "site": &f.Site, "group": &f.Group, "user": &f.User,
 		"key": &f.Key, "value": &f.Value, "component": &f.Component, "least": &f.Least, "runs": &f.Runs,
 	}
 }
@@ -236,6 +237,14 @@ func (f filter) csv(q *store.Query) string {
 	if since, ok, _ := moment(f.Until); ok { // it was parsed before
 		out.Set("stop_time[lt]", since.String())
 	}
+	if w := q.Running; w != nil {
+		if w.From != record.None {
+			out.Set("ran_from", w.From.String())
+		}
+		if w.To != math.MaxInt64 {
+			out.Set("ran_to", w.To.String())
+		}
+	}
 	times := map[string]int{}
 	for _, m := range q.Meta {
 		if len(m.Contains) == 0 {
@@ -267,6 +276,9 @@ func (f filter) parse() (store.Query, error) {
 	} else if ok {
 		q.Stop.LT(int64(until))
 	}
+	if err := f.ran(&q); err != nil {
+		return q, err
+	}
 	for _, m := range []struct{ key, value string }{{"site_id", f.Site}, {"group_id", f.Group}, {"user_id", f.User}} {
 		if m.value != "" {
 			q.Meta = append(q.Meta, store.MetaTest{Key: m.key, Contains: []string{m.value}})
@@ -293,6 +305,24 @@ func (f filter) parse() (store.Query, error) {
 		return q, bad("%q is no choice of runs.", f.Runs)
 	}
 	return q, nil
+}
+
+// ran adds the window in which runs went on for some of the time.
+func (f filter) ran(q *store.Query) error {
+	w := store.Window{From: record.None, To: math.MaxInt64}
+	for _, end := range []struct {
+		text string
+		at   *record.Time
+	}{{f.RanSince, &w.From}, {f.RanUntil, &w.To}} {
+		t, ok, err := moment(end.text)
+		if err != nil {
+			return err
+		}
+		if ok {
+			*end.at, q.Running = t, &w
+		}
+	}
+	return nil
 }
 
 // amount adds the test of a component.

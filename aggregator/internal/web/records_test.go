@@ -44,7 +44,10 @@ func TestEachFieldOfTheFilterNarrowsAndTheTableToDownloadIsTheSame(t *testing.T)
 		"component=GPUs":                    "",
 		"since=2026-01-02+02:05&site=there": "small",
 		"until=2026-01-02+02:05":            "early",
-		"id=late":                           "late",
+		"ran_since=2026-01-02+02:05":        "open late",
+		"ran_until=2026-01-01+00:05":        "open early",
+		"ran_since=2026-01-02+02:01&ran_until=2026-01-01+09:00": "open small",
+		"id=late": "late",
 	} {
 		_, body, _ := s.get("/ui/records?" + query)
 		if got := strings.Join(shown(body), " "); got != want {
@@ -72,7 +75,7 @@ func TestEachFieldOfTheFilterNarrowsAndTheTableToDownloadIsTheSame(t *testing.T)
 			t.Errorf("%s: %q, want %q", link[1], got, want)
 		}
 	}
-	for _, query := range []string{"least=4", "component=Cores&least=x", "component=Cores&least=-1"} {
+	for _, query := range []string{"least=4", "component=Cores&least=x", "component=Cores&least=-1", "ran_since=x", "ran_until=yesterday"} {
 		if code, body, _ := s.get("/ui/records?" + query); code != http.StatusBadRequest || !strings.Contains(body, `role="alert"`) {
 			t.Errorf("%s: %d", query, code)
 		}

@@ -197,7 +197,7 @@ func TestOneLooksFromASiteIntoAGroupAUserAndHisRecords(t *testing.T) {
 		}
 		path = html.UnescapeString(m[1])
 	}
-	if u, err := url.Parse(path); err != nil || u.Path != "/ui/records" || u.Query().Get("user") != "alice" || u.Query().Get("group") != "atlas" || u.Query().Get("site") != "here" || !strings.HasPrefix(u.Query().Get("since"), "2026-02-01") {
+	if u, err := url.Parse(path); err != nil || u.Path != "/ui/records" || u.Query().Get("user") != "alice" || u.Query().Get("group") != "atlas" || u.Query().Get("site") != "here" || !strings.HasPrefix(u.Query().Get("ran_since"), "2026-02-01") {
 		t.Errorf("alice leads to %s", path)
 	}
 	if _, body, _ := s.get(path); !strings.Contains(body, ">a1</a>") || strings.Contains(body, ">a2</a>") {
@@ -321,5 +321,22 @@ func TestWhatHasNoPriceIsSaidBesideTheCost(t *testing.T) {
 	february(s)
 	if code, body, _ := s.get("/ui/usage?window=2026-02&measure=cost&by=group_id"); code != http.StatusOK || !strings.Contains(body, "20 core-hours have no price at their time, and are not in cost.") {
 		t.Errorf("%d\n%s", code, body)
+	}
+}
+
+func TestTheRecordsBehindAFigureAreThoseThatRanInTheWindow(t *testing.T) {
+	s := newSite(t)
+	february(s)
+	open, late := job("open", "2026-02-20", "atlas", "zoe", 1), job("late", "2026-02-20", "atlas", "zoe", 1)
+	open.Stop, late.Stop = record.None, record.FromStd(s.pages.Now().AddDate(0, 1, 0))
+	s.post(open, late, job("before", "2026-01-20", "atlas", "zoe", 1), job("after", "2026-03-01", "atlas", "zoe", 1))
+	_, body, _ := s.get("/ui/usage?window=2026-02&by=user_id&where[group_id]=atlas")
+	m := regexp.MustCompile(`href="(/ui/records\?[^"]*user=zoe[^"]*)"`).FindStringSubmatch(body)
+	if m == nil {
+		t.Fatalf("no link to the records of zoe in\n%s", body)
+	}
+	_, body, _ = s.get(html.UnescapeString(m[1]))
+	if got := strings.Join(shown(body), " "); got != "open late" {
+		t.Errorf("%s has %q", m[1], got)
 	}
 }

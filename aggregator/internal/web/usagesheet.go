@@ -230,12 +230,12 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	return row
 }
 
-// recordsAddress is the page of the records with these values that ended in a window,
-// or go on when it is up to now. It is false where that page cannot say all of it.
+// recordsAddress is the page of the records with these values that ran in a window. It
+// is false where that page cannot say all of it.
 func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, bool) {
-	q := url.Values{"since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
+	q := url.Values{"ran_since": {from.UTC().Truncate(time.Second).Format(time.RFC3339)}}
 	if to.Before(p.now().Add(-time.Minute)) {
-		q.Set("until", to.UTC().Format(time.RFC3339))
+		q.Set("ran_until", to.UTC().Format(time.RFC3339))
 	}
 	all := true
 	for _, c := range values {
