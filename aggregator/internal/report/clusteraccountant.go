@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,13 +95,29 @@ func accountantTables() map[string][]string {
 	}
 }
 
+// mostTables is how many bytes a dump may have; the four tables need a fraction of it.
+const mostTables = 64 << 20
+
+// whole reads a text of at most so many bytes. A longer one is an error: what is cut
+// from it would be missing in the figures.
+func whole(r io.Reader, most int64) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return "", err
+	}
+	if int64(len(text)) > most {
+		return "", fmt.Errorf("the dump has more than %d bytes; dump only the tables %s", most, strings.Join(slices.Sorted(maps.Keys(accountantTables())), ", "))
+	}
+	return string(text), nil
+}
+
 // tables takes the rows of the four tables.
 func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
-	text, err := io.ReadAll(io.LimitReader(r, 64<<20))
+	text, err := whole(r, mostTables)
 	if err != nil {
 		return err
 	}
-	return inserts(string(text), accountantTables(), func(table string, row sqlRow) error {
+	return inserts(text, accountantTables(), func(table string, row sqlRow) error {
 		switch table {
 		case "principal_investigator":
 			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truth("exempt")})
