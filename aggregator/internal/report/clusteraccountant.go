@@ -98,9 +98,9 @@ func accountantTables() map[string][]string {
 // mostTables is how many bytes a dump may have; the four tables need a fraction of it.
 const mostTables = 64 << 20
 
-// whole reads a text of at most so many bytes. A longer one is an error: what is cut
+// allOf reads a text of at most so many bytes. A longer one is an error: what is cut
 // from it would be missing in the figures.
-func whole(r io.Reader, most int64) (string, error) {
+func allOf(r io.Reader, most int64) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func whole(r io.Reader, most int64) (string, error) {
 
 // tables takes the rows of the four tables.
 func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
-	text, err := whole(r, mostTables)
+	text, err := allOf(r, mostTables)
 	if err != nil {
 		return err
 	}

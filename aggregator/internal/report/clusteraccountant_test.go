@@ -177,10 +177,10 @@ func TestADumpOfTablesIsReadAsItIsWritten(t *testing.T) {
 }
 
 func TestADumpThatIsTooLongIsRefusedAndNotCut(t *testing.T) {
-	if text, err := whole(strings.NewReader("12345"), 5); err != nil || text != "12345" {
+	if text, err := allOf(strings.NewReader("12345"), 5); err != nil || text != "12345" {
 		t.Error(text, err)
 	}
-	if _, err := whole(strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "more than 5 bytes; dump only the tables contribution, principal_investigator") {
+	if _, err := allOf(strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "more than 5 bytes; dump only the tables contribution, principal_investigator") {
 		t.Error(err)
 	}
 }
