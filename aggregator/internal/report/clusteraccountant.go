@@ -69,6 +69,9 @@ func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.
 	if err := c.tables(tables, zone); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
+	if err := c.filled(); err != nil {
+		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
+	}
 	seen := map[string]bool{}
 	for _, file := range accounting {
 		lines := bufio.NewScanner(file)
@@ -137,6 +140,24 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 		}
 		return nil
 	})
+}
+
+// filled returns an error that names the tables without rows of which a report is made.
+// Contributions may be missing: then there are no ratios.
+func (c *ClusterAccountant) filled() error {
+	var missing []string
+	for _, table := range []struct {
+		name string
+		rows int
+	}{{"principal_investigator", len(c.people)}, {"project", len(c.projects)}, {"processor_type", len(c.types)}} {
+		if table.rows == 0 {
+			missing = append(missing, table.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no INSERT statement of the dump has rows for %s; dump the tables with their data, as mysqldump does", strings.Join(missing, " and "))
+	}
+	return nil
 }
 
 func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {

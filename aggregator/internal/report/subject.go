@@ -113,16 +113,20 @@ func (n *absent) months(ctx context.Context, r Reader) (string, error) {
 			}
 		}
 	}
+	return strings.Join(nearest(known, n.begin), ", "), nil
+}
+
+// nearest are the up to three months next to a time, in their order.
+func nearest(months []string, begin time.Time) []string {
 	far := func(label string) time.Duration {
 		month, err := time.Parse("2006-01", label)
 		if err != nil {
 			return 0
 		}
-		return month.Sub(n.begin).Abs()
+		return month.Sub(begin).Abs()
 	}
-	slices.SortStableFunc(known, func(a, b string) int { return int(far(a).Hours() - far(b).Hours()) })
-	known = slices.Sorted(slices.Values(known[:min(len(known), 3)]))
-	return strings.Join(known, ", "), nil
+	slices.SortStableFunc(months, func(a, b string) int { return int(far(a).Hours() - far(b).Hours()) })
+	return slices.Sorted(slices.Values(months[:min(len(months), 3)]))
 }
 
 // some names a few of many.
