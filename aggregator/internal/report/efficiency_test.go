@@ -33,6 +33,15 @@ func (a script) GetJSON(_ context.Context, path string, query url.Values, into a
 	if path == "/v1/prices" {
 		key += " " + query.Get("at")
 	}
+	if path == "/v1/prices" { // those of the latest time that is scripted
+		at := key
+		key = ""
+		for k := range a {
+			if strings.HasPrefix(k, path) && k <= at && k > key {
+				key = k
+			}
+		}
+	}
 	text, ok := a[key]
 	if !ok {
 		return fmt.Errorf("no answer to %s (%s)", key, query.Encode())

@@ -206,17 +206,25 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// unpriced notes what has no price.
+// unpriced notes what has no price, all of it or at its time.
 func (s *statement) unpriced(a *usageAnswer) {
 	m := a.measure("cost")
 	if m == nil {
 		return
 	}
+	var never []string
 	for _, u := range m.Unpriced {
-		if !zero(u.Total) && s.priced(u.Component) {
+		switch {
+		case zero(u.Total):
+		case !s.priced(u.Component):
+			never = append(never, u.Component)
+		default:
 			used := Rat(divided(rational(u.Total.String()), s.scale(u.Component)))
 			s.note("%s %s of %s have no price at their time, and are not in the cost.", Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
 		}
+	}
+	if len(never) > 0 {
+		s.note("Nothing of %s has a price, and it is not in the cost.", strings.Join(never, ", "))
 	}
 }
 

@@ -29,7 +29,7 @@ func statementWorld() script {
 		"/v1/usage 2026-10-01 by pi of records":       `{"records":12,"groups":[{"values":["higgs"]}],"measures":[],"complete":{}}`,
 		"/v1/usage 2026-10-01 by  of cost":            `{"records":1,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":0.96}],"complete":{}}`,
 		"/v1/usage 2000-01-01 by group_id of records": `{"records":9,"groups":[{"values":["cms"]}],"complete":{}}`,
-		"/v1/prices 2026-10-01T00:00:00Z":             priced,
+		"/v1/prices 2026-01-01T00:00:00Z":             priced,
 		"/v1/prices 2026-10-15T00:00:00Z": `{"currency":"EUR","prices":[{"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.013,"match":{}},
 {"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.001,"match":{"group_id":"atlas"}},
 {"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0,"match":{"group_id":"cms","class":"cms"}}]}`,
@@ -45,9 +45,11 @@ func statementWorld() script {
 	}
 }
 
-func reportOfCMS(t *testing.T) *Document {
+func reportOfCMS(t *testing.T) *Document { return reportOf(t, statementWorld()) }
+
+func reportOf(t *testing.T, w script) *Document {
 	t.Helper()
-	d, err := Statement(t.Context(), statementWorld(), StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
+	d, err := Statement(t.Context(), w, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +97,26 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 }
 
+func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
+	w := statementWorld()
+	const first = `{"list":"a","from":"2026-10-10T00:00:00Z","to":"2026-10-15T00:00:00Z","component":"Cores","per":"hour","price":0.011,"match":{}}`
+	const second = `{"list":"b","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.013,"match":{}}`
+	w["/v1/prices 2026-01-01T00:00:00Z"] = `{"currency":"EUR","prices":[]}`
+	w["/v1/prices 2026-10-10T00:00:00Z"] = `{"currency":"EUR","prices":[` + first + `]}`
+	w["/v1/prices 2026-10-15T00:00:00Z"] = `{"currency":"EUR","prices":[` + second + `]}`
+	at := func(day int) time.Time { return time.Date(2026, 10, day, 0, 0, 0, 0, time.UTC) }
+	currency, list, err := pricesOf(t.Context(), w, Period{From: at(1), To: at(32)})
+	if err != nil || currency != "EUR" || len(list) != 2 || list[0].List != "a" || list[1].List != "b" {
+		t.Error(currency, list, err)
+	}
+	notes := strings.Join(reportOf(t, w).Notes, "\n")
+	for _, want := range []string{"3.50 core-hours of Cores have no price at their time", "Nothing of Memory has a price, and it is not in the cost."} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+}
+
 // strict has no prices, and tells budgets to nobody.
 type strict struct{ script }
 
@@ -107,7 +129,7 @@ func (s strict) GetJSON(ctx context.Context, path string, query url.Values, into
 
 func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
 	w := statementWorld()
-	w["/v1/prices 2026-10-01T00:00:00Z"] = `{"currency":null,"prices":[]}`
+	w["/v1/prices 2026-01-01T00:00:00Z"], w["/v1/prices 2026-10-15T00:00:00Z"] = `{"currency":null,"prices":[]}`, `{"currency":null,"prices":[]}`
 	w["/v1/usage 2026-10-01 by  of records,people"] = w["/v1/usage 2026-10-01 by  of cost,records,people"]
 	w["/v1/usage 2026-09-01 by  of records,people"] = w["/v1/usage 2026-09-01 by  of cost,records,people"]
 	w["/v1/usage 2026-10-01 by user_id of records,Cores"] = w["/v1/usage 2026-10-01 by user_id of cost,records,Cores"]

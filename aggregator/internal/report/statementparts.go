@@ -33,11 +33,18 @@ func (p *priceAnswer) key() string {
 	return fmt.Sprintf("%q %q %q %v %s", p.List, p.Component, p.Per, p.Match, from)
 }
 
-// pricesOf are the currency, and the prices that hold at a time of a period. Those that
-// hold at neither its begin nor its end are found where the others change.
+// pricesOf are the currency, and the prices that hold at a time of a period: those at its
+// begin and at its end, and wherever in it one of these begins or ends.
 func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []priceAnswer, err error) {
-	seen := map[string]bool{}
-	for at := p.From; at.Before(p.To); {
+	asked, seen := map[int64]bool{}, map[string]bool{}
+	next := []time.Time{p.From, p.To.Add(-time.Microsecond)}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		if at.Before(p.From) || !at.Before(p.To) || asked[at.UnixMicro()] {
+			continue
+		}
+		asked[at.UnixMicro()] = true
 		var a struct {
 			Currency *string       `json:"currency"`
 			Prices   []priceAnswer `json:"prices"`
@@ -48,19 +55,30 @@ func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []
 		if a.Currency != nil {
 			currency = *a.Currency
 		}
-		next := p.To
 		for _, price := range a.Prices {
-			if price.To != nil && price.To.After(at) && price.To.Before(next) {
-				next = *price.To
+			if seen[price.key()] {
+				continue
 			}
-			if !seen[price.key()] {
-				seen[price.key()] = true
-				list = append(list, price)
+			seen[price.key()] = true
+			list = append(list, price)
+			if price.From != nil { // what held until then ends a moment before
+				next = append(next, *price.From, price.From.Add(-time.Microsecond))
+			}
+			if price.To != nil {
+				next = append(next, *price.To)
 			}
 		}
-		at = next
 	}
+	slices.SortStableFunc(list, func(a, b priceAnswer) int { return a.begin().Compare(b.begin()) })
 	return currency, list, nil
+}
+
+// begin is from when a price holds; the zero time where it has always held.
+func (p *priceAnswer) begin() time.Time {
+	if p.From == nil {
+		return time.Time{}
+	}
+	return *p.From
 }
 
 // prices are those that held.
