@@ -236,10 +236,13 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 		return s, nil
 	}
 	a := all
-	if lack := p.lacks[res.used]; lack > 0 {
-		p.note("%d of %d records do not say how much of the %s they used; they are not in its figures.", lack, p.records, res.title)
+	if silent, without := p.lacks[res.used], p.lacks[res.booked]; silent > 0 || without > 0 {
+		p.note("%d of %d records do not say how much of the %s they used, and %d do not say how much they booked; they are not in its figures.", silent, p.records, res.title, without)
 		var err error
-		q := url.Values{"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used}, "component[" + res.used + "][gte]": {"0"}}
+		q := url.Values{
+			"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used},
+			"component[" + res.used + "][gte]": {"0"}, "component[" + res.booked + "][gte]": {"0"},
+		}
 		if a, err = p.ask(ctx, q); err != nil {
 			return nil, err
 		}

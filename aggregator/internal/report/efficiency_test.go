@@ -26,6 +26,9 @@ func (a script) GetJSON(_ context.Context, path string, query url.Values, into a
 		if query.Has("component[TotalCPU][gte]") {
 			key += " with CPU"
 		}
+		if query.Has("component[Cores][gte]") {
+			key += " and cores"
+		}
 		if query.Has("bucket") {
 			key += " each " + query.Get("bucket")
 		}
@@ -58,7 +61,7 @@ func efficiencyWorld() script {
 {"name":"Memory","kind":"rate","unit":"hour","totals":[204800,1024,0],"total":205824,"without":0},{"name":"MemoryUsed","kind":"rate","unit":"hour","totals":[102400,2048,0],"total":104448,"without":0},
 {"name":"GPUs","kind":"rate","unit":"hour","totals":[0,5,0],"total":5,"without":30},{"name":"TotalCPU","kind":"total","unit":null,"totals":[180000,198000,0],"total":378000,"without":10}],
 "complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
-		"/v1/usage 2026-10 by user_id of records,Cores,TotalCPU with CPU": `{` + windowOfOctober + `,"records":30,"groups":[{"values":["ann"]},{"values":["<b>bob"]}],
+		"/v1/usage 2026-10 by user_id of records,Cores,TotalCPU with CPU and cores": `{` + windowOfOctober + `,"records":30,"groups":[{"values":["ann"]},{"values":["<b>bob"]}],
 "measures":[{"name":"records","kind":"count","totals":[10,20],"total":30},{"name":"Cores","kind":"rate","unit":"hour","totals":[100,50],"total":150},{"name":"TotalCPU","kind":"total","totals":[180000,198000],"total":378000}],"complete":{}}`,
 		"/v1/usage 2026-10 by user_id of started,wait": `{` + windowOfOctober + `,"records":40,"groups":[{"values":["ann"]},{"values":["<b>bob"]},{"values":[null]}],
 "measures":[{"name":"started","kind":"count","totals":[3,2,0],"total":5},{"name":"wait","kind":"mean","unit":"second","totals":[600,90,null],"total":396}],"complete":{}}`,
@@ -128,10 +131,26 @@ func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 		}
 	}
 	notes := strings.Join(d.Notes, "\n")
-	for _, want := range []string{"10 of 40 records do not say how much of the Cores they used", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
+	for _, want := range []string{"10 of 40 records do not say how much of the Cores they used, and 0 do not say how much they booked", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
+	}
+}
+
+func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
+	w := efficiencyWorld()
+	of := "/v1/usage 2026-10 by user_id of "
+	w[of] = strings.NewReplacer(`"total":160,"without":0`, `"total":160,"without":7`, `"total":378000,"without":10`, `"total":378000,"without":0`).Replace(w[of])
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "0 of 40 records do not say how much of the Cores they used, and 7 do not say how much they booked") {
+		t.Error(notes)
+	}
+	if got := row(t, d, "saving-1", "Cores"); !strings.HasPrefix(got, "Cores|core-hours|150|105|0.7|") {
+		t.Error(got)
 	}
 }
 
