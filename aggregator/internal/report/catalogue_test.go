@@ -119,6 +119,13 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
 		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
 		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
+		{"statement", "of=group_id=cms&top=101", ErrQuery, "top is 101; want a number from 1 to 100"},
+		{"statement", "of=group_id=cms&top=0", ErrQuery, "top is 0"},
+		{"statement", "of=group_id=cms&memory_per_gb=0", ErrQuery, "memory_per_gb is 0"},
+		{"efficiency", "memory_per_gb=0", ErrQuery, "memory_per_gb is 0"},
+		{"efficiency", "pue=0.5", ErrQuery, "pue is 0.5; want a number from 1 to 100"},
+		{"efficiency", "carbon_per_kwh=-1", ErrQuery, "want a number, 0 or more"},
+		{"efficiency", "kwh_per_core_hour=NaN", ErrQuery, "want a number, 0 or more"},
 		{"utilization", "by=user_id", ErrQuery, "knows no"},
 	} {
 		query, err := url.ParseQuery(c.query)

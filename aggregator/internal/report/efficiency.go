@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/big"
 	"net/url"
 	"slices"
@@ -17,7 +18,7 @@ type EfficiencyOptions struct {
 	By      string            // a key that gives the lines; "": user_id
 	Where   map[string]string // of whom it is; empty: of all
 	Top     int               // the lines of a table at most, and one of the others; 0: all
-	Worst   int               // how many jobs are named; 0: 10
+	Worst   int               // how many jobs are named, up to 100; 0: 10
 	Scan    int               // how many jobs are looked at one by one; 0: 50 000
 	// The components that say what was used: a total of CPU seconds, and rates in the
 	// unit of what was booked. "": TotalCPU, MemoryUsed, GPUsUsed.
@@ -42,6 +43,12 @@ func DefaultFactors() Factors {
 	return Factors{CoreHour: 0.012, GBHour: 0.0003725, GPUHour: 0.2, PUE: 1.67, Carbon: 0.475}
 }
 
+// How many jobs are named and looked at where nothing is said.
+const (
+	defaultWorst = 10
+	defaultScan  = 50_000
+)
+
 func (o *EfficiencyOptions) fill() {
 	o.Periods = defaults(o.Periods)
 	for _, d := range []struct {
@@ -55,7 +62,7 @@ func (o *EfficiencyOptions) fill() {
 	for _, d := range []struct {
 		at    *int
 		value int
-	}{{&o.Worst, 10}, {&o.Scan, 50_000}} {
+	}{{&o.Worst, defaultWorst}, {&o.Scan, defaultScan}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}
@@ -66,6 +73,16 @@ func (o *EfficiencyOptions) fill() {
 	if o.Factors == (Factors{}) {
 		o.Factors = DefaultFactors()
 	}
+}
+
+// check returns what no report can be made with. The error wraps [ErrQuery].
+func (o *EfficiencyOptions) check() error {
+	f := &o.Factors
+	return within(
+		limit{"top", float64(o.Top), 0, math.MaxInt32}, limit{"jobs", float64(o.Worst), 1, mostJobs}, limit{"scan", float64(o.Scan), 1, 10_000_000},
+		limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}, limit{"kwh_per_core_hour", f.CoreHour, 0, mostFactor}, limit{"kwh_per_gb_hour", f.GBHour, 0, mostFactor},
+		limit{"kwh_per_gpu_hour", f.GPUHour, 0, mostFactor}, limit{"pue", f.PUE, 1, 100}, limit{"carbon_per_kwh", f.Carbon, 0, mostFactor},
+	)
 }
 
 // resource is something that is booked, and may be used less than that.
@@ -102,6 +119,9 @@ func decimal(f float64) *big.Rat {
 // taken for 0 but named in the notes.
 func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, error) {
 	o.fill()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report efficiency: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -151,6 +152,30 @@ func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
 	}
 	if got := row(t, d, "saving-1", "Cores"); !strings.HasPrefix(got, "Cores|core-hours|150|105|0.7|") {
 		t.Error(got)
+	}
+}
+
+func TestNumbersThatNoReportCanBeMadeWithAreRefused(t *testing.T) {
+	for says, o := range map[string]EfficiencyOptions{
+		"jobs is -1; want a number from 1 to 100": {Worst: -1},
+		"jobs is 101":              {Worst: 101},
+		"scan is -1":               {Scan: -1},
+		"top is -1":                {Top: -1},
+		"memory_per_gb is NaN":     {MemoryPerGB: math.NaN()},
+		"memory_per_gb is -1":      {MemoryPerGB: -1},
+		"pue is 0":                 {Factors: Factors{Carbon: 1}},
+		"carbon_per_kwh is -1":     {Factors: Factors{PUE: 1, Carbon: -1}},
+		"kwh_per_gpu_hour is +Inf": {Factors: Factors{PUE: 1, GPUHour: math.Inf(1)}},
+	} {
+		if _, err := Efficiency(t.Context(), efficiencyWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+	for says, o := range map[string]StatementOptions{"top is -1": {Top: -1}, "top is 101": {Top: 101}, "memory_per_gb is NaN": {MemoryPerGB: math.NaN()}} {
+		o.Of = map[string]string{"group_id": "cms"}
+		if _, err := Statement(t.Context(), statementWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type StatementOptions struct {
 	Of     map[string]string // group_id, project, pi, user_id or any key, with its value
 	Period string            // in the words of /v1/usage; "": last-month
 	Zone   string
-	Top    int // how many people and jobs are named at most; 0: 10
+	Top    int // how many people and jobs are named at most, up to 100; 0: 10
 	// MemoryPerGB is how much of the component Memory is a GB; 0: 1024.
 	MemoryPerGB float64
 	Now         time.Time
@@ -37,11 +37,14 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 	if o.Period == "" {
 		o.Period = "last-month"
 	}
-	if o.Top <= 0 {
+	if o.Top == 0 {
 		o.Top = 10
 	}
 	if o.MemoryPerGB == 0 {
 		o.MemoryPerGB = 1024
+	}
+	if err := within(limit{"top", float64(o.Top), 1, mostJobs}, limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+		return nil, err
 	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
