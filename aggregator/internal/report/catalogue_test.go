@@ -138,3 +138,23 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
+	text := `{` + windowOfOctober + `,"by":["user_id"],"labels":["2026-10-01","2026-10-02"],"groups":[{"values":["ann"]},{"values":["bob"]}],
+"measures":[{"name":"records","kind":"count","values":[1,2,3,0]}]}`
+	var a usageAnswer
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
+		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*usageAnswer{&a}}
+		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
+		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
+			t.Errorf("%d: %v %s", most, rows, notes)
+		}
+	}
+	e, err := Find("summary")
+	if err != nil || e.Param("top").Default[0] != "100" {
+		t.Error("a summary that is asked for by name has all lines", err)
+	}
+}
