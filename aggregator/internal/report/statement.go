@@ -76,8 +76,10 @@ type statement struct {
 	zone    *time.Location
 	money   string // the currency; "" without prices
 	list    []priceAnswer
-	now     *usageAnswer // of the month
-	before  *usageAnswer // of the time before that is as long
+	past    []priceAnswer // those of the time before
+	costs   bool          // something that was used in the month has a price
+	now     *usageAnswer  // of the month
+	before  *usageAnswer  // of the time before that is as long
 	periods []Period
 	notes   []string
 }
@@ -129,10 +131,37 @@ func (s *statement) ask(ctx context.Context) error {
 	if zero(s.before.Records) {
 		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
 	}
-	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err != nil {
+	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err == nil && s.money != "" {
+		_, s.past, err = pricesOf(ctx, s.r, s.periods[1])
+	}
+	if err != nil {
 		return fmt.Errorf("report statement: %w", err)
 	}
 	return nil
+}
+
+// of are the prices of one of the two periods.
+func (s *statement) of(period int) []priceAnswer {
+	if period == 0 {
+		return s.list
+	}
+	return s.past
+}
+
+// cost is that of a period; not known where nothing is priced of what was used in it.
+func (s *statement) cost(a *usageAnswer, period int) *big.Rat {
+	used := s.now
+	if period > 0 {
+		used = s.before
+	}
+	sum := total(a, "cost", nil)
+	priced := func(p priceAnswer) bool {
+		return s.concerns(p.Match) && used.measure(p.Component) != nil
+	}
+	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.of(period), priced) {
+		return nil
+	}
+	return sum
 }
 
 // earlier is the window before that of a word, as /v1/usage compares: the month before a
@@ -192,11 +221,15 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		t.Rows = append(t.Rows, []Cell{Words(what), Words(unit), Rat(now), Rat(before), change(now, before)})
 	}
 	sum := func(name string) {
-		add(wordFor(name), unitFor(name, s.money), total(both[0], name, nil), total(both[1], name, nil))
+		add(wordFor(name), "", total(both[0], name, nil), total(both[1], name, nil))
 	}
 	if s.money != "" {
-		sum("cost")
-		s.unpriced(both[0])
+		now := s.cost(both[0], 0)
+		s.costs = now != nil
+		add(wordFor("cost"), s.money, now, s.cost(both[1], 1))
+		for i := range both {
+			s.unpriced(both[i], i)
+		}
 	}
 	for i := range s.now.Measure {
 		if m := &s.now.Measure[i]; m.Kind == "rate" {
@@ -209,8 +242,8 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// unpriced notes what has no price, all of it or at its time.
-func (s *statement) unpriced(a *usageAnswer) {
+// unpriced notes what has no price in a period, all of it or at its time.
+func (s *statement) unpriced(a *usageAnswer, period int) {
 	m := a.measure("cost")
 	if m == nil {
 		return
@@ -219,32 +252,25 @@ func (s *statement) unpriced(a *usageAnswer) {
 	for _, u := range m.Unpriced {
 		switch {
 		case zero(u.Total):
-		case !s.priced(u.Component):
+		case !s.priced(u.Component, period):
 			never = append(never, u.Component)
 		default:
 			used := Rat(divided(rational(u.Total.String()), s.scale(u.Component)))
-			s.note("%s %s of %s have no price at their time, and are not in the cost.", Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
+			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
 		}
 	}
 	if len(never) > 0 {
-		s.note("Nothing of %s has a price, and it is not in the cost.", strings.Join(never, ", "))
+		s.note("%s: nothing of %s has a price, and it is not in the cost.", s.periods[period].Name, strings.Join(never, ", "))
 	}
 }
 
-// priced reports whether a component has a price at all.
-func (s *statement) priced(component string) bool {
-	return slices.ContainsFunc(s.list, func(p priceAnswer) bool { return p.Component == component })
+// priced reports whether a component has a price at all in a period.
+func (s *statement) priced(component string, period int) bool {
+	return slices.ContainsFunc(s.of(period), func(p priceAnswer) bool { return p.Component == component })
 }
 
 func wordFor(measure string) string {
 	return map[string]string{"cost": "Cost", "records": "Jobs", "people": "People"}[measure]
-}
-
-func unitFor(measure, money string) string {
-	if measure == "cost" {
-		return money
-	}
-	return ""
 }
 
 // componentUnit is in what a rate is counted.
@@ -291,7 +317,7 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	if s.now.measure("Cores") != nil {
 		measure += ",Cores"
 	}
-	if s.money != "" {
+	if s.costs {
 		order, measure = "cost", "cost,"+measure
 	}
 	if !strings.Contains(measure, order) {
@@ -336,6 +362,9 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	}
 	if zero(s.before.Records) {
 		t.Chart.Values = t.Chart.Values[:1]
+	}
+	if order == "cost" && s.cost(before, 1) == nil { // 0 would be no cost
+		before = &usageAnswer{}
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {

@@ -88,7 +88,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{
-		"October 2026: the records are complete to 2026-11-02 00:00 UTC.", "3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
+		"October 2026: the records are complete to 2026-11-02 00:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
 		"Of the budget lhc at least that is used", "The most specific price counts.",
 	} {
 		if !strings.Contains(notes, want) {
@@ -110,10 +110,29 @@ func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
 		t.Error(currency, list, err)
 	}
 	notes := strings.Join(reportOf(t, w).Notes, "\n")
-	for _, want := range []string{"3.50 core-hours of Cores have no price at their time", "Nothing of Memory has a price, and it is not in the cost."} {
+	for _, want := range []string{"October 2026: 3.50 core-hours of Cores have no price at their time", "October 2026: nothing of Memory has a price, and it is not in the cost."} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
+	}
+}
+
+func TestWhatNothingHadAPriceForDidNotCostNothing(t *testing.T) {
+	w := statementWorld()
+	w["/v1/prices 2026-01-01T00:00:00Z"] = `{"currency":"EUR","prices":[]}`
+	w["/v1/prices 2026-10-01T00:00:00Z"] = priced
+	was := "/v1/usage 2026-09-01 by  of cost,records,people"
+	w[was] = strings.Replace(w[was], `"total":1.2}`, `"total":0,"unpriced":[{"component":"Cores","total":100}]}`, 1)
+	people := "/v1/usage 2026-09-01 by user_id of cost"
+	w[people] = strings.ReplaceAll(w[people], "1.2", "0")
+	d := reportOf(t, w)
+	for table, want := range map[string]string{"figures": "Cost|EUR|1.9||", "people": "ann|10|120|1.5|0.789473684||"} {
+		if first, _, _ := strings.Cut(want, "|"); row(t, d, table, first) != want {
+			t.Errorf("%s: %s, want %s", table, row(t, d, table, first), want)
+		}
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "September 2026: nothing of Cores has a price, and it is not in the cost.") {
+		t.Error(notes)
 	}
 }
 

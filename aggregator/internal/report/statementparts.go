@@ -336,7 +336,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 	for i := range list {
 		j := &list[i]
 		cost := Cell{}
-		if s.money != "" {
+		if s.costs {
 			a, err := s.usage(ctx, url.Values{"measure": {"cost"}, "record_id": {j.ID}}, 0)
 			if err != nil {
 				return nil, err
@@ -347,7 +347,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(minute)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
 		})
 	}
-	if s.money == "" {
+	if !s.costs {
 		t.without("cost")
 	}
 	s.note("Core-hours and cost of a job are those in the period; a job that runs is not in the list.")
