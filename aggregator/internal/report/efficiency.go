@@ -153,7 +153,7 @@ func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, 
 func (o *EfficiencyOptions) method() []string {
 	f := &o.Factors
 	return []string{
-		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used.",
+		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used of each line, and in all the sum of that: who used more than was booked does not make up for others.",
 		fmt.Sprintf("Energy: %g kWh for a core-hour, %g for a GB-hour, %g for a GPU-hour, × %g for cooling and losses (PUE), and %g kg of CO2 equivalents for a kWh. Where nothing else is given these are the factors of Green Algorithms for unknown hardware and the mean of the world (doi 10.1002/advs.202100707). What is idle draws less than that: it is what could be saved at most.",
 			f.CoreHour, f.GBHour, f.GPUHour, f.PUE, f.Carbon),
 		"Waiting is from submission to start, of the jobs that began in the period; the jobs that left the most unused are of these, with all that they had until their end.",
@@ -242,6 +242,7 @@ type share struct {
 	name         string
 	jobs         *big.Rat
 	booked, used *big.Rat
+	saved        *big.Rat // the sum of what several groups could save; nil: it is of one
 }
 
 // savings asks for a resource; nil when nobody had any.
@@ -269,8 +270,9 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 	}
 	s.total = share{jobs: rational(a.Records.String()), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{a.Groups[g].name(), of(a, "records", g, nil), of(a, res.booked, g, res.perBooked), of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: a.Groups[g].name(), jobs: of(a, "records", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
 	}
+	s.total.saved = spares(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
 	s.cut(p.o.Top)
 	return s, nil
@@ -287,8 +289,21 @@ func (p *efficiencyPeriod) hint(res resource) string {
 	return "A mapping can tell it in this component, a total in seconds."
 }
 
+// spares are what groups could save in all: what one used beyond what it booked does not
+// make up for what another did not use.
+func spares(groups []share) *big.Rat {
+	sum := new(big.Rat)
+	for i := range groups {
+		sum.Add(sum, groups[i].spare())
+	}
+	return sum
+}
+
 // spare is what was booked and not used; 0 where more was used than booked.
 func (s *share) spare() *big.Rat {
+	if s.saved != nil {
+		return s.saved
+	}
 	if s.used == nil || s.booked == nil || s.booked.Cmp(s.used) < 0 {
 		return new(big.Rat)
 	}
@@ -300,7 +315,7 @@ func (s *savings) cut(top int) {
 	if top <= 0 || len(s.groups) <= top {
 		return
 	}
-	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat)}
+	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: spares(s.groups[top:])}
 	for _, g := range s.groups[top:] {
 		for _, part := range []struct{ to, from *big.Rat }{{rest.jobs, g.jobs}, {rest.booked, g.booked}, {rest.used, g.used}} {
 			if part.from != nil {

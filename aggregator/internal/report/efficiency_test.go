@@ -116,8 +116,8 @@ func row(t *testing.T, d *Document, table, first string) string {
 func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 	d := reportOfEfficiency(t)
 	for _, c := range []struct{ table, first, want string }{
-		{"saving-1", "Cores", "Cores|core-hours|150|105|0.7|45|0.9018|0.428355"}, // 45 × 0.012 × 1.67, × 0.475
-		{"saving-1", "Memory", "Memory|GB-hours|201|102|0.507462687|99|0.061585425|0.029253077"},
+		{"saving-1", "Cores", "Cores|core-hours|150|105|0.7|50|1.002|0.47595"}, // 50 of ann × 0.012 × 1.67, × 0.475; bob used more than he booked
+		{"saving-1", "Memory", "Memory|GB-hours|201|102|0.507462687|100|0.0622075|0.029548563"},
 		{"saving-1", "GPUs", "GPUs|GPU-hours|5|||||"},
 		{"cores-1", "ann", "ann|10|100|50|0.5|50|1.002|0.47595"},
 		{"cores-1", "<b>bob", "<b>bob|20|50|55|1.1|0|0|0"},
