@@ -90,6 +90,7 @@ type resource struct {
 	name, title  string
 	unit         string
 	booked, used string   // components
+	kind         string   // of used: a total, or a rate
 	perBooked    *big.Rat // by what amount × hours of booked is divided
 	perUsed      *big.Rat
 	kWh          *big.Rat // of one for an hour, with all that the site draws
@@ -99,9 +100,9 @@ func (o *EfficiencyOptions) resources() []resource {
 	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
 	one, gb := big.NewRat(1, 1), decimal(o.MemoryPerGB)
 	return []resource{
-		{"cores", "Cores", "core-hours", "Cores", o.CPU, one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
-		{"memory", "Memory", "GB-hours", "Memory", o.Memory, gb, gb, drawn(o.Factors.GBHour)},
-		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, one, one, drawn(o.Factors.GPUHour)},
+		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
+		{"memory", "Memory", "GB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
+		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "rate", one, one, drawn(o.Factors.GPUHour)},
 	}
 }
 
@@ -130,7 +131,7 @@ func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, 
 	found := false
 	var first span
 	for i, window := range o.Periods {
-		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]bool{}}
+		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]string{}}
 		if err := p.build(ctx, zone); err != nil {
 			return nil, fmt.Errorf("report efficiency of %s: %w", window, err)
 		}
@@ -169,7 +170,7 @@ type efficiencyPeriod struct {
 	number  int
 	span    span
 	records int64
-	known   map[string]bool // components that records of the period have
+	known   map[string]string // components that records of the period have, with their kind
 	lacks   map[string]int64
 	tables  []Table
 	notes   []string
@@ -205,7 +206,10 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 	p.lacks = map[string]int64{}
 	for i := range all.Measure {
 		if m := &all.Measure[i]; m.Kind == "rate" || m.Kind == "total" {
-			p.known[m.Name] = true
+			if kind, twice := p.known[m.Name]; twice && kind != m.Kind {
+				m.Kind = kind + " and a " + m.Kind
+			}
+			p.known[m.Name] = m.Kind
 			if m.Without != nil {
 				p.lacks[m.Name] = *m.Without
 			}
@@ -247,12 +251,18 @@ type share struct {
 
 // savings asks for a resource; nil when nobody had any.
 func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res resource) (*savings, error) {
-	if !p.known[res.booked] {
+	if p.known[res.booked] == "" {
 		return nil, nil
 	}
 	s := &savings{resource: res}
-	if !p.known[res.used] {
+	switch kind := p.known[res.used]; kind {
+	case res.kind:
+	case "":
 		p.note("how much of the %s was used is not in the records: none has the component %s. %s", res.title, res.used, p.hint(res))
+		s.total = share{booked: total(all, res.booked, res.perBooked)}
+		return s, nil
+	default:
+		p.note("how much of the %s was used is not known: the component %s is a %s, and is wanted as a %s. %s", res.title, res.used, kind, res.kind, p.hint(res))
 		s.total = share{booked: total(all, res.booked, res.perBooked)}
 		return s, nil
 	}

@@ -179,6 +179,33 @@ func TestNumbersThatNoReportCanBeMadeWithAreRefused(t *testing.T) {
 	}
 }
 
+func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
+	w := efficiencyWorld()
+	of := "/v1/usage 2026-10 by user_id of "
+	w[of] = strings.NewReplacer(`"TotalCPU","kind":"total"`, `"TotalCPU","kind":"rate"`, `"MemoryUsed","kind":"rate"`, `"MemoryUsed","kind":"total"`).Replace(w[of])
+	w["/v1/records"] = strings.ReplaceAll(w["/v1/records"], `"kind":"total"`, `"kind":"rate"`)
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for first, want := range map[string]string{"Cores": "Cores|core-hours|160|||||", "Memory": "Memory|GB-hours|201|||||"} {
+		if got := row(t, d, "saving-1", first); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	notes := strings.Join(d.Notes, "\n")
+	for _, want := range []string{"the component TotalCPU is a rate, and is wanted as a total.", "the component MemoryUsed is a total, and is wanted as a rate."} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+	for i := range d.Tables {
+		if d.Tables[i].Name == "jobs" {
+			t.Error("there are jobs that left something unused", d.Tables[i].Rows)
+		}
+	}
+}
+
 func TestWhereJobsAreTooManyTheMedianIsNotKnown(t *testing.T) {
 	w := efficiencyWorld()
 	w["/v1/records"] = strings.Replace(w["/v1/records"], `"next":null`, `"next":"more"`, 1)

@@ -207,8 +207,8 @@ type idle struct {
 // idle looks at a job; false when it has no end, or does not say what it used.
 func (p *efficiencyPeriod) idle(j *job) (idle, bool) {
 	cores, _ := j.amount("Cores")
-	seconds, _ := j.amount(p.o.CPU)
-	if cores == nil || seconds == nil || j.Stop == nil {
+	seconds, kind := j.amount(p.o.CPU)
+	if cores == nil || seconds == nil || kind != "total" || j.Stop == nil {
 		return idle{}, false
 	}
 	i := idle{job: *j, cores: cores, booked: new(big.Rat).Mul(cores, j.hours()), used: new(big.Rat).Quo(seconds, big.NewRat(3600, 1))}
