@@ -209,6 +209,21 @@ func TestAPeriodOfClusterAccountantWithoutJobsNamesTheMonthsThatHaveSome(t *test
 	}
 }
 
+func TestWhoIsExemptAndContributedIsNotOver(t *testing.T) {
+	one, none := big.NewRat(1, 1), new(big.Rat)
+	for _, c := range []struct {
+		exempt     bool
+		used, gave *big.Rat
+		page, text string
+	}{
+		{true, one, one, "N/A", "N/A"}, {true, one, none, "N/A", "Over"}, {true, none, one, "", "Under"}, {false, one, none, "Over", "Over"}, {false, none, none, "", "N/A"},
+	} {
+		if page, text := shown(c.exempt, c.used, c.gave, Cell{}); page.String() != c.page || text != c.text {
+			t.Errorf("%+v: %q, %q", c, page, text)
+		}
+	}
+}
+
 func TestADumpThatIsTooLongIsRefusedAndNotCut(t *testing.T) {
 	if text, err := allOf(strings.NewReader("12345"), 5); err != nil || text != "12345" {
 		t.Error(text, err)

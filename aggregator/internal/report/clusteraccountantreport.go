@@ -203,7 +203,9 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) Table {
 func shown(exempt bool, used, gave *big.Rat, ratio Cell) (page Cell, text string) {
 	uses, contributes := used.Sign() > 0, gave.Sign() > 0
 	switch {
-	case uses && contributes && ratio.Number() != nil:
+	case uses && contributes && ratio.Number() == nil: // only who is exempt contributes, so that there is nothing to divide by
+		text = "N/A"
+	case uses && contributes:
 		text = new(big.Rat).Mul(ratio.Number(), big.NewRat(100, 1)).FloatString(0) + "%"
 	case uses:
 		text = "Over"
