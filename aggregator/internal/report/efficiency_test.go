@@ -206,6 +206,31 @@ func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
 	}
 }
 
+func TestWhereJobsCannotBeToldApartAReportSaysSo(t *testing.T) {
+	w := efficiencyWorld()
+	delete(w, "/v1/records")
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Where: map[string]string{"cluster": "lhc"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := row(t, d, "wait-1", "ann"); got != "ann|3||10|" {
+		t.Error(got)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "no single job says its cluster of itself") {
+		t.Error(notes)
+	}
+	w = statementWorld()
+	delete(w, "/v1/records")
+	w["/v1/usage 2026-10-01 by group_id of records"] = `{"groups":[]}`
+	d, err = Statement(t.Context(), w, StatementOptions{Of: map[string]string{"host_class": "fat"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "no single job says its host_class of itself") {
+		t.Error(notes)
+	}
+}
+
 func TestWhereJobsAreTooManyTheMedianIsNotKnown(t *testing.T) {
 	w := efficiencyWorld()
 	w["/v1/records"] = strings.Replace(w["/v1/records"], `"next":null`, `"next":"more"`, 1)

@@ -94,6 +94,10 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 	groups := map[string]*waits{}
 	var worst []idle
 	q := jobQuery{where: p.o.Where, test: all.Window.within("start_time"), most: p.o.Scan}
+	if key := q.mixed(); key != "" {
+		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
+		return p.meanWaits(ctx, nil)
+	}
 	whole, err := q.scan(ctx, p.r, func(j *job) {
 		p.wait(groups, j)
 		if i, ok := p.idle(j); ok && p.number == 1 {
@@ -107,7 +111,8 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 		p.note("more than %d jobs began; only the %d that ran the longest were looked at one by one, so that median and longest wait are not known.", p.o.Scan, p.o.Scan)
 		groups = nil
 	}
-	if derived(p.o.By) || p.o.By == "host_class" { // no record says it of itself
+	if derived(p.o.By) {
+		p.note("median and longest wait are not known by %s: no single job says it of itself.", p.o.By)
 		groups = nil
 	}
 	if err := p.meanWaits(ctx, groups); err != nil {

@@ -289,6 +289,10 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 	test := url.Values{"stop_time[gte]": window.within("stop_time")["stop_time[gte]"], "start_time[lt]": window.within("start_time")["start_time[lt]"]}
 	var list []large
 	q := jobQuery{where: s.o.Of, test: test, most: scanned}
+	if key := q.mixed(); key != "" {
+		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
+		return nil, nil
+	}
 	whole, err := q.scan(ctx, s.r, func(j *job) {
 		cores, _ := j.amount("Cores")
 		if cores == nil || j.Stop == nil {
