@@ -197,6 +197,9 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 		s.note("No budget of the configuration is for %s.", subject(s.o.Of))
 		return nil, nil
 	}
+	if !a.Now.IsZero() {
+		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(minute), s.zone)
+	}
 	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Used at its end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
 }
