@@ -43,6 +43,9 @@ func DefaultFactors() Factors {
 	return Factors{CoreHour: 0.012, GBHour: 0.0003725, GPUHour: 0.2, PUE: 1.67, Carbon: 0.475}
 }
 
+// usedMemory is the component with the memory that was used, in the unit of Memory.
+const usedMemory = "MemoryUsed"
+
 // How many jobs are named and looked at where nothing is said.
 const (
 	defaultWorst = 10
@@ -54,7 +57,7 @@ func (o *EfficiencyOptions) fill() {
 	for _, d := range []struct {
 		at    *string
 		value string
-	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, "MemoryUsed"}, {&o.GPUs, "GPUsUsed"}} {
+	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, "GPUsUsed"}} {
 		if *d.at == "" {
 			*d.at = d.value
 		}

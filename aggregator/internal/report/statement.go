@@ -280,7 +280,7 @@ func componentUnit(name string) string {
 		return "core-hours"
 	case "GPUs":
 		return "GPU-hours"
-	case "Memory":
+	case "Memory", usedMemory:
 		return "GB-hours"
 	}
 	return "hours of one"
@@ -288,7 +288,7 @@ func componentUnit(name string) string {
 
 // scale is by how much a component is divided for its unit.
 func (s *statement) scale(name string) *big.Rat {
-	if name == "Memory" {
+	if name == "Memory" || name == usedMemory {
 		return decimal(s.o.MemoryPerGB)
 	}
 	return nil

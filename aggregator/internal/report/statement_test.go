@@ -18,7 +18,7 @@ func statementWorld() script {
 	all := `"by":[],"groups":[{"values":[]}]`
 	return script{
 		"/v1/usage last-month by  of ": `{` + windowOfOctober + `,"records":12,` + all + `,"measures":[{"name":"records","kind":"count","total":12},{"name":"Cores","kind":"rate","unit":"hour","total":150},
-{"name":"Memory","kind":"rate","unit":"hour","total":204800}],"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
+{"name":"Memory","kind":"rate","unit":"hour","total":204800},{"name":"MemoryUsed","kind":"rate","unit":"hour","total":102400}],"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
 		"/v1/usage 2026-09-01 by  of ":                    `{"records":8,` + all + `,"measures":[{"name":"Cores","kind":"rate","unit":"hour","total":100}],"complete":{}}`,
 		"/v1/usage 2026-10-01 by  of cost,records,people": `{"records":12,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":1.9,"unpriced":[{"component":"Cores","total":3.5},{"component":"Memory","total":1}]},{"name":"records","kind":"count","total":12},{"name":"people","kind":"count","total":2}],"complete":{}}`,
 		"/v1/usage 2026-09-01 by  of cost,records,people": `{"records":8,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":1.2},{"name":"records","kind":"count","total":8},{"name":"people","kind":"count","total":1}],"complete":{}}`,
@@ -62,6 +62,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 		{"figures", "Cost", "Cost|EUR|1.9|1.2|0.583333333"},
 		{"figures", "Cores", "Cores|core-hours|150|100|0.5"},
 		{"figures", "Memory", "Memory|GB-hours|200||"},
+		{"figures", "MemoryUsed", "MemoryUsed|GB-hours|100||"},
 		{"figures", "People", "People||2|1|1"},
 		{"budgets", "lhc", "lhc|2026|EUR|9000|8000|100|900|0.888889|10000|2026-12-12"}, // 40 days of 50
 		{"budgets", "cms", "cms|2026-10|core-hours|200|150|0|50|0.75|150|lasts"},
