@@ -158,3 +158,14 @@ func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
 		t.Error("a summary that is asked for by name has all lines", err)
 	}
 }
+
+func TestWhoNeverHadARecordIsNamed(t *testing.T) {
+	w := script{
+		"/v1/usage 2000-01-01 by group_id of records":    `{"records":2,"groups":[{"values":["cms"]}],"complete":{}}`,
+		"/v1/usage 2000-01-01 by  of records each month": `{"records":0,"labels":[],"complete":{}}`,
+	}
+	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
+	if err := n.all(t.Context(), w, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+		t.Error(err)
+	}
+}

@@ -84,8 +84,8 @@ func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error)
 		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
-	as := UsageOptions{Periods: o.Periods, Where: o.Where}
-	if err := as.nothing(ctx, r, s.answers); err != nil {
+	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
+	if err := n.all(ctx, r, s.answers); err != nil {
 		return nil, err
 	}
 	s.periods = d.Periods
