@@ -64,3 +64,14 @@ func TestNumbersThatNoReportCanBeMadeWithAreRefusedBeforeAnythingIsAsked(t *test
 		}
 	}
 }
+
+func TestFlagsWithoutEffectOnTheReportOfClusterAccountantAreRefused(t *testing.T) {
+	s := shell{}
+	for _, name := range []string{"by", "credit", "address"} {
+		value := map[string]string{"by": "project", "credit": "stop", "address": "http://127.0.0.1:1"}[name]
+		code, _, errs := s.bursar(t.Context(), "report", "subscription", "-compat", "clusteraccountant", "-accounting", "a", "-tables", "b", "-"+name, value)
+		if code == 0 || !strings.Contains(errs, "-"+name+" has no meaning with -compat clusteraccountant") {
+			t.Errorf("-%s: %d %s", name, code, errs)
+		}
+	}
+}
