@@ -119,6 +119,8 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
 		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
 		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
+		{"statement", "of=user_id=alice,bob", ErrQuery, "a statement is of one, and user_id is \"alice,bob\""},
+		{"statement", "of=user_id=", ErrQuery, "user_id has no value"},
 		{"statement", "of=group_id=cms&top=101", ErrQuery, "top is 101; want a number from 1 to 100"},
 		{"statement", "of=group_id=cms&top=0", ErrQuery, "top is 0"},
 		{"statement", "of=group_id=cms&memory_per_gb=0", ErrQuery, "memory_per_gb is 0"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -31,8 +32,8 @@ type StatementOptions struct {
 // used and what it costs beside the month before, what is left of the budgets and how
 // long it lasts, who used it, the largest jobs, and the prices that held.
 func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, error) {
-	if len(o.Of) == 0 {
-		return nil, errors.New("report statement: of whom is not said")
+	if err := o.whose(); err != nil {
+		return nil, err
 	}
 	if o.Period == "" {
 		o.Period = "last-month"
@@ -67,6 +68,23 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 	}
 	d.Notes = append(s.now.notes(s.periods[0].Name), s.notes...)
 	return d, d.check()
+}
+
+// whose returns an error where it is not said of whom the statement is: it is of one,
+// whose values /v1/usage does not take for several or for those of none.
+func (o *StatementOptions) whose() error {
+	if len(o.Of) == 0 {
+		return fmt.Errorf("%w: of whom the statement is is not said", ErrQuery)
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.Of)) {
+		switch value := o.Of[key]; {
+		case strings.TrimSpace(value) == "":
+			return fmt.Errorf("%w: a statement is of somebody, and %s has no value", ErrQuery, key)
+		case strings.Contains(value, ","):
+			return fmt.Errorf("%w: a statement is of one, and %s is %.60q; make one for each, or a report of the usage of all of them", ErrQuery, key, value)
+		}
+	}
+	return nil
 }
 
 // statement is one that is being made.
