@@ -32,7 +32,8 @@ machine_packages=(systemd dbus procps passwd munge slurm-client rpm dnf)
 python_packages=(python-auditor==0.11.0 tzlocal)
 # What looks at the pages: a browser, what finds faults of accessibility in them, a
 # Prometheus for rules and dashboards, and the language in which dashboards ask for
-# usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only.
+# usage. From npm come axe-core (MPL-2.0) and jsonata (MIT), for tests only; their
+# versions are in e2e/pages/axe.go, too.
 browser_packages=(chromium fonts-dejavu-core prometheus)
 npm_packages=(
   "axe-core 4.14.1 axe.min.js e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"

@@ -12,16 +12,18 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
 
+// libraries are the folders of scripts in the cache: the versions that are pinned in
+// npm_packages of e2e/setup.sh, and no others that may be there.
+func libraries() map[string]string {
+	return map[string]string{"axe": "axe-core-4.14.1", "jsonata": "jsonata-2.2.2"}
+}
+
 // Library is the text of a script that e2e/setup.sh has fetched: axe or jsonata.
 func Library(t testing.TB, name string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(rig.Cache(), name+"*", name+".min.js"))
-	if err != nil || len(found) == 0 {
-		t.Fatalf("%s is missing; run e2e/setup.sh browser", name)
-	}
-	text, err := os.ReadFile(found[len(found)-1])
+	text, err := os.ReadFile(filepath.Join(rig.Cache(), libraries()[name], name+".min.js"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s is missing: %v; run e2e/setup.sh browser", name, err)
 	}
 	return string(text)
 }

@@ -6,5 +6,5 @@
 // browser logs as an error, every request to another host, what axe-core calls
 // serious, and every figure that is not that of /v1 fails a test.
 //
-// The pages that are walked are a table in walk_test.go; a new page is a line of it.
+// The pages that are walked are a table in pages_test.go; a new page is a line of it.
 package pages

@@ -46,3 +46,32 @@ func TestAReportIsShownAndSaved(t *testing.T) {
 		t.Error(code, errs)
 	}
 }
+
+func TestNumbersThatNoReportCanBeMadeWithAreRefusedBeforeAnythingIsAsked(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("asked for", r.URL) }))
+	t.Cleanup(srv.Close)
+	s := shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+	for line, says := range map[string]string{
+		"efficiency -jobs -1":                    "jobs is -1; want a number from 1 to 100",
+		"efficiency -jobs 0":                     "-jobs is 0; want more than 0",
+		"efficiency -pue NaN":                    "pue is NaN",
+		"efficiency -memory-per-gb 0":            "-memory-per-gb is 0",
+		"statement -of group_id=atlas -top 1000": "top is 1000; want a number from 1 to 100",
+		"statement -of group_id=atlas -top 0":    "-top is 0",
+	} {
+		if code, _, errs := s.bursar(t.Context(), append([]string{"report"}, strings.Fields(line)...)...); code == 0 || !strings.Contains(errs, says) {
+			t.Errorf("%s: %d %s, want %s", line, code, errs, says)
+		}
+	}
+}
+
+func TestFlagsWithoutEffectOnTheReportOfClusterAccountantAreRefused(t *testing.T) {
+	s := shell{}
+	for _, name := range []string{"by", "credit", "address"} {
+		value := map[string]string{"by": "project", "credit": "stop", "address": "http://127.0.0.1:1"}[name]
+		code, _, errs := s.bursar(t.Context(), "report", "subscription", "-compat", "clusteraccountant", "-accounting", "a", "-tables", "b", "-"+name, value)
+		if code == 0 || !strings.Contains(errs, "-"+name+" has no meaning with -compat clusteraccountant") {
+			t.Errorf("-%s: %d %s", name, code, errs)
+		}
+	}
+}

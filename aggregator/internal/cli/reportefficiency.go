@@ -2,12 +2,24 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
+
+// notZero returns an error for a number that is 0, which a report would take for one
+// that is not given.
+func notZero(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if value := cmd.Flags().Lookup(name).Value.String(); value == "0" || value == "-0" {
+			return usage(cmd, fmt.Errorf("-%s is %s; want more than 0", name, value))
+		}
+	}
+	return nil
+}
 
 func (p *Program) reportEfficiency() *cobra.Command {
 	o := report.EfficiencyOptions{Factors: report.DefaultFactors()}
@@ -36,7 +48,7 @@ Give those of your site; a reader will ask where they are from.`,
 	fl.StringVar(&o.By, "by", "user_id", "the `key` that gives the lines; also project, pi, cluster")
 	fl.StringArrayVar(&where, "where", nil, "only of `key=value`; may be repeated")
 	fl.IntVar(&o.Top, "top", 25, "how many lines at most, a `number`; the others are one line; 0 is all")
-	fl.IntVar(&o.Worst, "jobs", 10, "how many jobs are named, a `number`")
+	fl.IntVar(&o.Worst, "jobs", 10, "how many jobs are named, a `number` from 1 to 100")
 	fl.IntVar(&o.Scan, "scan", 50_000, "how many jobs are looked at one by one for median wait and for the list of jobs, a `number`; when there are more, those that ran the longest")
 	fl.StringVar(&o.CPU, "cpu", "TotalCPU", "`component` with the CPU seconds that were used")
 	fl.StringVar(&o.Memory, "memory-used", "MemoryUsed", "`component` with the memory that was used")
@@ -49,6 +61,9 @@ Give those of your site; a reader will ask where they are from.`,
 	fl.Float64Var(&o.Factors.Carbon, "co2-per-kwh", o.Factors.Carbon, "CO2 equivalents of a kWh, in `kg`")
 	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		if err := checkPeriods(cmd, o.Periods); err != nil {
+			return nil, err
+		}
+		if err := notZero(cmd, "jobs", "scan", "memory-per-gb"); err != nil {
 			return nil, err
 		}
 		o.Now = p.Now()

@@ -24,10 +24,13 @@ the budgets that it draws on, with a forecast; who used it; and the largest jobs
 	fl.StringArrayVar(&of, "of", nil, "of whom, as `key=value`, such as group_id=atlas, project=bell, pi=curie, user_id=alice; may be repeated")
 	fl.StringVar(&o.Period, "period", "last-month", "a `window` in the words of bursar usage")
 	fl.StringVar(&o.Zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
-	fl.IntVar(&o.Top, "top", 10, "how many people and jobs are named, a `number`")
+	fl.IntVar(&o.Top, "top", 10, "how many people and jobs are named, a `number` from 1 to 100")
 	fl.Float64Var(&o.MemoryPerGB, "memory-per-gb", 1024, "how much of the component Memory is a GB, a `number`")
 	_ = cmd.RegisterFlagCompletionFunc("period", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if err := notZero(cmd, "top", "memory-per-gb"); err != nil {
+			return nil, err
+		}
 		o.Now = p.Now()
 		var err error
 		if o.Of, err = argumentsOf(of); err != nil {

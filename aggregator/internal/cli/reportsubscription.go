@@ -77,6 +77,11 @@ func (f *originals) check(cmd *cobra.Command, periods []string) error {
 	case f.compat != "" && (f.tables == "" || len(f.accounting) == 0):
 		return usage(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -accounting FILE and -tables FILE"))
 	}
+	for _, name := range []string{"by", "credit", "address", "ca-cert", "client-cert", "client-key"} {
+		if f.compat != "" && cmd.Flags().Changed(name) {
+			return usage(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
+		}
+	}
 	return checkPeriods(cmd, periods)
 }
 

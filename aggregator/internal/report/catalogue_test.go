@@ -119,6 +119,15 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
 		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
 		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
+		{"statement", "of=user_id=alice,bob", ErrQuery, "a statement is of one, and user_id is \"alice,bob\""},
+		{"statement", "of=user_id=", ErrQuery, "user_id has no value"},
+		{"statement", "of=group_id=cms&top=101", ErrQuery, "top is 101; want a number from 1 to 100"},
+		{"statement", "of=group_id=cms&top=0", ErrQuery, "top is 0"},
+		{"statement", "of=group_id=cms&memory_per_gb=0", ErrQuery, "memory_per_gb is 0"},
+		{"efficiency", "memory_per_gb=0", ErrQuery, "memory_per_gb is 0"},
+		{"efficiency", "pue=0.5", ErrQuery, "pue is 0.5; want a number from 1 to 100"},
+		{"efficiency", "carbon_per_kwh=-1", ErrQuery, "want a number, 0 or more"},
+		{"efficiency", "kwh_per_core_hour=NaN", ErrQuery, "want a number, 0 or more"},
 		{"utilization", "by=user_id", ErrQuery, "knows no"},
 	} {
 		query, err := url.ParseQuery(c.query)
@@ -129,5 +138,36 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s?%s: %v, want %q", c.name, c.query, err, c.says)
 		}
+	}
+}
+
+func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
+	text := `{` + windowOfOctober + `,"by":["user_id"],"labels":["2026-10-01","2026-10-02"],"groups":[{"values":["ann"]},{"values":["bob"]}],
+"measures":[{"name":"records","kind":"count","values":[1,2,3,0]}]}`
+	var a usageAnswer
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
+		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*usageAnswer{&a}}
+		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
+		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
+			t.Errorf("%d: %v %s", most, rows, notes)
+		}
+	}
+	e, err := Find("summary")
+	if err != nil || e.Param("top").Default[0] != "100" {
+		t.Error("a summary that is asked for by name has all lines", err)
+	}
+}
+
+func TestWhoNeverHadARecordIsNamed(t *testing.T) {
+	w := script{
+		"/v1/usage 2000-01-01 by group_id of records":    `{"records":2,"groups":[{"values":["cms"]}],"complete":{}}`,
+		"/v1/usage 2000-01-01 by  of records each month": `{"records":0,"labels":[],"complete":{}}`,
+	}
+	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
+	if err := n.all(t.Context(), w, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+		t.Error(err)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +69,9 @@ func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.
 	if err := c.tables(tables, zone); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
+	if err := c.filled(); err != nil {
+		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
+	}
 	seen := map[string]bool{}
 	for _, file := range accounting {
 		lines := bufio.NewScanner(file)
@@ -93,13 +98,29 @@ func accountantTables() map[string][]string {
 	}
 }
 
+// mostTables is how many bytes a dump may have; the four tables need a fraction of it.
+const mostTables = 64 << 20
+
+// allOf reads a text of at most so many bytes. A longer one is an error: what is cut
+// from it would be missing in the figures.
+func allOf(r io.Reader, most int64) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return "", err
+	}
+	if int64(len(text)) > most {
+		return "", fmt.Errorf("the dump has more than %d bytes; dump only the tables %s", most, strings.Join(slices.Sorted(maps.Keys(accountantTables())), ", "))
+	}
+	return string(text), nil
+}
+
 // tables takes the rows of the four tables.
 func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
-	text, err := io.ReadAll(io.LimitReader(r, 64<<20))
+	text, err := allOf(r, mostTables)
 	if err != nil {
 		return err
 	}
-	return inserts(string(text), accountantTables(), func(table string, row sqlRow) error {
+	return inserts(text, accountantTables(), func(table string, row sqlRow) error {
 		switch table {
 		case "principal_investigator":
 			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truth("exempt")})
@@ -119,6 +140,24 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 		}
 		return nil
 	})
+}
+
+// filled returns an error that names the tables without rows of which a report is made.
+// Contributions may be missing: then there are no ratios.
+func (c *ClusterAccountant) filled() error {
+	var missing []string
+	for _, table := range []struct {
+		name string
+		rows int
+	}{{"principal_investigator", len(c.people)}, {"project", len(c.projects)}, {"processor_type", len(c.types)}} {
+		if table.rows == 0 {
+			missing = append(missing, table.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no INSERT statement of the dump has rows for %s; dump the tables with their data, as mysqldump does", strings.Join(missing, " and "))
+	}
+	return nil
 }
 
 func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math/big"
 	"os"
@@ -150,7 +151,9 @@ func TestADumpOfTablesIsReadAsItIsWritten(t *testing.T) {
 	for text, want := range map[string]string{
 		"-- MySQL dump\n/*!40101 SET x */;\nCREATE TABLE `project` (`gid` int);\nINSERT INTO `project` VALUES (1,'a;\\'b','p'),(2,'c''d',NULL);": "1|a;'b|p 2|c'd| ",
 		"insert into accounting.project (groupid, gid, pi_owner_userid) values ('g', 7, 'x');":                                                   "7|g|x ",
-		"insert into other values (1,2),(3);": "",
+		"insert into other values (1,2),(3);":                                                                       "",
+		"insert into `db`.`project` values (1,'a','p'); insert into `db` . `other` values (1);":                     "1|a|p ",
+		"insert into db.`project` values (2,'b','p'); insert into `db`.project values (3,'c','p'); insert into db.": "2|b|p 3|c|p ",
 	} {
 		var got strings.Builder
 		err := inserts(text, accountantTables(), func(_ string, row sqlRow) error {
@@ -173,6 +176,60 @@ func TestADumpOfTablesIsReadAsItIsWritten(t *testing.T) {
 		if _, err := ReadClusterAccountant(strings.NewReader(text), nil, time.UTC); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %s", text, err, says)
 		}
+	}
+}
+
+func TestADumpWithoutATableSaysWhichIsMissing(t *testing.T) {
+	const people, projects, types = "insert into principal_investigator values (1,'a','A','B','A','a@b',0);", "insert into project values (1,'g','a');", "insert into processor_type values (1,'2012-01-01','^a','t',1,1,1,'katana',0);"
+	for text, missing := range map[string]string{
+		"-- nothing":                   "rows for principal_investigator and project and processor_type;",
+		"CREATE TABLE `project` (x);":  "rows for principal_investigator and project and processor_type;",
+		people + types:                 "rows for project;",
+		projects + types:               "rows for principal_investigator;",
+		people + "\n" + projects:       "rows for processor_type;",
+		people + "\n" + types + "-- x": "rows for project;",
+	} {
+		if _, err := ReadClusterAccountant(strings.NewReader(text), nil, time.UTC); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%q: %v, want %s", text, err, missing)
+		}
+	}
+	c, err := ReadClusterAccountant(strings.NewReader(people+projects+types), []io.Reader{strings.NewReader("# a comment\n")}, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "nor in any other month; not taken: 1 comments") {
+		t.Error(err)
+	}
+}
+
+func TestAPeriodOfClusterAccountantWithoutJobsNamesTheMonthsThatHaveSome(t *testing.T) {
+	_, err := readOriginal(t).Subscription(SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "the nearest months that have some are 2012-") {
+		t.Error(err)
+	}
+}
+
+func TestWhoIsExemptAndContributedIsNotOver(t *testing.T) {
+	one, none := big.NewRat(1, 1), new(big.Rat)
+	for _, c := range []struct {
+		exempt     bool
+		used, gave *big.Rat
+		page, text string
+	}{
+		{true, one, one, "N/A", "N/A"}, {true, one, none, "N/A", "Over"}, {true, none, one, "", "Under"}, {false, one, none, "Over", "Over"}, {false, none, none, "", "N/A"},
+	} {
+		if page, text := shown(c.exempt, c.used, c.gave, Cell{}); page.String() != c.page || text != c.text {
+			t.Errorf("%+v: %q, %q", c, page, text)
+		}
+	}
+}
+
+func TestADumpThatIsTooLongIsRefusedAndNotCut(t *testing.T) {
+	if text, err := allOf(strings.NewReader("12345"), 5); err != nil || text != "12345" {
+		t.Error(text, err)
+	}
+	if _, err := allOf(strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "more than 5 bytes; dump only the tables contribution, principal_investigator") {
+		t.Error(err)
 	}
 }
 

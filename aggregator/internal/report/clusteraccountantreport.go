@@ -28,6 +28,8 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		Format: Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
 		Made: o.Now.UTC(), Zone: zone.String(),
 	}
+	var begin time.Time
+	found := false
 	for i, word := range o.Periods {
 		w, err := calendar.ParseWindow(word, record.Time(o.Now.UnixMicro()), zone)
 		if err != nil {
@@ -36,11 +38,41 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		s := span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}
 		p := &accountantPeriod{c: c, Period: s.period(word, zone), number: i + 1, zone: zone}
 		d.Periods = append(d.Periods, p.Period)
+		if i == 0 {
+			begin = s.From
+		}
+		found = found || len(p.within()) > 0
 		d.Tables = append(d.Tables, p.build()...)
 		d.Notes = append(d.Notes, p.notes...)
 	}
+	if !found {
+		return nil, c.nothing(o.Periods, begin, zone)
+	}
 	d.Notes = append(d.Notes, c.notes()...)
 	return d, d.check()
+}
+
+// nothing is the error of a report in whose periods no job ended.
+func (c *ClusterAccountant) nothing(periods []string, begin time.Time, zone *time.Location) error {
+	var months []string
+	for i := range c.records {
+		if end := c.records[i].end; end.Unix() > 0 {
+			months = append(months, end.In(zone).Format("2006-01"))
+		}
+	}
+	slices.Sort(months)
+	which := strings.Join(periods, " and ")
+	if months = nearest(slices.Compact(months), begin); len(months) > 0 {
+		return fmt.Errorf("%w: no job of the accounting ended in %s; the nearest months that have some are %s", ErrNothing, which, strings.Join(months, ", "))
+	}
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(c.dropped)) {
+		why = append(why, fmt.Sprintf("%d %s", c.dropped[reason], reason))
+	}
+	if len(why) == 0 {
+		return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month", ErrNothing, which)
+	}
+	return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month; not taken: %s", ErrNothing, which, strings.Join(why, ", "))
 }
 
 func (c *ClusterAccountant) notes() (notes []string) {
@@ -171,7 +203,9 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) Table {
 func shown(exempt bool, used, gave *big.Rat, ratio Cell) (page Cell, text string) {
 	uses, contributes := used.Sign() > 0, gave.Sign() > 0
 	switch {
-	case uses && contributes && ratio.Number() != nil:
+	case uses && contributes && ratio.Number() == nil: // only who is exempt contributes, so that there is nothing to divide by
+		text = "N/A"
+	case uses && contributes:
 		text = new(big.Rat).Mul(ratio.Number(), big.NewRat(100, 1)).FloatString(0) + "%"
 	case uses:
 		text = "Over"

@@ -30,6 +30,7 @@ func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow
 	for w.kind == sqlWord && (strings.EqualFold(w.text, "into") || strings.EqualFold(w.text, "ignore")) {
 		w = s.next()
 	}
+	w = s.last(w)
 	table := strings.ToLower(w.text[strings.LastIndexByte(w.text, '.')+1:])
 	columns, ours := tables[table]
 	if !ours {
@@ -50,6 +51,18 @@ func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow
 		return fmt.Errorf("there is %q in place of values for %s", firstOf(w.text, 40), table)
 	}
 	return s.rows(table, columns, take)
+}
+
+// last goes to the end of a name like `database`.`table`, which begins with w.
+func (s *sqlScanner) last(w sqlToken) sqlToken {
+	for w.kind == sqlWord {
+		s.space()
+		if !strings.HasSuffix(w.text, ".") && !strings.HasPrefix(s.text[min(s.at, len(s.text)):], ".") {
+			break
+		}
+		w = s.next()
+	}
+	return w
 }
 
 // rows reads (…), (…);.

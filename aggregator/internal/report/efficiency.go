@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/big"
 	"net/url"
 	"slices"
@@ -17,7 +18,7 @@ type EfficiencyOptions struct {
 	By      string            // a key that gives the lines; "": user_id
 	Where   map[string]string // of whom it is; empty: of all
 	Top     int               // the lines of a table at most, and one of the others; 0: all
-	Worst   int               // how many jobs are named; 0: 10
+	Worst   int               // how many jobs are named, up to 100; 0: 10
 	Scan    int               // how many jobs are looked at one by one; 0: 50 000
 	// The components that say what was used: a total of CPU seconds, and rates in the
 	// unit of what was booked. "": TotalCPU, MemoryUsed, GPUsUsed.
@@ -42,12 +43,21 @@ func DefaultFactors() Factors {
 	return Factors{CoreHour: 0.012, GBHour: 0.0003725, GPUHour: 0.2, PUE: 1.67, Carbon: 0.475}
 }
 
+// usedMemory is the component with the memory that was used, in the unit of Memory.
+const usedMemory = "MemoryUsed"
+
+// How many jobs are named and looked at where nothing is said.
+const (
+	defaultWorst = 10
+	defaultScan  = 50_000
+)
+
 func (o *EfficiencyOptions) fill() {
 	o.Periods = defaults(o.Periods)
 	for _, d := range []struct {
 		at    *string
 		value string
-	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, "MemoryUsed"}, {&o.GPUs, "GPUsUsed"}} {
+	}{{&o.By, "user_id"}, {&o.CPU, "TotalCPU"}, {&o.Memory, usedMemory}, {&o.GPUs, "GPUsUsed"}} {
 		if *d.at == "" {
 			*d.at = d.value
 		}
@@ -55,7 +65,7 @@ func (o *EfficiencyOptions) fill() {
 	for _, d := range []struct {
 		at    *int
 		value int
-	}{{&o.Worst, 10}, {&o.Scan, 50_000}} {
+	}{{&o.Worst, defaultWorst}, {&o.Scan, defaultScan}} {
 		if *d.at == 0 {
 			*d.at = d.value
 		}
@@ -68,11 +78,22 @@ func (o *EfficiencyOptions) fill() {
 	}
 }
 
+// check returns what no report can be made with. The error wraps [ErrQuery].
+func (o *EfficiencyOptions) check() error {
+	f := &o.Factors
+	return within(
+		limit{"top", float64(o.Top), 0, math.MaxInt32}, limit{"jobs", float64(o.Worst), 1, mostJobs}, limit{"scan", float64(o.Scan), 1, 10_000_000},
+		limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}, limit{"kwh_per_core_hour", f.CoreHour, 0, mostFactor}, limit{"kwh_per_gb_hour", f.GBHour, 0, mostFactor},
+		limit{"kwh_per_gpu_hour", f.GPUHour, 0, mostFactor}, limit{"pue", f.PUE, 1, 100}, limit{"carbon_per_kwh", f.Carbon, 0, mostFactor},
+	)
+}
+
 // resource is something that is booked, and may be used less than that.
 type resource struct {
 	name, title  string
 	unit         string
 	booked, used string   // components
+	kind         string   // of used: a total, or a rate
 	perBooked    *big.Rat // by what amount × hours of booked is divided
 	perUsed      *big.Rat
 	kWh          *big.Rat // of one for an hour, with all that the site draws
@@ -82,9 +103,9 @@ func (o *EfficiencyOptions) resources() []resource {
 	drawn := func(perHour float64) *big.Rat { return new(big.Rat).Mul(decimal(perHour), decimal(o.Factors.PUE)) }
 	one, gb := big.NewRat(1, 1), decimal(o.MemoryPerGB)
 	return []resource{
-		{"cores", "Cores", "core-hours", "Cores", o.CPU, one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
-		{"memory", "Memory", "GB-hours", "Memory", o.Memory, gb, gb, drawn(o.Factors.GBHour)},
-		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, one, one, drawn(o.Factors.GPUHour)},
+		{"cores", "Cores", "core-hours", "Cores", o.CPU, "total", one, big.NewRat(3600, 1), drawn(o.Factors.CoreHour)},
+		{"memory", "Memory", "GB-hours", "Memory", o.Memory, "rate", gb, gb, drawn(o.Factors.GBHour)},
+		{"gpus", "GPUs", "GPU-hours", "GPUs", o.GPUs, "rate", one, one, drawn(o.Factors.GPUHour)},
 	}
 }
 
@@ -102,6 +123,9 @@ func decimal(f float64) *big.Rat {
 // taken for 0 but named in the notes.
 func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, error) {
 	o.fill()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report efficiency: %w", err)
@@ -110,7 +134,7 @@ func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, 
 	found := false
 	var first span
 	for i, window := range o.Periods {
-		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]bool{}}
+		p := &efficiencyPeriod{o: &o, r: r, window: window, number: i + 1, known: map[string]string{}}
 		if err := p.build(ctx, zone); err != nil {
 			return nil, fmt.Errorf("report efficiency of %s: %w", window, err)
 		}
@@ -133,7 +157,7 @@ func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, 
 func (o *EfficiencyOptions) method() []string {
 	f := &o.Factors
 	return []string{
-		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used.",
+		"Used of cores is CPU time; used of memory is the peak of each job, as if it had been used all the time; only jobs whose records say both are in a table of what was booked and used. Could be saved is booked − used of each line, and in all the sum of that: who used more than was booked does not make up for others.",
 		fmt.Sprintf("Energy: %g kWh for a core-hour, %g for a GB-hour, %g for a GPU-hour, × %g for cooling and losses (PUE), and %g kg of CO2 equivalents for a kWh. Where nothing else is given these are the factors of Green Algorithms for unknown hardware and the mean of the world (doi 10.1002/advs.202100707). What is idle draws less than that: it is what could be saved at most.",
 			f.CoreHour, f.GBHour, f.GPUHour, f.PUE, f.Carbon),
 		"Waiting is from submission to start, of the jobs that began in the period; the jobs that left the most unused are of these, with all that they had until their end.",
@@ -149,7 +173,7 @@ type efficiencyPeriod struct {
 	number  int
 	span    span
 	records int64
-	known   map[string]bool // components that records of the period have
+	known   map[string]string // components that records of the period have, with their kind
 	lacks   map[string]int64
 	tables  []Table
 	notes   []string
@@ -185,7 +209,10 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 	p.lacks = map[string]int64{}
 	for i := range all.Measure {
 		if m := &all.Measure[i]; m.Kind == "rate" || m.Kind == "total" {
-			p.known[m.Name] = true
+			if kind, twice := p.known[m.Name]; twice && kind != m.Kind {
+				m.Kind = kind + " and a " + m.Kind
+			}
+			p.known[m.Name] = m.Kind
 			if m.Without != nil {
 				p.lacks[m.Name] = *m.Without
 			}
@@ -222,32 +249,43 @@ type share struct {
 	name         string
 	jobs         *big.Rat
 	booked, used *big.Rat
+	saved        *big.Rat // the sum of what several groups could save; nil: it is of one
 }
 
 // savings asks for a resource; nil when nobody had any.
 func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res resource) (*savings, error) {
-	if !p.known[res.booked] {
+	if p.known[res.booked] == "" {
 		return nil, nil
 	}
 	s := &savings{resource: res}
-	if !p.known[res.used] {
+	switch kind := p.known[res.used]; kind {
+	case res.kind:
+	case "":
 		p.note("how much of the %s was used is not in the records: none has the component %s. %s", res.title, res.used, p.hint(res))
+		s.total = share{booked: total(all, res.booked, res.perBooked)}
+		return s, nil
+	default:
+		p.note("how much of the %s was used is not known: the component %s is a %s, and is wanted as a %s. %s", res.title, res.used, kind, res.kind, p.hint(res))
 		s.total = share{booked: total(all, res.booked, res.perBooked)}
 		return s, nil
 	}
 	a := all
-	if lack := p.lacks[res.used]; lack > 0 {
-		p.note("%d of %d records do not say how much of the %s they used; they are not in its figures.", lack, p.records, res.title)
+	if silent, without := p.lacks[res.used], p.lacks[res.booked]; silent > 0 || without > 0 {
+		p.note("%d of %d records do not say how much of the %s they used, and %d do not say how much they booked; they are not in its figures.", silent, p.records, res.title, without)
 		var err error
-		q := url.Values{"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used}, "component[" + res.used + "][gte]": {"0"}}
+		q := url.Values{
+			"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used},
+			"component[" + res.used + "][gte]": {"0"}, "component[" + res.booked + "][gte]": {"0"},
+		}
 		if a, err = p.ask(ctx, q); err != nil {
 			return nil, err
 		}
 	}
 	s.total = share{jobs: rational(a.Records.String()), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{a.Groups[g].name(), of(a, "records", g, nil), of(a, res.booked, g, res.perBooked), of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: a.Groups[g].name(), jobs: of(a, "records", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
 	}
+	s.total.saved = spares(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
 	s.cut(p.o.Top)
 	return s, nil
@@ -264,8 +302,21 @@ func (p *efficiencyPeriod) hint(res resource) string {
 	return "A mapping can tell it in this component, a total in seconds."
 }
 
+// spares are what groups could save in all: what one used beyond what it booked does not
+// make up for what another did not use.
+func spares(groups []share) *big.Rat {
+	sum := new(big.Rat)
+	for i := range groups {
+		sum.Add(sum, groups[i].spare())
+	}
+	return sum
+}
+
 // spare is what was booked and not used; 0 where more was used than booked.
 func (s *share) spare() *big.Rat {
+	if s.saved != nil {
+		return s.saved
+	}
 	if s.used == nil || s.booked == nil || s.booked.Cmp(s.used) < 0 {
 		return new(big.Rat)
 	}
@@ -277,7 +328,7 @@ func (s *savings) cut(top int) {
 	if top <= 0 || len(s.groups) <= top {
 		return
 	}
-	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat)}
+	rest := share{name: fmt.Sprintf("%d others", len(s.groups)-top), jobs: new(big.Rat), booked: new(big.Rat), used: new(big.Rat), saved: spares(s.groups[top:])}
 	for _, g := range s.groups[top:] {
 		for _, part := range []struct{ to, from *big.Rat }{{rest.jobs, g.jobs}, {rest.booked, g.booked}, {rest.used, g.used}} {
 			if part.from != nil {

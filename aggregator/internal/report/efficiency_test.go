@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -26,12 +27,24 @@ func (a script) GetJSON(_ context.Context, path string, query url.Values, into a
 		if query.Has("component[TotalCPU][gte]") {
 			key += " with CPU"
 		}
+		if query.Has("component[Cores][gte]") {
+			key += " and cores"
+		}
 		if query.Has("bucket") {
 			key += " each " + query.Get("bucket")
 		}
 	}
 	if path == "/v1/prices" {
 		key += " " + query.Get("at")
+	}
+	if path == "/v1/prices" { // those of the latest time that is scripted
+		at := key
+		key = ""
+		for k := range a {
+			if strings.HasPrefix(k, path) && k <= at && k > key {
+				key = k
+			}
+		}
 	}
 	text, ok := a[key]
 	if !ok {
@@ -49,7 +62,7 @@ func efficiencyWorld() script {
 {"name":"Memory","kind":"rate","unit":"hour","totals":[204800,1024,0],"total":205824,"without":0},{"name":"MemoryUsed","kind":"rate","unit":"hour","totals":[102400,2048,0],"total":104448,"without":0},
 {"name":"GPUs","kind":"rate","unit":"hour","totals":[0,5,0],"total":5,"without":30},{"name":"TotalCPU","kind":"total","unit":null,"totals":[180000,198000,0],"total":378000,"without":10}],
 "complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
-		"/v1/usage 2026-10 by user_id of records,Cores,TotalCPU with CPU": `{` + windowOfOctober + `,"records":30,"groups":[{"values":["ann"]},{"values":["<b>bob"]}],
+		"/v1/usage 2026-10 by user_id of records,Cores,TotalCPU with CPU and cores": `{` + windowOfOctober + `,"records":30,"groups":[{"values":["ann"]},{"values":["<b>bob"]}],
 "measures":[{"name":"records","kind":"count","totals":[10,20],"total":30},{"name":"Cores","kind":"rate","unit":"hour","totals":[100,50],"total":150},{"name":"TotalCPU","kind":"total","totals":[180000,198000],"total":378000}],"complete":{}}`,
 		"/v1/usage 2026-10 by user_id of started,wait": `{` + windowOfOctober + `,"records":40,"groups":[{"values":["ann"]},{"values":["<b>bob"]},{"values":[null]}],
 "measures":[{"name":"started","kind":"count","totals":[3,2,0],"total":5},{"name":"wait","kind":"mean","unit":"second","totals":[600,90,null],"total":396}],"complete":{}}`,
@@ -103,8 +116,8 @@ func row(t *testing.T, d *Document, table, first string) string {
 func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 	d := reportOfEfficiency(t)
 	for _, c := range []struct{ table, first, want string }{
-		{"saving-1", "Cores", "Cores|core-hours|150|105|0.7|45|0.9018|0.428355"}, // 45 × 0.012 × 1.67, × 0.475
-		{"saving-1", "Memory", "Memory|GB-hours|201|102|0.507462687|99|0.061585425|0.029253077"},
+		{"saving-1", "Cores", "Cores|core-hours|150|105|0.7|50|1.002|0.47595"}, // 50 of ann × 0.012 × 1.67, × 0.475; bob used more than he booked
+		{"saving-1", "Memory", "Memory|GB-hours|201|102|0.507462687|100|0.0622075|0.029548563"},
 		{"saving-1", "GPUs", "GPUs|GPU-hours|5|||||"},
 		{"cores-1", "ann", "ann|10|100|50|0.5|50|1.002|0.47595"},
 		{"cores-1", "<b>bob", "<b>bob|20|50|55|1.1|0|0|0"},
@@ -119,10 +132,102 @@ func TestWhatCouldBeSavedIsBookedLessUsedOfThoseThatSayBoth(t *testing.T) {
 		}
 	}
 	notes := strings.Join(d.Notes, "\n")
-	for _, want := range []string{"10 of 40 records do not say how much of the Cores they used", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
+	for _, want := range []string{"10 of 40 records do not say how much of the Cores they used, and 0 do not say how much they booked", "how much of the GPUs was used is not in the records", "10.1002/advs.202100707"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
+	}
+}
+
+func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
+	w := efficiencyWorld()
+	of := "/v1/usage 2026-10 by user_id of "
+	w[of] = strings.NewReplacer(`"total":160,"without":0`, `"total":160,"without":7`, `"total":378000,"without":10`, `"total":378000,"without":0`).Replace(w[of])
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "0 of 40 records do not say how much of the Cores they used, and 7 do not say how much they booked") {
+		t.Error(notes)
+	}
+	if got := row(t, d, "saving-1", "Cores"); !strings.HasPrefix(got, "Cores|core-hours|150|105|0.7|") {
+		t.Error(got)
+	}
+}
+
+func TestNumbersThatNoReportCanBeMadeWithAreRefused(t *testing.T) {
+	for says, o := range map[string]EfficiencyOptions{
+		"jobs is -1; want a number from 1 to 100": {Worst: -1},
+		"jobs is 101":              {Worst: 101},
+		"scan is -1":               {Scan: -1},
+		"top is -1":                {Top: -1},
+		"memory_per_gb is NaN":     {MemoryPerGB: math.NaN()},
+		"memory_per_gb is -1":      {MemoryPerGB: -1},
+		"pue is 0":                 {Factors: Factors{Carbon: 1}},
+		"carbon_per_kwh is -1":     {Factors: Factors{PUE: 1, Carbon: -1}},
+		"kwh_per_gpu_hour is +Inf": {Factors: Factors{PUE: 1, GPUHour: math.Inf(1)}},
+	} {
+		if _, err := Efficiency(t.Context(), efficiencyWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+	for says, o := range map[string]StatementOptions{"top is -1": {Top: -1}, "top is 101": {Top: 101}, "memory_per_gb is NaN": {MemoryPerGB: math.NaN()}} {
+		o.Of = map[string]string{"group_id": "cms"}
+		if _, err := Statement(t.Context(), statementWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+}
+
+func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
+	w := efficiencyWorld()
+	of := "/v1/usage 2026-10 by user_id of "
+	w[of] = strings.NewReplacer(`"TotalCPU","kind":"total"`, `"TotalCPU","kind":"rate"`, `"MemoryUsed","kind":"rate"`, `"MemoryUsed","kind":"total"`).Replace(w[of])
+	w["/v1/records"] = strings.ReplaceAll(w["/v1/records"], `"kind":"total"`, `"kind":"rate"`)
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for first, want := range map[string]string{"Cores": "Cores|core-hours|160|||||", "Memory": "Memory|GB-hours|201|||||"} {
+		if got := row(t, d, "saving-1", first); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	notes := strings.Join(d.Notes, "\n")
+	for _, want := range []string{"the component TotalCPU is a rate, and is wanted as a total.", "the component MemoryUsed is a total, and is wanted as a rate."} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+	for i := range d.Tables {
+		if d.Tables[i].Name == "jobs" {
+			t.Error("there are jobs that left something unused", d.Tables[i].Rows)
+		}
+	}
+}
+
+func TestWhereJobsCannotBeToldApartAReportSaysSo(t *testing.T) {
+	w := efficiencyWorld()
+	delete(w, "/v1/records")
+	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Where: map[string]string{"cluster": "lhc"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := row(t, d, "wait-1", "ann"); got != "ann|3||10|" {
+		t.Error(got)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "no single job says its cluster of itself") {
+		t.Error(notes)
+	}
+	w = statementWorld()
+	delete(w, "/v1/records")
+	w["/v1/usage 2026-10-01 by group_id of records"] = `{"groups":[]}`
+	d, err = Statement(t.Context(), w, StatementOptions{Of: map[string]string{"host_class": "fat"}, Now: now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "no single job says its host_class of itself") {
+		t.Error(notes)
 	}
 }
 

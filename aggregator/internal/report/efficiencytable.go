@@ -94,6 +94,10 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 	groups := map[string]*waits{}
 	var worst []idle
 	q := jobQuery{where: p.o.Where, test: all.Window.within("start_time"), most: p.o.Scan}
+	if key := q.mixed(); key != "" {
+		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
+		return p.meanWaits(ctx, nil)
+	}
 	whole, err := q.scan(ctx, p.r, func(j *job) {
 		p.wait(groups, j)
 		if i, ok := p.idle(j); ok && p.number == 1 {
@@ -107,7 +111,8 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 		p.note("more than %d jobs began; only the %d that ran the longest were looked at one by one, so that median and longest wait are not known.", p.o.Scan, p.o.Scan)
 		groups = nil
 	}
-	if derived(p.o.By) || p.o.By == "host_class" { // no record says it of itself
+	if derived(p.o.By) {
+		p.note("median and longest wait are not known by %s: no single job says it of itself.", p.o.By)
 		groups = nil
 	}
 	if err := p.meanWaits(ctx, groups); err != nil {
@@ -207,8 +212,8 @@ type idle struct {
 // idle looks at a job; false when it has no end, or does not say what it used.
 func (p *efficiencyPeriod) idle(j *job) (idle, bool) {
 	cores, _ := j.amount("Cores")
-	seconds, _ := j.amount(p.o.CPU)
-	if cores == nil || seconds == nil || j.Stop == nil {
+	seconds, kind := j.amount(p.o.CPU)
+	if cores == nil || seconds == nil || kind != "total" || j.Stop == nil {
 		return idle{}, false
 	}
 	i := idle{job: *j, cores: cores, booked: new(big.Rat).Mul(cores, j.hours()), used: new(big.Rat).Quo(seconds, big.NewRat(3600, 1))}

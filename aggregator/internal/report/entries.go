@@ -21,7 +21,7 @@ func statementEntry() Entry {
 			period,
 			{
 				Name: "top", Title: "People and jobs at most", Kind: ParamNumber, Default: []string{"10"}, Most: 1, Words: []string{},
-				About: "How many people and how many jobs are named.",
+				About: "How many people and how many jobs are named, from 1 to 100.",
 			},
 			memoryParam(), zoneParam(),
 		},
@@ -29,6 +29,9 @@ func statementEntry() Entry {
 			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now}
 			if err := q.factors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
 				return nil, err
+			}
+			if err := within(limit{"top", float64(o.Top), 1, mostJobs}, limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+				return nil, err // 0 is no default here
 			}
 			return Statement(ctx, r, o)
 		},
@@ -63,6 +66,10 @@ func efficiencyEntry() Entry {
 				factor{"kwh_per_core_hour", &o.Factors.CoreHour}, factor{"kwh_per_gb_hour", &o.Factors.GBHour}, factor{"kwh_per_gpu_hour", &o.Factors.GPUHour},
 				factor{"pue", &o.Factors.PUE}, factor{"carbon_per_kwh", &o.Factors.Carbon}, factor{"memory_per_gb", &o.MemoryPerGB},
 			)
+			if err == nil { // 0 is no default here
+				o.Worst, o.Scan = defaultWorst, defaultScan
+				err = o.check()
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/big"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -67,7 +68,8 @@ type jobQuery struct {
 // pageSize is how many records come at once.
 const pageSize = 10_000
 
-// scan calls each for the jobs, and reports whether it was all of them.
+// scan calls each for the jobs, and reports whether it was all of them. Where jobs are
+// mixed it must not be called.
 func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all bool, err error) {
 	filter, err := q.filter(ctx, r)
 	if err != nil {
@@ -115,8 +117,27 @@ func (f *jobFilter) takes(j *job) bool {
 	return f.owners == nil || f.owners[[2]string{j.first("group_id"), j.first("user_id")}]
 }
 
-// derived reports whether a key follows from the directory.
-func derived(key string) bool { return key == "project" || key == "pi" }
+// derivedKeys are those that no record says of itself, with whether they follow from its
+// group and user; the others follow from more than that.
+func derivedKeys() map[string]bool {
+	return map[string]bool{"project": true, "pi": true, "cluster": false, "host_class": false}
+}
+
+// derived reports whether a key is one that no record says of itself.
+func derived(key string) bool {
+	_, is := derivedKeys()[key]
+	return is
+}
+
+// mixed is a key of the query by which single jobs cannot be told apart; "" without one.
+func (q *jobQuery) mixed() string {
+	for _, key := range slices.Sorted(maps.Keys(q.where)) {
+		if owned, is := derivedKeys()[key]; is && !owned {
+			return key
+		}
+	}
+	return ""
+}
 
 func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
 	f := &jobFilter{meta: url.Values{}, first: map[string]string{}}

@@ -1,5 +1,30 @@
 package report
 
+import "fmt"
+
+// Limits of what reports are told.
+const (
+	mostJobs    = 100  // jobs that are named: their cost is asked one by one
+	leastMemory = 1e-9 // of the component Memory in a GB
+	mostFactor  = 1e12
+)
+
+// limit says from what to what a number may be.
+type limit struct {
+	name               string
+	value, least, most float64
+}
+
+// within returns an error that wraps [ErrQuery] for the first number out of its limits.
+func within(list ...limit) error {
+	for _, l := range list {
+		if !(l.value >= l.least && l.value <= l.most) { // also what is not a number
+			return fmt.Errorf("%w: %s is %g; want a number from %g to %g", ErrQuery, l.name, l.value, l.least, l.most)
+		}
+	}
+	return nil
+}
+
 // These are the parameters that several reports have.
 
 // periodParam is the one or two periods of a report.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -21,7 +22,7 @@ type StatementOptions struct {
 	Of     map[string]string // group_id, project, pi, user_id or any key, with its value
 	Period string            // in the words of /v1/usage; "": last-month
 	Zone   string
-	Top    int // how many people and jobs are named at most; 0: 10
+	Top    int // how many people and jobs are named at most, up to 100; 0: 10
 	// MemoryPerGB is how much of the component Memory is a GB; 0: 1024.
 	MemoryPerGB float64
 	Now         time.Time
@@ -31,17 +32,20 @@ type StatementOptions struct {
 // used and what it costs beside the month before, what is left of the budgets and how
 // long it lasts, who used it, the largest jobs, and the prices that held.
 func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, error) {
-	if len(o.Of) == 0 {
-		return nil, errors.New("report statement: of whom is not said")
+	if err := o.whose(); err != nil {
+		return nil, err
 	}
 	if o.Period == "" {
 		o.Period = "last-month"
 	}
-	if o.Top <= 0 {
+	if o.Top == 0 {
 		o.Top = 10
 	}
 	if o.MemoryPerGB == 0 {
 		o.MemoryPerGB = 1024
+	}
+	if err := within(limit{"top", float64(o.Top), 1, mostJobs}, limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+		return nil, err
 	}
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
@@ -66,6 +70,23 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 	return d, d.check()
 }
 
+// whose returns an error where it is not said of whom the statement is: it is of one,
+// whose values /v1/usage does not take for several or for those of none.
+func (o *StatementOptions) whose() error {
+	if len(o.Of) == 0 {
+		return fmt.Errorf("%w: of whom the statement is is not said", ErrQuery)
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.Of)) {
+		switch value := o.Of[key]; {
+		case strings.TrimSpace(value) == "":
+			return fmt.Errorf("%w: a statement is of somebody, and %s has no value", ErrQuery, key)
+		case strings.Contains(value, ","):
+			return fmt.Errorf("%w: a statement is of one, and %s is %.60q; make one for each, or a report of the usage of all of them", ErrQuery, key, value)
+		}
+	}
+	return nil
+}
+
 // statement is one that is being made.
 type statement struct {
 	o       *StatementOptions
@@ -73,8 +94,10 @@ type statement struct {
 	zone    *time.Location
 	money   string // the currency; "" without prices
 	list    []priceAnswer
-	now     *usageAnswer // of the month
-	before  *usageAnswer // of the time before that is as long
+	past    []priceAnswer // those of the time before
+	costs   bool          // something that was used in the month has a price
+	now     *usageAnswer  // of the month
+	before  *usageAnswer  // of the time before that is as long
 	periods []Period
 	notes   []string
 }
@@ -126,10 +149,37 @@ func (s *statement) ask(ctx context.Context) error {
 	if zero(s.before.Records) {
 		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
 	}
-	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err != nil {
+	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err == nil && s.money != "" {
+		_, s.past, err = pricesOf(ctx, s.r, s.periods[1])
+	}
+	if err != nil {
 		return fmt.Errorf("report statement: %w", err)
 	}
 	return nil
+}
+
+// of are the prices of one of the two periods.
+func (s *statement) of(period int) []priceAnswer {
+	if period == 0 {
+		return s.list
+	}
+	return s.past
+}
+
+// cost is that of a period; not known where nothing is priced of what was used in it.
+func (s *statement) cost(a *usageAnswer, period int) *big.Rat {
+	used := s.now
+	if period > 0 {
+		used = s.before
+	}
+	sum := total(a, "cost", nil)
+	priced := func(p priceAnswer) bool {
+		return s.concerns(p.Match) && used.measure(p.Component) != nil
+	}
+	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.of(period), priced) {
+		return nil
+	}
+	return sum
 }
 
 // earlier is the window before that of a word, as /v1/usage compares: the month before a
@@ -189,11 +239,15 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		t.Rows = append(t.Rows, []Cell{Words(what), Words(unit), Rat(now), Rat(before), change(now, before)})
 	}
 	sum := func(name string) {
-		add(wordFor(name), unitFor(name, s.money), total(both[0], name, nil), total(both[1], name, nil))
+		add(wordFor(name), "", total(both[0], name, nil), total(both[1], name, nil))
 	}
 	if s.money != "" {
-		sum("cost")
-		s.unpriced(both[0])
+		now := s.cost(both[0], 0)
+		s.costs = now != nil
+		add(wordFor("cost"), s.money, now, s.cost(both[1], 1))
+		for i := range both {
+			s.unpriced(both[i], i)
+		}
 	}
 	for i := range s.now.Measure {
 		if m := &s.now.Measure[i]; m.Kind == "rate" {
@@ -206,34 +260,35 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// unpriced notes what has no price.
-func (s *statement) unpriced(a *usageAnswer) {
+// unpriced notes what has no price in a period, all of it or at its time.
+func (s *statement) unpriced(a *usageAnswer, period int) {
 	m := a.measure("cost")
 	if m == nil {
 		return
 	}
+	var never []string
 	for _, u := range m.Unpriced {
-		if !zero(u.Total) && s.priced(u.Component) {
+		switch {
+		case zero(u.Total):
+		case !s.priced(u.Component, period):
+			never = append(never, u.Component)
+		default:
 			used := Rat(divided(rational(u.Total.String()), s.scale(u.Component)))
-			s.note("%s %s of %s have no price at their time, and are not in the cost.", Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
+			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
 		}
+	}
+	if len(never) > 0 {
+		s.note("%s: nothing of %s has a price, and it is not in the cost.", s.periods[period].Name, strings.Join(never, ", "))
 	}
 }
 
-// priced reports whether a component has a price at all.
-func (s *statement) priced(component string) bool {
-	return slices.ContainsFunc(s.list, func(p priceAnswer) bool { return p.Component == component })
+// priced reports whether a component has a price at all in a period.
+func (s *statement) priced(component string, period int) bool {
+	return slices.ContainsFunc(s.of(period), func(p priceAnswer) bool { return p.Component == component })
 }
 
 func wordFor(measure string) string {
 	return map[string]string{"cost": "Cost", "records": "Jobs", "people": "People"}[measure]
-}
-
-func unitFor(measure, money string) string {
-	if measure == "cost" {
-		return money
-	}
-	return ""
 }
 
 // componentUnit is in what a rate is counted.
@@ -243,7 +298,7 @@ func componentUnit(name string) string {
 		return "core-hours"
 	case "GPUs":
 		return "GPU-hours"
-	case "Memory":
+	case "Memory", usedMemory:
 		return "GB-hours"
 	}
 	return "hours of one"
@@ -251,7 +306,7 @@ func componentUnit(name string) string {
 
 // scale is by how much a component is divided for its unit.
 func (s *statement) scale(name string) *big.Rat {
-	if name == "Memory" {
+	if name == "Memory" || name == usedMemory {
 		return decimal(s.o.MemoryPerGB)
 	}
 	return nil
@@ -280,7 +335,7 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	if s.now.measure("Cores") != nil {
 		measure += ",Cores"
 	}
-	if s.money != "" {
+	if s.costs {
 		order, measure = "cost", "cost,"+measure
 	}
 	if !strings.Contains(measure, order) {
@@ -325,6 +380,9 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	}
 	if zero(s.before.Records) {
 		t.Chart.Values = t.Chart.Values[:1]
+	}
+	if order == "cost" && s.cost(before, 1) == nil { // 0 would be no cost
+		before = &usageAnswer{}
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {

@@ -18,7 +18,7 @@ func statementWorld() script {
 	all := `"by":[],"groups":[{"values":[]}]`
 	return script{
 		"/v1/usage last-month by  of ": `{` + windowOfOctober + `,"records":12,` + all + `,"measures":[{"name":"records","kind":"count","total":12},{"name":"Cores","kind":"rate","unit":"hour","total":150},
-{"name":"Memory","kind":"rate","unit":"hour","total":204800}],"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
+{"name":"Memory","kind":"rate","unit":"hour","total":204800},{"name":"MemoryUsed","kind":"rate","unit":"hour","total":102400}],"complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":0}}`,
 		"/v1/usage 2026-09-01 by  of ":                    `{"records":8,` + all + `,"measures":[{"name":"Cores","kind":"rate","unit":"hour","total":100}],"complete":{}}`,
 		"/v1/usage 2026-10-01 by  of cost,records,people": `{"records":12,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":1.9,"unpriced":[{"component":"Cores","total":3.5},{"component":"Memory","total":1}]},{"name":"records","kind":"count","total":12},{"name":"people","kind":"count","total":2}],"complete":{}}`,
 		"/v1/usage 2026-09-01 by  of cost,records,people": `{"records":8,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":1.2},{"name":"records","kind":"count","total":8},{"name":"people","kind":"count","total":1}],"complete":{}}`,
@@ -29,7 +29,7 @@ func statementWorld() script {
 		"/v1/usage 2026-10-01 by pi of records":       `{"records":12,"groups":[{"values":["higgs"]}],"measures":[],"complete":{}}`,
 		"/v1/usage 2026-10-01 by  of cost":            `{"records":1,` + all + `,"measures":[{"name":"cost","kind":"worth","unit":"EUR","total":0.96}],"complete":{}}`,
 		"/v1/usage 2000-01-01 by group_id of records": `{"records":9,"groups":[{"values":["cms"]}],"complete":{}}`,
-		"/v1/prices 2026-10-01T00:00:00Z":             priced,
+		"/v1/prices 2026-01-01T00:00:00Z":             priced,
 		"/v1/prices 2026-10-15T00:00:00Z": `{"currency":"EUR","prices":[{"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.013,"match":{}},
 {"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.001,"match":{"group_id":"atlas"}},
 {"list":"standard","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0,"match":{"group_id":"cms","class":"cms"}}]}`,
@@ -45,9 +45,11 @@ func statementWorld() script {
 	}
 }
 
-func reportOfCMS(t *testing.T) *Document {
+func reportOfCMS(t *testing.T) *Document { return reportOf(t, statementWorld()) }
+
+func reportOf(t *testing.T, w script) *Document {
 	t.Helper()
-	d, err := Statement(t.Context(), statementWorld(), StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
+	d, err := Statement(t.Context(), w, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +62,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 		{"figures", "Cost", "Cost|EUR|1.9|1.2|0.583333333"},
 		{"figures", "Cores", "Cores|core-hours|150|100|0.5"},
 		{"figures", "Memory", "Memory|GB-hours|200||"},
+		{"figures", "MemoryUsed", "MemoryUsed|GB-hours|100||"},
 		{"figures", "People", "People||2|1|1"},
 		{"budgets", "lhc", "lhc|2026|EUR|9000|8000|100|900|0.888889|10000|2026-12-12"}, // 40 days of 50
 		{"budgets", "cms", "cms|2026-10|core-hours|200|150|0|50|0.75|150|lasts"},
@@ -86,12 +89,51 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{
-		"October 2026: the records are complete to 2026-11-02 00:00 UTC.", "3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
-		"Of the budget lhc at least that is used", "The most specific price counts.",
+		"October 2026: the records are complete to 2026-11-02 00:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
+		"Of the budget lhc at least that is used", "Budgets are as of 2026-11-22 00:00 UTC", "The most specific price counts.",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
+	}
+}
+
+func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
+	w := statementWorld()
+	const first = `{"list":"a","from":"2026-10-10T00:00:00Z","to":"2026-10-15T00:00:00Z","component":"Cores","per":"hour","price":0.011,"match":{}}`
+	const second = `{"list":"b","from":"2026-10-15T00:00:00Z","to":null,"component":"Cores","per":"hour","price":0.013,"match":{}}`
+	w["/v1/prices 2026-01-01T00:00:00Z"] = `{"currency":"EUR","prices":[]}`
+	w["/v1/prices 2026-10-10T00:00:00Z"] = `{"currency":"EUR","prices":[` + first + `]}`
+	w["/v1/prices 2026-10-15T00:00:00Z"] = `{"currency":"EUR","prices":[` + second + `]}`
+	at := func(day int) time.Time { return time.Date(2026, 10, day, 0, 0, 0, 0, time.UTC) }
+	currency, list, err := pricesOf(t.Context(), w, Period{From: at(1), To: at(32)})
+	if err != nil || currency != "EUR" || len(list) != 2 || list[0].List != "a" || list[1].List != "b" {
+		t.Error(currency, list, err)
+	}
+	notes := strings.Join(reportOf(t, w).Notes, "\n")
+	for _, want := range []string{"October 2026: 3.50 core-hours of Cores have no price at their time", "October 2026: nothing of Memory has a price, and it is not in the cost."} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+}
+
+func TestWhatNothingHadAPriceForDidNotCostNothing(t *testing.T) {
+	w := statementWorld()
+	w["/v1/prices 2026-01-01T00:00:00Z"] = `{"currency":"EUR","prices":[]}`
+	w["/v1/prices 2026-10-01T00:00:00Z"] = priced
+	was := "/v1/usage 2026-09-01 by  of cost,records,people"
+	w[was] = strings.Replace(w[was], `"total":1.2}`, `"total":0,"unpriced":[{"component":"Cores","total":100}]}`, 1)
+	people := "/v1/usage 2026-09-01 by user_id of cost"
+	w[people] = strings.ReplaceAll(w[people], "1.2", "0")
+	d := reportOf(t, w)
+	for table, want := range map[string]string{"figures": "Cost|EUR|1.9||", "people": "ann|10|120|1.5|0.789473684||"} {
+		if first, _, _ := strings.Cut(want, "|"); row(t, d, table, first) != want {
+			t.Errorf("%s: %s, want %s", table, row(t, d, table, first), want)
+		}
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "September 2026: nothing of Cores has a price, and it is not in the cost.") {
+		t.Error(notes)
 	}
 }
 
@@ -107,7 +149,7 @@ func (s strict) GetJSON(ctx context.Context, path string, query url.Values, into
 
 func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
 	w := statementWorld()
-	w["/v1/prices 2026-10-01T00:00:00Z"] = `{"currency":null,"prices":[]}`
+	w["/v1/prices 2026-01-01T00:00:00Z"], w["/v1/prices 2026-10-15T00:00:00Z"] = `{"currency":null,"prices":[]}`, `{"currency":null,"prices":[]}`
 	w["/v1/usage 2026-10-01 by  of records,people"] = w["/v1/usage 2026-10-01 by  of cost,records,people"]
 	w["/v1/usage 2026-09-01 by  of records,people"] = w["/v1/usage 2026-09-01 by  of cost,records,people"]
 	w["/v1/usage 2026-10-01 by user_id of records,Cores"] = w["/v1/usage 2026-10-01 by user_id of cost,records,Cores"]

@@ -33,11 +33,18 @@ func (p *priceAnswer) key() string {
 	return fmt.Sprintf("%q %q %q %v %s", p.List, p.Component, p.Per, p.Match, from)
 }
 
-// pricesOf are the currency, and the prices that hold at a time of a period. Those that
-// hold at neither its begin nor its end are found where the others change.
+// pricesOf are the currency, and the prices that hold at a time of a period: those at its
+// begin and at its end, and wherever in it one of these begins or ends.
 func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []priceAnswer, err error) {
-	seen := map[string]bool{}
-	for at := p.From; at.Before(p.To); {
+	asked, seen := map[int64]bool{}, map[string]bool{}
+	next := []time.Time{p.From, p.To.Add(-time.Microsecond)}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		if at.Before(p.From) || !at.Before(p.To) || asked[at.UnixMicro()] {
+			continue
+		}
+		asked[at.UnixMicro()] = true
 		var a struct {
 			Currency *string       `json:"currency"`
 			Prices   []priceAnswer `json:"prices"`
@@ -48,19 +55,30 @@ func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []
 		if a.Currency != nil {
 			currency = *a.Currency
 		}
-		next := p.To
 		for _, price := range a.Prices {
-			if price.To != nil && price.To.After(at) && price.To.Before(next) {
-				next = *price.To
+			if seen[price.key()] {
+				continue
 			}
-			if !seen[price.key()] {
-				seen[price.key()] = true
-				list = append(list, price)
+			seen[price.key()] = true
+			list = append(list, price)
+			if price.From != nil { // what held until then ends a moment before
+				next = append(next, *price.From, price.From.Add(-time.Microsecond))
+			}
+			if price.To != nil {
+				next = append(next, *price.To)
 			}
 		}
-		at = next
 	}
+	slices.SortStableFunc(list, func(a, b priceAnswer) int { return a.begin().Compare(b.begin()) })
 	return currency, list, nil
+}
+
+// begin is from when a price holds; the zero time where it has always held.
+func (p *priceAnswer) begin() time.Time {
+	if p.From == nil {
+		return time.Time{}
+	}
+	return *p.From
 }
 
 // prices are those that held.
@@ -179,6 +197,9 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 		s.note("No budget of the configuration is for %s.", subject(s.o.Of))
 		return nil, nil
 	}
+	if !a.Now.IsZero() {
+		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(minute), s.zone)
+	}
 	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Used at its end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
 }
@@ -271,6 +292,10 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 	test := url.Values{"stop_time[gte]": window.within("stop_time")["stop_time[gte]"], "start_time[lt]": window.within("start_time")["start_time[lt]"]}
 	var list []large
 	q := jobQuery{where: s.o.Of, test: test, most: scanned}
+	if key := q.mixed(); key != "" {
+		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
+		return nil, nil
+	}
 	whole, err := q.scan(ctx, s.r, func(j *job) {
 		cores, _ := j.amount("Cores")
 		if cores == nil || j.Stop == nil {
@@ -318,7 +343,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 	for i := range list {
 		j := &list[i]
 		cost := Cell{}
-		if s.money != "" {
+		if s.costs {
 			a, err := s.usage(ctx, url.Values{"measure": {"cost"}, "record_id": {j.ID}}, 0)
 			if err != nil {
 				return nil, err
@@ -329,7 +354,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(minute)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
 		})
 	}
-	if s.money == "" {
+	if !s.costs {
 		t.without("cost")
 	}
 	s.note("Core-hours and cost of a job are those in the period; a job that runs is not in the list.")

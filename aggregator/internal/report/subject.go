@@ -59,15 +59,29 @@ func (n *absent) error(ctx context.Context, r Reader) error {
 		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
 	}
 	months, err := n.months(ctx, r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case months == "":
-		return fmt.Errorf("%w: no record ran in %s, nor in any other month", ErrNothing, periods)
-	case len(n.where) > 0:
-		return fmt.Errorf("%w: no record of %s ran in %s; the nearest months that have some are %s", ErrNothing, subject(n.where), periods, months)
 	}
-	return fmt.Errorf("%w: no record ran in %s; the nearest months that have some are %s", ErrNothing, periods, months)
+	what := "no record"
+	if len(n.where) > 0 {
+		what += " of " + subject(n.where)
+	}
+	if months == "" {
+		return fmt.Errorf("%w: %s ran in %s, nor in any other month", ErrNothing, what, periods)
+	}
+	return fmt.Errorf("%w: %s ran in %s; the nearest months that have some are %s", ErrNothing, what, periods, months)
+}
+
+// all returns an error when all answers are empty: it says whether there is such a
+// subject at all. The first answer is of the first period.
+func (n *absent) all(ctx context.Context, r Reader, answers []*usageAnswer) error {
+	for _, a := range answers {
+		if a.Records != "0" && a.Records != "" {
+			return nil
+		}
+	}
+	n.begin = answers[0].Window.From
+	return n.error(ctx, r)
 }
 
 // ever asks /v1/usage for the number of records, from the first one to now.
@@ -113,16 +127,20 @@ func (n *absent) months(ctx context.Context, r Reader) (string, error) {
 			}
 		}
 	}
+	return strings.Join(nearest(known, n.begin), ", "), nil
+}
+
+// nearest are the up to three months next to a time, in their order.
+func nearest(months []string, begin time.Time) []string {
 	far := func(label string) time.Duration {
 		month, err := time.Parse("2006-01", label)
 		if err != nil {
 			return 0
 		}
-		return month.Sub(n.begin).Abs()
+		return month.Sub(begin).Abs()
 	}
-	slices.SortStableFunc(known, func(a, b string) int { return int(far(a).Hours() - far(b).Hours()) })
-	known = slices.Sorted(slices.Values(known[:min(len(known), 3)]))
-	return strings.Join(known, ", "), nil
+	slices.SortStableFunc(months, func(a, b string) int { return int(far(a).Hours() - far(b).Hours()) })
+	return slices.Sorted(slices.Values(months[:min(len(months), 3)]))
 }
 
 // some names a few of many.

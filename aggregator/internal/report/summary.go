@@ -31,13 +31,15 @@ type SummaryOptions struct {
 func summaryEntry() Entry {
 	by := listParam("by", "A line for each", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
 	by.Default = []string{"group_id", "user_id"}
+	top := topParam()
+	top.Default = []string{"100"}
 	return Entry{
 		Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.",
 		Params: []Param{
 			periodParam(), by,
 			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
 			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
-			whereParam(), topParam(), zoneParam(),
+			whereParam(), top, zoneParam(),
 		},
 		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
 			return Summary(ctx, r, SummaryOptions{
@@ -82,14 +84,15 @@ func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error)
 		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
-	as := UsageOptions{Periods: o.Periods, Where: o.Where}
-	if err := as.nothing(ctx, r, s.answers); err != nil {
+	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
+	if err := n.all(ctx, r, s.answers); err != nil {
 		return nil, err
 	}
 	s.periods = d.Periods
 	if d.Tables, err = s.tables(ctx); err != nil {
 		return nil, err
 	}
+	d.Notes = append(d.Notes, s.notes...)
 	if s.people.note != "" {
 		d.Notes = append(d.Notes, s.people.note)
 	}
@@ -114,6 +117,7 @@ type summary struct {
 	people  *directory
 	periods []Period
 	answers []*usageAnswer
+	notes   []string
 }
 
 func (s *summary) get(ctx context.Context, window string, q url.Values) (*usageAnswer, error) {
@@ -190,7 +194,7 @@ func (s *summary) tables(ctx context.Context) ([]Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range []Table{course, s.daily()} {
+	for _, t := range []Table{course, s.daily(mostDaily)} {
 		if len(t.Rows) > 0 {
 			list = append(list, t)
 		}
@@ -392,8 +396,13 @@ func (a *usageAnswer) firsts(m *usageFigure) (names []string) {
 	return names
 }
 
-// daily is the course of each tuple; what had nothing in a bucket has no line there.
-func (s *summary) daily() Table {
+// mostDaily is how many lines the table by day has at most: it is in memory as a whole,
+// and nobody reads more.
+const mostDaily = 20_000
+
+// daily is the course of each tuple; what had nothing in a bucket has no line there. Of
+// more than most lines it has the first, and a note says so.
+func (s *summary) daily(most int) Table {
 	a := s.answers[0]
 	t := Table{
 		Name: "daily", Title: "By " + s.o.Bucket + ", " + strings.Join(s.o.By, " and ") + ", " + s.periods[0].Name,
@@ -403,6 +412,7 @@ func (s *summary) daily() Table {
 		m := &a.Measure[i]
 		t.Columns = append(t.Columns, Column{Name: m.Name, Title: m.Name, Kind: kindOf(m)})
 	}
+	left, last := 0, ""
 	for b, label := range a.Labels {
 		for g := range a.Groups {
 			row := append([]Cell{Words(label)}, a.Groups[g].cells(len(a.By))...)
@@ -412,10 +422,16 @@ func (s *summary) daily() Table {
 				some = some || (c.Number() != nil && c.Number().Sign() != 0)
 				row = append(row, c)
 			}
-			if some {
-				t.Rows = append(t.Rows, row)
+			switch {
+			case some && len(t.Rows) < most:
+				t.Rows, last = append(t.Rows, row), label
+			case some:
+				left++
 			}
 		}
+	}
+	if left > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("The table by %s has the first %d lines, up to %s; %d more are not in it. Ask for fewer lines at most (top), a shorter period, or by week or month.", s.o.Bucket, most, last, left))
 	}
 	return t
 }

@@ -69,7 +69,8 @@ func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
 		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
-	if err := o.nothing(ctx, r, answers); err != nil {
+	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}
+	if err := n.all(ctx, r, answers); err != nil {
 		return nil, err
 	}
 	d.Tables = []Table{usageTable(o.By, d.Periods, answers)}
@@ -103,18 +104,6 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
 	return &a, nil
-}
-
-// nothing returns an error when the report would be empty: it says whether there is
-// such a subject at all.
-func (o *UsageOptions) nothing(ctx context.Context, r Reader, answers []*usageAnswer) error {
-	for _, a := range answers {
-		if a.Records != "0" && a.Records != "" {
-			return nil
-		}
-	}
-	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods, begin: answers[0].Window.From}
-	return n.error(ctx, r)
 }
 
 // lacks are about what measures leave out.
