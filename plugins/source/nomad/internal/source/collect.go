@@ -54,7 +54,7 @@ const (
 	gather     = 100 * time.Millisecond // events that come within it go together
 	patience   = 30 * time.Second       // how long a server may be away before it is an error
 	again      = 500 * time.Millisecond // pause before the next try
-	blindList  = 10 * time.Second       // between two listings without an event stream
+	blindList  = 10 * time.Second       // between two listings without an event stream, and to the second one of a new stream
 	lockWait   = 10 * time.Second
 	replayWait = time.Second // for the first events
 	pruneEvery = time.Hour
@@ -208,7 +208,7 @@ func (p *pass) follow(ctx context.Context) error {
 	if err := p.replay(ctx, feed); err != nil {
 		return err
 	}
-	for {
+	for fresh := true; ; fresh = false {
 		if err := p.look(ctx); err != nil || p.oneLook {
 			return err
 		}
@@ -216,7 +216,7 @@ func (p *pass) follow(ctx context.Context) error {
 			return ofServer(errOlder)
 		}
 		every := p.config.list
-		if p.blind != "" {
+		if p.blind != "" || fresh { // a server that has just started may tell less than it knows
 			every = min(every, blindList)
 		}
 		broken, err := p.listen(ctx, feed, every)
