@@ -107,7 +107,7 @@ func healthTiles(agents []agentLine, now time.Time) []tile {
 }
 
 // healthOf are the sources of an agent; one line where it has none yet.
-func healthOf(a *agentLine, known *sums) []sourceHealth {
+func healthOf(a *agentLine, known *usageAnswer) []sourceHealth {
 	line := sourceHealth{Agent: a.Name, State: a.State(), Tone: a.Tone(), Error: a.Error, Contact: a.Contact, Behind: a.Behind}
 	if len(a.Sources) == 0 {
 		return []sourceHealth{line}
@@ -126,7 +126,7 @@ func healthOf(a *agentLine, known *sums) []sourceHealth {
 }
 
 // add puts in what an answer says of the source.
-func (s *sourceHealth) add(known *sums, name string) {
+func (s *sourceHealth) add(known *usageAnswer, name string) {
 	for _, c := range known.Complete.Sources {
 		if c.Source == name && c.Silent && s.Tone == "good" {
 			s.State, s.Tone = "silent", "warn"

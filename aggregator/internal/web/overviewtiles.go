@@ -15,55 +15,10 @@ import (
 	"github.com/bursar-accounting/bursar/proto/client"
 )
 
-// sums is an answer of GET /v1/usage about a whole window.
-type sums struct {
-	Records  json.Number `json:"records"`
-	Groups   []sumGroup  `json:"groups"`
-	Measures []sum       `json:"measures"`
-	Complete struct {
-		CompleteTo *time.Time `json:"complete_to"`
-		Sources    []struct {
-			Source     string     `json:"source"`
-			CompleteTo *time.Time `json:"complete_to"`
-			Silent     bool       `json:"silent"`
-		} `json:"sources"`
-		Missing []struct {
-			Source string `json:"source"`
-			Runs   int64  `json:"runs"`
-		} `json:"missing"`
-	} `json:"complete"`
-}
-
-type sumGroup struct {
-	Values []*string `json:"values"`
-	Others int       `json:"others"`
-}
-
-// sum is a measure of an answer.
-type sum struct {
-	Name    string         `json:"name"`
-	Kind    string         `json:"kind"`
-	Totals  []*json.Number `json:"totals"`
-	Total   *json.Number   `json:"total"`
-	Lacking *struct {
-		Total json.Number `json:"total"`
-	} `json:"lacking"`
-}
-
-// measure returns the one of a name; nil when it is not in the answer.
-func (s *sums) measure(name string) *sum {
-	for i := range s.Measures {
-		if s.Measures[i].Name == name {
-			return &s.Measures[i]
-		}
-	}
-	return nil
-}
-
 // total is the sum of a measure; zero where it is not in the answer, since a component
 // that nobody has is not.
-func (s *sums) total(name string) *big.Rat {
-	if m := s.measure(name); m != nil && m.Total != nil {
+func (a *usageAnswer) total(name string) *big.Rat {
+	if m := a.measure(name); m != nil && m.Total != nil {
 		if n := report.Figure(m.Total).Number(); n != nil {
 			return n
 		}
@@ -72,14 +27,14 @@ func (s *sums) total(name string) *big.Rat {
 }
 
 // sums asks for usage in hours; q is pairs of names and values.
-func (p *Pages) sums(ctx context.Context, q ...string) (*sums, error) {
+func (p *Pages) sums(ctx context.Context, q ...string) (*usageAnswer, error) {
 	query := url.Values{"unit": {"hour"}}
 	for i := 0; i+1 < len(q); i += 2 {
 		if q[i+1] != "" {
 			query.Set(q[i], q[i+1])
 		}
 	}
-	var a sums
+	var a usageAnswer
 	return &a, p.V1.GetJSON(ctx, "/v1/usage", query, &a)
 }
 
@@ -140,7 +95,7 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
 	today, err := p.sums(ctx, "window", "today")
-	before := &sums{}
+	before := &usageAnswer{}
 	if err == nil {
 		before, err = p.sums(ctx, "from", stamp(midnight), "to", stamp(now))
 	}
@@ -157,7 +112,7 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	return out
 }
 
-func hoursTile(component string, today, before *sums, day time.Weekday) tile {
+func hoursTile(component string, today, before *usageAnswer, day time.Weekday) tile {
 	a, b := today.total(component), before.total(component)
 	t := tile{
 		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {"group_id"}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",

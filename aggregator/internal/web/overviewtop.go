@@ -28,7 +28,7 @@ type top struct {
 	Problem         string
 	Nothing         string // there is none, in words
 
-	answer *sums // of the window; nil: there is none
+	answer *usageAnswer // of the window; nil: there is none
 }
 
 // topChoice is a row of links of which one is chosen.
@@ -85,7 +85,7 @@ func (p *Pages) top(ctx context.Context, q url.Values) top {
 
 // topSums asks for the groups with all their components. Where no key is asked for it
 // is the first of which there are values.
-func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *sums, err error) {
+func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *usageAnswer, err error) {
 	keys := []string{ask.by}
 	if ask.by == "" {
 		keys = nil
@@ -107,8 +107,8 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *sums, err error) {
 
 // mostOf asks for the groups that have most of what is asked for: of Cores when nothing
 // is, or where nobody has any, of the first component that is used over time.
-func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*sums, error) {
-	by := func(of string) (*sums, error) {
+func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*usageAnswer, error) {
+	by := func(of string) (*usageAnswer, error) {
 		return p.sums(ctx, "window", ask.in, "by", ask.by, "top", fmt.Sprint(topBars), "order", of)
 	}
 	a, err := by(cmp.Or(ask.of, "Cores"))
@@ -142,7 +142,7 @@ func called(list [][2]string, word string) string {
 }
 
 // rates are the components of an answer that are used over time.
-func rates(a *sums) (out []string) {
+func rates(a *usageAnswer) (out []string) {
 	for i := range a.Measures {
 		if a.Measures[i].Kind == "rate" {
 			out = append(out, a.Measures[i].Name)
@@ -186,7 +186,7 @@ func (k topAsk) choices(components []string) []topChoice {
 }
 
 // fill makes the bars.
-func (t *top) fill(a *sums, ask topAsk) {
+func (t *top) fill(a *usageAnswer, ask topAsk) {
 	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
 	t.Usage = "/ui/usage?" + query.Encode()
 	t.CSV = "/v1/usage?" + query.Encode() + "&format=csv&order=" + url.QueryEscape(ask.of) + "&unit=hour"
@@ -222,7 +222,7 @@ func (t *top) fill(a *sums, ask topAsk) {
 }
 
 // bar names a group and leads to what it used.
-func (t *top) bar(g *sumGroup, ask topAsk) bar {
+func (t *top) bar(g *usageGroup, ask topAsk) bar {
 	into := below(ask.by)
 	if into == "" {
 		into = "group_id"
