@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os"
 	"syscall"
+
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // ErrNotRunning says that nobody answers on the socket.
@@ -24,7 +26,7 @@ type Client struct {
 
 // NewClient makes a client of the agent with that socket.
 func NewClient(path string) *Client {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }}
 	return &Client{path: path, http: &http.Client{Transport: transport}}
 }
 
@@ -123,25 +125,4 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("%s may be used by root and the agent's user only: %w", c.path, os.ErrPermission)
 	}
 	return err
-}
-
-func dial(ctx context.Context, path string) (net.Conn, error) {
-	near, done, err := short(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return new(net.Dialer).DialContext(ctx, "unix", near)
-}
-
-// longest is how long the path of a socket may be.
-const longest = 104
-
-// short gives a path of the socket that the system takes: a long one goes
-// through the open folder. The caller calls done after the path is used.
-func short(path string) (near string, done func(), err error) {
-	if len(path) < longest {
-		return path, func() {}, nil
-	}
-	return through(path)
 }

@@ -3,49 +3,22 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Listen makes the socket, for the user of this process alone, in the place of
 // one that nobody listens on any more.
 func Listen(path string) (net.Listener, error) {
-	if conn, err := dial(context.Background(), path); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("control socket %s: another agent is running", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	near, done, err := short(path)
+	l, err := local.Listen(path, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("control: %w", err)
 	}
-	defer done()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: near, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", path, err)
-	}
-	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
-	}
-	return &listener{l, path}, nil
-}
-
-// listener removes its socket when it is closed.
-type listener struct {
-	net.Listener
-	path string
-}
-
-// Close closes the listener and removes the socket.
-func (l *listener) Close() error {
-	return errors.Join(l.Listener.Close(), os.Remove(l.path))
+	return l, nil
 }
 
 // Serve answers on l until ctx ends, and closes it.

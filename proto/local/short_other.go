@@ -1,6 +1,6 @@
 //go:build !linux
 
-package control
+package local
 
 func through(path string) (near string, done func(), err error) {
 	return path, func() {}, nil
