@@ -134,7 +134,7 @@ func (c *collection) send(ctx context.Context, at checkpoint) error {
 		for ; at.Sent < len(runs) && len(b.Jobs) < perBatch; at.Sent++ {
 			r := runs[at.Sent]
 			if stop, _ := r.end(); within(c.window, stop) {
-				b.Jobs = append(b.Jobs, r.encode(c.excluded(r)))
+				b.Jobs = append(b.Jobs, r.encode(c.history.create(r), c.excluded(r)))
 			}
 		}
 		if at.Sent >= len(runs) {

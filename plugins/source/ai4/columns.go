@@ -13,6 +13,7 @@ func attributes() []sdk.Attribute {
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the main task began"},
 		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; where that is not known, the best that the snapshots tell"},
 		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
+		{Name: "create", Type: sdk.TypeTime, Doc: "when its allocation was made, as far as the snapshots tell: when the first one saw it waiting for its start, or when the job was submitted where none saw it wait; null: nothing tells"},
 		{Name: "estimated", Type: sdk.TypeBool, Doc: "the end is not known: stop is when the run was last seen, or when the task was restarted"},
 		{Name: "state", Type: sdk.TypeString, Doc: "the last status: running, dead, complete, failed, lost, down; restarted where the task was started again"},
 		{Name: "namespace", Type: sdk.TypeString, Doc: "namespace, which stands for a virtual organization"},
@@ -53,6 +54,7 @@ meta = {
   job        = job.job_name
   task       = job.task
   datacenter = job.datacenter
+  allocated  = job.create
 
   # No snapshot saw the end.
   estimated = job.estimated ? "true" : null
@@ -80,10 +82,10 @@ component "GPUs" {
 `
 
 // encode gives a run as the daemon gets it.
-func (r *run) encode(excluded bool) sdk.Job {
+func (r *run) encode(create time.Time, excluded bool) sdk.Job {
 	stop, state := r.end()
 	return sdk.Job{Run: r.id(), Ended: true, Excluded: excluded, Values: []sdk.Value{
-		sdk.String(r.id()), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Bool(r.estimated()), sdk.String(state),
+		sdk.String(r.id()), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.estimated()), sdk.String(state),
 		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
 		text(r.image), text(r.command), text(r.datacenter), text(r.problem),
 		number(r.use.cores), number(r.use.mhz), number(r.use.memory), number(r.use.disk), number(r.use.gpus),

@@ -77,7 +77,7 @@ func FuzzSnapshot(f *testing.F) {
 			t.Errorf("%d runs of %d sightings", len(runs), n)
 		}
 		for _, r := range runs {
-			if job := r.encode(false); job.Run == "" || len(job.Values) != len(attributes()) || r.start.IsZero() {
+			if job := r.encode(h.create(r), false); job.Run == "" || len(job.Values) != len(attributes()) || r.start.IsZero() {
 				t.Error(fmt.Sprint("odd run ", job))
 			}
 		}

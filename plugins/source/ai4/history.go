@@ -12,9 +12,11 @@ import (
 type history struct {
 	runs   map[runKey]*run
 	allocs map[string]bool // those that have a run
-	// waiting are jobs and allocations that no snapshot has seen running.
-	waiting map[place]bool
-	times   []time.Time // of the snapshots
+	// waiting are jobs and allocations that no snapshot has seen running, with when they
+	// were seen first.
+	waiting map[place]time.Time
+	jobs    map[place]time.Time // without their allocations: when each was seen last
+	times   []time.Time         // of the snapshots
 }
 
 // place names a job, or its allocation, that waits.
@@ -33,27 +35,35 @@ type run struct {
 	first, last time.Time // when it was seen first, and when last while it ran; zero: never
 	seen        int
 	next        time.Time // when the task began again in the same allocation; zero: it did not
+	// placed is when its allocation was seen before it ran; zero: never.
+	placed time.Time
+	// unseen: between its submission and its first sighting no snapshot saw the job.
+	unseen bool
 }
 
 func newHistory() *history {
-	return &history{runs: map[runKey]*run{}, allocs: map[string]bool{}, waiting: map[place]bool{}}
+	return &history{runs: map[runKey]*run{}, allocs: map[string]bool{}, waiting: map[place]time.Time{}, jobs: map[place]time.Time{}}
 }
 
 // add takes what the snapshot of a time saw. Calls come in the order of time.
 func (h *history) add(at time.Time, s *sighting) {
+	job, alloc := place{s.namespace, s.job, ""}, place{s.namespace, s.job, s.alloc}
+	before := h.jobs[job]
+	h.jobs[job] = at
 	if s.alloc == "" || s.start.IsZero() {
-		if !h.allocs[s.alloc] {
-			h.waiting[place{s.namespace, s.job, s.alloc}] = true
+		if h.waiting[alloc].IsZero() && !h.allocs[s.alloc] {
+			h.waiting[alloc] = at
 		}
 		return
 	}
+	placed := h.waiting[alloc]
 	h.allocs[s.alloc] = true
-	delete(h.waiting, place{s.namespace, s.job, s.alloc})
-	delete(h.waiting, place{s.namespace, s.job, ""})
+	delete(h.waiting, alloc)
+	delete(h.waiting, job)
 	key := runKey{s.alloc, s.start}
 	r := h.runs[key]
 	if r == nil {
-		r = &run{first: at}
+		r = &run{first: at, placed: placed, unseen: before.Before(s.submit)}
 		h.runs[key] = r
 	}
 	if r.stop.IsZero() || !s.stop.IsZero() {
@@ -114,6 +124,19 @@ func (r *run) end() (time.Time, string) {
 		return r.start, r.status
 	}
 	return r.last, r.status
+}
+
+// create is when the run's allocation was made, as far as snapshots tell: when the first
+// one saw it. A job that none saw, though some were taken between its submission and its
+// start, did not wait for a place: they show jobs that do. Zero: nothing tells.
+func (h *history) create(r *run) time.Time {
+	switch at, _ := slices.BinarySearchFunc(h.times, r.submit, time.Time.Compare); {
+	case !r.placed.IsZero():
+		return r.placed
+	case r.unseen && !r.submit.IsZero() && at < len(h.times) && h.times[at].Before(r.start):
+		return r.submit
+	}
+	return time.Time{}
 }
 
 // gaps are where snapshots are missing: two that follow each other are further
