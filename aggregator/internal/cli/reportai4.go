@@ -25,19 +25,23 @@ import (
 const asAI4 = "ai4"
 
 // ai4Flags are those of reports that can be written as those of ai4-accounting.
-type ai4Flags struct{ compat, every, snapshots string }
+type ai4Flags struct {
+	compat, every, snapshots string
+	namespaces               []string
+}
 
 func (f *ai4Flags) add(cmd *cobra.Command, about string) {
 	fl := cmd.Flags()
 	fl.Var(&choice{&f.compat, []string{asAI4}}, "compat", about)
 	fl.StringVar(&f.every, "every", "", "with -compat ai4: how far its snapshots are apart, a `duration`; default 4h")
 	fl.StringVar(&f.snapshots, "snapshots", "", "with -compat ai4: a `directory` with snapshots of ai4-accounting; their times count")
+	fl.StringArrayVar(&f.namespaces, "namespace", nil, "with -compat ai4: include these `namespaces` even if they have no records; a comma-separated list")
 }
 
 // unused returns an error where flags are given that are of no use.
 func (f *ai4Flags) unused(cmd *cobra.Command) error {
-	if f.every != "" || f.snapshots != "" {
-		return usage(cmd, errors.New("-every and -snapshots are for -compat ai4"))
+	if f.every != "" || f.snapshots != "" || f.namespaces != nil {
+		return usage(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
 	}
 	return nil
 }
@@ -63,8 +67,11 @@ func (f *ai4Flags) options(cmd *cobra.Command, periods []string, now time.Time, 
 			return o, usage(cmd, fmt.Errorf("-every: %w", err))
 		}
 	}
+	o.Namespaces = lists(f.namespaces)
 	if f.snapshots != "" {
-		o.Snapshots, err = snapshotTimes(f.snapshots)
+		var listed []string
+		o.Snapshots, listed, err = readSnapshots(f.snapshots)
+		o.Namespaces = append(o.Namespaces, listed...)
 	}
 	return o, err
 }
@@ -125,22 +132,41 @@ func (f *ai4Flags) files(cmd *cobra.Command, dir string, periods []string, now t
 	return o, err
 }
 
-// snapshotTimes are those of which snapshots have their names.
-func snapshotTimes(dir string) (times []time.Time, err error) {
+// readSnapshots returns the times of the snapshots in a directory, which their names
+// say, and the namespaces that the newest one lists, also those without jobs.
+func readSnapshots(dir string) (times []time.Time, namespaces []string, err error) {
+	var newest string
+	var latest time.Time
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name, isJSON := strings.CutSuffix(filepath.Base(path), ".json")
-		if t, wrong := time.Parse("2006-01-02T15:04:05", name); isJSON && wrong == nil {
-			times = append(times, t)
+		t, wrong := time.Parse("2006-01-02T15:04:05", name)
+		if !isJSON || wrong != nil {
+			return nil
 		}
+		if newest == "" || t.After(latest) {
+			newest, latest = path, t
+		}
+		times = append(times, t)
 		return nil
 	})
 	if err == nil && len(times) == 0 {
 		err = fmt.Errorf("%s has no files with names like 2025-03-01T04:00:30.json", dir)
 	}
-	return times, err
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(newest)
+	if err != nil {
+		return nil, nil, err
+	}
+	var jobs map[string]json.RawMessage
+	if err := json.Unmarshal(text, &jobs); err != nil {
+		return nil, nil, fmt.Errorf("read the namespaces of %s: %w; move the file away if it is damaged", newest, err)
+	}
+	return times, slices.Collect(maps.Keys(jobs)), nil
 }
 
 // knownUsers reads the users that were written before; none where there is no file.

@@ -30,20 +30,21 @@ and projects of users are those of the directory.
 -compat ai4 writes the files of ai4-accounting in the directory of -o instead, in
 its format: summaries/NAMESPACE-timeseries.csv, -users-agg.csv and -full-agg.csv,
 which ai4-papi reads, -users-agg-merged.csv with names, and users/user-db.csv and
-.json, where users of former files stay. They are of one period, by default the last
-90 days, in UTC, of records as the Nomad source makes them. The figures are what
-ai4-accounting says: what a snapshot every four hours would have seen, rounded, with
-MHz for cores where none were reserved, without jobs that have no owner or another
-name than module…, tool… or batch…, and without the namespaces default and
-tutorials. What differs: the columns queued and running are always there; a period of
-one day has the same form as others; an empty namespace has files; jobs that wait and
-have never started are not seen; users have their names from the directory, also
-those of batch jobs; what is over counts as listed for four hours, whoever purged it.
-Where records do not say when they were "allocated", jobs that are starting count as
-queued.`,
+.json, where users of former files stay. They are of one period, by default all the
+history, in UTC, of records as the Nomad source and bursar import ai4 make them. The
+figures are what ai4-accounting says: what a snapshot every four hours would have
+seen, rounded, with MHz for cores where none were reserved, without jobs that have no
+owner or another name than module…, tool… or batch…, and without the namespaces
+default and tutorials. What differs: the columns queued and running are always there;
+a period of one day has the same form as others; every namespace that has ever had a
+record, is in the newest of -snapshots or is named with -namespace has files; jobs
+that wait and have never started are not seen; users have their names from the
+directory, also those of batch jobs; what is over counts as listed for four hours,
+whoever purged it. Where records do not say when they were "allocated", jobs that are
+starting count as queued.`,
 		Example: "  bursar report summary\n  bursar report summary -period 2026-10-01..2026-10-07 -by namespace,user_id -o week.html\n" +
 			"  bursar report summary -period last-month -where group_id=imagine -format csv\n" +
-			"  bursar report summary -compat ai4 -o /srv/ai4-accounting",
+			"  bursar report summary -compat ai4 -namespace imagine,ai4life -o /srv/ai4-accounting",
 	}
 	o := &f.options
 	periodFlags(cmd, &o.Periods, &o.Zone)

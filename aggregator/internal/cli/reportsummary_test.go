@@ -100,6 +100,35 @@ func TestTheFilesForAi4PapiAreWrittenWhereItReadsThem(t *testing.T) {
 	}
 }
 
+func TestReportSummaryAI4_EmptyNamespaces_HaveFiles(t *testing.T) {
+	s := nomad(t)
+	dir, taken := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"2026-03-01T08:00:30": `{"imagine":[{"job_ID":"a"}],"listed":[]}`, // the newest
+		"2026-03-01T04:00:30": `{"imagine":[],"gone":[]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(taken, name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-snapshots", taken, "-namespace", "named,imagine", "-o", dir); code != 0 {
+		t.Fatal(code, errs)
+	}
+	list, err := filepath.Glob(filepath.Join(dir, "summaries", "*-full-agg.csv"))
+	for i := range list {
+		list[i] = strings.TrimSuffix(filepath.Base(list[i]), "-full-agg.csv")
+	}
+	if want := "imagine listed named"; err != nil || strings.Join(list, " ") != want {
+		t.Errorf("files of %v, want %s: %v", list, want, err)
+	}
+	if err := os.WriteFile(filepath.Join(taken, "2026-03-01T12:00:30.json"), []byte(`{"imagine"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-snapshots", taken, "-o", dir); code == 0 || !strings.Contains(errs, "T12:00:30.json: ") {
+		t.Error(code, errs)
+	}
+}
+
 func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
 	s := nomad(t)
 	dir := t.TempDir()

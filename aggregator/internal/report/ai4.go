@@ -2,10 +2,7 @@ package report
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"math/big"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,12 +10,14 @@ import (
 
 // AI4Options say of what the files are that ai4-accounting would write.
 type AI4Options struct {
-	Period string // in the words of /v1/usage; "": the last 90 days, which ai4-papi shows
+	Period string // in the words of /v1/usage; "": all there is, which ai4-accounting sums up
 	// Every is how far ai4-accounting's snapshots are apart, from half a minute after
 	// midnight UTC on; 0: four hours.
 	Every time.Duration
 	// Snapshots are the times of snapshots, in their place.
 	Snapshots []time.Time
+	// Namespaces are reported even where no record has them.
+	Namespaces []string
 	// Known are the users of a file that was written before; who is in it stays.
 	Known map[string]AI4User
 	Now   time.Time
@@ -34,7 +33,6 @@ type AI4User struct {
 const (
 	ai4Every  = 4 * time.Hour
 	ai4Offset = 30 * time.Second
-	ai4Days   = 90
 	// ai4Listed is how long Nomad lists a job that is over.
 	ai4Listed = 4 * time.Hour
 	// ai4Waits is how long before its start a job may have been submitted.
@@ -47,6 +45,7 @@ const (
 	keyNamespace = "namespace"
 	keyGroup     = "group_id"
 	keyAllocated = "allocated" // when an allocation was made
+	keyEstimated = "estimated" // "true": nobody saw the end
 )
 
 // ai4Kept reports whether ai4-accounting looks at a job.
@@ -66,7 +65,9 @@ func ai4Resources() []string {
 // run is a record.
 type run struct {
 	start, stop time.Time // stop is zero while it goes on
-	amounts     amounts
+	// sighted: the stop is when the run was last seen running, and no later look found it.
+	sighted bool
+	amounts amounts
 }
 
 // allocation has the runs of its main task, by their start.
@@ -81,12 +82,28 @@ type ai4Job struct {
 	namespace   string
 	name        string // with its namespace
 	allocations []*allocation
+	// No snapshot before begin lists it, and none after end; end is zero while it runs.
+	begin, end time.Time
 }
 
 // ai4World is what a cluster did, as far as ai4-accounting would look at it.
 type ai4World struct {
+	window     span
 	namespaces []string
-	jobs       []*ai4Job
+	jobs       []*ai4Job   // by when they begin
+	instants   []time.Time // of snapshots
+}
+
+// ai4Walk goes through the jobs in the order of time.
+type ai4Walk struct{ coming, present []*ai4Job }
+
+// at returns the jobs that a snapshot of a time may list. Times must not go back.
+func (k *ai4Walk) at(t time.Time) []*ai4Job {
+	for len(k.coming) > 0 && !k.coming[0].begin.After(t) {
+		k.present, k.coming = append(k.present, k.coming[0]), k.coming[1:]
+	}
+	k.present = slices.DeleteFunc(k.present, func(j *ai4Job) bool { return !j.end.IsZero() && j.end.Before(t) })
+	return k.present
 }
 
 // ai4Amounts are what a run had. Without reserved cores its MHz count as cores, as they
@@ -101,36 +118,6 @@ func (j *job) ai4Amounts() (a amounts) {
 		a[0] = a[1]
 	}
 	return a
-}
-
-// askAI4 reads the runs that touch a window, and those that waited in it.
-func askAI4(ctx context.Context, r Reader, w span) (*ai4World, error) {
-	world := &ai4World{}
-	b := ai4Builder{world: world, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
-	until := w.To.Add(ai4Waits).Format(time.RFC3339Nano)
-	for _, q := range []url.Values{
-		{"open": {"true"}, "start_time[lt]": {until}},
-		{"open": {"false"}, "start_time[lt]": {until}, "stop_time[gte]": {w.From.Add(-ai4Listed).Format(time.RFC3339Nano)}},
-	} {
-		q.Set("limit", ai4Page)
-		for more := true; more; {
-			var page struct {
-				Records []job   `json:"records"`
-				Next    *string `json:"next"`
-			}
-			if err := r.GetJSON(ctx, "/v1/records", q, &page); err != nil {
-				return nil, fmt.Errorf("the records of ai4: %w", err)
-			}
-			for i := range page.Records {
-				b.add(&page.Records[i])
-			}
-			if more = page.Next != nil; more {
-				q.Set("cursor", *page.Next)
-			}
-		}
-	}
-	b.finish()
-	return world, nil
 }
 
 // ai4Builder puts records together.
@@ -168,6 +155,7 @@ func (b *ai4Builder) add(r *job) {
 	one := run{start: r.Start, amounts: r.ai4Amounts()}
 	if r.Stop != nil {
 		one.stop = *r.Stop
+		one.sighted = r.first(keyEstimated) == "true" && r.State != nil && *r.State == "running"
 	}
 	a.runs = append(a.runs, one)
 }
@@ -194,6 +182,29 @@ func (b *ai4Builder) finish() {
 			}
 		}
 		slices.SortStableFunc(j.allocations, func(x, y *allocation) int { return x.placed.Compare(y.placed) })
+		j.bound()
+	}
+	slices.SortStableFunc(b.world.jobs, func(x, y *ai4Job) int { return x.begin.Compare(y.begin) })
+}
+
+// bound says between which times snapshots may list the job.
+func (j *ai4Job) bound() {
+	open := false
+	for i, a := range j.allocations {
+		if i == 0 || a.submitted.Before(j.begin) {
+			j.begin = a.submitted
+		}
+		for _, r := range a.runs {
+			open = open || r.stop.IsZero()
+			for _, end := range []time.Time{r.start, r.stop} {
+				if end = end.Add(ai4Listed); end.After(j.end) {
+					j.end = end
+				}
+			}
+		}
+	}
+	if open {
+		j.end = time.Time{}
 	}
 }
 
@@ -223,10 +234,15 @@ func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 			return ai4Running, a, r
 		}
 	}
+	comes := false
 	for _, a := range j.allocations {
-		if a.placed.After(t) && !a.submitted.After(t) && (newest == nil || a.submitted.After(newest.placed)) {
+		if !a.placed.After(t) || a.submitted.After(t) {
+			continue
+		}
+		if newest == nil || a.submitted.After(newest.placed) {
 			return ai4Queued, a, nil
 		}
+		comes = true // the same job is placed anew
 	}
 	if newest == nil {
 		return ai4Gone, nil, nil
@@ -235,7 +251,9 @@ func (j *ai4Job) at(t time.Time) (ai4State, *allocation, *run) {
 	switch {
 	case r == nil || newest.runs[len(newest.runs)-1].start.After(t):
 		return ai4Starting, newest, nil
-	case t.Sub(r.stop) > ai4Listed:
+	case comes:
+		return ai4Dead, newest, r
+	case r.sighted || t.Sub(r.stop) > ai4Listed:
 		return ai4Gone, nil, nil
 	}
 	return ai4Dead, newest, r
@@ -251,39 +269,15 @@ func (a *allocation) last(t time.Time) *run {
 	return nil
 }
 
-func (r *run) goes(t time.Time) bool { return r.stop.IsZero() || r.stop.After(t) }
-
-// instants are the times of the snapshots of a window.
-func (o *AI4Options) instants(w span) ([]time.Time, error) {
-	end := w.To
-	if o.Now.Before(end) {
-		end = o.Now
+// goes reports whether a snapshot sees the run going on. One that stopped in that very
+// instant was last seen by it. Sightings have the time at which a snapshot began, or
+// any up to when it was done.
+func (r *run) goes(t time.Time) bool {
+	seen := r.stop
+	if r.sighted {
+		seen = seen.Add(ai4Offset)
 	}
-	var list []time.Time
-	if o.Snapshots != nil {
-		for _, t := range o.Snapshots {
-			if !t.Before(w.From) && t.Before(w.To) {
-				list = append(list, t)
-			}
-		}
-		slices.SortFunc(list, time.Time.Compare)
-		if list = slices.Compact(list); len(list) == 0 {
-			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s", ErrNothing, len(o.Snapshots), w.From.Format(minute), w.To.Format(minute))
-		}
-		return list, nil
-	}
-	every := cmp.Or(o.Every, ai4Every)
-	if every < time.Minute || every > 24*time.Hour {
-		return nil, fmt.Errorf("snapshots are %s apart; want from a minute to a day", every)
-	}
-	for day := w.From.UTC().Truncate(24 * time.Hour); day.Before(end); day = day.Add(24 * time.Hour) {
-		for t := day.Add(ai4Offset); t.Before(end) && t.Before(day.Add(24*time.Hour)); t = t.Add(every) {
-			if !t.Before(w.From) {
-				list = append(list, t)
-			}
-		}
-	}
-	return list, nil
+	return r.stop.IsZero() || !seen.Before(t)
 }
 
 // even rounds to whole numbers, and halves to even ones.

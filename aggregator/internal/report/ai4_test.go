@@ -34,7 +34,15 @@ func snapshots(t *testing.T) (list []time.Time) {
 }
 
 func TestTheFilesForAi4PapiAreThoseOfAi4Accounting(t *testing.T) {
-	files, err := report.AI4(t.Context(), newCluster(t), report.AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: fifth()})
+	for name, file := range map[string]string{"by the Nomad source": recorded, "by the import of snapshots": imported} {
+		t.Run(name, func(t *testing.T) { compareFiles(t, clusterOf(t, file)) })
+	}
+}
+
+// compareFiles compares the files of three days with those of ai4-accounting.
+func compareFiles(t *testing.T, c *cluster) {
+	t.Helper()
+	files, err := report.AI4(t.Context(), c, report.AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +88,14 @@ func boxes(text string) map[string]string {
 
 // What ai4-accounting never saw is left out: P was purged by its user before a snapshot.
 func TestTheTablesOfUsageStatsAreThoseOfAi4Accounting(t *testing.T) {
-	c := newCluster(t, "cloud-P1-main")
+	for name, c := range map[string]*cluster{"by the Nomad source": newCluster(t, "cloud-P1-main"), "by the import of snapshots": clusterOf(t, imported)} {
+		t.Run(name, func(t *testing.T) { compareTables(t, c) })
+	}
+}
+
+// compareTables compares tables with those of ai4-accounting.
+func compareTables(t *testing.T, c *cluster) {
+	t.Helper()
 	for _, days := range [][2]string{{"2025-03-01", "2025-03-03"}, {"2025-03-01", "2025-03-01"}, {"2025-03-02", "2025-03-02"}, {"2025-03-03", "2025-03-03"}} {
 		want, err := os.ReadFile("testdata/ai4/usage_" + days[0] + "_" + days[1] + ".txt")
 		if err != nil {
@@ -101,5 +116,52 @@ func TestTheTablesOfUsageStatsAreThoseOfAi4Accounting(t *testing.T) {
 		if diff := cmp.Diff(boxes(expected), boxes(text)); diff != "" {
 			t.Errorf("%v (-ai4 +bursar)\n%s", days, diff)
 		}
+	}
+}
+
+// ai4-accounting sums up all snapshots each time.
+func TestAI4_WithoutPeriod_ReportsAllHistory(t *testing.T) {
+	c := clusterOf(t, imported)
+	given, err := report.AI4(t.Context(), c, report.AI4Options{Period: "2025-02-28..2025-03-05", Snapshots: snapshots(t), Now: fifth()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := report.AI4(t.Context(), c, report.AI4Options{Snapshots: snapshots(t), Now: fifth()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(given.Files, all.Files); diff != "" {
+		t.Errorf("of all snapshots (-given +default)\n%s", diff)
+	}
+	all, err = report.AI4(t.Context(), c, report.AI4Options{Now: fifth()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := strings.Split(string(all.Files["summaries/ai4eosc-timeseries.csv"]), "\n")
+	if len(series) != 1+6+1 || !strings.HasPrefix(series[1], "2025-02-27;4;8000;") {
+		t.Errorf("of each fourth hour: %d lines, the first %s", len(series), series[1])
+	}
+	if got, want := string(all.Files["summaries/ai4eosc-users-agg.csv"]), "owner;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\nu1;21;42667;42667;106667;0\nu2;"; !strings.HasPrefix(got, want) {
+		t.Errorf("of each fourth hour: %s", got)
+	}
+}
+
+func TestAI4_NamespaceWithoutRecords_HasFiles(t *testing.T) {
+	files, err := report.AI4(t.Context(), newCluster(t), report.AI4Options{Period: threeDays, Now: fifth(), Namespaces: []string{"new", "imagine", "tutorials"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"timeseries":       "date;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num;queued;running\n2025-03-01;0;0;0;0;0;0;0\n2025-03-02;0;0;0;0;0;0;0\n2025-03-03;0;0;0;0;0;0;0\n",
+		"users-agg":        "owner;cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n",
+		"users-agg-merged": "user id;name;email;cpu_num / day;cpu_MHz / day;memory_MB / day;disk_MB / day;gpu_num / day\n",
+		"full-agg":         "cpu_num;cpu_MHz;memory_MB;disk_MB;gpu_num\n0;0;0;0;0\n",
+	} {
+		if got := string(files.Files["summaries/new-"+name+".csv"]); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if len(files.Files) != 4*4+2 {
+		t.Error(slices.Sorted(maps.Keys(files.Files)))
 	}
 }

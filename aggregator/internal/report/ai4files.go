@@ -5,17 +5,12 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/big"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/bursar-accounting/bursar/proto/client"
 )
 
 // AI4Files are files by their names, with slashes, below ai4-accounting's directory.
@@ -33,15 +28,7 @@ const AI4Users = "users/user-db.json"
 // ai4-accounting's, and so are their figures: what a snapshot every few hours would
 // have seen, with MHz for cores where none were reserved. Summary has exact ones.
 func AI4(ctx context.Context, r Reader, o AI4Options) (*AI4Files, error) {
-	w, namespaces, err := o.window(ctx, r)
-	if err != nil {
-		return nil, fmt.Errorf("report summary for ai4: %w", err)
-	}
-	instants, err := o.instants(w)
-	if err != nil {
-		return nil, fmt.Errorf("report summary for ai4: %w", err)
-	}
-	world, err := askAI4(ctx, r, w)
+	world, err := o.ask(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: %w", err)
 	}
@@ -49,11 +36,10 @@ func AI4(ctx context.Context, r Reader, o AI4Options) (*AI4Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: %w", err)
 	}
-	world.namespaces = namespaces
-	s := world.sample(instants)
+	s := world.sample()
 	out := &AI4Files{Files: map[string][]byte{}}
 	users := o.users(s, d, out)
-	for _, n := range namespaces {
+	for _, n := range world.namespaces {
 		if !plain(n) {
 			out.Notes = append(out.Notes, fmt.Sprintf("The namespace %q has no files: its name is none of Nomad's.", n))
 			continue
@@ -74,42 +60,6 @@ func plain(name string) bool {
 		}
 	}
 	return name != "" && len(name) <= 128
-}
-
-// window asks what the period is, and which namespaces there have ever been.
-func (o *AI4Options) window(ctx context.Context, r Reader) (w span, namespaces []string, err error) {
-	period := o.Period
-	if period == "" {
-		period = o.Now.UTC().AddDate(0, 0, 1-ai4Days).Format(time.DateOnly) + "..today"
-	}
-	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", url.Values{"window": {period}, "measure": {"records"}}, &a); err != nil {
-		return w, nil, err
-	}
-	if a.Complete.Limited {
-		return w, nil, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
-	}
-	w = a.Window
-	for _, key := range []string{keyNamespace, keyGroup} {
-		a = usageAnswer{}
-		err = r.GetJSON(ctx, "/v1/usage", url.Values{"window": {"2000..today"}, "by": {key}, "measure": {"records"}}, &a)
-		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusBadRequest {
-			break
-		}
-	}
-	if err != nil {
-		return w, nil, err
-	}
-	for g := range a.Groups {
-		if v := a.Groups[g].Values; len(v) == 1 && v[0] != nil && *v[0] != "default" && *v[0] != "tutorials" {
-			namespaces = append(namespaces, *v[0])
-		}
-	}
-	if len(namespaces) == 0 {
-		return w, nil, fmt.Errorf("%w: no record has a namespace", ErrNothing)
-	}
-	slices.Sort(namespaces)
-	return w, namespaces, nil
 }
 
 // samples are what the snapshots of a period saw.
@@ -153,18 +103,19 @@ type seen struct {
 }
 
 // sample takes the snapshots.
-func (w *ai4World) sample(instants []time.Time) *samples {
+func (w *ai4World) sample() *samples {
 	s := &samples{snapshots: map[string]int64{}, series: map[string]map[string]*ai4Day{}, users: map[string]map[string]*[5]*big.Rat{}}
 	owners := map[string]bool{}
-	for i, t := range instants {
+	jobs := ai4Walk{coming: w.jobs}
+	for i, t := range w.instants {
 		day := t.UTC().Format(time.DateOnly)
 		if len(s.days) == 0 || s.days[len(s.days)-1] != day {
 			s.days, s.today = append(s.days, day), map[[2]string]*amounts{}
 		}
-		if s.snapshot(w, t, day, owners) {
+		if s.snapshot(w.namespaces, jobs.at(t), t, day, owners) {
 			s.snapshots[day]++
 		}
-		if i+1 == len(instants) || instants[i+1].UTC().Format(time.DateOnly) != day {
+		if i+1 == len(w.instants) || w.instants[i+1].UTC().Format(time.DateOnly) != day {
 			s.endDay(day)
 		}
 	}
@@ -173,12 +124,12 @@ func (w *ai4World) sample(instants []time.Time) *samples {
 }
 
 // snapshot adds one, and reports whether it has any line.
-func (s *samples) snapshot(w *ai4World, t time.Time, day string, owners map[string]bool) (some bool) {
+func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day string, owners map[string]bool) (some bool) {
 	found := map[string]*seen{}
-	for _, n := range w.namespaces {
+	for _, n := range namespaces {
 		found[n] = &seen{}
 	}
-	for _, j := range w.jobs {
+	for _, j := range jobs {
 		f := found[j.namespace]
 		state, a, r := j.at(t)
 		if f == nil || state == ai4Gone {

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 )
 
-// listed is what snapshots of a day say of the jobs of records: a letter for each hour.
-func listed(t *testing.T, records string) string {
+// worldOf is what records tell.
+func worldOf(t *testing.T, records string) *ai4World {
 	t.Helper()
 	var list []job
 	if err := json.Unmarshal([]byte(records), &list); err != nil {
@@ -21,14 +22,55 @@ func listed(t *testing.T, records string) string {
 		b.add(&list[i])
 	}
 	b.finish()
+	return b.world
+}
+
+// listed is what snapshots of a day say of the jobs of records: a letter for each hour.
+func listed(t *testing.T, records string) string {
+	t.Helper()
 	var out strings.Builder
-	for _, j := range b.world.jobs {
+	for _, j := range worldOf(t, records).jobs {
 		for hour := range 24 {
 			state, _, _ := j.at(time.Date(2026, 3, 1, hour, 0, 30, 0, time.UTC))
 			out.WriteByte(".SQRD"[state])
 		}
 	}
 	return out.String()
+}
+
+// A run of which an import knows sightings alone counts in each of them, and in no
+// snapshot besides, wherever within the first half minute the clock of snapshots stood.
+func TestAI4_RunKnownBySightings_CountsInEachOfThem(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for range 500 {
+		apart := time.Duration(1+random.IntN(8)) * time.Hour
+		var taken []time.Time
+		for at := midnight; at.Before(midnight.AddDate(0, 0, 3)); at = at.Add(apart) {
+			taken = append(taken, at.Add(time.Duration(random.IntN(31))*time.Second))
+		}
+		first := random.IntN(len(taken))
+		last := first + random.IntN(len(taken)-first)
+		start := midnight.AddDate(0, 0, -1)
+		if first > 0 {
+			start = taken[first-1].Add(31 * time.Second)
+		}
+		text := fmt.Sprintf(`[{"record_id":"a-main@1","meta":{"namespace":["n"],"job":["tool"],"user_id":["u"],"estimated":["true"]},"components":[],"state":"running","start_time":%q,"stop_time":%q}]`,
+			start.Format(time.RFC3339), taken[last].Format(time.RFC3339))
+		j := worldOf(t, text).jobs[0]
+		even := make([]time.Time, len(taken))
+		for i := range even {
+			even[i] = midnight.Add(time.Duration(i)*apart + ai4Offset)
+		}
+		for name, times := range map[string][]time.Time{"as they were": taken, "at even times": even} {
+			for i, at := range times {
+				state, _, _ := j.at(at)
+				if runs := i >= first && i <= last; runs != (state == ai4Running) || i > last && state != ai4Gone {
+					t.Fatalf("snapshots %s: number %d of %d says %d of a run that was seen by %d to %d: %s", name, i, len(taken), state, first, last, text)
+				}
+			}
+		}
+	}
 }
 
 // ran is a record of the job module-a.
@@ -54,6 +96,9 @@ func TestASnapshotSaysOfAJobWhatNomadWouldHaveListed(t *testing.T) {
 		"starts again in its allocation":   {ran("1-main", "02:00", "02:00", "02:00", "05:00") + "," + ran("1-main@1772370000000", "02:00", "02:00", "07:00", "08:00"), "..RRRSSRDDDD............"},
 		"is placed anew":                   {ran("1-main", "02:00", "02:00", "02:00", "05:00") + "," + ran("2-main", "02:00", "07:00", "08:00", "09:00"), "..RRRDDSRDDDD..........."},
 		"is submitted anew under its name": {ran("1-main", "00:00", "00:00", "00:00", "02:00") + "," + ran("2-main", "10:00", "12:00", "12:00", "13:00"), "RRDDDD....QQRDDDD......."},
+		"was last seen at five":            {strings.Replace(ran("1-main", "02:00", "02:00", "02:00", "05:00"), `"user_id"`, `"estimated":["true"],"user_id"`, 1), "..RRRDDDD..............."},
+		"was last seen running at five":    {strings.Replace(ran("1-main", "02:00", "02:00", "02:00", "05:00"), `"meta":{`, `"state":"running","meta":{"estimated":["true"],`, 1), "..RRRR.................."},
+		"is known to be placed anew":       {strings.Replace(ran("1-main", "02:00", "02:00", "02:00", "05:00"), `"meta":{`, `"state":"running","meta":{"estimated":["true"],`, 1) + "," + ran("2-main", "02:00", "12:00", "12:00", "13:00"), "..RRRRDDDDDDRDDDD......."},
 		"has another name":                 {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), "module-a", "traefik"), ""},
 		"has nobody":                       {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), `,"user_id":["u"]`, ""), ""},
 		"is a helper's":                    {strings.ReplaceAll(ran("1-main", "", "", "02:00", ""), `"user_id":["u"]`, `"user_id":["u"],"task":["log"]`), ""},

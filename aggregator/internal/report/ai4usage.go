@@ -21,24 +21,16 @@ type ai4Used struct {
 // period is missing, and so is what came and went between two of them and was not listed
 // any more. Usage has exact figures.
 func AI4Usage(ctx context.Context, r Reader, o AI4Options) (string, error) {
-	w, namespaces, err := o.window(ctx, r)
+	world, err := o.ask(ctx, r)
 	if err != nil {
 		return "", fmt.Errorf("report usage for ai4: %w", err)
 	}
-	instants, err := o.instants(w)
-	if err != nil {
-		return "", fmt.Errorf("report usage for ai4: %w", err)
-	}
-	world, err := askAI4(ctx, r, w)
-	if err != nil {
-		return "", fmt.Errorf("report usage for ai4: %w", err)
-	}
-	used := world.used(w.From, instants)
-	period := w.From.UTC().Format(time.DateOnly) + ":" + w.To.UTC().Add(-time.Microsecond).Format(time.DateOnly)
+	used := world.used()
+	period := world.window.From.UTC().Format(time.DateOnly) + ":" + world.window.To.UTC().Add(-time.Microsecond).Format(time.DateOnly)
 	var out strings.Builder
 	var total [6]int64
 	owners := map[string]bool{}
-	for _, n := range namespaces {
+	for _, n := range world.namespaces {
 		u := used[n]
 		if !plain(n) {
 			continue // it is none of Nomad's, and may be any text
@@ -60,11 +52,12 @@ func AI4Usage(ctx context.Context, r Reader, o AI4Options) (string, error) {
 func newAI4Used() *ai4Used { return &ai4Used{jobs: map[string]bool{}, owners: map[string]bool{}} }
 
 // used adds up what the snapshots show, by namespace.
-func (w *ai4World) used(from time.Time, instants []time.Time) map[string]*ai4Used {
+func (w *ai4World) used() map[string]*ai4Used {
 	used := map[string]*ai4Used{}
-	before := from
-	for _, t := range instants {
-		for _, j := range w.jobs {
+	before := w.window.From
+	jobs := ai4Walk{coming: w.jobs}
+	for _, t := range w.instants {
+		for _, j := range jobs.at(t) {
 			state, a, r := j.at(t)
 			if state != ai4Running && state != ai4Dead {
 				continue

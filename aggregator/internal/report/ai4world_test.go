@@ -28,6 +28,10 @@ import (
 // ai4-accounting; its own tests hold it to them.
 const recorded = "../../../plugins/source/nomad/internal/source/testdata/ai4-records.ndjson"
 
+// imported are those that bursar import makes of the snapshots that ai4-accounting took
+// of the same cluster.
+const imported = "../../../plugins/source/ai4/testdata/records.ndjson"
+
 // cluster is the recorded cluster in a store, behind /v1.
 type cluster struct {
 	store  *store.Store
@@ -49,6 +53,12 @@ func (c *cluster) GetJSON(ctx context.Context, path string, query url.Values, in
 // test leaves out.
 func newCluster(t *testing.T, without ...string) *cluster {
 	t.Helper()
+	return clusterOf(t, recorded, without...)
+}
+
+// clusterOf is the cluster of which a file has the records.
+func clusterOf(t *testing.T, file string, without ...string) *cluster {
+	t.Helper()
 	s, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +68,7 @@ func newCluster(t *testing.T, without ...string) *cluster {
 			t.Error(err)
 		}
 	})
-	text, err := os.ReadFile(recorded)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
