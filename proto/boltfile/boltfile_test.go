@@ -1,0 +1,204 @@
+package boltfile_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/bursar-accounting/bursar/proto/boltfile"
+)
+
+// openFile names the file that a process of this test opens and reads, and nothing else.
+const openFile = "BURSAR_TEST_BOLTFILE"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(openFile); path != "" {
+		if err := readAll(path); err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// readAll opens a file as the daemons do, and reads and writes it.
+func readAll(path string) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: true})
+	if err != nil {
+		return err
+	}
+	sum := 0
+	err = db.Update(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
+			if err := b.ForEach(func(k, v []byte) error {
+				for _, c := range v {
+					sum += int(c)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			return b.Put([]byte("more"), make([]byte, 9000))
+		})
+	})
+	return errors.Join(err, db.Close())
+}
+
+// random differs from run to run; a failure prints how to repeat it.
+func random(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// write makes a file of random keys, values, buckets and deletions.
+func write(t *testing.T, rng *rand.Rand, opt *bbolt.Options) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.db")
+	db, err := bbolt.Open(path, 0o600, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for range 1 + rng.IntN(12) {
+		if err := db.Update(func(tx *bbolt.Tx) error { return change(tx, rng) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func change(tx *bbolt.Tx, rng *rand.Rand) error {
+	b, err := tx.CreateBucketIfNotExists(fmt.Appendf(nil, "bucket %d", rng.IntN(4)))
+	if err != nil {
+		return err
+	}
+	if rng.IntN(3) == 0 {
+		if b, err = b.CreateBucketIfNotExists([]byte("nested")); err != nil {
+			return err
+		}
+	}
+	for range rng.IntN(300) {
+		key := fmt.Appendf(nil, "%0*d", 1+rng.IntN(40), rng.IntN(500))
+		if rng.IntN(4) == 0 {
+			if err := b.Delete(key); err != nil {
+				return err
+			}
+			continue
+		}
+		size := rng.IntN(60)
+		if rng.IntN(40) == 0 {
+			size = rng.IntN(30000)
+		}
+		if err := b.Put(key, make([]byte, size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var layouts = map[string]*bbolt.Options{
+	"free pages in the file": {NoSync: true},
+	"free pages not written": {NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+	"large pages":            {NoSync: true, PageSize: 16384},
+}
+
+func TestCheck_SoundFiles_Pass(t *testing.T) {
+	rng := random(t)
+	for name, opt := range layouts {
+		for range 40 {
+			if err := boltfile.Check(write(t, rng, opt)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if err := boltfile.Check(filepath.Join(t.TempDir(), "missing")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheck_FileOfAnotherProcess_Passes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := os.WriteFile(path, []byte("another process writes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := boltfile.Check(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each file that is cut or has a flipped byte is refused, or bbolt opens, reads and
+// writes it without a panic and without hanging.
+func TestCheck_CutOrFlippedFile_BboltNeverPanics(t *testing.T) {
+	rng := random(t)
+	refused, passed := 0, 0
+	for name, opt := range layouts {
+		for range 6 {
+			whole, err := os.ReadFile(write(t, rng, opt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 25 {
+				file := damage(rng, whole, n)
+				path := filepath.Join(t.TempDir(), "damaged.db")
+				if err := os.WriteFile(path, file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := boltfile.Check(path); err != nil {
+					if !errors.Is(err, boltfile.ErrDamaged) {
+						t.Errorf("%s: %v does not say that the file is damaged", name, err)
+					}
+					refused++
+					continue
+				}
+				passed++
+				survives(t, path)
+			}
+		}
+	}
+	t.Logf("%d refused, %d passed", refused, passed)
+	if refused == 0 || passed == 0 {
+		t.Errorf("%d refused and %d passed show nothing", refused, passed)
+	}
+}
+
+// damage cuts every fifth copy and flips a byte in the others, mostly in the head of
+// a page.
+func damage(rng *rand.Rand, whole []byte, n int) []byte {
+	if n%5 == 0 {
+		return whole[:1+rng.IntN(len(whole)-1)]
+	}
+	out := append([]byte(nil), whole...)
+	at := rng.IntN(len(out))
+	if n%2 == 0 {
+		at = at&^4095 + rng.IntN(64)
+	}
+	out[min(at, len(out)-1)] ^= byte(1 + rng.IntN(255))
+	return out
+}
+
+// survives opens the file in a process of its own. Only an error that bbolt returns, or
+// a panic that the opening goroutine can recover from, is allowed.
+func survives(t *testing.T, path string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), openFile+"="+path)
+	out, err := cmd.CombinedOutput()
+	ended := new(exec.ExitError)
+	if err != nil && (!errors.As(err, &ended) || ended.ExitCode() != 3) {
+		t.Errorf("the check passed, then: %v\n%.600s", err, out)
+	}
+}
