@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 	"github.com/bursar-accounting/bursar/proto/frame"
 )
 
@@ -111,11 +113,16 @@ var (
 )
 
 // Open opens or makes the buffer's file. The caller closes it. It fails with
-// [ErrFormat] on a file of a later release and when another process holds it.
+// [ErrFormat] on a file of a later release, with an error that wraps [ErrDamaged] and
+// names the remedy on a file whose structure is broken, and when another process
+// holds it.
 func Open(path string, opt Options) (*Buffer, error) {
 	opt.fill()
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("buffer: %w", err)
+	}
+	if err := boltfile.Check(path); err != nil {
+		return nil, unreadable(path, err)
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: opt.NoSync,
@@ -128,7 +135,7 @@ func Open(path string, opt Options) (*Buffer, error) {
 		b.opt.Machine = machine(path)
 	}
 	if err := b.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("buffer %s: %w", path, err), db.Close())
+		return nil, errors.Join(unreadable(path, err), db.Close())
 	}
 	return b, nil
 }
@@ -154,6 +161,9 @@ func (b *Buffer) load() error {
 			return err
 		}
 		if err := b.loadHead(meta); err != nil {
+			return err
+		}
+		if err := checkHead(tx, &b.state); err != nil {
 			return err
 		}
 		last, err := parseClock(meta.Get(keyClock))
@@ -185,6 +195,32 @@ func (b *Buffer) loadHead(meta *bbolt.Bucket) error {
 	s, err := parseHead(v)
 	b.state = s
 	return err
+}
+
+// checkHead compares the head with the chunks. Without it a head that was damaged would
+// hide frames, or begin to number them anew. A chunk that is damaged itself is for
+// [Buffer.Read] to name, after what is before it was read.
+func checkHead(tx *bbolt.Tx, s *state) error {
+	c := tx.Bucket(bucketChunks).Cursor()
+	first, _ := c.First()
+	if first == nil {
+		if s.first != s.last+1 {
+			return fmt.Errorf("%w: the frames %d to %d are missing", boltfile.ErrDamaged, s.first, s.last)
+		}
+		return nil
+	}
+	if !bytes.Equal(first, sequence(s.first)) {
+		return fmt.Errorf("%w: the frames begin at %x, and the head names %d", boltfile.ErrDamaged, first, s.first)
+	}
+	_, value := c.Last()
+	header, err := peek(value)
+	if err != nil || frame.Check(value[8:]) != nil {
+		return nil //nolint:nilerr // as above
+	}
+	if header.Last() != s.last || header.After != s.digest {
+		return fmt.Errorf("%w: the frames end at %d, and the head names %d, or with another digest", boltfile.ErrDamaged, header.Last(), s.last)
+	}
+	return nil
 }
 
 // loadEpoch takes the file's epoch, or makes one when the file is new or comes

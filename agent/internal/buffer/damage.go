@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 	"github.com/bursar-accounting/bursar/proto/frame"
 )
 
@@ -33,6 +34,17 @@ func (e *DamageError) Remedy() string { return Remedy(e.Path) }
 // one and collects anew from where the clusters have come to.
 func Remedy(path string) string {
 	return fmt.Sprintf("systemctl stop bursar-agent && mv %s %s.damaged && systemctl start bursar-agent", path, path)
+}
+
+// unreadable says what to do about a file that cannot be opened.
+func unreadable(path string, err error) error {
+	if !errors.Is(err, boltfile.ErrDamaged) {
+		return fmt.Errorf("buffer %s: %w", path, err)
+	}
+	return fmt.Errorf(`%w: %w
+Move the file away: %s
+The agent then collects again from where the aggregators are; only records that were pushed to it and not pulled yet are lost`,
+		ErrDamaged, err, Remedy(path))
 }
 
 // damage makes a [DamageError] of an error that says so, and remembers it.

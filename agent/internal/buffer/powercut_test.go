@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -33,7 +32,7 @@ const (
 // combination, before the first sync; all of them and the first page old, new or
 // torn, after it. The file that is left is opened and goes on.
 func TestAPowerCutAtAnyPointLeavesAllThatWasConfirmed(t *testing.T) {
-	c := &cutter{t: t, dir: t.TempDir(), rng: rand.New(rand.NewPCG(7, 9)), probe: buffer.Probe}
+	c := &cutter{t: t, dir: t.TempDir(), rng: rand.New(rand.NewPCG(7, 9))}
 	for n := range *cuts {
 		if n%200 == 0 {
 			c.anew()
@@ -47,7 +46,7 @@ func TestAPowerCutAtAnyPointLeavesAllThatWasConfirmed(t *testing.T) {
 // TestADiskThatLiesAboutItsSyncsIsFoundOut shows that the test above could fail:
 // here the first page is on the disk before the pages that it names.
 func TestADiskThatLiesAboutItsSyncsIsFoundOut(t *testing.T) {
-	c := &cutter{t: t, dir: t.TempDir(), rng: rand.New(rand.NewPCG(7, 9)), probe: probeApart}
+	c := &cutter{t: t, dir: t.TempDir(), rng: rand.New(rand.NewPCG(7, 9))}
 	for range 100 {
 		c.anew()
 		if err := c.cut(true); err != nil {
@@ -58,31 +57,6 @@ func TestADiskThatLiesAboutItsSyncsIsFoundOut(t *testing.T) {
 	t.Fatal("no cut on a disk that lies was noticed")
 }
 
-// probeFile names the file that a process of this test is to probe and nothing else.
-const probeFile = "BURSAR_TEST_PROBE"
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(probeFile); path != "" {
-		if err := buffer.Probe(path); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-// probeApart probes in a process of its own, as the agent does.
-func probeApart(path string) error {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), probeFile+"="+path)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %.300s", err, out)
-	}
-	return nil
-}
-
 // contents are what a buffer has to hold.
 type contents struct {
 	frames []string
@@ -91,10 +65,9 @@ type contents struct {
 
 // cutter drives one buffer through commits and power cuts.
 type cutter struct {
-	t     *testing.T
-	dir   string
-	rng   *rand.Rand
-	probe func(path string) error
+	t   *testing.T
+	dir string
+	rng *rand.Rand
 
 	file      string
 	files     int
@@ -226,9 +199,6 @@ func txid(file []byte) uint64 {
 // verify opens what is left: it holds what was confirmed, or that and the whole of
 // the commit in which the power was cut.
 func (c *cutter) verify(next contents) error {
-	if err := c.probe(c.file); err != nil {
-		return err
-	}
 	b, err := c.open()
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	notifier := systemd.FromEnv(a.Getenv)
 	agent := run.New(cfg, run.Options{
 		Paths: a.paths, Version: a.Version, Plugins: a.plugins(), Log: log, Level: level,
-		Ready: notifier.Ready, Probe: a.probe,
+		Ready: notifier.Ready,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

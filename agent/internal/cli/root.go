@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files; may be repeated")
 	root.PersistentFlags().BoolVar(&a.dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
 	root.Flags().BoolVar(&check, "check", false, "check the configuration, with its plugins, and exit")
-	root.AddCommand(a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.forgetCommand(), a.checkBufferCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.forgetCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), help(c)) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%s; see `%s -h`", strings.ReplaceAll(err.Error(), "--", "-"), c.CommandPath())

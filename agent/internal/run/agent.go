@@ -37,9 +37,6 @@ type Options struct {
 	Level *slog.LevelVar
 	// Ready is called when the agent serves; nil: nobody is told.
 	Ready func()
-	// Probe reads the buffer's file before it is opened, in a process of its own,
-	// since a damaged one may end that; see [buffer.Probe]. Nil: nobody does.
-	Probe func(ctx context.Context, path string) error
 }
 
 // Agent is the agent's daemon.
@@ -112,11 +109,6 @@ func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, er
 
 // open opens the buffer and the certificates.
 func (a *Agent) open(ctx context.Context, cfg *config.Config) (err error) {
-	if a.opt.Probe != nil {
-		if err := a.opt.Probe(ctx, cfg.BufferPath()); err != nil {
-			return err
-		}
-	}
 	if a.buffer, err = buffer.Open(cfg.BufferPath(), cfg.BufferOptions()); err != nil {
 		return err
 	}

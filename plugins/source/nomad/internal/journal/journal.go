@@ -15,6 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 // file is the journal's name in the source's folder.
@@ -47,12 +48,15 @@ func Open(dir, id string, wait time.Duration) (*Journal, error) {
 		return &Journal{id: id, memory: map[string][]byte{}, kept: map[string][]byte{}}, nil
 	}
 	path := filepath.Join(dir, file)
+	if err := boltfile.Check(path); err != nil {
+		return nil, fmt.Errorf("%w; remove it: the source then looks up in Nomad what ran meanwhile", err)
+	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: wait})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; when it is damaged, remove it: what ran meanwhile is then looked up in Nomad", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	j := &Journal{db: db, id: id}
 	err = db.Update(func(tx *bolt.Tx) error {
@@ -81,6 +85,9 @@ func Read(dir string, wait time.Duration) (*Journal, error) {
 	path := filepath.Join(dir, file)
 	if _, err := os.Stat(path); dir == "" || err != nil {
 		return nil, fmt.Errorf("%s: %w", path, cmp.Or(err, fs.ErrNotExist))
+	}
+	if err := boltfile.Check(path); err != nil {
+		return nil, err
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: wait, ReadOnly: true})
 	if errors.Is(err, berrors.ErrTimeout) {

@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 // Options of [Open].
@@ -78,6 +80,9 @@ func Open(path string, opt Options) (*IDs, error) {
 }
 
 func open(path string, opt Options) (*IDs, error) {
+	if err := boltfile.Check(path); err != nil {
+		return nil, err
+	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, NoSync: opt.NoSync})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
