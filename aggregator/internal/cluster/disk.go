@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 	"github.com/bursar-accounting/bursar/proto/durable"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -58,7 +59,7 @@ func (n *Node) openDisk() error {
 }
 
 func (n *Node) openBolt() error {
-	return guarded(n.conf.logPath(), func() (err error) {
+	return guarded(n.conf, func() (err error) {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path: n.conf.logPath(),
 			BoltOptions: &bbolt.Options{
@@ -78,17 +79,33 @@ func (n *Node) openBolt() error {
 	})
 }
 
-// guarded turns what bbolt does on damaged pages, panics and faults, into an
-// error that names the file.
-func guarded(path string, do func() error) (err error) {
+// guarded opens or reads the raft log. Its structure is checked first, since bbolt
+// panics where nothing can recover from it; what is left, panics and faults of do,
+// becomes an error that names the file and the remedy.
+func guarded(c Config, do func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: raft log %s: %v", ErrCorrupt, path, r)
+			err = unreadable(c, fmt.Errorf("%v", r))
 		}
 	}()
+	err = boltfile.Check(c.logPath())
+	if errors.Is(err, boltfile.ErrDamaged) {
+		return unreadable(c, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: raft log: %w", err)
+	}
 	return do()
+}
+
+// unreadable says what an operator can do about a raft log whose structure is broken.
+func unreadable(c Config, cause error) error {
+	return fmt.Errorf(`%w: raft log %s: %w
+Give this node up: move %s away as a whole and start again. It then has a new id;
+in a cluster of three it joins as a new member, and a node alone starts empty and is filled from a snapshot and from its agents`,
+		ErrCorrupt, c.logPath(), cause, c.DataDir)
 }
 
 func (n *Node) newVotes() *votes {
@@ -106,7 +123,7 @@ func (n *Node) reconcile(member bool) error {
 	if err != nil {
 		return err
 	}
-	err = guarded(n.conf.logPath(), func() error {
+	err = guarded(n.conf, func() error {
 		return errors.Join(n.dropTail(newest), n.entries.verify(newest.Index))
 	})
 	if err != nil {

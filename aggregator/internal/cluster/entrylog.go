@@ -105,6 +105,9 @@ func (e *entryLog) read(index uint64, l *raft.Log) error {
 	if errors.Is(err, raft.ErrLogNotFound) {
 		return err
 	}
+	if err != nil && !errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err) // it was read and cannot be decoded
+	}
 	if err == nil && l.Index != index {
 		err = fmt.Errorf("%w: it says that it is entry %d", ErrCorrupt, l.Index)
 	}

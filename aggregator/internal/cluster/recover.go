@@ -239,7 +239,7 @@ func (n *Node) openMarker() (member bool, err error) {
 }
 
 func (n *Node) openBoltReadOnly() error {
-	return guarded(n.conf.logPath(), func() (err error) {
+	return guarded(n.conf, func() (err error) {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path:                    n.conf.logPath(),
 			BoltOptions:             &bbolt.Options{Timeout: n.conf.lockWait, ReadOnly: true},
@@ -260,7 +260,7 @@ func (n *Node) verifyOffline(readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	return guarded(n.conf.logPath(), func() error {
+	return guarded(n.conf, func() error {
 		if !readOnly {
 			if err := n.dropTail(newest); err != nil {
 				return err
