@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,9 +111,30 @@ func TestAllNodesObeyOneConfigurationThoughTheirFilesDiffer(t *testing.T) {
 	}
 }
 
-// falsify changes a value in the store of a node that does not run, as a damaged
-// disk or a curious administrator would.
+// falsify gives a node that does not run another state at the same entry of the
+// log, as a mistake in the program would. It is sound in itself.
 func falsify(t *testing.T, data string) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: filepath.Join(data, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, term := s.Applied()
+	image := filepath.Join(t.TempDir(), "image")
+	if err := s.Checkpoint(image); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.ChangeImage(image, &store.DocumentCommand{Sets: []store.Document{{Space: "config", Key: "other", Value: []byte("x")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.RestoreAt(image, index, term), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rot changes a value of the store of a node that does not run, as a damaged disk
+// or a curious administrator would.
+func rot(t *testing.T, data string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(data, "store", "db-*"))
 	if err != nil || len(names) != 1 {
@@ -127,7 +149,7 @@ func falsify(t *testing.T, data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := []byte(strings.Replace(string(value), ":7070", ":7071", 1))
+	wrong := append(slices.Clone(value), 'x')
 	closer.Close()
 	if err := errors.Join(db.Set(key, wrong, pebble.Sync), db.Close()); err != nil {
 		t.Fatal(err)
@@ -166,6 +188,26 @@ func TestANodeWhoseStateWasChangedBehindItsBackIsFencedUntilItIsEmptied(t *testi
 	}
 	s.post("agg3", "meanwhile")
 	if err := os.Rename(s.data("agg2"), s.data("agg2")+".fenced"); err != nil {
+		t.Fatal(err)
+	}
+	s.start("agg2")
+	s.has("agg2", 2)
+}
+
+func TestANodeWhoseDataAreNotAllThereDoesNotServeAndSaysWhatToDo(t *testing.T) {
+	s := newSite(t, "agg1", "agg2", "agg3")
+	s.start("agg1", "agg2", "agg3")
+	s.post("agg1", "before")
+	s.has("agg2", 1)
+	s.config("agg2", 3)
+	s.stop("agg2")
+	rot(t, s.data("agg2"))
+	_, err := run.Open(run.Settings{Name: "agg2", DataDir: s.data("agg2"), Log: slog.New(s.log)})
+	if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "move "+s.data("agg2")+" away") {
+		t.Fatal(err)
+	}
+	s.post("agg3", "meanwhile")
+	if err := os.Rename(s.data("agg2"), s.data("agg2")+".damaged"); err != nil {
 		t.Fatal(err)
 	}
 	s.start("agg2")

@@ -109,7 +109,7 @@ func (t *tx) compactBlock(first uint64) (int, error) {
 		return 0, err
 	}
 	smaller := newZone(enc.Header, len(enc.Data))
-	smaller.First = first
+	smaller.First, smaller.Sum = first, z.Sum
 	t.m.zones[i] = smaller
 	return z.Dead, t.storeBlock(smaller, enc)
 }
@@ -171,8 +171,10 @@ func rowKVs(d *columns.Dict, row *columns.Row) (kvs []uint32) {
 }
 
 func (t *tx) dropBlock(first uint64) error {
-	if err := t.b.Delete(seqKey(tableZone, first), nil); err != nil {
-		return err
+	for _, table := range []byte{tableZone, tableSum, tableBlock} {
+		if err := t.b.Delete(seqKey(table, first), nil); err != nil {
+			return err
+		}
 	}
-	return t.b.Delete(seqKey(tableBlock, first), nil)
+	return nil
 }

@@ -39,6 +39,7 @@ type checker struct {
 	rows, shown      uint64
 	indexed, held    uint64
 	conflicts, stops uint64
+	sums             sums
 }
 
 func (c *checker) differ(format string, args ...any) {
@@ -70,7 +71,8 @@ func (c *checker) block(z *zone) error {
 		return err
 	}
 	want := newZone(b.Header(), z.Bytes)
-	want.First, want.Dead = z.First, mask.Count()
+	want.First, want.Dead, want.Sum = z.First, mask.Count(), z.Sum
+	before := c.hash
 	if *want != *z {
 		c.differ("block %d: its zone is %+v and should be %+v", z.First, *z, *want)
 	}
@@ -83,6 +85,10 @@ func (c *checker) block(z *zone) error {
 		if err := c.blockRow(z, &row, mask, b, pairs); err != nil {
 			return err
 		}
+	}
+	sum := c.hash
+	if sum.sub(before); sum != z.Sum {
+		c.differ("block %d: its rows add up to %v and not to %v", z.First, sum, z.Sum)
 	}
 	return nil
 }
@@ -144,6 +150,7 @@ func (c *checker) row(row *columns.Row, open bool) error {
 		return nil
 	}
 	c.shown++
+	c.sums.Seqs += row.Seq
 	x, ok, err := c.view.index(row.Record.ID)
 	if err != nil {
 		c.differ("the index of %q does not read: %v", row.Record.ID, err)
@@ -246,6 +253,7 @@ func (c *checker) marks(e *record.Entry) error {
 		}
 		if m.on {
 			*m.n++
+			c.sums.Marks.add(pairHash(textKey(m.table, e.ID), nil))
 		}
 	}
 	return nil
@@ -310,6 +318,9 @@ func (c *checker) totals() error {
 	}
 	if c.hash != m.Hash {
 		c.differ("the state hash is %v and should be %v", m.Hash, c.hash)
+	}
+	if c.sums.Floor = m.Floor; c.sums != m.sums {
+		c.differ("the sums of the index and the lists are %+v and should be %+v", m.sums, c.sums)
 	}
 	sources, err := c.view.Counters()
 	for i := range sources {

@@ -38,7 +38,7 @@ func openDisk(o *Options, name string) (*disk, error) {
 	defer done()
 	db, err := pebble.Open(path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, damaged(err))
+		return nil, fmt.Errorf("open %s: %w", path, unopened(err))
 	}
 	d := &disk{db: db, fs: o.FS, path: path}
 	d.refs.Store(1)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -23,6 +25,22 @@ func damaged(err error) error {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
+}
+
+// unopened marks an error of opening and loading a database. What the machine
+// refuses has a number, such as that of no permission; everything else, a file that
+// is missing among it, is said of what the files hold.
+func unopened(err error) error {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrFormat), errors.Is(err, columns.ErrFormat):
+		return err
+	case strings.Contains(err.Error(), "unknown format major version"):
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	case errors.As(err, &errno) && errno != syscall.ENOENT:
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
 
 // pebbleLogger hands Pebble's words to slog. Its information is of interest to

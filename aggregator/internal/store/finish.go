@@ -80,7 +80,7 @@ func (t *tx) placeFresh(bulk bool) error {
 	known := newSharedHashes(&t.hasher)
 	for _, p := range t.parts {
 		p.first = t.m.Next
-		p.closed = p.closed[:0]
+		p.closed, p.sums = p.closed[:0], p.sums[:0]
 		for _, i := range p.taken {
 			if p.open(int(i)) {
 				continue
@@ -106,19 +106,22 @@ func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
 	}
 	t.number(row)
 	row.Received, row.Changed = t.now, t.now
+	var h Hash
 	if p.batch == nil {
-		t.m.Hash.add(known.row(row))
+		h = known.row(row)
 	} else {
-		t.m.Hash.add(p.facts.hash(row, i))
+		h = p.facts.hash(row, i)
 	}
+	t.m.Hash.add(h)
 	t.m.Shown++
+	p.sums = append(p.sums, h)
 	t.plain = append(t.plain, plainIndex{row.Record.ID, row.Seq})
 	if bulk {
 		return nil
 	}
 	whole := p.row(i)
 	whole.Seq, whole.Received, whole.Changed = row.Seq, row.Received, row.Changed
-	return t.wait(&whole)
+	return t.wait(&whole, h)
 }
 
 // number gives the row the next sequence number and counts it. Its hash is the
@@ -135,6 +138,7 @@ func (t *tx) indexFresh() error {
 	sortByID(t.plain)
 	var value [binary.MaxVarintLen64]byte
 	for _, x := range t.plain {
+		t.m.Seqs += x.seq
 		v := appendPlainIndex(value[:0], x.seq)
 		op := t.b.SetDeferred(1+len(x.id), len(v))
 		op.Key[0] = tableIndex
@@ -167,6 +171,7 @@ func (t *tx) placeOpenRow(row columns.Row) error {
 	t.m.Hash.add(t.hasher.row(&row))
 	t.m.Shown++
 	x := index{Seq: row.Seq, Open: true}
+	t.m.shows(&x)
 	if err := t.b.Set(textKey(tableIndex, row.Record.ID), x.encode(), nil); err != nil {
 		return err
 	}
@@ -194,23 +199,24 @@ func (t *tx) placeNext() error {
 
 func (t *tx) placeRow(row *columns.Row) error {
 	t.number(row)
-	t.m.Hash.add(t.hasher.row(row))
+	h := t.hasher.row(row)
+	t.m.Hash.add(h)
 	if isOpen(row) {
 		return t.writeOpen(row)
 	}
-	return t.wait(row)
+	return t.wait(row, h)
 }
 
 // wait puts a closed row among the waiting ones. The row is copied: it may be a
 // view of the command.
-func (t *tx) wait(row *columns.Row) error {
+func (t *tx) wait(row *columns.Row, sum Hash) error {
 	w := &waitingRow{row: *row}
 	value := w.value()
 	copied, err := decodeWaiting(value)
 	if err != nil {
 		return err
 	}
-	copied.row.Seq = row.Seq
+	copied.row.Seq, copied.sum = row.Seq, sum
 	t.cloneWaiting()
 	t.m.waiting = append(t.m.waiting, copied)
 	return t.b.Set(seqKey(tableWaiting, row.Seq), value, nil)

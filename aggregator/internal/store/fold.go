@@ -13,6 +13,7 @@ import (
 type source struct {
 	rows []columns.Row
 	dead []bool // of rows
+	sums []Hash // of rows
 	part *part
 	used int
 }
@@ -61,9 +62,9 @@ func (t *tx) sources(bulk bool) []*source {
 }
 
 func waitingSource(ws []*waitingRow) *source {
-	s := &source{rows: make([]columns.Row, len(ws)), dead: make([]bool, len(ws))}
+	s := &source{rows: make([]columns.Row, len(ws)), dead: make([]bool, len(ws)), sums: make([]Hash, len(ws))}
 	for i, w := range ws {
-		s.rows[i], s.dead[i] = w.row, w.dead
+		s.rows[i], s.dead[i], s.sums[i] = w.row, w.dead, w.sum
 	}
 	return s
 }
@@ -82,6 +83,7 @@ func (t *tx) clearWaiting() error {
 func (t *tx) foldBlock(sources []*source, n int) error {
 	var parts []columns.Part
 	var dead []int
+	var sum Hash
 	at := 0
 	for _, s := range sources {
 		k := min(n-at, s.left())
@@ -91,10 +93,23 @@ func (t *tx) foldBlock(sources []*source, n int) error {
 		if s.part == nil {
 			dead = s.appendDead(dead, k, at)
 		}
+		s.addUp(&sum, k)
 		parts = append(parts, s.next(k, t))
 		at += k
 	}
-	return t.writeBlock(parts, dead)
+	return t.writeBlock(parts, dead, sum)
+}
+
+// addUp adds the next k rows to the sum, except the superseded ones.
+func (s *source) addUp(sum *Hash, k int) {
+	for i := s.used; i < s.used+k; i++ {
+		switch {
+		case s.part != nil:
+			sum.add(s.part.sums[i])
+		case !s.dead[i]:
+			sum.add(s.sums[i])
+		}
+	}
 }
 
 func (s *source) appendDead(dead []int, k, at int) []int {
@@ -149,13 +164,13 @@ func (p *part) loose(from, to int) []columns.Row {
 
 // writeBlock encodes a block and puts it, its zone, its postings and what is new
 // in the dictionary into the batch. dead are the positions of superseded rows.
-func (t *tx) writeBlock(parts []columns.Part, dead []int) error {
+func (t *tx) writeBlock(parts []columns.Part, dead []int, sum Hash) error {
 	enc, err := columns.EncodeBlock(t.m.dict, parts...)
 	if err != nil {
 		return fmt.Errorf("block: %w", err)
 	}
 	z := newZone(enc.Header, len(enc.Data))
-	z.Dead = len(dead)
+	z.Dead, z.Sum = len(dead), sum
 	if len(dead) > 0 {
 		t.masks[z.First] = newMask(z.Rows, dead)
 	}
@@ -213,6 +228,9 @@ func (t *tx) finishMasks() error {
 			continue // compacted away
 		}
 		if err := t.b.Set(seqKey(tableZone, first), t.m.zones[i].encode(), nil); err != nil {
+			return err
+		}
+		if err := t.b.Set(seqKey(tableSum, first), encodeBlockSum(t.m.zones[i].Sum), nil); err != nil {
 			return err
 		}
 	}

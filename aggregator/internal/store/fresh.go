@@ -16,6 +16,7 @@ type part struct {
 	taken []int32        // positions of rows that are new, ascending
 
 	closed []int32 // of taken, those whose run has ended
+	sums   []Hash  // of closed
 	first  uint64  // the sequence number of the first of closed; the others follow
 }
 

@@ -63,6 +63,17 @@ func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]
 }
 
 func ownCursor(b []byte) (Cursor, error) { return decodeCursor("a", b) }
+
+func ownSums(b []byte) (*memory, error) {
+	m := &memory{state: state{Index: 2, Parts: 4}}
+	var ok bool
+	var err error
+	if m.sums, ok, err = decodeSums(&m.state, b); err == nil && !ok {
+		err = errors.New("the sums of another state")
+	}
+	return m, err
+}
+
 func ownZone(b []byte) (*zone, error)    { return decodeZone(1, b) }
 
 func decodeGap(b []byte) (Gap, error) {
@@ -90,6 +101,8 @@ var (
 	cursorAgain      = again(ownCursor, func(c Cursor) []byte { return c.encode() })
 	stateAgain       = again(decodeState, func(s state) []byte { return s.encode() })
 	zoneAgain        = again(ownZone, (*zone).encode)
+	sumsAgain        = again(ownSums, (*memory).encodeSums)
+	blockSumAgain    = again(decodeBlockSum, encodeBlockSum)
 	quarantinedAgain = again(decodeQuarantined, func(q Quarantined) []byte { return encodeQuarantined(&q) })
 	countsAgain      = again(decodeCounts, func(c Counts) []byte { return c.encode() })
 	uploadAgain      = again(decodeStageHead, stageHead.encode)
@@ -114,6 +127,8 @@ func goldenValues() []golden {
 			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode(), cursorAgain},
 		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Parts: 4, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},
 		{"zone", (&zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}).encode(), zoneAgain},
+		{"sums", (&memory{state: state{Index: 2, Parts: 4}, sums: sums{Seqs: 5, Marks: Hash{6, 7}, Floor: 8}}).encodeSums(), sumsAgain},
+		{"sum of a block", encodeBlockSum(Hash{1, 2}), blockSumAgain},
 		{"quarantined", encodeQuarantined(&Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}), quarantinedAgain},
 		{"counts", (&Counts{Pulled: 9, Added: 1, Merged: 2, Unchanged: 3, Quarantined: 3}).encode(), countsAgain},
 		{"upload", stageHead{Begun: t0, Parts: 2}.encode(), uploadAgain},
@@ -167,7 +182,7 @@ func goldenKeys() []golden {
 		return golden{"key " + string(table), textKey(table, "job"), func(b []byte) ([]byte, error) { return textKey(b[0], keyText(b)), nil }}
 	}
 	return []golden{
-		seq(tableBlock), seq(tableZone), seq(tableWaiting), seq(tableOpen), seq(tableDead),
+		seq(tableBlock), seq(tableZone), seq(tableWaiting), seq(tableOpen), seq(tableDead), seq(tableSum),
 		text(tableIndex), text(tableHeld), text(tableConflict), text(tableStop), text(tableCursor),
 		{"key m", postingKey(7, 300), nil},
 		{"key d", dictKey(&columns.Entry{Table: columns.TableKey, ID: 5}), func(b []byte) ([]byte, error) {
@@ -186,6 +201,7 @@ func goldenKeys() []golden {
 		{"key n", factKey(goldenFact()), nil},
 		{"key n of a census", factKey(&Fact{Kind: FactCensus, Source: slurm, At: t0}), nil},
 		{"key v", documentKey("space", "key"), nil},
+		{"key u alone", sumsKey, nil},
 		{"key z", stateKey, nil},
 	}
 }
@@ -253,6 +269,7 @@ func FuzzStoredValues(f *testing.F) {
 		f.Add(g.bytes)
 	}
 	ways := map[string]func([]byte) ([]byte, error){"index": indexAgain, "cursor": cursorAgain, "state": stateAgain, "zone": zoneAgain,
+		"sums": sumsAgain, "sum of a block": blockSumAgain,
 		"quarantined": quarantinedAgain, "counts": countsAgain, "upload": uploadAgain, "gap": gapAgain, "fact": factAgain,
 		"waiting": waitingAgain, "open": openAgain, "held": heldAgain, "held alone": heldAloneAgain}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -30,6 +30,7 @@ const (
 	tableStageHead  byte = 't' // upload
 	tableFact       byte = 'n' // kind, source, at of those of which there are several
 	tableDocument   byte = 'v' // space, key
+	tableSum        byte = 'u' // first seq: what the live rows of the block add up to; alone: sums of the index and the lists
 	tableState      byte = 'z' // the one value of everything small
 )
 

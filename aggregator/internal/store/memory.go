@@ -11,6 +11,7 @@ import (
 // The dictionary only grows and is shared by all.
 type memory struct {
 	state
+	sums
 	zones   []*zone       // by sequence number
 	waiting []*waitingRow // by sequence number
 	dict    *columns.Dict
@@ -20,6 +21,7 @@ type memory struct {
 type waitingRow struct {
 	row  columns.Row
 	dead bool // superseded
+	sum  Hash // of a row that is not
 }
 
 // waitingAt returns the position of seq among the waiting rows.

@@ -39,6 +39,7 @@ type Options struct {
 	Fatal func(err error)
 
 	readOnly bool // nothing is written: for images
+	still    bool // nothing is compacted by itself: for tests
 }
 
 const (
@@ -82,6 +83,7 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		Logger:                      pebbleLogger{o.Logger, o.Fatal},
 		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
 		ReadOnly:                    o.readOnly,
+		DisableAutomaticCompactions: o.still,
 	}
 	if o.Fatal != nil {
 		opts.FS = logFS{o.FS, o.Fatal}

@@ -58,9 +58,12 @@ func (s *Store) replace(name string, change func(*state)) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	l, err := load(d.db)
+	if err == nil {
+		err = l.keepSums(d.db)
+	}
 	if err == nil && change != nil {
 		change(&l.memory.state)
-		err = d.db.Set(stateKey, l.memory.state.encode(), pebble.Sync)
+		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, l.memory.state.encode(), pebble.Sync))
 	}
 	if err == nil {
 		err = writeCurrent(s.options.FS, s.options.Dir, name)

@@ -214,7 +214,8 @@ func (t *tx) countShown(now, before bool) {
 // retire takes the slot's old row out of sight. One in a block or among the
 // waiting stays readable by its number until the block is compacted.
 func (t *tx) retire(sl *slot) error {
-	t.m.Hash.sub(t.hasher.row(sl.row))
+	h := t.hasher.row(sl.row)
+	t.m.Hash.sub(h)
 	t.m.Rows--
 	seq := sl.row.Seq
 	if sl.index.Open {
@@ -223,7 +224,7 @@ func (t *tx) retire(sl *slot) error {
 	if i, ok := waitingAt(t.m.waiting, seq); ok {
 		return t.retireWaiting(i)
 	}
-	return t.retireInBlock(seq)
+	return t.retireInBlock(seq, h)
 }
 
 func (t *tx) retireWaiting(i int) error {
@@ -233,7 +234,7 @@ func (t *tx) retireWaiting(i int) error {
 	return t.b.Set(seqKey(tableWaiting, w.row.Seq), w.value(), nil)
 }
 
-func (t *tx) retireInBlock(seq uint64) error {
+func (t *tx) retireInBlock(seq uint64, h Hash) error {
 	i, ok := findZone(t.m.zones, seq)
 	if !ok {
 		return fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, seq)
@@ -258,6 +259,7 @@ func (t *tx) retireInBlock(seq uint64) error {
 	t.cloneZones()
 	changed := *z
 	changed.Dead++
+	changed.Sum.sub(h)
 	t.m.zones[i] = &changed
 	return nil
 }
@@ -319,6 +321,10 @@ func (t *tx) writeIndex(id string, sl *slot, next *index) error {
 	if !next.Hidden || next.Held || next.Deleted || next.Seq != 0 {
 		now = next.encode()
 	}
+	if sl.known {
+		t.m.forgets(&sl.index)
+	}
+	t.m.shows(next)
 	if sl.known && sl.index.Deleted {
 		t.m.Hash.sub(pairHash(key, before))
 	}
@@ -346,10 +352,13 @@ func (t *tx) mark(table byte, id string, before, now bool) error {
 	if before == now {
 		return nil
 	}
+	key := textKey(table, id)
 	if now {
-		return t.b.Set(textKey(table, id), nil, nil)
+		t.m.Marks.add(pairHash(key, nil))
+		return t.b.Set(key, nil, nil)
 	}
-	return t.b.Delete(textKey(table, id), nil)
+	t.m.Marks.sub(pairHash(key, nil))
+	return t.b.Delete(key, nil)
 }
 
 func isOpen(r *columns.Row) bool { return !r.Tombstone && r.ShownStop() == record.None }

@@ -72,6 +72,9 @@ func (s *Store) open(name string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
 	}
+	if err := l.keepSums(d.db); err != nil {
+		return errors.Join(fmt.Errorf("store in %s: %w", d.path, err), d.release())
+	}
 	s.install(d, name, l)
 	return nil
 }
@@ -217,13 +220,19 @@ type loaded struct {
 	memory *memory
 	filter *filter
 	stages map[Upload]stageHead
+
+	found    found
+	unsummed bool // the sums are made anew
 }
 
+// load reads a database, and returns an error that wraps [ErrCorrupt] when it is
+// not all that was written into it.
 func load(r pebble.Reader) (*loaded, error) {
 	l := &loaded{memory: &memory{dict: columns.NewDict()}, stages: map[Upload]stageHead{}}
-	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadDict, l.loadZones, l.loadWaiting, l.loadStages, l.loadFilter} {
+	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadSums, l.loadDict, l.loadZones, l.loadBlockSums,
+		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadStages, l.loadFilter, l.compare} {
 		if err := part(r); err != nil {
-			return nil, err
+			return nil, unopened(err)
 		}
 	}
 	return l, nil
@@ -264,7 +273,9 @@ func (l *loaded) loadWaiting(r pebble.Reader) error {
 		if err != nil {
 			return fmt.Errorf("waiting row %d: %w", keySeq(key), err)
 		}
-		w.row.Seq = keySeq(key)
+		if w.row.Seq = keySeq(key); !w.dead {
+			w.sum = l.found.row(&w.row)
+		}
 		l.memory.waiting = append(l.memory.waiting, w)
 		return nil
 	})
@@ -284,7 +295,7 @@ func (l *loaded) loadFilter(r pebble.Reader) error {
 	chunks, done := make(chan []uint64, 8), make(chan error, 1)
 	go func() {
 		defer close(chunks)
-		done <- hashIDs(r, chunks)
+		done <- l.found.hashIDs(r, chunks)
 	}()
 	for chunk := range chunks {
 		l.filter.addAll(chunk)
@@ -294,16 +305,16 @@ func (l *loaded) loadFilter(r pebble.Reader) error {
 
 const hashChunk = 2048
 
-// hashIDs sends the hashes of all ids.
-func hashIDs(r pebble.Reader, out chan<- []uint64) error {
+// hashIDs sends the hashes of all ids, and counts what they show.
+func (f *found) hashIDs(r pebble.Reader, out chan<- []uint64) error {
 	chunk := make([]uint64, 0, hashChunk)
-	err := scan(r, []byte{tableIndex}, func(key, _ []byte) error {
+	err := scan(r, []byte{tableIndex}, func(key, value []byte) error {
 		chunk = append(chunk, hashID(key[1:]))
 		if len(chunk) == hashChunk {
 			out <- chunk
 			chunk = make([]uint64, 0, hashChunk)
 		}
-		return nil
+		return f.indexed(key, value)
 	})
 	out <- chunk
 	return err

@@ -122,6 +122,9 @@ func (t *tx) finish() error {
 	if err := t.finishMasks(); err != nil {
 		return err
 	}
+	if err := t.b.Set(sumsKey, t.m.encodeSums(), nil); err != nil {
+		return err
+	}
 	return t.b.Set(stateKey, t.m.state.encode(), nil)
 }
 

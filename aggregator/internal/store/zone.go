@@ -17,6 +17,9 @@ type zone struct {
 	MinStart, MaxStart record.Time // Min > Max when there is none
 	MinStop, MaxStop   record.Time
 	Bytes              int // of the encoded block
+	// Sum is what the rows that are not superseded add up to. It has a value of its
+	// own: earlier releases read zones.
+	Sum Hash
 }
 
 func newZone(h columns.Header, bytes int) *zone {

@@ -1,0 +1,262 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// sums are what the derived tables add up to. Together with the counters of the
+// state and the sum of each block they show at the next start whether all that
+// was written is there: a database can lose the newest of its tables without
+// noticing, when the end of its manifest does not read.
+type sums struct {
+	Seqs  uint64 // of the numbers that the index gives to ids that are shown
+	Marks Hash   // of the lists of conflicts and waiting stops
+	// Floor is the greatest number of a row that went with the compaction of its
+	// block. It is no sum, and the same on all nodes as the rest is.
+	Floor uint64
+}
+
+// sumsKey holds the sums; a block has its own under its number.
+var sumsKey = []byte{tableSum}
+
+const sumsFormat = 1
+
+// encodeSums names the state that the sums belong to: a release that does not
+// know them changes the one without the other.
+func (m *memory) encodeSums() []byte {
+	e := encoder{}
+	e.byte(sumsFormat)
+	e.uint(m.Index)
+	e.uint(m.Parts)
+	e.fixed(m.Seqs, m.Marks.Hi, m.Marks.Lo)
+	e.uint(m.Floor)
+	return e.b
+}
+
+// decodeSums returns false for the sums of another state.
+func decodeSums(st *state, b []byte) (sums, bool, error) {
+	d := decoder{b: b}
+	d.format(sumsFormat)
+	index, parts := d.uint(), d.uint()
+	s := sums{Seqs: d.fixed(), Marks: Hash{Hi: d.fixed(), Lo: d.fixed()}, Floor: d.uint()}
+	return s, index == st.Index && parts == st.Parts, d.end("sums")
+}
+
+func encodeBlockSum(h Hash) []byte {
+	e := encoder{}
+	e.byte(sumsFormat)
+	e.fixed(h.Hi, h.Lo)
+	return e.b
+}
+
+func decodeBlockSum(b []byte) (Hash, error) {
+	d := decoder{b: b}
+	d.format(sumsFormat)
+	h := Hash{Hi: d.fixed(), Lo: d.fixed()}
+	return h, d.end("sum of a block")
+}
+
+// shows counts an index value that comes, and forgets one that goes.
+func (s *sums) shows(x *index) {
+	if !x.Hidden {
+		s.Seqs += x.Seq
+	}
+}
+
+func (s *sums) forgets(x *index) {
+	if !x.Hidden {
+		s.Seqs -= x.Seq
+	}
+}
+
+// found is what a start counts of what it reads.
+type found struct {
+	hasher rowHasher
+	hash   Hash
+	rows   uint64
+	shown  uint64
+	sums
+}
+
+func (f *found) row(row *columns.Row) Hash {
+	h := f.hasher.row(row)
+	f.hash.add(h)
+	f.rows++
+	return h
+}
+
+// loadSums reads what was written last. Without the sums of this very state the
+// blocks are added up anew: an earlier release wrote the state.
+func (l *loaded) loadSums(r pebble.Reader) error {
+	b, ok, err := get(r, sumsKey)
+	if err != nil {
+		return err
+	}
+	if ok {
+		if l.memory.sums, ok, err = decodeSums(&l.memory.state, b); err != nil {
+			return err
+		}
+	}
+	l.unsummed = !ok
+	return nil
+}
+
+// loadBlockSums gives each zone its sum, and looks whether its block is there.
+func (l *loaded) loadBlockSums(r pebble.Reader) error {
+	next := 0
+	err := scan(r, []byte{tableBlock}, func(key, _ []byte) error {
+		if next >= len(l.memory.zones) || l.memory.zones[next].First != keySeq(key) {
+			return fmt.Errorf("%w: the zones do not match the blocks at %d", ErrCorrupt, keySeq(key))
+		}
+		next++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if next != len(l.memory.zones) {
+		return fmt.Errorf("%w: block %d is missing", ErrCorrupt, l.memory.zones[next].First)
+	}
+	reader := columns.NewReader(l.memory.dict)
+	for _, z := range l.memory.zones {
+		if z.Sum, err = l.blockSum(r, z, reader); err != nil {
+			return err
+		}
+		l.found.hash.add(z.Sum)
+		l.found.rows += uint64(z.Rows - z.Dead)
+	}
+	return nil
+}
+
+func (l *loaded) blockSum(r pebble.Reader, z *zone, reader *columns.Reader) (Hash, error) {
+	if l.unsummed {
+		return sumBlock(r, z, reader)
+	}
+	b, ok, err := get(r, seqKey(tableSum, z.First))
+	if err != nil {
+		return Hash{}, err
+	}
+	if !ok {
+		return Hash{}, fmt.Errorf("%w: the sum of block %d is missing", ErrCorrupt, z.First)
+	}
+	return decodeBlockSum(b)
+}
+
+// sumBlock adds up the rows of a block that are not superseded.
+func sumBlock(r pebble.Reader, z *zone, reader *columns.Reader) (sum Hash, err error) {
+	b, err := readBlock(r, z, reader)
+	if err != nil {
+		return sum, err
+	}
+	dead, err := readMask(r, z)
+	if err != nil {
+		return sum, err
+	}
+	hashes := newSharedHashes(&rowHasher{})
+	i := 0
+	for row, err := range b.Rows() {
+		if err != nil {
+			return sum, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
+		}
+		if !dead.Has(i) {
+			sum.add(hashes.row(&row))
+		}
+		i++
+	}
+	return sum, nil
+}
+
+func (l *loaded) loadOpen(r pebble.Reader) error {
+	return scan(r, []byte{tableOpen}, func(key, value []byte) error {
+		row, err := decodeOpen(keySeq(key), append([]byte(nil), value...))
+		if err == nil {
+			l.found.row(row)
+		}
+		return err
+	})
+}
+
+func (l *loaded) loadPairs(r pebble.Reader) error {
+	for _, table := range hashedTables {
+		if err := scan(r, []byte{table}, func(key, value []byte) error {
+			l.found.hash.add(pairHash(key, value))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for _, table := range []byte{tableConflict, tableStop} {
+		if err := scan(r, []byte{table}, func(key, _ []byte) error {
+			l.found.Marks.add(pairHash(key, nil))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexed counts a value of the index.
+func (f *found) indexed(key, value []byte) error {
+	x, err := decodeIndex(value)
+	if err != nil {
+		return fmt.Errorf("%w: the index of %q: %w", ErrCorrupt, key[1:], err)
+	}
+	if f.shows(&x); !x.Hidden {
+		f.shown++
+	}
+	if x.Deleted {
+		f.hash.add(pairHash(key, value))
+	}
+	return nil
+}
+
+// compare returns an error when what was read is not what was written.
+func (l *loaded) compare(pebble.Reader) error {
+	m, f := l.memory, &l.found
+	if l.unsummed {
+		m.sums = f.sums
+		m.Floor = m.Next - 1 // it is not known what went
+	}
+	f.Floor = m.Floor
+	var wrong []string
+	for _, c := range []struct {
+		what      string
+		has, want uint64
+	}{{"rows", f.rows, m.Rows}, {"records in the index", f.shown, m.Shown}} {
+		if c.has != c.want {
+			wrong = append(wrong, fmt.Sprintf("%d %s, the counters say %d", c.has, c.what, c.want))
+		}
+	}
+	if f.hash != m.Hash {
+		wrong = append(wrong, fmt.Sprintf("state hash %v, the counters say %v", f.hash, m.Hash))
+	}
+	if f.sums != m.sums {
+		wrong = append(wrong, "the index and the lists are not those of the rows")
+	}
+	if wrong == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: parts of what was written are missing: %s", ErrCorrupt, strings.Join(wrong, "; "))
+}
+
+// keepSums writes the sums that were made at the start.
+func (l *loaded) keepSums(db *pebble.DB) error {
+	if !l.unsummed {
+		return nil
+	}
+	b := db.NewBatch()
+	err := b.Set(sumsKey, l.memory.encodeSums(), nil)
+	for _, z := range l.memory.zones {
+		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encodeBlockSum(z.Sum), nil))
+	}
+	if err == nil {
+		err = b.Commit(pebble.NoSync)
+	}
+	return errors.Join(err, b.Close())
+}
