@@ -105,7 +105,9 @@ type damage struct {
 	flip byte // 0: cut there
 }
 
-func (d damage) String() string { return fmt.Sprintf("%s at %d ^ %#x", path.Base(d.file), d.at, d.flip) }
+func (d damage) String() string {
+	return fmt.Sprintf("%s at %d ^ %#x", path.Base(d.file), d.at, d.flip)
+}
 
 func (d damage) of(b []byte) []byte {
 	if d.flip == 0 {

@@ -74,7 +74,7 @@ func ownSums(b []byte) (*memory, error) {
 	return m, err
 }
 
-func ownZone(b []byte) (*zone, error)    { return decodeZone(1, b) }
+func ownZone(b []byte) (*zone, error) { return decodeZone(1, b) }
 
 func decodeGap(b []byte) (Gap, error) {
 	d := decoder{b: b}
