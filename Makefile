@@ -54,7 +54,7 @@ packages: $(NFPM) $(MD2MAN) ## Make RPM and deb packages for amd64 and arm64 in 
 
 .PHONY: test
 test: ## Run all tests that need only Go (with the race detector where a C compiler is present).
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 20m ./...
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(or $(RACE),-tags poison) -timeout 20m ./...
 
 .PHONY: e2e
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.

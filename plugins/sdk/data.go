@@ -159,7 +159,7 @@ func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.R
 const maxLine = 4 << 20
 
 // Lines asks a path that answers in JSON lines, such as /v1/records, and gives them one
-// by one. A line is valid until the next one.
+// by one. A line belongs to the caller.
 func (d *Data) Lines(ctx context.Context, path string, query url.Values) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if len(query) > 0 {
@@ -174,7 +174,7 @@ func (d *Data) Lines(ctx context.Context, path string, query url.Values) iter.Se
 		in := bufio.NewScanner(body)
 		in.Buffer(make([]byte, 64<<10), maxLine)
 		for in.Scan() {
-			if len(in.Bytes()) > 0 && !yield(in.Bytes(), nil) {
+			if len(in.Bytes()) > 0 && !yield(bytes.Clone(in.Bytes()), nil) {
 				return
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 const (
@@ -87,8 +89,8 @@ type Refusal struct {
 	Text   string
 }
 
-// Take reads the body of a request, decompressed, and calls use with it; what the
-// body holds must not be used afterwards. When the body is refused, use gets why
+// Take reads the body of a request, decompressed, and calls use with it; the body is
+// lent until use returns. When the body is refused, use gets why
 // and what was read of it until then, which may be nothing. On an error, use was
 // not called: the body did not come in, or found no room, and the connection has
 // to be broken off.
@@ -100,6 +102,7 @@ func (b *Bodies) Take(w http.ResponseWriter, r *http.Request, use func(data []by
 	in := newIntake(b, w, r)
 	defer in.release()
 	data, err := in.read()
+	defer lent.Bytes(data)
 	switch {
 	case errors.Is(err, errTooLarge):
 		use(data, &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("JSON payload has exceeded limit (%d bytes).", b.limit)})

@@ -6,11 +6,10 @@
 //
 // # Ownership
 //
-// Decoded strings are views into the input wherever that is possible: the input
-// must not change as long as a decoded value is in use, and stays in memory as
-// long. Whoever cannot promise that decodes a copy of the input. Slices of
-// decoded values belong to the value and are never reused, so values may be kept
-// and shared.
+// What the functions of this package decode belongs to the caller, who may keep and
+// share it: nothing of it changes when the input does. Where that would cost a copy too
+// many, a [Lender] decodes: the texts of what it returns are views into the input, which
+// must not change as long as they are in use, and stays in memory as long.
 //
 // # Trust
 //

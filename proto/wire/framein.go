@@ -1,22 +1,23 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// DecodeFrame reads a bursarv1.Frame into f, whatever f was. Strings and byte
-// slices of f are views into b. Unknown fields are passed over; a frame with no
-// body that this program knows, or with two, is an error, as everything malformed.
-// The error wraps [ErrProto]. Whoever decodes many uses a [Decoder].
+// DecodeFrame reads a bursarv1.Frame into f, whatever f was. Nothing of f is part of
+// b. Unknown fields are passed over; a frame with no body that this program knows, or
+// with two, is an error, as everything malformed. The error wraps [ErrProto]. Whoever
+// decodes many uses a [Lender].
 func DecodeFrame(b []byte, f *Frame) error {
-	var d Decoder
-	return d.Frame(b, f)
+	var d Lender
+	return d.Frame(bytes.Clone(b), f)
 }
 
-// Frame is [DecodeFrame] with d's slices.
-func (d *Decoder) Frame(b []byte, f *Frame) error {
+// Frame is [DecodeFrame] with d's slices, and views into b.
+func (d *Lender) Frame(b []byte, f *Frame) error {
 	*f = Frame{}
 	var body []byte
 	in := reader{b: b}
@@ -55,7 +56,7 @@ func (d *Decoder) Frame(b []byte, f *Frame) error {
 	return nil
 }
 
-func (d *Decoder) body(b []byte, f *Frame) error {
+func (d *Lender) body(b []byte, f *Frame) error {
 	switch f.Kind {
 	case KindRecord:
 		err := d.Record(b, &f.Record)
@@ -171,7 +172,7 @@ func censusRow(b []byte) (row CensusRow, ok bool) {
 	return row, !in.bad
 }
 
-func (d *Decoder) capacity(b []byte, c *Capacity) error {
+func (d *Lender) capacity(b []byte, c *Capacity) error {
 	d.drop()
 	in := reader{b: b}
 	for in.more() {

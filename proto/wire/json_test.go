@@ -107,7 +107,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if !json.Valid(body) {
 			t.Fatalf("no JSON: %s", body)
 		}
-		for name, decode := range map[string]func([]byte) (record.Record, error){"add": DecodeAdd, "stored": DecodeRecordJSON} {
+		for name, decode := range map[string]func([]byte) (record.Record, error){"add": DecodeAdd[[]byte], "stored": DecodeRecordJSON[[]byte]} {
 			got, err := decode(body)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, body)

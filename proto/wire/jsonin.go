@@ -2,26 +2,43 @@ package wire
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
+// Text is what JSON is read from. A decoder makes its strings parts of a string, and
+// of a copy of bytes: nothing that it returns changes when the bytes do.
+type Text interface{ ~string | ~[]byte }
+
+// steady is a text as bytes that do not change, for reading only.
+func steady[T Text](text T) []byte {
+	s := string(text)                                 // copies bytes, and nothing else
+	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // no one writes to the bytes of a string
+}
+
 // DecodeAdd reads the body of AUDITOR's POST /record. The record is valid. The
 // error is a *[JSONError].
-func DecodeAdd(body []byte) (record.Record, error) {
-	var r record.Record
-	if err := decodeOne(body, shapeAdd, &r); err != nil {
-		return record.Record{}, err
-	}
-	return r, nil
+func DecodeAdd[T Text](body T) (record.Record, error) {
+	return new(Lender).Add(steady(body))
+}
+
+// Add is [DecodeAdd] with views into body.
+func (d *Lender) Add(body []byte) (record.Record, error) {
+	return d.decodeOne(body, shapeAdd)
 }
 
 // DecodeAdds reads the body of AUDITOR's POST /records and yields its records,
 // each valid, one by one. It does not look for ids that come twice. The error is
 // that of yield, which ends the reading, or a *[JSONError]: then records before
 // the bad one were yielded, and it is the caller's to forget them.
-func DecodeAdds(body []byte, yield func(record.Record) error) error {
-	in := jsonReader{scanner: scanner{b: body}}
+func DecodeAdds[T Text](body T, yield func(record.Record) error) error {
+	return new(Lender).Adds(steady(body), yield)
+}
+
+// Adds is [DecodeAdds] with d's slices, and views into body.
+func (d *Lender) Adds(body []byte, yield func(record.Record) error) error {
+	in := jsonReader{scanner: scanner{b: body}, Lender: d}
 	if err := in.open('[', "a sequence"); err != nil {
 		return err
 	}
@@ -49,9 +66,9 @@ func DecodeAdds(body []byte, yield func(record.Record) error) error {
 // DecodeUpdate reads the body of AUDITOR's PUT /record. Components must be there,
 // and everything else may be; it is checked and forgotten. The error is a
 // *[JSONError].
-func DecodeUpdate(body []byte) (id string, stop record.Time, err error) {
-	var r record.Record
-	if err := decodeOne(body, shapeUpdate, &r); err != nil {
+func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
+	r, err := new(Lender).decodeOne(steady(body), shapeUpdate)
+	if err != nil {
 		return "", record.None, err
 	}
 	return r.ID, r.Stop, nil
@@ -60,25 +77,22 @@ func DecodeUpdate(body []byte) (id string, stop record.Time, err error) {
 // DecodeRecordJSON reads a record as a server gives it: the fields of AUDITOR,
 // and those of /v1 where they are there. Components may be null. The error is a
 // *[JSONError].
-func DecodeRecordJSON(body []byte) (record.Record, error) {
-	var r record.Record
-	if err := decodeOne(body, shapeStored, &r); err != nil {
-		return record.Record{}, err
-	}
-	return r, nil
+func DecodeRecordJSON[T Text](body T) (record.Record, error) {
+	return new(Lender).decodeOne(steady(body), shapeStored)
 }
 
 // decodeOne returns an error, not a *JSONError, so that none is nil.
-func decodeOne(body []byte, want shape, r *record.Record) error {
-	in := jsonReader{scanner: scanner{b: body}}
-	err := in.valid(want, r)
+func (d *Lender) decodeOne(body []byte, want shape) (record.Record, error) {
+	var r record.Record
+	in := jsonReader{scanner: scanner{b: body}, Lender: d}
+	err := in.valid(want, &r)
 	if err == nil {
 		err = in.end()
 	}
 	if err != nil {
-		return err
+		return record.Record{}, err
 	}
-	return nil
+	return r, nil
 }
 
 // shape is which of the three JSON objects is read.
@@ -90,10 +104,10 @@ const (
 	shapeStored              // Record, also of /v1
 )
 
-// jsonReader reads records. Lists are cut from the slabs of a Decoder.
+// jsonReader reads records. Lists are cut from the slabs of a Lender.
 type jsonReader struct {
 	scanner
-	Decoder
+	*Lender
 	careful bool // names are checked where they are read
 	parts   int  // keys, values, components and scores of the record
 }

@@ -43,7 +43,7 @@ func TestRecordsHaveTheBytesOfTheGeneratedCode(t *testing.T) {
 }
 
 func TestFramesHaveTheBytesOfTheGeneratedCode(t *testing.T) {
-	var d Decoder
+	var d Lender
 	rapid.Check(t, func(t *rapid.T) {
 		f := frames().Draw(t, "frame")
 		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(frameMessage(&f))
@@ -67,9 +67,9 @@ func TestFramesHaveTheBytesOfTheGeneratedCode(t *testing.T) {
 	})
 }
 
-func TestADecoderNeverReusesWhatItGave(t *testing.T) {
+func TestALenderNeverReusesWhatItGave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var d Decoder
+		var d Lender
 		list := rapid.SliceOfN(records(), 1, 30).Draw(t, "records")
 		back := make([]record.Record, len(list))
 		for i := range list {
@@ -85,9 +85,9 @@ func TestADecoderNeverReusesWhatItGave(t *testing.T) {
 	})
 }
 
-func TestADecoderThatWasResetDecodesTheSame(t *testing.T) {
+func TestALenderThatWasResetDecodesTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var d Decoder
+		var d Lender
 		for range rapid.IntRange(1, 4).Draw(t, "batches") {
 			list := rapid.SliceOfN(records(), 1, 20).Draw(t, "records")
 			back := make([]record.Record, len(list))
@@ -308,7 +308,7 @@ func encodedRecords(n int) (encoded [][]byte) {
 	return encoded
 }
 
-func decodeAll(b *testing.B, d *Decoder, r *record.Record, encoded [][]byte) {
+func decodeAll(b *testing.B, d *Lender, r *record.Record, encoded [][]byte) {
 	for _, e := range encoded {
 		if err := d.Record(e, r); err != nil {
 			b.Fatal(err)
@@ -320,7 +320,7 @@ func BenchmarkDecodeRecord(b *testing.B) {
 	encoded := encodedRecords(1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		var d Decoder
+		var d Lender
 		var r record.Record
 		decodeAll(b, &d, &r, encoded)
 	}
@@ -330,7 +330,7 @@ func BenchmarkDecodeRecord(b *testing.B) {
 func BenchmarkDecodeRecordAndReset(b *testing.B) {
 	encoded := encodedRecords(1000)
 	b.ReportAllocs()
-	var d Decoder
+	var d Lender
 	for b.Loop() {
 		d.Reset()
 		var r record.Record

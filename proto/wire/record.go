@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"bytes"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -66,18 +69,21 @@ func appendExit(b []byte, e record.Exit) []byte {
 	return end(b, mark)
 }
 
-// DecodeRecord reads a bursarv1.Record into r, whatever r was. The strings of r
-// are views into b. Unknown fields are passed over. On an error, which wraps
-// [ErrProto], r is not to be used. Whoever decodes many uses a [Decoder].
+// DecodeRecord reads a bursarv1.Record into r, whatever r was. Nothing of r is part
+// of b. Unknown fields are passed over. On an error, which wraps [ErrProto], r is not
+// to be used. Whoever decodes many uses a [Lender].
 func DecodeRecord(b []byte, r *record.Record) error {
-	var d Decoder
-	return d.Record(b, r)
+	var d Lender
+	return d.Record(bytes.Clone(b), r)
 }
 
-// Decoder decodes many records with few allocations: what it returns lies in
-// slices that up to some hundred neighbours share, and stays in memory as long
-// as one of them. The zero Decoder is ready. It is not safe for concurrent use.
-type Decoder struct {
+// Lender decodes many records with few allocations. What its methods decode is lent:
+// strings and byte slices are parts of the input, so they are valid only as long as the
+// input does not change, and lists only until [Lender.Reset]. Whoever keeps a decoded
+// value keeps the input as it is and never calls Reset, or copies the value. Lists lie
+// in slices that up to some hundred neighbours share, and stay in memory as long as one
+// of them. The zero Lender is ready. It is not safe for concurrent use.
+type Lender struct {
 	metas      slab[record.MetaEntry]
 	values     slab[string]
 	components slab[record.Component]
@@ -88,23 +94,23 @@ type Decoder struct {
 // be used any more, and its memory is used again. Whoever keeps decoded values
 // never calls it; whoever copies out of them calls it after each batch, and
 // decodes without allocating.
-func (d *Decoder) Reset() {
-	d.metas.reset()
-	d.values.reset()
-	d.components.reset()
-	d.scores.reset()
+func (d *Lender) Reset() {
+	d.metas.reset(record.MetaEntry{Key: lent.Text})
+	d.values.reset(lent.Text)
+	d.components.reset(record.Component{Name: lent.Text})
+	d.scores.reset(record.Score{Name: lent.Text})
 }
 
 // drop forgets what a decoding that failed was building.
-func (d *Decoder) drop() {
+func (d *Lender) drop() {
 	d.metas.drop()
 	d.values.drop()
 	d.components.drop()
 	d.scores.drop()
 }
 
-// Record is [DecodeRecord] with d's slices.
-func (d *Decoder) Record(b []byte, r *record.Record) error {
+// Record is [DecodeRecord] with d's slices, and views into b.
+func (d *Lender) Record(b []byte, r *record.Record) error {
 	*r = record.Record{Stop: record.None, Submit: record.None}
 	d.drop()
 	absent := false
@@ -141,7 +147,7 @@ func (d *Decoder) Record(b []byte, r *record.Record) error {
 	return in.err("record")
 }
 
-func (d *Decoder) metaEntry(b []byte) bool {
+func (d *Lender) metaEntry(b []byte) bool {
 	e := d.metas.next()
 	in := reader{b: b}
 	for in.more() {
@@ -158,7 +164,7 @@ func (d *Decoder) metaEntry(b []byte) bool {
 	return !in.bad
 }
 
-func (d *Decoder) addComponent(b []byte) bool {
+func (d *Lender) addComponent(b []byte) bool {
 	c := d.components.next()
 	in := reader{b: b}
 	for in.more() {
@@ -179,7 +185,7 @@ func (d *Decoder) addComponent(b []byte) bool {
 	return !in.bad
 }
 
-func (d *Decoder) addScore(b []byte) bool {
+func (d *Lender) addScore(b []byte) bool {
 	s := d.scores.next()
 	in := reader{b: b}
 	for in.more() {

@@ -1,8 +1,10 @@
 package wire
 
+import "github.com/bursar-accounting/bursar/proto/lent"
+
 // slab hands out small slices cut from larger ones, so that a thousand records
-// cost a few allocations. What was handed out is never reused. A slice is built
-// with next and handed out with take; one at a time.
+// cost a few allocations. What was handed out is not reused until reset. A slice is
+// built with next and handed out with take; one at a time.
 type slab[T any] struct {
 	buf  []T // what was handed out and what is being built
 	from int // where that begins
@@ -39,8 +41,9 @@ func (a *slab[T]) grow() {
 
 // reset takes back all that was handed out. The next slice has room for as much
 // again.
-func (a *slab[T]) reset() {
-	if total := a.full + len(a.buf); total > cap(a.buf) {
+func (a *slab[T]) reset(dead T) {
+	lent.Slice(a.buf, dead)
+	if total := a.full + len(a.buf); total > cap(a.buf) || lent.Poisoned {
 		a.buf = make([]T, 0, total)
 	}
 	clear(a.buf)

@@ -49,7 +49,7 @@ func kindsOf(t *testing.T, b *buffer.Buffer) map[wire.Kind]int {
 		}
 		for _, data := range c.Frames() {
 			var f wire.Frame
-			var d wire.Decoder
+			var d wire.Lender
 			if err := d.Frame(data, &f); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 // machine is the raft.FSM around a State. It applies each command once, stops
@@ -71,7 +74,18 @@ func (m *machine) execute(l *raft.Log) (any, error) {
 	if _, own := ownEntry(l); own {
 		return nil, m.replace(l)
 	}
-	return m.state.Apply(l.Index, l.Term, l.Data)
+	return m.lend(l)
+}
+
+// lend lets the State apply a command, of which it must keep nothing: it gets a copy
+// where what is taken back is overwritten, since the log keeps the entry.
+func (m *machine) lend(l *raft.Log) (any, error) {
+	data := l.Data
+	if lent.Poisoned {
+		data = bytes.Clone(data)
+		defer lent.Bytes(data)
+	}
+	return m.state.Apply(l.Index, l.Term, data)
 }
 
 // replace puts an image in the place of the State, as of this entry.

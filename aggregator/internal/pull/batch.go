@@ -31,7 +31,7 @@ type batcher struct {
 	pos     position // behind what was taken; its digest is that of the last command
 	digest  frame.Digest
 	rows    *columns.Builder
-	decoder wire.Decoder
+	decoder wire.Lender
 	cmd     *store.IngestCommand
 	extra   int      // bytes of the command beside its rows
 	start   position // where the command begins

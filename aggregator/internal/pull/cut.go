@@ -53,7 +53,7 @@ func Cut(cursor store.Cursor, raw []byte, emit func(*store.IngestCommand) error)
 
 // imported returns which frame of a chunk an import may not have.
 func imported(c *frame.Chunk) error {
-	var d wire.Decoder
+	var d wire.Lender
 	for seq, data := range c.Frames() {
 		var f wire.Frame
 		if err := d.Frame(data, &f); err != nil {

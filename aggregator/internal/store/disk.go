@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 // The directory of a store holds one Pebble database and CURRENT, which names
@@ -74,7 +77,7 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 }
 
 // scan calls yield with every key that begins with prefix, in order. key and
-// value are valid during the call only.
+// value are lent until yield returns.
 func scan(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) error {
 	return scanRange(r, prefix, after(prefix), yield)
 }
@@ -94,7 +97,7 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 		if err != nil {
 			return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
 		}
-		if err := yield(it.Key(), v); err != nil {
+		if err := lend(it.Key(), v, yield); err != nil {
 			return err
 		}
 	}
@@ -102,6 +105,17 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
 	}
 	return nil
+}
+
+// lend calls yield with a key and a value, and takes back copies of them where what is
+// taken back is overwritten: their memory is Pebble's.
+func lend(key, value []byte, yield func(key, value []byte) error) error {
+	if lent.Poisoned {
+		key, value = bytes.Clone(key), bytes.Clone(value)
+		defer lent.Bytes(key)
+		defer lent.Bytes(value)
+	}
+	return yield(key, value)
 }
 
 // currentDir returns the name of the database in dir, made known there when

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/lent"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -212,6 +213,9 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 	if err != nil {
 		return err
 	}
+	if lent.Poisoned {
+		yield = poisoned(q.Lent, yield)
+	}
 	run := &run{ctx: ctx, view: v, plan: p, yield: yield, left: q.Limit}
 	if q.Limit <= 0 {
 		run.left = math.MaxInt
@@ -221,6 +225,33 @@ func (v *View) Query(ctx context.Context, q Query, yield func(*columns.Row) erro
 		return nil
 	}
 	return err
+}
+
+// poisoned gives yield copies of rows and overwrites what of them is lent when it
+// returns.
+func poisoned(all bool, yield func(*columns.Row) error) func(*columns.Row) error {
+	dead := columns.Row{Record: record.Record{ID: lent.Text, State: lent.Text}, Origin: record.Origin{Agent: lent.Text, Type: lent.Text, Label: lent.Text}}
+	return func(row *columns.Row) error {
+		mine := *row
+		if all {
+			mine.Record.Components = slices.Clone(mine.Record.Components)
+			mine.Record.Meta = slices.Clone(mine.Record.Meta)
+			for i, e := range mine.Record.Meta {
+				mine.Record.Meta[i].Values = slices.Clone(e.Values)
+			}
+		}
+		lends := mine
+		err := yield(&mine)
+		mine = dead
+		if all {
+			for i := range lends.Record.Meta {
+				lent.Slice(lends.Record.Meta[i].Values, lent.Text)
+			}
+			lent.Slice(lends.Record.Meta, record.MetaEntry{Key: lent.Text})
+			lent.Slice(lends.Record.Components, record.Component{Name: lent.Text})
+		}
+		return err
+	}
 }
 
 func (q *Query) check() error {

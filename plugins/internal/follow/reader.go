@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 // MaxLine is how much of a line is kept.
@@ -13,7 +16,7 @@ const MaxLine = 1 << 20
 
 // Line is a line of a file.
 type Line struct {
-	Text []byte // without its newline, at most MaxLine bytes; valid until the next call
+	Text []byte // without its newline, at most MaxLine bytes; lent until the next call
 	Size int64  // of the whole line with its newline
 }
 
@@ -26,6 +29,7 @@ type reader struct {
 	closed bool // nothing is written to it any more: its last line needs no end
 	lines  *bufio.Reader
 	long   []byte
+	lent   []byte   // the text of the last line
 	plain  *os.File // nil for a compressed file
 	packed *unpacked
 	head   []byte // of a compressed file
@@ -91,6 +95,8 @@ func (r *reader) close() {
 
 // next returns the next line, and io.EOF where there is none that has ended.
 func (r *reader) next() (Line, error) {
+	lent.Bytes(r.lent)
+	r.lent = nil
 	text, err := r.lines.ReadSlice('\n')
 	size := int64(len(text))
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -105,7 +111,8 @@ func (r *reader) next() (Line, error) {
 		return Line{}, io.EOF
 	}
 	r.cursor.Offset += size
-	return Line{Text: text[:min(len(text), MaxLine)], Size: size}, nil
+	r.lent = slices.Clip(text[:min(len(text), MaxLine)])
+	return Line{Text: r.lent, Size: size}, nil
 }
 
 // rest reads on in a line that is longer than the buffer.

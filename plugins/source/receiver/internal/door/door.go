@@ -1,6 +1,7 @@
 package door
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -236,7 +237,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, body []byte, no *a
 	}
 	d.keep(r, queue.Push{Refused: &sdk.Refused{
 		Message: fmt.Sprintf("%s %s by %s was answered with %d: %s", r.Method, r.URL.Path, who(r), no.Status, no.Text),
-		Raw:     body[:min(len(body), keep+1)],
+		Raw:     bytes.Clone(body[:min(len(body), keep+1)]),
 	}})
 	auditor.Text(w, no.Status, no.Text)
 }
