@@ -36,6 +36,10 @@ type key struct {
 	nodes, processors                                        int64
 }
 
+func keyOf(row *message.Summary) key {
+	return key{row.VO, row.SubmitHost, row.GlobalUserName, row.VOGroup, row.VORole, row.Infrastructure, row.InfrastructureDescription, row.NodeCount, row.Processors}
+}
+
 func (k key) compare(o key) int {
 	return cmp.Or(strings.Compare(k.vo, o.vo), strings.Compare(k.host, o.host), cmp.Compare(k.processors, o.processors),
 		strings.Compare(k.user, o.user), strings.Compare(k.group, o.group), strings.Compare(k.role, o.role),
@@ -55,7 +59,7 @@ func (s *Sums) Add(j *Job) error {
 	if err := one.Check(s.month.End()); err != nil {
 		return err
 	}
-	k := key{j.VO, j.SubmitHost, j.GlobalUserName, j.VOGroup, j.VORole, j.InfrastructureType, j.InfrastructureDescription, j.NodeCount, j.Processors}
+	k := keyOf(&one)
 	total, err := s.total.plus(&one)
 	if err != nil {
 		return err
@@ -130,19 +134,19 @@ func (s *Sums) Total() Total { return s.total }
 
 // Summaries returns the rows, ordered by their key.
 func (s *Sums) Summaries() []message.Summary {
-	keys := slices.SortedFunc(maps.Keys(s.rows), key.compare)
-	out := make([]message.Summary, len(keys))
-	for i, k := range keys {
-		out[i] = *s.rows[k]
+	out := make([]message.Summary, 0, len(s.rows))
+	for _, row := range s.rows {
+		out = append(out, *row)
 	}
+	slices.SortFunc(out, func(a, b message.Summary) int { return keyOf(&a).compare(keyOf(&b)) })
 	return out
 }
 
 // Syncs returns how many jobs each submit host has, ordered by its name.
 func (s *Sums) Syncs() []message.Sync {
 	jobs := map[string]int64{}
-	for k, row := range s.rows {
-		jobs[k.host] += row.NumberOfJobs
+	for _, row := range s.rows {
+		jobs[row.SubmitHost] += row.NumberOfJobs
 	}
 	var out []message.Sync
 	for _, host := range slices.Sorted(maps.Keys(jobs)) {
