@@ -24,7 +24,7 @@ type Status struct {
 	Next    int64
 	Card    Card
 	Current *Run // nil: none is under way
-	Last    *Run // the newest one; nil: there was none
+	Last    *Run // the newest one that was planned; nil: there was none
 }
 
 // State is how the action is doing, in a word.
@@ -107,12 +107,15 @@ func status(from Documents, name Name) (*Status, error) {
 		return s, err
 	}
 	s.Card = *h.value
-	if s.Card.Next > 1 {
-		last, err := readRun(from, name, s.Card.Next-1)
+	for n := s.Card.Next - 1; n >= s.Card.Oldest && n > 0 && s.Card.Next-n <= keepLeast; n-- {
+		last, err := readRun(from, name, n)
 		if err != nil {
 			return nil, err
 		}
-		s.Last = last.value
+		if last.value == nil || last.value.Failure == "" {
+			s.Last = last.value
+			break
+		}
 	}
 	if s.Card.Current != 0 {
 		now, err := readRun(from, name, s.Card.Current)
@@ -237,16 +240,19 @@ func (m *Manager) Resume(ctx context.Context, name Name) error {
 	})
 }
 
-// Run orders a run, which begins when what is under way has ended.
-func (m *Manager) Run(ctx context.Context, name Name, by string, arguments map[string]string) error {
+// Run orders a run, which begins when what is under way has ended, and returns when it
+// was ordered: the run in the history that has this in Ordered is the one, whether it
+// could be planned or not.
+func (m *Manager) Run(ctx context.Context, name Name, by string, arguments map[string]string) (ordered int64, err error) {
 	if _, err := m.setting(name); err != nil {
-		return err
+		return 0, err
 	}
-	return m.order(ctx, name, Order{By: by, Arguments: arguments})
+	o := Order{By: by, Arguments: arguments}
+	err = m.order(ctx, name, &o)
+	return o.At, err
 }
 
-func (m *Manager) order(ctx context.Context, name Name, o Order) error {
-	o.At = micros(m.Now())
+func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
 	size := 0
 	for k, v := range o.Arguments {
 		size += len(k) + len(v)
@@ -263,7 +269,11 @@ func (m *Manager) order(ctx context.Context, name Name, o Order) error {
 		case len(c.Asked) >= maxOrders:
 			return fmt.Errorf("%w: %d orders wait already", ErrRefused, len(c.Asked))
 		}
-		c.Asked = append(c.Asked, o)
+		o.At = micros(m.Now())
+		for _, other := range c.Asked {
+			o.At = max(o.At, other.At+1) // which tells it from the others
+		}
+		c.Asked = append(c.Asked, *o)
 		return nil
 	})
 }
@@ -280,7 +290,7 @@ func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, e
 	case !retriable(e.value.State):
 		return fmt.Errorf("%w: effect %d of run %d is %s", ErrRefused, effect, run, e.value.State)
 	}
-	return m.order(ctx, name, Order{By: by, Run: run, Effect: effect})
+	return m.order(ctx, name, &Order{By: by, Run: run, Effect: effect})
 }
 
 // Skip settles an effect that waits, is unknown or was rejected: it is not done.

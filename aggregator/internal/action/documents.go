@@ -120,14 +120,17 @@ type Run struct {
 	Number    uint64            `json:"number"`
 	Why       string            `json:"why"`
 	By        string            `json:"by,omitempty"`
+	Ordered   int64             `json:"ordered,omitempty"` // when it was ordered; 0: it was not
 	Arguments map[string]string `json:"arguments,omitempty"`
 	Class     uint8             `json:"class"` // sdk.EffectClass
 	Version   string            `json:"version"`
 	RunOn     string            `json:"run_on,omitempty"` // the agent on which its programs were to run then; "": the leader
 	// Planned is the time that it was planned for, Index the state of the log.
-	Planned int64    `json:"planned"`
-	Index   uint64   `json:"index"`
-	Ended   int64    `json:"ended,omitempty"` // 0: it is under way
+	Planned int64  `json:"planned"`
+	Index   uint64 `json:"index"`
+	Ended   int64  `json:"ended,omitempty"` // 0: it is under way
+	// Failure is why the run could not be planned: it has ended and has no effects.
+	Failure string   `json:"failure,omitempty"`
 	Effects int      `json:"effects"`
 	State   bool     `json:"state,omitempty"` // the plan left one
 	Partial bool     `json:"partial,omitempty"`

@@ -60,7 +60,7 @@ func (u *unsteady) once(t *testing.T) (Effect, int) {
 	t.Helper()
 	m := u.manager()
 	m.Leader, m.Writer = u, u
-	if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+	if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 		t.Fatal(err)
 	}
 	stop := u.run(m)
@@ -121,7 +121,7 @@ func TestOfAtMostOnceWhatSomebodyElseBeganIsNotRepeatedThoughAProbeDoesNotFindIt
 				n := c.lead(p)
 				n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
 				m := n.manager()
-				if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+				if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 					t.Fatal(err)
 				}
 				stop := n.run(m)
@@ -205,7 +205,7 @@ func TestAPluginThatHangsIsKilledBeforeAnythingIsWrittenDown(t *testing.T) {
 				}
 			}
 		}}
-		if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+		if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 			t.Fatal(err)
 		}
 		stop := n.run(m)

@@ -73,7 +73,7 @@ func (r *runner) supersede(ctx context.Context, p *picture) error {
 // leads, and has the plugin do it.
 func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration, error) {
 	if err := r.open(ctx); err != nil {
-		return r.trouble(ctx, p, err)
+		return r.trouble(ctx, p, nil, err)
 	}
 	name, run := r.set.Name, p.run.value
 	kept, err := with(r.Views, func(view *store.View) (*content, error) {
@@ -242,7 +242,7 @@ func (r *runner) doubt(ctx context.Context, p *picture, i int) (time.Duration, e
 	}
 	if r.about.Probes {
 		if err := r.probe(ctx, p, i, &e); err != nil {
-			return r.trouble(ctx, p, err)
+			return r.trouble(ctx, p, nil, err)
 		}
 	}
 	r.log.Warn("an effect was in doubt", "run", run.Number, "effect", e.Name, "begun_on", a.Node, "state", e.State)

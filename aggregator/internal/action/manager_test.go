@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -173,7 +174,7 @@ func TestWhatWasBegunBySomebodyWhoIsGoneIsRepeatedOnlyWhereItMayBe(t *testing.T)
 				n := c.lead(p)
 				n.steps, n.after = 6, true // the order, the card, the plan, its record, the dispatch, the question, the effect
 				m := n.manager()
-				if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+				if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 					t.Fatal(err)
 				}
 				stop := n.run(m)
@@ -217,7 +218,7 @@ func TestAPersonDecidesWhatIsUnknown(t *testing.T) {
 		n := c.lead(p)
 		m := n.manager()
 		defer n.run(m)()
-		if err := m.Run(t.Context(), testName, "me", map[string]string{"month": "2026-10"}); err != nil {
+		if _, err := m.Run(t.Context(), testName, "me", map[string]string{"month": "2026-10"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -265,7 +266,7 @@ func TestARestorePausesAllActions(t *testing.T) {
 		if _, times := c.values(); len(times) != len(before) {
 			t.Errorf("%d effects, before the restore %d", len(times), len(before))
 		}
-		if err := m.Run(t.Context(), testName, "me", nil); !errors.Is(err, ErrRefused) {
+		if _, err := m.Run(t.Context(), testName, "me", nil); !errors.Is(err, ErrRefused) {
 			t.Errorf("a run of a paused action: %v", err)
 		}
 		if err := m.Resume(t.Context(), testName); err != nil {
@@ -400,6 +401,49 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
+func TestOrderedRun_PlanFails_IsInTheHistory(t *testing.T) {
+	c := newCluster(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := fine(sdk.ClassSet, "@manual", 1)
+		well := p.plan
+		p.plan = func(start sdk.PlanStart) (sdk.Plan, error) {
+			if start.Arguments["month"] == "bad" {
+				return sdk.Plan{}, errors.New("month: bad")
+			}
+			return well(start)
+		}
+		n := c.lead(p)
+		m := n.manager()
+		defer n.run(m)()
+		time.Sleep(time.Minute)
+		var ordered []int64
+		for _, month := range []string{"bad", "good", "bad", "bad", "good", "bad"} {
+			at, err := m.Run(t.Context(), testName, "me", map[string]string{"month": month})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ordered = append(ordered, at)
+		}
+		time.Sleep(30 * time.Minute)
+		var got []string
+		_, err := with(n, func(view *store.View) (bool, error) {
+			return true, m.History(view, testName, func(r *Run) bool {
+				at := slices.Index(ordered, r.Ordered)
+				got = append([]string{fmt.Sprint(at, " ", r.Arguments["month"], " ", r.By, " ", r.Effects, " ", r.Ended != 0, " ", r.Failure)}, got...)
+				return true
+			})
+		})
+		want := []string{"0 bad me 0 true month: bad", "1 good me 1 true ", "2 bad me 0 true month: bad", "3 bad me 0 true month: bad", "4 good me 1 true ", "5 bad me 0 true month: bad"}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v\n%q\nwant\n%q", err, got, want)
+		}
+		s := n.status(m)
+		if s.State() != "failing" || len(s.Card.Asked) != 0 || !strings.Contains(s.Card.Problem.Why, "run 6, which me ordered") || s.Last == nil || s.Last.Number != 5 {
+			t.Errorf("%s %+v %+v", s.State(), s.Card, s.Last)
+		}
+	})
+}
+
 func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -407,7 +451,7 @@ func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 		n := c.lead(p)
 		n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
 		m := n.manager()
-		if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+		if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 			t.Fatal(err)
 		}
 		stop := n.run(m)
@@ -449,7 +493,7 @@ func TestAPlanOfManyMegabytesIsWrittenWhole(t *testing.T) {
 	n := c.lead(p)
 	m := n.manager()
 	defer n.run(m)()
-	if err := m.Run(t.Context(), testName, "me", nil); err != nil {
+	if _, err := m.Run(t.Context(), testName, "me", nil); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); n.status(m).Last == nil || n.status(m).Last.Ended == 0; time.Sleep(10 * time.Millisecond) {

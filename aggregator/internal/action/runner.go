@@ -146,7 +146,7 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 		return min(look, r.later.Sub(now)), nil
 	}
 	if err := r.ready(ctx); err != nil {
-		return r.trouble(ctx, p, err)
+		return r.trouble(ctx, p, asked(card), err)
 	}
 	if card.Current != 0 {
 		return r.advance(ctx, p)
@@ -217,8 +217,20 @@ func (r *runner) open(ctx context.Context) error {
 	return nil
 }
 
-// trouble notes why no plan can be made, and waits before the next try.
-func (r *runner) trouble(ctx context.Context, p *picture, problem error) (time.Duration, error) {
+// asked is the run that was ordered and is next; nil: there is none.
+func asked(card *Card) *Run {
+	if card.Current != 0 || len(card.Asked) == 0 || card.Asked[0].Run != 0 {
+		return nil
+	}
+	o := &card.Asked[0]
+	return &Run{Why: WhyOrder, By: o.By, Ordered: o.At, Arguments: o.Arguments}
+}
+
+// trouble notes why a run cannot be planned or an action does not go on, for which run
+// is nil, and waits before the next try. A run that was ordered is in the history then
+// and is not tried again: whoever ordered it looks. Of those that are tried again, the
+// history has the first.
+func (r *runner) trouble(ctx context.Context, p *picture, run *Run, problem error) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
@@ -226,17 +238,39 @@ func (r *runner) trouble(ctx context.Context, p *picture, problem error) (time.D
 	wait := backoff(r.failed)
 	r.later = r.Now().Add(wait)
 	card := *p.card.value
-	why := cut(problem.Error(), maxText)
-	if card.Problem != nil && card.Problem.Why == why {
+	why, at := cut(problem.Error(), maxText), micros(r.Now())
+	known, ordered := card.Problem, run != nil && run.Why == WhyOrder
+	var docs []store.Document
+	switch {
+	case ordered:
+		card.Asked = card.Asked[1:]
+		docs = append(docs, r.unplanned(&card, p, run, why))
+		why = cut(fmt.Sprintf("run %d, which %s ordered at %s, cannot be planned: %s", card.Next-1, run.By, Instant(run.Ordered).UTC().Format(time.RFC3339), why), maxText)
+	case known != nil && known.Why == why:
 		return min(wait, look), nil
+	case run != nil && known == nil:
+		docs = append(docs, r.unplanned(&card, p, run, why))
 	}
 	r.log.Warn("an action cannot be planned", "error", problem)
-	at := micros(r.Now())
-	if card.Problem != nil {
-		at = card.Problem.At
-	}
 	card.Problem = &Mark{At: at, Why: why}
-	return min(wait, look), r.write(ctx, p.card.was(), p.card.becomes(&card))
+	if known != nil {
+		card.Problem.At = known.At
+	}
+	return min(wait, look), r.write(ctx, p.card.was(), append(docs, p.card.becomes(&card))...)
+}
+
+// unplanned is the next run, which could not be planned.
+func (r *runner) unplanned(card *Card, p *picture, run *Run, why string) store.Document {
+	now := micros(r.Now())
+	out := Run{
+		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
+		RunOn: r.set.RunOn, Planned: now, Index: p.index, Ended: now, Failure: why,
+	}
+	if r.about != nil {
+		out.Class, out.Version = uint8(r.about.Class), r.about.Version
+	}
+	card.Next++
+	return document(runSpace, r.set.Name.runKey(out.Number), encode(&out))
 }
 
 // backoff is how long to wait after the nth failure: any time up to a bound that
@@ -279,7 +313,7 @@ func (r *runner) consider(ctx context.Context, p *picture) (time.Duration, error
 		if card.Asked[0].Run != 0 {
 			return 0, r.reopen(ctx, p)
 		}
-		return r.plan(ctx, p, Run{Why: WhyOrder, By: card.Asked[0].By, Arguments: card.Asked[0].Arguments})
+		return r.plan(ctx, p, *asked(card))
 	}
 	if now.Before(r.later) {
 		return min(look, r.later.Sub(now)), nil
@@ -325,13 +359,7 @@ func (r *runner) plan(ctx context.Context, p *picture, run Run) (time.Duration, 
 		}
 		return 0, err
 	}
-	if run.Why != WhyOrder || ctx.Err() != nil {
-		return r.trouble(ctx, p, err)
-	}
-	card := *p.card.value // a run that was ordered is not tried again: whoever ordered it looks
-	card.Asked = card.Asked[1:]
-	p.card.value = &card
-	return r.trouble(ctx, p, fmt.Errorf("the run that %s ordered at %s cannot be planned: %w", run.By, r.Now().UTC().Format(time.RFC3339), err))
+	return r.trouble(ctx, p, &run, err)
 }
 
 // make has the plugin make a plan.
@@ -346,7 +374,7 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 	}
 	now := r.Now().UTC().Truncate(time.Microsecond)
 	*run = Run{
-		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Arguments: run.Arguments,
+		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: micros(now), Index: p.index,
 	}
 	bounded, cancel := context.WithTimeout(ctx, planTime)

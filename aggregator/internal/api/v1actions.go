@@ -25,7 +25,7 @@ type Actions interface {
 	Payload(from action.Documents, name action.Name, run uint64, effect int) (payload []byte, show string, err error)
 	// Plan makes a plan here and now, and does nothing.
 	Plan(ctx context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error)
-	Run(ctx context.Context, name action.Name, by string, arguments map[string]string) error
+	Run(ctx context.Context, name action.Name, by string, arguments map[string]string) (ordered int64, err error)
 	Pause(ctx context.Context, name action.Name, by, why string) error
 	Resume(ctx context.Context, name action.Name) error
 	Retry(ctx context.Context, name action.Name, by string, run uint64, effect int) error
@@ -61,6 +61,8 @@ type jsonRun struct {
 	Run        uint64            `json:"run"`
 	Why        string            `json:"why"`
 	By         *string           `json:"by"`
+	Ordered    *string           `json:"ordered"`
+	Failure    *string           `json:"failure"`
 	Arguments  map[string]string `json:"arguments"`
 	Version    string            `json:"version"`
 	RunOn      *string           `json:"run_on"`
@@ -130,7 +132,7 @@ func runJSON(r *action.Run) *jsonRun {
 		return nil
 	}
 	out := &jsonRun{
-		Run: r.Number, Why: r.Why, By: maybe(r.By), Arguments: map[string]string{}, Version: r.Version, RunOn: maybe(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+		Run: r.Number, Why: r.Why, By: maybe(r.By), Ordered: stampMicros(r.Ordered), Failure: maybe(r.Failure), Arguments: map[string]string{}, Version: r.Version, RunOn: maybe(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
 	}
@@ -346,7 +348,11 @@ func (s *Server) ordered(w http.ResponseWriter, err error, message string) error
 }
 
 func (s *Server) v1ActionRun(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
-	return s.ordered(w, s.opt.Actions.Run(r.Context(), name, caller(r), o.Arguments), "the run begins when what is under way has ended")
+	at, err := s.opt.Actions.Run(r.Context(), name, caller(r), o.Arguments)
+	if err == nil {
+		answer(w, http.StatusAccepted, map[string]any{"message": "the run begins when what is under way has ended", "ordered": stampMicros(at)})
+	}
+	return err
 }
 
 func (s *Server) v1ActionPause(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {

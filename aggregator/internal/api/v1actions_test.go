@@ -59,8 +59,8 @@ func (a *actions) note(what ...any) error {
 	return a.fails
 }
 
-func (a *actions) Run(_ context.Context, name action.Name, by string, arguments map[string]string) error {
-	return a.note("run", name, by, arguments)
+func (a *actions) Run(_ context.Context, name action.Name, by string, arguments map[string]string) (int64, error) {
+	return 9, a.note("run", name, by, arguments)
 }
 
 func (a *actions) Pause(_ context.Context, name action.Name, by, why string) error {

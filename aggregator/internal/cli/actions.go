@@ -42,6 +42,8 @@ type apiRun struct {
 	Run        uint64   `json:"run"`
 	Why        string   `json:"why"`
 	By         *string  `json:"by"`
+	Ordered    *string  `json:"ordered"`
+	Failure    *string  `json:"failure"`
 	Planned    *string  `json:"planned"`
 	Ended      *string  `json:"ended"`
 	Effects    int      `json:"effects"`
@@ -58,6 +60,9 @@ type apiRun struct {
 func (r *apiRun) outcome() string {
 	if r.Ended == nil {
 		return "under way"
+	}
+	if r.Failure != nil {
+		return "not planned: " + *r.Failure
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -80,9 +85,9 @@ func (r *apiRun) outcome() string {
 func (p *Program) actionsCommand() *cobra.Command {
 	return group("actions", "look at what is done with the totals, and give orders", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
 		p.actionsList(), p.actionsPlan(),
-		p.actionsOrder("run", "order a run, which begins when what is under way has ended", true, false),
-		p.actionsOrder("pause", "begin nothing any more; what has begun goes to its end", false, true),
-		p.actionsOrder("resume", "let a paused or disabled action go on", false, false),
+		p.actionsRun(),
+		p.actionsOrder("pause", "begin nothing any more; what has begun goes to its end", true),
+		p.actionsOrder("resume", "let a paused or disabled action go on", false),
 		p.actionsHistory(), p.actionsPayload(),
 		p.actionsSettle("retry", "try an effect again that is unknown, rejected, skipped or superseded"),
 		p.actionsSettle("skip", "settle an effect that waits, is unknown or was rejected: it is not done"))
@@ -285,13 +290,9 @@ func lines(text string) string {
 }
 
 // actionsOrder makes a command that orders something of an action.
-func (p *Program) actionsOrder(verb, short string, arguments, reason bool) *cobra.Command {
+func (p *Program) actionsOrder(verb, short string, reason bool) *cobra.Command {
 	var why string
 	cmd := &cobra.Command{Use: verb + " ACTION", Short: short, Example: "  bursar actions " + verb + " priority/nemo", Args: cobra.ExactArgs(1)}
-	if arguments {
-		cmd.Use, cmd.Args = verb+" ACTION [NAME=VALUE…]", cobra.MinimumNArgs(1)
-		cmd.Example += "\n  bursar actions " + verb + " apel/site month=2026-10"
-	}
 	conn := p.connect(cmd)
 	if reason {
 		cmd.Flags().StringVar(&why, "why", "", "the `reason`, for those who look later")
@@ -302,11 +303,6 @@ func (p *Program) actionsOrder(verb, short string, arguments, reason bool) *cobr
 			return usage(cmd, err)
 		}
 		body := map[string]any{}
-		if list, err := argumentsOf(args[1:]); err != nil {
-			return usage(cmd, err)
-		} else if len(list) > 0 {
-			body["arguments"] = list
-		}
 		if why != "" {
 			body["why"] = why
 		}

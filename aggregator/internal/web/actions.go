@@ -67,6 +67,7 @@ type apiRun struct {
 	Superseded int               `json:"superseded"`
 	Partial    bool              `json:"partial"`
 	Notes      []string          `json:"notes"`
+	Failure    string            `json:"failure"`
 }
 
 // apiEffect is an effect of a run.
@@ -149,6 +150,9 @@ func (r *apiRun) Outcome() string {
 	if r.Ended.IsZero() {
 		return "under way"
 	}
+	if r.Failure != "" {
+		return "not planned: " + r.Failure
+	}
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -172,7 +176,7 @@ func (r *apiRun) Tone() string {
 	switch {
 	case r.Ended.IsZero():
 		return "dim"
-	case r.Rejected > 0:
+	case r.Rejected > 0 || r.Failure != "":
 		return "bad"
 	case r.Unknown > 0 || r.Partial:
 		return "warn"

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// actionsRun makes the command that orders a run and waits until it is planned.
+func (p *Program) actionsRun() *cobra.Command {
+	var detach bool
+	cmd := &cobra.Command{
+		Use: "run ACTION [NAME=VALUE…]", Short: "order a run, and wait until it is planned",
+		Long: `Order a run, which begins when the one before it has ended, and wait until it is planned.
+The effects are carried out afterwards: "bursar actions history" shows them. The exit
+code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`,
+		Example: "  bursar actions run priority/nemo\n  bursar actions run apel/site month=2026-10", Args: cobra.MinimumNArgs(1),
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait until the run is planned")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, err := actionPath(args[0])
+		if err != nil {
+			return usage(cmd, err)
+		}
+		body := map[string]any{}
+		if list, err := argumentsOf(args[1:]); err != nil {
+			return usage(cmd, err)
+		} else if len(list) > 0 {
+			body["arguments"] = list
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var answer struct {
+			Message string  `json:"message"`
+			Ordered *string `json:"ordered"`
+		}
+		if err := c.PostJSON(cmd.Context(), path+":run", body, &answer); err != nil {
+			return err
+		}
+		if detach || answer.Ordered == nil {
+			p.say("%s", printable(answer.Message))
+			return nil
+		}
+		return p.awaitPlan(cmd.Context(), c, path, args[0], *answer.Ordered)
+	}
+	return cmd
+}
+
+const (
+	// waitForPlan is how long a run may take until it is planned: the run before it may
+	// have to end, and a plan may take planTime.
+	waitForPlan = 2 * planTime
+	// planPause is the pause between two looks.
+	planPause = 300 * time.Millisecond
+)
+
+// awaitPlan waits until the run that was ordered at that time is in the history.
+func (p *Program) awaitPlan(ctx context.Context, c *client.Client, path, name, ordered string) error {
+	ctx, cancel := context.WithTimeout(ctx, waitForPlan)
+	defer cancel()
+	for {
+		var list struct {
+			Runs []apiRun `json:"runs"`
+		}
+		err := c.GetJSON(ctx, path+"/runs", url.Values{"limit": {"100"}}, &list)
+		if i := slices.IndexFunc(list.Runs, func(r apiRun) bool { return blank(r.Ordered) == ordered }); err == nil && i >= 0 {
+			return p.planned(&list.Runs[i], name)
+		}
+		if late := nap(ctx, planPause); late != nil {
+			return fmt.Errorf("run of %s ordered, but not planned yet: %w; look later with: bursar actions history %s", printable(name), errors.Join(late, err), printable(name))
+		}
+	}
+}
+
+// nap sleeps; the error is that of ctx, when it ends first.
+func nap(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// planned says what came of the plan of a run.
+func (p *Program) planned(r *apiRun, name string) error {
+	name = printable(name)
+	if r.Failure != nil {
+		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; mend the cause and run it again", r.Run, name, printable(*r.Failure))
+	}
+	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
+	for _, n := range r.Notes {
+		p.say("%s", printable(n))
+	}
+	return nil
+}
