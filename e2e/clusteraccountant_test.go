@@ -135,13 +135,13 @@ func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
 	agg.AwaitReady()
 	files := filepath.Join(s.Bin, "../aggregator/internal/directory/testdata/gridengine")
 	accounting := filepath.Join(files, "accounting")
-	if out, err := s.Run("bursar", "import", "-address", agg.URL, "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
+	if out, err := s.Run("bursar", "import", "-address", agg.Admin(), "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
 		t.Fatal(out, err)
 	}
 	want := map[string]string{
 		"Bell": "13.9997 1200", "Physics": "30.9138 1489.35", "Sagan": "20.2777 496.451", "Guests": "5 800 Exempt", "Turing": "1 0 Over", "Darwin": "0 0",
 	}
-	got := subscriptionOf(t, s, []string{"used", "contributed", "state"}, "-address", agg.URL, "-credit", "stop")
+	got := subscriptionOf(t, s, []string{"used", "contributed", "state"}, "-address", agg.Admin(), "-credit", "stop")
 	for pi := range got {
 		got[pi] = strings.TrimSpace(got[pi])
 	}

@@ -83,7 +83,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 			t.Errorf("what sacct counts by state is not what is collected: %+v", d)
 		}
 	}
-	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.URL); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
+	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.Admin()); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
 		t.Error(out, err)
 	}
 	s.Eventually(time.Minute, "the status of the cluster names the remedy", func() (bool, string) {
@@ -105,7 +105,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 		}
 	}
 	compare("nothing is missing any more", func() bool { return found.Missing == 0 })
-	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.URL); err != nil {
+	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.Admin()); err != nil {
 		t.Error(out, err)
 	}
 	checkConserved(t, agg)

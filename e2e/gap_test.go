@@ -70,7 +70,7 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 	if got := gaps(t, agg); got != nil {
 		t.Errorf("a gap before there is one: %q", got)
 	}
-	if out, err := s.Run("bursar", "snapshot", "restore", "-yes", "-address", agg.URL, files[0]); err != nil {
+	if out, err := s.Run("bursar", "snapshot", "restore", "-yes", "-address", agg.Admin(), files[0]); err != nil {
 		t.Fatal(out, err)
 	}
 	s.Eventually(time.Minute, "the gap", func() (bool, string) {
@@ -82,7 +82,7 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 	checkConserved(t, agg)
-	if out, err := s.Run("bursar", "gaps", "-address", agg.URL, "-format", "csv"); err != nil || strings.Count(out, "\n") != 2 {
+	if out, err := s.Run("bursar", "gaps", "-address", agg.Admin(), "-format", "csv"); err != nil || strings.Count(out, "\n") != 2 {
 		t.Error(out, err)
 	}
 }

@@ -96,7 +96,7 @@ func (p *prioritized) ran(id, group string, minutes int) {
 // acts orders a run and returns what became of each group.
 func (p *prioritized) acts() map[string]string {
 	p.Helper()
-	if _, err := p.site.Run("bursar", "actions", "run", "-address", p.agg.URL, "priority/rig"); err != nil {
+	if _, err := p.site.Run("bursar", "actions", "run", "-address", p.agg.Admin(), "priority/rig"); err != nil {
 		p.Fatal(err)
 	}
 	p.runs++
@@ -153,7 +153,7 @@ func (p *prioritized) shows(priority, used string) {
 				p.Errorf("%s is not among the metrics", want)
 			}
 		}
-		usage, err := p.site.Run("bursar", "usage", "-address", p.agg.URL, "-window", "14d", "-by", "group_id", "-where", "group_id="+group, "-measure", "Cores*HEPscore23", "-unit", "second", "-format", "csv")
+		usage, err := p.site.Run("bursar", "usage", "-address", p.agg.Admin(), "-window", "14d", "-by", "group_id", "-where", "group_id="+group, "-measure", "Cores*HEPscore23", "-unit", "second", "-format", "csv")
 		if err != nil || !strings.Contains(usage, used) {
 			p.Errorf("%s\n%v, want %s", usage, err, used)
 		}
@@ -189,7 +189,7 @@ func TestPrioritiesOfPartitionsFollowWhatGroupsHaveUsed(t *testing.T) {
 			p.ran("2", "chem", 15)
 			p.ran("3", "nobody", 30)
 
-			plan, err := s.Run("bursar", "actions", "plan", "-address", p.agg.URL, "priority/rig")
+			plan, err := s.Run("bursar", "actions", "plan", "-address", p.agg.Admin(), "priority/rig")
 			if err != nil || !strings.Contains(plan, "priority 49002 of 1 to 65335, usage 28350") {
 				t.Errorf("%s\n%v", plan, err)
 			}

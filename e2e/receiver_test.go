@@ -244,7 +244,7 @@ func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
 		}
 	}
 	s.Eventually(time.Minute, "both are in quarantine", func() (bool, string) {
-		out, err := s.Run("bursar", "quarantine", "list", "-address", agg.URL)
+		out, err := s.Run("bursar", "quarantine", "list", "-address", agg.Admin())
 		return err == nil && strings.Contains(out, "head1/receiver/tardis") && strings.Contains(out, "Json deserialize error") && strings.Contains(out, "missing field `components`"), fmt.Sprint(out, err)
 	})
 	if st, err := agg.Status(); err != nil || st.Quarantined != 2 || st.Records != 0 {

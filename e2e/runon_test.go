@@ -62,7 +62,7 @@ func (r *runOn) allow() string {
 // actions runs bursar actions.
 func (r *runOn) actions(verb string, args ...string) string {
 	r.t.Helper()
-	out, err := r.Run("bursar", append([]string{"actions", verb, "-address", r.agg.URL}, args...)...)
+	out, err := r.Run("bursar", append([]string{"actions", verb, "-address", r.agg.Admin()}, args...)...)
 	if err != nil {
 		r.t.Fatalf("%s\n%v", out, err)
 	}
@@ -73,7 +73,7 @@ func (r *runOn) actions(verb string, args ...string) string {
 func (r *runOn) awaitHistory(run int, text string) {
 	r.t.Helper()
 	r.Eventually(time.Minute, fmt.Sprintf("%q in the ledger", text), func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "history", "-format", "json", "-address", r.agg.URL, "exec/mark", fmt.Sprint(run))
+		out, err := r.Run("bursar", "actions", "history", "-format", "json", "-address", r.agg.Admin(), "exec/mark", fmt.Sprint(run))
 		var dense bytes.Buffer
 		if json.Compact(&dense, []byte(out)) != nil {
 			return false, fmt.Sprint(out, err)
@@ -93,7 +93,7 @@ func (r *runOn) ran() string {
 func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T) {
 	r := newRunOn(t)
 	r.Eventually(time.Minute, "the action", func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "list", "-address", r.agg.URL)
+		out, err := r.Run("bursar", "actions", "list", "-address", r.agg.Admin())
 		return strings.Contains(out, "exec/mark") && strings.Contains(out, "head1"), fmt.Sprint(out, err)
 	})
 	r.actions("run", "exec/mark")
@@ -129,7 +129,7 @@ func TestAProgramWhoseAgentDiesIsInDoubtAndNotRepeatedByItself(t *testing.T) {
 	}
 	r.Write("block", "")
 	r.Eventually(time.Minute, "the action", func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "run", "-address", r.agg.URL, "exec/mark")
+		out, err := r.Run("bursar", "actions", "run", "-address", r.agg.Admin(), "exec/mark")
 		return err == nil, fmt.Sprint(out, err)
 	})
 	r.Eventually(time.Minute, "the program", func() (bool, string) { return r.ran() != "", "" })

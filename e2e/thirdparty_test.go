@@ -206,7 +206,7 @@ func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testin
 			return all["mail"].Configured && all["crasher"].Configured && all["hanger"].Configured
 		})
 	}
-	if out, err := x.Run("bursar", "actions", "run", "-address", nodes[1].URL, "mail/usage"); err != nil {
+	if out, err := x.Run("bursar", "actions", "run", "-address", nodes[1].Admin(), "mail/usage"); err != nil {
 		t.Fatal(out, err)
 	}
 	x.listed(nodes[2], "the mail is sent", func(all map[string]listedAction) bool {
@@ -228,7 +228,7 @@ func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testin
 	if want := "mail -s usage accounting@example.org\ng: 6 core hours\n"; err != nil || string(text) != want {
 		t.Errorf("%s, want %s; %v", text, want, err)
 	}
-	out, err := x.Run("bursar", "actions", "list", "-address", leader.URL)
+	out, err := x.Run("bursar", "actions", "list", "-address", leader.Admin())
 	if err != nil || !strings.Contains(out, "mail/usage") || !strings.Contains(out, "disabled") {
 		t.Error(out, err)
 	}

@@ -137,11 +137,11 @@ func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
 	m.has(s, 5)
 	handIn(t, agg, 5)
 	m.has(s, 6)
-	history, err := s.Run("bursar", "actions", "history", "-address", agg.URL, "webhook/mirror")
+	history, err := s.Run("bursar", "actions", "history", "-address", agg.Admin(), "webhook/mirror")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := s.Run("bursar", "actions", "plan", "-v", "-address", agg.URL, "webhook/mirror", "after=0")
+	plan, err := s.Run("bursar", "actions", "plan", "-v", "-address", agg.Admin(), "webhook/mirror", "after=0")
 	if err != nil || !strings.Contains(plan, "post 2 changes, up to number 2 to "+receiver.URL) || !strings.Contains(plan, "Authorization: ***") {
 		t.Errorf("%s, %v", plan, err)
 	}

@@ -11,8 +11,10 @@ aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"
 
-  # The REST API and the pages. A plain address is for this machine only; others
-  # come with a certificate.
+  # The REST API and the pages. root and the members of the group bursar administer
+  # this node over the unix socket /run/bursar/api.sock, which bursar finds by itself;
+  # bursar login prints a link that opens the pages. A plain address is for this
+  # machine only; others come with a certificate.
   api {
     listen = ["127.0.0.1:8000"]
     # tls_listen = ["0.0.0.0:8443"]
@@ -45,3 +47,9 @@ aggregator {
 # The agents to pull from, by the names in their certificates.
 #
 # agent "nemo-head1" { address = "head1.nemo.example.org:7070" }
+
+# What every user of this machine may do at the plain address: "none" leaves
+# /health_check, "monitor" is for Prometheus, "read,write" for AUDITOR's clients.
+access {
+  plain_role = "none"
+}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
 // Run is a run of an action as the ledger has it.
@@ -110,11 +112,13 @@ func (m *Member) Runs(action string) ([]Run, error) {
 func (m *Member) Order(action, verb string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL+"/v1/actions/"+action+":"+verb, bytes.NewReader(nil))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/actions/"+action+":"+verb, bytes.NewReader(nil))
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := site.Local(m.Data)
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,7 @@ func (s *Site) aggregator(m *Member, settings, actions string) {
 	for _, a := range s.Agents {
 		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.reach))
 	}
-	text = append(text, actions)
+	text = append(text, "access { plain_role = \"monitor,read,write\" }\n", actions)
 	m.Daemon = s.Daemon(m.Name, "bursar", "aggregator", "-config", s.Write(m.Name+".hcl", strings.Join(text, "\n")))
 }
 

@@ -160,7 +160,7 @@ func (d *desk) jsonata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab := d.browser.Tab(t, d.lab.Pages())
 	tab.Open("/", 200)
 	Eval[bool](tab, Library(t, "jsonata")+"\n;true")
 	rows := Eval[[]struct {

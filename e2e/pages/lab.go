@@ -80,12 +80,6 @@ budget "antares" {
   amount = 40000
   unit   = "core-hours"
 }
-access {
-  client "curie" {
-    roles = ["read"]
-    rows  = [{ group_id = ["physics"] }]
-  }
-}
 action "exec" "quota" {
   schedule = "@manual"
   config {
@@ -122,6 +116,7 @@ func NewLab(t testing.TB) *Lab {
 	if err := os.Chmod(script, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	l.Agg.Access("  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n")
 	l.Append(l.Agg.Config, fmt.Sprintf(config, script))
 	agent.Start()
 	l.Agg.Start()
@@ -146,7 +141,7 @@ func (l *Lab) await(records int64) {
 func (l *Lab) act() {
 	l.t.Helper()
 	l.Eventually(time.Minute, "the action is run", func() (bool, string) {
-		out, err := l.Run("bursar", "actions", "run", "-address", l.Agg.URL, "exec/quota")
+		out, err := l.Run("bursar", "actions", "run", "-address", l.Agg.Admin(), "exec/quota")
 		return err == nil, fmt.Sprint(out, err)
 	})
 	l.Eventually(time.Minute, "the action has run", func() (bool, string) {
@@ -280,6 +275,22 @@ func (l *Lab) post(records []job) {
 			l.t.Fatal(answer.Status)
 		}
 	}
+}
+
+// Pages returns an address at which the aggregator answers as it does to an
+// administrator over its unix socket.
+func (l *Lab) Pages() string {
+	l.t.Helper()
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: "localhost"})
+			r.Out.Host = r.In.Host // Origin is compared with it
+		},
+		Transport: site.Local(l.Agg.DataDir).Transport,
+	}
+	server := httptest.NewServer(proxy)
+	l.t.Cleanup(server.Close)
+	return server.URL
 }
 
 // As returns an address at which the aggregator answers as it does to the holder of a

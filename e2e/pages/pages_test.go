@@ -84,7 +84,7 @@ func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
 }
 
 func (d *desk) everyLook(t *testing.T) {
-	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab := d.browser.Tab(t, d.lab.Pages())
 	for _, p := range append(walked(), d.reports(t, tab)...) {
 		for _, v := range looks() {
 			tab.Look(v.scheme, v.width, v.height)
@@ -152,7 +152,7 @@ const beyond = "document.documentElement.scrollWidth - document.documentElement.
 const widest = `[...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 200)).join("\n")`
 
 func (d *desk) withoutScript(t *testing.T) {
-	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab := d.browser.Tab(t, d.lab.Pages())
 	tab.Script(false)
 	tab.Look("light", 1280, 900)
 	for _, p := range walked() {

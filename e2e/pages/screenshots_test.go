@@ -26,7 +26,7 @@ func (d *desk) takePictures(t *testing.T) {
 	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab := d.browser.Tab(t, d.lab.Pages())
 	for name, path := range pictures() {
 		for _, scheme := range []string{"light", "dark"} {
 			tab.Look(scheme, 1200, 800)

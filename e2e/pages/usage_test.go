@@ -117,7 +117,7 @@ func (s shown) of(name string) float64 {
 // drill goes from the whole to the jobs of one person, by the links of the page, and
 // back by a click into the chart.
 func (d *desk) drill(t *testing.T) {
-	tab := d.browser.Tab(t, d.lab.Agg.URL)
+	tab := d.browser.Tab(t, d.lab.Pages())
 	tab.Look("light", 1280, 900)
 	tab.Open("/ui/usage?by=site_id&measure=Cores&window=30d&kind=bars", 200)
 	sites := d.agree(t, tab)

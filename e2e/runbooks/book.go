@@ -102,7 +102,7 @@ func (c *cluster) stop(g *site.Aggregator) {
 func (c *cluster) sh(line string, g *site.Aggregator) string {
 	c.t.Helper()
 	cmd := exec.Command("sh", "-c", c.placed(line, g))
-	cmd.Env = append(os.Environ(), "BURSAR_ADDR="+g.URL, fmt.Sprintf("PATH=%s:%s", c.site.Bin, os.Getenv("PATH")))
+	cmd.Env = append(os.Environ(), "BURSAR_ADDR="+g.Admin(), fmt.Sprintf("PATH=%s:%s", c.site.Bin, os.Getenv("PATH")))
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState.ExitCode() != 2 {
 		c.t.Fatalf("%s: %v\n%s", line, err, out)

@@ -104,6 +104,7 @@ func (c *cluster) configure(n int) {
 }
 
 agent "head1" { address = %q }
+access { plain_role = "monitor,read,write" }
 `, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), site.TLSBlock(c.files[name]), c.agent.Address))
 	}
 }

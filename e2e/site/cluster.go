@@ -58,7 +58,7 @@ func (c *Cluster) config(i int, peers []string) string {
   }
   %s
 }
-`, name, c.Nodes[i].DataDir, peers[i], all, strings.TrimPrefix(c.Nodes[i].URL, "http://"), TLSBlock(c.site.Cert(identity.Aggregator, name)))
+`+plainAccess, name, c.Nodes[i].DataDir, peers[i], all, strings.TrimPrefix(c.Nodes[i].URL, "http://"), TLSBlock(c.site.Cert(identity.Aggregator, name)))
 }
 
 // Start starts all nodes and waits until each of them answers.

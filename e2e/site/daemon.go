@@ -4,8 +4,11 @@ package site
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +19,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Daemon is a program that can be started, killed and started again.
@@ -240,6 +244,29 @@ type Aggregator struct {
 	DataDir string
 }
 
+// plainAccess gives the plain address what clients without certificates may have.
+const plainAccess = "access {\n  plain_role = \"monitor,read,write\"\n}\n"
+
+// Access adds HCL to the block access.
+func (g *Aggregator) Access(text string) {
+	g.site.t.Helper()
+	config, err := os.ReadFile(g.Config)
+	if err != nil {
+		g.site.t.Fatal(err)
+	}
+	g.site.Write(filepath.Base(g.Config), strings.Replace(string(config), plainAccess, strings.TrimSuffix(plainAccess, "}\n")+text+"}\n", 1))
+}
+
+// Admin is the address at which root and the group bursar administer the node.
+func (g *Aggregator) Admin() string { return "unix:" + filepath.Join(g.DataDir, "api.sock") }
+
+// Local is a client over the unix socket; the host of its requests is localhost.
+func Local(dataDir string) *http.Client {
+	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return local.Dial(ctx, filepath.Join(dataDir, "api.sock"))
+	}}}
+}
+
 // Aggregator makes an aggregator that pulls from the agents; it does not run yet.
 func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
 	s.t.Helper()
@@ -262,7 +289,7 @@ func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
   %s
   %s
 }
-`, g.DataDir, plain, secure, settings, TLSBlock(s.Cert(identity.Aggregator, "agg1")))}
+`+plainAccess, g.DataDir, plain, secure, settings, TLSBlock(s.Cert(identity.Aggregator, "agg1")))}
 	for _, a := range agents {
 		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.Address))
 	}

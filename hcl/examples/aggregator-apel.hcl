@@ -2,9 +2,6 @@
 aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"
-  api {
-    listen = ["127.0.0.1:8000"]
-  }
 }
 
 action "apel" "egi" {

@@ -9,14 +9,21 @@ aggregator {
     listen = ["127.0.0.1:8000", "[::1]:8000"]
 
     # Collectors without certificates on other machines need a plain address
-    # that they reach, behind a firewall that lets only them:
+    # that they reach, behind a firewall that lets only them, and the names by
+    # which they call it:
     #   listen             = ["10.0.0.5:8000"]
     #   allow_plain_remote = true
-    # and access { plain_role = "read,write" } below.
+    #   hosts              = ["accounting.example.org"]
   }
 
   metrics {
     site_meta_key  = "site_id"
     group_meta_key = "group_id"
   }
+}
+
+# Every user of this machine may read all records and write more. Without this a plain
+# address answers /health_check alone.
+access {
+  plain_role = "read,write"
 }

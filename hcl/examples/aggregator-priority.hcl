@@ -3,9 +3,6 @@
 aggregator {
   name     = "agg1"
   data_dir = "/var/lib/bursar"
-  api {
-    listen = ["127.0.0.1:8000"]
-  }
   tls {
     ca   = "/etc/bursar/tls/ca.pem"
     cert = "/etc/bursar/tls/agg1.pem"

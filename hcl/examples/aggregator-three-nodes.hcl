@@ -25,9 +25,8 @@ aggregator {
   # Every node that has this makes its own snapshots.
   backup { path = "/var/backups/bursar" }
 
-  # Clients may use any node.
+  # Clients may use any node. On its machine, bursar finds it by its unix socket.
   api {
-    listen     = ["127.0.0.1:8000"]
     tls_listen = ["0.0.0.0:8443"]
   }
 

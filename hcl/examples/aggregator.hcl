@@ -25,12 +25,15 @@ aggregator {
     keep  = 7
   }
 
-  # AUDITOR's REST API, /v1 and the pages. Who reaches a plain address has the
-  # plain_role, so it is one of this machine; other machines come with a
-  # certificate.
+  # AUDITOR's REST API, /v1 and the pages. root and the group bursar administer this
+  # node over its unix socket, which the command line finds by itself. Who reaches a
+  # plain address has the plain_role, so it is one of this machine; other machines
+  # come with a certificate.
   api {
+    socket     = "/run/bursar/api.sock" # the default where systemd starts it
     listen     = ["127.0.0.1:8000"]
     tls_listen = ["0.0.0.0:8443"]
+    hosts      = ["agg1.example.org"] # names by which clients call a plain address
     max_body   = "64MiB"
 
     # A record that is there already is refused, which AUDITOR's clients
@@ -77,7 +80,9 @@ agent "atlas-head1" {
 # monitor, read, write, operate and admin. Who is not named and whose certificate
 # has no role may do nothing.
 access {
-  plain_role = "admin" # of everybody on the plain addresses; "none" closes them
+  # Of everybody on the plain addresses: some of monitor, read and write. "none", the
+  # default, leaves /health_check. AUDITOR's clients need "read,write".
+  plain_role = "none"
 
   # Sees the records of one site, and of one group of another, and nothing else.
   client "apel" {

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // DefaultTimeout is the Timeout of Options that have none.
@@ -19,8 +22,9 @@ const DefaultTimeout = 30 * time.Second
 
 // Options say which server is spoken to, and how. Only Address is needed.
 type Options struct {
-	// Address is http://host:port, https://host:port or host:port. The last is
-	// https when TLS is set and http when it is not.
+	// Address is http://host:port, https://host:port, host:port or unix:PATH. The
+	// third is https when TLS is set and http when it is not; the last is a unix
+	// socket.
 	Address string
 	// TLS is the client's side of TLS; nil takes the system's authorities and
 	// shows no certificate. See [LoadTLS].
@@ -46,12 +50,17 @@ type Client struct {
 
 // New returns a client. It opens no connection; the error is about opts.
 func New(opts Options) (*Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = opts.TLS.Clone()
+	if path, ok := socketPath(opts.Address); ok {
+		opts.Address = "http://localhost"
+		transport.Proxy = nil
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }
+	}
 	base, err := baseURL(opts.Address, opts.TLS != nil)
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = opts.TLS.Clone()
 	c := &Client{base: base, token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
@@ -64,6 +73,15 @@ func New(opts Options) (*Client, error) {
 
 // Close drops the connections that wait for the next call.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// socketPath is the path of unix:PATH or unix://PATH; false for other addresses.
+func socketPath(address string) (string, bool) {
+	path, ok := strings.CutPrefix(address, "unix:")
+	if after, slashes := strings.CutPrefix(path, "//"); slashes {
+		path = after
+	}
+	return path, ok && path != ""
+}
 
 // baseURL returns the address as a URL without a slash at the end.
 func baseURL(address string, secure bool) (string, error) {

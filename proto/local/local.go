@@ -54,7 +54,10 @@ func (l *listener) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		return err // the file may be another one's by now
 	}
-	return errors.Join(err, os.Remove(l.path))
+	if gone := os.Remove(l.path); !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 // Addr returns the path as it was given.

@@ -20,6 +20,9 @@ type Principal struct {
 	Why string
 	// Stale says that a new connection would have to prove anew who is there.
 	Stale bool
+	// Misdirected says that the request is for a host that this node does not have;
+	// Why says for which one.
+	Misdirected bool
 }
 
 // May reports whether p has one of the roles, by itself or by one that includes

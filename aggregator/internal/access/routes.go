@@ -38,6 +38,7 @@ func Routes() map[string]Need {
 	)
 	table := map[string]Need{
 		"GET /health_check":       {Open: true},
+		"GET /ui/login":           {Open: true}, // the token decides
 		"GET /metrics":            {Rights: identity.Monitor},
 		"GET /record/{record_id}": {Rights: identity.Read},
 		"GET /records":            {Rights: identity.Read},
@@ -71,7 +72,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Operate}, "POST /v1/imports/{name}/{epoch}") // many of one import, whose begin is noted
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
-		"POST /v1/cluster/leader:transfer", "PUT /v1/config")
+		"POST /v1/cluster/leader:transfer", "PUT /v1/config", "POST /v1/sessions")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
 	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")

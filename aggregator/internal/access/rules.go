@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/origin"
 )
 
 // Rules say what each client may do, beside what its certificate says.
 type Rules struct {
-	// Plain is what everybody may do who reaches a listener without TLS.
+	// Plain is what everybody may do who reaches a plain TCP listener.
 	Plain identity.Rights
+	// Hosts are the names and addresses by which this node is asked without TLS.
+	Hosts origin.Hosts
 	// Clients are those of whom the configuration says something, by the name in
 	// the certificate.
 	Clients map[string]Client
@@ -60,6 +63,8 @@ type Gate struct {
 	// Certificates judge those of open connections; nil believes them until they
 	// end.
 	Certificates Certificates
+	// Sessions are those of browsers at a plain listener.
+	Sessions Sessions
 }
 
 // Set changes the rules, for requests on open connections too.
@@ -73,7 +78,7 @@ func (g *Gate) Who(r *http.Request) Principal {
 	case rules == nil:
 		return Principal{Why: "this server has no rules of access"}
 	case r.TLS == nil:
-		return Principal{Name: "plain at " + host(r.RemoteAddr), Rights: rules.Plain, Rows: AllRows(), Why: "this listener takes no certificates; ask a TLS listener with one"}
+		return g.plain(rules, r)
 	}
 	id, err := identity.Peer(*r.TLS)
 	if err == nil {
@@ -83,6 +88,28 @@ func (g *Gate) Who(r *http.Request) Principal {
 		return Principal{Why: err.Error(), Stale: true}
 	}
 	return rules.Of(id)
+}
+
+// plain returns who makes a request without TLS: the user at the other end of the
+// unix socket, who may do everything, the browser of a session, or just anybody.
+func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
+	from, _ := splitHost(r.RemoteAddr)
+	p := Principal{Name: "plain at " + from, Why: "this address serves /health_check alone: on this machine, use the unix socket as root or as a member of the group bursar, or open the link that bursar login prints; from others, use a certificate; the configuration gives more by access.plain_role"}
+	user, local := local(r.Context())
+	if local {
+		p.Name = user + " at the socket"
+	}
+	if err := rules.Hosts.Check(r); err != nil {
+		p.Why, p.Misdirected = err.Error()+": use the address of this node, or add the name to api.hosts of its configuration", true
+		return p
+	}
+	p.Rights, p.Rows = rules.Plain, AllRows()
+	if local {
+		p.Rights = identity.Admin
+	} else if by, ok := g.Sessions.of(r); ok {
+		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
+	}
+	return p
 }
 
 func (g *Gate) valid(chain []*x509.Certificate) error {
@@ -95,9 +122,10 @@ func (g *Gate) valid(chain []*x509.Certificate) error {
 	return nil
 }
 
-func host(address string) string {
-	if h, _, err := net.SplitHostPort(address); err == nil {
-		return h
+// splitHost takes the port off an address; "" when it has none.
+func splitHost(address string) (host, port string) {
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		return host, port
 	}
-	return address
+	return address, ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/origin"
 )
 
 // somebody is any role.
@@ -28,19 +29,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 		h(w, r)
 	case !p.May(need.Rights):
 		s.refuse(w, r, p, need, p.Refusal(route, need.Rights))
-	case crossOrigin(r):
-		s.refuse(w, r, p, need, "a page of another site made your browser ask for "+route)
+	case origin.CheckSite(r) != nil:
+		s.refuse(w, r, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Audit:
 		s.audited(w, r, route, h)
 	default:
 		h(w, r)
 	}
-}
-
-// crossOrigin reports whether a page of another site makes a browser, which may
-// hold a certificate or stand on this very machine, ask for a change.
-func crossOrigin(r *http.Request) bool {
-	return http.NewCrossOriginProtection().Check(r) != nil
 }
 
 // refuse answers who may not do what it asks, in the form of the route.
@@ -49,7 +44,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p access.Princip
 		s.opt.Log.Warn("a request was refused", "who", p.Name, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", why)
 	}
 	status := http.StatusForbidden
-	if p.Rights == 0 && p.Name == "" || p.Stale || r.TLS == nil && p.Rights == 0 {
+	if p.Misdirected {
+		status = http.StatusMisdirectedRequest
+	} else if p.Rights == 0 && p.Name == "" || p.Stale || r.TLS == nil && p.Rights == 0 {
 		status = http.StatusUnauthorized
 	}
 	if p.Stale {
@@ -70,7 +67,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p access.Princip
 // what there is. True: it was refused.
 func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 	p := access.From(r.Context())
-	if p.Rights != 0 || r.URL.Path == "/health_check" {
+	if p.Rights != 0 || r.URL.Path == "/health_check" || r.URL.Path == loginPath && !p.Misdirected {
 		return false
 	}
 	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")

@@ -87,6 +87,10 @@ type Options struct {
 	// Cut cuts a chunk of an import into the commands that bring the cursor to its
 	// end; as package pull does. Nil: nothing can be imported.
 	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
+	// Sessions are of browsers at plain addresses; nil: there are none.
+	Sessions *access.Sessions
+	// Pages is the plain address of the pages, as http://host:port; "" is none.
+	Pages string
 	// Extra routes beside AUDITOR's and /v1, by pattern of http.ServeMux.
 	Extra map[string]http.Handler
 }
@@ -148,6 +152,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/health_check":
 		s.only(w, r, path, methods{http.MethodGet: s.health})
+	case path == loginPath && s.opt.Sessions != nil:
+		s.only(w, r, path, methods{http.MethodGet: s.login})
 	case path == "/metrics" && s.opt.Metrics != nil:
 		s.only(w, r, path, methods{http.MethodGet: s.opt.Metrics.ServeHTTP})
 	case path == "/record":
@@ -165,7 +171,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // rootRoutes lists the routes of ServeHTTP.
 func rootRoutes() []string {
-	return []string{"GET /health_check", "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
+	return []string{"GET /health_check", "GET " + loginPath, "GET /metrics", "POST /record", "PUT /record", "GET /record/{record_id}", "POST /records", "GET /records"}
 }
 
 // guard makes of a panic in a handler a connection that breaks: nothing else

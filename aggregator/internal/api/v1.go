@@ -90,6 +90,7 @@ func (s *Server) v1Routes() []route {
 		{http.MethodGet, "/v1/gaps", s.tabled("gaps", s.viewing(s.v1Gaps))},
 		{http.MethodGet, "/v1/completeness", s.tabled("days", s.viewing(s.v1Completeness))},
 		{http.MethodPost, "/v1/check", s.v1Check},
+		{http.MethodPost, "/v1/sessions", s.v1Session},
 		{http.MethodGet, "/v1/status", s.v1Status},
 		{http.MethodGet, "/v1/cluster", s.tabled("nodes", s.v1Cluster)},
 		{http.MethodGet, "/v1/config", s.viewing(s.v1Config)},

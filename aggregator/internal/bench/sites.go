@@ -219,6 +219,7 @@ func (b *bench) newNode(name string, a *agentSite, more ...string) (*nodeSite, e
   }
   %s
 }
+access { plain_role = "monitor,read,write" }
 `, n.dir, n.api, b.tls.CA, b.tls.Cert, b.tls.Key, strings.Join(more, "\n  "))
 	if a != nil {
 		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)

@@ -67,6 +67,7 @@ func (b *bench) newMember(cluster string, i int, peers []string, a *agentSite) (
     key  = %q
   }
 }
+access { plain_role = "monitor,read,write" }
 `, name, n.dir, peers[i], list.String(), n.api, files.CA, files.Cert, files.Key)
 	if a != nil {
 		config += fmt.Sprintf("agent %q { address = %q }\n", a.name, a.listen)

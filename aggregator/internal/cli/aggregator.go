@@ -82,7 +82,7 @@ func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed strin
 			sources = file.Sources
 			return conf, diags
 		},
-		BootstrapFrom: seed, Dev: dev,
+		BootstrapFrom: seed, Dev: dev, RuntimeDir: runtimeDir(p.Getenv),
 		Version: p.Version, Log: p.Stderr, Hangup: p.Hangup, Notify: systemd.FromEnv(p.Getenv),
 	}
 	err := d.Run(cmd.Context())

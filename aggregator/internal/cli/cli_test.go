@@ -24,11 +24,12 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 // shell is where a test calls bursar.
 type shell struct {
-	env   map[string]string
-	stdin string
-	width int
-	color bool
-	now   func() time.Time // nil: noon of 2026-03-01
+	env     map[string]string
+	sockets []string // where an aggregator of this machine is looked for
+	stdin   string
+	width   int
+	color   bool
+	now     func() time.Time // nil: noon of 2026-03-01
 }
 
 // bursar calls the program and returns what it did.
@@ -38,7 +39,8 @@ func (s shell) bursar(ctx context.Context, args ...string) (code int, stdout, st
 		s.now = func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	}
 	p := cli.Program{
-		Stdin: strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
+		Sockets: append([]string{}, s.sockets...),
+		Stdin:   strings.NewReader(s.stdin), Stdout: &out, Stderr: &errs,
 		Getenv:  func(name string) string { return s.env[name] },
 		Now:     s.now,
 		Version: "1.2.3", Executable: "/usr/bin/bursar", Width: s.width, Color: s.color,

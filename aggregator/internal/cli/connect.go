@@ -16,14 +16,15 @@ type connection struct {
 	timeout time.Duration // of an exchange; 0 is a minute
 }
 
-// defaultAddress is where an aggregator listens when nothing is configured.
+// defaultAddress is where an aggregator listens when nothing is configured, for
+// commands that find no unix socket.
 const defaultAddress = "http://127.0.0.1:8000"
 
 // connect adds the options of a connection to a command.
 func (p *Program) connect(cmd *cobra.Command) *connection {
 	c := &connection{}
 	f := cmd.Flags()
-	f.StringVar(&c.address, "address", or(p.Getenv("BURSAR_ADDR"), defaultAddress), "the aggregator's `url`; BURSAR_ADDR")
+	f.StringVar(&c.address, "address", p.Getenv("BURSAR_ADDR"), "the aggregator's `url`, or unix:PATH; BURSAR_ADDR (default: the unix socket of this machine, or else "+defaultAddress+")")
 	f.StringVar(&c.ca, "ca-cert", p.Getenv("BURSAR_CACERT"), "`file` with the authority of the aggregator's certificate; BURSAR_CACERT")
 	f.StringVar(&c.cert, "client-cert", p.Getenv("BURSAR_CLIENT_CERT"), "`file` with one's own certificate; BURSAR_CLIENT_CERT")
 	f.StringVar(&c.key, "client-key", p.Getenv("BURSAR_CLIENT_KEY"), "`file` with the key of the certificate; BURSAR_CLIENT_KEY")
@@ -39,6 +40,9 @@ func or(a, b string) string {
 
 // open makes the client.
 func (c *connection) open(p *Program) (*client.Client, error) {
+	if c.address == "" {
+		c.address = p.nearest()
+	}
 	opt := client.Options{Address: c.address, UserAgent: "bursar/" + p.Version, Timeout: c.timeout}
 	if opt.Timeout == 0 {
 		opt.Timeout = time.Minute

@@ -7,14 +7,16 @@ import (
 )
 
 func (p *Program) devCommand() *cobra.Command {
-	opt := dev.Options{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color}
+	opt := dev.Options{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color, Getenv: p.Getenv}
 	cmd := &cobra.Command{
 		Use: "dev", Short: "start everything on this machine, to look at it",
 		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
 and data in a temporary folder that is removed at the end.
 
 Where a scheduler answers it is counted; where there is none a recorded cluster
-is played. Nothing listens to other machines. Ctrl-C stops everything.
+is played. Nothing listens to other machines; the pages open by a link that is
+printed, and other commands of the same user find the aggregator by themselves.
+Ctrl-C stops everything.
 
 Files of one's own are the agent's when they have source blocks, and otherwise
 the aggregator's: a folder with an action shows what it would do, and does it.`,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
@@ -79,7 +81,13 @@ func aggregator(t *testing.T) shell {
 		}
 	})
 	log.await(t, "this node leads")
-	return shell{env: map[string]string{"BURSAR_ADDR": "http://" + at}}
+	return shell{env: map[string]string{"BURSAR_ADDR": "unix:" + filepath.Join(dir, "data", "api.sock")}}
+}
+
+// client speaks with the aggregator of the shell over its unix socket.
+func (s shell) client() *http.Client {
+	path := strings.TrimPrefix(s.env["BURSAR_ADDR"], "unix:")
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }}}
 }
 
 // imported is what bursar import -format json says.
@@ -221,11 +229,8 @@ component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapsh
 // chunks.
 func rude(t *testing.T, s shell, lose int64) shell {
 	t.Helper()
-	target, err := url.Parse(s.env["BURSAR_ADDR"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, chunks := httputil.NewSingleHostReverseProxy(target), &atomic.Int64{}
+	proxy, chunks := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "localhost"}), &atomic.Int64{}
+	proxy.Transport = s.client().Transport
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Count(r.URL.Path, "/") == 4 && strings.HasPrefix(r.URL.Path, "/v1/imports/") && chunks.Add(1) <= lose {
 			proxy.ServeHTTP(httptest.NewRecorder(), r)
@@ -249,7 +254,7 @@ func TestAnImportTakesNoAgentsPlaceAndEndsWhenAnotherOfItsNameBegins(t *testing.
 	s := aggregator(t)
 	post := func(path, body string) (int, string) {
 		t.Helper()
-		resp, err := http.Post(s.env["BURSAR_ADDR"]+path, "application/octet-stream", strings.NewReader(body))
+		resp, err := s.client().Post("http://localhost"+path, "application/octet-stream", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

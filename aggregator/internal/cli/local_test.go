@@ -124,7 +124,7 @@ func (l *lines) await(t *testing.T, text string) {
 func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
 	dir := t.TempDir()
 	at := porttest.Free(t)
-	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", at)
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\naccess { plain_role = \"write\" }\n", at)
 	path := write(t, dir, "a.hcl", text)
 	hangup := make(chan os.Signal)
 	log := &lines{got: make(chan string, 1000)}
@@ -134,7 +134,7 @@ func TestTheDaemonServesReloadsAndStopsInOrder(t *testing.T) {
 	go func() { ended <- p.Run(ctx, []string{"aggregator", "-config", path}) }()
 	log.await(t, "this node leads")
 
-	s := shell{env: map[string]string{"BURSAR_ADDR": "http://" + at}}
+	s := shell{sockets: []string{filepath.Join(dir, "none"), filepath.Join(dir, "data", "api.sock")}}
 	body := strings.NewReader(`{"record_id":"r1","meta":{"user_id":["alice"]},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T03:04:05Z"}`)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+"/record", body)
 	if err != nil {

@@ -18,7 +18,10 @@ type Program struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Getenv func(string) string
-	Now    func() time.Time
+	// Sockets are where an aggregator of this machine is looked for; nil is where the
+	// packages and bursar dev have theirs.
+	Sockets []string
+	Now     func() time.Time
 	// Version is the version that was built.
 	Version string
 	// Executable is the path of the running program.

@@ -2,21 +2,23 @@ package config
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Access is the block access { … }: what clients may do, beside what their
 // certificates say.
 type Access struct {
-	// PlainRole is what everybody may do on the listeners without TLS: roles with
-	// commas between them, or none. Not written, it is admin while only this
-	// machine reaches them.
+	// PlainRole is what everybody may do on the TCP listeners without TLS: monitor,
+	// read and write, with commas between them, or none. Not written, it is none:
+	// such a listener says whether the node is healthy, and no more.
 	PlainRole hcl.String `hcl:"plain_role,optional"`
 	// Clients are those of whom more is said.
 	Clients []AccessClient `hcl:"client,block"`
@@ -41,15 +43,15 @@ type AccessClient struct {
 // noRole is the plain_role of a listener that only says how it is.
 const noRole = "none"
 
+// plainRights are what a plain listener can give.
+const plainRights = identity.Monitor | identity.Read | identity.Write
+
 // Rules returns who may do what.
 func (c *Config) Rules() access.Rules {
-	r := access.Rules{Plain: identity.Admin, Clients: map[string]access.Client{}}
-	switch plain := c.Access.PlainRole.Value; plain {
-	case "":
-	case noRole:
-		r.Plain = 0
-	default:
+	r := access.Rules{Clients: map[string]access.Client{}, Hosts: c.Aggregator.API.knownHosts()}
+	if plain := c.Access.PlainRole.Value; plain != "" && plain != noRole {
 		r.Plain, _ = identity.ParseRights(plain) // an error gives none, and is reported by validate
+		r.Plain &= plainRights
 	}
 	for i := range c.Access.Clients {
 		r.Clients[c.Access.Clients[i].Name.Value] = c.Access.Clients[i].rules()
@@ -97,25 +99,59 @@ func (c *AccessClient) grants() []access.Grant {
 
 func (a *Access) validate(api *API) hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	switch plain := a.PlainRole.Value; {
-	case plain == noRole:
-	case plain != "":
-		if _, err := identity.ParseRights(plain); err != nil {
-			diags.Add(hcl.Errorf(a.PlainRole.Range, `invalid value for "plain_role"`, "%q; expected none, or some of %s with commas between them", plain, strings.Join(identity.RightNames(), ", ")))
-		}
-	case a.PlainRole.Range != (hcl.Range{}):
-		diags.Add(hcl.Errorf(a.PlainRole.Range, `invalid value for "plain_role"`, "it is empty; expected roles such as read,write, or none"))
+	switch plain := a.PlainRole; {
+	case plain.Value == noRole:
+	case plain.Value != "":
+		diags.Extend(plainRole(plain))
+	case plain.Range != (hcl.Range{}):
+		diags.Add(hcl.Errorf(plain.Range, `invalid value for "plain_role"`, "it is empty; expected roles such as read,write, or none"))
 	default:
-		for _, l := range api.Listen {
-			if api.AllowPlainRemote && !loopback(l.Host) {
-				diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; say what everybody may do there: access { plain_role = \"read,write\" }, or none", l))
-			}
-		}
+		diags.Extend(api.withoutRole())
 	}
 	for i := range a.Clients {
 		diags.Extend(a.Clients[i].validate())
 	}
 	return diags
+}
+
+// plainRole reports roles that do not exist, and those that no plain listener gives.
+func plainRole(plain hcl.String) hcl.Diagnostics {
+	rights, err := identity.ParseRights(plain.Value)
+	if err != nil {
+		return hcl.Diagnostics{hcl.Errorf(plain.Range, `invalid value for "plain_role"`, "%q; expected none, or some of %s with commas between them", plain.Value, plainRights)}
+	}
+	if more := rights &^ plainRights; more != 0 {
+		return hcl.Diagnostics{hcl.Errorf(plain.Range, `invalid value for "plain_role"`, "%s is never given without a certificate, since any user of this machine and any page in its browsers could use it; administer over the unix socket (root and the group bursar may, and bursar finds it by itself) or with a certificate, and keep some of %s, or none", more, plainRights)}
+	}
+	return nil
+}
+
+// withoutRole reports plain listeners of which nothing says what they give.
+func (a *API) withoutRole() hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, l := range a.Listen {
+		switch {
+		case a.AllowPlainRemote && !loopback(l.Host):
+			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; say what everybody may do there: access { plain_role = \"read,write\" }, or none", l))
+		case l.Range != (hcl.Range{}):
+			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone (older versions gave everything); say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))
+		}
+	}
+	return diags
+}
+
+// knownHosts are the names by which the plain listeners are asked.
+func (a *API) knownHosts() origin.Hosts {
+	var names origin.Hosts
+	for _, h := range a.Hosts {
+		names = append(names, h.Value)
+	}
+	for _, l := range a.Listen {
+		if ip, err := netip.ParseAddr(l.Host); l.Host != "" && (err != nil || !ip.IsUnspecified()) {
+			names = append(names, l.Host)
+		}
+	}
+	return names
 }
 
 func (c *AccessClient) validate() hcl.Diagnostics {

@@ -23,6 +23,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
 		{"raft", a.Raft.same(b.Raft)},
 		{"ballast", a.Ballast.Bytes == b.Ballast.Bytes},
+		{"api.socket", a.API.Socket.Path == b.API.Socket.Path},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
 		{"api.tls_listen", slices.EqualFunc(a.API.TLSListen, b.API.TLSListen, sameAddress)},
 		{"api.ignore_record_exists_error", a.API.IgnoreRecordExists == b.API.IgnoreRecordExists},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -74,9 +75,16 @@ type Aggregator struct {
 
 // API is the block api { … }: the REST interface and the pages.
 type API struct {
+	// Socket is the unix socket over which root and the group bursar administer this
+	// node; empty is api.sock in systemd's RuntimeDirectory, or else in the data_dir.
+	Socket hcl.Path `hcl:"socket,optional"`
 	// Listen are the addresses without TLS. Who reaches them has the roles of
-	// access.plain_role.
+	// access.plain_role; without one they say whether the node is healthy, and no more.
 	Listen []hcl.Address `hcl:"listen,optional"`
+	// Hosts are names and addresses by which clients without TLS ask this node, beside
+	// those of Listen, localhost, and the address that a connection came to. A request
+	// for another host is refused.
+	Hosts []hcl.String `hcl:"hosts,optional"`
 	// TLSListen are the addresses with mutual TLS.
 	TLSListen []hcl.Address `hcl:"tls_listen,optional"`
 	// AllowPlainRemote lets Listen have addresses that other machines reach.
@@ -126,6 +134,20 @@ func Default() Config {
 		Metrics: Metrics{Frequency: hcl.Duration{Duration: 30 * time.Second}},
 	}}
 }
+
+// SocketPath is where the unix socket is. Runtime is systemd's RuntimeDirectory; "" is
+// none.
+func (a *Aggregator) SocketPath(runtime string) string {
+	switch {
+	case a.API.Socket.Path != "":
+		return a.API.Socket.Path
+	case runtime != "":
+		return filepath.Join(runtime, socketName)
+	}
+	return filepath.Join(a.DataDir.Path, socketName)
+}
+
+const socketName = "api.sock"
 
 // Load reads the configuration from files and directories. The diagnostics hold
 // every problem of the text; whether this machine has what it names is asked by

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -63,11 +64,16 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 	}
 	for _, l := range a.Listen {
 		if !a.AllowPlainRemote && !loopback(l.Host) {
-			diags.Add(hcl.Errorf(l.Range, "plain listener that other machines reach", "%s has neither encryption nor certificates: whoever reaches it may read and write everything; use tls_listen, or set allow_plain_remote = true where a proxy or a firewall protects it", l))
+			diags.Add(hcl.Errorf(l.Range, "plain listener that other machines reach", "%s has neither encryption nor certificates: whoever reaches it has the roles of access.plain_role; use tls_listen, or set allow_plain_remote = true where a proxy or a firewall protects it", l))
 		}
 	}
 	if len(a.TLSListen) > 0 && !tls {
 		diags.Add(hcl.Errorf(a.TLSListen[0].Range, "tls_listen needs TLS", "add tls { ca cert key } to the aggregator block"))
+	}
+	for _, h := range a.Hosts {
+		if name := origin.Name(h.Value); name == "" || strings.ContainsAny(name, "/@*? ") {
+			diags.Add(hcl.Errorf(h.Range, `invalid value for "hosts"`, "%q is not a name or an address; expected one like accounting.example.org", h.Value))
+		}
 	}
 	diags.Extend(twice(slices.Concat(a.Listen, a.TLSListen)))
 	if a.MaxBody.Bytes < minBody || a.MaxBody.Bytes > maxBody {

@@ -18,6 +18,8 @@ type Options struct {
 	// Executable is the path of bursar; bursar-agent and the folder plugins are
 	// beside it.
 	Executable string
+	// Getenv reads the environment.
+	Getenv func(string) string
 	// Listen is the address of the pages and the API. When it is taken and
 	// ListenChosen is false, another port is taken.
 	Listen       string
@@ -44,6 +46,11 @@ func Run(ctx context.Context, opt Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	site, err := prepare(ctx, opt, dir)
+	if err != nil {
+		return err
+	}
+	unlink, err := announce(opt.Getenv, site.socket)
+	defer func() { err = errors.Join(err, unlink()) }()
 	if err != nil {
 		return err
 	}
@@ -104,7 +111,7 @@ func follow(ctx context.Context, f *family, s *site, opt Options) error {
 	}()
 	records, err := s.await(ctx)
 	if err == nil {
-		if err := s.welcome(opt.Out, records); err != nil {
+		if err := s.welcome(ctx, opt.Out, records); err != nil {
 			return err
 		}
 		<-ctx.Done()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 // dev is a running `bursar dev`.
 type dev struct {
 	t        *testing.T
+	browser  *http.Client
 	bin, tmp string
 	cmd      *exec.Cmd
 	out, err *output
@@ -79,9 +81,13 @@ func start(t *testing.T, args ...string) *dev {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dev{t: t, bin: bin, tmp: t.TempDir(), out: &output{}, err: &output{}, ended: make(chan error, 1)}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dev{t: t, browser: &http.Client{Jar: jar}, bin: bin, tmp: t.TempDir(), out: &output{}, err: &output{}, ended: make(chan error, 1)}
 	d.cmd = exec.Command(filepath.Join(bin, "bursar"), append([]string{"dev", "-listen", "127.0.0.1:0"}, args...)...)
-	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.tmp, "PATH="+t.TempDir())
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.tmp, "XDG_RUNTIME_DIR="+d.tmp, "PATH="+t.TempDir())
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.err
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -106,13 +112,17 @@ func (d *dev) until(what string, holds func() bool) {
 	}
 }
 
-var pagesAt = regexp.MustCompile(`Pages +(http://[^/]+)/`)
+var pagesAt = regexp.MustCompile(`Pages +((http://[^/]+)/\S+)`)
 
-// address waits for the welcome and returns where the pages are.
+// address waits for the welcome, opens its link, and returns where the pages are.
 func (d *dev) address() string {
 	d.t.Helper()
 	d.until("the welcome", func() bool { return strings.Contains(d.out.String(), "Ctrl-C stops") })
-	return pagesAt.FindStringSubmatch(d.out.String())[1]
+	found := pagesAt.FindStringSubmatch(d.out.String())
+	if page := d.get(found[1]); !strings.Contains(page, "<title>Overview") {
+		d.t.Fatalf("the link opens %s", page)
+	}
+	return found[2]
 }
 
 // get reads a page; "" when it is not there yet.
@@ -121,7 +131,7 @@ func (d *dev) get(url string) string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := d.browser.Do(req)
 	if err != nil {
 		return ""
 	}
@@ -287,5 +297,36 @@ func TestATakenAddressIsAnErrorWhenItWasChosen(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(second.tmp, "*")); len(files) > 0 {
 		t.Errorf("files are left: %v", files)
+	}
+}
+
+// bursar calls the command line as the user of the run would, in another terminal.
+func (d *dev) bursar(args ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(d.bin, "bursar"), args...)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.tmp)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestTheLinkOpensOneBrowserAndTheCommandLineFindsTheRunByItself(t *testing.T) {
+	d := start(t, "-empty")
+	at := d.address()
+	link := pagesAt.FindStringSubmatch(d.out.String())[1]
+	stranger := &dev{t: t, browser: &http.Client{}}
+	for path, want := range map[string]string{
+		link: "was used already", at + "/": "bursar login", at + "/v1/records": "bursar login", at + "/health_check": "",
+	} {
+		if got := stranger.get(path); !strings.Contains(got, want) || strings.Contains(got, "<title>") {
+			t.Errorf("%s without a session: %s", path, got)
+		}
+	}
+	for _, command := range []string{"status", "records", "config diff", "actions list"} {
+		if out, err := d.bursar(strings.Fields(command)...); err != nil && !strings.Contains(out, "aggregator.hcl") {
+			t.Errorf("%s: %v %s", command, err, out)
+		}
+	}
+	again, err := d.bursar("login")
+	if err != nil || !strings.HasPrefix(again, at) || !strings.Contains(d.get(strings.TrimSpace(again)), "<title>Overview") {
+		t.Errorf("login: %s, %v", again, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 type own struct {
 	agent, aggregator []string
 	clusters          bool // a block cluster is among them
+	access            bool // a block access is among them
 }
 
 // sortOut reads a folder, or a file: sources and their plugins, and what actions may
@@ -29,6 +30,7 @@ func sortOut(folder string) (own, error) {
 		file, _ := hcl.Load(path)
 		headers := file.Headers()
 		out.clusters = out.clusters || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "cluster" })
+		out.access = out.access || slices.ContainsFunc(headers, func(b hcl.Header) bool { return b.Type == "access" })
 		agents, others := share(headers)
 		switch {
 		case agents != "" && others != "":

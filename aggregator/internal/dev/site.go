@@ -23,11 +23,12 @@ type site struct {
 	bursar, agent   string // programs
 	configs         own    // of both, those of the user first
 	listen          string // of the aggregator
+	socket          string // of the aggregator
 	agentListen     string
 	keys            identity.Files // of the aggregator
 	dir             string
 	source          string // in words
-	clusters        string // blocks of what the recorded clusters have
+	blocks          string // of the aggregator, beside its own: access, and what the recorded clusters have
 	temporary       bool
 	waitsForRecords bool
 }
@@ -35,7 +36,7 @@ type site struct {
 // prepare finds the programs and the schedulers and writes certificates and
 // configurations into dir.
 func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
-	s := &site{bursar: opt.Executable, dir: dir, temporary: opt.DataDir == ""}
+	s := &site{bursar: opt.Executable, dir: dir, socket: filepath.Join(dir, "api.sock"), temporary: opt.DataDir == ""}
 	var err error
 	if s.agent, err = beside(opt.Executable, "bursar-agent"); err != nil {
 		return nil, err
@@ -53,12 +54,15 @@ func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
 		return nil, err
 	}
 	plugins := pluginDirs(opt.Executable)
+	if !s.configs.access {
+		s.blocks += "\naccess {\n  plain_role = \"none\"\n}\n"
+	}
 	source := s.sources(ctx, opt, plugins)
 	aggregatorConfig, agentConfig := filepath.Join(dir, "aggregator.hcl"), filepath.Join(dir, "agent.hcl")
 	s.configs.aggregator = append(s.configs.aggregator, aggregatorConfig)
 	s.configs.agent = append(s.configs.agent, agentConfig)
 	return s, errors.Join(
-		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.listen, s.agentListen)+s.clusters), 0o600),
+		os.WriteFile(aggregatorConfig, []byte(aggregatorHCL(dir, s.socket, s.listen, s.agentListen)+s.blocks), 0o600),
 		os.WriteFile(agentConfig, []byte(agentHCL(dir, s.agentListen, plugins)+source), 0o600),
 	)
 }
@@ -122,7 +126,7 @@ func (s *site) sources(ctx context.Context, opt Options, plugins []string) strin
 	}
 	s.source = "a recorded cluster, since no scheduler answers on this machine"
 	if !s.configs.clusters {
-		s.clusters = recordedClusters()
+		s.blocks += recordedClusters()
 	}
 	return "\nsource \"replay\" \"recorded\" {\n  interval = \"2s\"\n  config {\n    recorded = true\n  }\n}\n"
 }
@@ -160,13 +164,14 @@ func slurm(ctx context.Context) bool {
 	return cmd.Run() == nil
 }
 
-func aggregatorHCL(dir, listen, agent string) string {
+func aggregatorHCL(dir, socket, listen, agent string) string {
 	return fmt.Sprintf(`# Written by bursar dev.
 aggregator {
   name     = %s
   data_dir = %s
   ballast  = "0B"
   api {
+    socket = %s
     listen = [%s]
   }
   tls {
@@ -182,7 +187,7 @@ aggregator {
 }
 
 agent %s { address = %s }
-`, quote(name), quote(filepath.Join(dir, "aggregator")), quote(listen),
+`, quote(name), quote(filepath.Join(dir, "aggregator")), quote(socket), quote(listen),
 		pem(dir, "ca.pem"), pem(dir, "aggregator", name+".pem"), pem(dir, "aggregator", name+".key"), quote(name), quote(agent))
 }
 

@@ -42,7 +42,7 @@ func (s *site) awaitAgent(ctx context.Context) error {
 // await waits until the aggregator serves, and a little for the first records. It
 // returns how many there are.
 func (s *site) await(ctx context.Context) (uint64, error) {
-	c, err := client.New(client.Options{Address: "http://" + s.listen, Timeout: 2 * time.Second})
+	c, err := client.New(client.Options{Address: "unix:" + s.socket, Timeout: 2 * time.Second})
 	if err != nil {
 		return 0, err
 	}
@@ -112,43 +112,58 @@ func (s *site) call() string {
 	return s.bursar
 }
 
-// welcome tells the user what is there and what to try.
-func (s *site) welcome(w io.Writer, records uint64) error {
-	call := s.call()
-	env := call
-	if s.listen != "127.0.0.1:8000" {
-		env = "BURSAR_ADDR=http://" + s.listen + " " + call
+// link is the address that opens the pages in one browser.
+func (s *site) link(ctx context.Context) (string, error) {
+	c, err := client.New(client.Options{Address: "unix:" + s.socket, Timeout: 10 * time.Second})
+	if err != nil {
+		return "", err
 	}
-	host, port, _ := strings.Cut(s.listen, ":")
+	defer c.Close()
+	var session struct {
+		URL string `json:"url"`
+	}
+	err = c.PostJSON(ctx, "/v1/sessions", nil, &session)
+	return session.URL, err
+}
+
+// welcome tells the user what is there and what to try.
+func (s *site) welcome(ctx context.Context, w io.Writer, records uint64) error {
+	link, err := s.link(ctx)
+	if err != nil {
+		return err
+	}
+	call := s.call()
 	keep := ""
 	if s.temporary {
 		keep = ", removed at the end"
 	}
-	_, err := fmt.Fprintf(w, `
+	_, err = fmt.Fprintf(w, `
 bursar is running.
 
-  Pages     http://%[1]s/
+  Pages     %[1]s
+            for one browser; %[5]s login prints another link
   Records   %[2]d so far, from %[3]s
-  Files     %[4]s%[5]s
+  Files     %[4]s%[6]s
 
-Try, in another terminal:
+Try, in another terminal of this user:
 
-  %[6]s status
-  %[6]s records -since 24h
-  %[6]s agents
-  curl 'http://%[1]s/v1/records?limit=2'
+  %[5]s status
+  %[5]s records -since 24h
+  %[5]s agents
+  curl --unix-socket %[7]s 'http://localhost/v1/records?limit=2'
 
-Post a record as to AUDITOR; its clients work unchanged:
+Post a record as to AUDITOR:
 
-  curl http://%[1]s/record -H 'Content-Type: application/json' -d '{"record_id":"hello-1",
+  curl --unix-socket %[7]s http://localhost/record -H 'Content-Type: application/json' \
+    -d '{"record_id":"hello-1",
     "meta":{"user_id":["me"]},"components":[{"name":"Cores","amount":4,"scores":[]}],
     "start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-01T01:00:00Z"}'
-  pyauditor: AuditorClientBuilder().address("%[7]s", %[8]s).timeout(10).build()
 
-Add a source or an action of your own: put a file with its block into a folder,
-and start again with %[9]s dev -config FOLDER.
+AUDITOR's clients work unchanged at http://%[8]s/ where the configuration says so:
+put access { plain_role = "read,write" } into a file in a folder, and sources and
+actions of your own, and start again with %[5]s dev -config FOLDER.
 
 Ctrl-C stops everything.
-`, s.listen, records, s.source, s.dir, keep, env, host, port, call)
+`, link, records, s.source, s.dir, call, keep, s.socket, s.listen)
 	return err
 }

@@ -120,6 +120,9 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// NetConn returns the connection itself.
+func (c *counted) NetConn() net.Conn { return c.Conn }
+
 // Slots bounds what is worked on at once.
 type Slots struct {
 	free chan struct{}

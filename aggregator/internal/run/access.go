@@ -51,8 +51,13 @@ func (a *Aggregator) generation() uint64 {
 	return a.set.Keys.Generation()
 }
 
-// begin notes when a connection began.
-func (a *Aggregator) begin(ctx context.Context, _ net.Conn) context.Context {
+// begin notes when a connection began, and who made it over the unix socket.
+func (a *Aggregator) begin(ctx context.Context, c net.Conn) context.Context {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
+		if _, ok := wrapped.NetConn().(*net.UnixConn); ok {
+			ctx = access.WithLocal(ctx, a.caller(wrapped.NetConn()))
+		}
+	}
 	return context.WithValue(ctx, begunKey{}, begun{time.Now(), a.generation()})
 }
 

@@ -101,6 +101,7 @@ func matrix() map[string][2]string {
 	const job = "/v1/quarantine/head1/slurm/nemo/1"
 	return map[string][2]string{
 		"GET /health_check":       {"*", "/health_check"},
+		"GET /ui/login":           {"*", "/ui/login?token=x"},
 		"GET /metrics":            {"moa", "/metrics"},
 		"POST /record":            {"wa", "/record"},
 		"PUT /record":             {"wa", "/record"},
@@ -147,6 +148,7 @@ func matrix() map[string][2]string {
 		"POST " + actionsRoute + ":pause":    {"oa", "/v1/actions/exec/x:pause"},
 		"POST " + actionsRoute + ":resume":   {"oa", "/v1/actions/exec/x:resume"},
 
+		"POST /v1/sessions":                {"a", "/v1/sessions"},
 		"POST /v1/check":                   {"oa", "/v1/check"},
 		"GET /v1/cluster":                  {"mroa", "/v1/cluster"},
 		"GET /v1/cluster/members":          {"mroa", "/v1/cluster/members"},

@@ -23,6 +23,9 @@ type Daemon struct {
 	Version string
 	// BootstrapFrom is the archive that a new cluster begins with; "": none.
 	BootstrapFrom string
+	// RuntimeDir is systemd's RuntimeDirectory, where the unix socket is unless the
+	// configuration says otherwise; "": none.
+	RuntimeDir string
 	// Dev accepts plugin binaries below folders such as /tmp.
 	Dev bool
 	// Log is where the log goes.
@@ -99,14 +102,17 @@ func (d *Daemon) open() (err error) {
 	if set.TLS, err = listen(api.TLSListen); err != nil {
 		return errors.Join(err, closeAll(set.Plain))
 	}
-	if set.Raft, err = raftSettings(&d.conf.Aggregator); err != nil {
+	if set.Local, err = d.socket(); err != nil {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
+	}
+	if set.Raft, err = raftSettings(&d.conf.Aggregator); err != nil {
+		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS), set.Local.Close())
 	}
 	if d.agg, err = Open(set); err != nil {
-		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS))
+		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS), set.Local.Close())
 	}
 	d.log.Info("aggregator starts", "name", set.Name, "version", d.Version, "data_dir", set.DataDir,
-		"listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Blocks))
+		"socket", set.Local.Addr().String(), "listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Blocks))
 	return nil
 }
 

@@ -39,8 +39,9 @@ type Settings struct {
 	// is the smaller of 4 GiB and a twentieth of it.
 	MinFree int64
 	Version string
-	// Listeners of the REST interface, open already: plain ones, and those that
-	// take mutual TLS.
+	// Listeners of the REST interface, open already: the unix socket of local
+	// administration (nil: none), plain ones, and those that take mutual TLS.
+	Local net.Listener
 	Plain []net.Listener
 	TLS   []net.Listener
 	Keys  *identity.Keys // nil: no agents can be pulled, and no TLS listener
@@ -152,8 +153,9 @@ func (a *Aggregator) serve() {
 	a.attend()
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
 	a.conns = limit.NewConns(limit.PerAddress, a.registry)
+	who := a.who()
 	a.server = api.New(api.Options{
-		Reader: reader, Writer: a.replica, Who: a.who(), Log: a.set.Log,
+		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
 		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,

@@ -45,6 +45,9 @@ func (a *Aggregator) listeners(ctx context.Context) error {
 		a.handOver(context.WithoutCancel(ctx))
 		return nil
 	})
+	if l := a.set.Local; l != nil {
+		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
+	}
 	for _, l := range a.set.Plain {
 		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
 	}
@@ -157,6 +160,14 @@ type door struct {
 	net.Listener
 
 	leaving atomic.Bool
+	once    sync.Once
+	failed  error // of the close
+}
+
+// Close closes the door, once.
+func (d *door) Close() error {
+	d.once.Do(func() { d.failed = d.Listener.Close() })
+	return d.failed
 }
 
 // leave lets in the last callers and then closes the door.
@@ -164,7 +175,7 @@ func (d *door) leave() {
 	d.leaving.Store(true)
 	tcp, ok := d.Listener.(*net.TCPListener)
 	if !ok {
-		_ = d.Close() // nobody waits at a listener of a test
+		_ = d.Close() // a unix socket, or a listener of a test
 		return
 	}
 	if raw, err := tcp.SyscallConn(); err == nil {

@@ -1,0 +1,41 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+)
+
+// loginPath is where a browser brings its token.
+const loginPath = "/ui/login"
+
+// v1Session makes a link by which one browser, once, comes to the pages.
+func (s *Server) v1Session(w http.ResponseWriter, r *http.Request) {
+	if s.opt.Sessions == nil || s.opt.Pages == "" {
+		fail(w, http.StatusConflict, "no link can be made: this node has no plain address; open its tls_listen with a certificate in the browser")
+		return
+	}
+	token, end := s.opt.Sessions.Token(access.From(r.Context()).Name)
+	answer(w, http.StatusCreated, struct {
+		URL     string  `json:"url"`
+		Expires *string `json:"expires"`
+	}{s.opt.Pages + loginPath + "?" + url.Values{"token": {token}}.Encode(), stampStd(end)})
+}
+
+// login opens a session for a browser that brings a token.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	if p := access.From(r.Context()); p.Rights == 0 || r.URL.Query().Has("token") {
+		cookie, ok := s.opt.Sessions.Redeem(r.URL.Query().Get("token"), r.Host)
+		if !ok && p.Rights == 0 {
+			text(w, http.StatusGone, "This link was used already, or has expired: `bursar login` prints another one.")
+			return
+		}
+		if ok {
+			http.SetCookie(w, cookie)
+		}
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// session is a link to the pages.
+type session struct {
+	URL     string  `json:"url"`
+	Expires *string `json:"expires"`
+}
+
+func (p *Program) loginCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "login", Short: "print a link that opens the pages in a browser",
+		Long: `Print a link that opens the pages in one browser, for 12 hours, without a
+certificate. The link works once. The browser may look at everything and change
+nothing. The role admin is needed, which root and the group bursar have on the
+aggregator's machine.
+
+The address of the link is the first one of api.listen. From another machine, forward
+it: ssh -L 8000:127.0.0.1:8000 HOST.`,
+		Example: "  bursar login\n  sudo bursar login", Args: cobra.NoArgs,
+	}
+	conn := p.connect(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var link session
+		if err := c.PostJSON(cmd.Context(), "/v1/sessions", nil, &link); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(p.Stdout, link.URL)
+		return err
+	}
+	return cmd
+}
