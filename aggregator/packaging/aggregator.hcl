@@ -9,6 +9,8 @@
 aggregator {
   # The name in this node's certificate.
   name     = "agg1"
+  # Beside it is /var/lib/bursar-progress, by which the node notices that its data are
+  # an older copy. Another path needs ReadWritePaths= in the unit, for both.
   data_dir = "/var/lib/bursar"
 
   # The REST API and the pages. root and the members of the group bursar administer

@@ -156,6 +156,7 @@ func checkInstalled(m *machine) {
 		"/etc/bursar/agent.hcl":                           "640 root bursar-agent",
 		"/etc/bursar/aggregator.hcl":                      "640 root bursar",
 		"/var/lib/bursar":                                 "750 bursar bursar",
+		"/var/lib/bursar-progress":                        "750 bursar bursar",
 		"/var/backups/bursar":                             "750 bursar bursar",
 		"/var/lib/bursar-agent":                           "750 bursar-agent bursar-agent",
 		"/usr/bin/bursar":                                 "755 root root",

@@ -73,6 +73,34 @@ func TestRaftDBIsDamaged(t *testing.T) {
 	c.whole(c.nodes...)
 }
 
+func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	whole, back, lagging := c.nodes[0], c.nodes[1], c.nodes[2]
+	c.stop(lagging)
+	c.stop(back)
+	older := back.DataDir + ".older"
+	if err := os.CopyFS(older, os.DirFS(back.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	c.start(back)
+	c.write(300)
+	whole.AwaitRecords(int64(c.wrote), patience)
+	back.AwaitRecords(int64(c.wrote), patience)
+	c.stop(back)
+	whole.Kill()
+	if err := errors.Join(os.RemoveAll(back.DataDir), os.Rename(older, back.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	back.Start()
+	lagging.Start()
+	c.await(back, true, "node-old-copy")
+	c.await(lagging, true, "no-leader")
+	c.follow(blocks(t, "A node's data are an older copy")[0], whole)
+	c.whole(c.nodes...)
+	c.await(back, false, "node-old-copy")
+}
+
 func TestTheStoreIsDamaged(t *testing.T) {
 	t.Parallel()
 	c := running(t)

@@ -28,6 +28,12 @@ type Config struct {
 	// made with mode 0700 when it is missing. One process at a time.
 	DataDir string
 
+	// ProgressDir is a directory outside of DataDir, and not part of copies of it, in
+	// which the node records its term and how far it is, so that a DataDir that went back
+	// to an older copy is noticed: see Behind. It is made when it is missing. Empty: the
+	// node records nothing.
+	ProgressDir string
+
 	// State is what commands are applied to. The caller closes it, after Run or
 	// Shutdown has returned.
 	State State

@@ -55,7 +55,10 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	n.machine.shelf = n.shelf
-	return n.reconcile(member)
+	if err := n.reconcile(member); err != nil {
+		return err
+	}
+	return n.openProgress()
 }
 
 func (n *Node) openBolt() error {
@@ -111,7 +114,7 @@ in a cluster of three it joins as a new member, and a node alone starts empty an
 func (n *Node) newVotes() *votes {
 	return &votes{
 		under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine,
-		voted: func() error { return nil },
+		voted: func() error { return nil }, progress: &n.progress,
 		pulse: &n.pulse, closed: n.stopping, logger: n.logger,
 	}
 }

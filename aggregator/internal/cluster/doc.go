@@ -49,6 +49,8 @@
 //	func Recover(Config, []Server) error               // offline, after a lost quorum
 //	func Inspect(dataDir) (Inspection, error)          // offline
 //
+//	func (*Node) Behind() error                        // the data directory is an older copy: no vote yet
+//	func (*Node) Unprotected() error                   // why that would not be noticed
 //	func (*Node) Alive() error                         // raft's main loop answers
 //	func (*Node) LogStalled() time.Duration            // how long a write of the log has been hanging
 //

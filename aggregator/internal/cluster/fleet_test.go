@@ -87,7 +87,7 @@ func (f *fleet) launch() *ship {
 	l := porttest.Listen(f.t)
 	state := &memory{}
 	s := &ship{fleet: f, addr: l.Addr().String(), conf: Config{
-		DataDir: f.t.TempDir(), State: state, Images: state, Logger: testLog(f.t), Multiplier: 6, Stable: time.Millisecond, fetchPause: 50 * time.Millisecond,
+		DataDir: f.t.TempDir(), ProgressDir: f.t.TempDir(), State: state, Images: state, Logger: testLog(f.t), Multiplier: 6, Stable: time.Millisecond, fetchPause: 50 * time.Millisecond,
 	}}
 	f.ships = append(f.ships, s)
 	s.start(l)

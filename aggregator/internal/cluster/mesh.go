@@ -23,6 +23,8 @@ type mesh struct {
 	*raft.NetworkTransport
 	greets bool // the stream dials by id and address
 	peers  *contacts
+	// progress says whether this node may vote.
+	progress *progress
 	// silent says why nothing may be sent now, nil for go ahead.
 	silent func() error
 
@@ -46,7 +48,7 @@ func (n *Node) newTransport() *mesh {
 		MsgpackUseNewTimeFormat: true,
 	})
 	m := &mesh{
-		NetworkTransport: under, greets: greets, peers: newContacts(), silent: n.mute,
+		NetworkTransport: under, greets: greets, peers: newContacts(), progress: &n.progress, silent: n.mute,
 		calls: make(chan raft.RPC), closed: make(chan struct{}),
 	}
 	go m.answerCalls()
@@ -75,11 +77,17 @@ func (m *mesh) AppendEntries(id raft.ServerID, addr raft.ServerAddress, req *raf
 
 // RequestVote asks for a vote.
 func (m *mesh) RequestVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if m.progress.behind() {
+		return errBehind
+	}
 	return again(func() error { return m.NetworkTransport.RequestVote(id, m.to(id, addr), req, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (m *mesh) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if m.progress.behind() {
+		return errBehind
+	}
 	return again(func() error { return m.NetworkTransport.RequestPreVote(id, m.to(id, addr), req, resp) })
 }
 

@@ -44,6 +44,7 @@ type Node struct {
 	throne     throne
 	news       leaderNews
 	measure    *measure
+	progress   progress
 
 	haltOnce sync.Once
 	halted   chan struct{} // closed when the node must stop
@@ -163,6 +164,7 @@ func (n *Node) startRaft() error {
 	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })
 	n.serveImages(n.handleImages)
 	n.tasks.Go(n.keepLogShort)
+	n.tasks.Go(n.keepProgress)
 	n.tasks.Go(n.watchLog)
 	n.tasks.Go(n.leadAlone)
 	n.news.start(n)
@@ -177,6 +179,9 @@ func (n *Node) startRaft() error {
 func (n *Node) leadAlone() {
 	if !n.alone() || n.raft.State() != raft.Follower {
 		return
+	}
+	if n.progress.behind() {
+		n.regain()
 	}
 	if err := n.stand(); err != nil {
 		n.logger.Debug("the first election waits for its timeout", "error", err)

@@ -19,6 +19,9 @@ func (m *mesh) answerCalls() {
 	for {
 		select {
 		case call := <-m.NetworkTransport.Consumer():
+			if m.progress.behind() && m.withhold(call) {
+				continue
+			}
 			m.enfranchise(call.Command)
 			select {
 			case m.calls <- call:
@@ -29,6 +32,19 @@ func (m *mesh) answerCalls() {
 			return
 		}
 	}
+}
+
+// withhold answers those who want the vote of a node that has forgotten what it
+// confirmed, and reports whether it did.
+func (m *mesh) withhold(call raft.RPC) bool {
+	switch req := call.Command.(type) {
+	case *raft.RequestVoteRequest, *raft.RequestPreVoteRequest, *raft.TimeoutNowRequest:
+		call.Respond(nil, errBehind)
+		return true
+	case *raft.AppendEntriesRequest:
+		m.progress.heard(req)
+	}
+	return false
 }
 
 // Consumer returns the calls of the peers.

@@ -30,11 +30,12 @@ type votes struct {
 	end   func()
 	// voted is called once, after the first value that a member stores is on
 	// disk: all but the terms 0 and 1 of a node that is being bootstrapped.
-	voted  func() error
-	once   sync.Once
-	pulse  *pulse
-	closed <-chan struct{}
-	logger *slog.Logger
+	voted    func() error
+	once     sync.Once
+	progress *progress // gets each term before it is used; nil: none
+	pulse    *pulse
+	closed   <-chan struct{}
+	logger   *slog.Logger
 }
 
 func voteSum(key, value []byte) uint32 {
@@ -65,6 +66,11 @@ func openVote(key, stored []byte) ([]byte, error) {
 // Set stores a value durably.
 func (v *votes) Set(key, value []byte) error {
 	err := v.keep(key, sealVote(key, value))
+	if err == nil {
+		if lost := v.progress.stored(key, value); lost != nil {
+			v.logger.Warn("the term was not recorded outside of the data directory", "error", lost)
+		}
+	}
 	if err == nil && !founding(key, value) {
 		v.once.Do(func() { err = v.voted() })
 	}

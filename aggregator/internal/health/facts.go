@@ -60,6 +60,12 @@ type Local struct {
 	CertError string `json:"cert_error,omitempty"`
 	// Fenced says why the node keeps itself from serving; "" when it serves.
 	Fenced string `json:"fenced,omitempty"`
+	// OldCopy says that the node's data are an older copy, so that it does not vote
+	// until it has caught up; "" when they are not.
+	OldCopy string `json:"old_copy,omitempty"`
+	// Unrecorded says why the node would not notice that its data are an older copy;
+	// "" when it would.
+	Unrecorded string `json:"unrecorded,omitempty"`
 	// Paused says why the node, when it leads, does not pull; "" when it does.
 	Paused string `json:"paused,omitempty"`
 	// ConfigDiffers names what the node's files have otherwise than the cluster.

@@ -52,7 +52,7 @@ func Judge(f Facts) Report {
 	}
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
-		j.leader, j.members, j.voters, j.fences, j.disks, j.stalls, j.paused, j.agents, j.silent, j.sources, j.certificates,
+		j.leader, j.members, j.voters, j.fences, j.oldCopies, j.disks, j.stalls, j.paused, j.agents, j.silent, j.sources, j.certificates,
 		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
@@ -125,6 +125,27 @@ func (j *judge) members() {
 			})
 		}
 	}
+}
+
+// oldCopies finds nodes that went back to an older copy of their data, and those that
+// would not notice.
+func (j *judge) oldCopies() {
+	j.each(func(n *Node) {
+		if n.OldCopy != "" {
+			j.add(Finding{
+				Severity: Critical, ID: "node-old-copy", About: n.Name,
+				What: fmt.Sprintf("the data directory of node %s is an older copy: it does not vote until it has caught up", n.Name),
+				Do:   "systemctl start bursar   # on every other node: one of them has the newest data",
+			})
+		}
+		if n.Unrecorded != "" {
+			j.add(Finding{
+				Severity: Warning, ID: "progress-not-recorded", About: n.Name,
+				What: fmt.Sprintf("node %s cannot record its progress and would not notice an older copy of its data: %s", n.Name, n.Unrecorded),
+				Do:   fmt.Sprintf("journalctl -u bursar | grep progress   # on %s: make that directory writable for bursar", n.Name),
+			})
+		}
+	})
 }
 
 // voters finds members that do not vote, and a cluster that no node may leave.

@@ -117,6 +117,13 @@ func (d *doctor) keepBallast(ctx context.Context) error {
 	}
 }
 
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // local is what this node knows of itself alone.
 func (d *doctor) local() health.Local {
 	a := d.agg
@@ -139,6 +146,7 @@ func (d *doctor) local() health.Local {
 		l.ConfigProblem = conf.Problem.Error()
 	}
 	l.Backup = a.ownBackups()
+	l.OldCopy, l.Unrecorded = text(a.replica.node.Behind()), text(a.replica.node.Unprotected())
 	if !a.replica.node.IsLeader() {
 		return l
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -61,7 +62,7 @@ func (a *Aggregator) join() (err error) {
 		return errors.Join(err, a.set.Raft.close())
 	}
 	conf := cluster.Config{
-		DataDir: a.set.DataDir, State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry, Multiplier: a.set.Raft.Multiplier,
+		DataDir: a.set.DataDir, ProgressDir: filepath.Clean(a.set.DataDir) + "-progress", State: a.store, Images: a.store, Logger: a.set.Log, Metrics: a.registry, Multiplier: a.set.Raft.Multiplier,
 	}
 	if a.transport, err = a.listenPeers(id); err != nil {
 		return err

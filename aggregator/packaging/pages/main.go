@@ -34,6 +34,9 @@ const more = `# FILES
 **/var/lib/bursar**
 : the state of the aggregator
 
+**/var/lib/bursar-progress**
+: how far the node is, so that it notices when its state is an older copy; leave it out of backups
+
 **/usr/libexec/bursar/plugins**
 : the plugins of actions, bursar-action-exec(8) and others
 
