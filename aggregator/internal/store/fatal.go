@@ -39,6 +39,8 @@ func unopened(err error) error {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	case errors.As(err, &errno) && errno != syscall.ENOENT:
 		return err
+	case strings.Contains(err.Error(), "lock held by current process"): // of another process it has a number
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
