@@ -145,21 +145,16 @@ func (r *Run) cpuSeconds() (sdk.Value, error) {
 		return sdk.Int(m.Seconds()), nil
 	case r.steps.err != nil:
 		return sdk.Null(), r.steps.err
-	case !known && r.steps.count == 0:
-		return sdk.Null(), nil
 	}
-	return sdk.Int(r.steps.cpu.Seconds()), nil
+	return number(field.Micros(r.steps.cpu.n).Seconds(), known || r.steps.cpu.known, nil)
 }
 
 func (r *Run) energy() (sdk.Value, error) {
 	n, known, err := field.Size(r.Text("ConsumedEnergyRaw"))
-	if err != nil || (known && n > 0) {
+	if err != nil || measured(n, known) {
 		return number(n, known, err)
 	}
-	if r.steps.energy.known || r.steps.err != nil {
-		return r.sum(r.steps.energy)
-	}
-	return number(n, known, nil)
+	return r.sum(r.steps.energy)
 }
 
 func (r *Run) sum(s sum) (sdk.Value, error) { return number(s.n, s.known, r.steps.err) }

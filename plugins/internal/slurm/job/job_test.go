@@ -183,6 +183,11 @@ func TestDerivedValues(t *testing.T) {
 		{"energy of the job", one(row{"ConsumedEnergyRaw": "4200"}, row{"ConsumedEnergyRaw": "1"}), map[string]any{"energy_joules": int64(4200)}},
 		{"energy of the steps", one(row{"ConsumedEnergyRaw": ""}, row{"ConsumedEnergyRaw": "40"}, row{"ConsumedEnergyRaw": "2"}), map[string]any{"energy_joules": int64(42)}},
 		{"energy that was not measured", one(row{"ConsumedEnergyRaw": "18446744073709551614"}), map[string]any{"energy_joules": nil}},
+		{"energy on nodes without a meter", one(row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "0"}), map[string]any{"energy_joules": nil}},
+		{"energy of the steps that have a meter", one(row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "7"}), map[string]any{"energy_joules": int64(7)}},
+		{"memory that was not sampled", one(row{}, row{"MaxRSS": "0", "TRESUsageInTot": "fs/disk=0,mem=0"}), map[string]any{
+			"max_rss_bytes": nil, "max_rss_sum_bytes": nil, "total_rss_bytes": nil, "disk_read_bytes": int64(0)}},
+		{"CPU time that neither the job nor a step says", one(row{"TotalCPU": ""}, row{"TotalCPU": ""}), map[string]any{"cpu_seconds": nil}},
 		{"waiting", one(row{"Eligible": "1000004"}), map[string]any{"wait_seconds": int64(10), "eligible_wait_seconds": int64(6)}},
 		{"no limit", one(row{"Timelimit": "UNLIMITED", "TimelimitRaw": "UNLIMITED"}), map[string]any{"time_limit_seconds": nil, "TimelimitRaw": nil}},
 		{"a limit", one(row{"Timelimit": "1-00:00:00"}), map[string]any{"time_limit_seconds": int64(86400)}},

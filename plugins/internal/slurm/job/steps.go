@@ -9,7 +9,7 @@ import (
 // steps is what the steps of a run add up to. It does not grow with them.
 type steps struct {
 	count  int64
-	cpu    field.Micros
+	cpu    sum // in microseconds
 	energy sum
 	rss    sum // over the steps, of each step's largest task
 	max    map[string]int64
@@ -47,19 +47,26 @@ func (r *Run) Step(fields []string, spoilt error) {
 
 func (s *steps) addCPU(p *Plan, fields []string) error {
 	text, _ := p.get(fields, "TotalCPU")
-	m, _, err := field.Duration(text)
-	s.cpu += m
+	m, known, err := field.Duration(text)
+	if known {
+		s.cpu.add(int64(m))
+	}
 	return err
 }
 
 func (s *steps) addEnergy(p *Plan, fields []string) error {
 	text, _ := p.get(fields, "ConsumedEnergyRaw")
 	n, known, err := field.Size(text)
-	if known {
+	if measured(n, known) {
 		s.energy.add(n)
 	}
 	return err
 }
+
+// measured reports whether a number was. Slurm writes 0 for the energy of nodes that
+// have no meter, and for the memory of a task that ended before its first sample;
+// nothing runs without any.
+func measured(n int64, known bool) bool { return known && n > 0 }
 
 // Columns whose largest value over the steps counts.
 func largestColumns() []string {
@@ -73,7 +80,7 @@ func (s *steps) addLargest(p *Plan, fields []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", column, err)
 		}
-		if !known {
+		if !known || column == "MaxRSS" && !measured(n, known) {
 			continue
 		}
 		if s.max == nil {
@@ -106,7 +113,7 @@ func (s *steps) addUsage(p *Plan, fields []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", use.column, err)
 		}
-		if known {
+		if known && (use.resource != "mem" || measured(n, known)) {
 			use.take(n)
 		}
 	}
