@@ -63,6 +63,9 @@ func TestUtilizationIsUsedOfWhatWasThere(t *testing.T) {
 		"window=2026-03-10&by=cluster&measure=utilization,Cores":             {"groups atlas cms idle", "Cores: 3600 0.000003 0", "utilization: 0.004166666666666667 - 0"},
 		"window=2026-03-10&measure=utilization":                              {"groups ", "utilization: 0.002777777777777778"}, // 3600 of 15 core days
 		"window=2026-03-10&by=user_id&measure=utilization":                   {"groups bob carol", "utilization: 0.002777777777777778 0"},
+		"window=2026-03-10&by=group_id&measure=utilization,capacity":         {"groups atlas cms", "utilization: 0.004166666666666667 -", "capacity: 864000 -"},
+		"window=2026-03-10&by=group_id,user_id&measure=utilization":          {"groups atlas/bob cms/carol", "utilization: 0.004166666666666667 -"},
+		"window=2026-03-25&by=group_id&measure=capacity,records":             {"groups", "records: ", "capacity: "},
 		"window=2026-03-10&measure=utilization&where[cluster]=atlas":         {"groups ", "utilization: 0.004166666666666667"},
 		"window=2026-03-10&measure=utilization&where[cluster]=known":         {"groups ", "utilization: 0.002777777777777778"},
 		"window=2026-03-10&measure=utilization&where[group_id]=atlas":        {"groups ", "utilization: 0.004166666666666667"},
@@ -96,6 +99,20 @@ func TestUtilizationIsUsedOfWhatWasThere(t *testing.T) {
 	}
 	if a := newRig(t).do("GET", "/v1/usage?window=2026-03&measure=utilization", ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, "block cluster") {
 		t.Error(a)
+	}
+}
+
+func TestUsage_LinesThatShareClusters_SaySo(t *testing.T) {
+	rg := newRig(t, withCapacity, noon("2026-05-01T12:00:00Z"))
+	march(rg)
+	for query, want := range map[string]bool{
+		"by=cluster": false, "by=group_id": false, "by=group_id&top=1": false, "": false, "by=user_id": true, "by=group_id,user_id": false, "by=user_id&where[cluster]=known": false,
+	} {
+		var s struct{ Measures []struct{ Shared bool } }
+		rg.get("/v1/usage?window=2026-03-10&measure=utilization&"+query, &s)
+		if s.Measures[0].Shared != want {
+			t.Errorf("%s: shared is %v, want %v", query, s.Measures[0].Shared, want)
+		}
 	}
 }
 

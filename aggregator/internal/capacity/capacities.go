@@ -286,6 +286,24 @@ func (c *Capacities) Among(clusters []string, tests []store.MetaTest) []string {
 	})
 }
 
+// Within returns those of some clusters to which a record with these first values of
+// keys can belong, as far as the keys are those of matches; false when none is.
+func (c *Capacities) Within(clusters, keys, values []string, lacks []bool) (within []string, told bool) {
+	if !slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(c.keys, key) }) {
+		return clusters, false
+	}
+	for _, cl := range c.clusters {
+		can, certain := cl.mayTake(keys, values, lacks)
+		if can && slices.Contains(clusters, cl.Name) {
+			within = append(within, cl.Name)
+		}
+		if certain {
+			break
+		}
+	}
+	return within, true
+}
+
 // may reports whether a record of the cluster can pass the conditions, as far as the
 // match tells.
 func (c *cluster) may(tests []store.MetaTest) bool {

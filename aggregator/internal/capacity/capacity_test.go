@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"math/big"
 	"slices"
 	"strings"
@@ -313,6 +314,51 @@ func TestClustersOfWhichNoRecordCanPassAreLeftOut(t *testing.T) {
 	} {
 		if got := strings.Join(c.Among(all, test.tests), " "); got != test.want {
 			t.Errorf("%v: %s, want %s", test.tests, got, test.want)
+		}
+	}
+}
+
+// Of all keys it is the cluster that takes the record; the fewer of them are known, the
+// more clusters there may be, and that one is always among them.
+func TestWithin_AnyKeys_HoldsTheClusterOfTheRecord(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	keys, patterns := []string{"host", "queue", "site"}, []string{"a", "b", "a*", "*"}
+	for range 2000 {
+		p := &Plan{}
+		for i := range 1 + random.IntN(4) {
+			cl := Cluster{Name: fmt.Sprint(i)}
+			for _, key := range keys {
+				if random.IntN(2) == 0 {
+					cl.Match = append(cl.Match, Match{Key: key, Values: []string{patterns[random.IntN(len(patterns))]}})
+				}
+			}
+			p.Clusters = append(p.Clusters, cl)
+		}
+		c := New(p, nil)
+		all, _ := c.Clusters(nil)
+		values, lacks := make([]string, len(keys)), make([]bool, len(keys))
+		for i := range keys {
+			values[i], lacks[i] = []string{"a", "b", "ab", "c"}[random.IntN(4)], random.IntN(5) == 0
+		}
+		of := slices.IndexFunc(p.Clusters, func(cl Cluster) bool { return cl.takes(keys, values, lacks) })
+		for known := range 1 << len(keys) {
+			var some, have []string
+			var without []bool
+			for i, key := range keys {
+				if known>>i&1 == 1 {
+					some, have, without = append(some, key), append(have, values[i]), append(without, lacks[i])
+				}
+			}
+			got, told := c.Within(all, some, have, without)
+			if told != slices.ContainsFunc(some, func(key string) bool { return slices.Contains(c.keys, key) }) {
+				t.Fatalf("%+v: by %v: told %v", p, some, told)
+			}
+			if of >= 0 && !slices.Contains(got, fmt.Sprint(of)) {
+				t.Fatalf("%+v: %v %v %v are within %v, without %d", p, some, have, without, got, of)
+			}
+			if told && len(some) == len(keys) && len(got) > max(0, min(1, of+1)) {
+				t.Fatalf("%+v: %v %v %v are within %v, want %d alone", p, some, have, without, got, of)
+			}
 		}
 	}
 }

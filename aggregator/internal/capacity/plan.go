@@ -118,6 +118,21 @@ func (c *Cluster) takes(keys, values []string, lacks []bool) bool {
 	return len(c.Match) > 0
 }
 
+// mayTake reports whether a record can be the cluster's that has these first values of
+// some keys, and whether it certainly is unless an earlier cluster takes it.
+func (c *Cluster) mayTake(keys, values []string, lacks []bool) (can, certain bool) {
+	certain = len(c.Match) > 0
+	for i := range c.Match {
+		m := &c.Match[i]
+		at := slices.Index(keys, m.Key)
+		if at >= 0 && (lacks[at] || !m.has(values[at])) {
+			return false, false
+		}
+		certain = certain && at >= 0
+	}
+	return len(c.Match) > 0, certain
+}
+
 // has reports whether a value is one of those that are wanted.
 func (m *Match) has(value string) bool {
 	return slices.ContainsFunc(m.Values, func(pattern string) bool { return fits(pattern, value) })

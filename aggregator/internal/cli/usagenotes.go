@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
 // notes are what people must know of an answer to read its table rightly.
@@ -51,6 +53,9 @@ func (u *apiUsage) lackNotes() (notes []string) {
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
 			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity is known of where or when they were used; see bursar capacity.", short(m.Lacking.Total), u.lackUnit(m), m.Name))
+		}
+		if m.Shared && m.Kind == "ratio" {
+			notes = append(notes, report.SharedNote(m.Name, strings.Join(u.By, ", ")))
 		}
 		switch {
 		case m.Component == nil || m.Without == nil || *m.Without == 0:

@@ -54,6 +54,7 @@ type apiMeasure struct {
 		Total     float64 `json:"total"`
 	} `json:"unpriced"`
 	Without  *int64 `json:"without"`
+	Shared   bool   `json:"shared"`
 	Compared *struct {
 		Before   []*float64 `json:"before"`
 		Relative []*float64 `json:"relative"`

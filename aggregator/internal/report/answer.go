@@ -84,6 +84,7 @@ type usageFigure struct {
 		Total json.Number `json:"total"`
 	} `json:"lacking"`
 	Without  *int64 `json:"without"`
+	Shared   bool   `json:"shared"`
 	Unpriced []struct {
 		Component string      `json:"component"`
 		Total     json.Number `json:"total"`

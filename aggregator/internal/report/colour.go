@@ -1,25 +1,47 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// Paint is how a name is drawn: its colour, which it has everywhere, and the pattern
-// that tells it apart from another name of that colour in the same chart.
+// Paint is how a name is drawn: its colour, and the pattern that tells it apart from
+// another name of that colour in the same chart.
 type Paint struct {
 	Colour  string
 	Pattern int // 0: none
 }
 
-// Paints are those of names that are drawn together, in their order: of names with
-// one colour the first has no pattern.
+// Paints are those of names that are drawn together, in their order. A name has its own
+// [Colour] where no other one has it, else the next that is free. Only when all colours
+// are used do names share one, with patterns. The same names have the same paints,
+// whatever their order.
 func Paints(names []string) []Paint {
-	seen := map[string]int{}
+	order := make([]int, len(names))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(names[a], names[b]) })
+	list, seen := palette(), map[string]int{}
 	out := make([]Paint, len(names))
-	for i, name := range names {
-		colour := Colour(name)
-		out[i] = Paint{Colour: colour, Pattern: seen[colour]}
-		seen[colour]++
+	for n, i := range order {
+		at := slices.Index(list, Colour(names[i]))
+		for seen[list[at]] > n/len(list) {
+			at = (at + 1) % len(list)
+		}
+		out[i] = Paint{Colour: list[at], Pattern: seen[list[at]]}
+		seen[list[at]]++
 	}
 	return out
+}
+
+// dash tells lines of one colour apart.
+func (p *Paint) dash() string {
+	if p.Pattern == 0 {
+		return ""
+	}
+	return fmt.Sprintf(` stroke-dasharray="%s"`, []string{"7 3", "2 3", "8 3 2 3", "12 4"}[(p.Pattern-1)%4])
 }
 
 // fill is how a shape of a table's chart is filled: with the colour, or with the pattern

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -269,6 +271,73 @@ func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
 	}
 	if got := Rat(big.NewRat(1, 3)).String(); got != "0.333333333" {
 		t.Error(got)
+	}
+}
+
+func TestPaints_DifferentNames_DifferOnOneChart(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		names := make([]string, 1+random.IntN(30))
+		for i := range names {
+			names[i] = fmt.Sprintf("cluster%d-%d", random.IntN(1000), i)
+		}
+		paints, of, colours := Paints(names), map[string]Paint{}, map[string]bool{}
+		for i, p := range paints {
+			colours[p.Colour] = true
+			for other, same := range of {
+				if same == p {
+					t.Fatalf("%q and %q look the same: %+v", names[i], other, p)
+				}
+			}
+			of[names[i]] = p
+		}
+		if len(colours) != min(len(names), len(palette())) {
+			t.Fatalf("%d names have %d colours", len(names), len(colours))
+		}
+		if len(names) == 1 && paints[0].Colour != Colour(names[0]) {
+			t.Fatalf("%q has not its own colour", names[0])
+		}
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		for i, p := range Paints(names) {
+			if of[names[i]] != p {
+				t.Fatalf("%q looks like %+v and in another order like %+v", names[i], of[names[i]], p)
+			}
+		}
+	}
+}
+
+// What is not known is a gap, in lines as in areas, and never a zero.
+func TestChart_UnknownFigures_AreGaps(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 500 {
+		table := Table{Name: "t", Title: "Use", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}, {Name: "a", Title: "A", Kind: Ratio}}}
+		rows, known := 2+random.IntN(12), 0
+		for i := range rows {
+			row := []Cell{Words(fmt.Sprint(i)), {}}
+			if random.IntN(3) > 0 {
+				row[1] = Rat(big.NewRat(int64(1+random.IntN(9)), 1)) // above the ground
+				known++
+			}
+			table.Rows = append(table.Rows, row)
+		}
+		for _, kind := range []ChartKind{Line, Area} {
+			table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a"}}
+			drawn := string(table.draw(nil))
+			points := strings.Count(drawn, "<circle")
+			for _, part := range strings.Split(drawn, `points="`)[1:] {
+				list, _, _ := strings.Cut(part, `"`)
+				n := len(strings.Fields(list))
+				if kind == Area {
+					n /= 2
+				} else if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotHeight)) {
+					t.Fatalf("%s has a point on the ground: %s", kind, list)
+				}
+				points += n
+			}
+			if points != known {
+				t.Fatalf("%s of %d known figures of %d has %d points: %s", kind, known, rows, points, drawn)
+			}
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func palette() []string {
 // OthersColour is that of all others, who have no name.
 const OthersColour = "#8c8c8c"
 
-// Colour is that of a name, everywhere.
+// Colour is that of a name, wherever it is drawn alone; beside others see [Paints].
 func Colour(name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))
@@ -78,7 +78,7 @@ func (t *Table) values() (label int, list []int) {
 	return t.column(t.Chart.Label), list
 }
 
-// size is a number for the eye; 0 where there is none.
+// size is a number for the eye; 0 where there is none, which is not to be drawn.
 func size(c Cell) float64 {
 	if c.Number() == nil {
 		return 0
@@ -127,6 +127,7 @@ func (t *Table) bars(periods []Period) template.HTML {
 		c.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+high/2-1, template.HTMLEscapeString(shorten(names[i], 22)))
 		for k, at := range columns {
 			if !row[at].Known() {
+				c.add(`<text x="%d" y="%d" class="figure">–</text>`, labelWidth+4, y+k*barHeight+barHeight-2)
 				continue
 			}
 			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
@@ -193,11 +194,23 @@ func (t *Table) lines(periods []Period) template.HTML {
 		return number(labelWidth/2+float64(row)*step) + "," + number(plotHeight-value/most*(plotHeight-14))
 	}
 	c.grid(most, &t.Columns[columns[0]])
+	names := make([]string, len(columns))
+	for k, col := range columns {
+		names[k] = t.Columns[col].Title
+	}
+	paints := Paints(names)
+	for k := range paints {
+		if others(Words(names[k])) {
+			paints[k] = Paint{Colour: OthersColour}
+		}
+	}
+	c.patterns(t.Name, paints)
 	below := make([]float64, len(t.Rows))
 	for k, col := range columns {
-		c.series(t, col, below, stack, at)
+		c.series(t, col, &paints[k], below, stack, at)
 		x, y := labelWidth/2+(k%4)*160, plotHeight+axisHeight+k/4*16
-		c.add(`<rect x="%d" y="%d" width="9" height="9" fill="%s"/><text x="%d" y="%d">%s</text>`, x, y-9, Colour(t.Columns[col].Title), x+14, y, template.HTMLEscapeString(shorten(t.Columns[col].long(periods), 22)))
+		c.sample(&paints[k], t.Name, stack, x, y)
+		c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(t.Columns[col].long(periods), 22)))
 	}
 	for _, row := range []int{0, len(t.Rows) / 2, len(t.Rows) - 1} {
 		anchor := map[int]string{0: "start", len(t.Rows) - 1: "end"}[row]
@@ -235,22 +248,41 @@ func (c *canvas) grid(most float64, column *Column) {
 	}
 }
 
-// series draws one column, above what is below it already.
-func (c *canvas) series(t *Table, col int, below []float64, stack bool, at func(int, float64) string) {
-	colour := Colour(t.Columns[col].Title)
-	var upper, lower []string
-	for i, row := range t.Rows {
-		value := size(row[col])
-		if stack {
-			lower = append([]string{at(i, below[i])}, lower...)
-			below[i] += value
-			value = below[i]
-		}
-		upper = append(upper, at(i, value))
-	}
-	if stack {
-		c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), colour, template.HTMLEscapeString(t.Columns[col].Title))
+// sample is what a series looks like, for the legend.
+func (c *canvas) sample(p *Paint, table string, stack bool, x, y int) {
+	if stack || p.Pattern == 0 {
+		c.add(`<rect x="%d" y="%d" width="9" height="9" fill="%s"/>`, x, y-9, p.fill(table))
 		return
 	}
-	c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"><title>%s</title></polyline>`, strings.Join(upper, " "), colour, template.HTMLEscapeString(t.Columns[col].Title))
+	c.add(`<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x-6, x+10, y-4, y-4, p.Colour, p.dash())
+}
+
+// series draws one column, above what is below it already. Where a figure is not known
+// there is a gap.
+func (c *canvas) series(t *Table, col int, p *Paint, below []float64, stack bool, at func(int, float64) string) {
+	title := template.HTMLEscapeString(t.Columns[col].Title)
+	for from := 0; from < len(t.Rows); from++ {
+		to := from
+		var upper, lower []string
+		for ; to < len(t.Rows) && t.Rows[to][col].Known(); to++ {
+			value := size(t.Rows[to][col])
+			if stack {
+				lower = append([]string{at(to, below[to])}, lower...)
+				below[to] += value
+				value = below[to]
+			}
+			upper = append(upper, at(to, value))
+		}
+		switch {
+		case len(upper) == 0:
+		case len(upper) == 1: // a line of one point cannot be seen
+			x, y, _ := strings.Cut(upper[0], ",")
+			c.add(`<circle cx="%s" cy="%s" r="3" fill="%s"><title>%s</title></circle>`, x, y, p.Colour, title)
+		case stack:
+			c.add(`<polygon points="%s" fill="%s" fill-opacity=".8"><title>%s</title></polygon>`, strings.Join(append(upper, lower...), " "), p.fill(t.Name), title)
+		default:
+			c.add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s><title>%s</title></polyline>`, strings.Join(upper, " "), p.Colour, p.dash(), title)
+		}
+		from = to
+	}
 }

@@ -112,11 +112,19 @@ func (a *usageAnswer) lacks(period string) (notes []string) {
 		if m.Lacking != nil && m.Lacking.Total != "0" {
 			notes = append(notes, fmt.Sprintf("%s: %s %s are not in %s, for lack of a score, a price or a capacity.", period, m.Lacking.Total, unitOf(&m), m.Name))
 		}
+		if m.Shared && m.Kind == "ratio" {
+			notes = append(notes, period+": "+SharedNote(m.Name, strings.Join(a.By, ", ")))
+		}
 	}
 	if a.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s: %d records have more than one value of %s; the first counts.", period, a.Several, strings.Join(a.By, " or ")))
 	}
 	return notes
+}
+
+// SharedNote says how to read the utilization of groups that share clusters.
+func SharedNote(measure, by string) string {
+	return fmt.Sprintf("%s by %s divides by the capacity of all clusters that each line can use; lines share clusters, so each figure is a share of them. For how full clusters are, group by cluster.", measure, by)
 }
 
 func unitOf(m *usageFigure) string {

@@ -19,6 +19,9 @@ type Capacity interface {
 	Clusters(names []string) ([]string, error)
 	// Among returns those of some clusters of which a record can pass the conditions.
 	Among(clusters []string, tests []store.MetaTest) []string
+	// Within returns those of some clusters to which a record with these first values of
+	// keys can belong; false when clusters cannot be told apart by any of the keys.
+	Within(clusters, keys, values []string, lacks []bool) ([]string, bool)
 	// Components are the names of what clusters have.
 	Components() []string
 	// Of returns what clusters have of a component, in amount × microseconds, or
@@ -140,7 +143,8 @@ type supply struct {
 	// each bucket, and in the other window.
 	clusters    []string
 	now, before []usage.Sum
-	// of has the clusters of each group; nil: all groups are of all clusters.
+	// of has the clusters of each group, which the records of the group can belong to; nil:
+	// all groups are of all clusters.
 	of [][]bool
 	// lines says that no cluster is in two groups, so that one without any use has a
 	// line, too.
@@ -383,15 +387,12 @@ func (s *Sheet) supplyBefore(ctx context.Context, ask Ask) error {
 // resupply sets the capacity of all groups: of groups that were put together it is
 // that of all their clusters, each once.
 func (s *Sheet) resupply() {
-	at := slices.Index(s.Request.By, clusterKey)
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.supply == nil {
 			continue
 		}
-		if at >= 0 {
-			c.supply.set(s.Groups, at)
-		}
+		c.supply.set(s.Request, s.Groups)
 		c.supply.fill(c.supplied(&c.cells), c.supply.now, s.buckets())
 		c.supply.fill(c.supplied(c.whole), c.supply.totals(s.buckets()), 1)
 		if c.before != nil && c.supply.before != nil {
@@ -408,8 +409,8 @@ func (c *Column) supplied(f *figures) []usage.Sum {
 	return f.sum
 }
 
-// set finds the cluster of groups that are none of several.
-func (u *supply) set(groups []Group, at int) {
+// set finds the clusters of groups that are none of several.
+func (u *supply) set(r *Request, groups []Group) {
 	old := u.of
 	u.of = make([][]bool, len(groups))
 	for g := range groups {
@@ -417,11 +418,50 @@ func (u *supply) set(groups []Group, at int) {
 			u.of[g] = old[g]
 			continue
 		}
+		names, told := u.named(r, &groups[g])
+		if !told {
+			u.of = nil
+			return
+		}
 		u.of[g] = make([]bool, len(u.clusters))
-		if i := slices.Index(u.clusters, groups[g].Values[at]); i >= 0 && !groups[g].Lacks[at] {
-			u.of[g][i] = true
+		for i, name := range u.clusters {
+			u.of[g][i] = slices.Contains(names, name)
 		}
 	}
+}
+
+// named are the clusters of one group; false when the keys say nothing about clusters.
+func (u *supply) named(r *Request, g *Group) ([]string, bool) {
+	at := slices.Index(r.By, clusterKey)
+	switch {
+	case at < 0:
+		return r.Capacity.Within(u.clusters, r.By, g.Values, g.Lacks)
+	case g.Lacks[at]:
+		return nil, true
+	}
+	return g.Values[at : at+1], true
+}
+
+// shared reports whether several groups have the capacity of the same cluster.
+func (u *supply) shared(groups int) bool {
+	if u == nil || groups < 2 {
+		return false
+	}
+	if u.of == nil {
+		return true
+	}
+	for i := range u.clusters {
+		n := 0
+		for g := range u.of {
+			if u.of[g][i] {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // regroup puts together what groups are of.

@@ -118,6 +118,7 @@ func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
 	} else {
 		b = strconv.AppendUint(b, *c.without, 10)
 	}
+	b = strconv.AppendBool(append(b, `,"shared":`...), c.supply.shared(len(s.Groups)))
 	b = s.appendCompared(append(b, `,"compared":`...), c)
 	return append(b, '}')
 }

@@ -223,8 +223,8 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 	got := string(s.AppendJSON(nil, []byte("{}")))
 	for _, want := range []string{
 		`"groups":[{"values":["a"],"others":0},{"values":["b"],"others":0},{"values":["c"],"others":0}]`,
-		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"unpriced":null,"without":0,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
-		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"unpriced":null,"without":0,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
+		`"values":[4,2,0],"totals":[4,2,0],"total":6,"lacking":null,"unpriced":null,"without":0,"shared":false,"compared":{"before":[0,1,5],"difference":[4,1,-5],"relative":[null,1,-1]}`,
+		`{"name":"GPUs","component":"GPUs","score":null,"kind":"rate","unit":"second","values":[0,0,0],"totals":[0,0,0],"total":0,"lacking":null,"unpriced":null,"without":0,"shared":false,"compared":{"before":[0,1,0],"difference":[0,-1,0],"relative":[null,-1,null]}}`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)

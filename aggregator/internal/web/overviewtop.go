@@ -219,6 +219,15 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 		}
 		t.Bars = append(t.Bars, b)
 	}
+	names := make([]string, len(t.Bars))
+	for i := range t.Bars {
+		names[i] = t.Bars[i].Name
+	}
+	for i, paint := range report.Paints(names) {
+		if t.Bars[i].Colour != report.OthersColour {
+			t.Bars[i].Colour = paint.Colour
+		}
+	}
 }
 
 // bar names a group and leads to what it used.

@@ -48,6 +48,7 @@ type usageFigure struct {
 	Lacking   *struct {
 		Total json.Number `json:"total"`
 	} `json:"lacking"`
+	Shared bool `json:"shared"`
 	// Unpriced are the parts of components that a worth leaves out.
 	Unpriced []struct {
 		Component string      `json:"component"`

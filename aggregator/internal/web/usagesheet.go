@@ -306,6 +306,9 @@ func (a *usageAnswer) lacks(m *usageFigure, by string) (notes []string) {
 	if m.Lacking != nil && m.Lacking.Total != "0" {
 		notes = append(notes, fmt.Sprintf("%s %s are not in %s, for lack of a score, a price or a capacity.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
 	}
+	if m.Shared && m.Kind == "ratio" {
+		notes = append(notes, report.SharedNote(m.Name, by))
+	}
 	for i := range m.Unpriced {
 		u := &m.Unpriced[i]
 		used, what := report.Figure(&u.Total).Number(), "of "+u.Component
