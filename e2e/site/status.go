@@ -27,6 +27,7 @@ type SourceStatus struct {
 	Label    string `json:"label"`
 	State    string `json:"state"`
 	Error    string `json:"error"`
+	Hangs    int    `json:"plugin_hangs"`
 	Progress *struct {
 		Done  int64  `json:"done"`
 		Total int64  `json:"total"`

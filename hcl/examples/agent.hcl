@@ -35,6 +35,10 @@ agent {
 source "slurm" "nemo" {
   interval = "1m"
 
+  # For how long a call of the plugin may make no progress before the plugin is killed
+  # and started again. By default 2m; 1h for plugins that do not report progress.
+  stall_timeout = "2m"
+
   config {
     partitions = ["compute", "gpu"]
     states     = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY"]

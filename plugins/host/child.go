@@ -49,6 +49,7 @@ type child struct {
 	reaped bool
 	plain  bool  // the plugin has no certificate
 	bad    error // why the handshake was refused
+	hung   error // why it was taken for hung
 	exit   error // set before done is closed
 }
 
@@ -223,6 +224,33 @@ func (c *child) Kill(context.Context) error {
 		return nil
 	}
 	return syscall.Kill(-c.pid, syscall.SIGKILL)
+}
+
+// hang notes why the process is ended; false when it has ended, or is being ended for
+// that reason already.
+func (c *child) hang(why error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pid == 0 || c.killed || c.reaped || c.hung != nil {
+		return false
+	}
+	c.hung = why
+	return true
+}
+
+func (c *child) blamed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hung
+}
+
+// quit asks the process for its goroutines and its end.
+func (c *child) quit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reaped {
+		_ = syscall.Kill(c.pid, syscall.SIGQUIT) // an error: it has ended
+	}
 }
 
 // refused returns why the handshake was refused.

@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -11,6 +13,21 @@ import (
 // ErrCrash is what errors are that a plugin is to blame for: its process ended by
 // itself, or hung. Its text is not part of theirs.
 var ErrCrash = errors.New("the plugin crashed or hung")
+
+// Stall says that a plugin hangs: a call made no progress for too long. It is an
+// [ErrCrash].
+type Stall struct {
+	Call   string        // for example Collect
+	Silent time.Duration // for how long it made none
+}
+
+// Error implements error.
+func (s *Stall) Error() string {
+	return fmt.Sprintf("the plugin hangs: %s made no progress for %s", s.Call, s.Silent)
+}
+
+// Is makes it ErrCrash.
+func (s *Stall) Is(target error) bool { return target == ErrCrash }
 
 // crash is an error that is ErrCrash.
 type crash struct{ error }
@@ -22,13 +39,18 @@ func (c crash) Is(target error) bool { return target == ErrCrash }
 func (c crash) Unwrap() error { return c.error }
 
 // Blame makes err, which a call of the plugin gave until ctx ended, an [ErrCrash] when
-// the process has ended by itself or was late. It is for before Close.
+// the process has ended by itself or was late. What was late hangs: see Hang. It is for
+// before Close.
 func (p *Process) Blame(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if late {
+		p.Hang(crash{fmt.Errorf("the plugin hangs: %w", err)})
+	}
 	broken := status.Code(err) == codes.Unavailable // it is about to have ended
-	if broken || p.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if broken || p.Err() != nil || late {
 		return crash{err}
 	}
 	return err

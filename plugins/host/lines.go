@@ -23,6 +23,7 @@ const (
 	maxFields   = 32       // fields of a log entry
 	maxField    = 4 << 10  // bytes of a field
 	keptLines   = 10       // last lines that an error shows
+	dumpLines   = 5000     // lines of the goroutines of a plugin that hangs
 	streamOut   = "stdout"
 	streamErr   = "stderr"
 )
@@ -39,6 +40,7 @@ type lines struct {
 	dropped int
 	read    int
 	last    []string // of stderr
+	spare   int      // lines of a dump that are still logged at once
 }
 
 // copy logs what r gives until its end.
@@ -113,12 +115,25 @@ func (l *lines) line(line, stream string) {
 	if stream == streamErr {
 		l.keep(line)
 	}
-	if l.logged++; l.logged > maxLines {
+	dumped := l.spare > 0 && stream == streamErr
+	if dumped {
+		l.spare--
+	} else if l.logged++; l.logged > maxLines {
 		l.dropped++
 		return
 	}
 	level, message, fields := parseLine(line, stream)
+	if dumped {
+		level = max(level, slog.LevelWarn)
+	}
 	l.log.LogAttrs(context.Background(), level, message, fields...)
+}
+
+// dump has the next lines of standard error logged whatever their rate, as warnings.
+func (l *lines) dump() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = dumpLines
 }
 
 func (l *lines) keep(line string) {

@@ -52,6 +52,7 @@ type Spec struct {
 const (
 	startTimeout = 10 * time.Second
 	stopTimeout  = 3 * time.Second
+	dumpTimeout  = 2 * time.Second
 )
 
 func (s Spec) withDefaults() Spec {
@@ -297,13 +298,16 @@ func (p *Process) Stale() bool {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.child.done }
 
-// Err returns how the process ended, with the last lines that it wrote, and nil
-// while it runs.
+// Err returns how the process ended, with the last lines that it wrote or why it was
+// taken for hung, and nil while it runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.child.done:
 	default:
 		return nil
+	}
+	if hung := p.child.blamed(); hung != nil {
+		return fmt.Errorf("%s: %w", p.spec.name(), hung)
 	}
 	if tail := p.child.log.tail(); tail != "" {
 		return fmt.Errorf("%s: %w; its last output:\n%s", p.spec.name(), p.child.exit, tail)
@@ -323,6 +327,22 @@ func (p *Process) Close() error {
 		p.drain()
 	})
 	return nil
+}
+
+// Hang ends a plugin that hangs, which why says: Err returns it from then on. The
+// plugin is sent SIGQUIT, on which a Go program writes its goroutines to standard error
+// and ends; they are logged as warnings. What has not ended after two seconds is
+// killed, with all that it has started. Hang returns when the process has ended.
+func (p *Process) Hang(why error) {
+	if !p.child.hang(why) {
+		return // it has ended, or is blamed already
+	}
+	p.spec.Logger.Error("the plugin hangs and is killed; its goroutines follow", "error", why)
+	p.child.log.dump()
+	p.child.quit()
+	late := time.AfterFunc(dumpTimeout, p.kill)
+	defer late.Stop()
+	<-p.child.done
 }
 
 // Kill is Close without asking: the process gets no time to end by itself.

@@ -16,6 +16,8 @@ type Plugin interface {
 	Ping(ctx context.Context) error
 	Done() <-chan struct{}
 	Err() error
+	// Hang ends the plugin because it hangs, which why says and Err returns then.
+	Hang(why error)
 	io.Closer
 }
 
@@ -55,6 +57,7 @@ type Status struct {
 	Since    time.Time
 	Starts   int       // successful ones
 	Failures int       // starts that failed, crashes and hangs
+	Hangs    int       // those of Failures that were hangs
 	Err      error     // the last failure; nil when there was none
 	Next     time.Time // of the next start, while Waiting
 }
@@ -108,7 +111,13 @@ func (s *Supervisor[P]) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) >= s.options.Healthy {
+		stall, hung := errors.AsType[*Stall](err)
+		healthy := time.Since(began)
+		if hung {
+			healthy -= stall.Silent
+			s.set(func(st *Status) { st.Hangs++ })
+		}
+		if healthy >= s.options.Healthy {
 			backoff = s.options.MinBackoff
 		}
 		if err == nil { // a wanted restart
@@ -167,10 +176,10 @@ func (s *Supervisor[P]) ping(ctx context.Context, p P) error {
 	switch {
 	case err == nil || errors.Is(context.Cause(ctx), context.Canceled):
 		return nil
-	case p.Err() != nil:
-		return p.Err()
+	case p.Err() == nil:
+		p.Hang(fmt.Errorf("%w: %w", &Stall{Call: "ping", Silent: s.options.PingTimeout}, err))
 	}
-	return fmt.Errorf("the plugin hangs: %w", err)
+	return p.Err()
 }
 
 // pause waits before the next start. A wanted restart ends it.
@@ -217,7 +226,11 @@ func (s *Supervisor[P]) Plugin(ctx context.Context) (P, error) {
 		s.mu.Unlock()
 		switch status.State {
 		case Running:
-			return p, nil
+			select {
+			case <-p.Done(): // which is about to be noticed
+			default:
+				return p, nil
+			}
 		case Stopped:
 			return none, ErrStopped
 		}

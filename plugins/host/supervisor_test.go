@@ -28,6 +28,7 @@ func (f *fakePlugin) Ping(ctx context.Context) error {
 
 func (f *fakePlugin) Done() <-chan struct{} { return f.done }
 func (f *fakePlugin) Err() error            { return f.err }
+func (f *fakePlugin) Hang(why error)        { f.err = why; close(f.done) }
 func (f *fakePlugin) Close() error          { f.closed = true; return nil }
 
 func (f *fakePlugin) crash() {

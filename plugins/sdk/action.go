@@ -22,7 +22,8 @@ type Action interface {
 	// Plan reads what it needs from data and returns what there is to do. It is a
 	// function of its arguments and of what data tells. No effects: nothing is to
 	// be done. An error, and a panic, are shown to the operator and the run is
-	// tried again. What is planned is kept on all nodes and can be shown: a secret
+	// tried again. A Plan that neither asks nor returns for two minutes counts as hung,
+	// and the plugin is killed. What is planned is kept on all nodes and can be shown: a secret
 	// has no place in an effect.
 	Plan(ctx context.Context, start PlanStart, data *Data) (Plan, error)
 

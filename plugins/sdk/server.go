@@ -25,6 +25,13 @@ func RegisterSource(s grpc.ServiceRegistrar, newSource func() Source, log *slog.
 type server struct {
 	bursarv1.UnimplementedSourcePluginServer
 	*worker[Source]
+
+	calls calls
+}
+
+// Progress implements the service.
+func (s *server) Progress(context.Context, *bursarv1.ProgressRequest) (*bursarv1.ProgressResponse, error) {
+	return &bursarv1.ProgressResponse{Steps: s.calls.steps()}, nil
 }
 
 // Describe implements the service.
@@ -77,7 +84,7 @@ func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursar
 	case !configured:
 		return nil, status.Error(codes.FailedPrecondition, "Count before Configure")
 	}
-	n, err := counter.Count(ctx, Window{From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC()})
+	n, err := counter.Count(s.calls.begin(ctx, CallCount), Window{From: time.UnixMicro(r.GetFrom()).UTC(), To: time.UnixMicro(r.GetTo()).UTC()})
 	switch {
 	case err == nil:
 		return &bursarv1.CountResponse{Runs: n}, nil
@@ -96,7 +103,7 @@ func failure(err error) error {
 }
 
 func (s *server) collect(stream collectStream, source Source, from Start) error {
-	ctx, cancel := context.WithCancel(stream.Context())
+	ctx, cancel := context.WithCancel(s.calls.begin(stream.Context(), CallCollect))
 	defer cancel()
 	p := &pipe{stream: stream, acks: make(chan uint64), window: from.Window != nil, ended: ctx.Done()}
 	go p.receive(cancel)

@@ -23,7 +23,9 @@ type Source interface {
 	// returns only when ctx ends. When ctx ends it returns soon, with any
 	// error. Every other error is shown to the operator and the daemon calls
 	// again later, from the last checkpoint that was acknowledged. A panic
-	// counts as an error.
+	// counts as an error. A Collect that neither sends nor calls [Alive] or [Idle]
+	// for two minutes counts as hung, and the plugin is killed; the same holds for
+	// Count.
 	Collect(ctx context.Context, from Start, out *Stream) error
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
@@ -21,6 +22,7 @@ type Spec struct {
 	Record  hcl.Body           // the body of the record block; nil without one
 	Dir     string             // the configuration's folder
 	TLS     *bursarv1.TLSFiles // the daemon's own certificates; nil when it has none
+	Stall   time.Duration      // for how long a call may make no progress; 0: by default
 }
 
 // Mapper turns a job into a record.
@@ -38,6 +40,8 @@ type Session struct {
 	Client      bursarv1.SourcePluginClient
 	Description *bursarv1.DescribeResponse
 	Mapper      Mapper // nil: the source hands on what was pushed
+
+	stall time.Duration
 }
 
 // New asks a plugin what it is, compiles the mapping against that, and
@@ -64,7 +68,7 @@ func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginCl
 	if diags.HasErrors() {
 		return nil, diags, nil
 	}
-	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper}, diags, nil
+	return &Session{Plugin: plugin, Client: client, Description: description, Mapper: mapper, stall: spec.Stall}, diags, nil
 }
 
 // mapperOf compiles the mapping of a source that has one.

@@ -6,14 +6,26 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // Stream runs one Collect call of the plugin to its end, and acknowledges each
-// batch when take has returned. An error of take ends the call.
+// batch when take has returned. An error of take ends the call. A call that makes no
+// progress for too long ends with a [host.Stall], and the plugin with it; a message with
+// nothing in it is none. So does, without the plugin, that of a push source with
+// [ErrEnded] when it ends by itself.
 func (s *Session) Stream(ctx context.Context, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, w, release := s.watch(ctx, sdk.CallCollect)
+	defer release()
+	err := s.stream(ctx, w, start, take)
+	return w.explain(err)
+}
+
+// ErrEnded says that a push source has ended its stream, which it must not.
+var ErrEnded = errors.New("the plugin ended its stream, which a source that is pushed to must not")
+
+func (s *Session) stream(ctx context.Context, w *watch, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {
 	stream, err := s.Client.Collect(ctx)
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
@@ -24,17 +36,32 @@ func (s *Session) Stream(ctx context.Context, start *bursarv1.CollectRequest_Sta
 	for n := uint64(1); ; n++ {
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
+			if s.Description.GetPush() && start.GetWindow() == nil && ctx.Err() == nil {
+				return ErrEnded
+			}
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("collect: %w", err)
 		}
+		if Says(resp) {
+			w.turn(true)
+		}
 		if err := take(resp); err != nil {
 			return err
+		}
+		if Says(resp) {
+			w.turn(false)
 		}
 		ack := &bursarv1.CollectRequest{Message: &bursarv1.CollectRequest_Ack_{Ack: &bursarv1.CollectRequest_Ack{Batch: n}}}
 		if err := stream.Send(ack); err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("acknowledge to the plugin: %w", err)
 		}
 	}
+}
+
+// Says reports whether there is something in a message.
+func Says(r *bursarv1.CollectResponse) bool {
+	return len(r.GetJobs())+len(r.GetCheckpoint())+len(r.GetFrames())+len(r.GetRefused())+len(r.GetRecords())+len(r.GetStops()) > 0 ||
+		r.GetProgress() != nil || r.GetWatermark() != 0 || r.GetSkipped() != 0
 }

@@ -88,6 +88,9 @@ func printTroubles(w io.Writer, s control.Status) error {
 		if x.Error != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", name, x.Error)
 		}
+		if x.Hangs > 0 {
+			fmt.Fprintf(w, "\n%s: the plugin hung and was killed %d times; its goroutines are in the agent's log\n", name, x.Hangs)
+		}
 		if p := x.Progress; p != nil && p.Total > 0 {
 			fmt.Fprintf(w, "\n%s: %d of %d %s%s\n", name, p.Done, p.Total, p.Unit, prefixed(", at ", p.At))
 		}

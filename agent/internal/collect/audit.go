@@ -253,7 +253,7 @@ func (l *Loop) countPiece(ctx context.Context, t *auditTask) error {
 	if end := t.day.Add(24 * time.Hour); to.After(end) {
 		to = end
 	}
-	counted, err := t.session.Client.Count(ctx, &bursarv1.CountRequest{From: from.UnixMicro(), To: to.UnixMicro()})
+	counted, err := t.session.Count(ctx, &bursarv1.CountRequest{From: from.UnixMicro(), To: to.UnixMicro()})
 	if err != nil {
 		return err
 	}

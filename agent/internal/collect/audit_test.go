@@ -20,6 +20,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
@@ -36,6 +37,8 @@ type past struct {
 	fail   error                    // of Count
 	slow   time.Duration            // of a window, by the hour
 	every  time.Duration            // between collections; 0: a minute
+	takes  uint32                   // the version that the cluster has said first; 0: 2
+	hang   bool                     // Collect does
 }
 
 type pastRun struct {
@@ -91,6 +94,20 @@ func (p *past) Configure(context.Context, *bursarv1.ConfigureRequest, ...grpc.Ca
 	return &bursarv1.ConfigureResponse{}, nil
 }
 
+func (p *past) hung() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hang
+}
+
+// Progress says that a slow reading goes on.
+func (p *past) Progress(context.Context, *bursarv1.ProgressRequest, ...grpc.CallOption) (*bursarv1.ProgressResponse, error) {
+	if p.hung() {
+		return &bursarv1.ProgressResponse{}, nil
+	}
+	return &bursarv1.ProgressResponse{Steps: map[string]uint64{"Collect": uint64(time.Now().Unix())}}, nil
+}
+
 func (p *past) Count(_ context.Context, r *bursarv1.CountRequest, _ ...grpc.CallOption) (*bursarv1.CountResponse, error) {
 	p.mu.Lock()
 	p.counts = append(p.counts, r)
@@ -124,6 +141,13 @@ func (s *pastStream) Send(r *bursarv1.CollectRequest) error {
 }
 
 func (s *pastStream) Recv() (*bursarv1.CollectResponse, error) {
+	for s.past.hung() {
+		select {
+		case <-s.ctx.Done():
+			return nil, s.ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 	if s.given {
 		return nil, io.EOF
 	}
@@ -204,7 +228,11 @@ func newAuditRig(t *testing.T, p *past, record string) *auditRig {
 	if _, err := b.Resume(buffer.Resume{Cluster: "c", Epoch: b.Epoch()}); err != nil {
 		t.Fatal(err)
 	}
-	r.takes(2)
+	version := uint32(2)
+	if p.takes != 0 {
+		version = p.takes
+	}
+	r.takes(version)
 	r.start()
 	return r
 }
@@ -382,9 +410,8 @@ func TestRunsThatTheMappingGivesOneIDAreFound(t *testing.T) {
 
 func TestNoClusterIsSentACountThatItCannotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newAuditRig(t, &past{}, "")
+		r := newAuditRig(t, &past{takes: 1}, "")
 		defer r.close()
-		r.takes(1)
 		r.wait(3 * anHour)
 		r.want()
 		r.takes(2)
@@ -492,5 +519,27 @@ func TestWhatIsCountedIsWhatIsThere(t *testing.T) {
 				t.Errorf("%d days counted", len(met))
 			}
 		})
+	})
+}
+
+func TestLoop_SourceThatHangsHasFailedUntilItRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &past{hang: true}
+		r := newAuditRig(t, p, "")
+		defer r.close()
+		r.wait(3 * time.Minute)
+		for range 100 {
+			if s := r.loop.Status(); s.State != "failed" || !errors.Is(s.Err, host.ErrCrash) {
+				t.Fatalf("%s, %v", s.State, s.Err)
+			}
+			r.wait(7 * time.Second)
+		}
+		p.mu.Lock()
+		p.hang = false
+		p.mu.Unlock()
+		r.wait(5 * time.Minute)
+		if s := r.loop.Status(); s.State != "waiting" || s.Err != nil {
+			t.Errorf("%s, %v", s.State, s.Err)
+		}
 	})
 }

@@ -179,6 +179,7 @@ type alive struct{}
 func (alive) Ping(context.Context) error { return nil }
 func (alive) Done() <-chan struct{}      { return nil }
 func (alive) Err() error                 { return nil }
+func (alive) Hang(error)                 {}
 func (alive) Close() error               { return nil }
 
 // Plugin implements collect.Sessions.

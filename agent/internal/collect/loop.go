@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -45,6 +46,7 @@ type Loop struct {
 	mu       sync.Mutex
 	interval time.Duration // 0: what the plugin says
 	status   Status
+	again    time.Time // begin of the collection after one that hung; zero: it has done something since
 }
 
 // Status says how a loop is doing.
@@ -83,11 +85,38 @@ func (l *Loop) Nudge() {
 	}
 }
 
-// Status returns how the loop is doing.
+// Status returns how the loop is doing. A source that hung has failed until its next
+// collection ends, sends something, or goes on for longer than one that hangs may.
 func (l *Loop) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status
+	s := l.status
+	if l.again.IsZero() {
+		return s
+	}
+	if stall, ok := errors.AsType[*host.Stall](s.Err); ok && time.Since(l.again) > stall.Silent+stall.Silent/2 {
+		s.State, s.Err = "collecting", nil
+	}
+	return s
+}
+
+// begin notes that a collection begins.
+func (l *Loop) begin(version string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.Version = version
+	if _, hung := errors.AsType[*host.Stall](l.status.Err); hung {
+		l.again = time.Now()
+		return
+	}
+	l.status.State = "collecting"
+}
+
+// recovered notes that a source that hung does something. l.mu is held.
+func (l *Loop) recovered() {
+	if !l.again.IsZero() {
+		l.again, l.status.State, l.status.Err = time.Time{}, "collecting", nil
+	}
 }
 
 func (l *Loop) set(change func(*Status)) {
@@ -172,7 +201,7 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	session, err := l.sessions.Plugin(run)
 	if err == nil {
 		pause = l.every(session)
-		l.set(func(s *Status) { s.State, s.Version = "collecting", session.Description.GetVersion() })
+		l.begin(session.Description.GetVersion())
 		if !session.Description.GetPush() {
 			l.set(func(s *Status) { s.Interval = pause })
 		}
@@ -184,7 +213,10 @@ func (l *Loop) once(ctx context.Context) (pause time.Duration, err error) {
 	case err != nil:
 		return min(retryAfter, max(pause, time.Second)), err
 	}
-	l.set(func(s *Status) { s.State, s.Err, s.Progress, s.LastSuccess = "waiting", nil, nil, time.Now() })
+	l.set(func(s *Status) {
+		l.recovered()
+		s.State, s.Err, s.Progress, s.LastSuccess = "waiting", nil, nil, time.Now()
+	})
 	return pause, nil
 }
 
@@ -193,7 +225,7 @@ func (l *Loop) failed(err error) {
 	if old := l.Status().Err; old == nil || old.Error() != err.Error() {
 		l.log.Error("collection failed; it is tried again from the last checkpoint", "error", err)
 	}
-	l.set(func(s *Status) { s.State, s.Err = "failed", err })
+	l.set(func(s *Status) { s.State, s.Err, l.again = "failed", err, time.Time{} })
 }
 
 // defaultInterval is for plugins that do not say theirs.
@@ -246,6 +278,9 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 		return err
 	}
 	l.set(func(s *Status) {
+		if says(resp) {
+			l.recovered()
+		}
 		s.Progress = resp.GetProgress()
 		if session.Description.GetPush() { // its stream has no end
 			s.Err, s.LastSuccess = nil, time.Now()

@@ -69,6 +69,9 @@ type Source struct {
 	Label hcl.String `hcl:"label,label"`
 	// Interval is the pause between two collections; zero: what the plugin says.
 	Interval hcl.Duration `hcl:"interval,optional"`
+	// StallTimeout is for how long a call of the plugin may make no progress; zero: as
+	// package session says.
+	StallTimeout hcl.Duration `hcl:"stall_timeout,optional"`
 	// Enabled says whether the source runs; nil is true.
 	Enabled *bool `hcl:"enabled"`
 	// Audit says whether past days are counted by the source's second route, where
@@ -112,7 +115,7 @@ func (s *Source) Audited() bool { return s.Audit == nil || *s.Audit }
 // Same reports whether a plugin that runs for s can go on for t: all that it was
 // given is the same. The interval and audits are none of this.
 func (s *Source) Same(t *Source) bool {
-	return s.Key() == t.Key() && s.text == t.text && sameNode(s.Tree, t.Tree) &&
+	return s.Key() == t.Key() && s.StallTimeout.Duration == t.StallTimeout.Duration && s.text == t.text && sameNode(s.Tree, t.Tree) &&
 		s.Plugin.Path == t.Plugin.Path && s.Plugin.SHA256 == t.Plugin.SHA256 && maps.Equal(s.Plugin.Env, t.Plugin.Env)
 }
 
@@ -234,6 +237,7 @@ const (
 	minMaxSize     = 1 << 20
 	minRetain      = time.Minute
 	minInterval    = 100 * time.Millisecond
+	minStall       = time.Second
 )
 
 // defaults is a configuration that says nothing.

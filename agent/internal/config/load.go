@@ -99,6 +99,9 @@ func (s *Source) check() hcl.Diagnostics {
 	if s.Interval.Range != (hcl.Range{}) && s.Interval.Duration < minInterval {
 		diags.Add(invalid(s.Interval.Range, "interval", "%s is too short; at least %s is needed", s.Interval.Duration, minInterval))
 	}
+	if s.StallTimeout.Range != (hcl.Range{}) && s.StallTimeout.Duration < minStall {
+		diags.Add(invalid(s.StallTimeout.Range, "stall_timeout", "%s is too short; at least %s is needed", s.StallTimeout.Duration, minStall))
+	}
 	return diags
 }
 

@@ -47,6 +47,7 @@ type Source struct {
 	State       string     `json:"state"` // starting, collecting, waiting, paused, failed, stopped
 	Error       string     `json:"error,omitempty"`
 	Plugin      string     `json:"plugin_version,omitempty"`
+	Hangs       int        `json:"plugin_hangs,omitempty"` // how often the plugin hung and was killed since it was configured
 	LastSuccess *time.Time `json:"last_success,omitempty"`
 	CompleteTo  *time.Time `json:"complete_to,omitempty"`
 	Progress    *Progress  `json:"progress,omitempty"`

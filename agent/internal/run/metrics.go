@@ -45,7 +45,7 @@ type metrics struct {
 	agent *Agent
 	all   []*prometheus.Desc
 
-	build, success, lag, up, jobs                          *prometheus.Desc
+	build, success, lag, up, jobs, failures                *prometheus.Desc
 	frames, bytes, maxBytes, behind, acknowledged, records *prometheus.Desc
 	damaged                                                *prometheus.Desc
 }
@@ -62,6 +62,7 @@ func newMetrics(a *Agent) *metrics {
 		success:      desc("source_last_success_timestamp_seconds", "When the source was last collected to its end.", "source"),
 		lag:          desc("source_lag_seconds", "How far the source's completeness is behind now.", "source"),
 		up:           desc("source_up", "Whether the source is being collected (1) or has failed or is paused (0).", "source"),
+		failures:     desc("source_plugin_failures_total", "How often the source's plugin hung and was killed (hung), or ended by itself or did not start (ended).", "source", "reason"),
 		jobs:         desc("source_jobs_total", "Jobs of the source by what became of them.", "source", "result"),
 		records:      desc("source_records_total", "Records that the source has sent.", "source"),
 		frames:       desc("buffer_frames", "Frames in the buffer."),
@@ -127,6 +128,9 @@ func (m *metrics) source(s *source, gauge func(*prometheus.Desc, float64, ...str
 	}
 	c := status.Counts
 	count(m.records, c.Records, name)
+	hung, ended := s.failures()
+	count(m.failures, int64(hung), name, "hung")
+	count(m.failures, int64(ended), name, "ended")
 	for result, n := range map[string]int64{
 		"sent": c.Records, "unchanged": c.Unchanged, "filtered": c.Filtered, "withdrawn": c.Withdrawn,
 		"quarantined": c.Quarantined, "refused": c.Refused, "skipped": c.Skipped,

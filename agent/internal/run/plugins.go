@@ -64,8 +64,10 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	opened, diags, err := session.New(ctx, process, process.Source(), session.Spec{
 		Agent: cfg.Agent.Name.Value, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
 		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir, TLS: tlsOf(cfg),
+		Stall: s.StallTimeout.Duration,
 	})
 	if opened == nil {
+		err = process.Blame(ctx, err)
 		_ = process.Close() // the error that counts is the one before
 	}
 	if err != nil {

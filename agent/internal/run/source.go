@@ -143,6 +143,13 @@ func (s *source) stale() bool {
 	return ok && process.Stale()
 }
 
+// failures are how often the source's plugin hung, and how often it ended otherwise or
+// did not start.
+func (s *source) failures() (hung, ended int) {
+	_, plugin := s.seat.status()
+	return plugin.Hangs, plugin.Failures - plugin.Hangs
+}
+
 // report is a loop's status, and the plugin's where that does not run.
 func (s *source) report() (*config.Source, collect.Status) {
 	cfg, plugin := s.seat.status()

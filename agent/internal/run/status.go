@@ -53,7 +53,9 @@ func clusterOf(id string, s buffer.Stats) control.Cluster {
 
 func sourceOf(s *source) control.Source {
 	cfg, status := s.report()
-	return statusOf(cfg, status)
+	out := statusOf(cfg, status)
+	out.Hangs, _ = s.failures()
+	return out
 }
 
 func statusOf(cfg *config.Source, status collect.Status) control.Source {

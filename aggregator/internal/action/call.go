@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -27,6 +28,48 @@ type call struct {
 	size    int
 
 	answering *answering // nil: no question is open
+	quiet     *quiet     // nil: it may be silent until its deadline
+}
+
+// quiet ends a call in which the plugin says nothing for too long. While a question is
+// answered it is the daemon's turn.
+type quiet struct {
+	limit time.Duration
+	timer *time.Timer
+	turns atomic.Int64 // answers that are being given
+}
+
+func newQuiet(limit time.Duration, end func()) *quiet {
+	q := &quiet{limit: limit}
+	q.timer = time.AfterFunc(limit, func() {
+		if q.turns.Load() > 0 {
+			q.heard()
+			return
+		}
+		end()
+	})
+	return q
+}
+
+// heard notes that the plugin says something. A nil quiet notes nothing.
+func (q *quiet) heard() {
+	if q != nil {
+		q.timer.Reset(q.limit)
+	}
+}
+
+// answer runs what answers a question.
+func (q *quiet) answer(give func()) {
+	if q == nil {
+		give()
+		return
+	}
+	q.turns.Add(1)
+	defer func() {
+		q.heard()
+		q.turns.Add(-1)
+	}()
+	give()
 }
 
 // answering is the answer to a question, as it is being given.
@@ -44,6 +87,7 @@ func (c *call) talk(first *bursarv1.ActionRequest) (*bursarv1.Plan, *bursarv1.Re
 	}
 	for {
 		m, err := c.stream.Recv()
+		c.quiet.heard()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil, nil, errors.New("the plugin ended the call without an answer")
@@ -102,9 +146,9 @@ func (c *call) ask(q *bursarv1.Ask) error {
 	out := &parts{send: c.stream.Send, id: q.GetId()}
 	switch {
 	case q.GetGet() != nil:
-		a.done.Go(func() { c.get(ctx, q.GetGet(), out) })
+		a.done.Go(func() { c.quiet.answer(func() { c.get(ctx, q.GetGet(), out) }) })
 	case q.GetRun() != nil:
-		a.done.Go(func() { c.run(ctx, q.GetRun(), out) })
+		a.done.Go(func() { c.quiet.answer(func() { c.run(ctx, q.GetRun(), out) }) })
 	default:
 		return errors.New("the plugin asked something that this program does not know")
 	}

@@ -179,6 +179,9 @@ func (h *hanging) Kill() error {
 	return nil
 }
 
+// Hang implements Plugin.
+func (h *hanging) Hang(error) { h.killed() }
+
 // hangs starts plugins that hang.
 type hangs struct {
 	*node

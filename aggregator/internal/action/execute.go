@@ -129,7 +129,7 @@ func (r *runner) execute(ctx context.Context, a sdk.Attempt) (sdk.Result, error)
 		result.Message = "this node leads no longer; " + result.Message
 		return result, nil //nolint:nilerr // it is in the result
 	case ctx.Err() != nil:
-		r.kill()
+		r.hang("Execute", deadline(r.about))
 		err = fmt.Errorf("it did not end within %s: %w", deadline(r.about), err)
 	case !r.plugin.Gone():
 		return result, nil //nolint:nilerr // it is in the result
@@ -271,6 +271,9 @@ func (r *runner) probe(ctx context.Context, p *picture, i int, e *Effect) error 
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil && (r.plugin.Gone() || bounded.Err() != nil):
+		if bounded.Err() != nil {
+			r.hang("Probe", deadline(r.about))
+		}
 		return errors.Join(err, r.crash(ctx, err))
 	case err != nil:
 		a.Message += "; nor is it known to the plugin: " + cut(err.Error(), maxText)

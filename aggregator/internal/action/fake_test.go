@@ -187,6 +187,7 @@ func (s *session) Description() *Description { return &s.about }
 func (s *session) Gone() bool                { return s.gone }
 func (s *session) Stale() bool               { return false }
 func (s *session) Close() error              { return nil }
+func (s *session) Hang(error)                {}
 func (s *session) Kill() error               { return nil }
 
 func (s *session) Plan(_ context.Context, start sdk.PlanStart) (*sdk.Plan, error) {

@@ -95,6 +95,14 @@ func (r *runner) kill() {
 	}
 }
 
+// hang ends a plugin of which a call did not end in time, with its goroutines in the log.
+func (r *runner) hang(call string, limit time.Duration) {
+	if r.plugin != nil {
+		r.plugin.Hang(&host.Stall{Call: call, Silent: limit})
+		r.close()
+	}
+}
+
 // look reads what is written down.
 func (r *runner) look() (*picture, error) {
 	return with(r.Views, func(view *store.View) (*picture, error) {
@@ -386,7 +394,10 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 		}
 		return made, nil
 	}
-	if ctx.Err() == nil && (r.plugin.Gone() || bounded.Err() != nil) {
+	if late := bounded.Err() != nil; ctx.Err() == nil && (r.plugin.Gone() || late) {
+		if late {
+			r.hang("Plan", planTime)
+		}
 		err = errors.Join(err, r.crash(ctx, err))
 	}
 	return nil, err

@@ -21,6 +21,7 @@ type Process interface {
 	io.Closer
 
 	Kill() error
+	Hang(why error)
 	Done() <-chan struct{}
 	Err() error
 	Stale() bool
@@ -108,6 +109,9 @@ func (s *Session) Stale() bool { return s.process.Stale() }
 // Close implements Plugin.
 func (s *Session) Close() error { return s.process.Close() }
 
+// Hang implements Plugin.
+func (s *Session) Hang(why error) { s.process.Hang(why) }
+
 // Kill implements Plugin.
 func (s *Session) Kill() error { return s.process.Kill() }
 
@@ -123,6 +127,11 @@ func (s *Session) Plan(ctx context.Context, start sdk.PlanStart) (*sdk.Plan, err
 	}
 	first := &bursarv1.PlanStart{Now: micros(start.Now), Since: micros(start.Since), State: start.State, Index: start.Index, Arguments: start.Arguments}
 	c := &call{ctx: ctx, stream: st, spec: &s.spec}
+	c.quiet = newQuiet(planSilence, func() {
+		s.process.Hang(&host.Stall{Call: "Plan", Silent: planSilence})
+		cancel()
+	})
+	defer c.quiet.timer.Stop()
 	plan, _, err := c.talk(&bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Plan{Plan: first}})
 	switch {
 	case err != nil:

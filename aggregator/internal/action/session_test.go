@@ -50,6 +50,7 @@ func (here) Done() <-chan struct{} { return nil }
 func (here) Err() error            { return nil }
 func (here) Stale() bool           { return false }
 func (here) Close() error          { return nil }
+func (here) Hang(error)            {}
 func (here) Kill() error           { return nil }
 
 // connected is a session with an action over gRPC, whose data come from a handler.

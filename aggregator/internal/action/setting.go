@@ -57,6 +57,9 @@ type Plugin interface {
 	Stale() bool
 	// Close ends the process and waits until nothing of it is left.
 	Close() error
+	// Hang is Kill because a call did not end in time, which why says, with the
+	// goroutines of the plugin in the log.
+	Hang(why error)
 	// Kill is Close without giving the process time to end by itself.
 	Kill() error
 }
@@ -88,6 +91,7 @@ func Quiet(lease time.Duration) time.Duration { return lease + grace + killing }
 const (
 	look         = time.Second      // between two looks at the documents
 	planTime     = 15 * time.Minute // for a plan
+	planSilence  = 2 * time.Minute  // without a word of the plugin, and without an answer that it waits for
 	openTime     = 30 * time.Second // for the start of a plugin
 	maxDeadline  = time.Hour
 	giveUp       = 24 * time.Hour // an effect is tried for so long

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // ErrHung is the error of a command that gave no output for too long.
@@ -54,7 +56,7 @@ func (c *Command) Run(ctx context.Context, use func(io.Reader) error) error {
 	}
 	// What escaped from the process group may hold the pipe open.
 	defer context.AfterFunc(ctx, func() { stdout.Close() })()
-	dog := newWatchdog(stdout, c.Timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.Timeout)) })
+	dog := newWatchdog(ctx, stdout, c.Timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.Timeout)) })
 	useErr := use(dog)
 	if useErr == nil {
 		_, useErr = io.Copy(io.Discard, dog)
@@ -146,16 +148,19 @@ func Environment(slurmConf string) []string {
 	return env
 }
 
-// watchdog is a reader that barks when a read takes too long.
+// watchdog is a reader that barks when a read takes too long. A read has that deadline,
+// so it counts as progress of the call that ctx is of.
 type watchdog struct {
+	ctx     context.Context //nolint:containedctx // of the command
+	busy    func()
 	r       io.Reader
 	timeout time.Duration
 	timer   *time.Timer
 	barked  atomic.Bool
 }
 
-func newWatchdog(r io.Reader, timeout time.Duration, bark func()) *watchdog {
-	w := &watchdog{r: r, timeout: timeout}
+func newWatchdog(ctx context.Context, r io.Reader, timeout time.Duration, bark func()) *watchdog {
+	w := &watchdog{ctx: ctx, busy: func() {}, r: r, timeout: timeout}
 	w.timer = time.AfterFunc(timeout, func() { w.barked.Store(true); bark() })
 	w.timer.Stop()
 	return w
@@ -172,9 +177,13 @@ func (w *watchdog) resume() {
 	if !w.barked.Load() {
 		w.timer.Reset(w.timeout)
 	}
+	w.busy = sdk.Idle(w.ctx)
 }
 
-func (w *watchdog) stop() { w.timer.Stop() }
+func (w *watchdog) stop() {
+	w.timer.Stop()
+	w.busy()
+}
 
 // tail keeps the beginning of what is written to it.
 type tail struct{ buf bytes.Buffer }

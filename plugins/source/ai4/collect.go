@@ -64,6 +64,7 @@ func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 		c.total += f.size
 	}
 	for i := range files {
+		sdk.Alive(ctx)
 		if err := c.read(ctx, &files[i]); err != nil {
 			return err
 		}

@@ -95,6 +95,7 @@ func (r *reading) onward(ctx context.Context) error {
 func (r *reading) walk(ctx context.Context, w *follow.Walk) error {
 	before := r.at.State
 	for more := true; more; {
+		sdk.Alive(ctx)
 		batch, err := r.fill(w)
 		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
 			return err

@@ -87,6 +87,86 @@ func (Type) EnumDescriptor() ([]byte, []int) {
 	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
 }
 
+type ProgressRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgressRequest) Reset() {
+	*x = ProgressRequest{}
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgressRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgressRequest) ProtoMessage() {}
+
+func (x *ProgressRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgressRequest.ProtoReflect.Descriptor instead.
+func (*ProgressRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+}
+
+type ProgressResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         map[string]uint64      `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // for example Collect
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgressResponse) Reset() {
+	*x = ProgressResponse{}
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgressResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgressResponse) ProtoMessage() {}
+
+func (x *ProgressResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgressResponse.ProtoReflect.Descriptor instead.
+func (*ProgressResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProgressResponse) GetSteps() map[string]uint64 {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
 type CountRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          int64                  `protobuf:"zigzag64,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -97,7 +177,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -109,7 +189,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[0]
+	mi := &file_bursar_v1_source_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -122,7 +202,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CountRequest) GetFrom() int64 {
@@ -148,7 +228,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -160,7 +240,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[1]
+	mi := &file_bursar_v1_source_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -173,7 +253,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CountResponse) GetRuns() int64 {
@@ -191,7 +271,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -203,7 +283,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[2]
+	mi := &file_bursar_v1_source_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -216,7 +296,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
 }
 
 type DescribeResponse struct {
@@ -238,7 +318,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +330,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[3]
+	mi := &file_bursar_v1_source_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +343,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{3}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DescribeResponse) GetType() string {
@@ -334,7 +414,7 @@ type Attribute struct {
 
 func (x *Attribute) Reset() {
 	*x = Attribute{}
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +426,7 @@ func (x *Attribute) String() string {
 func (*Attribute) ProtoMessage() {}
 
 func (x *Attribute) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[4]
+	mi := &file_bursar_v1_source_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +439,7 @@ func (x *Attribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attribute.ProtoReflect.Descriptor instead.
 func (*Attribute) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Attribute) GetName() string {
@@ -398,7 +478,7 @@ type ConfigureRequest struct {
 
 func (x *ConfigureRequest) Reset() {
 	*x = ConfigureRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +490,7 @@ func (x *ConfigureRequest) String() string {
 func (*ConfigureRequest) ProtoMessage() {}
 
 func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[5]
+	mi := &file_bursar_v1_source_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +503,7 @@ func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigureRequest) GetLabel() string {
@@ -480,7 +560,7 @@ type TLSFiles struct {
 
 func (x *TLSFiles) Reset() {
 	*x = TLSFiles{}
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +572,7 @@ func (x *TLSFiles) String() string {
 func (*TLSFiles) ProtoMessage() {}
 
 func (x *TLSFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[6]
+	mi := &file_bursar_v1_source_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +585,7 @@ func (x *TLSFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSFiles.ProtoReflect.Descriptor instead.
 func (*TLSFiles) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TLSFiles) GetCa() string {
@@ -538,7 +618,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +630,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[7]
+	mi := &file_bursar_v1_source_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +643,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ConfigureResponse) GetDiagnostics() []*Diagnostic {
@@ -586,7 +666,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +678,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[8]
+	mi := &file_bursar_v1_source_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +691,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CollectRequest) GetMessage() isCollectRequest_Message {
@@ -673,7 +753,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +765,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[9]
+	mi := &file_bursar_v1_source_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +778,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CollectResponse) GetJobs() []*Job {
@@ -779,7 +859,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +871,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[10]
+	mi := &file_bursar_v1_source_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +884,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Job) GetRun() string {
@@ -846,7 +926,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +938,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[11]
+	mi := &file_bursar_v1_source_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +951,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{11}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refused) GetRun() string {
@@ -908,7 +988,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1000,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[12]
+	mi := &file_bursar_v1_source_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1013,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{12}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Progress) GetDone() int64 {
@@ -975,7 +1055,7 @@ type CollectRequest_Start struct {
 
 func (x *CollectRequest_Start) Reset() {
 	*x = CollectRequest_Start{}
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1067,7 @@ func (x *CollectRequest_Start) String() string {
 func (*CollectRequest_Start) ProtoMessage() {}
 
 func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[13]
+	mi := &file_bursar_v1_source_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1080,7 @@ func (x *CollectRequest_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Start.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Start) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 0}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10, 0}
 }
 
 func (x *CollectRequest_Start) GetCheckpoint() []byte {
@@ -1034,7 +1114,7 @@ type CollectRequest_Window struct {
 
 func (x *CollectRequest_Window) Reset() {
 	*x = CollectRequest_Window{}
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1126,7 @@ func (x *CollectRequest_Window) String() string {
 func (*CollectRequest_Window) ProtoMessage() {}
 
 func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[14]
+	mi := &file_bursar_v1_source_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1139,7 @@ func (x *CollectRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Window.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Window) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 1}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10, 1}
 }
 
 func (x *CollectRequest_Window) GetFrom() int64 {
@@ -1085,7 +1165,7 @@ type CollectRequest_Ack struct {
 
 func (x *CollectRequest_Ack) Reset() {
 	*x = CollectRequest_Ack{}
-	mi := &file_bursar_v1_source_proto_msgTypes[15]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1177,7 @@ func (x *CollectRequest_Ack) String() string {
 func (*CollectRequest_Ack) ProtoMessage() {}
 
 func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_source_proto_msgTypes[15]
+	mi := &file_bursar_v1_source_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1190,7 @@ func (x *CollectRequest_Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Ack.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Ack) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_source_proto_rawDescGZIP(), []int{8, 2}
+	return file_bursar_v1_source_proto_rawDescGZIP(), []int{10, 2}
 }
 
 func (x *CollectRequest_Ack) GetBatch() uint64 {
@@ -1124,7 +1204,14 @@ var File_bursar_v1_source_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_source_proto_rawDesc = "" +
 	"\n" +
-	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"2\n" +
+	"\x16bursar/v1/source.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x15bursar/v1/value.proto\"\x11\n" +
+	"\x0fProgressRequest\"\x8a\x01\n" +
+	"\x10ProgressResponse\x12<\n" +
+	"\x05steps\x18\x01 \x03(\v2&.bursar.v1.ProgressResponse.StepsEntryR\x05steps\x1a8\n" +
+	"\n" +
+	"StepsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"2\n" +
 	"\fCountRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x12R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x12R\x02to\"#\n" +
@@ -1209,12 +1296,13 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\tTYPE_BOOL\x10\x04\x12\r\n" +
 	"\tTYPE_TIME\x10\x05\x12\r\n" +
 	"\tTYPE_LIST\x10\x06\x12\f\n" +
-	"\bTYPE_MAP\x10\a2\x9d\x02\n" +
+	"\bTYPE_MAP\x10\a2\xe2\x02\n" +
 	"\fSourcePlugin\x12C\n" +
 	"\bDescribe\x12\x1a.bursar.v1.DescribeRequest\x1a\x1b.bursar.v1.DescribeResponse\x12F\n" +
 	"\tConfigure\x12\x1b.bursar.v1.ConfigureRequest\x1a\x1c.bursar.v1.ConfigureResponse\x12D\n" +
 	"\aCollect\x12\x19.bursar.v1.CollectRequest\x1a\x1a.bursar.v1.CollectResponse(\x010\x01\x12:\n" +
-	"\x05Count\x12\x17.bursar.v1.CountRequest\x1a\x18.bursar.v1.CountResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"\x05Count\x12\x17.bursar.v1.CountRequest\x1a\x18.bursar.v1.CountResponse\x12C\n" +
+	"\bProgress\x12\x1a.bursar.v1.ProgressRequest\x1a\x1b.bursar.v1.ProgressResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_source_proto_rawDescOnce sync.Once
@@ -1229,61 +1317,67 @@ func file_bursar_v1_source_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_source_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_bursar_v1_source_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_bursar_v1_source_proto_goTypes = []any{
 	(Type)(0),                     // 0: bursar.v1.Type
-	(*CountRequest)(nil),          // 1: bursar.v1.CountRequest
-	(*CountResponse)(nil),         // 2: bursar.v1.CountResponse
-	(*DescribeRequest)(nil),       // 3: bursar.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 4: bursar.v1.DescribeResponse
-	(*Attribute)(nil),             // 5: bursar.v1.Attribute
-	(*ConfigureRequest)(nil),      // 6: bursar.v1.ConfigureRequest
-	(*TLSFiles)(nil),              // 7: bursar.v1.TLSFiles
-	(*ConfigureResponse)(nil),     // 8: bursar.v1.ConfigureResponse
-	(*CollectRequest)(nil),        // 9: bursar.v1.CollectRequest
-	(*CollectResponse)(nil),       // 10: bursar.v1.CollectResponse
-	(*Job)(nil),                   // 11: bursar.v1.Job
-	(*Refused)(nil),               // 12: bursar.v1.Refused
-	(*Progress)(nil),              // 13: bursar.v1.Progress
-	(*CollectRequest_Start)(nil),  // 14: bursar.v1.CollectRequest.Start
-	(*CollectRequest_Window)(nil), // 15: bursar.v1.CollectRequest.Window
-	(*CollectRequest_Ack)(nil),    // 16: bursar.v1.CollectRequest.Ack
-	(*Node)(nil),                  // 17: bursar.v1.Node
-	(*Diagnostic)(nil),            // 18: bursar.v1.Diagnostic
-	(*Frame)(nil),                 // 19: bursar.v1.Frame
-	(*Record)(nil),                // 20: bursar.v1.Record
-	(*Stop)(nil),                  // 21: bursar.v1.Stop
-	(*Value)(nil),                 // 22: bursar.v1.Value
+	(*ProgressRequest)(nil),       // 1: bursar.v1.ProgressRequest
+	(*ProgressResponse)(nil),      // 2: bursar.v1.ProgressResponse
+	(*CountRequest)(nil),          // 3: bursar.v1.CountRequest
+	(*CountResponse)(nil),         // 4: bursar.v1.CountResponse
+	(*DescribeRequest)(nil),       // 5: bursar.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 6: bursar.v1.DescribeResponse
+	(*Attribute)(nil),             // 7: bursar.v1.Attribute
+	(*ConfigureRequest)(nil),      // 8: bursar.v1.ConfigureRequest
+	(*TLSFiles)(nil),              // 9: bursar.v1.TLSFiles
+	(*ConfigureResponse)(nil),     // 10: bursar.v1.ConfigureResponse
+	(*CollectRequest)(nil),        // 11: bursar.v1.CollectRequest
+	(*CollectResponse)(nil),       // 12: bursar.v1.CollectResponse
+	(*Job)(nil),                   // 13: bursar.v1.Job
+	(*Refused)(nil),               // 14: bursar.v1.Refused
+	(*Progress)(nil),              // 15: bursar.v1.Progress
+	nil,                           // 16: bursar.v1.ProgressResponse.StepsEntry
+	(*CollectRequest_Start)(nil),  // 17: bursar.v1.CollectRequest.Start
+	(*CollectRequest_Window)(nil), // 18: bursar.v1.CollectRequest.Window
+	(*CollectRequest_Ack)(nil),    // 19: bursar.v1.CollectRequest.Ack
+	(*Node)(nil),                  // 20: bursar.v1.Node
+	(*Diagnostic)(nil),            // 21: bursar.v1.Diagnostic
+	(*Frame)(nil),                 // 22: bursar.v1.Frame
+	(*Record)(nil),                // 23: bursar.v1.Record
+	(*Stop)(nil),                  // 24: bursar.v1.Stop
+	(*Value)(nil),                 // 25: bursar.v1.Value
 }
 var file_bursar_v1_source_proto_depIdxs = []int32{
-	5,  // 0: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
-	0,  // 1: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
-	17, // 2: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
-	7,  // 3: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
-	18, // 4: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
-	14, // 5: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
-	16, // 6: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
-	11, // 7: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
-	13, // 8: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
-	19, // 9: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
-	12, // 10: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
-	20, // 11: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
-	21, // 12: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
-	22, // 13: bursar.v1.Job.values:type_name -> bursar.v1.Value
-	15, // 14: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	3,  // 15: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	6,  // 16: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	9,  // 17: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	1,  // 18: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
-	4,  // 19: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	8,  // 20: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	10, // 21: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	2,  // 22: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	16, // 0: bursar.v1.ProgressResponse.steps:type_name -> bursar.v1.ProgressResponse.StepsEntry
+	7,  // 1: bursar.v1.DescribeResponse.attributes:type_name -> bursar.v1.Attribute
+	0,  // 2: bursar.v1.Attribute.type:type_name -> bursar.v1.Type
+	20, // 3: bursar.v1.ConfigureRequest.config:type_name -> bursar.v1.Node
+	9,  // 4: bursar.v1.ConfigureRequest.tls:type_name -> bursar.v1.TLSFiles
+	21, // 5: bursar.v1.ConfigureResponse.diagnostics:type_name -> bursar.v1.Diagnostic
+	17, // 6: bursar.v1.CollectRequest.start:type_name -> bursar.v1.CollectRequest.Start
+	19, // 7: bursar.v1.CollectRequest.ack:type_name -> bursar.v1.CollectRequest.Ack
+	13, // 8: bursar.v1.CollectResponse.jobs:type_name -> bursar.v1.Job
+	15, // 9: bursar.v1.CollectResponse.progress:type_name -> bursar.v1.Progress
+	22, // 10: bursar.v1.CollectResponse.frames:type_name -> bursar.v1.Frame
+	14, // 11: bursar.v1.CollectResponse.refused:type_name -> bursar.v1.Refused
+	23, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
+	24, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
+	25, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
+	18, // 15: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	5,  // 16: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	8,  // 17: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	11, // 18: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	3,  // 19: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	1,  // 20: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
+	6,  // 21: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	10, // 22: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	12, // 23: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	4,  // 24: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	2,  // 25: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
@@ -1293,7 +1387,7 @@ func file_bursar_v1_source_proto_init() {
 	}
 	file_bursar_v1_record_proto_init()
 	file_bursar_v1_value_proto_init()
-	file_bursar_v1_source_proto_msgTypes[8].OneofWrappers = []any{
+	file_bursar_v1_source_proto_msgTypes[10].OneofWrappers = []any{
 		(*CollectRequest_Start_)(nil),
 		(*CollectRequest_Ack_)(nil),
 	}
@@ -1303,7 +1397,7 @@ func file_bursar_v1_source_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_source_proto_rawDesc), len(file_bursar_v1_source_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

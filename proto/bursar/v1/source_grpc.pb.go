@@ -25,6 +25,7 @@ const (
 	SourcePlugin_Configure_FullMethodName = "/bursar.v1.SourcePlugin/Configure"
 	SourcePlugin_Collect_FullMethodName   = "/bursar.v1.SourcePlugin/Collect"
 	SourcePlugin_Count_FullMethodName     = "/bursar.v1.SourcePlugin/Count"
+	SourcePlugin_Progress_FullMethodName  = "/bursar.v1.SourcePlugin/Progress"
 )
 
 // SourcePluginClient is the client API for SourcePlugin service.
@@ -46,6 +47,13 @@ type SourcePluginClient interface {
 	// that of Collect and before any filter. A source that has no other way answers
 	// UNIMPLEMENTED. It comes while no Collect is open.
 	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error)
+	// Progress returns a number for each call that is under way, by its name. The
+	// number changes when the source has done a step, or waits for something that has
+	// a deadline of its own. It is answered at once, beside the other calls. The daemon
+	// asks when Collect or Count has sent nothing for a while, and kills a plugin whose
+	// number stays the same for too long. A plugin that does not know Progress answers
+	// UNIMPLEMENTED, and then has an hour; Collect of a push source has no limit.
+	Progress(ctx context.Context, in *ProgressRequest, opts ...grpc.CallOption) (*ProgressResponse, error)
 }
 
 type sourcePluginClient struct {
@@ -99,6 +107,16 @@ func (c *sourcePluginClient) Count(ctx context.Context, in *CountRequest, opts .
 	return out, nil
 }
 
+func (c *sourcePluginClient) Progress(ctx context.Context, in *ProgressRequest, opts ...grpc.CallOption) (*ProgressResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProgressResponse)
+	err := c.cc.Invoke(ctx, SourcePlugin_Progress_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SourcePluginServer is the server API for SourcePlugin service.
 // All implementations must embed UnimplementedSourcePluginServer
 // for forward compatibility.
@@ -118,6 +136,13 @@ type SourcePluginServer interface {
 	// that of Collect and before any filter. A source that has no other way answers
 	// UNIMPLEMENTED. It comes while no Collect is open.
 	Count(context.Context, *CountRequest) (*CountResponse, error)
+	// Progress returns a number for each call that is under way, by its name. The
+	// number changes when the source has done a step, or waits for something that has
+	// a deadline of its own. It is answered at once, beside the other calls. The daemon
+	// asks when Collect or Count has sent nothing for a while, and kills a plugin whose
+	// number stays the same for too long. A plugin that does not know Progress answers
+	// UNIMPLEMENTED, and then has an hour; Collect of a push source has no limit.
+	Progress(context.Context, *ProgressRequest) (*ProgressResponse, error)
 	mustEmbedUnimplementedSourcePluginServer()
 }
 
@@ -139,6 +164,9 @@ func (UnimplementedSourcePluginServer) Collect(grpc.BidiStreamingServer[CollectR
 }
 func (UnimplementedSourcePluginServer) Count(context.Context, *CountRequest) (*CountResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
+}
+func (UnimplementedSourcePluginServer) Progress(context.Context, *ProgressRequest) (*ProgressResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Progress not implemented")
 }
 func (UnimplementedSourcePluginServer) mustEmbedUnimplementedSourcePluginServer() {}
 func (UnimplementedSourcePluginServer) testEmbeddedByValue()                      {}
@@ -222,6 +250,24 @@ func _SourcePlugin_Count_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SourcePlugin_Progress_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProgressRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SourcePluginServer).Progress(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SourcePlugin_Progress_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SourcePluginServer).Progress(ctx, req.(*ProgressRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SourcePlugin_ServiceDesc is the grpc.ServiceDesc for SourcePlugin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -240,6 +286,10 @@ var SourcePlugin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Count",
 			Handler:    _SourcePlugin_Count_Handler,
+		},
+		{
+			MethodName: "Progress",
+			Handler:    _SourcePlugin_Progress_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -114,6 +115,7 @@ func (s *source) Collect(context.Context, sdk.Start, *sdk.Stream) error {
 	case "panic":
 		panic("in the middle")
 	case "hang":
+		slog.Info("it hangs now")
 		select {}
 	case "flood":
 		for {

@@ -78,8 +78,11 @@ func (t *tally) file(cell, path string) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), 64<<20)
 	for n := 0; lines.Scan(); n++ {
-		if n%10_000 == 0 && t.ctx.Err() != nil {
-			return t.ctx.Err()
+		if n%10_000 == 0 {
+			sdk.Alive(t.ctx)
+			if err := t.ctx.Err(); err != nil {
+				return err
+			}
 		}
 		t.line(cell, lines.Bytes())
 	}

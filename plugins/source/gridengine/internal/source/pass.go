@@ -176,6 +176,7 @@ func (p *pass) load(ctx context.Context, from sdk.Start) error {
 func (p *pass) read(ctx context.Context, w *follow.Walk, r reading) error {
 	for more := true; more; {
 		p.empty()
+		sdk.Alive(ctx)
 		err := p.fill(w, &r)
 		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
 			return err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // Config says how a server is reached.
@@ -90,6 +92,7 @@ func (c *Client) get(ctx context.Context, path string, q api.QueryOptions, into 
 	if err != nil {
 		return nil, err
 	}
+	defer sdk.Idle(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	q.AuthToken = token

@@ -262,13 +262,17 @@ func (p *pass) listen(ctx context.Context, feed *nomad.Feed, while time.Duration
 	end := time.NewTimer(while)
 	defer end.Stop()
 	for {
+		busy := sdk.Idle(ctx)
 		select {
 		case <-ctx.Done():
+			busy()
 			return nil, ctx.Err()
 		case <-end.C:
+			busy()
 			return broken, nil
 		case <-feed.Ready():
 		}
+		busy()
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -182,6 +182,8 @@ func (q *Queue) putBack(entries []*entry) {
 // take waits for pushes and returns as many as a group may have. Those for whose
 // answer nobody waits any more are dropped: their clients know that they do not know.
 func (q *Queue) take(ctx context.Context) ([]*entry, error) {
+	busy := sdk.Idle(ctx)
+	defer busy()
 	for {
 		if entries := q.first(); len(entries) > 0 {
 			return entries, nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
 )
 
@@ -135,13 +136,14 @@ func (p *pending) await(ctx context.Context, not time.Time, now func() time.Time
 		if ready {
 			return true
 		}
-		timer := time.NewTimer(pause)
+		timer, busy := time.NewTimer(pause), sdk.Idle(ctx)
 		select {
 		case <-ctx.Done():
 		case <-p.news:
 		case <-timer.C:
 		}
 		timer.Stop()
+		busy()
 	}
 	return false
 }

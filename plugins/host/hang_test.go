@@ -1,0 +1,73 @@
+package host
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestHang_LogsGoroutinesAndEndsPlugin(t *testing.T) {
+	t.Parallel()
+	p, log := launchLogged(t, "hang")
+	ended := make(chan error, 1)
+	go func() { ended <- collect(t.Context(), p) }()
+	log.Await(t, "it hangs now")
+	p.Hang(&Stall{Call: "Collect", Silent: 2 * time.Minute})
+	if err := <-ended; err == nil {
+		t.Error("the call went on")
+	}
+	const want = "source plugin hostile: the plugin hangs: Collect made no progress for 2m0s"
+	if err := p.Err(); err == nil || err.Error() != want || !errors.Is(err, ErrCrash) {
+		t.Errorf("end: %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "main.(*source).Collect") || !strings.Contains(text, "level=WARN") {
+		t.Errorf("the log lacks the goroutines:\n%s", text)
+	}
+	p.Hang(errors.New("again")) // it has ended: a no-op
+	if err := p.Err(); err.Error() != want {
+		t.Errorf("end: %v", err)
+	}
+}
+
+func TestHang_StoppedProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	p, _ := launchLogged(t, "hang")
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.Hang(&Stall{Call: "ping", Silent: time.Second})
+	select {
+	case <-p.Done():
+	default:
+		t.Error("it has not ended")
+	}
+}
+
+func TestSupervisor_PluginThatHangsIsRestartedWithBackoff(t *testing.T) {
+	supervised(t, func(int) (*fakePlugin, error) { return newFake(), nil }, func(t *testing.T, s *Supervisor[*fakePlugin]) {
+		var last time.Duration
+		for n := 1; n <= 8; n++ {
+			p, err := s.Plugin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			p.Hang(&Stall{Call: "Collect", Silent: 2 * time.Minute})
+			synctest.Wait()
+			began := time.Now()
+			if _, err := s.Plugin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if st := s.Status(); st.Hangs != n || st.Failures != n {
+				t.Fatalf("after %d hangs: %+v", n, st)
+			}
+			last = time.Since(began)
+		}
+		if last < 30*time.Second { // of at most a minute, shortened by up to a half
+			t.Errorf("the last pause was %s", last)
+		}
+	})
+}
