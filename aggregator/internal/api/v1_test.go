@@ -271,6 +271,27 @@ func pulled(t *testing.T, p *pulls) *rig {
 	return rg
 }
 
+func TestAgents_ShowSourceThatFailsBeforeItsFirstRecord(t *testing.T) {
+	rg := pulled(t, &pulls{list: []api.AgentStatus{{Name: "head2", Connected: true, Failing: map[string]string{"slurm/new": "it hangs", "slurm/other": "no sacct"}}}})
+	var list struct {
+		Agents []struct {
+			Name    string
+			Sources []struct{ Type, Label, Error string }
+		}
+	}
+	rg.get("/v1/agents", &list)
+	for _, a := range list.Agents {
+		if a.Name != "head2" {
+			continue
+		}
+		if got := fmt.Sprint(a.Sources); got != "[{slurm new it hangs} {slurm other no sacct}]" {
+			t.Error(got)
+		}
+		return
+	}
+	t.Errorf("%+v", list)
+}
+
 func TestOperatorsSeeAgentsCountersConflictsAndWaitingStops(t *testing.T) {
 	contact := time.Date(2024, 1, 1, 0, 0, 0, 123000, time.UTC)
 	rg := pulled(t, &pulls{list: []api.AgentStatus{

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -202,9 +204,15 @@ func (s *Server) moods(byName map[string]*jsonAgent, pulls []AgentStatus) {
 		}
 	}
 	for i := range pulls {
-		for name, why := range pulls[i].Failing {
+		for _, name := range slices.Sorted(maps.Keys(pulls[i].Failing)) {
+			why := pulls[i].Failing[name]
 			typ, label, _ := strings.Cut(name, "/")
-			if of := find(pulls[i].Name, typ, label); of != nil {
+			of := find(pulls[i].Name, typ, label)
+			if a := byName[pulls[i].Name]; of == nil && a != nil { // nothing has come from it yet
+				a.Sources = append(a.Sources, jsonSource{Type: typ, Label: label, Counts: countsJSON(store.Counts{})})
+				of = &a.Sources[len(a.Sources)-1]
+			}
+			if of != nil {
 				of.Error = why
 			}
 		}
