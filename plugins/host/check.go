@@ -3,118 +3,213 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrUnsafe says that somebody else than root or the daemon's user could have
-// changed a plugin's binary, or that it is no plain file.
-var ErrUnsafe = errors.New("unsafe plugin binary")
+// changed a program, or that it is no plain file.
+var ErrUnsafe = errors.New("unsafe program")
 
 // Check returns nil when path is a plugin's binary that only root and the
 // daemon's user can have changed: a regular executable file, no symlink, not
-// setuid or setgid, owned by one of the two, and writable, with every folder
-// above it, by nobody else. Dev allows folders that others may write to when
-// they have the sticky bit, such as /tmp. The error is ErrUnsafe and names what
-// to change, or tells why the file cannot be looked at.
+// setuid or setgid, owned by one of the two, and writable, with every folder on the
+// way to it, by nobody else. Symbolic links and .. are followed as the system
+// follows them, folder by folder, each opened from the one before. Dev allows folders
+// that others may write to when they have the sticky bit, such as /tmp. The error is
+// ErrUnsafe and names what to change, or tells why the file cannot be looked at.
 func Check(path string, dev bool) error {
+	_, err := checkPath(path, &walk{dev: dev, plugin: true})
+	return err
+}
+
+// CheckProgram is Check for a program that is no plugin: it may be a symbolic link, and
+// setuid. It returns the path that is to be executed: that of the file which was
+// checked, without links.
+func CheckProgram(path string, dev bool) (string, error) { return checkPath(path, &walk{dev: dev}) }
+
+// CheckScript is CheckProgram for what an interpreter reads: it need not be executable.
+func CheckScript(path string, dev bool) error {
+	_, err := checkPath(path, &walk{dev: dev, script: true})
+	return err
+}
+
+func checkPath(path string, w *walk) (string, error) {
 	if !filepath.IsAbs(path) {
-		return unsafe(path, "the path must be absolute")
+		return "", unsafe(path, "the path must be absolute")
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if err := checkFile(path, info); err != nil {
-		return err
-	}
-	return (&walk{dev: dev, links: 16}).folders(filepath.Dir(filepath.Clean(path)))
+	w.path, w.links = path, maxLinks
+	defer w.close()
+	return w.follow(path)
 }
 
 func unsafe(path, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrUnsafe, path, fmt.Sprintf(format, args...))
 }
 
-func checkFile(path string, info fs.FileInfo) error {
-	mode := info.Mode()
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return unsafe(path, "it is a symbolic link; name the file itself")
-	case !mode.IsRegular():
-		return unsafe(path, "it is not a regular file")
-	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
-		return unsafe(path, "it is setuid or setgid; chmod ug-s")
-	case mode.Perm()&0o022 != 0:
-		return unsafe(path, "its group or others may write to it (%s); chmod go-w", mode.Perm())
-	case mode.Perm()&0o111 == 0:
-		return unsafe(path, "it is not executable (%s)", mode.Perm())
-	}
-	return checkOwner(path, info)
+// maxLinks is how many symbolic links the system follows.
+const maxLinks = 40
+
+// walk goes to a file from the root on, through symbolic links.
+type walk struct {
+	dev    bool
+	plugin bool // it may be no link and not be setuid
+	script bool // it may be not executable
+	path   string
+	links  int // how many symbolic links may still be followed
+
+	at   int      // the folder that was reached; 0: none is open
+	name []string // of the folder, without links
 }
 
-func checkOwner(path string, info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return unsafe(path, "its owner is unknown")
+func (w *walk) close() {
+	if w.at > 0 {
+		_ = unix.Close(w.at)
 	}
-	if int(st.Uid) != 0 && int(st.Uid) != os.Geteuid() {
-		return unsafe(path, "it belongs to the user %d, who is neither root nor the daemon's user", st.Uid)
+	w.at = 0
+}
+
+// here is the path of what has that name in the folder that was reached.
+func (w *walk) here(name string) string {
+	return "/" + filepath.Join(append(append([]string{}, w.name...), name)...)
+}
+
+// enter opens a folder and checks it.
+func (w *walk) enter(from int, name, path string) error {
+	fd, err := unix.Openat(from, name, pathOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	w.close()
+	w.at = fd
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if err := checkOwner(path, st.Uid); err != nil {
+		return err
+	}
+	if st.Mode&0o022 != 0 && !(w.dev && st.Mode&unix.S_ISVTX != 0) {
+		return unsafe(path, "group or others may write to this folder (%s); chmod go-w", os.FileMode(st.Mode&0o777))
 	}
 	return nil
 }
 
-// walk checks folders from the root down, through symbolic links.
-type walk struct {
-	dev   bool
-	links int // how many symbolic links may still be followed
-}
-
-func (w *walk) folders(dir string) error {
-	at := "/"
-	if err := w.folder(at); err != nil {
-		return err
-	}
-	for name := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
-		at = filepath.Join(at, name)
-		if err := w.folder(at); err != nil {
-			return err
+// follow goes to the file and returns its path without links.
+func (w *walk) follow(path string) (string, error) {
+	rest := []string{"/"}
+	rest = append(rest, strings.Split(path, "/")...)
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		var err error
+		switch name {
+		case "", ".":
+		case "/":
+			w.name = nil
+			err = w.enter(unix.AT_FDCWD, "/", "/")
+		case "..":
+			w.name = w.name[:max(0, len(w.name)-1)]
+			err = w.enter(w.at, "..", w.here(""))
+		default:
+			file, more, e := w.step(name, rest)
+			if e != nil || file != "" {
+				return file, e
+			}
+			rest = more
+		}
+		if err != nil {
+			return "", err
 		}
 	}
-	return nil
+	return "", unsafe(w.path, "it is not a regular file")
 }
 
-func (w *walk) folder(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
+// step goes on by one name. It returns the path of the file when that is reached, and
+// otherwise the names that are left.
+func (w *walk) step(name string, rest []string) (file string, left []string, err error) {
+	path := w.here(name)
+	var st unix.Stat_t
+	if err := unix.Fstatat(w.at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return "", nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	if err := checkOwner(path, info); err != nil {
-		return err
+	last := strings.Join(rest, "") == ""
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if err := w.enter(w.at, name, path); err != nil {
+			return "", nil, err
+		}
+		w.name = append(w.name, name)
+		return "", rest, nil
+	case unix.S_IFLNK:
+		if last && w.plugin {
+			return "", nil, unsafe(w.path, "it is a symbolic link; name the file itself")
+		}
+		target, err := w.link(name, path, &st)
+		return "", append(target, rest...), err
 	}
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return w.link(path)
-	case !info.IsDir():
-		return unsafe(path, "it is not a folder")
-	case info.Mode().Perm()&0o022 != 0 && !(w.dev && info.Mode()&fs.ModeSticky != 0):
-		return unsafe(path, "group or others may write to this folder (%s); chmod go-w", info.Mode().Perm())
+	if !last {
+		return "", nil, unsafe(path, "it is not a folder")
 	}
-	return nil
+	return path, nil, w.file(name, path)
 }
 
-func (w *walk) link(path string) error {
+// link returns the names to which a symbolic link leads.
+func (w *walk) link(name, path string, st *unix.Stat_t) ([]string, error) {
 	if w.links--; w.links < 0 {
-		return unsafe(path, "too many symbolic links")
+		return nil, unsafe(w.path, "too many levels of symbolic links")
 	}
-	target, err := os.Readlink(path)
+	if err := checkOwner(path, st.Uid); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(w.at, name, buf)
 	if err != nil {
-		return err
+		return nil, &os.PathError{Op: "readlink", Path: path, Err: err}
 	}
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(filepath.Dir(path), target)
+	names := strings.Split(string(buf[:n]), "/")
+	if names[0] == "" {
+		names[0] = "/"
 	}
-	return w.folders(target)
+	return names, nil
+}
+
+// file checks the file, as it is opened from its folder.
+func (w *walk) file(name, path string) error {
+	fd, err := unix.Openat(w.at, name, pathOnly|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return w.checkFile(path, &st)
+}
+
+func (w *walk) checkFile(path string, st *syscall.Stat_t) error {
+	mode := os.FileMode(st.Mode & 0o777)
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return unsafe(path, "it is not a regular file")
+	case w.plugin && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0:
+		return unsafe(path, "it is setuid or setgid; chmod ug-s")
+	case mode&0o022 != 0:
+		return unsafe(path, "its group or others may write to it (%s); chmod go-w", mode)
+	case mode&0o111 == 0 && !w.script:
+		return unsafe(path, "it is not executable (%s)", mode)
+	}
+	return checkOwner(path, st.Uid)
+}
+
+func checkOwner(path string, owner uint32) error {
+	if int(owner) != 0 && int(owner) != os.Geteuid() {
+		return unsafe(path, "it belongs to the user %d, who is neither root nor the daemon's user", owner)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +32,20 @@ func TestCheckNamesWhatMakesABinaryUnsafe(t *testing.T) {
 			path := binary(t, folder(t, dir, 0o777), 0o755)
 			return filepath.Join(link(t, filepath.Dir(path), filepath.Join(dir, "l")), "x")
 		}, "write to this folder"},
+		{".. behind a link", func(t *testing.T, dir string) string {
+			open := folder(t, dir, 0o777) // dir/sub, with its binary and a folder of its own
+			binary(t, open, 0o755)
+			link(t, folder(t, open, 0o755), filepath.Join(dir, "l"))
+			binary(t, dir, 0o755) // where .. leads for who joins words
+			return dir + "/l/../x"
+		}, "write to this folder"},
+		{".. and links", func(t *testing.T, dir string) string {
+			sub := folder(t, dir, 0o755)
+			binary(t, dir, 0o755)
+			link(t, "./sub/../", filepath.Join(dir, "l"))
+			return sub + "/..//./l/l/sub/../x"
+		}, ""},
+		{"a file for a folder", func(t *testing.T, dir string) string { return binary(t, dir, 0o755) + "/x" }, "not a folder"},
 		{"links in a circle", func(t *testing.T, dir string) string {
 			return filepath.Join(link(t, filepath.Join(dir, "l"), filepath.Join(dir, "l")), "x")
 		}, "too many levels"},
@@ -125,4 +141,77 @@ func link(t *testing.T, target, path string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// What runs is what was checked: the path that is executed has no link and no .. in it,
+// and is the file that the system opens by the path that was given.
+func TestCheckProgram_PathIsThatOfTheFile(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		dir := t.TempDir()
+		folders := []string{dir}
+		for i := range 8 { // folders and links to folders, absolute and relative
+			at, name := folders[r.IntN(len(folders))], fmt.Sprint("f", i)
+			target := folders[r.IntN(len(folders))]
+			switch r.IntN(3) {
+			case 0:
+				if err := os.Mkdir(filepath.Join(at, name), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				link(t, target, filepath.Join(at, name))
+			default:
+				real, err := filepath.EvalSymlinks(at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				relative, err := filepath.Rel(real, target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				link(t, relative, filepath.Join(at, name))
+			}
+			folders = append(folders, filepath.Join(at, name))
+		}
+		path := folders[r.IntN(len(folders))]
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue // a relative link through a link leads elsewhere
+		}
+		for range r.IntN(4) {
+			path += "/" + []string{".", "..", "", "../" + filepath.Base(real)}[r.IntN(4)]
+		}
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || !strings.HasPrefix(realPath(t, path), dir) {
+			continue
+		}
+		given := path + "/x"
+		if err := os.WriteFile(given, []byte("\x7fELF"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		got, err := CheckProgram(given, true)
+		if want := realPath(t, path) + "/x"; err != nil || got != want {
+			t.Fatalf("seed %d: %s gave %s, %v; want %s", seed, given, got, err, want)
+		}
+		if err := os.Chmod(realPath(t, path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := CheckProgram(given, true); !errors.Is(err, ErrUnsafe) {
+			t.Fatalf("seed %d: %s in a folder of mode 0777: %v", seed, given, err)
+		}
+	}
+}
+
+// realPath is where the system is when it has followed a path.
+func realPath(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return real
 }

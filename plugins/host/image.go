@@ -46,13 +46,15 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// load checks the binary and, when it is pinned, copies what it hashes to a
+// load checks the binary, of which the path without links is executed, and, when it is pinned, copies what it hashes to a
 // sealed file in memory, so that what is executed is what was hashed.
 func load(spec *Spec) (*image, error) {
-	if err := Check(spec.Path, spec.Dev); err != nil {
+	w := &walk{dev: spec.Dev, plugin: true}
+	path, err := checkPath(spec.Path, w)
+	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(spec.Path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +63,10 @@ func load(spec *Spec) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFile(spec.Path, info); err != nil {
-		return nil, err
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || w.checkFile(path, st) != nil {
+		return nil, unsafe(path, "it was replaced while it was looked at")
 	}
-	img := &image{path: spec.Path, stamp: stampOf(info)}
+	img := &image{path: path, stamp: stampOf(info)}
 	if spec.SHA256 == "" {
 		return img, nil
 	}

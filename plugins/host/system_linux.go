@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// pathOnly opens what may not be read, to look at it.
+const pathOnly = unix.O_PATH
+
 // newMemoryFile makes a file that has no name and can be sealed.
 func newMemoryFile(path string) (*os.File, error) {
 	name := filepath.Base(path)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 )
 
+const pathOnly = os.O_RDONLY
+
 func newMemoryFile(string) (*os.File, error) {
 	return nil, errors.New("this system has no files in memory")
 }
