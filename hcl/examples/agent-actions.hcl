@@ -24,8 +24,11 @@ allow_action "priority" "nemo" {
 }
 
 # "..." as the last element stands for any further values. Variables that an action
-# sets are refused but for those that begin with BURSAR_ and those named here.
+# sets are refused but for those that begin with BURSAR_ and those named here. What an
+# action sends on standard input is refused without stdin = true. Only root and the
+# agent's user may be able to write to the program and to the folders above it.
 allow_action "exec" "quota" {
   commands    = [["/usr/local/sbin/set-quota", "--cluster=nemo", "..."]]
   environment = ["QUOTA_POOL"]
+  stdin       = true
 }

@@ -29,7 +29,16 @@ const (
 // itself. The system kills the program when this process dies. Of an error [sdk.NotRun]
 // says whether the program was started.
 func Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
-	if len(p.Arguments) == 0 || !filepath.IsAbs(p.Arguments[0]) {
+	path := ""
+	if len(p.Arguments) > 0 {
+		path = p.Arguments[0]
+	}
+	return RunFile(ctx, path, p)
+}
+
+// RunFile is Run for a program whose file is at path, whatever its first argument says.
+func RunFile(ctx context.Context, path string, p sdk.Program) (sdk.Output, error) {
+	if len(p.Arguments) == 0 || !filepath.IsAbs(path) {
 		return sdk.Output{}, sdk.NotStarted(errors.New("the program is not named by an absolute path"))
 	}
 	if p.Timeout > 0 {
@@ -38,7 +47,8 @@ func Run(ctx context.Context, p sdk.Program) (sdk.Output, error) {
 		defer cancel()
 	}
 	var out, errs limited
-	cmd := exec.CommandContext(ctx, p.Arguments[0], p.Arguments[1:]...)
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Args = p.Arguments
 	cmd.Dir, cmd.Env = "/", environment(p.Environment)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.Input), &out, &errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

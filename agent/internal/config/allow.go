@@ -21,6 +21,8 @@ type AllowAction struct {
 	// Environment are names of variables that the action may set for its programs, beside
 	// those that begin with BURSAR_.
 	Environment []hcl.String `hcl:"environment,optional"`
+	// Stdin says that the action may send its programs standard input.
+	Stdin bool `hcl:"stdin,optional"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 
@@ -30,7 +32,7 @@ type AllowAction struct {
 // check compiles the commands.
 func (a *AllowAction) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	a.rule = errand.Rule{Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
+	a.rule = errand.Rule{Stdin: a.Stdin, Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
 	if !typeName.MatchString(a.Type.Value) {
 		diags.Add(hcl.Errorf(a.Type.Range, "invalid action type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", a.Type))
 	}

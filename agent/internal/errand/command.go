@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/program"
 )
 
 // Command is what may be run: a program and what its arguments look like.
@@ -51,6 +52,10 @@ func Compile(words []string) (*Command, error) {
 		return nil, errors.New("it is empty; the first element is the path of the program")
 	}
 	c := &Command{}
+	open := func(i int) bool { return words[i] == rest || strings.Contains(words[i], "*") }
+	if at, why := program.Check(words, open, true); why != "" && unfit(words, 0) == "" {
+		return nil, &wordError{at, why}
+	}
 	for i, text := range words {
 		if why := unfit(words, i); why != "" {
 			return nil, &wordError{i, why}
@@ -77,7 +82,7 @@ func compileWord(text string) word {
 
 // unfit says why a word has no place in a command; "": it has.
 func unfit(words []string, i int) string {
-	text, base := words[i], filepath.Base(words[i])
+	text := words[i]
 	switch {
 	case strings.ContainsRune(text, 0):
 		return "an argument cannot have a zero byte"
@@ -85,23 +90,11 @@ func unfit(words []string, i int) string {
 		return fmt.Sprintf("%q is not the absolute path of a program; there is no shell and no search for programs", text)
 	case i == 0 && strings.Contains(text, "*"):
 		return fmt.Sprintf("%q leaves open which program it is; write it out", text)
-	case slices.Contains(shells(), base):
-		return fmt.Sprintf("%q is a shell, or runs what it is told: with it an action could run anything. Name the program itself; a script that begins with #! is one", text)
-	case i == 0 && interpreter.MatchString(base) && (len(words) < 2 || !filepath.IsAbs(words[1]) || strings.Contains(words[1], "*")):
-		return fmt.Sprintf("%q runs what it is told: with it an action could run anything. Its first argument has to be the absolute path of a script, without *", text)
 	case text == rest && i != len(words)-1:
 		return `"..." stands for all further arguments and can only be the last element`
 	}
 	return ""
 }
-
-// shells are programs that run what an argument or their input says.
-func shells() []string {
-	return []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "busybox", "env", "xargs", "eval"}
-}
-
-// interpreter matches programs that read a program from their input, or from an argument.
-var interpreter = regexp.MustCompile(`^(python|perl|ruby|node|nodejs|lua|php|tclsh|awk|gawk|mawk)[0-9.]*$`)
 
 // difference is the place of the first argument that is not as the command says, and
 // why; -1: there is none.

@@ -52,27 +52,46 @@ func TestOnlyWhatACommandSaysIsAllowed(t *testing.T) {
 
 func TestWhatWouldAllowAnythingIsNoCommand(t *testing.T) {
 	for command, want := range map[string]string{
-		"scontrol|update":        "not the absolute path",
-		"/usr/../bin/x":          "not the absolute path",
-		"":                       "not the absolute path",
-		"/bin/*":                 "leaves open which program",
-		"/bin/sh|-c|*":           "is a shell",
-		"/bin/bash":              "is a shell",
-		"/usr/bin/env|x":         "is a shell",
-		"/usr/bin/sudo|/bin/sh":  "is a shell",
-		"/usr/bin/nice|bash|*":   "is a shell",
-		"/usr/bin/python3":       "runs what it is told",
-		"/usr/bin/python3.12|-c": "runs what it is told",
-		"/usr/bin/perl|/opt/*":   "runs what it is told",
-		"/bin/x|...|a":           "can only be the last",
-		"/bin/x|a\x00":           "zero byte",
+		"scontrol|update":         "not the absolute path",
+		"/usr/../bin/x":           "not the absolute path",
+		"":                        "not the absolute path",
+		"/bin/*":                  "leaves open which program",
+		"/bin/sh|-c|*":            "is a shell",
+		"/bin/bash":               "is a shell",
+		"/usr/bin/env|*":          "stands behind env",
+		"/usr/bin/env|A=*|/bin/x": "stands behind env",
+		"/usr/bin/env|bash|-c|x":  "is a shell",
+		"/usr/bin/env|A=b|bash":   "is a shell",
+		"/usr/bin/env|-S|*":       "stands behind env",
+		"/usr/bin/sudo|*":         "stands behind sudo",
+		"/usr/bin/sudo|/usr/bin/scontrol|update|*":     "stands behind sudo",
+		"/usr/bin/su|-c|*":                             "stands behind su",
+		"/usr/bin/nice|...":                            "stands behind nice",
+		"/usr/bin/systemd-run|*":                       "stands behind systemd-run",
+		"/usr/bin/timeout|5|/usr/bin/nice|-n|*|/bin/x": "stands behind",
+		"/opt/x|/usr/bin/sudo|*":                       "stands behind sudo",
+		"/usr/bin/find|/|-name|*":                      "stands behind find",
+		"/usr/bin/make|a=*":                            "stands behind make",
+		"/usr/bin/nice|python3|-":                      "runs what it is told",
+		"/usr/bin/sudo|/bin/sh":                        "is a shell",
+		"/usr/bin/nice|bash|*":                         "is a shell",
+		"/usr/bin/python3":                             "runs what it is told",
+		"/usr/bin/python3.12|-c":                       "runs what it is told",
+		"/usr/bin/perl|/opt/*":                         "runs what it is told",
+		"/bin/x|...|a":                                 "can only be the last",
+		"/bin/x|a\x00":                                 "zero byte",
 	} {
 		if _, err := Compile(strings.Split(command, "|")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
-	if _, err := Compile([]string{"/usr/bin/python3", "/opt/set.py", "--group=*"}); err != nil {
-		t.Error(err)
+	for _, command := range []string{
+		"/usr/bin/python3|/opt/set.py|--group=*", "/bin/sh|/opt/set.sh|*", "/usr/bin/nice|-n|5|/usr/bin/scontrol|reconfigure",
+		"/usr/bin/env|SLURM_CONF=/x|/usr/bin/scontrol|update|PartitionName=*", "/usr/bin/scontrol|update|time|*", "/usr/bin/sudo|/usr/bin/scontrol|reconfigure",
+	} {
+		if _, err := Compile(strings.Split(command, "|")); err != nil {
+			t.Error(err)
+		}
 	}
 	if _, err := Compile(nil); err == nil {
 		t.Error("nothing is no command")
@@ -94,13 +113,15 @@ func TestARefusalSaysWhatToWrite(t *testing.T) {
 		{"priority/nemo", "/usr/bin/scontrol|update|PartitionName=atlas", "LD_PRELOAD", `at /etc/bursar/agent.hcl:12 does not allow it to set the variable "LD_PRELOAD"; if it is to, add environment = ["LD_PRELOAD"] there`},
 		{"priority/nemo", "/usr/bin/scontrol|update|PartitionName=a b", "", `at /etc/bursar/agent.hcl:12 does not allow ["/usr/bin/scontrol", "update", "PartitionName=a b"]: nearest is command 1 of it, where "PartitionName=a b" does not match "PartitionName=*"`},
 		{"priority/nemo", "/usr/bin/scontrol|update", "", `"PartitionName=*" is missing`},
+		{"priority/nemo", "/usr/bin/scontrol|update|PartitionName=atlas", "STDIN", `does not allow standard input: "/usr/bin/scontrol" gets some; if the program may read what the action sends, add stdin = true there`},
+		{"exec/y", "/bin/x", "STDIN", "commands = [[\"/bin/x\"]]\n  stdin    = true\n}"},
 		{"exec/x", "/bin/x|${a}", "", "add to agent.hcl, with * for what changes in an argument, and reload the agent:\nallow_action \"exec\" \"x\" {\n  commands = [[\"/bin/x\", \"$${a}\"]]\n}"},
 	} {
 		env := map[string]string{}
-		if r.variable != "" {
+		if r.variable != "" && r.variable != "STDIN" {
 			env[r.variable] = "x"
 		}
-		err := rules.permit(r.action, strings.Split(r.arguments, "|"), env, "agent.hcl")
+		err := rules.permit(r.action, strings.Split(r.arguments, "|"), env, strings.HasSuffix(r.variable, "IN"), "agent.hcl")
 		if (err == nil) != (r.want == "") || err != nil && !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: %v", r.arguments, err)
 		}

@@ -16,6 +16,8 @@ type Rule struct {
 	// Environment are names of variables that the action may set, beside those that
 	// begin with BURSAR_.
 	Environment []string
+	// Stdin says that the action may send standard input.
+	Stdin bool
 	// Place is where it is written.
 	Place string
 }
@@ -24,13 +26,16 @@ const ours = "BURSAR_"
 
 // permit says why an action may not run a program; nil: it may. file is the
 // configuration in which it could be allowed.
-func (r Rules) permit(action string, arguments []string, environment map[string]string, file string) error {
+func (r Rules) permit(action string, arguments []string, environment map[string]string, input bool, file string) error {
 	rule := r[action]
 	if rule == nil {
-		return fmt.Errorf("the agent allows the action %s to run nothing. If it is to, add to %s, with * for what changes in an argument, and reload the agent:\n%s", action, file, block(action, arguments))
+		return fmt.Errorf("the agent allows the action %s to run nothing. If it is to, add to %s, with * for what changes in an argument, and reload the agent:\n%s", action, file, block(action, arguments, input))
 	}
 	if err := rule.command(action, arguments); err != nil {
 		return err
+	}
+	if input && !rule.Stdin {
+		return fmt.Errorf("the block allow_action of %s at %s does not allow standard input: %s gets some; if the program may read what the action sends, add stdin = true there and reload the agent", action, rule.Place, quote(arguments[0]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
 		if !strings.HasPrefix(name, ours) && !slices.Contains(rule.Environment, name) {
@@ -56,9 +61,13 @@ func (r *Rule) command(action string, arguments []string) error {
 }
 
 // block is what would allow the program.
-func block(action string, arguments []string) string {
+func block(action string, arguments []string, input bool) string {
 	typ, label, _ := strings.Cut(action, "/")
-	return fmt.Sprintf("allow_action %s %s {\n  commands = [%s]\n}", quote(typ), quote(label), list(arguments))
+	more := ""
+	if input {
+		more = "\n  stdin    = true"
+	}
+	return fmt.Sprintf("allow_action %s %s {\n  commands = [%s]%s\n}", quote(typ), quote(label), list(arguments), more)
 }
 
 // list is a list of HCL, or its beginning.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -20,7 +21,9 @@ type Options struct {
 	// Rules returns the present ones, and the file in which they are.
 	Rules  func() (Rules, string)
 	Fences *Fences
-	Log    *slog.Logger
+	// Dev accepts programs below folders such as /tmp.
+	Dev bool
+	Log *slog.Logger
 }
 
 // Runner runs programs. It is safe for use by many goroutines.
@@ -61,6 +64,7 @@ type Permit struct {
 	slot    slot
 	attempt attempt
 	program sdk.Program
+	path    string // of the file that was checked
 	log     *slog.Logger
 
 	stop context.CancelCauseFunc
@@ -91,6 +95,10 @@ func (r *Runner) Admit(e *bursarv1.Errand, by string) (*Permit, error) {
 		}
 		return nil, p.decline(name, refused, err)
 	}
+	var err error
+	if p.path, err = checked(e.GetArguments(), r.opt.Dev); err != nil {
+		return nil, p.decline(p.slot.action, notStarted, err)
+	}
 	if err := r.opt.Fences.take(&p.attempt); err != nil {
 		if errors.Is(err, ErrOutdated) {
 			return nil, p.decline(p.slot.action, outdated, err)
@@ -119,7 +127,18 @@ func admissible(rules Rules, e *bursarv1.Errand, file string) error {
 	if len(e.GetArguments()) == 0 || len(e.GetArguments()) > maxArguments {
 		return fmt.Errorf("the program has %d arguments; 1 to %d are possible", len(e.GetArguments()), maxArguments)
 	}
-	return rules.permit(e.GetAction(), e.GetArguments(), e.GetEnvironment(), file)
+	return rules.permit(e.GetAction(), e.GetArguments(), e.GetEnvironment(), len(e.GetInput()) > 0, file)
+}
+
+// checked returns the path of the program without links. Only root and the agent's user
+// can have changed it, and the script that it interprets.
+func checked(arguments []string, dev bool) (string, error) {
+	if script := program.Script(arguments); script != "" {
+		if err := host.CheckScript(script, dev); err != nil {
+			return "", err
+		}
+	}
+	return host.CheckProgram(arguments[0], dev)
 }
 
 func (p *Permit) decline(action, result string, err error) error {
@@ -142,7 +161,7 @@ func (p *Permit) Run(ctx context.Context) (sdk.Output, error) {
 	defer p.leave()
 	p.log.Info("a program of an action is run")
 	begun := time.Now()
-	out, err := program.Run(ctx, p.program)
+	out, err := program.RunFile(ctx, p.path, p.program)
 	if err != nil && errors.Is(context.Cause(ctx), errReplaced) {
 		err = fmt.Errorf("%w: %w", errReplaced, err)
 	}

@@ -2,6 +2,7 @@ package errand
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -27,7 +29,7 @@ type bench struct {
 func newBench(t *testing.T, script string) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t: t, script: filepath.Join(dir, "script"), marks: filepath.Join(dir, "marks")}
+	b := &bench{t: t, script: filepath.Join(dir, "mark"), marks: filepath.Join(dir, "marks")}
 	if err := os.WriteFile(b.script, []byte("#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +37,9 @@ func newBench(t *testing.T, script string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := Rules{"exec/a": {Commands: []*Command{c}, Place: "agent.hcl:1"}}
+	rules := Rules{"exec/a": {Commands: []*Command{c}, Stdin: true, Place: "agent.hcl:1"}}
 	b.Runner = NewRunner(Options{
-		Rules: func() (Rules, string) { return rules, "agent.hcl" }, Fences: NewFences(filepath.Join(dir, "fences")), Log: slog.New(slog.DiscardHandler),
+		Rules: func() (Rules, string) { return rules, "agent.hcl" }, Fences: NewFences(filepath.Join(dir, "fences")), Dev: true, Log: slog.New(slog.DiscardHandler),
 	})
 	return b
 }
@@ -169,4 +171,57 @@ func TestAProgramWhoseCallerGoesIsKilled(t *testing.T) {
 		t.Error(err)
 	}
 	b.Wait()
+}
+
+func TestAdmit_ProgramThatOthersCanChangeIsNotRun(t *testing.T) {
+	for name, make := range map[string]func(t *testing.T, dir, path string){
+		"the file":                func(t *testing.T, _, path string) { chmod(t, path, 0o777) },
+		"the file, for its group": func(t *testing.T, _, path string) { chmod(t, path, 0o775) },
+		"its folder":              func(t *testing.T, dir, _ string) { chmod(t, dir, 0o777) },
+		"the folder behind a link": func(t *testing.T, dir, path string) {
+			open := filepath.Join(dir, "open")
+			if err := errors.Join(os.Mkdir(open, 0o755), os.Rename(path, filepath.Join(open, "mark")), os.Symlink(filepath.Join(open, "mark"), path)); err != nil {
+				t.Fatal(err)
+			}
+			chmod(t, open, 0o777)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "")
+			make(t, filepath.Dir(b.script), b.script)
+			if _, err := b.Admit(b.errand(1, "a"), "agg1"); err == nil || !strings.Contains(err.Error(), host.ErrUnsafe.Error()) || !sdk.NotRun(err) {
+				t.Errorf("%v", err)
+			}
+			if b.ran() != "" {
+				t.Error("it ran")
+			}
+		})
+	}
+}
+
+func TestAdmit_ScriptThatOthersCanChangeIsNotRun(t *testing.T) {
+	b := newBench(t, "")
+	c, err := Compile([]string{"/bin/sh", b.script, "*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := Rules{"exec/a": {Commands: []*Command{c}}}
+	b.opt.Rules = func() (Rules, string) { return rules, "agent.hcl" }
+	e := b.errand(1, "a")
+	e.Arguments = []string{"/bin/sh", b.script, "a"}
+	chmod(t, b.script, 0o644)
+	if _, err := b.Admit(e, "agg1"); err != nil {
+		t.Error(err)
+	}
+	chmod(t, b.script, 0o666)
+	if _, err := b.Admit(e, "agg1"); err == nil || !strings.Contains(err.Error(), host.ErrUnsafe.Error()) {
+		t.Errorf("%v", err)
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
 }

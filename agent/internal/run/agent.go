@@ -61,7 +61,7 @@ type Agent struct {
 func New(cfg *config.Config, opt Options) *Agent {
 	opt.Plugins.Log = opt.Log
 	a := &Agent{opt: opt, config: cfg, sources: map[buffer.Source]*source{}, started: time.Now()}
-	a.runner = errand.NewRunner(errand.Options{Rules: a.rules, Fences: errand.NewFences(cfg.FencesPath()), Log: opt.Log})
+	a.runner = errand.NewRunner(errand.Options{Rules: a.rules, Fences: errand.NewFences(cfg.FencesPath()), Dev: opt.Plugins.Dev, Log: opt.Log})
 	return a
 }
 

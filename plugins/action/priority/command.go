@@ -3,12 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/program"
 )
 
 // word is what a placeholder may become: nothing that a program could take for an
@@ -54,64 +55,17 @@ func (c command) check(allowed ...string) error {
 			}
 		}
 	}
-	return c.checkShell()
+	// No input reaches these programs.
+	if _, why := program.Check(c, func(i int) bool { return placeholder.MatchString(c[i]) }, false); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // number is that of {1}, {2} and so on.
 func number(p string) (int, bool) {
 	n, err := strconv.Atoi(strings.Trim(p, "{}"))
 	return n, err == nil && n > 0 && p == fmt.Sprintf("{%d}", n)
-}
-
-// interpreters are programs that read an argument as a program text, by the options
-// that say so: letters behind one dash, and then words.
-func interpreters() map[string][]string {
-	shell := []string{"c", "--command", "--init-command"}
-	out := map[string][]string{
-		"env": {"S", "--split-string"}, "perl": {"eE"}, "ruby": {"e"}, "lua": {"e"}, "php": {"rBRE", "--run"},
-		"node": {"ep", "--eval", "--print"}, "nodejs": {"ep", "--eval", "--print"},
-	}
-	for _, name := range []string{
-		"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "su", "runuser", "flock", "script", "python", "pypy", "expect",
-	} {
-		out[name] = shell
-	}
-	return out
-}
-
-// release is what may stand behind the name of an interpreter.
-var release = regexp.MustCompile(`[0-9.]+$`)
-
-// checkShell refuses placeholders in what an interpreter takes for a program, also
-// where another program, such as sudo or timeout, starts it.
-func (c command) checkShell() error {
-	if !slices.ContainsFunc(c, placeholder.MatchString) {
-		return nil
-	}
-	known := interpreters()
-	for i, arg := range c {
-		name := path.Base(arg)
-		options, ok := known[release.ReplaceAllString(name, "")]
-		if !ok {
-			continue
-		}
-		for _, option := range c[i+1:] {
-			if takesProgram(option, options) {
-				return fmt.Errorf("%q with %q takes an argument for a program, so placeholders may not be among its arguments; call what sets the priority itself, or a script in a file", name, option)
-			}
-		}
-	}
-	return nil
-}
-
-// takesProgram reports whether an argument is one of the options: -c, also as -lc or
-// with the program behind it.
-func takesProgram(arg string, options []string) bool {
-	if strings.HasPrefix(arg, "--") {
-		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains(options[1:], name)
-	}
-	return strings.HasPrefix(arg, "-") && strings.ContainsAny(arg, options[0])
 }
 
 // needs returns how many params a command refers to, and whether to {group}.

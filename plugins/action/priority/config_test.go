@@ -38,7 +38,7 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 		{"there is no placeholder {prio} here", []sdk.Node{cores(), one, command("/x", "a{prio}")}},
 		{"there is no placeholder {0} here", []sdk.Node{cores(), one, command("/x", "{0}")}},
 		{"there is no placeholder {01} here", []sdk.Node{cores(), one, command("/x", "{01}")}},
-		{`"sh" with "-c" takes an argument for a program`, []sdk.Node{cores(), one, command("/bin/sh", "-c", "x {1}")}},
+		{`"/bin/sh" is a shell`, []sdk.Node{cores(), one, command("/bin/sh", "-c", "x {1}")}},
 		{"there is command too", []sdk.Node{cores(), one, command("/x", "{1}"), attribute("commands", sdk.List(sdk.Strings("/y")))}},
 		{"expected a list of commands", []sdk.Node{cores(), one, list("commands")}},
 		{"is not an absolute path", []sdk.Node{cores(), one, attribute("commands", sdk.List(sdk.Strings("/y", "{1}"), sdk.Strings("z")))}},
@@ -59,6 +59,7 @@ func TestAPlaceholderNeverReachesAProgramText(t *testing.T) {
 		"/bin/sh -c {1}", "/bin/bash -lc x{1}", "/usr/bin/env bash -c {1}", "/usr/bin/sudo -u slurm /bin/dash -c {group}",
 		"/usr/bin/python3 -c {1}", "/usr/bin/python3.11 -Ic {1}", "/usr/bin/perl -we {1}", "/usr/bin/env -S{1}", "/usr/bin/env --split-string={1}",
 		"/usr/bin/node --eval {1}", "/bin/su slurm -c {1}", "/usr/bin/timeout 5 zsh -c {priority}", "/bin/busybox sh -c {1}",
+		"/usr/bin/sudo {1}", "/usr/bin/nice {group}", "/usr/bin/systemd-run /usr/bin/scontrol {1}", "/usr/bin/find / -name {1}", "/usr/bin/expect -c {1}",
 	} {
 		if command(strings.Fields(refused)).check(priorityHolder, groupHolder) == nil {
 			t.Errorf("%s is taken", refused)
