@@ -55,7 +55,19 @@ type Job struct {
 	// Excluded: the configuration of the source leaves the job out. It is
 	// counted, and taken back if it was sent before.
 	Excluded bool
+
+	// Formerly is the same run as it is, or may have been, known under other names:
+	// each has its Run and the Values from which the mapping makes that id. The
+	// daemon takes back what it sent under them, and settles what of them is in
+	// quarantine, also after a restart. An import asks the cluster first: where
+	// another source has the run under one of the names, that one is used, and
+	// nothing else is taken back than what the same import brought. Their own
+	// Formerly does not count, and at most [MaxFormerly] are allowed.
+	Formerly []Job
 }
+
+// MaxFormerly is how many other names a run may have.
+const MaxFormerly = 8
 
 // Stop says when a record stopped that may have been pushed elsewhere, or later.
 type Stop struct {

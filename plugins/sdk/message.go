@@ -47,6 +47,9 @@ func (j *Job) size() int {
 	for _, v := range j.Values {
 		n += v.size()
 	}
+	for i := range j.Formerly {
+		n += j.Formerly[i].size()
+	}
 	return n
 }
 
@@ -62,7 +65,11 @@ func finish(m *bursarv1.CollectResponse, b *Batch) {
 }
 
 func encodeJob(j *Job) *bursarv1.Job {
-	return &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
+	out := &bursarv1.Job{Run: valid(j.Run), Values: encodeAll(j.Values), Ended: j.Ended, Excluded: j.Excluded}
+	for i := range j.Formerly {
+		out.Formerly = append(out.Formerly, encodeJob(&j.Formerly[i]))
+	}
+	return out
 }
 
 func encodeRefused(r *Refused) *bursarv1.Refused {

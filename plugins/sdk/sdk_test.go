@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,8 @@ func TestJobThatDoesNotFitIsRefusedAndTheOthersPass(t *testing.T) {
 		{Job{Run: "x", Values: good.Values[:1]}, "1 values for 2 attributes"},
 		{Job{Run: "x", Values: []Value{Int(1), Int(1)}}, "a number for the attribute user of type string"},
 		{Job{Run: "x", Values: []Value{String(strings.Repeat("x", maxJob+1)), Null()}}, "at most"},
+		{Job{Run: "x", Values: good.Values, Formerly: []Job{{Run: "y", Values: good.Values[:1]}}}, "1 values for 2 attributes"},
+		{Job{Run: "x", Values: good.Values, Formerly: slices.Repeat([]Job{good}, MaxFormerly+1)}, "other names"},
 	}
 	for _, c := range cases {
 		var got Batch

@@ -68,16 +68,22 @@ func (s *Stream) misfit(j *Job) string {
 	case len(j.Values) != len(s.attributes):
 		return fmt.Sprintf("the source gave %d values for %d attributes", len(j.Values), len(s.attributes))
 	}
-	size := 0
 	for i, v := range j.Values {
 		a := &s.attributes[i]
 		if v.kind != 0 && v.kind != a.Type && !(v.kind == TypeInt && a.Type == TypeFloat) {
 			return fmt.Sprintf("the source gave %s for the attribute %s of type %s", kindOf(v), a.Name, a.Type)
 		}
-		size += v.size()
 	}
-	if size > maxJob {
+	if size := j.size(); size > maxJob {
 		return fmt.Sprintf("the job has %d bytes of attributes; at most %d are allowed", size, maxJob)
+	}
+	if n := len(j.Formerly); n > MaxFormerly {
+		return fmt.Sprintf("the source gave %d other names for the run; at most %d are allowed", n, MaxFormerly)
+	}
+	for i := range j.Formerly {
+		if why := s.misfit(&j.Formerly[i]); why != "" {
+			return why
+		}
 	}
 	return ""
 }

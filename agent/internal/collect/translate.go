@@ -126,10 +126,32 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	if !keep {
 		t.leaveOut(d, job, r.ID, settles)
 		d.sent[job.GetRun()] = sent{fingerprint: print, withdrawn: true}
+		t.supersede(d, job, r.ID)
 		return
 	}
 	t.record(d, job.GetRun(), r, print, settles)
 	d.sent[job.GetRun()] = sent{fingerprint: print}
+	t.supersede(d, job, r.ID)
+}
+
+// supersede takes back what the run of a job was sent as under its other names, and
+// settles what of them is in quarantine. It needs no memory of that: the run may
+// have been sent before a restart. An id that is the job's own stays.
+func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
+	for _, old := range job.GetFormerly() {
+		run := old.GetRun()
+		before, known := t.before(d, run)
+		if session.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
+			continue
+		}
+		oldID, err := t.mapper.ID(old)
+		if err != nil || oldID == id || record.ValidateID(oldID) != nil {
+			continue // nothing was sent under it
+		}
+		t.close(d, run)
+		t.withdraw(d, oldID, true, session.QuarantineID(run))
+		d.sent[run] = sent{fingerprint: t.mapper.Fingerprint(old), withdrawn: true}
+	}
 }
 
 // ended says whether the job is over: by its record's stop where it has one.

@@ -852,7 +852,10 @@ type Job struct {
 	Ended  bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`
 	// The configuration of the source leaves this job out: it is counted, and
 	// withdrawn if it was sent before.
-	Excluded      bool `protobuf:"varint,4,opt,name=excluded,proto3" json:"excluded,omitempty"`
+	Excluded bool `protobuf:"varint,4,opt,name=excluded,proto3" json:"excluded,omitempty"`
+	// The same run with the values by which it had, or may have had, another name:
+	// what was sent under that name is taken back, once this one is sent.
+	Formerly      []*Job `protobuf:"bytes,5,rep,name=formerly,proto3" json:"formerly,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -913,6 +916,13 @@ func (x *Job) GetExcluded() bool {
 		return x.Excluded
 	}
 	return false
+}
+
+func (x *Job) GetFormerly() []*Job {
+	if x != nil {
+		return x.Formerly
+	}
+	return nil
 }
 
 type Refused struct {
@@ -1272,12 +1282,13 @@ const file_bursar_v1_source_proto_rawDesc = "" +
 	"\arefused\x18\x06 \x03(\v2\x12.bursar.v1.RefusedR\arefused\x12\x18\n" +
 	"\askipped\x18\a \x01(\x03R\askipped\x12+\n" +
 	"\arecords\x18\b \x03(\v2\x11.bursar.v1.RecordR\arecords\x12%\n" +
-	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\"s\n" +
+	"\x05stops\x18\t \x03(\v2\x0f.bursar.v1.StopR\x05stops\"\x9f\x01\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12(\n" +
 	"\x06values\x18\x02 \x03(\v2\x10.bursar.v1.ValueR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x12\x1a\n" +
-	"\bexcluded\x18\x04 \x01(\bR\bexcluded\"G\n" +
+	"\bexcluded\x18\x04 \x01(\bR\bexcluded\x12*\n" +
+	"\bformerly\x18\x05 \x03(\v2\x0e.bursar.v1.JobR\bformerly\"G\n" +
 	"\aRefused\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -1362,22 +1373,23 @@ var file_bursar_v1_source_proto_depIdxs = []int32{
 	23, // 12: bursar.v1.CollectResponse.records:type_name -> bursar.v1.Record
 	24, // 13: bursar.v1.CollectResponse.stops:type_name -> bursar.v1.Stop
 	25, // 14: bursar.v1.Job.values:type_name -> bursar.v1.Value
-	18, // 15: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
-	5,  // 16: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
-	8,  // 17: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	11, // 18: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
-	3,  // 19: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
-	1,  // 20: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
-	6,  // 21: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
-	10, // 22: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	12, // 23: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
-	4,  // 24: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
-	2,  // 25: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 15: bursar.v1.Job.formerly:type_name -> bursar.v1.Job
+	18, // 16: bursar.v1.CollectRequest.Start.window:type_name -> bursar.v1.CollectRequest.Window
+	5,  // 17: bursar.v1.SourcePlugin.Describe:input_type -> bursar.v1.DescribeRequest
+	8,  // 18: bursar.v1.SourcePlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	11, // 19: bursar.v1.SourcePlugin.Collect:input_type -> bursar.v1.CollectRequest
+	3,  // 20: bursar.v1.SourcePlugin.Count:input_type -> bursar.v1.CountRequest
+	1,  // 21: bursar.v1.SourcePlugin.Progress:input_type -> bursar.v1.ProgressRequest
+	6,  // 22: bursar.v1.SourcePlugin.Describe:output_type -> bursar.v1.DescribeResponse
+	10, // 23: bursar.v1.SourcePlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	12, // 24: bursar.v1.SourcePlugin.Collect:output_type -> bursar.v1.CollectResponse
+	4,  // 25: bursar.v1.SourcePlugin.Count:output_type -> bursar.v1.CountResponse
+	2,  // 26: bursar.v1.SourcePlugin.Progress:output_type -> bursar.v1.ProgressResponse
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_source_proto_init() }
