@@ -106,6 +106,20 @@ func (r *Run) With(values map[string]string) []string {
 	return fields
 }
 
+// Incomplete reports whether slurmdbd never heard of the run's start, as far as it can
+// be told: see [Run.Half]. Its name may be another one later.
+func (r *Run) Incomplete() bool {
+	partition, known := r.text("Partition")
+	return known && partition == ""
+}
+
+// Named is the run as it would be with another id, as a first run.
+func (r *Run) Named(cluster, jobID string) (*Run, error) {
+	out, err := r.plan.Run(r.With(map[string]string{"JobID": jobID, "Cluster": cluster}))
+	out.Qualified = r.Qualified
+	return out, err
+}
+
 var errNoSubmit = errors.New("column Submit: there is none")
 
 func (r *Run) read() (err error) {
@@ -154,7 +168,7 @@ func (r *Run) Started() bool {
 // every job has, and without its place in an array. Soon after, the start is told;
 // a row that stays as it is for long will not change any more.
 func (r *Run) Half(now time.Time) bool {
-	if partition, known := r.text("Partition"); !known || partition != "" {
+	if !r.Incomplete() {
 		return false
 	}
 	at := r.End

@@ -13,6 +13,10 @@ import (
 // ErrNoJob is the error of an environment that is not that of an epilog.
 var ErrNoJob = errors.New("SLURM_JOB_ID is not set: this is to be called by Slurm, as Epilog or EpilogSlurmctld")
 
+// ErrNoEnd is the error of an environment in which Slurm says nothing of the end of a
+// run, for example that of a prolog.
+var ErrNoEnd = errors.New("this is no epilog of a job")
+
 // FromEnvironment makes an event of what Slurm gives to an epilog; get is os.Getenv.
 // What is odd in it is left out, but for the job's id.
 func FromEnvironment(get func(string) string, host string, now time.Time) (Event, error) {
@@ -32,6 +36,9 @@ func FromEnvironment(get func(string) string, host string, now time.Time) (Event
 		Partition: text(get("SLURM_JOB_PARTITION")), QOS: text(get("SLURM_JOB_QOS")), Nodes: text(either(get, "SLURM_JOB_NODELIST", "SLURM_NODELIST")),
 		NodeCount: count(get("SLURM_JOB_NUM_NODES")), CPUs: cpus(get("SLURM_JOB_CPUS_PER_NODE")),
 		Start: seconds(get("SLURM_JOB_START_TIME")), End: seconds(get("SLURM_JOB_END_TIME")), Exit: exitOf(get),
+	}
+	if !e.OfEnd() {
+		return Event{}, fmt.Errorf("%w: SLURM_SCRIPT_CONTEXT is %.40q, want %s or %s; call it as Epilog or EpilogSlurmctld", ErrNoEnd, e.Context, OfNode, OfController)
 	}
 	if node := get("SLURMD_NODENAME"); node != "" {
 		e.Host = text(node)

@@ -39,6 +39,24 @@ type Event struct {
 	Start     int64  `json:"start,omitempty"` // in seconds since 1970
 	End       int64  `json:"end,omitempty"`
 	Exit      string `json:"exit,omitempty"` // code:signal
+
+	// Told and Since are the source's own, in its journal: what was sent of the run,
+	// under this job id, had no word of slurmdbd's, which is waited for since then, in
+	// microseconds since 1970.
+	Told  string `json:"told,omitempty"`
+	Since int64  `json:"since,omitempty"`
+}
+
+// The contexts of epilogs, in which a run has ended. Slurm before 20.11 says none.
+const (
+	OfController = "epilog_slurmctld" // EpilogSlurmctld, once a run
+	OfNode       = "epilog_slurmd"    // Epilog, also on a node that a run gives back
+)
+
+// OfEnd reports whether the event says that a run has ended. A prolog, or the epilog
+// of a task or of srun, says nothing about that.
+func (e *Event) OfEnd() bool {
+	return e.Context == "" || e.Context == OfController || e.Context == OfNode
 }
 
 // Bounds of what is read.
@@ -86,7 +104,7 @@ func (e *Event) checkNumbers() error {
 func (e *Event) checkTexts() error {
 	for name, s := range map[string]string{
 		"context": e.Context, "host": e.Host, "cluster": e.Cluster, "name": e.Name, "user": e.User, "group": e.Group,
-		"account": e.Account, "partition": e.Partition, "qos": e.QOS, "nodes": e.Nodes, "exit": e.Exit,
+		"account": e.Account, "partition": e.Partition, "qos": e.QOS, "nodes": e.Nodes, "exit": e.Exit, "told": e.Told,
 	} {
 		if len(s) > maxText || !utf8.ValidString(s) {
 			return fmt.Errorf("%s: a text of %d bytes is too long or no UTF-8", name, len(s))

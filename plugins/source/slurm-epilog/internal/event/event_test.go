@@ -71,6 +71,19 @@ func TestWhatRealSlurmsSaidIsWrittenAsEver(t *testing.T) {
 	}
 }
 
+func TestOnlyTheEpilogsOfJobsAreEvents(t *testing.T) {
+	for context, good := range map[string]bool{
+		"": true, "epilog_slurmd": true, "epilog_slurmctld": true,
+		"prolog_slurmd": false, "prolog_slurmctld": false, "prolog_task": false, "epilog_task": false, "prolog_srun": false, "epilog_srun": false,
+	} {
+		env := map[string]string{"SLURM_JOB_ID": "7", "SLURM_SCRIPT_CONTEXT": context, "SLURM_JOB_START_TIME": "1795241500"}
+		_, err := event.FromEnvironment(func(name string) string { return env[name] }, "n1", time.Unix(1795241600, 0))
+		if good != (err == nil) || err != nil && !errors.Is(err, event.ErrNoEnd) {
+			t.Errorf("%q: %v", context, err)
+		}
+	}
+}
+
 func TestALineOfEachReleasedFormatIsRead(t *testing.T) {
 	for _, version := range []string{"22.05", "24.11"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "events-"+version+".golden"))

@@ -172,6 +172,19 @@ func (j *Journal) Append(e event.Event) error {
 	}
 }
 
+// AppendAll is Append for many, which share syncs.
+func (j *Journal) AppendAll(events []event.Event) error {
+	done := make(chan error, 1)
+	for _, e := range events {
+		go func() { done <- j.Append(e) }()
+	}
+	var err error
+	for range events {
+		err = errors.Join(err, <-done)
+	}
+	return err
+}
+
 // maxGroup is how many events share one sync.
 const maxGroup = 512
 

@@ -115,6 +115,21 @@ func (s *site) settings(text string) {
 	}
 }
 
+func TestCalledAsAPrologItTellsOfNothingAndSaysSo(t *testing.T) {
+	s := newSite(t)
+	s.settings("")
+	s.up()
+	for _, c := range []string{"prolog_slurmd", "prolog_slurmctld", "prolog_task", "epilog_task"} {
+		status, out := s.run("SLURM_JOB_ID=7 SLURM_SCRIPT_CONTEXT=" + c)
+		if status != 0 || !strings.Contains(out, c) || !strings.Contains(out, "Epilog or EpilogSlurmctld") {
+			t.Errorf("%s: %d %s", c, status, out)
+		}
+	}
+	if jobs := s.jobs(); len(jobs) > 0 {
+		t.Errorf("jobs %v", jobs)
+	}
+}
+
 func TestAJobThatEndsIsInTheJournalWhenTheProgramReturns(t *testing.T) {
 	s := newSite(t)
 	s.settings("")

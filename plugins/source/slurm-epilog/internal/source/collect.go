@@ -3,11 +3,14 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
 )
 
@@ -17,9 +20,21 @@ const (
 	mostPause  = 2 * time.Minute  // between two questions for the same
 	maxSent    = 100_000          // runs that are remembered as sent
 	maxRefused = 10_000           // refusals that are remembered
-	slack      = 24 * time.Hour   // how long after a run's end its epilogs may have run
+	slack      = 24 * time.Hour   // how long after a run's end its epilogs run as a rule
 	skew       = time.Minute      // by which the clocks of a cluster may differ
 	openWait   = 30 * time.Second // for a former process of this source to end
+)
+
+// What was told without slurmdbd's word is asked for from time to time, since
+// slurmctld keeps what slurmdbd did not take for as long as it lives. It is written
+// into the journal anew now and then, so that the checkpoint goes on.
+const (
+	watched   = 31 * 24 * time.Hour // how long it is asked for
+	toldPause = 2 * time.Minute     // before it is asked for first
+	mostTold  = time.Hour           // between two questions for it
+	rewrite   = 6 * time.Hour       // after which it is written anew
+	maxTold   = 100_000             // of which more are not watched
+	maxPauses = 6                   // by which pauses double
 )
 
 // pass is one Collect.
@@ -68,6 +83,9 @@ func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
 	p.pending.reset()
 	first, n := done-from.Rewind.Microseconds(), 0
 	err := p.journal.After(first, func(e journal.Entry) error {
+		if !e.OfEnd() {
+			return nil
+		}
 		n++
 		p.pending.add([]journal.Entry{e}, p.now())
 		return ctx.Err()
@@ -114,11 +132,18 @@ func (p *pass) settle(ctx context.Context, due []*waiting) error {
 	d := newDraft(p)
 	var settled, open []*waiting
 	for _, w := range due {
-		if d.judge(w, found[w.Job]) {
+		done := d.judge(w, found[w.Job])
+		if !done && w.Told != "" && p.now().Sub(time.UnixMicro(w.Stamp)) >= rewrite {
+			w.news, done = w.Told, true
+		}
+		if done {
 			settled = append(settled, w)
 		} else {
 			open = append(open, w)
 		}
+	}
+	if err := p.watch(settled); err != nil {
+		return err
 	}
 	if len(settled) > 0 || d.some() {
 		done := p.pending.settledWithout(settled)
@@ -144,8 +169,40 @@ func (p *pass) postpone(w *waiting) {
 	if w.since.IsZero() {
 		w.since = now
 	}
-	w.due = now.Add(min(max(firstPause, p.config.delay)<<min(w.asked, 6), mostPause))
+	if w.Told != "" {
+		w.due = now.Add(min(toldPause<<min(w.asked, maxPauses), mostTold))
+	} else {
+		w.due = now.Add(min(max(firstPause, p.config.delay)<<min(w.asked, maxPauses), mostPause))
+	}
 	w.asked++
+}
+
+// watch writes into the journal what was told now without slurmdbd's word, before it
+// is sent: the checkpoint passes its epilog then.
+func (p *pass) watch(settled []*waiting) error {
+	var again []event.Event
+	_, told := p.pending.len()
+	for _, w := range settled {
+		e := w.Event
+		switch {
+		case w.news == "":
+			continue
+		case e.Told == "" && told+len(again) >= maxTold:
+			p.log.Warn("too many runs were told of without slurmdbd's word; this one is not asked for again", "job", w.news)
+			continue
+		case e.Told == "":
+			e.Since = p.now().UnixMicro()
+		}
+		e.ID, e.Told = nextID(e.ID), w.news
+		again = append(again, e)
+	}
+	return p.journal.AppendAll(again)
+}
+
+// nextID is the id of an event that is written anew: the same after a crash.
+func nextID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:len(id)/2])
 }
 
 // remember notes what is with the daemon.
@@ -174,8 +231,8 @@ func (p *pass) again(ctx context.Context, w *sdk.Window) error {
 	}
 	err := p.journal.After(0, func(e journal.Entry) error {
 		one := &waiting{Entry: e}
-		if at := one.ended(); at.Before(w.From.Add(-skew)) || at.After(w.To.Add(slack)) {
-			return nil
+		if !e.OfEnd() || one.ended().Before(w.From.Add(-skew)) {
+			return nil // an epilog may run long after the end, but not before it
 		}
 		if events = append(events, one); len(events) < maxAsk {
 			return nil

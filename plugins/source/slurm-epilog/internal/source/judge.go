@@ -9,6 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 )
 
 // draft is a batch in the making.
@@ -18,10 +19,10 @@ type draft struct {
 	window  *sdk.Window // of which runs are wanted; nil: of any time
 	sent    []*job.Run
 	refused []refusal
-	in      map[job.Key]bool // what is in the batch
+	in      map[job.Key]int // what was looked at, and where it is among the jobs; -1: nowhere
 }
 
-func newDraft(p *pass) *draft { return &draft{pass: p, in: map[job.Key]bool{}} }
+func newDraft(p *pass) *draft { return &draft{pass: p, in: map[job.Key]int{}} }
 
 func (d *draft) some() bool {
 	return len(d.batch.Jobs) > 0 || len(d.batch.Refused) > 0 || d.batch.Skipped > 0
@@ -32,37 +33,49 @@ func (d *draft) some() bool {
 //
 // All runs that ended are true, whichever the event is of, so they are sent. Settled
 // it is when the run that went on as the epilog ran has ended; while slurmdbd does
-// not say so yet, it is asked again, and after a while the epilog is believed.
+// not say so yet, it is asked again, and after a while the epilog is believed. Then
+// w.news is the job id under which that was told.
 func (d *draft) judge(w *waiting, a *answer) (settled bool) {
+	w.news = ""
 	for _, o := range a.odd {
 		d.refuse(o.name, o.err, o.raw)
 	}
 	var last *job.Run // that had begun when the epilog ran
 	some := false     // runs that may be the epilog's
 	half := false     // of which slurmdbd does not know all yet
-	for _, r := range a.of(w) {
+	runs := a.of(w)
+	for _, r := range runs {
 		if r.Half(d.now()) {
 			half = true
 			continue
 		}
 		some = some || !r.Ended() || !r.End.Before(w.ended().Add(-slack))
-		if r.Started() && r.Ended() && !r.End.Before(w.ended().Add(-slack)) {
-			d.add(r, d.config.filter)
+		if r.Started() && r.Ended() {
+			again, told := w.takesOver(r, runs)
+			d.add(r, d.config.filter, again, told)
 		}
 		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(w.skew())) {
 			last = r
 		}
 	}
+	over := last != nil && last.Ended()
 	switch {
 	case half:
 		return false
-	case last != nil && last.Ended():
+	case over && w.endsWith(last) && (!last.Incomplete() || w.Told == ""):
 		d.never(last)
+		if last.Incomplete() {
+			w.news = last.Name()
+		}
 		return true
 	case last == nil && len(a.odd) > 0:
 		return true // what there is of it is in quarantine
+	case w.Told != "":
+		return d.giveUp(w)
 	case w.since.IsZero() || d.now().Sub(w.since) < d.config.wait:
 		return false
+	case over:
+		d.late(w, last)
 	case last != nil:
 		d.doubt(w, last)
 	case some:
@@ -73,31 +86,105 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 	return true
 }
 
+// endsWith reports whether the epilog is that of a run that has ended. The epilog of a
+// node that was away runs long after the end; but then slurmdbd may as well lack a
+// later run of the same number. The start tells, where the epilog has it.
+func (w *waiting) endsWith(r *job.Run) bool {
+	return !r.End.Before(w.ended().Add(-slack)) || w.Start != 0 && r.Start.Sub(time.Unix(w.Start, 0)).Abs() <= skew
+}
+
+// late deals with an epilog that ran long after the last run of its job that slurmdbd
+// has, which was sent.
+func (d *draft) late(w *waiting, r *job.Run) {
+	if w.Start == 0 {
+		d.log.Warn("an epilog ran long after the end of its job's last run, which is what slurmdbd has", "job", w.JobID(),
+			"ended", r.End.UTC().Format(time.RFC3339), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
+		return
+	}
+	line, _ := w.Line() // as it was read from one
+	w.news = w.JobID()
+	d.refuse(d.nameOf(w), fmt.Errorf("slurmdbd has only an earlier run of this job, which ended at %s; the epilog's began at %s",
+		r.End.UTC().Format(time.RFC3339), time.Unix(w.Start, 0).UTC().Format(time.RFC3339)), line)
+}
+
+// giveUp reports whether slurmdbd is not waited for any longer, of a run that was told
+// without it.
+func (d *draft) giveUp(w *waiting) bool {
+	if d.now().Sub(time.UnixMicro(w.Since)) < watched {
+		return false
+	}
+	d.log.Warn("slurmdbd never said more of a run that its epilog told of", "job", w.Told, "epilog", w.ended().UTC().Format(time.RFC3339))
+	return true
+}
+
+// takesOver says what becomes of a run when something was told of it without slurmdbd's
+// word: whether it is sent again, and the job id under which it was told, where that is
+// not its own, nor that of another run. A run of which it was told by mistake is sent
+// again too.
+func (w *waiting) takesOver(r *job.Run, runs []*job.Run) (again bool, told string) {
+	own := func(r *job.Run) bool {
+		return r.Started() && r.Ended() && !r.Start.After(w.ended().Add(w.skew())) && w.endsWith(r)
+	}
+	if w.Told == "" || !slices.ContainsFunc(runs, own) {
+		return false, ""
+	}
+	taken := slices.ContainsFunc(runs, func(other *job.Run) bool { return other.Name() == w.Told })
+	if !own(r) || taken {
+		return own(r) || r.Name() == w.Told, ""
+	}
+	return true, w.Told
+}
+
 // never counts a run that had no resources.
 func (d *draft) never(r *job.Run) {
-	if !r.Started() && !d.in[r.Key] && d.window == nil {
-		d.in[r.Key] = true
+	if _, in := d.in[r.Key]; !r.Started() && !in && d.window == nil {
+		d.in[r.Key] = -1
 		d.batch.Skipped++
 	}
 }
 
-// add puts a run into the batch, unless the daemon has it.
-func (d *draft) add(r *job.Run, filter setting.Filter) {
-	if d.in[r.Key] || d.window != nil && !d.window.Holds(r.End) {
+// add puts a run into the batch, unless the daemon has it and nothing else was told of
+// it. What was told under another job id is taken back.
+func (d *draft) add(r *job.Run, filter setting.Filter, again bool, told string) {
+	if d.window != nil && !d.window.Holds(r.End) {
 		return
 	}
-	if end, sent := d.pass.sent[r.Key]; sent && end == r.End.Unix() && d.window == nil {
+	if at, in := d.in[r.Key]; in {
+		d.takeOver(at, r, told)
 		return
 	}
-	d.in[r.Key] = true
+	if end, sent := d.pass.sent[r.Key]; sent && end == r.End.Unix() && d.window == nil && !again {
+		return
+	}
+	d.in[r.Key] = -1
 	values, err := d.plan.Values(r)
 	wanted := filter.Wants(r) && !r.End.Before(d.config.earliest)
 	if err != nil && wanted {
 		d.refuse(r.RunName(), err, r.Show())
 		return
 	}
+	d.in[r.Key] = len(d.batch.Jobs)
 	d.batch.Jobs = append(d.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: true, Excluded: !wanted})
+	d.takeOver(d.in[r.Key], r, told)
 	d.sent = append(d.sent, r)
+}
+
+// takeOver adds the job id under which a job of the batch was told before.
+func (d *draft) takeOver(at int, r *job.Run, told string) {
+	if told == "" || at < 0 || told == r.Name() {
+		return
+	}
+	old, err := r.Named(r.Cluster, told)
+	if err != nil {
+		return // nothing was told under that
+	}
+	j := &d.batch.Jobs[at]
+	if slices.ContainsFunc(j.Formerly, func(f sdk.Job) bool { return f.Run == old.RunName() }) || len(j.Formerly) == sdk.MaxFormerly {
+		return
+	}
+	if values, err := d.plan.Values(old); err == nil {
+		j.Formerly = append(j.Formerly, sdk.Job{Run: old.RunName(), Values: values, Ended: true})
+	}
 }
 
 // refuse hands on what is no job, once.
@@ -113,14 +200,10 @@ func (d *draft) refuse(name string, err error, raw []byte) {
 	d.batch.Refused = append(d.batch.Refused, sdk.Refused{Run: mark.run, Message: mark.message, Raw: raw})
 }
 
-// ofController is the context of EpilogSlurmctld, which runs once, at the end of a
-// run. That of slurmd also runs on a node that a job gives back while it goes on.
-const ofController = "epilog_slurmctld"
-
 // skew is by how much the event's clock may differ from that of slurmctld, whose times
 // slurmdbd has.
 func (w *waiting) skew() time.Duration {
-	if w.Context == ofController {
+	if w.Context == event.OfController {
 		return 0
 	}
 	return skew
@@ -129,7 +212,8 @@ func (w *waiting) skew() time.Duration {
 // doubt deals with a run that slurmdbd says goes on. Slurmctld's epilog is believed;
 // of slurmd's only an operator can tell.
 func (d *draft) doubt(w *waiting, r *job.Run) {
-	if w.Context != ofController {
+	w.news = r.Name()
+	if w.Context != event.OfController {
 		d.refuse(r.RunName(), fmt.Errorf("slurmdbd says that it still runs, %s after its epilog on %s; \"sacctmgr show runawayjobs\" mends what is lost there, and then the run comes by itself, or with bursar-agent recollect",
 			d.now().Sub(w.ended()).Round(time.Second), w.Host), r.Show())
 		return
@@ -152,9 +236,10 @@ const unknown = "UNKNOWN"
 
 // believe makes a run of what an epilog alone says, where that is enough.
 func (d *draft) believe(w *waiting) {
+	w.news = w.JobID()
 	line, _ := w.Line() // as it was read from one
 	if w.Start == 0 || w.Restarts != nil && *w.Restarts > 0 {
-		d.refuse(w.JobID(), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
+		d.refuse(d.nameOf(w), fmt.Errorf("%w, and the epilog does not tell enough: it needs the start, which newer Slurms tell (24.11 does, 22.05 does not), of a job that was not requeued", errNotKnown), line)
 		return
 	}
 	r, err := d.plan.Told(columns(w))
@@ -162,18 +247,27 @@ func (d *draft) believe(w *waiting) {
 		err = fmt.Errorf("it began at %s, after its epilog", r.Start.Format(time.RFC3339))
 	}
 	if err != nil {
-		d.refuse(w.JobID(), fmt.Errorf("%w, and of what the epilog says: %w", errNotKnown, err), line)
+		d.refuse(d.nameOf(w), fmt.Errorf("%w, and of what the epilog says: %w", errNotKnown, err), line)
 		return
 	}
 	r.Qualified = d.config.SeveralClusters()
 	d.tell(w, r, "slurmdbd does not have the run; what its epilog said is taken")
 }
 
+// nameOf names the run of an event as far as the epilog knew it, as [job.Run.RunName]
+// does.
+func (d *draft) nameOf(w *waiting) string {
+	if d.config.SeveralClusters() {
+		return w.Cluster + "/" + w.JobID()
+	}
+	return w.JobID()
+}
+
 func (d *draft) tell(w *waiting, r *job.Run, why string) {
 	d.log.Warn(why, "job", r.RunName(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
 	filter := d.config.filter
 	filter.States = nil // which one it was nobody knows
-	d.add(r, filter)
+	d.add(r, filter, false, "")
 }
 
 // columns are what an epilog says, by sacct's columns.

@@ -18,6 +18,7 @@ type waiting struct {
 	due   time.Time // when sacct is to be asked
 	asked int       // how often it was
 	since time.Time // when it first answered without the run's end; zero: it did not
+	news  string    // the job id under which the run is told now without slurmdbd's word
 }
 
 // ended is when the epilog ran.
@@ -30,6 +31,7 @@ type pending struct {
 	order   []int64 // stamps, ascending; those that are done may still be there
 	due     queue
 	last    int64 // the greatest stamp that came
+	told    int   // of those that wait, how many were told without slurmdbd's word
 	news    chan struct{}
 }
 
@@ -42,7 +44,7 @@ func (p *pending) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.byStamp)
-	p.order, p.due = nil, nil
+	p.order, p.due, p.told = nil, nil, 0
 }
 
 // add adds entries that are not there yet.
@@ -55,6 +57,12 @@ func (p *pending) add(entries []journal.Entry, due time.Time) {
 		}
 		w := &waiting{Entry: e, due: due}
 		p.byStamp[e.Stamp] = w
+		if e.Told != "" {
+			p.told++
+			if w.due = due.Add(toldPause); e.Stamp-e.Since > mostTold.Microseconds() {
+				w.due, w.asked = due.Add(mostTold), maxPauses
+			}
+		}
 		if n := len(p.order); n > 0 && p.order[n-1] > e.Stamp {
 			at, _ := slices.BinarySearch(p.order, e.Stamp)
 			p.order = slices.Insert(p.order, at, e.Stamp)
@@ -70,10 +78,11 @@ func (p *pending) add(entries []journal.Entry, due time.Time) {
 	}
 }
 
-func (p *pending) len() int {
+// len counts those of which nothing was told yet, and those of which something was.
+func (p *pending) len() (fresh, told int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.byStamp)
+	return len(p.byStamp) - p.told, p.told
 }
 
 // take removes from the queue, but not from what waits, at most so many that are due.
@@ -105,6 +114,9 @@ func (p *pending) done(list []*waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range list {
+		if p.byStamp[w.Stamp] == w && w.Told != "" {
+			p.told--
+		}
 		delete(p.byStamp, w.Stamp)
 	}
 }

@@ -117,7 +117,12 @@ const maxPending = 200_000
 
 // take returns when the event is on disk.
 func (s *Source) take(e event.Event) error {
-	if n := s.pending.len(); n >= maxPending {
+	if !e.OfEnd() {
+		s.log.Warn("bursar-epilog was called where no job ends; nothing is made of it", "context", e.Context, "job", e.Job, "host", e.Host)
+		return nil
+	}
+	e.Told, e.Since = "", 0 // which only the journal says
+	if n, _ := s.pending.len(); n >= maxPending {
 		return fmt.Errorf("%d epilogs wait for what slurmdbd says of their jobs; more are taken when it answers", n)
 	}
 	return s.journal.Append(e)

@@ -108,7 +108,7 @@ func (s *site) job(id, state, submit, start, end string, more ...string) {
 func (s *site) tell(job int64, change ...func(*event.Event)) {
 	s.t.Helper()
 	s.events++
-	e := event.Event{ID: fmt.Sprintf("%032x", s.events), At: time.Now().UnixMicro(), Job: job, Cluster: "c1", Context: ofController, Host: "n1"}
+	e := event.Event{ID: fmt.Sprintf("%032x", s.events), At: time.Now().UnixMicro(), Job: job, Cluster: "c1", Context: event.OfController, Host: "n1"}
 	for _, f := range change {
 		f(&e)
 	}
@@ -157,12 +157,17 @@ func (s *site) take(_ context.Context, b sdk.Batch) error {
 	if s.fail != nil {
 		return s.fail
 	}
+	for _, r := range b.Refused {
+		s.refused[r.Run] = r
+	}
 	for _, j := range b.Jobs {
 		s.jobs[j.Run] = j
 		s.sent = append(s.sent, j.Run)
-	}
-	for _, r := range b.Refused {
-		s.refused[r.Run] = r
+		delete(s.refused, j.Run)
+		for _, f := range j.Formerly {
+			delete(s.jobs, f.Run)
+			delete(s.refused, f.Run)
+		}
 	}
 	s.skipped += b.Skipped
 	if b.Checkpoint != nil {
