@@ -5,8 +5,7 @@
 
 source "ai4" "ai4eosc" {
   config {
-    timezone = "Europe/Madrid"        # of submit_time
-    until    = "2026-01-01T00:00:00Z" # when the source nomad began to collect
+    timezone = "Europe/Madrid" # of submit_time
   }
   record {
     when = job.namespace != "tutorials"

@@ -74,6 +74,16 @@ func (m *Mapper) ID(job *bursarv1.Job) (string, error) {
 	return id, nil
 }
 
+// Start returns when a job began, also of one that the mapping leaves out; None where
+// that cannot be told.
+func (m *Mapper) Start(job *bursarv1.Job) record.Time {
+	b := builder{job: job}
+	if start := b.time("start", m.start); b.err == nil {
+		return start
+	}
+	return record.None
+}
+
 // builder evaluates the parts of one record and keeps the first failure.
 type builder struct {
 	job *bursarv1.Job

@@ -29,6 +29,7 @@ type Spec struct {
 type Mapper interface {
 	Map(job *bursarv1.Job) (r record.Record, keep bool, err error)
 	ID(job *bursarv1.Job) (string, error)
+	Start(job *bursarv1.Job) record.Time
 	Fingerprint(job *bursarv1.Job) uint64
 	Wanted() []string
 }

@@ -32,9 +32,14 @@ func (p *Program) importCommand() *cobra.Command {
 this machine: its mapping makes the same records of them as an agent would, with
 the same ids. What any other source says of a run is preferred.
 
-The ids are functions of the runs. An import that broke off is done again from
-the start, and adds nothing twice; nor does one of files that an agent has read.
-Give the label under which an agent collects, or will collect, the same cluster.
+An import that broke off is done again from the start, and adds nothing twice;
+nor does one of files that an agent has read. Give the label under which an
+agent collects, or will collect, the same cluster.
+
+Files of another accounting system may not tell which of a run's ids an agent
+uses. Then the cluster is asked, and the record gets the id that another source
+has for the run; what an earlier import of that name brought under another id is
+taken back. When an agent begins to collect after the import, import once more.
 
 What gives no valid record goes to quarantine, with the reason; import again
 after a mend, which settles it. The exit code is 2 when there was such.`,
@@ -137,6 +142,7 @@ type jsonImport struct {
 	Open        int64            `json:"open"`
 	LeftOut     int64            `json:"left_out"`
 	Withdrawn   int64            `json:"withdrawn"`
+	Renamed     int64            `json:"renamed"`
 	Quarantined int64            `json:"quarantined"`
 	Refused     int64            `json:"refused"`
 	Skipped     int64            `json:"skipped"`
@@ -155,7 +161,7 @@ type jsonMonth struct {
 
 func importAnswer(src *intake.Source, opt *importOptions, r *intake.Result, committed *intake.Counts, took time.Duration) *jsonImport {
 	out := &jsonImport{
-		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn,
+		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn, Renamed: r.Renamed,
 		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []intake.Problem{}, Committed: committed,
 		Seconds: took.Round(time.Millisecond).Seconds(), writes: r.Frames,
 	}
@@ -205,6 +211,7 @@ func importTable(out *jsonImport) *table {
 		}
 	}
 	some("  without an end", out.Open)
+	some("  earlier ids taken back", out.Renamed)
 	add("left out", out.LeftOut)
 	some("  taken back", out.Withdrawn)
 	add("skipped", out.Skipped)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,8 +22,11 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
+	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 const snapshots = "../../../plugins/source/ai4/testdata/snapshots"
@@ -98,6 +103,7 @@ type imported struct {
 	Quarantined int64 `json:"quarantined"`
 	Refused     int64 `json:"refused"`
 	Withdrawn   int64 `json:"withdrawn"`
+	Renamed     int64 `json:"renamed"`
 	Committed   *struct {
 		Pulled    int64 `json:"pulled"`
 		Added     int64 `json:"added"`
@@ -154,6 +160,120 @@ func TestAnImportBringsEveryRunOnceHoweverOftenItIsDone(t *testing.T) {
 	}
 	if code, out, _ = s.bursar(t.Context(), "gaps"); !strings.Contains(out, "no snapshot for 12h") {
 		t.Error(code, out)
+	}
+}
+
+// starts are the starts of the records, by id.
+func (s shell) starts(t *testing.T) map[string]time.Time {
+	t.Helper()
+	resp, err := s.client().Get("http://localhost/records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	out := map[string]time.Time{}
+	for lines := json.NewDecoder(resp.Body); ; {
+		var r struct {
+			ID    string    `json:"record_id"`
+			Start time.Time `json:"start_time"`
+		}
+		err := lines.Decode(&r)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[r.ID] = r.Start
+	}
+}
+
+// seed pushes frames as an import of the name does.
+func (s shell) seed(t *testing.T, name string, frames []*wire.Frame) {
+	t.Helper()
+	post := func(path string, body []byte, into any) {
+		resp, err := s.client().Post("http://localhost"+path, "application/octet-stream", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status, err)
+		}
+	}
+	var begun struct {
+		Epoch    string `json:"epoch"`
+		Observed int64  `json:"observed"`
+	}
+	post("/v1/imports/"+name, nil, &begun)
+	b := frame.NewBuilder(1, frame.Digest{})
+	for i, f := range frames {
+		f.Version.Observed = begun.Observed + int64(i) + 1
+		if err := b.Append(wire.AppendFrame(nil, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post("/v1/imports/"+name+"/"+begun.Epoch, b.Finish(), new(any))
+}
+
+// What an import of an older release brought, where each start was named by its time,
+// is taken back by the next one, and what another source has is used, whichever of the
+// names it has.
+func TestARunThatIsThereUnderAnotherIDIsImportedOnce(t *testing.T) {
+	fresh := aggregator(t)
+	if code, out, errs := fresh.importing(t, "-label", "cloud", "ai4", snapshots); code != 0 {
+		t.Fatal(code, out, errs)
+	}
+	want := fresh.starts(t)
+	timed := func(id string, start time.Time) string {
+		plain, _, _ := strings.Cut(id, "@")
+		return fmt.Sprintf("%s@%d", plain, start.UnixMilli())
+	}
+	later := 0
+	var old, other []*wire.Frame
+	for id, start := range want {
+		if strings.Contains(id, "@") {
+			later++
+		}
+		body := record.Record{Meta: record.Meta{}, Start: record.FromStd(start), Stop: record.FromStd(start.Add(time.Hour)), Submit: record.None}
+		for _, list := range []*[]*wire.Frame{&old, &other} {
+			f := &wire.Frame{Kind: wire.KindRecord, SourceType: "ai4", SourceLabel: "cloud", Rank: record.RankImport, ID: timed(id, start), Record: body}
+			f.Record.ID, f.Version.Ended = f.ID, true
+			*list = append(*list, f)
+		}
+	}
+	if len(want) != 11 || later != 1 {
+		t.Fatal(want)
+	}
+	for name, seeded := range map[string]struct {
+		as     string
+		frames []*wire.Frame
+		want   int // records by the ids of want
+		renew  int64
+	}{
+		"by an import of an older release": {"import", old, 11, 10},
+		"by another source":                {"head1", other, 1, 0},
+	} {
+		s := aggregator(t)
+		s.seed(t, seeded.as, seeded.frames)
+		for n, renamed := range []int64{seeded.renew, 0} {
+			code, out, errs := s.importing(t, "-label", "cloud", "-format", "json", "ai4", snapshots)
+			if got := importOf(t, out); code != 0 || got.Renamed != renamed || got.Records != 11 {
+				t.Errorf("%s, time %d: %d %s %s", name, n, code, out, errs)
+			}
+			found, all := 0, s.starts(t)
+			for id := range all {
+				if _, ok := want[id]; ok {
+					found++
+				}
+			}
+			if len(all) != 11 || found != seeded.want {
+				t.Errorf("%s, time %d: %v", name, n, all)
+			}
+		}
+		if code, out, _ := s.bursar(t.Context(), "status"); !strings.Contains(out, " 0 conflicts") {
+			t.Error(code, out)
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ type Sink interface {
 	// Settles reports whether a job of that id may be in quarantine, so that what
 	// becomes of it now has to settle that.
 	Settles(quarantine string) bool
+	// Look says what the cluster has under those ids, by id.
+	Look(ctx context.Context, ids []string) (map[string]Known, error)
 }
 
 // Result says what became of the files' jobs. A job is counted in one of the
@@ -30,6 +32,7 @@ type Result struct {
 	Skipped     int64 // rows that are no runs
 	Open        int64 // of the records, those that have no end
 	Withdrawn   int64 // of those left out, what was taken back
+	Renamed     int64 // ids of an earlier import that were taken back, as the run has another one
 	Frames      int64 // that count as writes
 	// Months counts the records by the month in which they end, in UTC.
 	Months map[string]int64
@@ -55,20 +58,21 @@ func (r *Result) MonthNames() []string { return slices.Sorted(maps.Keys(r.Months
 
 // reader makes frames of what the plugin sends.
 type reader struct {
-	src      *Source
-	sink     Sink
-	withdraw bool
-	result   Result
+	src    *Source
+	sink   Sink
+	back   bool // what is left out is taken back
+	result Result
+	known  map[string]Known // about the runs of the batch that may have several ids
 }
 
 // Read reads all files and hands what they become to the sink. With withdraw,
 // what the mapping leaves out is taken back, in case an earlier import brought
 // it. Show is called after every batch; its Progress may be nil.
 func (s *Source) Read(ctx context.Context, sink Sink, withdraw bool, show func(*Result, *bursarv1.Progress)) (*Result, error) {
-	r := &reader{src: s, sink: sink, withdraw: withdraw}
+	r := &reader{src: s, sink: sink, back: withdraw}
 	r.result.Months = map[string]int64{}
 	err := s.session.Stream(ctx, &bursarv1.CollectRequest_Start{}, func(resp *bursarv1.CollectResponse) error {
-		if err := r.batch(resp); err != nil {
+		if err := r.batch(ctx, resp); err != nil {
 			return err
 		}
 		show(&r.result, resp.GetProgress())
@@ -77,7 +81,10 @@ func (s *Source) Read(ctx context.Context, sink Sink, withdraw bool, show func(*
 	return &r.result, err
 }
 
-func (r *reader) batch(resp *bursarv1.CollectResponse) error {
+func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) error {
+	if err := r.look(ctx, resp.GetJobs()); err != nil {
+		return err
+	}
 	for _, job := range resp.GetJobs() {
 		if err := r.job(job); err != nil {
 			return err
@@ -130,9 +137,40 @@ func (r *reader) job(job *bursarv1.Job) error {
 		return r.leaveOut(job, rec.ID)
 	}
 	r.count(&rec)
+	id, brought := choose(r.ids(job, rec.ID), r.known, rec.Start, r.own())
+	rec.ID = id
 	f := &wire.Frame{Kind: wire.KindRecord, ID: rec.ID, Record: rec, Version: record.Version{Ended: !rec.Open()}}
 	f.Settles = r.settles(job)
-	return r.write(f)
+	if err := r.write(f); err != nil {
+		return err
+	}
+	for _, other := range job.GetFormerly() { // it may be in quarantine by another name
+		if f.Settles = r.settles(other); f.Settles != "" {
+			if err := r.write(f); err != nil {
+				return err
+			}
+		}
+	}
+	old := slices.DeleteFunc(brought, func(o string) bool { return o == id })
+	r.result.Renamed += int64(len(old))
+	return r.withdraw(old, "", true)
+}
+
+// own is the import as an origin.
+func (r *reader) own() string {
+	return record.Origin{Agent: r.src.Name, Type: r.src.Type, Label: r.src.Label}.String()
+}
+
+// withdraw takes ids back, the first of which settles a job in quarantine, if one is
+// given.
+func (r *reader) withdraw(ids []string, settles string, ended bool) error {
+	for _, id := range ids {
+		if err := r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: ended}}); err != nil {
+			return err
+		}
+		settles = ""
+	}
+	return nil
 }
 
 // apply maps the job; what the source leaves out only gets its id.
@@ -159,13 +197,27 @@ func (r *reader) count(rec *record.Record) {
 func (r *reader) leaveOut(job *bursarv1.Job, id string) error {
 	r.result.Filtered++
 	settles := r.settles(job)
-	wanted := r.withdraw || settles != ""
+	wanted := r.back || settles != ""
 	if !wanted || !valid(id) {
 		return nil
 	}
+	ids := []string{id}
+	if len(job.GetFormerly()) > 0 { // under the ids that an import gave it
+		start := r.src.session.Mapper.Start(job)
+		chosen, brought := choose(r.ids(job, id), r.known, start, r.own())
+		k := r.known[chosen]
+		if _, another := k.has(start, nobody); another && len(brought) == 0 {
+			return nil
+		}
+		if ids = brought; len(ids) == 0 {
+			ids = []string{chosen}
+		}
+	}
 	r.result.Withdrawn++
-	return r.write(&wire.Frame{Kind: wire.KindWithdraw, ID: id, Settles: settles, Version: record.Version{Ended: job.GetEnded()}})
+	return r.withdraw(ids, settles, job.GetEnded())
 }
+
+func nobody(string) bool { return false }
 
 // valid reports whether a record can have the id.
 func valid(id string) bool { return record.ValidateID(id) == nil }

@@ -9,7 +9,7 @@ import (
 // attributes are the columns of a job.
 func attributes() []sdk.Attribute {
 	return []sdk.Attribute{
-		{Name: "id", Type: sdk.TypeString, Doc: "id of the run: \"<allocation>-main@<start in ms since 1970>\""},
+		{Name: "id", Type: sdk.TypeString, Doc: "id of the run, as the source nomad gives it: \"<allocation>-main\" for the first start, with \"@<start in ms since 1970>\" for later ones"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the main task began"},
 		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; where that is not known, the best that the snapshots tell"},
 		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
@@ -83,9 +83,20 @@ component "GPUs" {
 
 // encode gives a run as the daemon gets it.
 func (r *run) encode(create time.Time, excluded bool) sdk.Job {
+	names := r.names()
+	job := r.named(names[0], create)
+	job.Excluded = excluded
+	for _, other := range names[1:] {
+		job.Formerly = append(job.Formerly, r.named(other, create))
+	}
+	return job
+}
+
+// named is the run with an id.
+func (r *run) named(id string, create time.Time) sdk.Job {
 	stop, state := r.end()
-	return sdk.Job{Run: r.id(), Ended: true, Excluded: excluded, Values: []sdk.Value{
-		sdk.String(r.id()), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.estimated()), sdk.String(state),
+	return sdk.Job{Run: id, Ended: true, Values: []sdk.Value{
+		sdk.String(id), sdk.Time(r.start), sdk.Time(stop), sdk.Time(r.submit), sdk.Time(create), sdk.Bool(r.estimated()), sdk.String(state),
 		sdk.String(r.namespace), text(r.owner), sdk.String(r.job), sdk.String(r.alloc), text(r.name), sdk.String("main"), text(r.title), text(r.description),
 		text(r.image), text(r.command), text(r.datacenter), text(r.problem),
 		number(r.use.cores), number(r.use.mhz), number(r.use.memory), number(r.use.disk), number(r.use.gpus),

@@ -35,6 +35,7 @@ type run struct {
 	first, last time.Time // when it was seen first, and when last while it ran; zero: never
 	seen        int
 	next        time.Time // when the task began again in the same allocation; zero: it did not
+	later       bool      // an earlier start of the task in its allocation was seen
 	// placed is when its allocation was seen before it ran; zero: never.
 	placed time.Time
 	// unseen: between its submission and its first sighting no snapshot saw the job.
@@ -96,17 +97,27 @@ func (h *history) list() []*run {
 	for _, runs := range byAlloc {
 		slices.SortFunc(runs, func(a, b *run) int { return a.start.Compare(b.start) })
 		for i := range runs[1:] {
-			runs[i].next = runs[i+1].start
+			runs[i].next, runs[i+1].later = runs[i+1].start, true
 		}
 	}
 	slices.SortFunc(all, func(a, b *run) int { return cmp.Or(a.start.Compare(b.start), strings.Compare(a.alloc, b.alloc)) })
 	return all
 }
 
-// id names the run as the source nomad names one that is no first start. It is a
-// function of the allocation and the run's begin alone: which start of a task is
-// its first, snapshots cannot know.
-func (r *run) id() string { return fmt.Sprintf("%s-main@%d", r.alloc, r.start.UnixMilli()) }
+// names are the ids that the source nomad may have given the run, the most likely one
+// first. The first start of a task has the plain id, and later ones have their time.
+// The earliest start that a snapshot saw is most likely the first one; but the task may
+// have been restarted before. The source nomad has the time of the start's event, which
+// is some microseconds before alloc_start, and so may be in the millisecond before.
+func (r *run) names() []string {
+	plain := r.alloc + "-main"
+	timed := func(t time.Time) string { return fmt.Sprintf("%s@%d", plain, t.UnixMilli()) }
+	names := []string{plain, timed(r.start), timed(r.start.Add(-time.Millisecond))}
+	if r.later {
+		names[0], names[1] = names[1], names[0]
+	}
+	return names
+}
 
 // estimated reports whether no snapshot saw the run's end.
 func (r *run) estimated() bool { return r.stop.IsZero() || !r.next.IsZero() && r.stop.After(r.next) }

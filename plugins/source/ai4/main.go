@@ -11,7 +11,7 @@ import (
 )
 
 // version of the plugin.
-const version = "1.0.0"
+const version = "1.1.0"
 
 func main() { sdk.ServeSource(func() sdk.Source { return &source{} }) }
 
