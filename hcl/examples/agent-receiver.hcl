@@ -25,6 +25,10 @@ source "receiver" "tardis" {
     # For so long a second push of an id is answered with RECORD_EXISTS.
     remember = "400d"
 
+    # An amount is a rate unless it is known to be a total, as the CPU seconds of
+    # AUDITOR's collectors are, or is said to be one here.
+    component "joules" { kind = "total" }
+
     # Answer it with 200 instead, for clients that stop at the refusal.
     ignore_record_exists_error = false
   }

@@ -17,6 +17,12 @@ aggregator {
     zones      = ["UTC", "Europe/Berlin"]
   }
 
+  # The stop of a run whose record has not come is kept for ever, or for so long.
+  # `bursar waiting list` shows them.
+  waiting_stops {
+    expire_after = "90d"
+  }
+
   # This node saves a snapshot now and again, and verifies it before an old one
   # goes. The directory must be there. A failure is in `bursar status`.
   backup {
@@ -97,3 +103,8 @@ access {
     roles = ["monitor"]
   }
 }
+
+# An amount that clients of AUDITOR push is a rate, used for as long as the job runs,
+# unless it is known to be a total, consumed over the run: TotalCPU, UserCPU, SystemCPU
+# and naive_cpu_time are totals. Blocks say the others. The whole cluster has the same.
+component "joules" { kind = "total" }

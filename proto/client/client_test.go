@@ -40,12 +40,12 @@ func (a *auditor) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health_check", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /record", func(w http.ResponseWriter, r *http.Request) {
-		one, err := wire.DecodeAdd(body(r))
+		one, err := wire.DecodeAdd(body(r), nil)
 		a.add(w, []record.Record{one}, err)
 	})
 	mux.HandleFunc("POST /records", func(w http.ResponseWriter, r *http.Request) {
 		var list []record.Record
-		err := wire.DecodeAdds(body(r), func(r record.Record) error { list = append(list, r); return nil })
+		err := wire.DecodeAdds(body(r), nil, func(r record.Record) error { list = append(list, r); return nil })
 		a.add(w, list, err)
 	})
 	mux.HandleFunc("PUT /record", a.update)

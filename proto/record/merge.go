@@ -1,6 +1,9 @@
 package record
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Op is what a [Write] does.
 type Op uint8
@@ -241,6 +244,28 @@ func (e *Entry) PutStop(stop Time, observed int64) bool {
 	r := *h.Record
 	r.Stop = stop
 	e.merge(Write{ID: e.ID, Op: OpPut, Origin: h.Origin, Rank: h.Rank, Version: Version{Ended: true, Observed: observed}, Record: &r})
+	return true
+}
+
+// Correction returns the write by which r takes the place of the body that [Pushed]
+// holds: it says that r was observed just before that body, and the first one counts.
+// It is false when there is no such body, or nothing can be before it.
+func (e *Entry) Correction(r *Record) (Write, bool) {
+	h := e.Holding(Pushed)
+	if h == nil || h.Record == nil || h.Version.Observed <= minObserved {
+		return Write{}, false
+	}
+	return Write{ID: e.ID, Op: OpPut, Origin: Pushed, Rank: h.Rank, Version: Version{Ended: h.Version.Ended, Observed: h.Version.Observed - 1}, Record: r}, true
+}
+
+// DismissStop forgets a stop that waits for its body and was observed by then. It
+// reports whether there was one. A client that says the stop again makes it wait again.
+func (e *Entry) DismissStop(observed int64) bool {
+	h := e.Holding(Pushed)
+	if h == nil || !h.Waiting() || h.StopObserved > observed {
+		return false
+	}
+	e.Holdings = slices.DeleteFunc(slices.Clone(e.Holdings), func(h Holding) bool { return h.Origin.IsPushed() })
 	return true
 }
 

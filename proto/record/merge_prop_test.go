@@ -198,3 +198,58 @@ func TestPostIsRefusedWhereAnyOriginHasABody(t *testing.T) {
 		}
 	})
 }
+
+func TestCorrection_AnyOrder_TakesThePlaceOfThePushedBody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfN(writes(), 2, 14).Draw(t, "writes")
+		e := merged(list)
+		h := e.Holding(Pushed)
+		r := contents().Draw(t, "instead")
+		w, ok := e.Correction(r)
+		if want := h != nil && h.Record != nil && h.Version.Observed > 1; ok != want {
+			t.Fatalf("a correction: %v, want %v", ok, want)
+		}
+		if !ok {
+			return
+		}
+		all := append(slices.Clone(list), w)
+		want := dump(merged(all))
+		if got := dump(merged(shuffled(t, all))); got != want {
+			t.Fatalf("in another order\n%s\nwant\n%s", got, want)
+		}
+		after := merged(all).Holding(Pushed)
+		if !Same(after.Record, r) || after.Stop != h.Stop || after.Version.Ended != h.Version.Ended {
+			t.Fatalf("got %+v, was %+v", after, h)
+		}
+	})
+}
+
+func TestDismissStop_OnlyOneThatWaitsAndWasSeenByThen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := merged(rapid.SliceOfN(writes(), 1, 10).Draw(t, "writes"))
+		until := rapid.Int64Range(0, 3).Draw(t, "until")
+		h := e.Holding(Pushed)
+		want := h != nil && h.Waiting() && h.StopObserved <= until
+		kept := e.Clone()
+		if before := dump(&kept); e.DismissStop(until) != want || dump(&kept) != before || !want && dump(e) != before {
+			t.Fatalf("want %v; %s became %s", want, before, dump(e))
+		}
+		if h := e.Holding(Pushed); want && h != nil {
+			t.Fatalf("%+v is still held", h)
+		}
+	})
+}
+
+func TestKinds_Apply_ChangesOnlyWhatTheyNameAndNotTheRecord(t *testing.T) {
+	r := Record{ID: "r", Components: []Component{{Name: "Cores", Amount: 8}, {Name: "TotalCPU", Amount: 7200}, {Name: "J", Kind: Total}}}
+	got, changed := Kinds{"TotalCPU": Total, "J": Rate, "other": Total}.Apply(&r)
+	if !changed || got.Components[0].Kind != Rate || got.Components[1].Kind != Total || got.Components[2].Kind != Rate {
+		t.Errorf("%v, %+v", changed, got)
+	}
+	if r.Components[1].Kind != Rate || r.Components[2].Kind != Total {
+		t.Errorf("the record changed: %+v", r)
+	}
+	if _, again := (Kinds{"TotalCPU": Total, "J": Rate}).Apply(&got); again {
+		t.Error("the second time it changed again")
+	}
+}

@@ -25,6 +25,38 @@ func (k Kind) String() string {
 	return "rate"
 }
 
+// ParseKind reads what [Kind.String] gives; false for anything else.
+func ParseKind(s string) (Kind, bool) {
+	switch s {
+	case Rate.String():
+		return Rate, true
+	case Total.String():
+		return Total, true
+	}
+	return Rate, false
+}
+
+// Kinds are the kinds of components by name, where a record does not say them. What
+// is not there is a [Rate].
+type Kinds map[string]Kind
+
+// Apply returns r with the kinds of the components that k names; false when they are
+// these already.
+func (k Kinds) Apply(r *Record) (Record, bool) {
+	out, changed := *r, false
+	for i := range r.Components {
+		kind, named := k[r.Components[i].Name]
+		if !named || kind == r.Components[i].Kind {
+			continue
+		}
+		if !changed {
+			out.Components, changed = slices.Clone(r.Components), true
+		}
+		out.Components[i].Kind = kind
+	}
+	return out, changed
+}
+
 // Score is a benchmark value of a component, for example HEPScore23 per core.
 type Score struct {
 	Name  string

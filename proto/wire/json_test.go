@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +101,9 @@ func TestQuickNumbersAreThoseOfStrconv(t *testing.T) {
 	})
 }
 
+// add reads what a client posts where no kinds are known.
+func add(body []byte) (record.Record, error) { return DecodeAdd(body, nil) }
+
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := auditors().Draw(t, "record")
@@ -107,7 +111,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if !json.Valid(body) {
 			t.Fatalf("no JSON: %s", body)
 		}
-		for name, decode := range map[string]func([]byte) (record.Record, error){"add": DecodeAdd[[]byte], "stored": DecodeRecordJSON[[]byte]} {
+		for name, decode := range map[string]func([]byte) (record.Record, error){"add": add, "stored": DecodeRecordJSON[[]byte]} {
 			got, err := decode(body)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, body)
@@ -116,6 +120,42 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 				t.Fatal(name, diff)
 			}
 		}
+	})
+}
+
+func TestDecodeAdd_KindIsWrittenOrByName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := records().Draw(t, "record")
+		kinds := record.Kinds{}
+		for i := range r.Components {
+			if rapid.Bool().Draw(t, "known") {
+				kinds[r.Components[i].Name] = record.Total
+			}
+		}
+		written, silent := AppendV1JSON(nil, &r, V1Extra{Received: 5}), AppendJSON(nil, &r)
+		var tree any
+		numbers := json.NewDecoder(bytes.NewReader(silent))
+		numbers.UseNumber()
+		if err := numbers.Decode(&tree); err != nil {
+			t.Fatal(err)
+		}
+		sorted, _ := json.Marshal(tree) // keys of a component in another order
+		check := func(body []byte, want func(c record.Component) record.Kind) {
+			err := DecodeAdds(slices.Concat([]byte("["), body, []byte("]")), kinds, func(got record.Record) error {
+				for i, c := range got.Components {
+					if c.Kind != want(r.Components[i]) {
+						t.Errorf("%s is a %s\n%s", c.Name, c.Kind, body)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, body)
+			}
+		}
+		check(written, func(c record.Component) record.Kind { return c.Kind })
+		check(silent, func(c record.Component) record.Kind { return kinds[c.Name] })
+		check(sorted, func(c record.Component) record.Kind { return kinds[c.Name] })
 	})
 }
 
@@ -143,7 +183,7 @@ func TestAnyEncoderOfJSONIsUnderstood(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, _ := json.MarshalIndent(tree, " ", "\t") // escapes <, > and &, sorts keys
-		got, err := DecodeAdd(body)
+		got, err := DecodeAdd(body, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, body)
 		}
@@ -191,7 +231,7 @@ func TestAcceptedBodies(t *testing.T) {
 		{"components keep their order, also twice the same name", body(`"r"`, "null", `[{"name":"b","amount":1,"scores":[{"name":"z","value":1},{"name":"a","value":2.5e0}]},{"scores":[],"amount":9223372036854775807,"name":"b"}]`, someTime, "null"), with(func(r *record.Record) {
 			r.Components = []record.Component{{Name: "b", Amount: 1, Scores: []record.Score{{Name: "z", Value: 1}, {Name: "a", Value: 2.5}}}, {Name: "b", Amount: math.MaxInt64}}
 		})},
-		{"unknown fields are passed over", `{"runtime":-5,"record_id":"r","x":{"a":[1,{"b":null}],"a":true},"components":[{"name":"c","amount":0,"kind":"total","scores":[{"name":"s","value":0,"unit":"x"}]}],"start_time":` + someTime + `,"submit_time":7,"runtime":1}`, with(func(r *record.Record) {
+		{"unknown fields are passed over", `{"runtime":-5,"record_id":"r","x":{"a":[1,{"b":null}],"a":true},"components":[{"name":"c","amount":0,"unit":"total","scores":[{"name":"s","value":0,"unit":"x"}]}],"start_time":` + someTime + `,"submit_time":7,"runtime":1}`, with(func(r *record.Record) {
 			r.Components = []record.Component{{Name: "c", Scores: []record.Score{{Name: "s"}}}}
 		})},
 		{"escapes", body(`"\u0072\/\ud83d\ude00\u00e9\b\f\n\r\t\"\\\u0000"`, "null", "[]", someTime, "null"), with(func(r *record.Record) { r.ID = "r/😀é\b\f\n\r\t\"\\\x00" })},
@@ -208,7 +248,7 @@ func TestAcceptedBodies(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := DecodeAdd([]byte(c.body))
+			got, err := DecodeAdd([]byte(c.body), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +321,7 @@ func TestRefusedBodiesNameThePlace(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := DecodeAdd([]byte(c.body))
+			_, err := DecodeAdd([]byte(c.body), nil)
 			if _, ok := errors.AsType[*JSONError](err); !ok {
 				t.Fatalf("got %v", err)
 			}
@@ -299,7 +339,7 @@ func TestTooLargeRecordsAreRefused(t *testing.T) {
 		"too many values":      body(`"r"`, `{"k":["`+strings.Repeat(`x","`, 30000)+`x"]}`, "[]", someTime, "null"),
 	}
 	for name, text := range cases {
-		if _, err := DecodeAdd([]byte(text)); err == nil || !strings.Contains(err.Error(), "larger than") && !strings.Contains(err.Error(), "longer than") {
+		if _, err := DecodeAdd([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "larger than") && !strings.Contains(err.Error(), "longer than") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -328,7 +368,7 @@ func TestABulkIsReadRecordByRecord(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var ids []string
-			err := DecodeAdds([]byte(c.body), func(r record.Record) error {
+			err := DecodeAdds([]byte(c.body), nil, func(r record.Record) error {
 				ids = append(ids, r.ID)
 				if r.ID == "stop" {
 					return stop
@@ -370,7 +410,7 @@ func FuzzDecodeAdd(f *testing.F) {
 	f.Add(AppendJSON(nil, &r))
 	f.Add([]byte(body(`"\ud83d\ude00"`, `{"k":[],"a":["\n"]}`, someCores, someTime, `"2023-02-24 00:27:58.5+01:00"`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := DecodeAdd(b)
+		got, err := DecodeAdd(b, nil)
 		if err != nil {
 			return
 		}
@@ -380,7 +420,7 @@ func FuzzDecodeAdd(f *testing.F) {
 		if err := got.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeAdd(AppendJSON(nil, &got))
+		again, err := DecodeAdd(AppendV1JSON(nil, &got, V1Extra{}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +447,7 @@ func BenchmarkDecodeAdds(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := DecodeAdds(body, func(record.Record) error { return nil }); err != nil {
+		if err := DecodeAdds(body, nil, func(record.Record) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

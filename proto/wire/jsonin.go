@@ -17,28 +17,29 @@ func steady[T Text](text T) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // no one writes to the bytes of a string
 }
 
-// DecodeAdd reads the body of AUDITOR's POST /record. The record is valid. The
-// error is a *[JSONError].
-func DecodeAdd[T Text](body T) (record.Record, error) {
-	return new(Lender).Add(steady(body))
+// DecodeAdd reads the body of AUDITOR's POST /record. The record is valid. A
+// component has the kind that the body says, as the JSON of /v1 does, and else that
+// of kinds. The error is a *[JSONError].
+func DecodeAdd[T Text](body T, kinds record.Kinds) (record.Record, error) {
+	return new(Lender).Add(steady(body), kinds)
 }
 
 // Add is [DecodeAdd] with views into body.
-func (d *Lender) Add(body []byte) (record.Record, error) {
-	return d.decodeOne(body, shapeAdd)
+func (d *Lender) Add(body []byte, kinds record.Kinds) (record.Record, error) {
+	return d.decodeOne(body, shapeAdd, kinds)
 }
 
 // DecodeAdds reads the body of AUDITOR's POST /records and yields its records,
-// each valid, one by one. It does not look for ids that come twice. The error is
-// that of yield, which ends the reading, or a *[JSONError]: then records before
-// the bad one were yielded, and it is the caller's to forget them.
-func DecodeAdds[T Text](body T, yield func(record.Record) error) error {
-	return new(Lender).Adds(steady(body), yield)
+// each as [DecodeAdd] reads it, one by one. It does not look for ids that come twice.
+// The error is that of yield, which ends the reading, or a *[JSONError]: then records
+// before the bad one were yielded, and it is the caller's to forget them.
+func DecodeAdds[T Text](body T, kinds record.Kinds, yield func(record.Record) error) error {
+	return new(Lender).Adds(steady(body), kinds, yield)
 }
 
 // Adds is [DecodeAdds] with d's slices, and views into body.
-func (d *Lender) Adds(body []byte, yield func(record.Record) error) error {
-	in := jsonReader{scanner: scanner{b: body}, Lender: d}
+func (d *Lender) Adds(body []byte, kinds record.Kinds, yield func(record.Record) error) error {
+	in := jsonReader{scanner: scanner{b: body}, Lender: d, kinds: kinds}
 	if err := in.open('[', "a sequence"); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (d *Lender) Adds(body []byte, yield func(record.Record) error) error {
 // and everything else may be; it is checked and forgotten. The error is a
 // *[JSONError].
 func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
-	r, err := new(Lender).decodeOne(steady(body), shapeUpdate)
+	r, err := new(Lender).decodeOne(steady(body), shapeUpdate, nil)
 	if err != nil {
 		return "", record.None, err
 	}
@@ -78,13 +79,13 @@ func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
 // and those of /v1 where they are there. Components may be null. The error is a
 // *[JSONError].
 func DecodeRecordJSON[T Text](body T) (record.Record, error) {
-	return new(Lender).decodeOne(steady(body), shapeStored)
+	return new(Lender).decodeOne(steady(body), shapeStored, nil)
 }
 
 // decodeOne returns an error, not a *JSONError, so that none is nil.
-func (d *Lender) decodeOne(body []byte, want shape) (record.Record, error) {
+func (d *Lender) decodeOne(body []byte, want shape, kinds record.Kinds) (record.Record, error) {
 	var r record.Record
-	in := jsonReader{scanner: scanner{b: body}, Lender: d}
+	in := jsonReader{scanner: scanner{b: body}, Lender: d, kinds: kinds}
 	err := in.valid(want, &r)
 	if err == nil {
 		err = in.end()
@@ -108,8 +109,9 @@ const (
 type jsonReader struct {
 	scanner
 	*Lender
-	careful bool // names are checked where they are read
-	parts   int  // keys, values, components and scores of the record
+	kinds   record.Kinds // of components that do not say theirs
+	careful bool         // names are checked where they are read
+	parts   int          // keys, values, components and scores of the record
 }
 
 // valid reads a record and validates it. Names are checked when all is read,

@@ -172,7 +172,7 @@ func (in *jsonReader) usualComponent(c *record.Component) bool {
 			if ok && in.literal(`,"scores":`) {
 				scores, err := in.scoreList()
 				if err == nil && in.literal("}") {
-					c.Name, c.Amount, c.Scores = name, amount, scores
+					c.Name, c.Amount, c.Kind, c.Scores = name, amount, in.kinds[name], scores
 					return true
 				}
 			}
@@ -197,6 +197,9 @@ func (in *jsonReader) component(want shape, c *record.Component) *JSONError {
 			return err
 		}
 		if !more {
+			if seen&seenKind == 0 {
+				c.Kind = in.kinds[c.Name]
+			}
 			return in.completeComponent(seen)
 		}
 		if err := in.componentField(want, key, &seen, c); err != nil {
@@ -249,7 +252,7 @@ func componentBit(want shape, key string) int {
 		return seenAmount
 	case key == "scores":
 		return seenScores
-	case key == "kind" && want == shapeStored:
+	case key == "kind" && want != shapeUpdate:
 		return seenKind
 	}
 	return 0
@@ -268,11 +271,8 @@ func (in *jsonReader) kind() (record.Kind, *JSONError) {
 	if err != nil {
 		return 0, err
 	}
-	switch s {
-	case "rate":
-		return record.Rate, nil
-	case "total":
-		return record.Total, nil
+	if kind, ok := record.ParseKind(s); ok {
+		return kind, nil
 	}
 	return 0, in.failValue("unknown variant `%s`, expected `rate` or `total`", excerpt(s))
 }

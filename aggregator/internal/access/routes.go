@@ -53,7 +53,7 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
@@ -66,7 +66,7 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
-	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check",
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check", "DELETE /v1/waiting/{id...}", "POST /v1/kinds:repair",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")
 	add(Need{Rights: identity.Operate}, "POST /v1/imports/{name}/{epoch}") // many of one import, whose begin is noted

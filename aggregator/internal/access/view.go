@@ -242,6 +242,15 @@ func (v *View) WaitingStops(yield func(*record.Entry) error) error {
 	return v.view.WaitingStops(yield)
 }
 
+// Held calls yield with the entries of which more is held than is shown, by id. The
+// error is as that of WaitingStops.
+func (v *View) Held(yield func(*record.Entry) error) error {
+	if err := v.whole(); err != nil {
+		return err
+	}
+	return v.view.Held(yield)
+}
+
 // Quarantine calls yield with every quarantined job. Raw input has no meta: the
 // error is [ErrRows] for who sees some of the records only.
 func (v *View) Quarantine(yield func(*store.Quarantined) error) error {

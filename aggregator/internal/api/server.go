@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Reader gives consistent pictures of the store, as a principal sees them.
@@ -50,6 +51,9 @@ type Options struct {
 	// MaxInFlight bounds the requests to /v1 that are worked on; default 256.
 	MaxInFlight int
 	Log         *slog.Logger
+	// Kinds returns those of components that are posted without one; nil: those of
+	// AUDITOR's collectors.
+	Kinds func() record.Kinds
 	// IgnoreExisting answers duplicates with 200 and a warning, as AUDITOR does
 	// with ignore_record_exists_error; of a bulk the others are stored.
 	IgnoreExisting bool
@@ -121,6 +125,10 @@ func New(opt Options) *Server {
 	}
 	if opt.Patience == 0 {
 		opt.Patience = defaultPatience
+	}
+	if opt.Kinds == nil {
+		kinds := auditor.Kinds(nil)
+		opt.Kinds = func() record.Kinds { return kinds }
 	}
 	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
 	s.routes = s.v1Routes()

@@ -87,6 +87,9 @@ func (s *Server) v1Routes() []route {
 		{http.MethodPost, quarantined + ":retry", s.viewing(s.v1QuarantineRetry)},
 		{http.MethodGet, "/v1/conflicts", s.tabled("conflicts", s.viewing(s.v1Conflicts))},
 		{http.MethodGet, "/v1/waiting", s.tabled("waiting", s.viewing(s.v1Waiting))},
+		{http.MethodDelete, "/v1/waiting/{id...}", s.viewing(s.v1Dismiss)},
+		{http.MethodGet, "/v1/kinds", s.tabled("kinds", s.viewing(s.v1Kinds))},
+		{http.MethodPost, "/v1/kinds:repair", s.viewing(s.v1KindsRepair)},
 		{http.MethodGet, "/v1/gaps", s.tabled("gaps", s.viewing(s.v1Gaps))},
 		{http.MethodGet, "/v1/completeness", s.tabled("days", s.viewing(s.v1Completeness))},
 		{http.MethodPost, "/v1/check", s.v1Check},
@@ -157,14 +160,20 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 // commit writes a command of /v1, where it may be answered that it cannot be done
 // now.
 func (s *Server) commit(ctx context.Context, c store.Command) error {
-	_, err := s.try(ctx, c)
+	_, err := s.commitResult(ctx, c)
+	return err
+}
+
+// commitResult is commit with the store's result.
+func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error) {
+	result, err := s.try(ctx, c)
 	switch {
 	case errors.Is(err, ErrNotNow):
-		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
+		return nil, refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+		return nil, refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
 	}
-	return nil
+	return result, nil
 }
 
 // stamp writes an instant; null for none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -164,6 +165,26 @@ func (s *Server) v1Conflicts(w http.ResponseWriter, _ *http.Request, view *acces
 // v1Waiting is GET /v1/waiting: stops that have no record yet.
 func (s *Server) v1Waiting(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	return entries(w, "waiting", view.WaitingStops)
+}
+
+// v1Dismiss is DELETE /v1/waiting/{id}: the stop is forgotten.
+func (s *Server) v1Dismiss(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if err := view.Whole(); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	entry, err := known(view, id)
+	if err != nil {
+		return err
+	}
+	if h := entry.Holding(record.Pushed); h == nil || !h.Waiting() {
+		return refuse(http.StatusNotFound, "no stop waits for a record %s", id)
+	}
+	if err := s.commit(r.Context(), &store.DismissStopsCommand{IDs: []string{id}, Until: math.MaxInt64}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // entries answers a list of entries, at most a page.

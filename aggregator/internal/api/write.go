@@ -63,7 +63,7 @@ func (s *Server) odd(r *http.Request, result any) {
 // postRecord is POST /record.
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
 	s.post(w, r, auditor.OneIgnored, func(body []byte, b *bulk) error {
-		rec, err := new(wire.Lender).Add(body) // the builder takes what it lends
+		rec, err := new(wire.Lender).Add(body, s.opt.Kinds()) // the builder takes what it lends
 		if err == nil {
 			b.add(&rec)
 		}
@@ -74,7 +74,7 @@ func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
 	s.post(w, r, auditor.SomeIgnored, func(body []byte, b *bulk) error {
-		return new(wire.Lender).Adds(body, func(rec record.Record) error {
+		return new(wire.Lender).Adds(body, s.opt.Kinds(), func(rec record.Record) error {
 			b.add(&rec)
 			return nil
 		})

@@ -15,7 +15,7 @@ import (
 
 func (p *Program) operatorCommand() *cobra.Command {
 	return group("operator", "look after a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
-		p.checkCommand(), p.diskCommand(), p.raftCommand(), p.recoverCommand())
+		p.checkCommand(), p.diskCommand(), p.kindsCommand(), p.raftCommand(), p.recoverCommand())
 }
 
 func (p *Program) checkCommand() *cobra.Command {

@@ -32,7 +32,7 @@ Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
 	root.AddCommand(
 		p.aggregatorCommand(), p.devCommand(),
 		p.statusCommand(), p.usageCommand(), p.reportCommand(), p.directoryCommand(), p.subscriptionCommand(), p.budgetsCommand(), p.pricesCommand(), p.capacityCommand(), p.censusCommand(),
-		p.importCommand(), p.recordsCommand(), p.agentsCommand(), p.gapsCommand(), p.completenessCommand(), p.quarantineCommand(), p.conflictsCommand(), p.actionsCommand(),
+		p.importCommand(), p.recordsCommand(), p.agentsCommand(), p.gapsCommand(), p.completenessCommand(), p.quarantineCommand(), p.conflictsCommand(), p.waitingCommand(), p.actionsCommand(),
 		p.configCommand(), p.tlsCommand(), p.operatorCommand(), p.snapshotCommand(), p.loginCommand(), p.versionCommand(), p.completionCommand(),
 	)
 	return root

@@ -28,6 +28,9 @@ type Config struct {
 	// ClusterGroups are names for several clusters.
 	ClusterGroups []ClusterGroup `hcl:"cluster_group,block"`
 
+	// Components say what the amounts are that clients push.
+	Components []Component `hcl:"component,block"`
+
 	// Prices are what usage costs, and Budgets what may be used; the whole cluster has
 	// them.
 	Prices  []Price  `hcl:"price,block,repeat"`
@@ -67,6 +70,9 @@ type Aggregator struct {
 	Metrics Metrics `hcl:"metrics,block,optional"`
 	// Usage says of what sums are kept; the whole cluster has them.
 	Usage Usage `hcl:"usage,block,optional"`
+	// WaitingStops says what becomes of stops whose records do not come; the whole
+	// cluster has it. Nil keeps them for ever.
+	WaitingStops *WaitingStops `hcl:"waiting_stops,block"`
 	// Log is where the level and the format of the log are set.
 	Log hcl.Log `hcl:"log,block,optional"`
 	// Range is the header of the block.

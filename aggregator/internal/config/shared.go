@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
@@ -33,6 +34,11 @@ type Shared struct {
 	clusterOrder []int // of the files, of each cluster
 	// Money are prices and budgets.
 	Money money.Settings
+	// Kinds are those of components that clients push, where it is written.
+	Kinds record.Kinds
+	// StopsExpire is after how long stops are dismissed whose records have not come;
+	// zero is never.
+	StopsExpire time.Duration
 	// Actions are what is done with the totals.
 	Actions []SharedAction
 }
@@ -56,6 +62,8 @@ func parts() map[string]part {
 
 		"cluster":       {clusterBlocks, readCluster},
 		"cluster_group": {clusterGroupBlocks, readClusterGroup},
+		"component":     {componentBlocks, readComponent},
+		"waiting_stops": {waitingBlocks, readWaiting},
 		"price":         {priceBlocks, readPrice},
 		"budget":        {budgetBlocks, readBudget},
 		"action":        {actionBlocks, readAction},

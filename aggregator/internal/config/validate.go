@@ -36,10 +36,14 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(a.API.validate(a.TLS != nil))
 	diags.Extend(a.Metrics.validate())
 	diags.Extend(a.Usage.validate())
+	diags.Extend(a.WaitingStops.validate())
 	diags.Extend(c.Access.validate(&a.API))
 	diags.Extend(c.validateDirectory())
 	diags.Extend(c.validateClusters())
 	diags.Extend(c.validateMoney())
+	for i := range c.Components {
+		diags.Extend(c.Components[i].validate())
+	}
 	diags.Extend(c.validateActions())
 	for i := range c.Agents {
 		diags.Extend(c.Agents[i].validate())

@@ -76,7 +76,7 @@ func (j *judge) waiting() {
 	if n := j.Data.Waiting; n > 0 {
 		j.add(Finding{
 			Severity: Notice, ID: "waiting-stops", What: fmt.Sprintf("%s for a record that has not come", plural(n, "stop waits", "stops wait")),
-			Do: "curl -s --unix-socket /run/bursar/api.sock http://localhost/v1/waiting",
+			Do: "bursar waiting list",
 		})
 	}
 }

@@ -92,7 +92,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a new gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 2, hours(5) }, "warning gaps ", "2 gaps", "recollect", hours(5)},
 		{"an old gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 1, hours(24*9) }, "notice gaps ", "1 gap", "recollect", hours(24 * 9)},
 		{"conflicts", func(f *Facts) { f.Data.Conflicts = 3 }, "warning conflicts ", "start of 3 runs", "bursar conflicts", time.Time{}},
-		{"stops that wait", func(f *Facts) { f.Data.Waiting = 2 }, "notice waiting-stops ", "2 stops wait", "/v1/waiting", time.Time{}},
+		{"stops that wait", func(f *Facts) { f.Data.Waiting = 2 }, "notice waiting-stops ", "2 stops wait", "bursar waiting list", time.Time{}},
 		{"an old backup", func(f *Facts) { f.Backup.Last = noon.AddDate(0, 0, -9) }, "warning backup-old ", "9 days old", "snapshot save", noon.AddDate(0, 0, -9)},
 		{"no backup", func(f *Facts) { f.Backup.Last = time.Time{} }, "notice backup-none ", "no snapshot", "snapshot save", time.Time{}},
 		{"a backup that fails", func(f *Facts) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +30,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Settings are what an aggregator runs with.
@@ -92,11 +94,14 @@ type Aggregator struct {
 	keeper    *shared.Keeper
 	usages    *usage.Keeper
 	books     *books.Keeper
-	gate      *access.Gate
-	doctor    *doctor
-	actors    *actors
-	actions   *action.Manager
-	conns     *limit.Conns
+	kinds     atomic.Pointer[record.Kinds] // of components that clients post
+	// stopsExpire is a time.Duration: see expireStops.
+	stopsExpire atomic.Int64
+	gate        *access.Gate
+	doctor      *doctor
+	actors      *actors
+	actions     *action.Manager
+	conns       *limit.Conns
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -108,6 +113,7 @@ func Open(set Settings) (*Aggregator, error) {
 
 func open(set Settings) (*Aggregator, error) {
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
+	a.setKinds(nil)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
 	err := watch.Fenced(set.DataDir)
 	if err != nil {
@@ -158,7 +164,7 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor,
-		IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
 	})
 	pages.V1, pages.Orders = a.server, a.server
@@ -166,6 +172,7 @@ func (a *Aggregator) serve() {
 	a.replica.node.OnLeader(a.keeper.Lead)
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
 	a.replica.node.OnLeader(a.actions.Lead)
+	a.replica.node.OnLeader(a.expireStops)
 }
 
 // lead is what this node does while it leads. After a restore all of it begins

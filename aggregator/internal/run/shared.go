@@ -8,6 +8,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // keep makes the keeper of the cluster's configuration.
@@ -36,9 +38,17 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	}
 	a.manager.Set(agents)
 	a.actors.obey(s.Actions, agents)
+	a.setKinds(s.Kinds)
+	a.stopsExpire.Store(int64(s.StopsExpire))
 	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
 	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
 	return nil
+}
+
+// setKinds takes over what the configuration says of components.
+func (a *Aggregator) setKinds(own record.Kinds) {
+	kinds := auditor.Kinds(own)
+	a.kinds.Store(&kinds)
 }
 
 // SetFiles says what this node's files say now of what the cluster shares. They

@@ -37,14 +37,17 @@ const (
 	kindHashCheck      kind = 13
 	kindGroup          kind = 14
 	kindDocument       kind = 15
+	kindCorrect        kind = 16
+	kindDismissStops   kind = 17
 )
 
 // CommandFormat is the greatest version of a command that this program can
 // apply. The leader proposes a command of a newer version only when the cluster
 // version, set by [SetVersionCommand], has reached it.
 //
-// Version 2 came with facts of kind [FactCount].
-const CommandFormat = 2
+// Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand] and
+// [DismissStopsCommand].
+const CommandFormat = 3
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
 // command that is damaged, of an unknown type or of a newer version. The node
@@ -152,6 +155,10 @@ func newRareCommand(k kind) Command {
 		return &GroupCommand{}
 	case kindDocument:
 		return &DocumentCommand{}
+	case kindCorrect:
+		return &CorrectCommand{}
+	case kindDismissStops:
+		return &DismissStopsCommand{}
 	}
 	return nil
 }

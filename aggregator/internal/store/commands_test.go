@@ -34,6 +34,8 @@ func everyCommand() []Command {
 		&CompactBlockCommand{Blocks: []uint64{1, 2}},
 		&HashCheckCommand{},
 		&DocumentCommand{If: []Document{{"s", "k", nil}}, Sets: []Document{{"s", "k", []byte("v")}, {"s", "e", []byte{}}}},
+		&CorrectCommand{Writes: []record.Write{{ID: "a", Op: record.OpPut, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}}, Now: t0},
+		&DismissStopsCommand{IDs: []string{"a", "b"}, Until: 7},
 		&GroupCommand{Commands: []Command{&SetVersionCommand{Version: 1}, &HashCheckCommand{}}},
 	}
 }

@@ -183,6 +183,48 @@ func (m *machine) PutStop(t *rapid.T) {
 	}
 }
 
+func (m *machine) Correct(t *rapid.T) {
+	var writes []record.Write
+	want := 0
+	for range rapid.IntRange(1, 8).Draw(t, "ids") {
+		e := m.m.entry(m.id(t))
+		h := e.Holding(record.Pushed)
+		if h == nil || h.Record == nil {
+			writes = append(writes, m.write(t)) // of a body that is not there; mostly of another kind
+			continue
+		}
+		r, _ := record.Kinds{"Cores": record.Kind(rapid.IntRange(0, 1).Draw(t, "kind"))}.Apply(h.Record)
+		if w, ok := e.Correction(&r); ok {
+			writes = append(writes, w)
+		}
+	}
+	for i := range writes {
+		e := m.m.entry(writes[i].ID)
+		if h := e.Holding(record.Pushed); writes[i].Op != record.OpPut || !writes[i].Origin.IsPushed() || h == nil || h.Record == nil {
+			continue
+		}
+		if o := e.Merge(writes[i]); o == record.Merged || o == record.Conflicting {
+			want++
+		}
+	}
+	if got := m.apply(&CorrectCommand{Writes: writes, Now: m.tick()}).(DeleteResult); got.Changed != want {
+		t.Fatalf("%d were corrected, want %d", got.Changed, want)
+	}
+}
+
+func (m *machine) Dismiss(t *rapid.T) {
+	ids := rapid.SliceOfN(rapid.Custom(m.id), 1, 20).Draw(t, "ids")
+	until, want := int64(rapid.IntRange(0, 40).Draw(t, "until")), 0
+	for _, id := range ids {
+		if m.m.entry(id).DismissStop(until) {
+			want++
+		}
+	}
+	if got := m.apply(&DismissStopsCommand{IDs: ids, Until: until}).(DeleteResult); got.Changed != want {
+		t.Fatalf("%d were dismissed, want %d", got.Changed, want)
+	}
+}
+
 func (m *machine) Delete(t *rapid.T) {
 	id := m.id(t)
 	m.apply(&DeleteCommand{IDs: []string{id}, By: "me", Now: m.tick()})

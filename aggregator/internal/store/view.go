@@ -292,6 +292,10 @@ func (v *View) Facts(kind FactKind) (list []Fact, err error) {
 	return list, err
 }
 
+// Held calls yield with the entries of which more is held than the row that is shown,
+// by id.
+func (v *View) Held(yield func(*record.Entry) error) error { return v.marked(tableHeld, yield) }
+
 // Conflicts calls yield with the entries whose origins are in conflict, by id.
 func (v *View) Conflicts(yield func(*record.Entry) error) error {
 	return v.marked(tableConflict, yield)

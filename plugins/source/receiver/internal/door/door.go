@@ -33,6 +33,8 @@ type Options struct {
 	Queue Queue
 	// May says why the sender of a request may not write; nil: it may.
 	May func(r *http.Request) error
+	// Kinds are those of components that do not say theirs.
+	Kinds record.Kinds
 	// MaxBody bounds a body in bytes, decompressed.
 	MaxBody int64
 	// Patience is how long a push waits before its connection is broken off.
@@ -136,7 +138,7 @@ func (d *Door) health(w http.ResponseWriter, _ *http.Request) {
 // add is POST /record.
 func (d *Door) add(w http.ResponseWriter, r *http.Request) {
 	d.take(w, r, func(body []byte) (queue.Push, error) {
-		rec, err := wire.DecodeAdd(body)
+		rec, err := wire.DecodeAdd(body, d.opt.Kinds)
 		return queue.Push{Records: []record.Record{rec}}, err
 	}, auditor.OneIgnored)
 }
@@ -144,7 +146,7 @@ func (d *Door) add(w http.ResponseWriter, r *http.Request) {
 // addMany is POST /records.
 func (d *Door) addMany(w http.ResponseWriter, r *http.Request) {
 	d.take(w, r, func(body []byte) (p queue.Push, err error) {
-		err = wire.DecodeAdds(body, func(rec record.Record) error {
+		err = wire.DecodeAdds(body, d.opt.Kinds, func(rec record.Record) error {
 			p.Records = append(p.Records, rec)
 			return nil
 		})

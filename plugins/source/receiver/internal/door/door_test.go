@@ -96,6 +96,23 @@ func ask(t testing.TB, s *httptest.Server, method, path, body string, headers ..
 	return resp.StatusCode, string(data), resp.Header
 }
 
+func TestAdd_KindsOfComponents_AreWrittenOrByName(t *testing.T) {
+	b := &book{}
+	s := httptest.NewServer(New(Options{Queue: b, May: Anybody, Kinds: record.Kinds{"TotalCPU": record.Total}, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)}))
+	defer s.Close()
+	body := `{"record_id":"a","components":[{"name":"Cores","amount":8,"scores":[]},{"name":"TotalCPU","amount":7200,"scores":[]},{"name":"J","amount":1,"kind":"total","scores":[]}],"start_time":"2024-02-24T00:27:58Z"}`
+	for path, body := range map[string]string{"/record": body, "/records": "[" + body + "]"} {
+		if status, text, _ := ask(t, s, "POST", path, body); status != 200 {
+			t.Fatal(status, text)
+		}
+		for i, c := range b.pushes[len(b.pushes)-1].Records[0].Components {
+			if want := []record.Kind{record.Rate, record.Total, record.Total}[i]; c.Kind != want {
+				t.Errorf("%s: %s is a %s", path, c.Name, c.Kind)
+			}
+		}
+	}
+}
+
 const one = `{"record_id":"a","meta":{"k":["v"]},"components":[{"name":"Cores","amount":8,"scores":[]}],"start_time":"2024-02-24T00:27:58.043079Z"}`
 
 func TestEveryAnswerIsThatOfAUDITOR(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // settings are what the config block says.
@@ -14,6 +16,7 @@ type settings struct {
 	listen      string
 	keys        *identity.Keys // nil: plain HTTP
 	writers     []string
+	kinds       record.Kinds
 	maxBody     int64
 	patience    time.Duration
 	remember    time.Duration
@@ -60,6 +63,7 @@ func read(cfg *sdk.Config) (settings, error) {
 	if slices.Contains(s.writers, "") {
 		cfg.Errorf("writers", "a name is empty")
 	}
+	s.kinds = auditor.Kinds(readKinds(cfg))
 	s.bounds(cfg)
 	return s, cfg.Err()
 }
@@ -74,6 +78,26 @@ func (s *settings) bounds(cfg *sdk.Config) {
 	if s.remember < minRemember {
 		cfg.Errorf("remember", "%s is less than a day", s.remember)
 	}
+}
+
+// readKinds reads the component blocks: what the amounts of components are whose
+// names do not say it.
+func readKinds(cfg *sdk.Config) record.Kinds {
+	kinds := record.Kinds{}
+	for _, block := range cfg.Blocks("component") {
+		block.Require("kind")
+		kind, _ := record.ParseKind(block.Enum("kind", record.Rate.String(), record.Rate.String(), record.Total.String()))
+		labels := block.Labels()
+		if len(labels) != 1 || labels[0] == "" {
+			block.Errorf("component", "a component block needs one name, as in component \"cpu\" { kind = \"total\" }")
+			continue
+		}
+		if _, twice := kinds[labels[0]]; twice {
+			block.Errorf("component", "component %q given more than once", labels[0])
+		}
+		kinds[labels[0]] = kind
+	}
+	return kinds
 }
 
 func loopback(host string) bool {

@@ -12,11 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
@@ -47,6 +50,9 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 		"too large a body": {[]*bursarv1.Node{plugintest.Attr("max_body", "64MiB")}, "not from 64KiB to 12MiB"},
 		"no patience":      {[]*bursarv1.Node{plugintest.Attr("patience", "0s")}, "is not from"},
 		"short memory":     {[]*bursarv1.Node{plugintest.Attr("remember", "1h")}, "less than a day"},
+		"no kind":          {[]*bursarv1.Node{plugintest.Block("component")}, `"kind" must be set`},
+		"another kind":     {[]*bursarv1.Node{plugintest.Block("component", plugintest.Attr("kind", "sum"))}, `"sum" is not allowed here`},
+		"no component":     {[]*bursarv1.Node{plugintest.Block("component", plugintest.Attr("kind", "total"))}, "a component block needs one name"},
 		"slip":             {[]*bursarv1.Node{plugintest.Attr("lissten", "x")}, `did you mean "listen"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +142,17 @@ func post(t testing.TB, client *http.Client, url, id string) (status int, text s
 }
 
 func (p *plugin) url(scheme string) string { return scheme + "://" + p.source.listener.addr.String() }
+
+func TestComponentBlocks_AddToTheKindsOfAUDITOR(t *testing.T) {
+	block := func(name, kind string) sdk.Node {
+		return sdk.Node{Name: "component", Labels: []string{name}, IsBlock: true, Children: []sdk.Node{{Name: "kind", Value: sdk.String(kind)}}}
+	}
+	p := configured(t, sdk.TLSFiles{}, t.TempDir(), block("joules", "total"), block("UserCPU", "rate"))
+	want := record.Kinds{"joules": record.Total, "UserCPU": record.Rate, "TotalCPU": record.Total, "SystemCPU": record.Total, "naive_cpu_time": record.Total}
+	if diff := cmp.Diff(want, p.source.settings.kinds); diff != "" {
+		t.Error(diff)
+	}
+}
 
 func TestAPushBetweenTwoCollectionsWaitsForTheNext(t *testing.T) {
 	p := configured(t, sdk.TLSFiles{}, t.TempDir())

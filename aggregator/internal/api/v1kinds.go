@@ -1,0 +1,179 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+const (
+	// kindsAtOnce is how many records one request corrects.
+	kindsAtOnce = 5000
+	// kindsBytes is how many bytes of records one command carries, and kindsMost how many
+	// records.
+	kindsBytes = 128 << 10
+	kindsMost  = 500
+)
+
+type jsonKind struct {
+	Component string `json:"component"`
+	Stored    string `json:"stored"`
+	Kind      string `json:"kind"`
+	Records   int    `json:"records"`
+}
+
+// v1Kinds is GET /v1/kinds: the components of pushed records that are stored with
+// another kind than the configuration says.
+func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	kinds, records := s.opt.Kinds(), 0
+	found := map[jsonKind]int{}
+	count := func(body *record.Record) error {
+		records++
+		for i := range body.Components {
+			c := &body.Components[i]
+			if kind, named := kinds[c.Name]; named && kind != c.Kind {
+				found[jsonKind{Component: c.Name, Stored: c.Kind.String(), Kind: kind.String()}]++
+			}
+		}
+		return nil
+	}
+	err := errors.Join(
+		pushed(r.Context(), view, kinds, 0, func(row *columns.Row) error { return count(&row.Record) }),
+		hidden(view, kinds, func(e *record.Entry) error { return count(e.Holding(record.Pushed).Record) }),
+	)
+	if err != nil {
+		return err
+	}
+	list := []jsonKind{}
+	for of, n := range found {
+		of.Records = n
+		list = append(list, of)
+	}
+	slices.SortFunc(list, func(a, b jsonKind) int {
+		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Stored, b.Stored))
+	})
+	s.extendWrite(w)
+	answer(w, http.StatusOK, map[string]any{"records": records, "kinds": list})
+	return nil
+}
+
+// v1KindsRepair is POST /v1/kinds:repair: it corrects some of what GET /v1/kinds
+// counts, from a change on.
+func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if err := view.Whole(); err != nil {
+		return err
+	}
+	after := uint64(0)
+	if text := r.URL.Query().Get("after"); text != "" {
+		var err error
+		if after, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return refuse(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", text)
+		}
+	}
+	c, kinds := corrections{server: s, ctx: r.Context()}, s.opt.Kinds()
+	more := false
+	err := pushed(r.Context(), view, kinds, after, func(row *columns.Row) error {
+		if more = c.seen == kindsAtOnce; more {
+			return errEnough
+		}
+		after = row.Seq
+		e, err := view.Entry(row.Record.ID)
+		if err != nil {
+			return err
+		}
+		return c.add(&e, kinds)
+	})
+	if err == nil {
+		err = hidden(view, kinds, func(e *record.Entry) error { return c.add(e, kinds) })
+	}
+	if err == nil || errors.Is(err, errEnough) {
+		err = c.flush()
+	}
+	if err != nil {
+		return err
+	}
+	s.extendWrite(w)
+	answer(w, http.StatusOK, map[string]any{"repaired": c.changed, "after": after, "more": more})
+	return nil
+}
+
+// pushed calls yield with the rows of clients, in the order of their changes, of which
+// a component has another kind than kinds says.
+func pushed(ctx context.Context, view *access.View, kinds record.Kinds, after uint64, yield func(*columns.Row) error) error {
+	return view.Query(ctx, store.Query{Origin: &record.Origin{}, After: after, Order: store.BySeq}, func(row *columns.Row) error {
+		if _, wrong := kinds.Apply(&row.Record); !wrong {
+			return nil
+		}
+		return yield(row)
+	})
+}
+
+// hidden is the same for what clients pushed and another origin is shown for.
+func hidden(view *access.View, kinds record.Kinds, yield func(*record.Entry) error) error {
+	return view.Held(func(e *record.Entry) error {
+		h, best := e.Holding(record.Pushed), e.Best()
+		if h == nil || h.Record == nil || best == nil || best.Origin.IsPushed() {
+			return nil
+		}
+		if _, wrong := kinds.Apply(h.Record); !wrong {
+			return nil
+		}
+		return yield(e)
+	})
+}
+
+// corrections gathers corrected records into commands.
+type corrections struct {
+	server  *Server
+	ctx     context.Context
+	writes  []record.Write
+	size    int
+	seen    int // entries that were added
+	changed int // of these, by the store's word
+}
+
+// add takes in what e shows of clients with the kinds in the place of its own.
+func (c *corrections) add(e *record.Entry, kinds record.Kinds) error {
+	h := e.Holding(record.Pushed)
+	if h == nil || h.Record == nil {
+		return nil
+	}
+	c.seen++
+	right, wrong := kinds.Apply(h.Record)
+	if !wrong {
+		return nil
+	}
+	write, ok := e.Correction(&right)
+	if !ok {
+		return fmt.Errorf("record %s was observed at the begin of time, so nothing can be before it", e.ID)
+	}
+	c.writes, c.size = append(c.writes, write), c.size+sizeOf(&right)
+	if c.size < kindsBytes && len(c.writes) < kindsMost {
+		return nil
+	}
+	return c.flush()
+}
+
+func (c *corrections) flush() error {
+	if len(c.writes) == 0 {
+		return nil
+	}
+	result, err := c.server.commitResult(c.ctx, &store.CorrectCommand{Writes: c.writes, Now: now()})
+	if err != nil {
+		return err
+	}
+	if done, ok := result.(store.DeleteResult); ok {
+		c.changed += done.Changed
+	}
+	c.writes, c.size = nil, 0
+	return nil
+}

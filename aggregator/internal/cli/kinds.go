@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+func (p *Program) kindsCommand() *cobra.Command {
+	var plan bool
+	cmd := &cobra.Command{
+		Use: "repair-kinds", Short: "count CPU seconds that clients pushed as totals",
+		Long: `Count CPU seconds that clients pushed as totals. Clients of AUDITOR do not say whether
+an amount is a rate, used for as long as the job runs, or a total, consumed over the
+run; releases before this one took all of them for rates. This command changes the
+records that are stored with another kind than the configuration says: TotalCPU,
+UserCPU, SystemCPU and naive_cpu_time are totals, and blocks component "NAME"
+{ kind = "rate" } or "total" of the aggregator's configuration say the others.
+
+With -plan it prints what it would change. It can be repeated at any time, and after
+it was interrupted.`,
+		Example: "  bursar operator repair-kinds -plan\n  bursar operator repair-kinds",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&plan, "plan", false, "print what would be changed, and change nothing")
+	conn := p.connect(cmd)
+	conn.timeout = time.Hour
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if !plan {
+			return p.repairKinds(cmd.Context(), c)
+		}
+		return p.planKinds(cmd.Context(), c)
+	}
+	return cmd
+}
+
+func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
+	var answer struct {
+		Records int `json:"records"`
+		Kinds   []struct {
+			Component, Stored, Kind string
+			Records                 int
+		} `json:"kinds"`
+	}
+	var raw json.RawMessage
+	if err := c.GetJSON(ctx, "/v1/kinds", nil, &raw); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return err
+	}
+	t := newTable("COMPONENT", "STORED", "BECOMES", ">RECORDS")
+	for _, k := range answer.Kinds {
+		t.add(k.Component, k.Stored, k.Kind, strconv.Itoa(k.Records))
+	}
+	if err := p.print(t); err != nil {
+		return err
+	}
+	p.say("%d records would be changed", answer.Records)
+	return nil
+}
+
+func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
+	repaired, after := 0, uint64(0)
+	for {
+		var step struct {
+			Repaired int    `json:"repaired"`
+			After    uint64 `json:"after"`
+			More     bool   `json:"more"`
+		}
+		if err := c.PostJSON(ctx, "/v1/kinds:repair?"+url.Values{"after": {strconv.FormatUint(after, 10)}}.Encode(), nil, &step); err != nil {
+			p.say("%d records were changed before this failed", repaired)
+			return err
+		}
+		repaired, after = repaired+step.Repaired, step.After
+		if !step.More {
+			break
+		}
+	}
+	p.say("%d records were changed", repaired)
+	return nil
+}

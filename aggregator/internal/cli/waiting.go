@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// apiWaiting is a stop that waits as /v1 gives it.
+type apiWaiting struct {
+	ID       string `json:"record_id"`
+	Holdings []struct {
+		Stop *string `json:"waiting_stop"`
+	} `json:"holdings"`
+}
+
+// stop is when the run stopped.
+func (w *apiWaiting) stop() *string {
+	for _, h := range w.Holdings {
+		if h.Stop != nil {
+			return h.Stop
+		}
+	}
+	return nil
+}
+
+func (p *Program) waitingCommand() *cobra.Command {
+	return group("waiting", "list and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
+}
+
+func waitingOf(answer json.RawMessage) (list []apiWaiting, more bool, err error) {
+	var all struct {
+		Waiting []apiWaiting `json:"waiting"`
+		More    bool         `json:"more"`
+	}
+	err = json.Unmarshal(answer, &all)
+	return all.Waiting, all.More, err
+}
+
+func (p *Program) waitingList() *cobra.Command {
+	return p.look(&cobra.Command{
+		Use: "list", Short: "list stops that wait for their records",
+		Long: `List stops that wait for their records. A client pushed the end of a run and its
+record has not come: it is on its way from another agent, or there is none. TARDIS
+pushes the end of drones that never became available.`,
+		Example: "  bursar waiting list\n  bursar waiting list -format csv",
+	}, resource{path: "/v1/waiting", show: func(answer json.RawMessage, f format) error {
+		list, more, err := waitingOf(answer)
+		if err != nil {
+			return err
+		}
+		t := newTable("RECORD", "STOP")
+		for _, w := range list {
+			t.add(w.ID, instant(w.stop()))
+		}
+		return p.listing(f, t, answer, more)
+	}})
+}
+
+func (p *Program) waitingDismiss() *cobra.Command {
+	var older string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "dismiss ID…", Short: "forget stops whose records will not come",
+		Long: `Forget stops whose records will not come. If the record of one comes later, it stays
+open until a client pushes its stop again. To have stops forgotten by themselves,
+write waiting_stops { expire_after = "30d" } into the aggregator block.`,
+		Example: "  bursar waiting dismiss drone-4711\n  bursar waiting dismiss -older 30d\n  bursar waiting dismiss -all",
+	}
+	conn := p.connect(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all stops that wait")
+	cmd.Flags().StringVar(&older, "older", "", "stops of runs that ended before this `time`, or so long ago, such as 30d")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		before := time.Time{}
+		if older != "" {
+			var err error
+			if before, err = moment(older, p.Now()); err != nil {
+				return usage(cmd, fmt.Errorf("-older: %w", err))
+			}
+		}
+		if n := len(args); (n > 0) == (all || older != "") || all && older != "" {
+			return usage(cmd, errors.New("give IDs, -older or -all, one of them"))
+		}
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if len(args) > 0 {
+			return p.dismiss(cmd.Context(), c, args)
+		}
+		return p.dismissListed(cmd.Context(), c, before)
+	}
+	return cmd
+}
+
+// dismissListed dismisses what the server lists of before that time; of all with none.
+func (p *Program) dismissListed(ctx context.Context, c *client.Client, before time.Time) error {
+	var answer json.RawMessage
+	if err := c.GetJSON(ctx, "/v1/waiting", nil, &answer); err != nil {
+		return err
+	}
+	list, more, err := waitingOf(answer)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for i := range list {
+		at, err := time.Parse(time.RFC3339Nano, blank(list[i].stop()))
+		if before.IsZero() || err == nil && at.Before(before) {
+			ids = append(ids, list[i].ID)
+		}
+	}
+	if more {
+		p.say("The server lists 1 000 at once: repeat this command afterwards.")
+	}
+	return p.dismiss(ctx, c, ids)
+}
+
+func (p *Program) dismiss(ctx context.Context, c *client.Client, ids []string) error {
+	failed := 0
+	for _, id := range ids {
+		if err := c.Do(ctx, http.MethodDelete, "/v1/waiting/"+url.PathEscape(id), nil, nil); err != nil {
+			failed++
+			p.say("%s: %v", printable(id), err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	p.say("dismissed %d of %d stops", len(ids)-failed, len(ids))
+	if failed > 0 {
+		return found("%d of %d failed", failed, len(ids))
+	}
+	return nil
+}

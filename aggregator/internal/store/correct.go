@@ -1,0 +1,88 @@
+package store
+
+import "github.com/bursar-accounting/bursar/proto/record"
+
+// CorrectCommand merges records in the place of those that clients pushed, as
+// [record.Entry.Correction] gives them. A write of another kind, or one that is not
+// valid, changes nothing. The result is a [DeleteResult] with how many took a place.
+// Since version 3.
+type CorrectCommand struct {
+	Writes []record.Write
+	Now    record.Time
+}
+
+// DismissStopsCommand forgets stops that wait for their records. One that was observed
+// after Until stays, and so does one whose record has come. The result is a
+// [DeleteResult]. Since version 3.
+type DismissStopsCommand struct {
+	IDs   []string
+	Until int64 // by the clocks of the agents
+}
+
+func (*CorrectCommand) kind() kind      { return kindCorrect }
+func (*DismissStopsCommand) kind() kind { return kindDismissStops }
+
+func (*CorrectCommand) since() uint16      { return 3 }
+func (*DismissStopsCommand) since() uint16 { return 3 }
+
+func (c *CorrectCommand) encode(e *encoder) {
+	list(e, c.Writes, (*encoder).write)
+	e.time(c.Now)
+}
+
+func (c *CorrectCommand) decode(d *decoder) {
+	c.Writes, c.Now = unlist(d, (*decoder).write), d.time()
+}
+
+func (c *DismissStopsCommand) encode(e *encoder) {
+	list(e, c.IDs, (*encoder).textp)
+	e.int(c.Until)
+}
+
+func (c *DismissStopsCommand) decode(d *decoder) {
+	c.IDs, c.Until = unlist(d, (*decoder).text), d.int()
+}
+
+func (c *CorrectCommand) apply(t *tx) (any, error) {
+	t.now = c.Now
+	var result DeleteResult
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		if w.Op != record.OpPut || !w.Origin.IsPushed() || checkWrite("", w) != nil {
+			continue
+		}
+		sl, err := t.meet(hashText(w.ID), w.ID)
+		if err != nil {
+			return nil, err
+		}
+		if sl == nil {
+			continue
+		}
+		if h := sl.entry.Holding(record.Pushed); h == nil || h.Record == nil {
+			continue // the body went meanwhile
+		}
+		outcome := sl.entry.Merge(*w)
+		t.count(record.Pushed).outcome(outcome)
+		if outcome == record.Merged || outcome == record.Conflicting {
+			result.Changed++
+		}
+	}
+	return result, nil
+}
+
+func (c *DismissStopsCommand) apply(t *tx) (any, error) {
+	var result DeleteResult
+	for _, id := range c.IDs {
+		if record.ValidateID(id) != nil {
+			continue
+		}
+		sl, err := t.meet(hashText(id), id)
+		if err != nil {
+			return nil, err
+		}
+		if sl != nil && sl.entry.DismissStop(c.Until) {
+			result.Changed++
+		}
+	}
+	return result, nil
+}
