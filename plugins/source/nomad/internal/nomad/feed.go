@@ -63,6 +63,7 @@ func ParseEvents(line []byte) ([]Event, error) {
 const (
 	maxLine   = 64 << 20
 	maxQueue  = 100_000         // events that wait
+	maxBytes  = 32 << 20        // of the lines that they came in; one alone may have more
 	heartbeat = 2 * time.Minute // Nomad sends one every half a minute at least
 )
 
@@ -78,6 +79,7 @@ type Feed struct {
 
 	mu     sync.Mutex
 	queue  []Event
+	bytes  int // of the lines of queue
 	err    error
 	opened bool
 }
@@ -115,7 +117,7 @@ func (f *Feed) Take() ([]Event, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	events := f.queue
-	f.queue = nil
+	f.queue, f.bytes = nil, 0
 	return events, f.err
 }
 
@@ -136,16 +138,21 @@ func (f *Feed) wake() {
 	}
 }
 
-func (f *Feed) put(events []Event) error {
+// put lets the events of a line wait, unless too many do. The error is ErrSlow then.
+func (f *Feed) put(events []Event, line int) error {
 	f.mu.Lock()
 	f.opened = true
-	f.queue = append(f.queue, events...)
 	n := len(f.queue)
+	full := n > 0 && len(events) > 0 && (n+len(events) > maxQueue || f.bytes+line > maxBytes)
+	if !full && len(events) > 0 {
+		f.queue = append(f.queue, events...)
+		f.bytes += line
+	}
 	f.mu.Unlock()
 	if len(events) > 0 {
 		f.wake()
 	}
-	if n > maxQueue {
+	if full {
 		return ErrSlow
 	}
 	return nil
@@ -173,7 +180,7 @@ func (f *Feed) read(ctx context.Context, c *Client, index uint64) error {
 		if err != nil {
 			return err
 		}
-		if err := f.put(events); err != nil {
+		if err := f.put(events, len(line)); err != nil {
 			return err
 		}
 	}

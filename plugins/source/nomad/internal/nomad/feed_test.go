@@ -3,9 +3,15 @@ package nomad
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestTheRecordedStreamIsReadWhole(t *testing.T) {
@@ -96,6 +102,84 @@ func TestWhatRanIsCutToWhatARecordNeeds(t *testing.T) {
 	}
 	if c.Image != "" || len(c.Command) != maxText || len(c.Args) != 3 || c.Args[2] != "c" {
 		t.Errorf("image %q, command of %d bytes, args %v", c.Image, len(c.Command), c.Args)
+	}
+}
+
+// Nobody takes the events of a stream: what waits is bounded in number and in bytes,
+// whatever the size of lines, and the feed ends with the reason.
+func TestWhatWaitsIsBoundedInNumberAndBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &Feed{ready: make(chan struct{}, 1)}
+		var err error
+		put, bytes := 0, 0
+		for range 1_000_000 {
+			n := rapid.SampledFrom([]int{0, 1, 1, 10, 5000, 40_000}).Draw(t, "events")
+			line := rapid.SampledFrom([]int{100, 10_000, 1 << 20, 20 << 20, 40 << 20}).Draw(t, "bytes")
+			if err = f.put(make([]Event, n), line); err != nil {
+				break
+			}
+			if n > 0 {
+				alone := put == 0
+				if put, bytes = put+n, bytes+line; !alone && (put > maxQueue || bytes > maxBytes) {
+					t.Fatalf("%d events of %d bytes wait", put, bytes)
+				}
+			}
+			if rapid.IntRange(0, 9).Draw(t, "take") == 0 {
+				events, _ := f.Take()
+				if len(events) != put {
+					t.Fatalf("%d events of %d", len(events), put)
+				}
+				put, bytes = 0, 0
+			}
+		}
+		events, _ := f.Take()
+		if !errors.Is(err, ErrSlow) || len(events) != put {
+			t.Fatalf("%v, %d events of %d", err, len(events), put)
+		}
+	})
+}
+
+// A line that is greater than all that may wait is taken when nothing else waits, so
+// that no stream is stuck behind it.
+func TestALineThatIsTooLargeAloneIsTaken(t *testing.T) {
+	f := &Feed{ready: make(chan struct{}, 1)}
+	for range 3 {
+		if err := f.put(make([]Event, 1), maxLine); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.put(make([]Event, 1), 1); !errors.Is(err, ErrSlow) {
+			t.Fatal(err)
+		}
+		if events, _ := f.Take(); len(events) != 1 {
+			t.Fatal(len(events))
+		}
+	}
+}
+
+// A server that sends without end to a reader that takes nothing: the feed stops
+// reading.
+func TestAFeedThatNobodyTakesFromStopsReading(t *testing.T) {
+	line := []byte(`{"Index":7,"Events":[{"Topic":"Job","Type":"JobRegistered","Payload":{"Job":{"ID":"a","Name":"` + strings.Repeat("x", 1<<20) + `"}}}]}` + "\n")
+	sent := make(chan int, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := 0
+		for ; r.Context().Err() == nil; n++ {
+			if _, err := w.Write(line); err != nil {
+				break
+			}
+		}
+		sent <- n
+	}))
+	defer server.Close()
+	f := NewClient(Config{Address: server.URL}).Follow(t.Context(), 0)
+	<-f.done
+	events, err := f.Take()
+	if !errors.Is(err, ErrSlow) || len(events) == 0 || len(events)*len(line) > maxBytes {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	f.Close()
+	if n := <-sent; n > 2*maxBytes/len(line) {
+		t.Errorf("the server could send %d lines of %d bytes", n, len(line))
 	}
 }
 
