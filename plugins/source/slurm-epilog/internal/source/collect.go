@@ -170,7 +170,7 @@ func (p *pass) postpone(w *waiting) {
 		w.since = now
 	}
 	if w.Told != "" {
-		w.due = now.Add(min(toldPause<<min(w.asked, maxPauses), mostTold))
+		w.due = now.Add(min(p.pending.toldPause<<min(w.asked, maxPauses), mostTold))
 	} else {
 		w.due = now.Add(min(max(firstPause, p.config.delay)<<min(w.asked, maxPauses), mostPause))
 	}

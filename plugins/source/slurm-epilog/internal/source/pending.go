@@ -26,17 +26,18 @@ func (w *waiting) ended() time.Time { return time.UnixMicro(w.At) }
 
 // pending are the events that wait, by when they are due.
 type pending struct {
-	mu      sync.Mutex
-	byStamp map[int64]*waiting
-	order   []int64 // stamps, ascending; those that are done may still be there
-	due     queue
-	last    int64 // the greatest stamp that came
-	told    int   // of those that wait, how many were told without slurmdbd's word
-	news    chan struct{}
+	mu        sync.Mutex
+	byStamp   map[int64]*waiting
+	order     []int64 // stamps, ascending; those that are done may still be there
+	due       queue
+	last      int64 // the greatest stamp that came
+	told      int   // of those that wait, how many were told without slurmdbd's word
+	news      chan struct{}
+	toldPause time.Duration // before it is asked first for what was told
 }
 
 func newPending() *pending {
-	return &pending{byStamp: map[int64]*waiting{}, news: make(chan struct{}, 1)}
+	return &pending{byStamp: map[int64]*waiting{}, news: make(chan struct{}, 1), toldPause: toldPause}
 }
 
 // reset forgets all that waits.
@@ -59,7 +60,7 @@ func (p *pending) add(entries []journal.Entry, due time.Time) {
 		p.byStamp[e.Stamp] = w
 		if e.Told != "" {
 			p.told++
-			if w.due = due.Add(toldPause); e.Stamp-e.Since > mostTold.Microseconds() {
+			if w.due = due.Add(p.toldPause); e.Stamp-e.Since > mostTold.Microseconds() {
 				w.due, w.asked = due.Add(mostTold), maxPauses
 			}
 		}

@@ -68,6 +68,7 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg, os.Geteuid())
 	s.wants = cfg.Wants
 	s.sacct = s.config.Client()
+	s.pending.toldPause = min(toldPause, s.config.wait)
 	return cfg.Err()
 }
 
