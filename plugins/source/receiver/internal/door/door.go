@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/queue"
 	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/origin"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -31,8 +32,11 @@ type Queue interface {
 // Options of a [Door].
 type Options struct {
 	Queue Queue
-	// May says why the sender of a request may not write; nil: it may.
+	// May says why the sender of a request may not write.
 	May func(r *http.Request) error
+	// Hosts are names of a listener without TLS, beside those that it always has. A
+	// request for another host is not answered: a page of another site may have sent it.
+	Hosts origin.Hosts
 	// Kinds are those of components that do not say theirs.
 	Kinds record.Kinds
 	// MaxBody bounds a body in bytes, decompressed.
@@ -69,6 +73,11 @@ func New(opt Options) *Door {
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.guard(r)
 	d.extend(w)
+	if r.TLS == nil {
+		if err := d.opt.Hosts.Check(r); err != nil {
+			d.breakOff(r, "a request for an unknown host was refused; add the host to hosts if it is this machine's", err)
+		}
+	}
 	switch r.URL.EscapedPath() {
 	case "/health_check":
 		d.route(w, r, map[string]http.HandlerFunc{http.MethodGet: d.health})
@@ -115,7 +124,7 @@ func (d *Door) route(w http.ResponseWriter, r *http.Request, methods map[string]
 // they push would be lost by any answer.
 func (d *Door) writing(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := http.NewCrossOriginProtection().Check(r)
+		err := origin.CheckSite(r)
 		if err == nil {
 			err = d.opt.May(r)
 		}

@@ -256,7 +256,7 @@ func FuzzBody(f *testing.F) {
 			method = http.MethodPost
 		}
 		b := &book{}
-		door := New(Options{Queue: b, May: Anybody, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		door := New(Options{Queue: b, May: Anybody, Hosts: []string{"example.com"}, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
@@ -314,5 +314,32 @@ func TestWhatHappensManyTimesIsSaidOnceAWhile(t *testing.T) {
 	}
 	if unsaid, due := q.due("x", now.Add(time.Hour)); said != 10 || !due || unsaid != 9 {
 		t.Error(said, unsaid, due)
+	}
+}
+
+func TestHost_UnknownOne_IsNotAnswered(t *testing.T) {
+	b := &book{ready: true}
+	s := httptest.NewServer(New(Options{Queue: b, May: Anybody, Hosts: []string{"head1.example.org"}, MaxBody: maxBody, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)}))
+	defer s.Close()
+	for host, want := range map[string]int{"evil.example": 0, "evil.example:8000": 0, "localhost": 200, "HEAD1.example.org:8000": 200, "127.0.0.1": 200} {
+		for _, c := range []struct{ method, path string }{{"GET", "/health_check"}, {"POST", "/record"}} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, strings.NewReader(one))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Host = host
+			status := 0
+			if resp, err := s.Client().Do(r); err == nil {
+				status = resp.StatusCode
+				resp.Body.Close()
+			}
+			if status != want {
+				t.Errorf("%s %s for %s: %d", c.method, c.path, host, status)
+			}
+		}
+	}
+	if n := len(b.pushes); n != 3 {
+		t.Errorf("%d pushes were taken", n)
 	}
 }

@@ -44,4 +44,20 @@ func TestOnlyWritersMayWrite(t *testing.T) {
 	if err := Writers(keys, nil)(httptest.NewRequest("POST", "/record", nil)); err == nil {
 		t.Error("without a certificate")
 	}
+	anyone := Writers(keys, []string{Every})
+	for role, may := range map[identity.Role]bool{identity.Client: true, identity.Agent: false} {
+		got := make(chan error, 1)
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- anyone(r) }))
+		s.TLS = keys.Public()
+		s.StartTLS()
+		resp, err := ca.Client(ca.Issue(identity.Identity{Role: role, Name: "somebody"})).Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if err := <-got; (err == nil) != may {
+			t.Errorf("%s: %v", role, err)
+		}
+		s.Close()
+	}
 }

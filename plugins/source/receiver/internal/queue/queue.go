@@ -86,6 +86,7 @@ func (q *Queue) Do(ctx context.Context, p Push) (Result, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e.gone = true
+	q.dropGone()
 	select {
 	case r := <-e.answer:
 		return r, nil
@@ -177,6 +178,13 @@ func (q *Queue) putBack(entries []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(slices.Clone(entries), q.waiting...)
+	q.dropGone()
+}
+
+// dropGone forgets the pushes for whose answer nobody waits any more, so that no more
+// are kept than clients wait for. The caller holds the lock.
+func (q *Queue) dropGone() {
+	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool { return e.gone })
 }
 
 // take waits for pushes and returns as many as a group may have. Those for whose
@@ -199,7 +207,6 @@ func (q *Queue) take(ctx context.Context) ([]*entry, error) {
 func (q *Queue) first() []*entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool { return e.gone })
 	n, size, records := 0, 0, 0
 	for n < len(q.waiting) {
 		e := q.waiting[n]

@@ -309,3 +309,32 @@ func TestAnAgentThatKnowsWhereTheSourceIsIsNotToldAgain(t *testing.T) {
 		t.Errorf("%d batches, want %d", len(r.agent.batches), n+1)
 	}
 }
+
+func TestDo_PushesThatTimedOut_AreNotKeptWhileASendHangs(t *testing.T) {
+	r := newRig(t, false)
+	r.agent.hold, r.agent.held = make(chan struct{}), make(chan struct{}, 1)
+	r.collect()
+	first := make(chan error, 1)
+	go func() {
+		_, err := r.Do(t.Context(), Push{Stop: &sdk.Stop{ID: "under way"}})
+		first <- err
+	}()
+	<-r.agent.held // the agent takes nothing, as one whose buffer is full
+	for n := range 5000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Do(ctx, Push{Stop: &sdk.Stop{ID: fmt.Sprint(n)}}); !errors.Is(err, ErrNotNow) {
+			t.Fatal(err)
+		}
+	}
+	r.mu.Lock()
+	kept := len(r.waiting)
+	r.mu.Unlock()
+	if kept > 0 {
+		t.Errorf("%d of 5000 pushes are kept", kept)
+	}
+	close(r.agent.hold)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+}

@@ -16,6 +16,7 @@ type settings struct {
 	listen      string
 	keys        *identity.Keys // nil: plain HTTP
 	writers     []string
+	hosts       []string
 	kinds       record.Kinds
 	maxBody     int64
 	patience    time.Duration
@@ -41,6 +42,7 @@ func read(cfg *sdk.Config) (settings, error) {
 	s := settings{
 		listen:      cfg.String("listen", defaultListen),
 		writers:     cfg.Strings("writers", nil),
+		hosts:       cfg.Strings("hosts", nil),
 		maxBody:     cfg.Size("max_body", defaultMaxBody),
 		patience:    cfg.Duration("patience", defaultPatience),
 		remember:    cfg.Duration("remember", defaultRemember),

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -53,7 +54,7 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 	alive, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.server = &http.Server{
-		Handler:           renew(s.keys, door.New(door.Options{Queue: q, May: may, Kinds: s.kinds, MaxBody: s.maxBody, Patience: s.patience, Log: log})),
+		Handler:           renew(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone(s.hosts), s.listen), Kinds: s.kinds, MaxBody: s.maxBody, Patience: s.patience, Log: log})),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
