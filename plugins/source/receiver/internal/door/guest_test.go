@@ -45,7 +45,7 @@ func TestOnlyWritersMayWrite(t *testing.T) {
 		t.Error("without a certificate")
 	}
 	anyone := Writers(keys, []string{Every})
-	for role, may := range map[identity.Role]bool{identity.Client: true, identity.Agent: false} {
+	for role, may := range map[identity.Role]bool{identity.Client: true, identity.Aggregator: false} {
 		got := make(chan error, 1)
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- anyone(r) }))
 		s.TLS = keys.Public()
