@@ -167,6 +167,7 @@ func (c *call) get(ctx context.Context, q *bursarv1.Ask_Get, out *parts) {
 		return
 	}
 	r.RequestURI, out.header = q.GetTarget(), http.Header{}
+	r.Header.Set("Prefer", "handling=lenient") // a group may have its first job later
 	if q.GetAccept() != "" {
 		r.Header.Set("Accept", q.GetAccept())
 	}

@@ -68,6 +68,7 @@ func (s *Server) inside(ctx context.Context, method, path string, query url.Valu
 	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Prefer", "handling=lenient") // pages and reports name what is near themselves
 	w = &kept{head: http.Header{}, status: http.StatusOK}
 	defer func() {
 		switch cause := recover(); cause {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -26,6 +28,11 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
+	if p.cursor == "" && !lenient(r) && len(p.query.Meta) > 0 {
+		if err := s.matched(r.Context(), view, p.query); err != nil {
+			return err
+		}
+	}
 	switch p.format {
 	case "ndjson":
 		return s.stream(w, r, view, p.query, ndjson())
@@ -33,6 +40,16 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 		return s.stream(w, r, view, p.query, csvFormat())
 	}
 	return s.recordsPage(w, r, view, p.query)
+}
+
+// matched refuses a query that finds nothing when that is due to a name that no record
+// has.
+func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) error {
+	u := unmatched{s, view, &derive.Book{}, nil}
+	if some, err := u.some(ctx, q); err != nil || some {
+		return err
+	}
+	return u.refuse(ctx, q.Meta, nil)
 }
 
 // recordsPage answers {"records": […], "next": "cursor"}; next is null on the

@@ -45,13 +45,20 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if s.opt.Capacity != nil {
 		q.Capacity = s.opt.Capacity()
 	}
-	page, err := sheet.Make(r.Context(), func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+	ask := func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
 		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 			return s.opt.Usage.Usage(ctx, access.From(ctx), q)
 		}, q)
-	}, q.Request)
+	}
+	page, err := sheet.Make(r.Context(), ask, q.Request)
 	if err != nil {
 		return s.usageError(r.Context(), view, book, err)
+	}
+	if page.Records == 0 && !lenient(r) {
+		u := unmatched{s, view, book, ask}
+		if err := u.refuse(r.Context(), q.Where.Meta, q.Having); err != nil {
+			return err
+		}
 	}
 	known.header(w.Header(), page)
 	return s.sendUsage(w, r, q.format, page, known)

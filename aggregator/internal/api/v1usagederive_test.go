@@ -57,7 +57,6 @@ func TestUsageIsAnsweredByDerivedKeysAndInMoney(t *testing.T) {
 		"by=project&measure=records&where[project]=":             {"groups -", "records: 1"},
 		"measure=Cores&where[group_id]=atlas,cms&unit=hour":      {"groups ", "Cores: 3.000278"},
 		"by=group_id&measure=people&where[project]=new,old":      {"groups atlas cms", "people: 2 1"},
-		"by=project&measure=records&where[user_id]=nobody":       {"groups", "records: "},
 		"by=project&measure=cost&bucket=month&unit=hour":         {"groups - new old", "cost: 0.288 0.03 0.006003"},
 		"by=project&measure=cost&top=1":                          {"groups - +2", "cost: 0.288 0.036003"},
 		"measure=cost&compare=2026-04":                           {"groups ", "cost: 0.324003"},

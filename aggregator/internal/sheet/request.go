@@ -184,8 +184,8 @@ func (r *Request) check() error {
 	return r.suppliable(r.demands())
 }
 
-// ever asks for all that there ever was by some keys.
-func (r *Request) ever(ctx context.Context, ask Ask, by ...string) (*derive.Answer, error) {
+// Ever asks for all that there ever was by some keys.
+func (r *Request) Ever(ctx context.Context, ask Ask, by ...string) (*derive.Answer, error) {
 	q := usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
 	return ask(ctx, derive.Question{Question: q})
 }
@@ -196,7 +196,7 @@ func (r *Request) known(ctx context.Context, ask Ask, a *derive.Answer) error {
 		if slices.Contains(r.Derived, key) || slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
-		all, err := r.ever(ctx, ask, key)
+		all, err := r.Ever(ctx, ask, key)
 		if err != nil {
 			return err
 		}

@@ -284,7 +284,7 @@ func (r *Request) complete(ctx context.Context, ask Ask, a *derive.Answer) error
 	if r.all() || len(r.missing(a)) == 0 {
 		return nil
 	}
-	all, err := r.ever(ctx, ask)
+	all, err := r.Ever(ctx, ask)
 	if err != nil || len(all.Components) == 0 {
 		return err
 	}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// lenient reports whether a client takes an empty answer to a filter that nothing can
+// match, as actions do: a group may have its first job later.
+func lenient(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Prefer"), func(v string) bool { return strings.Contains(v, "handling=lenient") })
+}
+
+// unmatched finds out why filters found nothing.
+type unmatched struct {
+	*Server
+
+	view *access.View
+	book *derive.Book
+	ask  sheet.Ask // nil: filters have no derived keys
+}
+
+// refuse refuses an empty answer when no record that the principal sees ever had a key
+// or a value that a filter names, and says which ones are near. Where there is no
+// record at all nothing can be said of names.
+func (u *unmatched) refuse(ctx context.Context, tests []store.MetaTest, having []derive.Filter) error {
+	if len(tests)+len(having) == 0 {
+		return nil
+	}
+	if some, err := u.some(ctx, store.Query{}); err != nil || !some {
+		return err
+	}
+	for i := range tests {
+		for _, v := range tests[i].Contains {
+			having = append(having, derive.Filter{Key: tests[i].Key, Values: []string{v}})
+		}
+		if tests[i].Any != nil {
+			having = append(having, derive.Filter{Key: tests[i].Key, Values: tests[i].Any})
+		}
+	}
+	for _, f := range having {
+		if err := u.filter(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filter refuses one that no record can pass.
+func (u *unmatched) filter(ctx context.Context, f derive.Filter) error {
+	if slices.ContainsFunc(u.book.Keys, func(k derive.Key) bool { return k.Name == f.Key }) {
+		return u.derived(ctx, f)
+	}
+	has, err := u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key}}})
+	if err != nil {
+		return err
+	}
+	if !has {
+		keys, err := u.view.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range u.book.Keys {
+			keys = append(keys, u.book.Keys[i].Name)
+		}
+		return refuse(http.StatusBadRequest, "no record has a meta key %q%s", f.Key, near(f.Key, keys))
+	}
+	if slices.Contains(f.Values, "") { // of those without a value
+		return nil
+	}
+	if has, err = u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key, Any: f.Values}}}); err != nil || has {
+		return err
+	}
+	values, _, err := u.view.Values(ctx, []string{f.Key})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for v := range values[f.Key] {
+		names = append(names, v)
+	}
+	return noValue(f, names)
+}
+
+// derived refuses a value that neither a record nor the directory has. Who sees some of
+// the records only is told of those alone.
+func (u *unmatched) derived(ctx context.Context, f derive.Filter) error {
+	if u.ask == nil || f.Key == clusterKey || slices.Contains(f.Values, "") { // unknown clusters are refused before
+		return nil
+	}
+	r := sheet.Request{Now: u.now()}
+	all, err := r.Ever(ctx, u.ask, f.Key)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for g := range all.Groups {
+		if !all.Groups[g].Lacks[0] {
+			names = append(names, all.Groups[g].Values[0])
+		}
+	}
+	if u.view.SeesAll() && u.opt.Directory != nil {
+		for _, p := range u.opt.Directory().Settings().Projects {
+			switch f.Key {
+			case "project":
+				names = append(names, p.ID)
+			case "pi":
+				for _, s := range p.States {
+					names = append(names, s.PI)
+				}
+			}
+		}
+	}
+	if slices.ContainsFunc(f.Values, func(v string) bool { return slices.Contains(names, v) }) {
+		return nil
+	}
+	return noValue(f, names)
+}
+
+const clusterKey = "cluster"
+
+func noValue(f derive.Filter, names []string) error {
+	return refuse(http.StatusBadRequest, "no record has %s %q%s", f.Key, strings.Join(f.Values, ","), near(f.Values[0], names))
+}
+
+// near says what there is in the place of a name that there is not.
+func near(name string, names []string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch best := hcl.Suggest(name, names); {
+	case best == "":
+	case best == name:
+		return ""
+	default:
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	for _, n := range names { // a word of a longer name, such as group of group_id
+		if len(name) > 2 && strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
+			return fmt.Sprintf("; did you mean %q?", n)
+		}
+	}
+	more := ""
+	if len(names) > 8 {
+		more = fmt.Sprintf(" and %d more", len(names)-8)
+		names = names[:8]
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; known are " + strings.Join(names, ", ") + more
+}
+
+var errFound = errors.New("found")
+
+// some reports whether a record that the principal sees passes.
+func (u *unmatched) some(ctx context.Context, q store.Query) (bool, error) {
+	q.Order, q.Lent, q.Limit = store.BySeq, true, 1
+	err := u.view.Query(ctx, q, func(*columns.Row) error { return errFound })
+	if errors.Is(err, errFound) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,74 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+// A filter that no record can pass is refused with what is near, in every format;
+// one that some record of another time passes is an empty answer.
+func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
+	rg := newRig(t, withCapacity, noon("2026-05-01T12:00:00Z"))
+	usage := "/v1/usage?window=2026-03&measure=records"
+	if a := rg.do("GET", usage+"&where[group]=atlas", ""); a.status != http.StatusOK {
+		t.Error("without any record nothing is known of names:", a)
+	}
+	march(rg)
+	for query, want := range map[string]string{
+		usage + "&where[group]=atlas":                       `no record has a meta key \"group\"; did you mean \"group_id\"?`,
+		usage + "&where[group_id]=atlsa":                    `no record has group_id \"atlsa\"; did you mean \"atlas\"?`,
+		usage + "&where[group_id]=atlsa,nothing&by=user_id": `no record has group_id \"atlsa,nothing\"`,
+		usage + "&where[group_id]=atlsa&format=csv":         `did you mean \"atlas\"?`,
+		usage + "&meta[group_id][c][0]=quite-other":         `no record has group_id \"quite-other\"; known are atlas, cms`,
+		"/v1/records?meta[group_id][c][0]=atlsa":            `did you mean \"atlas\"?`,
+		"/v1/records?meta[group][c][0]=atlas&format=csv":    `did you mean \"group_id\"?`,
+		"/v1/records?meta[group_id][c]=Atlas&format=ndjson": `did you mean \"atlas\"?`,
+	} {
+		if a := rg.do("GET", query, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %v, want %s", query, a, want)
+		}
+	}
+	for _, query := range []string{
+		"/v1/usage?window=2020&measure=records&where[group_id]=atlas", "/v1/usage?window=2020&measure=records&where[group_id]=atlas,atlsa",
+		"/v1/usage?window=2020&measure=records&where[group_id]=", "/v1/records?meta[group_id][c][0]=atlas&start_time[gt]=2040-01-01T00:00:00Z",
+		"/v1/records?meta[group_id][dnc][0]=atlsa", "/v1/usage?window=2026-03&where[cluster]=idle&measure=records",
+	} {
+		if a := rg.do("GET", query, ""); a.status != http.StatusOK {
+			t.Errorf("%s: %v", query, a)
+		}
+	}
+}
+
+// Near names are those of records that the reader sees; a name that only others have is
+// answered like one that nobody has.
+func TestFilters_OfAReaderOfSomeRows_NameNoOthers(t *testing.T) {
+	own := access.Principal{Name: "cms", Rights: identity.Read | identity.Write, Rows: access.SomeRows(access.Grant{"group_id": {"cms"}})}
+	rg := newRig(t, withDirectory(t), noon("2026-04-10T12:00:00Z"), func(o *api.Options, _ *store.Options) {
+		o.Who = func(*http.Request) access.Principal { return own }
+	})
+	for _, group := range []string{"atlas", "cms"} {
+		rg.add(fmt.Sprintf(`{"record_id":"%[1]s","meta":{"group_id":["%[1]s"],"key-of-%[1]s":["x"]},"components":[{"name":"Cores","amount":1,"scores":[]}],"start_time":"2026-03-02T00:00:00Z","stop_time":"2026-03-02T01:00:00Z"}`, group))
+	}
+	for _, path := range []string{"/v1/usage?window=2026-03&measure=records&", "/v1/records?"} {
+		for _, filter := range []string{"meta[group_id][c][0]=atlsa", "meta[key-of-atls][c][0]=x", "where[group_id]=atlsa", "where[key-of-atls]=x", "where[project]=ne"} {
+			if strings.HasPrefix(filter, "where") && strings.Contains(path, "records?") {
+				continue
+			}
+			a := rg.do("GET", path+filter, "")
+			if a.status != http.StatusBadRequest || strings.Contains(a.body, "atlas") || strings.Contains(a.body, "new") {
+				t.Errorf("%s%s: %v", path, filter, a)
+			}
+		}
+		own, other := rg.do("GET", path+"meta[group_id][c][0]=atlas", ""), rg.do("GET", path+"meta[group_id][c][0]=ghost", "")
+		if strings.ReplaceAll(own.body, "atlas", "ghost") != other.body || own.status != other.status {
+			t.Errorf("what others have is told from what nobody has: %v, %v", own, other)
+		}
+	}
+}
