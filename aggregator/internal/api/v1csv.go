@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/csvtext"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -22,7 +23,7 @@ type csvRow struct {
 // add appends a row.
 func (c *csvRow) add(b []byte, row *columns.Row) ([]byte, error) {
 	r := row.Shown()
-	c.line = appendCSV(b, r.ID)
+	c.line = appendCSV(b, csvtext.Harmless(r.ID))
 	c.time(r.Start)
 	c.time(r.Stop)
 	runtime, ok := r.Runtime()
@@ -38,7 +39,7 @@ func (c *csvRow) add(b []byte, row *columns.Row) ([]byte, error) {
 	return append(c.line, '\n'), nil
 }
 
-func (c *csvRow) text(s string) { c.line = appendCSV(append(c.line, ','), s) }
+func (c *csvRow) text(s string) { c.line = appendCSV(append(c.line, ','), csvtext.Harmless(s)) }
 
 func (c *csvRow) time(t record.Time) {
 	c.line = append(c.line, ',')

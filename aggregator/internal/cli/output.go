@@ -12,6 +12,8 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
 // format is what -format says.
@@ -98,6 +100,7 @@ func (t *table) csv(w io.Writer) error {
 			if r[i] == "-" {
 				r[i] = ""
 			}
+			r[i] = csvtext.Cell(r[i])
 		}
 		all = append(all, r)
 	}

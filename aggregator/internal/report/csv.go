@@ -4,7 +4,8 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
 // WriteCSV writes all tables: the first line of each has the names of its columns,
@@ -53,8 +54,5 @@ func (t *Table) writeCSV(w io.Writer) error {
 
 // Harmless keeps a spreadsheet from taking a text for a formula.
 func Harmless(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
+	return csvtext.Harmless(s)
 }

@@ -63,6 +63,9 @@ func (r *Request) demandOf(measure string) (demand, bool) {
 	return demand{measure, word, component}, true
 }
 
+// OfCapacity reports whether a measure is about what clusters have.
+func (r *Request) OfCapacity() bool { return len(r.demands()) > 0 }
+
 func (r *Request) demands() (list []demand) {
 	for _, m := range r.Measures {
 		if d, is := r.demandOf(m); is {

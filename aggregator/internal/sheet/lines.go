@@ -3,6 +3,8 @@ package sheet
 import (
 	"strconv"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/proto/csvtext"
 )
 
 // lines collects what is written and sends it piece by piece: send is called with what
@@ -193,8 +195,9 @@ func csvNumber(b []byte) []byte {
 	return b
 }
 
-// appendField writes a field of CSV, in quotes where it needs them.
+// appendField writes a text of CSV, in quotes where it needs them.
 func appendField(b []byte, field string) []byte {
+	field = csvtext.Harmless(field)
 	if !strings.ContainsAny(field, ",\"\r\n") && (field == "" || field[0] != ' ') {
 		return append(b, field...)
 	}
