@@ -275,6 +275,7 @@ type actionPage struct {
 	Settings string // in the words of the configuration
 	Orders   bool   // the reader may make a plan
 	PlanPath string
+	Token    string // of the form
 	// Arguments are empty on this page.
 	Arguments string
 }
@@ -303,7 +304,7 @@ func (p *Pages) action(r *http.Request) (any, error) {
 	if err := p.V1.GetJSON(r.Context(), path, url.Values{"limit": {strconv.Itoa(limit)}}, &list); err != nil {
 		return nil, err
 	}
-	page := &actionPage{apiAction: a, Runs: list.Runs, PlanPath: a.Path() + "/plan"}
+	page := &actionPage{apiAction: a, Runs: list.Runs, PlanPath: a.Path() + "/plan", Token: formToken(r)}
 	if list.More {
 		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
 	}

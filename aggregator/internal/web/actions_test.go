@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -76,10 +77,13 @@ func (f *fakeActions) Plan(_ context.Context, name action.Name, arguments map[st
 	return &sdk.Plan{Effects: []sdk.Effect{{Name: "message-9", Summary: "would send", Payload: []byte("12345"), Show: "all <of it>"}}}, run, nil
 }
 
-// post sends a form to a page.
+// form sends a form to a page, with the token of its browser.
 func (s *site) form(p access.Principal, path string, form url.Values, header ...string) (int, string) {
 	s.t.Helper()
-	r := httptest.NewRequestWithContext(access.With(s.t.Context(), p), http.MethodPost, path, strings.NewReader(form.Encode()))
+	sent := url.Values{"token": {"t0"}}
+	maps.Copy(sent, form)
+	r := httptest.NewRequestWithContext(access.With(s.t.Context(), p), http.MethodPost, path, strings.NewReader(sent.Encode()))
+	r.AddCookie(&http.Cookie{Name: access.CookieName("form", r.Host), Value: "t0"})
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -174,11 +178,16 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 	if code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month=never"}}); code != http.StatusUnprocessableEntity || !strings.Contains(body, "never is no month") || !strings.Contains(body, ">month=never</textarea>") {
 		t.Errorf("%d\n%s", code, body)
 	}
+	made := len(actions.planned)
+	for _, token := range []string{"", "t1", "t00"} {
+		if code, body := s.form(access.Daemon(), path, url.Values{"token": {token}}); code != http.StatusBadRequest || len(actions.planned) != made || !strings.Contains(body, `name="token" value="t0"`) {
+			t.Errorf("a plan by the token %q: %d\n%s", token, code, body)
+		}
+	}
 	monitor := access.Principal{Name: "mon", Rights: identity.Monitor}
 	if code, body := s.form(monitor, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") {
 		t.Errorf("%d\n%s", code, body)
 	}
-	made := len(actions.planned)
 	some := access.Principal{Name: "pi", Rights: identity.Operate | identity.Read | identity.Monitor, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
 	if code, body := s.form(some, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") || !strings.Contains(body, access.ErrRows.Error()) || len(actions.planned) != made {
 		t.Errorf("a plan is of all records, and was made for who sees some: %d\n%s", code, body)

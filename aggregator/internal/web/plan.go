@@ -33,6 +33,7 @@ type apiPlan struct {
 // planPage is what the page of a plan shows.
 type planPage struct {
 	Action    *apiAction
+	Token     string // of the form
 	Arguments string // as they were typed
 	Command   string
 	Plan      *apiPlan // nil: there is none
@@ -70,7 +71,10 @@ func (p *Pages) plan(r *http.Request) (any, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, bad("The form does not read: %v.", err)
 	}
-	page := &planPage{Action: a, Arguments: r.PostForm.Get("arguments"), Command: "bursar actions plan " + a.Name()}
+	page := &planPage{Action: a, Token: formToken(r), Arguments: r.PostForm.Get("arguments"), Command: "bursar actions plan " + a.Name()}
+	if err := checkForm(r); err != nil {
+		return page, err
+	}
 	arguments := map[string]string{}
 	for line := range strings.Lines(page.Arguments) {
 		if line = strings.TrimSpace(line); line == "" {

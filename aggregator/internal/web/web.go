@@ -160,6 +160,9 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 	t := template.Must(template.New("layout.html").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	return headers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := frame{Page: name, Title: titles()[name], Node: p.Node, Version: p.Version, Now: p.now(), Refresh: refreshed(name)}
+		if formed(name) {
+			r = withFormToken(w, r)
+		}
 		code := fill(r, &f)
 		if named, ok := f.Content.(titled); ok {
 			f.Title = named.title()
@@ -175,6 +178,9 @@ func (p *Pages) show(name string, fill func(r *http.Request, f *frame) int) http
 		_, _ = out.WriteTo(w) // a browser that is gone needs no answer
 	}), "no-store")
 }
+
+// formed reports whether a page has a form that asks for more than to be shown.
+func formed(name string) bool { return name == "action" || name == "plan" }
 
 func titles() map[string]string {
 	return map[string]string{
