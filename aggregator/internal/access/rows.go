@@ -67,3 +67,11 @@ func (r Rows) allowed() [][]store.MetaTest {
 
 // has reports whether a record with that meta is seen.
 func (r Rows) has(m record.Meta) bool { return r.all || store.MetaAllowed(r.some, m) }
+
+// Names reports whether the value of a key may be named to who sees these records: all
+// may be where all records are seen, and otherwise those of the grants.
+func (r Rows) Names(key, value string) bool {
+	return r.all || slices.ContainsFunc(r.some, func(tests []store.MetaTest) bool {
+		return slices.ContainsFunc(tests, func(t store.MetaTest) bool { return t.Key == key && slices.Contains(t.Any, value) })
+	})
+}

@@ -93,6 +93,9 @@ type jsonCensusRow struct {
 // v1Capacity is GET /v1/capacity: what clusters have, and how many jobs run and
 // wait.
 func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	if !view.Principal().Rows.All() {
+		return access.ErrRows // it names clusters whose records the principal may not see
+	}
 	q, err := parseCapacity(r.URL.RawQuery, s.now())
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)

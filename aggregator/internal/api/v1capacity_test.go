@@ -243,13 +243,18 @@ func TestTheCensusIsForThoseWhoReadAllRecords(t *testing.T) {
 		want string
 	}{
 		{"reads all", access.Principal{Rights: identity.Read, Rows: access.AllRows()}, "8 40 alice 40 bob 0"},
-		{"reads some", access.Principal{Rights: identity.Read, Rows: some}, "none"},
-		{"monitors", access.Principal{Rights: identity.Monitor}, "8 40"},
+		{"reads some", access.Principal{Rights: identity.Read, Rows: some}, "refused"},
+		{"reads some and monitors", access.Principal{Rights: identity.Read | identity.Monitor, Rows: some}, "refused"},
+		{"monitors", access.Principal{Rights: identity.Monitor, Rows: access.AllRows()}, "8 40"},
 	} {
 		rg := newRig(t, withCapacity, noon("2026-03-10T12:00:00Z"), func(o *api.Options, _ *store.Options) {
 			o.Who = func(*http.Request) access.Principal { return c.who }
 		})
 		rg.ingestCensus()
+		if c.want == "refused" {
+			rg.want("GET", "/v1/capacity", "", http.StatusForbidden, `{"type":"about:blank","title":"Forbidden","status":403,"detail":"`+access.ErrRows.Error()+`"}`+"\n")
+			continue
+		}
 		var a capacityOf
 		rg.get("/v1/capacity", &a)
 		got := "none"

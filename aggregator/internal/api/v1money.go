@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -39,7 +40,7 @@ type jsonPrice struct {
 }
 
 // v1Prices is GET /v1/prices: what holds at an instant.
-func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, _ *access.View) error {
+func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	words, err := wordsOf(r.URL.RawQuery, "at")
 	if err != nil {
 		return err
@@ -52,6 +53,9 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, _ *access.View
 	}
 	prices, list := s.money().Prices, []jsonPrice{}
 	for _, h := range prices.At(at) {
+		if !concerns(h.Rule.When, view.Principal().Rows) {
+			continue
+		}
 		p := jsonPrice{
 			List: h.List.Name, From: stamp(h.List.From), To: stamp(h.List.To), Component: h.Rule.Component,
 			Per: "hour", Price: json.Number(h.Rule.Price().Decimal(9)), Match: map[string]string{},
@@ -70,6 +74,12 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, _ *access.View
 	}
 	answer(w, http.StatusOK, map[string]any{"at": stamp(at), "currency": currency, "prices": list})
 	return nil
+}
+
+// concerns reports whether conditions of a price name nothing but classes of hosts and
+// what the grants of a reader name: others would tell whose records there are.
+func concerns(when []money.Condition, rows access.Rows) bool {
+	return !slices.ContainsFunc(when, func(c money.Condition) bool { return c.Key != money.ClassKey && !rows.Names(c.Key, c.Value) })
 }
 
 // wordsOf reads a query with fields that are there once at most.

@@ -42,8 +42,13 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	for i := range book.Weights {
 		q.Weights = append(q.Weights, book.Weights[i].Name)
 	}
-	if s.opt.Capacity != nil {
-		q.Capacity = s.opt.Capacity()
+	switch {
+	case view.Principal().Rows.All():
+		if s.opt.Capacity != nil {
+			q.Capacity = s.opt.Capacity()
+		}
+	case q.OfCapacity(): // a part of the records beside what all of them run on is no share
+		return access.ErrRows
 	}
 	ask := func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
 		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {

@@ -157,6 +157,9 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	if running.More {
 		t.Value += "+"
 	}
+	if !v.Principal().Rows.All() {
+		return t, nil // the census is of all
+	}
 	var a struct {
 		Census *struct {
 			Pending int64             `json:"pending"`
@@ -166,7 +169,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	switch err := p.V1.GetJSON(ctx, "/v1/capacity", nil, &a); {
 	case err != nil:
 		t.More = []string{p.lack(ctx, err)}
-	case a.Census == nil: // not for those who see some of the records
+	case a.Census == nil: // not for those who read no records
 	case len(a.Census.Sources) == 0:
 		t.More = []string{"no source tells how many wait"}
 	default:
