@@ -118,3 +118,42 @@ func TestAReloadBeginsToMakeBackups(t *testing.T) {
 		t.Error(code, errs)
 	}
 }
+
+// TestReload_EndsWithTheDaemon: a reload that asks plugins which do not answer holds
+// nothing up.
+func TestReload_EndsWithTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	text := fmt.Sprintf("aggregator {\n  name = \"a\"\n  data_dir = \"data\"\n  api { listen = [%q] }\n}\n", porttest.Free(t))
+	path := write(t, dir, "a.hcl", text)
+	hangup, log := make(chan os.Signal), &lines{got: make(chan string, 1000)}
+	p := cli.Program{Stdout: &bytes.Buffer{}, Stderr: log, Getenv: func(string) string { return "" }, Now: time.Now, Version: "1", Hangup: hangup}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx, []string{"aggregator", "-dev", "-config", path}) }()
+	log.await(t, "this node leads")
+	started := filepath.Join(dir, "started")
+	plugin := write(t, dir, "plugin", "#!/bin/sh\necho x >> "+started+"\nexec sleep 1000\n")
+	if err := os.Chmod(plugin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text += fmt.Sprintf("plugin \"action\" \"deaf\" { path = %q }\n", plugin)
+	for i := range 5 {
+		text += fmt.Sprintf("action \"deaf\" \"a%d\" { schedule = \"@manual\" }\n", i)
+	}
+	write(t, dir, "a.hcl", text)
+	hangup <- os.Interrupt
+	for { // until the first plugin is asked
+		if _, err := os.Stat(started); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Error("exit code", code)
+	}
+	if lines, err := os.ReadFile(started); err != nil || len(lines) != len("x\n") {
+		t.Errorf("plugins were asked after the end: %q, %v", lines, err)
+	}
+}

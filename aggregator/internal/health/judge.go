@@ -52,7 +52,8 @@ func Judge(f Facts) Report {
 	}
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
-		j.leader, j.members, j.voters, j.fences, j.oldCopies, j.disks, j.stalls, j.paused, j.agents, j.silent, j.sources, j.certificates,
+		// A cause comes before what follows from it: without enough nodes none leads.
+		j.members, j.voters, j.fences, j.oldCopies, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
 		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()

@@ -133,6 +133,27 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 	}
 }
 
+func TestJudge_CauseComesBeforeWhatFollows(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		first  string
+	}{
+		"nodes that do not answer": {func(f *Facts) { f.Nodes[1].Seen, f.Nodes[2].Seen = time.Time{}, time.Time{} }, "node-silent"},
+		"a full disk":              {func(f *Facts) { f.Nodes[0].Disk.Level = LevelReadOnly }, "disk-readonly"},
+		"a disk that hangs":        {func(f *Facts) { f.Nodes[0].Disk.Stalled = 7 * time.Second }, "disk-stalled"},
+		"a fenced node":            {func(f *Facts) { f.Nodes[1].Fenced = "its state differs" }, "node-fenced"},
+		"nothing else":             {func(*Facts) {}, "no-leader"},
+	} {
+		f := trio()
+		f.Leader = ""
+		c.change(&f)
+		r := Judge(f)
+		if len(r.Findings) == 0 || r.Findings[0].ID != c.first {
+			t.Errorf("%s: %+v", name, r.Findings)
+		}
+	}
+}
+
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	alone := trio()
 	alone.Nodes, alone.Backup = alone.Nodes[:1], Backup{}

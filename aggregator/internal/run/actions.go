@@ -252,7 +252,7 @@ func (a *Aggregator) who() func(*http.Request) access.Principal {
 }
 
 // CheckActions asks the plugins of a configuration whether they take what it says of
-// their actions, and reports what is wrong with its place. A plugin that is not
+// their actions, and reports what is wrong with its place, until ctx ends. A plugin that is not
 // there is a warning: it may be added while the daemon runs. dev accepts binaries below
 // folders such as /tmp.
 func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnostics {
@@ -260,6 +260,9 @@ func CheckActions(ctx context.Context, c *config.Config, dev bool) hcl.Diagnosti
 	own := actionsOf(c)
 	own.Dev = dev
 	for i := range own.Local {
+		if ctx.Err() != nil {
+			break
+		}
 		a := &own.Local[i]
 		err := checkAction(ctx, &own, a)
 		if problems, ok := errors.AsType[hcl.Diagnostics](err); ok {

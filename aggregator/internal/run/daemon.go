@@ -163,19 +163,23 @@ func (d *Daemon) reloads(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-d.Hangup:
-			d.reload()
+			d.reload(ctx)
 		}
 	}
 }
 
 // reload takes over what can change while the daemon runs, and says what cannot.
-// A bad configuration is refused as a whole.
-func (d *Daemon) reload() {
+// A bad configuration is refused as a whole. When ctx ends meanwhile, nothing is taken
+// over.
+func (d *Daemon) reload(ctx context.Context) {
 	d.Notify.Reloading()
 	defer d.Notify.Ready()
 	next, diags := d.load()
 	if !diags.HasErrors() {
-		diags.Extend(CheckActions(context.Background(), next, d.Dev))
+		diags.Extend(CheckActions(ctx, next, d.Dev))
+	}
+	if ctx.Err() != nil {
+		return
 	}
 	if err := diags.Err(); err != nil {
 		d.log.Error("the configuration is refused, the old one stays", "error", err)
