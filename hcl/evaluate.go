@@ -1,8 +1,10 @@
 package hcl
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -41,23 +43,81 @@ func plainer(d *Diagnostic) *Diagnostic {
 	return &out
 }
 
-// hideSecrets replaces what env() and file() return in the details of problems
-// with an expression that calls them.
+// unseen is the detail of a problem that would show a part of a secret.
+const unseen = "the reason is not shown, since it holds a part of what file() or env() returned"
+
+// hideSecrets replaces what env() and file() return, and what functions make of it, in
+// the details of problems with an expression that calls them. A detail that still has a
+// part of it, such as a line of a file, is left out.
 func hideSecrets(diags Diagnostics, expr Expression, ctx *EvalContext) Diagnostics {
 	node, ok := expr.(hclsyntax.Node)
 	if len(diags) == 0 || !ok {
 		return diags
 	}
-	for _, call := range outsideCalls(node) {
-		v, failed := guarded(call, ctx)
-		if failed.HasErrors() || !v.HasMark(sensitive{}) {
-			continue
+	secrets := secretsOf(node, ctx)
+	for _, text := range secrets {
+		diags = replaceIn(diags, text)
+	}
+	out := make(Diagnostics, len(diags))
+	for i, d := range diags {
+		copied := *d
+		if slices.ContainsFunc(secrets, func(text string) bool { return shares(d.Detail, text) }) {
+			copied.Detail = unseen
 		}
-		if text, err := stringOf(v); err == nil && text != "" {
-			diags = replaceIn(diags, text)
+		out[i] = &copied
+	}
+	return out
+}
+
+// secretsOf are the texts in the values of all parts of an expression that env() or
+// file() had a share in, the longest first.
+func secretsOf(node hclsyntax.Node, ctx *EvalContext) []string {
+	var texts []string
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
+		part, ok := n.(hclsyntax.Expression)
+		if !ok {
+			return nil
+		}
+		v, failed := guarded(part, ctx)
+		if failed.HasErrors() || !v.IsWhollyKnown() || !marked(v) {
+			return nil
+		}
+		plain, _ := v.UnmarkDeep()
+		_ = cty.Walk(plain, func(_ cty.Path, leaf cty.Value) (bool, error) {
+			if leaf.Type() == cty.String && !leaf.IsNull() && leaf.AsString() != "" {
+				texts = append(texts, leaf.AsString())
+			}
+			return true, nil
+		})
+		return nil
+	})
+	slices.SortStableFunc(texts, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(texts)
+}
+
+// marked reports whether a value, or one in it, is from env() or file().
+func marked(v cty.Value) bool {
+	_, marks := v.UnmarkDeep()
+	_, ok := marks[sensitive{}]
+	return ok
+}
+
+// shares reports whether a detail has a part of a secret: four bytes in a row, in
+// capitals or not, or a shorter word in quotes.
+func shares(detail, secret string) bool {
+	const part = 4
+	detail, secret = strings.ToLower(detail), strings.ToLower(secret)
+	for i := 0; i+part <= len(detail); i++ {
+		if piece := detail[i : i+part]; strings.TrimSpace(piece) == piece && strings.Contains(secret, piece) {
+			return true
 		}
 	}
-	return diags
+	for word := range strings.FieldsFuncSeq(secret, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+		if len(word) < part && strings.Contains(detail, `"`+word+`"`) {
+			return true
+		}
+	}
+	return false
 }
 
 func replaceIn(diags Diagnostics, secret string) Diagnostics {

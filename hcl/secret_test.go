@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,5 +84,44 @@ func TestStringFromTheEnvironmentIsMasked(t *testing.T) {
 	}
 	if s.Value != "afrom-env" || !s.Sensitive || plain.Sensitive {
 		t.Errorf("%q %v", s.Value, s.Sensitive)
+	}
+}
+
+// TestDiagnostics_ShowNoPartOfASecret takes files of random lines through functions that
+// fail on a part of what they are given.
+func TestDiagnostics_ShowNoPartOfASecret(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		dir, lines := t.TempDir(), []string{}
+		for range 1 + r.IntN(4) {
+			line := []byte{}
+			for range 5 + r.IntN(60) {
+				line = append(line, "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789+/-_"[r.IntN(38)])
+			}
+			lines = append(lines, string(line))
+		}
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, expr := range []string{
+			`tonumber(split("\n", file("f"))[0])`, `[for l in split("\n", file("f")) : seconds(l)]`, `bytes(split("\n", file("f"))[0])`,
+			`jsondecode(file("f"))`, `jsondecode("{${file("f")}")`, `{ a = 1 }[split("\n", file("f"))[0]]`, `lookup({ a = 1 }, upper(file("f")))`,
+			`file(split("\n", file("f"))[0])`, `env(split("\n", file("f"))[0])`, `regex("(", file("f"))`, `regex(file("f"), "x")`, `time(file("f"), file("f"))`,
+			`lower(file("f")) + 1`, `split("\n", file("f"))[0] ? 1 : 2`, `substr(file("f"), "x", file("f"))`, `{ (file("f")) = 1, (file("f")) = file("f") + 1 }`,
+			`seconds("${split("\n", file("f"))[0]}x")`, `tonumber(replace(file("f"), "A", "B"))`,
+		} {
+			var n hcl.Duration
+			ctx := &hcl.EvalContext{Functions: hcl.Functions(dir)}
+			diags := hcl.DecodeExpression(expression(t, expr), &n, ctx)
+			text := strings.ToLower(diags.Error())
+			for _, line := range lines {
+				line = strings.ToLower(line)
+				for i := 0; i+5 <= len(line); i++ {
+					if strings.Contains(text, line[i:i+5]) {
+						t.Fatalf("%s shows %q of %q:\n%s", expr, line[i:i+5], line, text)
+					}
+				}
+			}
+		}
 	}
 }
