@@ -24,13 +24,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 	switch {
 	case !known:
 		s.opt.Log.Error("a route has no rule of access and is refused", "route", route)
-		s.refuse(w, r, p, need, route+" is open to nobody: it has no rule of access")
+		s.refuse(w, r, route, p, need, route+" is open to nobody: it has no rule of access")
 	case need.Open:
 		h(w, r)
 	case !p.May(need.Rights):
-		s.refuse(w, r, p, need, p.Refusal(route, need.Rights))
+		s.refuse(w, r, route, p, need, p.Refusal(route, need.Rights))
 	case origin.CheckSite(r) != nil:
-		s.refuse(w, r, p, need, origin.ErrSite.Error()+": "+route)
+		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Audit:
 		s.audited(w, r, route, h)
 	default:
@@ -39,9 +39,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 }
 
 // refuse answers who may not do what it asks, in the form of the route.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p access.Principal, need access.Need, why string) {
-	if s.complaints.due(p.Name + " " + why) {
-		s.opt.Log.Warn("a request was refused", "who", p.Name, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", why)
+// route is its pattern; "" when it was not looked for. The same is said once a minute.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p access.Principal, need access.Need, why string) {
+	about := fmt.Sprint(brief(p.Name), " ", route, " ", p.Misdirected, p.Stale) // nothing that a client makes up
+	if s.complaints.due(about) {
+		s.opt.Log.Warn("a request was refused", "who", brief(p.Name), "from", r.RemoteAddr, "method", brief(r.Method), "path", brief(r.URL.Path), "reason", brief(why))
 	}
 	status := http.StatusForbidden
 	if p.Misdirected {
@@ -71,8 +73,17 @@ func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	hold := r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/ui/")
-	s.refuse(w, r, p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
+	s.refuse(w, r, "", p, access.Need{Hold: hold}, p.Refusal(r.Method+" "+r.URL.Path, somebody))
 	return true
+}
+
+// brief cuts what a client made up to what a line of the log should have.
+func brief(s string) string {
+	const most = 300
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // audited calls h and notes who did it and what came of it.
