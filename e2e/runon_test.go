@@ -56,7 +56,7 @@ func newRunOn(t *testing.T) *runOn {
 }
 
 func (r *runOn) allow() string {
-	return fmt.Sprintf("allow_action \"exec\" \"mark\" {\n  commands = [[%q, \"--group=*\"]]\n}\n", r.script)
+	return fmt.Sprintf("allow_action \"exec\" \"mark\" {\n  commands = [[%q, \"--group=*\"]]\n  stdin = true\n}\n", r.script)
 }
 
 // actions runs bursar actions.
