@@ -44,7 +44,26 @@ func apelSites() map[string][]string {
 	}
 }
 
-// gridJobs are n jobs of each site that stopped in a month.
+// varied is a text of random length that begins so.
+func varied(chance *rand.Rand, begin string, most int) string {
+	b := []byte(begin)
+	for range chance.IntN(most) {
+		b = append(b, `abcdefghijklmnopqrstuvwxyz/=:.ABCDEF0123456789`[chance.IntN(46)])
+	}
+	return string(b)
+}
+
+// gridHosts are submit hosts with names of different length.
+func gridHosts() []string {
+	var list []string
+	for i := range 6 {
+		list = append(list, fmt.Sprintf("ce%d.example.org:9619/%s", i, strings.Repeat("ce-queue/", 2*i)))
+	}
+	return list
+}
+
+// gridJobs are n jobs of each site that stopped in a month, with long texts of different
+// length.
 func gridJobs(chance *rand.Rand, month time.Time, name string, n int) []gridJob {
 	var out []gridJob
 	pick := func(list ...string) string { return list[chance.IntN(len(list))] }
@@ -52,8 +71,8 @@ func gridJobs(chance *rand.Rand, month time.Time, name string, n int) []gridJob 
 		for i := range n {
 			length := int64(month.AddDate(0, 1, 0).Sub(month) / time.Second)
 			out = append(out, gridJob{
-				id: fmt.Sprintf("%s-%s-%s-%d", name, s, month.Format("200601"), i), site: s, meta: pick(apelSites()[s]...),
-				voms: pick("/atlas", "/atlas/Role=production", "/cms"), host: pick("ce1.example.org", "ce2.example.org"), class: pick("new", "old", "other"),
+				id: varied(chance, fmt.Sprintf("%s-%s-%s-%d-", name, s, month.Format("200601"), i), 180), site: s, meta: pick(apelSites()[s]...),
+				voms: varied(chance, pick("/atlas/", "/atlas/Role=production/", "/cms/"), 200), host: pick(gridHosts()...), class: pick("new", "old", "other"),
 				cores: []int64{1, 8}[chance.IntN(2)], seconds: 1 + chance.Int64N(100_000), cpu: chance.Int64N(800_000), stop: month.Add(time.Duration(chance.Int64N(length)) * time.Second),
 			})
 		}

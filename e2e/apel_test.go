@@ -164,7 +164,7 @@ func (a *apelSite) received() *apeltest.Receiver {
 func TestThreeNodesReportToAPELThroughErrorsAndADeadLeader(t *testing.T) {
 	a := newAPELSite(t)
 	for i := range 3 {
-		a.post(gridJobs(a.chance, a.first.AddDate(0, i, 0), "early", 40)...)
+		a.post(gridJobs(a.chance, a.first.AddDate(0, i, 0), "early", 500)...)
 	}
 	bad := a.jobs[0]
 	bad.id, bad.voms = "without-a-proxy", ""
@@ -216,7 +216,7 @@ func (a *apelSite) plansOnly() {
 // errors runs while the service fails in all of its ways.
 func (a *apelSite) errors() {
 	a.t.Helper()
-	a.service.Limit(5500)
+	a.service.Limit(8000)
 	a.service.Fail(
 		amstest.Failure{What: "authx509", Status: 401},
 		amstest.Failure{What: "authx509", Status: 503},
@@ -290,8 +290,18 @@ func (a *apelSite) again() {
 	a.t.Helper()
 	before := len(a.service.Messages())
 	a.must("run", "apel/egi", "month="+a.first.Format("2006-01"), "site=UNI-B")
-	if r := a.ended("apel/egi", 3); r.Run.Done != 2 || len(a.service.Messages()) != before+2 {
+	r := a.ended("apel/egi", 3)
+	if r.Run.Done != 2 || len(a.service.Messages()) != before+2 {
 		a.t.Errorf("%+v and %d messages", r.Run, len(a.service.Messages())-before)
+	}
+	if notes := strings.Join(r.Run.Notes, "\n"); !strings.Contains(notes, "compared with all messages of the history") || !strings.Contains(notes, " 0 are changed, 0 are new, and 0 that were sent are made by no record now") {
+		a.t.Errorf("what was sent is compared with the records:\n%s", notes)
+	}
+	if out, err := a.bursar("run", "apel/egi", "month=1999-01"); err == nil || !strings.Contains(err.Error(), "failed: it cannot be planned: month 1999-01 is before ") {
+		a.t.Errorf("a run that cannot be planned: %s %v", out, err)
+	}
+	if out := a.must("history", "apel/egi"); !strings.Contains(out, "not planned: month 1999-01 is before ") {
+		a.t.Errorf("the history has no run that failed:\n%s", out)
 	}
 }
 

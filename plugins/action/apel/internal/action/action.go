@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/url"
 	"time"
@@ -55,6 +56,7 @@ func (a *Action) Close() error {
 // reader is what a plan reads; *sdk.Data is one.
 type reader interface {
 	Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error]
+	Get(ctx context.Context, target, accept string) (io.ReadCloser, error)
 }
 
 // Plan implements sdk.Action.

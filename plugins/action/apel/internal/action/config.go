@@ -21,6 +21,7 @@ const Record = "record"
 
 // config is what the action's config block says.
 type config struct {
+	label      string       // of the action
 	from       month.Month  // the first month that is reported
 	recheck    int          // how many months before the present one are looked at again
 	jobs       message.Kind // of individual jobs; "": summaries are sent
@@ -49,6 +50,7 @@ const (
 // read reads the configuration and reports every problem.
 func read(cfg *sdk.Config) (config, error) {
 	c := config{
+		label:      cfg.Label,
 		recheck:    int(cfg.Int("recheck", 1)),
 		siteMeta:   cfg.Strings("site_meta", []string{"site_id"}),
 		maxMessage: int(cfg.Size("max_message", defaultMaxMessage)),

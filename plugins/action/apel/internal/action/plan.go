@@ -214,6 +214,9 @@ func (p *planner) month(ctx context.Context, s site, m month.Month, st *siteStat
 		}
 	}
 	p.report(s, m, d.tally)
+	if p.again && !d.cut {
+		p.compare(ctx, s, m, d)
+	}
 	switch {
 	case d.tally.sums.Total().Jobs == 0:
 		if before != nil && before.Jobs > 0 {

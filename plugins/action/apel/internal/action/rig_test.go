@@ -25,6 +25,7 @@ type memory struct {
 	records []record.Record
 	fails   error // in the middle of an answer
 	asked   []string
+	ledger  [][]sdk.Effect // by run
 }
 
 func (m *memory) Records(_ context.Context, q url.Values) iter.Seq2[record.Record, error] {
@@ -208,6 +209,7 @@ func (r *rig) runs(t *testing.T, now string, arguments map[string]string) sdk.Pl
 	if p.State != nil {
 		r.state = p.State
 	}
+	r.data.ledger = append(r.data.ledger, p.Effects)
 	return p
 }
 

@@ -78,6 +78,24 @@ func Records(text []byte) (header []byte, records [][]byte) {
 	return text[:i], slices.DeleteFunc(records, func(r []byte) bool { return len(r) == 0 })
 }
 
+// Key is what the receiver knows a record of that kind by: those of its lines, joined.
+func Key(kind Kind, record []byte) string {
+	names := []string{"Site", "Month", "Year", "GlobalUserName", "VO", "VOGroup", "VORole", "SubmitHost", "Infrastructure", "InfrastructureDescription", "NodeCount", "Processors"}
+	switch kind {
+	case Syncs:
+		names = []string{"Site", "SubmitHost", "Month", "Year"}
+	case Jobs03, Jobs04:
+		names = []string{"Site", "SubmitHost", "LocalJobId", "EndTime"}
+	}
+	var out []string
+	for line := range strings.Lines(string(record)) {
+		if name, _, ok := strings.Cut(line, ": "); ok && slices.Contains(names, name) {
+			out = append(out, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // Count returns how many records a message has.
 func Count(text []byte) int { return bytes.Count(text, []byte("\n"+end)) }
 

@@ -1,0 +1,187 @@
+package action
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
+)
+
+// rows are what a receiver keeps of messages: one row for each key.
+type rows map[rowKey]row
+
+type rowKey struct{ kind, key string }
+
+// row is a row, and the run and effect that sent it.
+type row struct {
+	text   []byte
+	run    uint64
+	effect int
+}
+
+// take takes a message: its rows replace those with the same key.
+func (r rows) take(text []byte, run uint64, effect int) {
+	header, records := message.Records(text)
+	kind := string(bytes.TrimSpace(header))
+	for _, one := range records {
+		r[rowKey{kind, message.Key(message.Kind(kind), one)}] = row{one, run, effect}
+	}
+}
+
+// compare names the differences between what a month's messages are now and what the
+// ledger says that the receiver was sent.
+func (p *planner) compare(ctx context.Context, s site, m month.Month, d *draft) {
+	name := s.name + " " + m.String()
+	sent, err := p.history(ctx, s, m)
+	switch {
+	case err != nil:
+		p.note("%s: cannot be compared with what was sent: %v", name, err)
+		return
+	case len(sent) == 0:
+		p.note("%s: the history has no message of it", name)
+		return
+	}
+	now := rows{}
+	for _, b := range d.batches {
+		for _, text := range b.text {
+			now.take(text, 0, 0)
+		}
+	}
+	var notes []string
+	same, changed, fresh, gone := 0, 0, 0, 0
+	for _, k := range slices.SortedFunc(maps.Keys(now), rowKey.compare) {
+		switch had, there := sent[k]; {
+		case !there:
+			fresh++
+		case bytes.Equal(had.text, now[k].text):
+			same++
+		default:
+			changed++
+			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(k.key), cut(differing(had.text, now[k].text))))
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(sent), rowKey.compare) {
+		if _, there := now[k]; !there {
+			gone++
+			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(k.key)))
+		}
+	}
+	p.note("%s: compared with all messages of the history: %d rows are as they were sent, %d are changed, %d are new, and %d that were sent are made by no record now", name, same, changed, fresh, gone)
+	p.left = append(p.left, notes...)
+}
+
+func (k rowKey) compare(o rowKey) int {
+	return cmp.Or(strings.Compare(k.kind, o.kind), strings.Compare(k.key, o.key))
+}
+
+// cut shortens a text so that the note around it is kept whole.
+func cut(text string) string {
+	const most = 150
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + " …" // a message has ASCII only
+}
+
+// differing are the lines of a row that are others now, with what they were.
+func differing(before, now []byte) string {
+	was := map[string]string{}
+	for line := range strings.Lines(string(before)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		was[name] = value
+	}
+	var out []string
+	for line := range strings.Lines(string(now)) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); was[name] != value {
+			out = append(out, fmt.Sprintf("%s was %s and is %s", name, was[name], value))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// history is what the ledger says that the receiver has of a site's month, or of the day
+// that is asked for.
+func (p *planner) history(ctx context.Context, s site, m month.Month) (rows, error) {
+	var list struct {
+		Runs []struct {
+			Run           uint64
+			Done, Unknown int
+		}
+	}
+	base := "/v1/actions/apel/" + url.PathEscape(p.config.label) + "/runs"
+	if err := p.ask(ctx, base+"?limit=10000", &list); err != nil {
+		return nil, err
+	}
+	out := rows{}
+	for _, r := range slices.Backward(list.Runs) { // the oldest first
+		if r.Done+r.Unknown == 0 {
+			continue
+		}
+		if err := p.sentBy(ctx, base+"/"+strconv.FormatUint(r.Run, 10), r.Run, p.names(s, m), out); err != nil {
+			return nil, fmt.Errorf("run %d: %w", r.Run, err)
+		}
+	}
+	return out, nil
+}
+
+// names reports whether an effect of that name is of a site's month, or of the day that
+// is asked for.
+func (p *planner) names(s site, m month.Month) func(string) bool {
+	begin := "site=" + s.name + " month=" + m.String() + " "
+	return func(name string) bool {
+		what, ok := strings.CutPrefix(name, begin)
+		return ok && (p.day == "" || !strings.HasPrefix(what, "jobs ") || what == "jobs day="+p.day || strings.HasPrefix(what, "jobs day="+p.day+" "))
+	}
+}
+
+// sentBy takes the messages of a run that were sent, or may have been.
+func (p *planner) sentBy(ctx context.Context, path string, run uint64, wanted func(string) bool, out rows) error {
+	var one struct {
+		Effects []struct {
+			Effect      int
+			Name, State string
+		}
+	}
+	if err := p.ask(ctx, path, &one); err != nil {
+		return err
+	}
+	for _, e := range one.Effects {
+		if !wanted(e.Name) || e.State != "done" && e.State != "unknown" {
+			continue
+		}
+		var effect struct{ Payload []byte }
+		if err := p.ask(ctx, path+"/effects/"+strconv.Itoa(e.Effect), &effect); err != nil {
+			return fmt.Errorf("effect %d: %w", e.Effect, err)
+		}
+		load, err := readPayload(effect.Payload)
+		text := load.data
+		if err == nil && load.Signed {
+			text, err = smime.Text(load.data)
+		}
+		if err != nil {
+			return fmt.Errorf("effect %d: %w", e.Effect, err)
+		}
+		out.take(text, run, e.Effect)
+	}
+	return nil
+}
+
+// ask reads an answer of the daemon's interface.
+func (p *planner) ask(ctx context.Context, target string, into any) error {
+	body, err := p.data.Get(ctx, target, "application/json")
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewDecoder(body).Decode(into), body.Close())
+}
