@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -111,6 +112,9 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 			return
 		}
 		j, err := p.config.fields.Job(s.name, r)
+		if !p.config.described {
+			j.InfrastructureDescription = description(s, r)
+		}
 		if err == nil && p.config.jobs != "" {
 			err = j.Check(p.now)
 		}
@@ -123,6 +127,23 @@ func (p *planner) collect(ctx context.Context, s site, w span, t *tally, each fu
 		}
 		each(j)
 	})
+}
+
+// unknown and longestPart are of the parts of a description.
+const (
+	unknown     = "UNKNOWN"
+	longestPart = 100
+)
+
+// description is the InfrastructureDescription of a record where the configuration sets
+// none. It is part of the receiver's key, so it has no version: with one, each upgrade
+// would leave the rows of a month beside new ones.
+func description(s site, r *record.Record) string {
+	collector := unknown
+	if values := r.Meta.Get("collector_type"); len(values) > 0 && len(values[0]) <= longestPart && message.CheckText("collector_type", values[0]) == nil {
+		collector = values[0]
+	}
+	return "BURSAR-" + s.ce + "-" + collector
 }
 
 // notes tell what is not in the messages, in short and by id.

@@ -68,13 +68,13 @@ func (p *planner) compare(ctx context.Context, s site, m month.Month, d *draft) 
 			same++
 		default:
 			changed++
-			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(k.key), cut(differing(had.text, now[k].text))))
+			notes = append(notes, fmt.Sprintf("%s: changed since run %d, effect %d: %s: %s", name, had.run, had.effect, cut(k.key, 250), cut(differing(had.text, now[k].text), 100)))
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sent), rowKey.compare) {
 		if _, there := now[k]; !there {
 			gone++
-			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(k.key)))
+			notes = append(notes, fmt.Sprintf("%s: wrong at the receiver, sent by run %d, effect %d: %s: no record makes this row now; ask APEL's support to delete it", name, sent[k].run, sent[k].effect, cut(k.key, 250)))
 		}
 	}
 	p.note("%s: compared with all messages of the history: %d rows are as they were sent, %d are changed, %d are new, and %d that were sent are made by no record now", name, same, changed, fresh, gone)
@@ -86,8 +86,7 @@ func (k rowKey) compare(o rowKey) int {
 }
 
 // cut shortens a text so that the note around it is kept whole.
-func cut(text string) string {
-	const most = 150
+func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

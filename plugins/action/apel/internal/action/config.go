@@ -32,12 +32,14 @@ type config struct {
 	cert, key  string // of the signature; "": nothing is signed
 	ams        *ams.Config
 	directory  string
+	described  bool // the configuration sets InfrastructureDescription
 }
 
 // site is a site as GOCDB knows it.
 type site struct {
 	name string
 	ids  []string // values of siteMeta
+	ce   string   // the kind of compute element, for InfrastructureDescription
 }
 
 // Bounds of max_message. A signature adds some kilobytes, base64 a third.
@@ -60,6 +62,9 @@ func read(cfg *sdk.Config) (config, error) {
 	c.readTargets(cfg)
 	compiled, diags := readFields(cfg)
 	c.fields = compiled
+	if b := cfg.Block("fields"); b != nil {
+		c.described = b.Has("InfrastructureDescription")
+	}
 	return c, problems(cfg.Err(), diags)
 }
 
@@ -101,7 +106,10 @@ func (c *config) readSites(cfg *sdk.Config) {
 			continue
 		}
 		seen[name] = true
-		c.sites = append(c.sites, site{name: name, ids: b.Strings("ids", []string{name})})
+		c.sites = append(c.sites, site{name: name, ids: b.Strings("ids", []string{name}), ce: b.String("ce", unknown)})
+		if ce := b.String("ce", unknown); message.CheckText("ce", ce) != nil || ce == "" || len(ce) > longestPart {
+			b.Errorf("ce", "invalid ce %q: write the kind of compute element in at most %d printable ASCII characters, for example \"ARC\"", ce, longestPart)
+		}
 		if len(b.Strings("ids", []string{name})) == 0 {
 			b.Errorf("ids", "the list is empty; leave it out, or name the values of %v", c.siteMeta)
 		}

@@ -131,7 +131,7 @@ func TestLongMonthsAreSeveralMessages(t *testing.T) {
 		}
 		rows += len(m.Records)
 	}
-	if rows != 200 || !strings.HasSuffix(p.Effects[len(p.Effects)-1].Name, "part=3/3") {
+	if rows != 200 || !strings.HasSuffix(p.Effects[len(p.Effects)-1].Name, "part=4/4") {
 		t.Errorf("%d rows in %v", rows, names(p))
 	}
 }

@@ -32,6 +32,8 @@ Month: 8
 Year: 2026
 VO: atlas
 SubmitHost: ce1.example.org
+InfrastructureDescription: BURSAR-UNKNOWN-UNKNOWN
+NodeCount: 1
 Processors: 8
 EarliestEndTime: 1785542400
 LatestEndTime: 1788220799

@@ -97,6 +97,10 @@ func TestAUDITORsFieldTypesCanAllBeWritten(t *testing.T) {
 		{"NormalisedField", "NodeCount", `round(record.runtime * record.components.Cores.scores.HEPScore23)`, "121978"},
 		{"NormalisedField of a component", "NodeCount", `round(round(record.components.TotalCPU.amount / 1000) * record.components.Cores.scores.HEPScore23)`, "525"},
 		{"MetaField with a group in its regex", "VO", `try(regex("/(?:atlas|cms)", record.meta.voms[0]), "None")`, "/atlas"},
+		{"MetaField that looks behind and ahead for the VO", "VO", `try(regex("/([^/]*)", record.meta.voms[0])[0], "None")`, "atlas"},
+		{"MetaField that looks behind and ahead for the group", "VO", `try(regex("/(.*?)(?:/Role|$)", record.meta.voms[0])[0], "None")`, "atlas"},
+		{"MetaField that looks ahead for the role", "VO", `try(regex("Role[^/]*", record.meta.voms[0]), "None")`, "Role=production"},
+		{"TotalCPU of two releases", "CpuDuration", `unix(record.stop_time) < unix("2026-10-01T12:00:00Z") ? round(record.components.TotalCPU.amount / 1000) : record.components.TotalCPU.amount`, "50"},
 		{"RecordField of a time", "NodeCount", `unix(record.stop_time)`, "1787542896"}, // 0.6 s are rounded
 		{"ConstantField", "Infrastructure", `"grid"`, "grid"},
 	} {

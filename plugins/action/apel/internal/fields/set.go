@@ -67,7 +67,7 @@ func known() []field {
 		{name: "VORole", text: func(j *message.Job) *string { return &j.VORole }},
 		{name: "Infrastructure", text: func(j *message.Job) *string { return &j.InfrastructureType }},
 		{name: "InfrastructureDescription", text: func(j *message.Job) *string { return &j.InfrastructureDescription }},
-		{name: "NodeCount", number: func(j *message.Job) *int64 { return &j.NodeCount }},
+		{name: "NodeCount", fallback: "1", number: func(j *message.Job) *int64 { return &j.NodeCount }},
 
 		{name: "LocalJobId", fallback: "record.id", text: func(j *message.Job) *string { return &j.LocalJobID }},
 		{name: "LocalUserId", text: func(j *message.Job) *string { return &j.LocalUserID }},
