@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"regexp"
 	"sync"
 	"sync/atomic"
@@ -44,9 +43,9 @@ func (p *patterns) get(pattern string) (*regexp.Regexp, error) {
 	if re, ok := p.compiled.Load(pattern); ok {
 		return re.(*regexp.Regexp), nil
 	}
-	re, err := regexp.Compile(pattern)
+	re, err := CompilePattern(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("invalid pattern: %w", err)
+		return nil, err
 	}
 	if p.count.Add(1) <= maxPatterns {
 		p.compiled.Store(pattern, re)

@@ -158,6 +158,7 @@ func (f *File) parse(name string, src []byte) (*hclsyntax.Body, Diagnostics) {
 	f.Sources[name] = src
 	body, diags := parseSource(name, src)
 	f.broken = f.broken || diags.HasErrors()
+	diags.Extend(badPatterns(body))
 	return body, diags
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -164,5 +165,5 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > longest {
 		return nil, fmt.Errorf("the pattern is longer than %d bytes", longest)
 	}
-	return regexp.Compile(pattern)
+	return hcl.CompilePattern(pattern)
 }
