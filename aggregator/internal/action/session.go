@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/program"
@@ -190,8 +192,12 @@ func (s *Session) effect(ctx context.Context, a sdk.Attempt, begin func(context.
 	return out, nil
 }
 
-// explain adds how the process ended, where it has.
+// explain adds how the process ended, where it has. What the plugin itself says goes
+// without gRPC's words around it.
 func (s *Session) explain(err error) error {
+	if said, ok := grpcstatus.FromError(err); ok && said.Code() == codes.Unknown {
+		err = errors.New(said.Message())
+	}
 	select {
 	case <-s.process.Done():
 		if end := s.process.Err(); end != nil {
