@@ -27,6 +27,8 @@ func receiver(s *site.Site, label, more string) (block, url string) {
 	address, scheme := fmt.Sprintf("127.0.0.1:%d", s.FreePort()), "http"
 	if strings.Contains(more, "tls") {
 		scheme = "https"
+	} else {
+		more += "\n    allow_local_users = true"
 	}
 	return fmt.Sprintf("source \"receiver\" %q {\n  config {\n    listen = %q\n    %s\n  }\n}\n", label, address, more), scheme + "://" + address
 }

@@ -1,5 +1,5 @@
 # What TARDIS and AUDITOR's collectors push: `source "receiver" "tardis" {}` alone
-# listens on 127.0.0.1:8000, where AUDITOR would. Everything below is optional.
+# listens on a unix socket; AUDITOR's clients need an address.
 
 agent {
   name     = "obs-head1"
@@ -16,6 +16,11 @@ agent {
 source "receiver" "tardis" {
   config {
     listen   = "127.0.0.1:8000"
+
+    # Without certificates every user of this machine can push. Without listen there is
+    # a unix socket, for processes of root and the agent.
+    allow_local_users = true
+
     max_body = "8MiB"
 
     # A push that cannot be kept waits for so long, and then its connection is

@@ -10,13 +10,16 @@ import (
 	"syscall"
 )
 
+// ErrInUse is wrapped by the error of [Listen] when another process listens there.
+var ErrInUse = errors.New("another process listens on it")
+
 // Listen makes a socket at path, in place of one that no process listens on. Who may
 // write to the file may connect, from the first moment on. Closing the listener
 // removes the file.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	if conn, err := Dial(context.Background(), path); err == nil {
 		conn.Close()
-		return nil, fmt.Errorf("socket %s: another process listens on it", path)
+		return nil, fmt.Errorf("socket %s: %w", path, ErrInUse)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("socket: %w", err)

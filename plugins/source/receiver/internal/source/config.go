@@ -2,7 +2,11 @@ package source
 
 import (
 	"net"
+	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -14,6 +18,8 @@ import (
 // settings are what the config block says.
 type settings struct {
 	listen      string
+	socket      string         // where listen is empty
+	uids        []int          // of the processes that may push by the socket
 	keys        *identity.Keys // nil: plain HTTP
 	writers     []string
 	hosts       []string
@@ -27,7 +33,7 @@ type settings struct {
 
 // The defaults, and bounds.
 const (
-	defaultListen   = "127.0.0.1:8000" // AUDITOR's own port
+	defaultSocket   = "/run/bursar-agent/receiver.sock"
 	defaultMaxBody  = 8 << 20
 	minMaxBody      = 64 << 10
 	maxMaxBody      = sdk.MaxPushed
@@ -40,7 +46,7 @@ const (
 
 func read(cfg *sdk.Config) (settings, error) {
 	s := settings{
-		listen:      cfg.String("listen", defaultListen),
+		listen:      cfg.String("listen", ""),
 		writers:     cfg.Strings("writers", nil),
 		hosts:       cfg.Strings("hosts", nil),
 		maxBody:     cfg.Size("max_body", defaultMaxBody),
@@ -52,12 +58,17 @@ func read(cfg *sdk.Config) (settings, error) {
 	if tls != nil {
 		s.keys = readKeys(cfg, tls)
 	}
+	s.readSocket(cfg)
+	atRisk := cfg.Bool("allow_local_users", false)
 	host, port, err := net.SplitHostPort(s.listen)
 	switch {
+	case s.listen == "" && tls == nil && !cfg.Has("listen"): // the socket
 	case err != nil || port == "":
 		cfg.Errorf("listen", "%q is no address; write one such as \"127.0.0.1:8000\"", s.listen)
 	case tls == nil && !loopback(host):
 		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.listen)
+	case tls == nil && !atRisk:
+		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.listen)
 	}
 	if tls == nil && cfg.Has("writers") {
 		cfg.Errorf("writers", "names in certificates mean nothing without a tls block")
@@ -79,6 +90,27 @@ func (s *settings) bounds(cfg *sdk.Config) {
 	}
 	if s.remember < minRemember {
 		cfg.Errorf("remember", "%s is less than a day", s.remember)
+	}
+}
+
+// readSocket reads where processes of this machine push, and whose may. The plugin's own
+// user may.
+func (s *settings) readSocket(cfg *sdk.Config) {
+	s.socket, s.uids = cfg.String("socket", defaultSocket), []int{os.Geteuid()}
+	if !filepath.IsAbs(s.socket) {
+		cfg.Errorf("socket", "%q must be an absolute path", s.socket)
+	}
+	for i, name := range cfg.Strings("socket_users", []string{"root"}) {
+		text := name
+		if u, err := user.Lookup(name); err == nil {
+			text = u.Uid
+		}
+		uid, err := strconv.Atoi(text)
+		if err != nil || uid < 0 {
+			cfg.ElementErrorf("socket_users", i, "user %q not found on this machine; give users of a directory service by number", name)
+			continue
+		}
+		s.uids = append(s.uids, uid)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/door"
 	"github.com/bursar-accounting/bursar/plugins/source/receiver/internal/queue"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 const (
@@ -42,7 +45,7 @@ type listener struct {
 
 // listen opens the port and serves it until close.
 func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) (*listener, error) {
-	port, err := await(ctx, s.listen)
+	port, err := open(ctx, s, log)
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +73,52 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 	return l, nil
 }
 
+// open opens the port, or the socket where there is no address.
+func open(ctx context.Context, s *settings, log *slog.Logger) (net.Listener, error) {
+	if s.listen != "" {
+		var config net.ListenConfig
+		return await(ctx, func() (net.Listener, error) { return config.Listen(ctx, "tcp", s.listen) })
+	}
+	if err := os.MkdirAll(filepath.Dir(s.socket), 0o755); err != nil { //nolint:gosec // other users have to get to the socket
+		return nil, fmt.Errorf("socket %s: %w", s.socket, err)
+	}
+	l, err := await(ctx, func() (net.Listener, error) { return local.Listen(s.socket, 0o666) })
+	if err != nil {
+		return nil, err
+	}
+	return &peers{l, s.uids, log}, nil
+}
+
+// peers lets in the processes of some users.
+type peers struct {
+	net.Listener
+
+	uids []int
+	log  *slog.Logger
+}
+
+// Accept asks the kernel who is at the other end before a byte is read.
+func (p *peers) Accept() (net.Conn, error) {
+	for {
+		conn, err := p.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		uid, err := local.Peer(conn)
+		if err == nil && slices.Contains(p.uids, uid) {
+			return conn, nil
+		}
+		p.log.Debug("a process was not let in by the socket; its user is not in socket_users", "uid", uid, "error", err)
+		conn.Close()
+	}
+}
+
 // await opens the port, and waits for it while another process has it.
-func await(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
+func await(ctx context.Context, open func() (net.Listener, error)) (net.Listener, error) {
 	end := time.Now().Add(portTime)
 	for {
-		port, err := config.Listen(ctx, "tcp", address)
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+		port, err := open()
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, local.ErrInUse) || time.Now().After(end) {
 			return port, err
 		}
 		select {

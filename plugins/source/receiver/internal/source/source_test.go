@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -29,7 +32,7 @@ func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
 			t.Cleanup(func() { s.Close() })
 			return s
 		},
-		Config: plugintest.Block("config", plugintest.Attr("listen", "127.0.0.1:0")),
+		Config: plugintest.Block("config", plugintest.Attr("listen", "127.0.0.1:0"), plugintest.Attr("allow_local_users", true)),
 	})
 }
 
@@ -42,6 +45,8 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 		want  string
 	}{
 		"everybody":        {[]*bursarv1.Node{plugintest.Attr("listen", "0.0.0.0:8000")}, "is not on loopback"},
+		"local users":      {[]*bursarv1.Node{plugintest.Attr("listen", "127.0.0.1:8000")}, "allow_local_users = true"},
+		"nobody's socket":  {[]*bursarv1.Node{plugintest.Attr("socket_users", []string{"no such user"})}, "not found on this machine"},
 		"no address":       {[]*bursarv1.Node{plugintest.Attr("listen", "8000")}, "is no address"},
 		"no certificates":  {[]*bursarv1.Node{tls()}, "the agent has no certificates"},
 		"half a pair":      {[]*bursarv1.Node{tls(plugintest.Attr("ca", files.CA), plugintest.Attr("cert", files.Cert))}, "ca, cert and key must be set"},
@@ -99,7 +104,8 @@ func (p *plugin) checkpoint() []byte {
 
 func configured(t testing.TB, own sdk.TLSFiles, dir string, nodes ...sdk.Node) *plugin {
 	t.Helper()
-	cfg := sdk.NewConfig("test", sdk.Node{Name: "config", IsBlock: true, Children: append(nodes, sdk.Node{Name: "listen", Value: sdk.String("127.0.0.1:0")})})
+	nodes = append(nodes, sdk.Node{Name: "listen", Value: sdk.String("127.0.0.1:0")}, sdk.Node{Name: "allow_local_users", Value: sdk.Bool(true)})
+	cfg := sdk.NewConfig("test", sdk.Node{Name: "config", IsBlock: true, Children: nodes})
 	cfg.DataDir, cfg.TLS = dir, own
 	p := &plugin{t: t, source: New(slog.New(slog.DiscardHandler))}
 	if err := p.source.Configure(t.Context(), cfg); err != nil {
@@ -230,7 +236,7 @@ func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	go func() {
-		l, err := await(t.Context(), former.Addr().String())
+		l, err := open(t.Context(), &settings{listen: former.Addr().String()}, slog.New(slog.DiscardHandler))
 		if err == nil {
 			l.Close()
 		}
@@ -239,5 +245,27 @@ func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
 	former.Close()
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSocket_ProcessesOfItsUsersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for uid, may := range map[int]bool{os.Geteuid(): true, os.Geteuid() + 1: false} {
+		l, err := open(t.Context(), &settings{socket: path, uids: []int{uid}}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(l) }()
+		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }}}
+		resp, err := client.Get("http://localhost/health_check")
+		if (err == nil) != may {
+			t.Errorf("uid %d: %v", uid, err)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		client.CloseIdleConnections()
+		server.Close()
 	}
 }
