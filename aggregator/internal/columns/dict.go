@@ -15,8 +15,8 @@ type Entry struct {
 }
 
 // Dict holds the dictionaries of a store. They are replicated state: entries
-// get their numbers in the order of Apply, stay for ever, and are the same on
-// all nodes. Only [EncodeBlock] adds to them.
+// get their numbers in the order of Apply, stay for ever unless [Dict.Forget]
+// blanks them, and are the same on all nodes. Only [EncodeBlock] adds to them.
 //
 // An entry costs its bytes and about 100 bytes of memory.
 type Dict struct {
@@ -166,7 +166,7 @@ func (d *Dict) Pair(id uint32) (key, value string, ok bool) {
 }
 
 // Values calls yield with every value of key that has a number, in the order of
-// numbers, until yield returns false. When [Dict.InlineKV] is there, rows have
+// numbers, until yield returns false; forgotten ones are left out. When [Dict.InlineKV] is there, rows have
 // other values as well.
 func (d *Dict) Values(key string, yield func(id uint32, value string) bool) {
 	d.mu.RLock()
@@ -177,7 +177,7 @@ func (d *Dict) Values(key string, yield func(id uint32, value string) bool) {
 	}
 	for i, data := range d.current.Load()[TablePair] {
 		p, _ := parsePair(data)
-		if p.key == k && p.kind == pairValue && !yield(uint32(i+1), p.value) {
+		if p.key == k && p.kind == pairValue && d.knows(uint32(i+1)) && !yield(uint32(i+1), p.value) {
 			return
 		}
 	}

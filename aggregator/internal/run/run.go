@@ -65,6 +65,9 @@ type Settings struct {
 	// Backup is the plan of this node's own backups; the zero value is none.
 	Backup backup.Plan
 
+	// Compaction says when what nothing shows any more leaves the disk.
+	Compaction Compaction
+
 	IgnoreExisting bool
 	MaxBody        int64
 	Patience       time.Duration
@@ -173,6 +176,7 @@ func (a *Aggregator) serve() {
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
 	a.replica.node.OnLeader(a.actions.Lead)
 	a.replica.node.OnLeader(a.expireStops)
+	a.compact()
 }
 
 // lead is what this node does while it leads. After a restore all of it begins
@@ -232,6 +236,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return a.gauges.Run(ctx) })
 	g.Go(func() error { return a.backups.Run(ctx) })
+	g.Go(func() error { return a.rewrite(ctx) })
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.books.Run(ctx) })

@@ -39,14 +39,16 @@ const (
 	kindDocument       kind = 15
 	kindCorrect        kind = 16
 	kindDismissStops   kind = 17
+	kindForget         kind = 18
 )
 
 // CommandFormat is the greatest version of a command that this program can
 // apply. The leader proposes a command of a newer version only when the cluster
 // version, set by [SetVersionCommand], has reached it.
 //
-// Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand] and
-// [DismissStopsCommand].
+// Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand],
+// [DismissStopsCommand] and [ForgetCommand], and with the compaction of blocks:
+// before, followers of the feed took what it drops for unchanged.
 const CommandFormat = 3
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
@@ -159,6 +161,8 @@ func newRareCommand(k kind) Command {
 		return &CorrectCommand{}
 	case kindDismissStops:
 		return &DismissStopsCommand{}
+	case kindForget:
+		return &ForgetCommand{}
 	}
 	return nil
 }

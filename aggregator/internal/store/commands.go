@@ -106,8 +106,9 @@ type SetClusterCommand struct{ ID string }
 type SetVersionCommand struct{ Version uint32 }
 
 // CompactBlockCommand rewrites blocks without their superseded rows; a block of
-// which nothing is left goes. Tombstones stay. The leader proposes it for blocks
-// of [View.Candidates] when all that follows the feed is past them. The result
+// which nothing is left goes, and small ones that follow each other become one.
+// Tombstones stay. The leader proposes it for blocks of [View.Candidates] and
+// [View.Small] when those who follow the feed are past them. The result
 // is a [DeleteResult] with the number of rows dropped.
 type CompactBlockCommand struct {
 	Blocks []uint64 // the first sequence number of each

@@ -32,6 +32,7 @@ func everyCommand() []Command {
 		&SetClusterCommand{ID: "c"},
 		&SetVersionCommand{Version: 3},
 		&CompactBlockCommand{Blocks: []uint64{1, 2}},
+		&ForgetCommand{UpTo: 9, Pairs: []uint32{3, 4}},
 		&HashCheckCommand{},
 		&DocumentCommand{If: []Document{{"s", "k", nil}}, Sets: []Document{{"s", "k", []byte("v")}, {"s", "e", []byte{}}}},
 		&CorrectCommand{Writes: []record.Write{{ID: "a", Op: record.OpPut, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}}, Now: t0},

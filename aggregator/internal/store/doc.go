@@ -18,6 +18,7 @@
 //	QuarantineDropCommand                                   → DeleteResult
 //	DocumentCommand       named values of other packages    → DocumentResult
 //	CompactBlockCommand   drops superseded rows             → DeleteResult
+//	ForgetCommand       drops what compaction leaves     → DeleteResult
 //	SetClusterCommand, SetVersionCommand                    → string, uint32
 //	HashCheckCommand                                        → HashResult
 //	GroupCommand          several of these in one entry     → []any

@@ -12,6 +12,7 @@ import (
 type memory struct {
 	state
 	sums
+	drops   uint64        // commands that dropped something, see Store.Drops
 	zones   []*zone       // by sequence number
 	waiting []*waitingRow // by sequence number
 	dict    *columns.Dict

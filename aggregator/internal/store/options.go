@@ -83,6 +83,7 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		Logger:                      pebbleLogger{o.Logger, o.Fatal},
 		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
 		ReadOnly:                    o.readOnly,
+		Cleaner:                     cleaner{},
 		DisableAutomaticCompactions: o.still,
 	}
 	if o.Fatal != nil {
@@ -101,3 +102,12 @@ func compression() pebble.DBCompressionSettings {
 }
 
 func vfsNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// cleaner removes files. What is beside its embedded DeleteCleaner keeps Pebble from
+// using an old log again, which would keep what is in it for as long.
+type cleaner struct {
+	pebble.DeleteCleaner
+	unrecycled
+}
+
+type unrecycled struct{ pebble.ArchiveCleaner }

@@ -224,6 +224,9 @@ func (l *loaded) compare(pebble.Reader) error {
 		m.Floor = m.Next - 1 // it is not known what went
 	}
 	f.Floor = m.Floor
+	if m.Floor > 0 {
+		m.drops = 1
+	}
 	var wrong []string
 	for _, c := range []struct {
 		what      string

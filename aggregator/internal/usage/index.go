@@ -153,7 +153,7 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 	if err != nil {
 		return err
 	}
-	if life != x.sums.life || v.Seq() < x.seq {
+	if life != x.sums.life || v.Seq() < x.seq || x.seq < v.Floor() {
 		x.sums = newSums(x.grid, x.dims, x.Classes)
 	}
 	if v.Seq() == x.seq {

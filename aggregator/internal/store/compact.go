@@ -1,0 +1,175 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+)
+
+// smallRows is how many live rows a block has at most that is merged with its
+// neighbours.
+const smallRows = columns.MaxRows / 4
+
+func (z *zone) live() int { return z.Rows - z.Dead }
+
+func (c *CompactBlockCommand) apply(t *tx) (any, error) {
+	var result DeleteResult
+	blocks := slices.Clone(c.Blocks)
+	slices.Sort(blocks)
+	for blocks = slices.Compact(blocks); len(blocks) > 0; {
+		group := t.group(blocks)
+		dropped, err := t.compactBlocks(group)
+		if err != nil {
+			return nil, fmt.Errorf("compact block %d: %w", blocks[0], err)
+		}
+		result.Changed += dropped
+		blocks = blocks[max(1, len(group)):]
+	}
+	t.dropped(result.Changed)
+	return result, nil
+}
+
+// group returns the first of the named blocks, with those that follow it without a
+// gap as far as all are small and make one block together; none for a name without
+// a block.
+func (t *tx) group(names []uint64) []*zone {
+	i, ok := findZone(t.m.zones, names[0])
+	if !ok || t.m.zones[i].First != names[0] {
+		return nil
+	}
+	n, rows := 1, t.m.zones[i].live()
+	for n < len(names) && i+n < len(t.m.zones) && t.m.zones[i+n].First == names[n] && t.m.zones[i+n-1].live() <= smallRows {
+		live := t.m.zones[i+n].live()
+		if live > smallRows || rows+live > columns.MaxRows {
+			break
+		}
+		rows += live
+		n++
+	}
+	return slices.Clone(t.m.zones[i : i+n])
+}
+
+// compactBlocks rewrites blocks without their superseded rows, as one block that
+// has the name of the first, and returns how many rows were dropped. The rows keep
+// their numbers.
+func (t *tx) compactBlocks(group []*zone) (dropped int, err error) {
+	if len(group) == 0 || len(group) == 1 && group[0].Dead == 0 {
+		return 0, nil
+	}
+	var rows []columns.Row
+	var sum Hash
+	for _, z := range group {
+		live, err := t.emptyBlock(z)
+		if err != nil {
+			return 0, err
+		}
+		rows, dropped = append(rows, live...), dropped+z.Dead
+		sum.add(z.Sum)
+	}
+	t.cloneZones()
+	first := group[0].First
+	i, _ := findZone(t.m.zones, first)
+	for _, z := range group {
+		t.s.blocks.drop(z.First)
+		if err := t.dropBlock(z.First); err != nil {
+			return 0, err
+		}
+	}
+	t.m.zones = slices.Delete(t.m.zones, i, i+len(group))
+	if len(rows) == 0 {
+		return dropped, nil
+	}
+	enc, err := columns.EncodeBlock(t.m.dict, columns.Part{Rows: rows})
+	if err != nil {
+		return 0, err
+	}
+	smaller := newZone(enc.Header, len(enc.Data))
+	smaller.First, smaller.Sum = first, sum
+	t.m.zones = slices.Insert(t.m.zones, i, smaller)
+	return dropped, t.storeBlock(smaller, enc)
+}
+
+// emptyBlock takes the block's postings and bitmap away and returns its rows
+// that are not superseded.
+func (t *tx) emptyBlock(z *zone) ([]columns.Row, error) {
+	block, err := t.s.blocks.get(t.r, z)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := readMask(t.r, z)
+	if err != nil {
+		return nil, err
+	}
+	last, err := lastDead(block, mask)
+	if err != nil {
+		return nil, err
+	}
+	t.m.Floor = max(t.m.Floor, last)
+	t.masks[z.First] = nil
+	var live []columns.Row
+	for i := range block.Len() {
+		row, err := block.Row(i)
+		if err != nil {
+			return nil, err
+		}
+		if !mask.Has(i) {
+			live = append(live, row)
+		}
+		if err := t.dropPostings(z.First, &row); err != nil {
+			return nil, err
+		}
+	}
+	return live, nil
+}
+
+func (t *tx) dropPostings(first uint64, row *columns.Row) error {
+	for _, kv := range rowKVs(t.m.dict, row) {
+		if err := t.b.Delete(postingKey(kv, first), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowKVs returns every pair and marker that a posting of the row may have.
+func rowKVs(d *columns.Dict, row *columns.Row) (kvs []uint32) {
+	for i := range row.Record.Meta {
+		m := &row.Record.Meta[i]
+		if kv, ok := d.InlineKV(m.Key); ok {
+			kvs = append(kvs, kv)
+		}
+		if kv, ok := d.EmptyKV(m.Key); ok && len(m.Values) == 0 {
+			kvs = append(kvs, kv)
+		}
+		for _, value := range m.Values {
+			if kv, ok := d.KV(m.Key, value); ok {
+				kvs = append(kvs, kv)
+			}
+		}
+	}
+	return kvs
+}
+
+func (t *tx) dropBlock(first uint64) error {
+	for _, table := range []byte{tableZone, tableSum, tableBlock} {
+		if err := t.b.Delete(seqKey(table, first), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Small returns the names of the blocks that are small and follow another such
+// block, or are followed by one, in the order of the feed: [CompactBlockCommand]
+// merges them.
+func (v *View) Small() (list []uint64) {
+	zones := v.memory.zones
+	small := func(i int) bool { return i >= 0 && i < len(zones) && zones[i].live() <= smallRows }
+	for i := range zones {
+		if small(i) && (small(i-1) || small(i+1)) {
+			list = append(list, zones[i].First)
+		}
+	}
+	return list
+}

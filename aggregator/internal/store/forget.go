@@ -1,0 +1,152 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// ForgetCommand drops what nothing shows any more and compaction of blocks does
+// not reach: superseded rows that wait for a block, and values in the dictionary
+// that no block has. What is in use when it is applied stays. The leader proposes
+// it with pairs of [View.Unposted]. The result is a [DeleteResult] with the number
+// of rows and values.
+type ForgetCommand struct {
+	UpTo  uint64   // the greatest number of a row to drop
+	Pairs []uint32 // of the dictionary
+}
+
+func (*ForgetCommand) kind() kind    { return kindForget }
+func (*ForgetCommand) since() uint16 { return 3 }
+
+func (c *ForgetCommand) encode(e *encoder) {
+	e.uint(c.UpTo)
+	list(e, c.Pairs, func(e *encoder, v *uint32) { e.uint(uint64(*v)) })
+}
+
+func (c *ForgetCommand) decode(d *decoder) {
+	c.UpTo = d.uint()
+	c.Pairs = unlist(d, func(d *decoder) uint32 { return uint32(d.uint()) })
+}
+
+func (c *ForgetCommand) apply(t *tx) (any, error) {
+	n, err := t.dropWaiting(c.UpTo)
+	if err != nil {
+		return nil, err
+	}
+	var free []uint32
+	for _, id := range c.Pairs {
+		posted, err := isPosted(t.r, id)
+		if err != nil {
+			return nil, err
+		}
+		if !posted {
+			free = append(free, id)
+		}
+	}
+	for _, e := range t.m.dict.Forget(free) {
+		n++
+		if err := t.b.Set(dictKey(&e), e.Data, nil); err != nil {
+			return nil, err
+		}
+	}
+	t.dropped(n)
+	return DeleteResult{Changed: n}, nil
+}
+
+// dropped notes that a command dropped something.
+func (t *tx) dropped(n int) {
+	if n > 0 {
+		t.m.Floor = max(t.m.Floor, 1) // it is remembered
+		t.m.drops++
+	}
+}
+
+// Drops returns a number that changes when a command drops what nothing shows any
+// more. It is in files until [Store.Compact] has rewritten them. After a start it
+// is not 0 when something was ever dropped.
+func (s *Store) Drops() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.memory.drops
+}
+
+// dropWaiting drops the superseded rows that wait, up to a number.
+func (t *tx) dropWaiting(upTo uint64) (n int, err error) {
+	keep := make([]*waitingRow, 0, len(t.m.waiting))
+	for _, w := range t.m.waiting {
+		if !w.dead || w.row.Seq > upTo {
+			keep = append(keep, w)
+			continue
+		}
+		n++
+		t.m.Floor = max(t.m.Floor, w.row.Seq)
+		if err := t.b.Delete(seqKey(tableWaiting, w.row.Seq), nil); err != nil {
+			return n, err
+		}
+	}
+	if n > 0 {
+		t.m.waiting, t.ownWaiting = keep, true
+	}
+	return n, nil
+}
+
+// isPosted reports whether a block has the pair.
+func isPosted(r pebble.Reader, id uint32) (bool, error) {
+	prefix := postingKey(id, 0)[:5]
+	found := false
+	err := scan(r, prefix, func(_, _ []byte) error {
+		found = true
+		return errEnough
+	})
+	if found {
+		return true, nil
+	}
+	return false, err
+}
+
+// Unposted returns the pairs of the dictionary that no block has, at most so many.
+func (v *View) Unposted(most int) (list []uint32, err error) {
+	for _, id := range v.memory.dict.ValuePairs() {
+		if len(list) >= most {
+			break
+		}
+		posted, err := isPosted(v.snap, id)
+		if err != nil {
+			return nil, err
+		}
+		if !posted {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+// SupersededWaiting returns how many superseded rows wait for a block.
+func (v *View) SupersededWaiting() (n int) {
+	for _, w := range v.memory.waiting {
+		if w.dead {
+			n++
+		}
+	}
+	return n
+}
+
+// Floor is the greatest number of a row that was dropped: who followed the feed to
+// a lower one has to begin anew, for what is missing in between.
+func (v *View) Floor() uint64 { return v.memory.Floor }
+
+// lastDead returns the number of the last superseded row of a block.
+func lastDead(b *columns.Block, dead columns.Mask) (uint64, error) {
+	seqs, err := b.Seqs()
+	if err != nil {
+		return 0, err
+	}
+	for i, seq := range slices.Backward(seqs) {
+		if dead.Has(i) {
+			return seq, nil
+		}
+	}
+	return 0, nil
+}

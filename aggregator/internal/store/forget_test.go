@@ -1,0 +1,246 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns/columnstest"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// sweepOut proposes what the leader does when nothing changes any more.
+func sweepOut(b *box) {
+	var c CompactBlockCommand
+	f := &ForgetCommand{}
+	b.view(func(v *View) {
+		for _, k := range v.Candidates(0) {
+			c.Blocks = append(c.Blocks, k.First)
+		}
+		c.Blocks = append(c.Blocks, v.Small()...)
+		f.UpTo = v.Seq()
+	})
+	b.apply(&c)
+	b.view(func(v *View) {
+		var err error
+		if f.Pairs, err = v.Unposted(1 << 20); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+	b.apply(f)
+}
+
+// everything is each key and value of the database, with blocks row by row.
+func everything(b *box) string {
+	var out strings.Builder
+	b.view(func(v *View) {
+		if err := scanRange(v.snap, []byte{1}, []byte{0xff}, func(key, value []byte) error {
+			fmt.Fprintf(&out, "%q %q\n", key, value)
+			return nil
+		}); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := v.Query(context.Background(), Query{Superseded: true, Tombstones: true}, func(r *columns.Row) error {
+			fmt.Fprintf(&out, "%q\n", fmt.Sprint(*r))
+			return nil
+		}); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+	return out.String()
+}
+
+func whoHas(b *box, name string, list map[string][]byte) (files []string) {
+	b.t.Helper()
+	clear(list)
+	filesBelow(b.t.(*testing.T), b.o.FS, b.o.Dir, list)
+	for _, f := range sortedKeys(list) {
+		if bytes.Contains(list[f], []byte(name)) {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+func TestTheNameOfADeletedPersonIsInNoFile(t *testing.T) {
+	const name = "erika.mustermann"
+	for _, n := range []int{3, 300, 3000, 9000} { // rows that wait, rows in blocks, both
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			b := newBox(t)
+			person := func(r record.Record, i int) record.Record {
+				if i%3 == 0 {
+					r.Meta = record.Meta{{Key: "comment", Values: []string{fmt.Sprint(name, " ", i)}}, {Key: "group_id", Values: []string{"g1"}}, {Key: "user_id", Values: []string{name}}}
+				}
+				return r
+			}
+			var ids []string
+			var ws []record.Write
+			for i := range n {
+				r := person(sample(fmt.Sprint("j", i), i), i)
+				if i%6 == 0 {
+					r.Stop = record.None
+				}
+				if ws = append(ws, put(r, 1)); i%3 == 0 {
+					ids = append(ids, r.ID)
+				}
+			}
+			for part := range slices.Chunk(ws, 2500) {
+				b.ingest("head1", t0, part...)
+			}
+			b.post(t0, person(sample("p", 0), 0))
+			b.apply(&DeleteCommand{IDs: append(ids, "p"), By: "admin", Now: t0})
+			files := map[string][]byte{}
+			if err := b.s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(everything(b), name) || len(whoHas(b, name, files)) == 0 {
+				t.Fatal("the name was never there: the test proves nothing", len(whoHas(b, name, files)))
+			}
+			old, err := b.s.View()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sweepOut(b)
+			if strings.Contains(everything(b), name) {
+				t.Error("the name is in the database")
+			}
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.s.Compact(); err != nil {
+				t.Fatal(err)
+			}
+			b.restart()
+			if in := whoHas(b, name, files); len(in) > 0 {
+				t.Error("the name is in", in)
+			}
+			sound(t, b.s)
+			// A value that was forgotten may come back, under another number.
+			b.ingest("head1", t0, put(person(sample("again", 0), 0), 1))
+			for range 2 {
+				if row, ok := b.get("again"); !ok || row.Record.Meta[2].Values[0] != name {
+					t.Error(row, ok)
+				}
+				sweepOut(b)
+				sound(t, b.s)
+				b.restart()
+			}
+		})
+	}
+}
+
+// What is in use is never dropped, whoever asks for it.
+func TestForgettingTakesNothingThatIsShown(t *testing.T) {
+	b := some(t)
+	before := everything(b)
+	var all []uint32
+	for i := range uint32(5000) {
+		all = append(all, i)
+	}
+	shown := func() (list []string) {
+		b.view(func(v *View) {
+			if err := v.Query(context.Background(), Query{}, func(r *columns.Row) error {
+				list = append(list, fmt.Sprint(r.Seq, r.Record))
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return list
+	}
+	rows := shown()
+	b.apply(&ForgetCommand{UpTo: 1 << 40, Pairs: all})
+	if got := shown(); !slices.Equal(got, rows) {
+		t.Errorf("%d rows of %d, or others\n%s", len(got), len(rows), before)
+	}
+	sound(t, b.s)
+	b.restart()
+	if got := shown(); !slices.Equal(got, rows) {
+		t.Errorf("after a restart %d rows of %d, or others", len(got), len(rows))
+	}
+}
+
+// diskOf is what the store takes once Pebble has thrown out what it can.
+func diskOf(b *box) float64 {
+	b.t.Helper()
+	if err := b.s.Compact(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.restart()
+	list := map[string][]byte{}
+	filesBelow(b.t.(*testing.T), b.o.FS, b.o.Dir, list)
+	total := 0
+	for _, data := range list {
+		total += len(data)
+	}
+	return float64(total)
+}
+
+// afresh is what a store takes that gets the records of b once, in the order in
+// which they lie there.
+func afresh(b *box) float64 {
+	var ws []record.Write
+	b.view(func(v *View) {
+		if err := v.Query(context.Background(), Query{Order: BySeq}, func(r *columns.Row) error {
+			ws = append(ws, put(r.Record, 1))
+			return nil
+		}); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+	fresh := newBox(b.t)
+	for part := range slices.Chunk(ws, 2000) {
+		fresh.ingest("head1", t0, part...)
+	}
+	return diskOf(fresh)
+}
+
+func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
+	const n, rounds = 6000, 8
+	var rs []record.Record
+	gen := columnstest.Generator(1, n, columnstest.Slurm)
+	for r, ok := gen.Next(); ok; r, ok = gen.Next() {
+		rs = append(rs, r)
+	}
+	update := func(b *box, round int, ids []int) {
+		var ws []record.Write
+		for _, i := range ids {
+			r := rs[i]
+			r.Stop += record.Time(round) * record.Second
+			ws = append(ws, put(r, int64(round+1)))
+		}
+		for part := range slices.Chunk(ws, 2000) {
+			b.ingest("head1", t0+record.Time(round)*record.Hour, part...)
+		}
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	for name, change := range map[string]func(round int) []int{
+		"all":      func(int) []int { return all },
+		"in parts": func(round int) []int { return all[round%3*n/3 : (round%3+1)*n/3] },
+		"any":      func(round int) []int { return rand.New(rand.NewPCG(1, uint64(round))).Perm(n)[:n/3] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			update(b, 0, all)
+			for round := 1; round <= rounds; round++ {
+				update(b, round, change(round))
+				sweepOut(b)
+			}
+			sound(t, b.s)
+			fresh := afresh(b)
+			share := diskOf(b) / fresh
+			if share > 1.3 {
+				t.Errorf("%.2f times the bytes of a fresh store", share)
+			}
+			t.Logf("%.2f times the bytes of a fresh store", share)
+		})
+	}
+}
