@@ -15,8 +15,8 @@ import (
 )
 
 // maxHeap is the greatest limit for which the best rows are kept in memory while
-// everything is read.
-const maxHeap = 10_000
+// everything is read: a page of 10 000 and the row that says whether there are more.
+const maxHeap = 10_001
 
 // each calls f with every matching row and its key, in no order. make gives the
 // row.
