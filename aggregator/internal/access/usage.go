@@ -16,7 +16,7 @@ func (v *View) QuarantineCount() (uint64, error) {
 	if err := v.figures(); err != nil {
 		return 0, err
 	}
-	return v.view.QuarantineCount()
+	return v.view.Odd().Quarantined, nil
 }
 
 // keysAmong is among how many records Keys and Values look.

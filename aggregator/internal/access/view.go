@@ -281,18 +281,14 @@ func (v *View) Gaps() ([]store.Gap, error) {
 // Figures are the numbers of what is odd.
 type Figures struct{ Conflicts, Waiting, Quarantined int }
 
-// Figures counts what is odd in the whole store. The error is [ErrRows] for who
+// Figures says how much is odd in the whole store; it reads nothing. The error is [ErrRows] for who
 // sees some of the records only and does not monitor.
 func (v *View) Figures() (f Figures, err error) {
 	if err := v.figures(); err != nil {
 		return f, err
 	}
-	err = errors.Join(
-		v.view.Conflicts(func(*record.Entry) error { f.Conflicts++; return nil }),
-		v.view.WaitingStops(func(*record.Entry) error { f.Waiting++; return nil }),
-		v.view.Quarantine(func(*store.Quarantined) error { f.Quarantined++; return nil }),
-	)
-	return f, err
+	odd := v.view.Odd()
+	return Figures{Conflicts: int(odd.Conflicts), Waiting: int(odd.Waiting), Quarantined: int(odd.Quarantined)}, nil
 }
 
 // Agents returns the cursors of all agents that were ever pulled, by name. The

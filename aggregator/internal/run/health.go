@@ -252,11 +252,6 @@ func (d *doctor) roomy() string {
 	return ""
 }
 
-// countUp bounds what is counted by going through it.
-const countUp = 10_000
-
-var errEnough = errors.New("enough")
-
 // stored is the source of what the store of this node holds. It is counted again
 // only when something was applied.
 func (d *doctor) stored(_ context.Context, f *health.Facts) {
@@ -276,7 +271,8 @@ func (d *doctor) stored(_ context.Context, f *health.Facts) {
 	defer d.mu.Unlock()
 	if !d.data.Known || d.data.Index != index {
 		data := health.Data{Known: true, Index: index, Records: view.Count()}
-		if err := errors.Join(countOdd(view, &data), countSources(view, &data)); err != nil {
+		setOdd(view.Odd(), &data)
+		if err := countSources(view, &data); err != nil {
 			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
 			return
 		}
@@ -317,39 +313,10 @@ func (d *doctor) lacking(now time.Time) (list []health.Lacking) {
 	return list
 }
 
-// countOdd counts what is odd.
-func countOdd(view *store.View, data *health.Data) error {
-	count := func(into *int, each func(func(*record.Entry) error) error) error {
-		return enough(each(func(*record.Entry) error { return more(into) }))
-	}
-	quarantine := enough(view.Quarantine(func(q *store.Quarantined) error {
-		if at := std(q.First); data.OldestQuarantined.IsZero() || at.Before(data.OldestQuarantined) {
-			data.OldestQuarantined = at
-		}
-		return more(&data.Quarantined)
-	}))
-	gaps, err := view.Gaps()
-	data.Gaps = len(gaps)
-	for i := range gaps {
-		if at := std(gaps[i].Noticed); at.After(data.NewestGap) {
-			data.NewestGap = at
-		}
-	}
-	return errors.Join(quarantine, err, count(&data.Conflicts, view.Conflicts), count(&data.Waiting, view.WaitingStops))
-}
-
-func more(n *int) error {
-	if *n++; *n == countUp {
-		return errEnough
-	}
-	return nil
-}
-
-func enough(err error) error {
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+// setOdd takes over what the store has counted.
+func setOdd(odd store.Odd, data *health.Data) {
+	data.Quarantined, data.Conflicts, data.Waiting, data.Gaps = int(odd.Quarantined), int(odd.Conflicts), int(odd.Waiting), int(odd.Gaps)
+	data.OldestQuarantined, data.NewestGap = std(odd.OldestQuarantined), std(odd.NewestGap)
 }
 
 // countSources finds the source that is most behind, and those whose counters do

@@ -322,6 +322,13 @@ func (c *checker) totals() error {
 	if c.sums.Floor = m.Floor; c.sums != m.sums {
 		c.differ("the sums of the index and the lists are %+v and should be %+v", m.sums, c.sums)
 	}
+	counted, came, err := countOdd(c.view.snap)
+	if err != nil {
+		return err
+	}
+	if odd := counted.shown(came); odd != c.view.odd {
+		c.differ("odd are %+v, the counters say %+v", odd, c.view.odd)
+	}
 	sources, err := c.view.Counters()
 	for i := range sources {
 		if !sources[i].Counts.Conserved() {

@@ -16,6 +16,7 @@ type memory struct {
 	zones   []*zone       // by sequence number
 	waiting []*waitingRow // by sequence number
 	dict    *columns.Dict
+	odd     oddCounts
 }
 
 // waitingRow is a closed row or a tombstone that no block has yet.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -223,11 +224,13 @@ func TestDiskErrorIsAnErrorAndNeverAShortList(t *testing.T) {
 	b.s.Close()
 	b.open()
 	var rs []record.Record
-	for i := range 4000 { // too many to be read along with what Open reads
+	for i := range 12_000 { // too many to be read along with what Open reads
 		r := sample(fmt.Sprintf("x%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)})), i)
 		rs = append(rs, r)
 	}
-	b.post(t0, rs...)
+	for part := range slices.Chunk(rs, 4000) {
+		b.post(t0, part...)
+	}
 	if err := b.s.Compact(); err != nil {
 		t.Fatal(err)
 	}

@@ -342,21 +342,24 @@ func (t *tx) writeIndex(id string, sl *slot, next *index) error {
 
 // writeMarks keeps the lists of conflicts and of waiting stops.
 func (t *tx) writeMarks(sl *slot) error {
-	if err := t.mark(tableConflict, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
+	if err := t.mark(tableConflict, &t.m.odd.conflicts, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
 		return err
 	}
-	return t.mark(tableStop, sl.entry.ID, sl.wasWaiting, waits(&sl.entry))
+	return t.mark(tableStop, &t.m.odd.waiting, sl.entry.ID, sl.wasWaiting, waits(&sl.entry))
 }
 
-func (t *tx) mark(table byte, id string, before, now bool) error {
+// mark puts an id into a list, of which n is the length, or takes it out.
+func (t *tx) mark(table byte, n *uint64, id string, before, now bool) error {
 	if before == now {
 		return nil
 	}
 	key := textKey(table, id)
 	if now {
+		*n++
 		t.m.Marks.add(pairHash(key, nil))
 		return t.b.Set(key, nil, nil)
 	}
+	*n--
 	t.m.Marks.sub(pairHash(key, nil))
 	return t.b.Delete(key, nil)
 }

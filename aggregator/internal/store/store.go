@@ -20,12 +20,13 @@ type Store struct {
 	overlap int   // blocks that a sweep may hold
 	metrics *collector
 
-	mu     sync.RWMutex // guards what follows
-	disk   *disk        // nil after Close
-	dir    string       // the name of the database
-	memory *memory
-	hashes map[uint64]Hash
-	order  []uint64 // of the hashes
+	mu      sync.RWMutex // guards what follows
+	disk    *disk        // nil after Close
+	dir     string       // the name of the database
+	memory  *memory
+	minutes minutes
+	hashes  map[uint64]Hash
+	order   []uint64 // of the hashes
 }
 
 // Open opens the store in o.Dir, made when there is none. It reads the ids, the
@@ -84,7 +85,7 @@ func (s *Store) install(d *disk, name string, l *loaded) {
 	s.blocks = newBlockCache(l.memory.dict, applierBlocks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.disk, s.dir, s.memory = d, name, l.memory
+	s.disk, s.dir, s.memory, s.minutes = d, name, l.memory, l.minutes
 }
 
 // Close closes the store when the last view is closed. Views that are open stay
@@ -217,9 +218,10 @@ func (s *Store) Compact() error {
 
 // loaded is what Open reads from a database.
 type loaded struct {
-	memory *memory
-	filter *filter
-	stages map[Upload]stageHead
+	memory  *memory
+	minutes minutes
+	filter  *filter
+	stages  map[Upload]stageHead
 
 	found    found
 	unsummed bool // the sums are made anew
@@ -230,7 +232,7 @@ type loaded struct {
 func load(r pebble.Reader) (*loaded, error) {
 	l := &loaded{memory: &memory{dict: columns.NewDict()}, stages: map[Upload]stageHead{}}
 	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadSums, l.loadDict, l.loadZones, l.loadBlockSums,
-		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadStages, l.loadFilter, l.compare} {
+		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadStages, l.loadOdd, l.loadFilter, l.compare} {
 		if err := part(r); err != nil {
 			return nil, unopened(err)
 		}

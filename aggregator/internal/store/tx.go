@@ -36,6 +36,7 @@ type tx struct {
 
 	zonesToWrite         []uint64
 	ownZones, ownWaiting bool
+	minutes              map[minute]int64      // when quarantined jobs came that came or went
 	hashed               bool                  // remember the hash at this index
 	stages               map[Upload]*stageHead // nil value: gone
 }
@@ -56,7 +57,7 @@ func (t *tx) abort() {
 	clear(t.small)
 	clear(t.counts)
 	clear(t.stages)
-	t.order, t.parts, t.fresh = nil, nil, freshIDs{}
+	t.order, t.parts, t.fresh, t.minutes = nil, nil, freshIDs{}, nil
 }
 
 // get reads a value of a small table as the command sees it. The caller must not
@@ -162,6 +163,9 @@ func (t *tx) writeSmall(key []byte, v *smallValue) error {
 		return nil
 	}
 	t.rehash(key, v.old, v.new)
+	if err := t.countSmall(key[0], v.old, v.new); err != nil {
+		return err
+	}
 	if v.new == nil {
 		return t.b.Delete(key, nil)
 	}
@@ -259,6 +263,9 @@ func (t *tx) commit() error {
 	s.memory = &m
 	if t.hashed {
 		s.remember(t.index, m.Hash)
+	}
+	for at, n := range t.minutes { // sums: the order does not matter
+		s.minutes.add(at, n)
 	}
 	for u, head := range t.stages {
 		if head == nil {

@@ -17,6 +17,7 @@ type View struct {
 	disk   *disk
 	snap   *pebble.Snapshot
 	memory *memory
+	odd    Odd
 	blocks *blockCache
 }
 
@@ -31,7 +32,7 @@ func (s *Store) View() (*View, error) {
 		return nil, ErrClosed
 	}
 	s.disk.acquire()
-	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory,
+	return &View{store: s, disk: s.disk, snap: s.disk.db.NewSnapshot(), memory: s.memory, odd: s.memory.odd.shown(s.minutes),
 		blocks: newBlockCache(s.memory.dict, viewBlocks)}, nil
 }
 
@@ -250,15 +251,6 @@ func (v *View) Quarantine(yield func(*Quarantined) error) error {
 		}
 		return yield(&q)
 	})
-}
-
-// QuarantineCount returns how many jobs are quarantined.
-func (v *View) QuarantineCount() (n uint64, err error) {
-	err = scan(v.snap, []byte{tableQuarantine}, func(_, _ []byte) error {
-		n++
-		return nil
-	})
-	return n, err
 }
 
 // Quarantined returns one quarantined job; false when there is none.

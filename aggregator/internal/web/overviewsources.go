@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // sourcesPart says how the sources of records are doing.
@@ -36,9 +34,7 @@ type sourceHealth struct {
 func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sourcesPart {
 	s := sourcesPart{When: t.When}
 	var odd []tile
-	conflicts, conflictsErr := tally(func(one func() error) error {
-		return v.Conflicts(func(*record.Entry) error { return one() })
-	})
+	conflicts, conflictsErr := conflictCount(v)
 	if conflictsErr == nil {
 		odd = []tile{countTile("/ui/conflicts", "conflicts", conflicts)}
 	}
@@ -50,11 +46,9 @@ func (p *Pages) sourcesPart(ctx context.Context, v *access.View, t *top) sources
 	if agentsErr == nil {
 		s.Tiles, s.None = healthTiles(agents, p.now()), len(agents) == 0
 	}
-	quarantine, quarantineErr := tally(func(one func() error) error {
-		return v.Quarantine(func(*store.Quarantined) error { return one() })
-	})
+	quarantine, quarantineErr := v.QuarantineCount()
 	if quarantineErr == nil {
-		s.Tiles = append(s.Tiles, countTile("/ui/quarantine", "in quarantine", quarantine))
+		s.Tiles = append(s.Tiles, countTile("/ui/quarantine", "in quarantine", bounded{N: int(quarantine)}))
 	}
 	s.Tiles = append(s.Tiles, odd...)
 	for i := range agents {

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Odd says how much of what is stored wants to be looked at. It is counted as it
+// comes and goes, so that asking for it reads nothing.
+type Odd struct {
+	Quarantined uint64 // jobs
+	Conflicts   uint64 // ids whose origins are in conflict
+	Waiting     uint64 // ids with a stop that waits for its body
+	Gaps        uint64
+	// OldestQuarantined is the minute in which the oldest of the quarantined jobs came
+	// first, NewestGap when the newest gap was noticed; None when there is none.
+	OldestQuarantined, NewestGap record.Time
+}
+
+// Odd returns how much of what the view shows is odd.
+func (v *View) Odd() Odd { return v.odd }
+
+// oddCounts are the counts of a state. They follow from the tables, so they are not
+// stored: a store counts when it opens a database, and from then on what each
+// command changes.
+type oddCounts struct {
+	quarantined, conflicts, waiting, gaps uint64
+	newestGap                             record.Time
+}
+
+// minute is the time of a quarantined job, as it is counted.
+type minute int64
+
+func minuteOf(t record.Time) minute { return minute(t / (60 * record.Second)) }
+
+// minutes counts the quarantined jobs by when they came first, oldest first.
+type minutes []minuteCount
+
+type minuteCount struct {
+	at minute
+	n  int64
+}
+
+// add counts n more jobs of a minute, or fewer.
+func (m *minutes) add(at minute, n int64) {
+	i, ok := slices.BinarySearchFunc(*m, at, func(c minuteCount, at minute) int { return cmp.Compare(c.at, at) })
+	if !ok {
+		*m = slices.Insert(*m, i, minuteCount{at: at})
+	}
+	if (*m)[i].n += n; (*m)[i].n == 0 {
+		*m = slices.Delete(*m, i, i+1)
+	}
+}
+
+// oldest returns the first minute; None when there is none.
+func (m minutes) oldest() record.Time {
+	if len(m) == 0 {
+		return record.None
+	}
+	return record.Time(m[0].at) * 60 * record.Second
+}
+
+// shown returns the counts as a view has them.
+func (c *oddCounts) shown(m minutes) Odd {
+	return Odd{Quarantined: c.quarantined, Conflicts: c.conflicts, Waiting: c.waiting, Gaps: c.gaps, OldestQuarantined: m.oldest(), NewestGap: c.newestGap}
+}
+
+// loadOdd counts what a database has.
+func (l *loaded) loadOdd(r pebble.Reader) error {
+	c, m, err := countOdd(r)
+	l.memory.odd, l.minutes = c, m
+	return err
+}
+
+func countOdd(r pebble.Reader) (c oddCounts, m minutes, err error) {
+	c.newestGap = record.None
+	came := map[minute]int64{}
+	for table, see := range map[byte]func(value []byte) error{
+		tableConflict: func([]byte) error { c.conflicts++; return nil },
+		tableStop:     func([]byte) error { c.waiting++; return nil },
+		tableGap:      func(value []byte) error { return c.gap(nil, value) },
+		tableQuarantine: func(value []byte) error {
+			c.quarantined++
+			q, err := decodeQuarantined(value)
+			came[minuteOf(q.First)]++
+			return err
+		},
+	} {
+		if err := scan(r, []byte{table}, func(_, value []byte) error { return see(value) }); err != nil {
+			return c, nil, err
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(came)) {
+		m = append(m, minuteCount{at, came[at]})
+	}
+	return c, m, nil
+}
+
+// gap counts a gap that came, or went.
+func (c *oddCounts) gap(old, value []byte) error {
+	if c.gaps += present(value) - present(old); value == nil {
+		return nil
+	}
+	d := decoder{b: value}
+	d.format(smallFormat)
+	g := d.gap()
+	c.newestGap = max(c.newestGap, g.Noticed)
+	return d.end("gap")
+}
+
+// present is 1 for a value that is there; the difference of two may be -1, which
+// counts down.
+func present(value []byte) uint64 {
+	if value == nil {
+		return 0
+	}
+	return 1
+}
+
+// countSmall counts a value of a small table that changes.
+func (t *tx) countSmall(table byte, old, value []byte) error {
+	switch table {
+	case tableGap:
+		return t.m.odd.gap(old, value)
+	case tableQuarantine:
+		t.m.odd.quarantined += present(value) - present(old)
+		return errors.Join(t.quarantinedAt(old, -1), t.quarantinedAt(value, 1))
+	}
+	return nil
+}
+
+// quarantinedAt notes that n jobs came when the one of value did.
+func (t *tx) quarantinedAt(value []byte, n int64) error {
+	if value == nil {
+		return nil
+	}
+	q, err := decodeQuarantined(value)
+	if t.minutes == nil {
+		t.minutes = map[minute]int64{}
+	}
+	t.minutes[minuteOf(q.First)] += n
+	return err
+}
