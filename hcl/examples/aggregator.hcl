@@ -42,6 +42,10 @@ aggregator {
     hosts      = ["agg1.example.org"] # names by which clients call a plain address
     max_body   = "64MiB"
 
+    # What answers may take in memory together; more of them wait. Without it: an
+    # eighth of what the process may take, from 64 MiB to 1 GiB.
+    # answer_memory = "512MiB"
+
     # A record that is there already is refused, which AUDITOR's clients
     # understand. true answers 200 and a warning instead.
     ignore_record_exists_error = false

@@ -17,24 +17,37 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 		jsonError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	view, ok := s.view(w, r)
-	if !ok {
+	if !s.traffic.lists.Take() {
+		s.traffic.refused.Inc()
+		w.Header().Set("Retry-After", "1")
+		jsonError(w, http.StatusServiceUnavailable, "too many requests are worked on; try again in a moment")
 		return
 	}
-	defer s.close(view)
-	if q.Limit == 0 { // no rows; for the store it is no limit
-		w.Header().Set("Content-Type", "application/json")
-		empty(w, http.StatusOK)
-		return
+	defer s.traffic.lists.Give()
+	err = s.within(w, r, func(r *http.Request) error {
+		view, ok := s.view(w, r)
+		if !ok {
+			return nil
+		}
+		defer s.close(view)
+		if q.Limit == 0 { // no rows; for the store it is no limit
+			w.Header().Set("Content-Type", "application/json")
+			empty(w, http.StatusOK)
+			return nil
+		}
+		return s.stream(w, r, view, q.store(), format{contentType: "application/json", add: appendAuditor})
+	})
+	switch {
+	case err == nil:
+	case busy(err):
+		w.Header().Set("Retry-After", "5")
+		jsonError(w, http.StatusServiceUnavailable, err.Error()+"; try again in a moment")
+	default:
+		if r.Context().Err() == nil {
+			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
+		}
+		jsonError(w, http.StatusInternalServerError, err.Error())
 	}
-	err = s.stream(w, r, view, q.store(), format{contentType: "application/json", add: appendAuditor})
-	if err == nil {
-		return
-	}
-	if r.Context().Err() == nil {
-		s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)
-	}
-	jsonError(w, http.StatusInternalServerError, err.Error())
 }
 
 func appendAuditor(b []byte, row *columns.Row) ([]byte, error) {

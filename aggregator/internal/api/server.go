@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/auditor"
@@ -48,6 +49,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Health judges the cluster for /v1/status and /v1/cluster; nil: nobody does.
 	Health Health
+	// Memory bounds what answers take in memory together; nil: nothing does.
+	Memory *limit.Budget
 	// MaxInFlight bounds the requests to /v1 that are worked on; default 256.
 	MaxInFlight int
 	Log         *slog.Logger
@@ -211,7 +214,13 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer leave()
-		s.admit(w, r, pattern, s.extra.ServeHTTP)
+		err := s.within(w, r, func(r *http.Request) error {
+			s.admit(w, r, pattern, s.extra.ServeHTTP)
+			return nil
+		})
+		if err != nil {
+			s.refused(w, r, err) // not reached: a lease of nothing does not fail
+		}
 		return
 	}
 	text(w, http.StatusNotFound, auditor.NotFound)

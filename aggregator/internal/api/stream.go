@@ -1,25 +1,50 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // pieceSize is how much of a stream is collected before it is sent, in bytes.
 const pieceSize = 64 << 10
 
+// How slowly a client may read: for each piece it has answerTime, and all of its
+// pauses together are no longer than what a pace allows. While others wait for the
+// memory that its answer holds, the pace is higher.
+const (
+	slowGrace  = time.Minute
+	slowPace   = 16 << 10 // bytes a second
+	pressGrace = 20 * time.Second
+	pressPace  = 256 << 10
+	pressLook  = time.Second // how often it is looked whether others wait
+)
+
+// errSlow breaks off an answer that its client reads too slowly.
+var errSlow = errors.New("the client reads too slowly while others wait for the memory")
+
 // stream collects an answer and sends it in large pieces. Memory stays flat: a
-// client that reads slowly is waited for, up to a limit for each piece.
+// client that reads slowly is waited for, up to a limit for each piece and for all.
 type stream struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	typ  string
-	buf  []byte
-	sent bool
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	lease *limit.Lease
+	typ   string
+	buf   []byte
+	sent  bool
+
+	bytes  int64         // that were sent
+	waited time.Duration // for the client
+}
+
+func newStream(w http.ResponseWriter, r *http.Request, typ string) *stream {
+	return &stream{w: w, rc: http.NewResponseController(w), lease: limit.From(r.Context()), typ: typ}
 }
 
 // format is how rows are written into a stream.
@@ -34,7 +59,9 @@ type format struct {
 // connection.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *access.View, q store.Query, f format) error {
 	q.Lent = true // each row is written out at once
-	out := &stream{w: w, rc: http.NewResponseController(w), typ: f.contentType, buf: []byte(f.head)}
+	out := newStream(w, r, f.contentType)
+	out.buf = []byte(f.head)
+	out.lease.Also(streamBytes)
 	err := view.Query(r.Context(), q, func(row *columns.Row) (err error) {
 		if out.buf, err = f.add(out.buf, row); err != nil || len(out.buf) < pieceSize {
 			return err
@@ -54,13 +81,66 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, view *access.Vie
 	return err
 }
 
+// streamBytes is about what a stream takes beside its query: the piece, and what the
+// connection has of it.
+const streamBytes = 4 * pieceSize
+
 func (s *stream) flush() error {
 	if !s.sent {
 		s.w.Header().Set("Content-Type", s.typ)
 		s.sent = true
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(answerTime)) // a writer that cannot is a test's
+	begun := time.Now()
+	_ = s.rc.SetWriteDeadline(begun.Add(min(answerTime, s.left(slowGrace, slowPace)))) // a writer that cannot is a test's
+	watch := s.watch(begun)
 	_, err := s.w.Write(s.buf)
+	slow := watch()
+	s.bytes += int64(len(s.buf))
+	s.waited += time.Since(begun)
 	s.buf = s.buf[:0]
+	if slow && err != nil {
+		return fmt.Errorf("%w: %w", errSlow, err)
+	}
 	return err
+}
+
+// left is how much longer the client may pause at a pace.
+func (s *stream) left(grace time.Duration, pace int64) time.Duration {
+	return max(grace+time.Duration(s.bytes/pace)*time.Second-s.waited, 0)
+}
+
+// watch ends a write that began at begun when the client is too slow for others that
+// wait. What it returns ends the watch, and says whether it ended the write.
+func (s *stream) watch(begun time.Time) (stop func() bool) {
+	if s.lease == nil {
+		return func() bool { return false }
+	}
+	left, cut := s.left(pressGrace, pressPace), false
+	end, done := make(chan struct{}), make(chan struct{})
+	begin := time.AfterFunc(min(max(left, pressLook), answerTime), func() {
+		defer close(done)
+		tick := time.NewTicker(pressLook)
+		defer tick.Stop()
+		for {
+			if s.lease.Pressed() {
+				cut = true
+				_ = s.rc.SetWriteDeadline(begun) // has passed
+				return
+			}
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() bool {
+		if begin.Stop() {
+			return false
+		}
+		close(end)
+		<-done
+		_ = s.rc.SetWriteDeadline(time.Now().Add(answerTime)) // for a write that ended just then
+		return cut
+	}
 }

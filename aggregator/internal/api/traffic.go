@@ -15,6 +15,7 @@ import (
 // traffic measures requests and bounds those of /v1 that are worked on at once.
 type traffic struct {
 	slots    *limit.Slots
+	lists    *limit.Slots // of GET /records, which those of /v1 do not crowd out
 	took     *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	refused  prometheus.Counter
@@ -28,13 +29,13 @@ func newTraffic(inFlight int, reg prometheus.Registerer) *traffic {
 		inFlight = defaultInFlight
 	}
 	t := &traffic{
-		slots: limit.NewSlots(inFlight),
+		slots: limit.NewSlots(inFlight), lists: limit.NewSlots(inFlight),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bursar_http_request_duration_seconds", Help: "Time from a request to the end of its answer, by route, method and status; the code of a connection that was broken off is broken.",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 10, 30},
 		}, []string{"route", "method", "code"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "bursar_http_requests_in_flight", Help: "Requests that are worked on."}),
-		refused:  prometheus.NewCounter(prometheus.CounterOpts{Name: "bursar_http_requests_refused_total", Help: "Requests to /v1 that were answered with 429, because too many were worked on."}),
+		refused:  prometheus.NewCounter(prometheus.CounterOpts{Name: "bursar_http_requests_refused_total", Help: "Requests to /v1 and for GET /records that were refused, because too many were worked on."}),
 	}
 	if reg != nil {
 		reg.MustRegister(t.took, t.inFlight, t.refused)

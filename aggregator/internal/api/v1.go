@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -123,17 +124,19 @@ func (s *Server) viewing(h func(http.ResponseWriter, *http.Request, *access.View
 			s.refused(w, r, err)
 			return
 		}
-		view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
+		err = s.within(w, r, func(r *http.Request) error {
+			view, err := s.opt.Reader.Read(r.Context(), access.From(r.Context()))
+			if err != nil {
+				s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
+				return refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
+			}
+			defer s.close(view)
+			index, _ := view.Applied()
+			w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
+			stale.header(w.Header(), index)
+			return h(w, r, view)
+		})
 		if err != nil {
-			s.opt.Log.Warn("a read was refused", "path", r.URL.Path, "error", err)
-			fail(w, http.StatusServiceUnavailable, "the cluster cannot answer now: "+err.Error())
-			return
-		}
-		defer s.close(view)
-		index, _ := view.Applied()
-		w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
-		stale.header(w.Header(), index)
-		if err := h(w, r, view); err != nil {
 			s.refused(w, r, err)
 		}
 	}
@@ -149,6 +152,11 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrQuery):
 		fail(w, http.StatusBadRequest, err.Error())
+	case errors.Is(err, limit.ErrTooMuch):
+		fail(w, http.StatusUnprocessableEntity, err.Error()+"; ask for less at a time: a shorter window, longer buckets, fewer keys, smaller pages")
+	case busy(err):
+		w.Header().Set("Retry-After", "5")
+		fail(w, http.StatusServiceUnavailable, err.Error()+"; try again in a moment")
 	default:
 		if r.Context().Err() == nil {
 			s.opt.Log.Error("an answer failed", "path", r.URL.Path, "error", err)

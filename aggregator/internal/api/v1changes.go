@@ -22,7 +22,11 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.
 		return refuse(http.StatusBadRequest, "after is %d, but the feed ends at %d: the position is not of this cluster", q.After, view.Seq())
 	}
 	body, last, n := []byte(`{"changes":[`), q.After, 0
+	room := newPageRoom(r, q.Limit)
 	err = view.Query(r.Context(), q, func(row *columns.Row) error {
+		if err := room.grow(len(body)); err != nil {
+			return err
+		}
 		if n++; n > 1 {
 			body = append(body, ',')
 		}
@@ -37,6 +41,7 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.
 		last = view.Seq()
 	}
 	body = strconv.AppendUint(append(body, `],"last":`...), last, 10)
+	room.settle(len(body))
 	raw(w, http.StatusOK, append(body, "}\n"...))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	room "github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -157,6 +158,66 @@ func TestTooManyRequestsToV1AreRefusedAndAUDITORsAreNot(t *testing.T) {
 	if a := rg.do("GET", "/v1/agents", ""); a.status != http.StatusOK {
 		t.Error("afterwards:", a)
 	}
+}
+
+func TestTooManyListsOfRecordsAreRefused(t *testing.T) {
+	g := &gate{open: make(chan struct{})}
+	rg := newRig(t, func(o *api.Options, _ *store.Options) {
+		g.Reader, o.Reader, o.MaxInFlight = o.Reader, g, 3
+	})
+	var wait sync.WaitGroup
+	g.in.Add(3)
+	for range 3 {
+		wait.Go(func() {
+			if a := rg.call("GET", "/records", nil); a.status != http.StatusOK {
+				t.Error(a)
+			}
+		})
+	}
+	g.in.Wait()
+	if a := rg.do("GET", "/records", ""); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Error(a)
+	}
+	close(g.open)
+	wait.Wait()
+	g.in.Add(1)
+	if a := rg.do("GET", "/records", ""); a.status != http.StatusOK {
+		t.Error("afterwards:", a)
+	}
+}
+
+// TestAnswersWaitForMemoryAndAreRefusedClearly lets slots of memory run out.
+func TestAnswersWaitForMemoryAndAreRefusedClearly(t *testing.T) {
+	budget := room.NewBudget(64<<20, 50*time.Millisecond, nil)
+	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Memory = budget })
+	rg.add(bob)
+	paths := []string{"/records", "/v1/records", "/v1/records?format=ndjson", "/v1/changes", "/v1/records?sort_by[asc]=runtime&limit=10000"}
+	whole := map[string]string{}
+	for _, path := range paths {
+		a := rg.do("GET", path, "")
+		if whole[path] = a.body; a.status != http.StatusOK {
+			t.Error(path, a)
+		}
+	}
+	all, err := budget.Begin(t.Context(), 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if a := rg.do("GET", path, ""); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "try again in a moment") {
+			t.Error(path, a)
+		}
+	}
+	all.End()
+	for _, path := range paths {
+		if a := rg.do("GET", path, ""); a.status != http.StatusOK || a.body != whole[path] {
+			t.Error(path, a)
+		}
+	}
+	if all, err = budget.Begin(t.Context(), 64<<20); err != nil {
+		t.Error("not all was given back:", err)
+	}
+	all.End()
 }
 
 func TestRequestsAreMeasuredByRoute(t *testing.T) {

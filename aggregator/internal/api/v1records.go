@@ -65,10 +65,14 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *acces
 	q.Limit = size + 1
 	body, n, next := []byte(`{"records":[`), 0, "null"
 	var last store.Position
+	room := newPageRoom(r, size)
 	err := view.Query(r.Context(), q, func(row *columns.Row) error {
 		if n++; n > size {
 			cursor, err := encodeCursor(last)
 			next = strconv.Quote(cursor)
+			return err
+		}
+		if err := room.grow(len(body)); err != nil {
 			return err
 		}
 		if n > 1 {
@@ -81,6 +85,7 @@ func (s *Server) recordsPage(w http.ResponseWriter, r *http.Request, view *acces
 		return err
 	}
 	body = append(append(body, `],"next":`...), next...)
+	room.settle(len(body))
 	raw(w, http.StatusOK, append(body, "}\n"...))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -114,7 +115,11 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 	case "parquet":
 		return s.pieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
-	body := page.AppendJSON(make([]byte, 0, len(about)+page.SizeJSON()), about)
+	size := len(about) + page.SizeJSON()
+	if err := limit.From(r.Context()).Use(r.Context(), int64(size)); err != nil {
+		return err
+	}
+	body := page.AppendJSON(make([]byte, 0, size), about)
 	raw(w, http.StatusOK, append(body, '\n'))
 	return nil
 }
@@ -122,7 +127,7 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 // pieces sends an answer piece by piece. What fails breaks off the connection: only
 // the client can be the reason.
 func (s *Server) pieces(w http.ResponseWriter, r *http.Request, typ string, write func(send func([]byte) error) error) error {
-	out := &stream{w: w, rc: http.NewResponseController(w), typ: typ}
+	out := newStream(w, r, typ)
 	err := write(func(b []byte) error {
 		out.buf = b
 		if err := r.Context().Err(); err != nil {

@@ -28,6 +28,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"api.tls_listen", slices.EqualFunc(a.API.TLSListen, b.API.TLSListen, sameAddress)},
 		{"api.ignore_record_exists_error", a.API.IgnoreRecordExists == b.API.IgnoreRecordExists},
 		{"api.max_body", a.API.MaxBody.Bytes == b.API.MaxBody.Bytes},
+		{"api.answer_memory", a.API.AnswerMemory.Bytes == b.API.AnswerMemory.Bytes},
 		{"api.patience", a.API.Patience.Duration == b.API.Patience.Duration},
 		{"tls", c.Files() == next.Files()},
 		{"metrics.frequency", a.Metrics.Frequency.Duration == b.Metrics.Frequency.Duration},

@@ -100,6 +100,9 @@ type API struct {
 	IgnoreRecordExists bool `hcl:"ignore_record_exists_error,optional"`
 	// MaxBody bounds the body of a request, decompressed.
 	MaxBody hcl.Size `hcl:"max_body,optional"`
+	// AnswerMemory is what answers may take in memory together; zero is an eighth of
+	// what the process may take, from 64 MiB to 1 GiB.
+	AnswerMemory hcl.Size `hcl:"answer_memory,optional"`
 	// Patience is how long a write waits for the cluster before its connection
 	// is broken off.
 	Patience hcl.Duration `hcl:"patience,optional"`

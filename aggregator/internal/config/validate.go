@@ -16,6 +16,7 @@ import (
 // Bounds of numbers that would make a daemon useless by mistake.
 const (
 	minBody      = 1 << 10
+	minAnswers   = 64 << 20
 	maxBody      = 1 << 30
 	minFrequency = time.Second
 	minTolerance = 100 * time.Millisecond
@@ -82,6 +83,9 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 	diags.Extend(twice(slices.Concat(a.Listen, a.TLSListen)))
 	if a.MaxBody.Bytes < minBody || a.MaxBody.Bytes > maxBody {
 		diags.Add(hcl.Errorf(a.MaxBody.Range, `invalid value for "max_body"`, "%s is not between 1KiB and 1GiB", a.MaxBody))
+	}
+	if n := a.AnswerMemory.Bytes; n != 0 && n < minAnswers {
+		diags.Add(hcl.Errorf(a.AnswerMemory.Range, `invalid value for "answer_memory"`, "%s is less than 64MiB, which one large answer takes", a.AnswerMemory))
 	}
 	if a.Patience.Duration <= 0 {
 		diags.Add(hcl.Errorf(a.Patience.Range, `invalid value for "patience"`, "a write must be allowed some time, such as 25s"))

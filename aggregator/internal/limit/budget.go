@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
@@ -23,21 +25,23 @@ type MoreError struct{ Bytes int64 }
 
 // Error implements error.
 func (e *MoreError) Error() string {
-	return fmt.Sprintf("the answer takes more than the %d bytes of memory that it began with", e.Bytes/2)
+	return fmt.Sprintf("the answer has to begin anew with %d bytes of memory", e.Bytes)
 }
 
 // Budget bounds what all answers together take in memory. Nil bounds nothing.
 type Budget struct {
-	total   int64
-	room    *semaphore.Weighted
-	taken   atomic.Int64
-	waiting atomic.Int64
-	refused prometheus.Counter
+	total    int64
+	patience time.Duration // how long an answer waits for room
+	room     *semaphore.Weighted
+	taken    atomic.Int64
+	waiting  atomic.Int64
+	refused  prometheus.Counter
 }
 
-// NewBudget makes a budget of total bytes, with its metrics; the registry may be nil.
-func NewBudget(total int64, reg prometheus.Registerer) *Budget {
-	b := &Budget{total: total, room: semaphore.NewWeighted(total)}
+// NewBudget makes a budget of total bytes, for which an answer waits no longer than
+// patience, with its metrics; the registry may be nil.
+func NewBudget(total int64, patience time.Duration, reg prometheus.Registerer) *Budget {
+	b := &Budget{total: total, patience: patience, room: semaphore.NewWeighted(total)}
 	b.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "bursar_answer_memory_refused_total", Help: "Answers that were refused because others took the memory for too long, or because they would take more than there is for all."})
 	if reg != nil {
 		gauge := func(name, help string, of func() int64) prometheus.Collector {
@@ -82,6 +86,8 @@ func (l *Lease) wait(ctx context.Context, n int64) error {
 	if !b.room.TryAcquire(n) {
 		b.waiting.Add(1)
 		defer b.waiting.Add(-1)
+		ctx, cancel := context.WithTimeout(ctx, b.patience)
+		defer cancel()
 		if err := b.room.Acquire(ctx, n); err != nil {
 			b.refused.Inc()
 			return fmt.Errorf("%w: %w", ErrNoRoom, err)
@@ -116,10 +122,20 @@ func (l *Lease) Use(ctx context.Context, n int64) error {
 		b.taken.Add(more)
 		l.held += more
 	default:
-		return &MoreError{Bytes: min(2*(l.used+n), b.total)}
+		return &MoreError{Bytes: min(l.used+l.used/2+n, b.total)}
 	}
 	l.used += n
 	return nil
+}
+
+// Also adds n bytes to what the next Use takes, so that both are waited for at once.
+func (l *Lease) Also(n int64) {
+	if l == nil || n <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used += n
 }
 
 // Free gives n bytes back that were taken by Use.
@@ -151,6 +167,24 @@ func (l *Lease) End() {
 	defer l.mu.Unlock()
 	l.used = 0
 	l.shrink(0)
+}
+
+// Most is how much an answer may take at most.
+func (l *Lease) Most() int64 {
+	if l == nil {
+		return math.MaxInt64
+	}
+	return l.budget.total
+}
+
+// Began reports whether the answer has taken something.
+func (l *Lease) Began() bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held > 0 && l.used > 0
 }
 
 // Pressed reports whether another answer waits for what this one holds.

@@ -13,7 +13,7 @@ const (
 	// leastAnswers and mostAnswers bound what answers get of a machine's memory, of
 	// which they get a share of one in answerShare.
 	leastAnswers = 64 << 20
-	mostAnswers  = 512 << 20
+	mostAnswers  = 1 << 30
 	answerShare  = 8
 	// softShare is how much in a hundred of its control group's memory the process
 	// takes before it collects garbage more eagerly.

@@ -123,7 +123,7 @@ func settings(c *config.Config) Settings {
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
 		Backup: backupPlan(a), Actions: actionsOf(c),
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
-		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, Patience: a.API.Patience.Duration,
+		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, Patience: a.API.Patience.Duration,
 	}
 	set.Gauges.Every = a.Metrics.Frequency.Duration
 	return set

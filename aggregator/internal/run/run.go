@@ -70,6 +70,7 @@ type Settings struct {
 
 	IgnoreExisting bool
 	MaxBody        int64
+	AnswerMemory   int64 // of all answers together; 0 is a share of what the process may take
 	Patience       time.Duration
 	Gauges         api.GaugeOptions // Reader and Log are set here
 
@@ -122,7 +123,7 @@ func open(set Settings) (*Aggregator, error) {
 	if err != nil {
 		return nil, errors.Join(err, set.Raft.close())
 	}
-	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal})
+	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal, MaySpill: a.maySpill})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
@@ -166,7 +167,7 @@ func (a *Aggregator) serve() {
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
-		Registerer: a.registry, Health: a.doctor,
+		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
 		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
 	})

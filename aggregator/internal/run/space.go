@@ -3,10 +3,13 @@ package run
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 )
 
 // space makes the guard of the disk that dir is on, with its metrics. A least of
@@ -29,6 +32,34 @@ func space(dir string, least int64, metrics prometheus.Registerer, log *slog.Log
 	gauge("pulls_paused", "1 while this node would not pull for want of space on the disk.", func() float64 { return one(guard.CheckPull() != nil) })
 	return guard, nil
 }
+
+// maySpill says whether the disk has room for what queries sort in files. They give way
+// before writes do.
+func (a *Aggregator) maySpill() error {
+	if a.replica == nil { // nothing is asked before the node is put together
+		return nil
+	}
+	return a.replica.guard.CheckPull()
+}
+
+// answerMemory is the budget of answers, by what the process may take.
+func (a *Aggregator) answerMemory() *limit.Budget {
+	may, group := limit.Memory(os.DirFS("/"))
+	limit.HeedGroup(may, group)
+	total := a.set.AnswerMemory
+	if total == 0 {
+		total = limit.AnswerMemory(may)
+	}
+	patience := a.set.Patience
+	if patience == 0 {
+		patience = answerPatience
+	}
+	a.set.Log.Info("memory", "process_mib", may>>20, "by_control_group", group, "answers_mib", total>>20)
+	return limit.NewBudget(total, patience, a.registry)
+}
+
+// answerPatience is how long an answer waits for memory where nothing else is set.
+const answerPatience = 25 * time.Second
 
 // one is a truth as a gauge has it.
 func one(yes bool) float64 {

@@ -17,6 +17,9 @@ var (
 	// ErrQuery: a query that does not make sense, for example a page token of
 	// another query.
 	ErrQuery = errors.New("store: bad query")
+	// ErrSpill: a query that sorts more than fits into its memory may not write to
+	// the disk now, or cannot.
+	ErrSpill = errors.New("store: no room on disk to sort")
 )
 
 // format reads the leading format version of a stored value.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,11 +24,15 @@ type Options struct {
 	// MemTableBytes is the size of a memtable, default 32 MiB.
 	MemTableBytes uint64
 	// SortBytes is the memory that one query may use to sort; beyond it spills
-	// to SpillDir. Default 64 MiB.
+	// to SpillDir. Default 16 MiB.
 	SortBytes int
-	// SpillDir is where queries spill, on the machine's file system; default the
-	// system's directory for temporary files.
+	// SpillDir is where queries spill, on the machine's file system. It is the
+	// store's own: Open empties it. Default a directory below Dir, and the system's
+	// for temporary files where FS is not the machine's.
 	SpillDir string
+	// MaySpill says whether the disk has room for another SortBytes; nil: always. Its
+	// error ends the query and is wrapped in [ErrSpill].
+	MaySpill func() error
 	// Logger gets what Pebble has to say; nil discards it.
 	Logger *slog.Logger
 	// Registerer gets the store's metrics; nil: none.
@@ -45,12 +50,18 @@ type Options struct {
 const (
 	defaultCache    = 128 << 20
 	defaultMemTable = 32 << 20
-	defaultSort     = 64 << 20
+	defaultSort     = 16 << 20
 )
 
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
+		if o.SpillDir == "" {
+			o.SpillDir = filepath.Join(o.Dir, spillDir)
+		}
+	}
+	if o.MaySpill == nil {
+		o.MaySpill = func() error { return nil }
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = defaultMemTable

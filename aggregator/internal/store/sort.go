@@ -124,13 +124,12 @@ func (r *run) best() error {
 // sorter sorts rows in memory up to a limit and beyond it in files.
 type sorter struct {
 	plan  *plan
+	spill *spill
 	limit int
-	dir   string // of the files, made with the first
 
-	parent string
-	buf    []byte // encoded rows, one after the other
-	items  []sortItem
-	runs   []*os.File
+	buf   []byte // encoded rows, one after the other
+	items []sortItem
+	runs  []*os.File
 }
 
 type sortItem struct {
@@ -143,7 +142,7 @@ const itemBytes = 72
 
 // sorted sorts all rows, in memory as far as they fit.
 func (r *run) sorted() error {
-	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, parent: r.view.store.options.SpillDir}
+	s := &sorter{plan: r.plan, limit: r.view.store.options.SortBytes, spill: r.view.store.options.spill()}
 	err := r.sortInto(s)
 	if e := s.close(); e != nil && (err == nil || errors.Is(err, errEnough)) {
 		return fmt.Errorf("sort: %w", e)
@@ -162,6 +161,9 @@ func (r *run) sortInto(s *sorter) error {
 	if err != nil {
 		return err
 	}
+	if err := r.handOver(s); err != nil {
+		return err
+	}
 	n := 0
 	return s.merge(func(row *columns.Row) error {
 		if n++; n&1023 == 0 && r.ctx.Err() != nil {
@@ -169,6 +171,21 @@ func (r *run) sortInto(s *sorter) error {
 		}
 		return r.emit(row)
 	})
+}
+
+// handOver gives back the memory that sorting took, where some of the rows are in
+// files: then all are, so that a client that reads slowly holds little.
+func (r *run) handOver(s *sorter) error {
+	if len(s.runs) == 0 {
+		return nil
+	}
+	if err := s.write(); err != nil {
+		return err
+	}
+	s.buf, s.items = nil, nil
+	r.view.forget()
+	r.keep(int64(len(s.runs)+1) * runBytes)
+	return nil
 }
 
 func (s *sorter) add(k sortKey, row *columns.Row) error {
@@ -179,25 +196,21 @@ func (s *sorter) add(k sortKey, row *columns.Row) error {
 	if len(s.buf)+itemBytes*len(s.items) < s.limit {
 		return nil
 	}
-	return s.spill()
+	return s.write()
 }
 
 func (s *sorter) sort() {
 	slices.SortFunc(s.items, func(a, b sortItem) int { return s.plan.compare(a.key, b.key) })
 }
 
-// spill writes what is in memory to a file, sorted.
-func (s *sorter) spill() error {
-	if s.dir == "" {
-		dir, err := os.MkdirTemp(s.parent, "bursar-sort-")
-		if err != nil {
-			return fmt.Errorf("sort: %w", err)
-		}
-		s.dir = dir
+// write puts what is in memory into a file, sorted.
+func (s *sorter) write() error {
+	if len(s.items) == 0 {
+		return nil
 	}
-	f, err := os.CreateTemp(s.dir, "run-")
+	f, err := s.spill.file()
 	if err != nil {
-		return fmt.Errorf("sort: %w", err)
+		return err
 	}
 	s.runs = append(s.runs, f)
 	s.sort()
@@ -207,7 +220,7 @@ func (s *sorter) spill() error {
 		_, _ = w.Write(s.buf[it.from:it.to])
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("sort: %w", err)
+		return fmt.Errorf("%w: %w", ErrSpill, err)
 	}
 	s.buf, s.items = s.buf[:0], s.items[:0]
 	return nil
@@ -236,7 +249,7 @@ func (s *sorter) merge(yield func(*columns.Row) error) error {
 }
 
 func runReader(f *os.File) func() ([]byte, error) {
-	in := bufio.NewReaderSize(f, 64<<10)
+	in := bufio.NewReaderSize(f, runBuffer)
 	return func() ([]byte, error) {
 		n, err := binary.ReadUvarint(in)
 		if err != nil {
@@ -254,10 +267,7 @@ func (s *sorter) close() (err error) {
 	for _, f := range s.runs {
 		err = errors.Join(err, f.Close())
 	}
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
-	s.runs, s.dir = nil, ""
+	s.runs = nil
 	return err
 }
 

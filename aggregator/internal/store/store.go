@@ -40,6 +40,9 @@ func Open(o Options) (*Store, error) {
 	if err := removeOthers(o.FS, o.Dir, dir); err != nil {
 		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
 	}
+	if err := o.clearSpill(); err != nil {
+		return nil, fmt.Errorf("store in %s: %w", o.Dir, err)
+	}
 	s := &Store{options: o, hashes: map[uint64]Hash{}, overlap: maxOverlap}
 	if err := s.open(dir); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -19,6 +20,22 @@ var errEnough = errors.New("enough")
 // megabyte each. Rows that lie in more disorder are sorted like any others.
 const maxOverlap = 128
 
+// maxLong is how many blocks an answer without a limit may hold: it lasts as long as
+// its client reads.
+const maxLong = 32
+
+// What a query takes in memory, about: a decoded block, a row of a heap, a row while
+// rows are sorted, a file of sorted rows, and what a view keeps of metas and
+// templates.
+const (
+	blockBytes = 2 << 20
+	rowBytes   = 2 << 10
+	sortBytes  = 512
+	runBuffer  = 64 << 10
+	runBytes   = runBuffer + 16<<10
+	viewBytes  = 4 << 20
+)
+
 // run is a query under way.
 type run struct {
 	ctx   context.Context
@@ -27,19 +44,60 @@ type run struct {
 	yield func(*columns.Row) error
 	left  int // rows until the limit
 	row   columns.Row
+	took  int64 // of the memory for answers
 }
 
+// start answers the query in the way that suits it, once there is memory for it.
 func (r *run) start() error {
-	q := r.plan.Query
-	switch {
-	case q.ID != "" && !q.Tombstones && !q.Superseded:
+	if q := r.plan.Query; q.ID != "" && !q.Tombstones && !q.Superseded {
 		return r.lookup()
-	case q.Order == BySeq, q.Order <= ByStart && r.overlap() <= r.view.store.overlap:
-		return r.sweep()
-	case q.Limit > 0 && q.Limit <= maxHeap:
-		return r.best()
 	}
-	return r.sorted()
+	way, takes := r.way()
+	lease := limit.From(r.ctx)
+	if err := lease.Use(r.ctx, takes); err != nil {
+		return err
+	}
+	r.took = takes
+	defer func() { lease.Free(r.took) }()
+	return way()
+}
+
+// way is how the query is answered, and about how much memory that takes.
+func (r *run) way() (way func() error, takes int64) {
+	q := r.plan.Query
+	if q.Order == BySeq {
+		return r.sweep, viewBytes + blockBytes
+	}
+	if q.Order <= ByStart {
+		most := int(min(int64(r.view.store.overlap), limit.From(r.ctx).Most()/2/blockBytes))
+		if q.Limit == 0 {
+			most = min(most, maxLong)
+		}
+		if n := r.overlap(); n <= most {
+			return r.sweep, viewBytes + int64(n)*blockBytes
+		}
+	}
+	if q.Limit > 0 && q.Limit <= maxHeap {
+		return r.best, viewBytes + blockBytes + int64(min(q.Limit, r.plan.rows()))*rowBytes
+	}
+	// A buffer that grows is there twice.
+	return r.sorted, viewBytes + blockBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.rows())*sortBytes)
+}
+
+// keep gives back what the query took beyond n bytes.
+func (r *run) keep(n int64) {
+	if n += viewBytes; n < r.took {
+		limit.From(r.ctx).Free(r.took - n)
+		r.took = n
+	}
+}
+
+// rows is how many rows the plan reads at most, but for those that are in no block.
+func (p *plan) rows() (n int) {
+	for _, z := range p.zones {
+		n += z.Rows
+	}
+	return n + foldRows
 }
 
 // lookup answers a query for one id.

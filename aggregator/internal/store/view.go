@@ -45,6 +45,9 @@ func (v *View) Close() error {
 	return err
 }
 
+// forget lets go of what the view keeps decoded.
+func (v *View) forget() { v.blocks = newBlockCache(v.memory.dict, viewBlocks) }
+
 // Applied returns the index and term up to which the view shows commands.
 func (v *View) Applied() (index, term uint64) { return v.memory.Index, v.memory.Term }
 

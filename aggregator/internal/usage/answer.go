@@ -23,6 +23,9 @@ func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if err := began(ctx); err != nil {
+		return nil, err
+	}
 	q.classes = x.Classes
 	for range 3 {
 		v, err := x.follow(ctx)
@@ -74,6 +77,9 @@ func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if err := began(ctx); err != nil {
+		return nil, err
+	}
 	v, err := views.View()
 	if err != nil {
 		return nil, err
@@ -87,6 +93,7 @@ func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.memory = memoryOf(ctx)
 	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
 		return nil, err
 	}
@@ -113,6 +120,7 @@ func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
+	t.memory = memoryOf(ctx)
 	x.tell(t)
 	if len(edges) == 0 {
 		return t.finished(v, "index")
@@ -140,7 +148,11 @@ func (t *tally) room() error {
 	if most := t.q.MaxCells; most > 0 && len(t.groups.tuples)*t.buckets > most {
 		return ErrTooMany
 	}
-	return nil
+	if more := len(t.groups.tuples) - t.known; more > 0 {
+		t.known += more
+		t.grown += int64(more) * groupBytes
+	}
+	return t.enough()
 }
 
 // can reports whether the index has the sums that the question asks for, and which
@@ -221,6 +233,7 @@ func (x *Index) has(q *Question) bool {
 func (x *Index) tell(t *tally) {
 	group := x.groupsOf(t)
 	list := make([]member, 0, len(x.series))
+	t.grown += int64(len(x.series))*24 + int64(len(x.tuples))*8
 	for _, s := range x.series {
 		if s == nil {
 			continue

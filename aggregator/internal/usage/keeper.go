@@ -214,7 +214,7 @@ func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
 			continue
 		}
 		a, err := x.Answer(ctx, q)
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) || crowded(err) {
 			return a, err
 		}
 		k.failed(ctx, err)

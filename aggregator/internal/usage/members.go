@@ -2,6 +2,7 @@ package usage
 
 import (
 	"cmp"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -29,7 +30,7 @@ func (x *Index) members(t *tally, list []member, who int) {
 		parts[i] = t
 		if i > 0 {
 			parts[i] = emptyTally(t.q)
-			parts[i].groups = t.groups
+			parts[i].groups, parts[i].memory, parts[i].known = t.groups, t.memory, math.MaxInt
 		}
 		wait.Go(func() { x.some(parts[i], list[len(list)*i/workers:len(list)*(i+1)/workers], who, w) })
 	}
@@ -47,6 +48,9 @@ func (x *Index) some(t *tally, list []member, who int, w *window) {
 			name = x.tuples[list[i].tuple].values[who]
 		}
 		t.series(list[i].series, list[i].group, name, w)
+		if t.enough() != nil {
+			return // of which finished tells
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 		if i > 0 {
 			tallies[i] = emptyTally(t.q)
 			tallies[i].groups, tallies[i].ends = newKeys(t.q.By, t.q.classes), t.ends
-			tallies[i].groups.keep = t.q.Keep
+			tallies[i].groups.keep, tallies[i].memory = t.q.Keep, t.memory
 		}
 		s := newScanner(tallies[i], pieces, known)
 		parts[i] = store.Scanner{Block: s.block, Loose: s.loose}

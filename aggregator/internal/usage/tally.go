@@ -26,6 +26,9 @@ type tally struct {
 	cells     [][]counts         // of each group, by bucket; nil while there is nothing
 	scratch   []counts           // a row of zeros
 	people    map[person]struct{}
+	known     int     // groups that are counted in grown
+	memory    *memory // nil: nothing bounds it
+	grown     int64   // bytes that memory does not know of yet
 	open      uint64
 	many      uint64 // records with more than one value for a key
 }
@@ -201,6 +204,7 @@ func (t *tally) row(c *column, group uint32) []Sum {
 	}
 	if c.rows[group] == nil {
 		c.rows[group] = make([]Sum, t.buckets)
+		t.grown += int64(t.buckets) * sumBytes
 	}
 	return c.rows[group]
 }
@@ -215,6 +219,7 @@ func (t *tally) countsOf(group uint32) []counts {
 	}
 	if t.cells[group] == nil {
 		t.cells[group] = make([]counts, t.buckets)
+		t.grown += int64(t.buckets) * countsBytes
 	}
 	return t.cells[group]
 }
@@ -222,6 +227,7 @@ func (t *tally) countsOf(group uint32) []counts {
 // met notes a person; "" is nobody.
 func (t *tally) met(group uint32, bucket int, name string) {
 	if name != "" {
+		t.grown += personBytes
 		t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] = struct{}{}
 	}
 }

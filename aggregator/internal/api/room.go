@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// within lets do answer a request within the memory for answers. When it turns out
+// that there must be more, do is called again, once that much is free; it has sent
+// nothing until then.
+func (s *Server) within(w http.ResponseWriter, r *http.Request, do func(r *http.Request) error) error {
+	for first := int64(0); ; {
+		more, err := s.attempt(w, r, first, do)
+		if more == 0 {
+			return err
+		}
+		first = more
+	}
+}
+
+// attempt calls do with so much memory. More is what it needs beyond that; 0 when it
+// is done.
+func (s *Server) attempt(w http.ResponseWriter, r *http.Request, first int64, do func(r *http.Request) error) (more int64, err error) {
+	lease, err := s.opt.Memory.Begin(r.Context(), first)
+	if err != nil {
+		return 0, err
+	}
+	defer lease.End()
+	if first > 0 {
+		s.extendWrite(w) // the time in the queue is not the client's
+	}
+	err = do(r.WithContext(limit.With(r.Context(), lease)))
+	if m, ok := errors.AsType[*limit.MoreError](err); ok {
+		return m.Bytes, err
+	}
+	return 0, err
+}
+
+// busy reports whether an answer failed for want of room, which may be there later.
+func busy(err error) bool { return errors.Is(err, limit.ErrNoRoom) || errors.Is(err, store.ErrSpill) }
+
+// bodyRow is about how many bytes a record takes in an answer.
+const bodyRow = 1 << 10
+
+// pageRoom is the memory of an answer that is collected before it is sent.
+type pageRoom struct {
+	ctx   context.Context
+	lease *limit.Lease
+	taken int64
+}
+
+// newPageRoom is the memory of a page of so many records; the query takes it with its
+// own.
+func newPageRoom(r *http.Request, records int) *pageRoom {
+	p := &pageRoom{ctx: r.Context(), lease: limit.From(r.Context()), taken: int64(records) * 2 * bodyRow}
+	p.lease.Also(p.taken)
+	return p
+}
+
+// grow takes what a body of n bytes needs beyond what there is: a slice that grows is
+// there twice.
+func (p *pageRoom) grow(n int) error {
+	more := 2*int64(n) - p.taken
+	if more <= 0 {
+		return nil
+	}
+	more = max(more, p.taken/2)
+	if err := p.lease.Use(p.ctx, more); err != nil {
+		return err
+	}
+	p.taken += more
+	return nil
+}
+
+// settle gives back what a body of n bytes does not need any more.
+func (p *pageRoom) settle(n int) {
+	if less := p.taken - int64(n); less > 0 {
+		p.lease.Free(less)
+		p.taken = int64(n)
+	}
+}
