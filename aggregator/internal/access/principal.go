@@ -20,6 +20,9 @@ type Principal struct {
 	Why string
 	// Stale says that a new connection would have to prove anew who is there.
 	Stale bool
+	// Plain says that the request came to a plain TCP address and is of no session, so
+	// any user or browser of this machine may have made it.
+	Plain bool
 	// Misdirected says that the request is for a host that this node does not have;
 	// Why says for which one.
 	Misdirected bool

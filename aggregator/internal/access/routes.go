@@ -12,6 +12,8 @@ type Need struct {
 	Rights identity.Rights
 	// Open lets everybody in, without a certificate too.
 	Open bool
+	// Private routes never answer at a plain TCP address, whatever its role.
+	Private bool
 	// Audit notes in the log who asked and what came of it.
 	Audit bool
 	// Hold breaks a refused connection off instead of answering it: the clients
@@ -53,8 +55,9 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/config", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
 		"GET /v1/quarantine", "GET "+quarantined)
+	add(Need{Rights: identity.Read, Private: true}, "GET /v1/config") // it names people and machines
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
 		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"

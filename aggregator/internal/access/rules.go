@@ -108,6 +108,8 @@ func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
 		p.Rights = identity.Admin
 	} else if by, ok := g.Sessions.of(r); ok {
 		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
+	} else {
+		p.Plain = true
 	}
 	return p
 }

@@ -29,6 +29,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 		h(w, r)
 	case !p.May(need.Rights):
 		s.refuse(w, r, route, p, need, p.Refusal(route, need.Rights))
+	case need.Private && p.Plain:
+		s.refuse(w, r, route, p, need, route+" is not answered at a plain address: use the unix socket or a certificate")
 	case origin.CheckSite(r) != nil:
 		s.refuse(w, r, route, p, need, origin.ErrSite.Error()+": "+route)
 	case need.Audit:

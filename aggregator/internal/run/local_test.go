@@ -127,6 +127,9 @@ func TestSocket_AnyRoute_IsForItsUserAndNoPageOfAnotherSite(t *testing.T) {
 			}
 		}
 	}
+	if status, text := o.ask(plain, o.plain, "GET", "/v1/config"); status != http.StatusForbidden {
+		t.Errorf("the configuration at a plain address: %d %s", status, text)
+	}
 	if status, text := o.ask(plain, o.plain, "GET", "/v1/records", "Host: agg1.example.org:8000"); status != http.StatusOK {
 		t.Errorf("the name of the configuration: %d %s", status, text)
 	}
