@@ -90,7 +90,7 @@ func TestSnapshotsAndNomadItselfAreOneAccountInEitherOrder(t *testing.T) {
 	c.Register(mockJob("default", "plain", "batch", "3s", nil))
 	c.Register(mockJob("default", "web", "service", "1h", nil))
 	awaitStarted(s, w, "web")
-	for n := 0; n < 40; n++ {
+	for n := range 40 {
 		snapshot(t, c, dir, began.Add(time.Duration(n)*time.Second))
 		time.Sleep(200 * time.Millisecond)
 	}

@@ -30,7 +30,6 @@ type actor struct {
 	acts  []act
 	older bool // it does not know Progress
 	deaf  bool // it does not answer Progress
-	calls chan *bursarv1.CollectResponse
 	steps uint64
 	hung  error
 	dead  chan struct{}

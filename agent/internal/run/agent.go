@@ -77,7 +77,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.open(ctx, cfg); err != nil {
+	if err := a.open(cfg); err != nil {
 		Close(prepared)
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *Agent) prepare(ctx context.Context, cfg *config.Config) ([]Prepared, er
 }
 
 // open opens the buffer and the certificates.
-func (a *Agent) open(ctx context.Context, cfg *config.Config) (err error) {
+func (a *Agent) open(cfg *config.Config) (err error) {
 	if a.buffer, err = buffer.Open(cfg.BufferPath(), cfg.BufferOptions()); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type jsonKind struct {
 func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	kinds, records := s.opt.Kinds(), 0
 	found := map[jsonKind]int{}
-	count := func(body *record.Record) error {
+	count := func(body *record.Record) {
 		records++
 		for i := range body.Components {
 			c := &body.Components[i]
@@ -44,11 +44,10 @@ func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.Vi
 				found[jsonKind{Component: c.Name, Stored: c.Kind.String(), Kind: kind.String()}]++
 			}
 		}
-		return nil
 	}
 	err := errors.Join(
-		pushed(r.Context(), view, kinds, 0, func(row *columns.Row) error { return count(&row.Record) }),
-		hidden(view, kinds, func(e *record.Entry) error { return count(e.Holding(record.Pushed).Record) }),
+		pushed(r.Context(), view, kinds, 0, func(row *columns.Row) error { count(&row.Record); return nil }),
+		hidden(view, kinds, func(e *record.Entry) error { count(e.Holding(record.Pushed).Record); return nil }),
 	)
 	if err != nil {
 		return err

@@ -138,9 +138,9 @@ func noValue(f derive.Filter, names []string) error {
 func near(name string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
-	switch best := hcl.Suggest(name, names); {
-	case best == "":
-	case best == name:
+	switch best := hcl.Suggest(name, names); best {
+	case "":
+	case name:
 		return ""
 	default:
 		return fmt.Sprintf("; did you mean %q?", best)

@@ -2,8 +2,8 @@ package capacity
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"

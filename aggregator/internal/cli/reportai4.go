@@ -144,7 +144,7 @@ func readSnapshots(dir string) (times []time.Time, namespaces []string, err erro
 		name, isJSON := strings.CutSuffix(filepath.Base(path), ".json")
 		t, wrong := time.Parse("2006-01-02T15:04:05", name)
 		if !isJSON || wrong != nil {
-			return nil
+			return nil //nolint:nilerr // another file
 		}
 		if newest == "" || t.After(latest) {
 			newest, latest = path, t

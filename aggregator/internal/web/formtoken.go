@@ -20,7 +20,7 @@ func withFormToken(w http.ResponseWriter, r *http.Request) *http.Request {
 	name := access.CookieName("form", r.Host)
 	cookie, err := r.Cookie(name)
 	if err != nil || cookie.Value == "" {
-		cookie = &http.Cookie{Name: name, Value: rand.Text(), Path: "/ui/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
+		cookie = &http.Cookie{Name: name, Value: rand.Text(), Path: "/ui/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode} //nolint:gosec // Secure where the listener has TLS
 		http.SetCookie(w, cookie)
 	}
 	return r.WithContext(context.WithValue(r.Context(), formKey{}, cookie.Value))
