@@ -22,18 +22,28 @@ const (
 	firstBody  = 16 << 10
 	middleBody = 128 << 10
 	smallBody  = 1 << 20
+	// growth is by how much each stage of the large bodies is larger than the one before.
+	growth = 4
 	// How much of the bodies is in memory at a time: of their beginnings, of what
-	// follows in those that have sent so much, of compressed ones and, by number,
-	// of large ones.
+	// follows in those that have sent so much, of compressed ones, of each stage of
+	// large ones and, by number, of the largest.
 	firstRoom  = 4096 * firstBody
 	middleRoom = 256 * middleBody
 	smallRoom  = 64 * smallBody
 	packedRoom = 64 * smallBody
-	largeRoom  = 4
+	growRoom   = 64 * smallBody
+	largeRoom  = 2
+	// smallStage is the index of the stage of smallBody.
+	smallStage = 2
 	// bodyPause and bodyRate are the patience with a client that sends slowly:
 	// a pause, and a second for each bodyRate bytes that it did send.
 	bodyPause = 30 * time.Second
 	bodyRate  = 4 << 10
+	// largePause is how long a body beyond smallBody may take for each largePart: it
+	// holds what others wait for, who have more patience than that. What it sent fast
+	// before does not count.
+	largePause = 10 * time.Second
+	largePart  = 160 << 10
 )
 
 var (
@@ -59,13 +69,17 @@ type stage struct {
 
 func newBodyMemory(limit, share int64) bodyMemory {
 	room := func(n, least int64) *semaphore.Weighted { return semaphore.NewWeighted(max(n/share, least)) }
-	return bodyMemory{
+	m := bodyMemory{
 		stages: []stage{
-			{firstBody, room(firstRoom, firstBody)}, {middleBody, room(middleRoom, middleBody)},
-			{smallBody, room(smallRoom, smallBody)}, {limit, room(largeRoom*limit, limit)},
+			{firstBody, room(firstRoom, firstBody)}, {middleBody, room(middleRoom, middleBody)}, {smallBody, room(smallRoom, smallBody)},
 		},
 		packed: room(packedRoom, decoderRoom),
 	}
+	for most := int64(growth * smallBody); most < limit; most *= growth {
+		m.stages = append(m.stages, stage{most, room(growRoom, most)})
+	}
+	m.stages = append(m.stages, stage{limit, room(largeRoom*limit, limit)})
+	return m
 }
 
 // Bodies reads the bodies of requests, and bounds what all of them together take
@@ -142,9 +156,16 @@ type intake struct {
 	came     int64         // bytes from the client
 	spent    time.Duration // waiting for them
 	lost     error         // the client's connection failed
+	large    *pace         // of a body beyond smallBody; nil: it is not
 	held     []hold        // what is reserved
 	stage    int           // which of memory's stages admitted it
 	admitted int64         // how many bytes it may have
+}
+
+// pace is where a body was when its latest part began.
+type pace struct {
+	came  int64
+	spent time.Duration
 }
 
 // hold is what a body has of a room.
@@ -171,6 +192,12 @@ func (in *intake) compressed() bool { return in.encoding != "" && in.encoding !=
 // hurry gives the client the time that is left to it.
 func (in *intake) hurry() {
 	left := bodyPause + time.Duration(in.came/bodyRate)*time.Second - in.spent
+	if l := in.large; l != nil {
+		if in.came-l.came >= largePart {
+			*l = pace{came: in.came, spent: in.spent}
+		}
+		left = min(left, largePause-(in.spent-l.spent))
+	}
 	_ = in.deadline(time.Now().Add(left)) // a writer that cannot is a test's
 }
 
@@ -214,7 +241,13 @@ func (in *intake) reserve(room *semaphore.Weighted, n int64) error {
 func (in *intake) admit(stage int, most int64) error {
 	s := in.memory.stages[stage]
 	in.stage, in.admitted = stage, min(most, s.most)
-	return in.reserve(s.room, in.admitted)
+	if err := in.reserve(s.room, in.admitted); err != nil {
+		return err
+	}
+	if stage > smallStage && in.large == nil {
+		in.large = &pace{came: in.came, spent: in.spent}
+	}
+	return nil
 }
 
 // begin reserves what the body needs before anything has come.
@@ -222,7 +255,7 @@ func (in *intake) begin(most int64) error {
 	if !in.compressed() {
 		return in.admit(0, most)
 	}
-	in.stage, in.admitted = len(in.memory.stages)-2, min(most, smallBody)
+	in.stage, in.admitted = smallStage, min(most, smallBody)
 	return in.reserve(in.memory.packed, decoderRoom)
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +129,61 @@ func TestBodiesThatAreAnnouncedAndDoNotComeStopNoOther(t *testing.T) {
 	defer in.release()
 	if data, err := in.read(); err != nil || len(data) != len(body) {
 		t.Error(len(data), err)
+	}
+}
+
+// stalling gives n bytes at once and then nothing until the deadline.
+type stalling struct {
+	left  int
+	until *time.Time
+}
+
+func (s *stalling) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		time.Sleep(time.Until(*s.until))
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := min(len(p), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// Writers that stall after any number of bytes keep no other body out for as long as it
+// has patience: a few do not delay the largest, and many not those of some megabytes.
+func TestBodies_WritersThatStall_LoseTheirRoomBeforeOthersLosePatience(t *testing.T) {
+	for _, c := range []struct {
+		writers int
+		sizes   []int
+	}{{4, []int{2 << 20, 5 << 20, 20 << 20}}, {12, []int{2 << 20, 3 << 20}}} {
+		for seed := range uint64(20) {
+			synctest.Test(t, func(t *testing.T) { stall(t, rand.New(rand.NewPCG(seed, 1)), c.writers, c.sizes) })
+		}
+	}
+}
+
+func stall(t *testing.T, rng *rand.Rand, writers int, sizes []int) {
+	const limit = 64 << 20
+	s := NewBodies(limit, 25*time.Second, 1)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range writers {
+		all.Go(func() {
+			src := &stalling{left: smallBody + 1 + rng.IntN(limit/2)}
+			in, until := intakeOf(s, src, limit)
+			src.until = until
+			defer in.release()
+			if _, err := in.read(); err == nil {
+				t.Error("a body that never came was read")
+			}
+		})
+		synctest.Wait()
+	}
+	for _, size := range sizes {
+		in, _ := intakeOf(s, strings.NewReader(strings.Repeat("x", size)), int64(size))
+		if data, err := in.read(); err != nil || len(data) != size {
+			t.Errorf("%d of %d bytes, %v", len(data), size, err)
+		}
+		in.release()
 	}
 }
 

@@ -266,7 +266,7 @@ func TestTheDoctorExitsByTheWorstThatItFound(t *testing.T) {
 	if code != 1 || !strings.Contains(text, "ok       source         example/ex: plugin version 1.0.0") || !strings.Contains(text, "agent is not running") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
-	if code, text := bursar(t, dir, "doctor", "-config", dir+"/agent.hcl"); code != 2 || !strings.Contains(text, "unsafe plugin binary") {
+	if code, text := bursar(t, dir, "doctor", "-config", dir+"/agent.hcl"); code != 2 || !strings.Contains(text, "unsafe program") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 	if code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl", "-format", "json"); code != 1 || !strings.HasPrefix(text, "[") {

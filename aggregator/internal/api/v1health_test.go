@@ -77,7 +77,7 @@ func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
 	rg.node.change(func(n *node) { n.deaf = errors.New("nobody leads") })
 	var s statusAnswer
 	rg.get("/v1/status", &s)
-	if s.State != "broken" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "no-leader" {
+	if s.State != "broken" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "node-silent" {
 		t.Errorf("%+v", s)
 	}
 	if a := rg.do("GET", "/v1/cluster", ""); a.status != http.StatusOK || !strings.Contains(a.body, `"leader":null`) {

@@ -60,6 +60,9 @@ type Local struct {
 	CertError string `json:"cert_error,omitempty"`
 	// Fenced says why the node keeps itself from serving; "" when it serves.
 	Fenced string `json:"fenced,omitempty"`
+	// Unindexed says why the node keeps no usage index; "" when it keeps one, or is to
+	// keep none.
+	Unindexed string `json:"unindexed,omitempty"`
 	// OldCopy says that the node's data are an older copy, so that it does not vote
 	// until it has caught up; "" when they are not.
 	OldCopy string `json:"old_copy,omitempty"`

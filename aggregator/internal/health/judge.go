@@ -53,7 +53,7 @@ func Judge(f Facts) Report {
 	j := &judge{Facts: &f}
 	for _, rule := range []func(){
 		// A cause comes before what follows from it: without enough nodes none leads.
-		j.members, j.voters, j.fences, j.oldCopies, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
+		j.members, j.voters, j.fences, j.oldCopies, j.unindexed, j.disks, j.stalls, j.leader, j.paused, j.agents, j.silent, j.sources, j.certificates,
 		j.clocks, j.configuration, j.versions, j.hashes, j.quarantine, j.lost, j.gaps, j.lacking, j.conflicts, j.waiting, j.backups, j.ownBackups,
 	} {
 		rule()
@@ -144,6 +144,19 @@ func (j *judge) oldCopies() {
 				Severity: Warning, ID: "progress-not-recorded", About: n.Name,
 				What: fmt.Sprintf("node %s cannot record its progress and would not notice an older copy of its data: %s", n.Name, n.Unrecorded),
 				Do:   fmt.Sprintf("journalctl -u bursar | grep progress   # on %s: make that directory writable for bursar", n.Name),
+			})
+		}
+	})
+}
+
+// unindexed finds nodes whose usage index was too large.
+func (j *judge) unindexed() {
+	j.each(func(n *Node) {
+		if n.Unindexed != "" {
+			j.add(Finding{
+				Severity: Warning, ID: "usage-unindexed", About: n.Name,
+				What: fmt.Sprintf("node %s answers every question about usage from the records, which is slow: %s", n.Name, n.Unindexed),
+				Do:   "bursar config diff   # name fewer keys, or none with many values, in usage { dimensions = [...] }, then reload",
 			})
 		}
 	})

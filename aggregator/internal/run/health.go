@@ -146,6 +146,7 @@ func (d *doctor) local() health.Local {
 		l.ConfigProblem = conf.Problem.Error()
 	}
 	l.Backup = a.ownBackups()
+	l.Unindexed = text(a.usages.TooLarge())
 	l.OldCopy, l.Unrecorded = text(a.replica.node.Behind()), text(a.replica.node.Unprotected())
 	if !a.replica.node.IsLeader() {
 		return l

@@ -23,6 +23,7 @@ type Keeper struct {
 	current atomic.Pointer[[]*Index] // nil: there are none yet, or none can be
 	classes atomic.Pointer[[]Class]  // with which rows are read
 	built   atomic.Uint64            // how far new ones are: the bits of a share of 1
+	large   atomic.Pointer[error]    // why none can be: the sums take too much memory
 
 	mu      sync.Mutex
 	wanted  Settings
@@ -112,6 +113,7 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	}
 	if len(wanted.Dimensions) == 0 {
 		k.current.Store(nil)
+		k.large.Store(nil)
 		return wanted
 	}
 	began := time.Now()
@@ -125,6 +127,7 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 		return Settings{}
 	}
 	k.current.Store(&list)
+	k.large.Store(nil)
 	k.classes.Store(&wanted.Classes)
 	k.log.Info("the usage index is made", "dimensions", wanted.Dimensions, "zones", wanted.Zones, "changes", list[0].Seq(), "seconds", time.Since(began).Seconds())
 	return wanted
@@ -195,9 +198,21 @@ func (k *Keeper) failed(ctx context.Context, err error) {
 	}
 	k.current.Store(nil)
 	k.log.Error("there is no usage index: usage is added up from the records, which takes longer", "error", err)
-	if !errors.Is(err, ErrTooLarge) {
-		k.again()
+	if errors.Is(err, ErrTooLarge) {
+		k.large.Store(&err)
+		return
 	}
+	k.again()
+}
+
+// TooLarge returns why there is no usage index and will be none with these dimensions:
+// an error that wraps [ErrTooLarge]. It is nil otherwise. Every question is then
+// answered from the records until the dimensions change or the node starts again.
+func (k *Keeper) TooLarge() error {
+	if err := k.large.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (k *Keeper) again() {
@@ -244,6 +259,13 @@ func (k *Keeper) gauges() []prometheus.Collector {
 		gauge("bursar_usage_series", "Tuples of dimensions and components of which sums by day are kept.", func(x *Index) int { return len(x.slots) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_usage_build_ratio", Help: "How far sums by day are that are being made, 1 when none are. Meanwhile the old ones answer, or the records."},
 			func() float64 { return math.Float64frombits(k.built.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_usage_too_large", Help: "1 while the sums by day take too much memory to be kept, so that every question reads the records; otherwise 0."},
+			func() float64 {
+				if k.TooLarge() != nil {
+					return 1
+				}
+				return 0
+			}),
 		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) int { return x.bytes }),
 	}
 }

@@ -86,6 +86,9 @@ func TestAnIndexThatIsTooLargeIsGivenUp(t *testing.T) {
 		b.step()
 	}
 	way(t, k, q, "scan")
+	if err := k.TooLarge(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("it says %v", err)
+	}
 }
 
 func TestARestoredStateIsCountedAnew(t *testing.T) {
