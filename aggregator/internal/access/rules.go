@@ -19,9 +19,14 @@ type Rules struct {
 	// Hosts are the names and addresses by which this node is asked without TLS.
 	Hosts origin.Hosts
 	// Clients are those of whom the configuration says something, by the name in
-	// the certificate.
+	// the certificate, and under [AnyClient] those of whom nothing does.
 	Clients map[string]Client
 }
+
+// AnyClient is the name of all clients that have no name of their own in the
+// configuration and no role in their certificate, as an AUDITOR without RBAC takes every
+// certificate of its CA.
+const AnyClient = "*"
 
 // Client is what the configuration says of a client.
 type Client struct {
@@ -39,7 +44,11 @@ func (r *Rules) Of(id identity.Identity) Principal {
 		p.Rights, p.Rows = identity.Admin, AllRows()
 	case identity.Client:
 		p.Rights, p.Rows = id.Rights, AllRows()
-		if c, ok := r.Clients[id.Name]; ok {
+		c, ok := r.Clients[id.Name]
+		if !ok && id.Rights == 0 {
+			c, ok = r.Clients[AnyClient]
+		}
+		if ok {
 			p.Rows = c.Rows
 			if c.Rights != nil {
 				p.Rights = *c.Rights

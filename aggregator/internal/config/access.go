@@ -26,7 +26,8 @@ type Access struct {
 
 // AccessClient is a block client "name" { … } of access.
 type AccessClient struct {
-	// Name is that in the certificate, or its common name.
+	// Name is that in the certificate, or its common name; "*" stands for every
+	// certificate of the authority that names no role and has no block of its own.
 	Name hcl.String `hcl:"name,label"`
 	// Roles, when written, take the place of those in the certificate.
 	Roles []hcl.String `hcl:"roles,optional"`
