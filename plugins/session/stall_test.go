@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ type actor struct {
 	acts  []act
 	older bool // it does not know Progress
 	deaf  bool // it does not answer Progress
-	steps uint64
+	steps *atomic.Uint64
 	hung  error
 	dead  chan struct{}
 }
@@ -52,7 +53,7 @@ func (a *actor) Progress(ctx context.Context, _ *bursarv1.ProgressRequest, _ ...
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return &bursarv1.ProgressResponse{Steps: map[string]uint64{"Collect": a.steps, "Count": a.steps}}, nil
+	return &bursarv1.ProgressResponse{Steps: map[string]uint64{"Collect": a.steps.Load(), "Count": a.steps.Load()}}, nil
 }
 
 // next does the next thing.
@@ -79,7 +80,7 @@ func (a *actor) next(ctx context.Context) (*bursarv1.CollectResponse, error) {
 		case "empty":
 			return &bursarv1.CollectResponse{}, nil
 		case "step":
-			a.steps++
+			a.steps.Add(1)
 		case "end":
 			return nil, io.EOF
 		}
@@ -111,7 +112,7 @@ func (p *playing) Send(*bursarv1.CollectRequest) error      { return nil }
 func play(t *testing.T, a actor, push bool, stall, take time.Duration, call string) (after time.Duration, err error, hung error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		a.dead = make(chan struct{})
+		a.dead, a.steps = make(chan struct{}), new(atomic.Uint64)
 		s := &Session{Plugin: &a, Client: &a, Description: &bursarv1.DescribeResponse{Push: push}, stall: stall}
 		began := time.Now()
 		if call == "Count" {

