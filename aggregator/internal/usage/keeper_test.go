@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"slices"
