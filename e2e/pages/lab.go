@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -118,11 +119,11 @@ func NewLab(t testing.TB) *Lab {
 	}
 	l.Agg.Access("  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n")
 	l.Append(l.Agg.Config, fmt.Sprintf(config, script))
-	agent.Start()
 	l.Agg.Start()
 	l.Agg.AwaitReady()
 	records := recordsOf(now)
 	l.post(records)
+	agent.Start()                              // one of its jobs has been posted: the other way round the post is refused
 	l.await(int64(len(records) + labJobs - 2)) // one in conflict, one in quarantine
 	l.act()
 	return l
@@ -270,9 +271,10 @@ func (l *Lab) post(records []job) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
+		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			l.t.Fatal(answer.Status)
+			l.t.Fatalf("%s: %s %v", answer.Status, text, err)
 		}
 	}
 }

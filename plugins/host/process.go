@@ -52,7 +52,7 @@ type Spec struct {
 const (
 	startTimeout = 10 * time.Second
 	stopTimeout  = 3 * time.Second
-	dumpTimeout  = 2 * time.Second
+	dumpTimeout  = 5 * time.Second
 )
 
 func (s Spec) withDefaults() Spec {
@@ -331,7 +331,7 @@ func (p *Process) Close() error {
 
 // Hang ends a plugin that hangs, which why says: Err returns it from then on. The
 // plugin is sent SIGQUIT, on which a Go program writes its goroutines to standard error
-// and ends; they are logged as warnings. What has not ended after two seconds is
+// and ends; they are logged as warnings. What has not ended after five seconds is
 // killed, with all that it has started. Hang returns when the process has ended.
 func (p *Process) Hang(why error) {
 	if !p.child.hang(why) {

@@ -188,7 +188,7 @@ func TestAnswersStayWithinTheirMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads two million records")
 	}
-	most, records := int64(64<<20), 8_000
+	most, records := int64(96<<20), 8_000
 	if text := os.Getenv(memoryRecords); text != "" {
 		var err error
 		if records, err = strconv.Atoi(text); err != nil {

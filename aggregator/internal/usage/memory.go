@@ -15,7 +15,7 @@ const (
 	sumBytes    = copies * 16
 	countsBytes = copies * 48
 	personBytes = 64
-	groupBytes  = copies * 1280
+	groupBytes  = copies * 2560
 	// baseBytes is what an answer takes beside that, growBytes the step in which it
 	// takes more.
 	baseBytes = 4 << 20
