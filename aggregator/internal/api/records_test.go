@@ -208,7 +208,7 @@ func manyOnDisk(t *testing.T, n int) (*rig, *badDisk) {
 	var options store.Options
 	rg := newRig(t, func(_ *api.Options, o *store.Options) {
 		o.FS = errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(disk.inject))
-		o.CacheBytes, o.MemTableBytes = 1<<20, 256<<10
+		o.CacheBytes, o.MemTableBytes = 64<<10, 16<<10 // what opening has read does not stay
 		options = *o
 	})
 	for from := 0; from < n; from += 4000 {
