@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Local lets in processes of some users of this machine.
@@ -18,7 +20,7 @@ type Local struct{ UIDs []int }
 
 // Admit asks the kernel who is at the other end.
 func (d Local) Admit(_ context.Context, conn net.Conn) (net.Conn, error) {
-	uid, err := peer(conn)
+	uid, err := local.Peer(conn)
 	if err != nil {
 		return nil, err
 	}
