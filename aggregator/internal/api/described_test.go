@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"sort"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // described checks requests and answers against openapi.yaml. kin-openapi
@@ -36,11 +37,7 @@ type describedPath struct {
 
 func describe(t testing.TB) described {
 	t.Helper()
-	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := openapi3.NewLoader().LoadFromData(text)
+	doc, err := openapi3.NewLoader().LoadFromData(v1.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // loginPath is where a browser brings its token.
@@ -17,10 +18,9 @@ func (s *Server) v1Session(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, end := s.opt.Sessions.Token(access.From(r.Context()).Name)
-	answer(w, http.StatusCreated, struct {
-		URL     string  `json:"url"`
-		Expires *string `json:"expires"`
-	}{s.opt.Pages + loginPath + "?" + url.Values{"token": {token}}.Encode(), stampStd(end)})
+	answer(w, http.StatusCreated, v1.Session{
+		URL: s.opt.Pages + loginPath + "?" + url.Values{"token": {token}}.Encode(), Expires: v1.Time{Time: end},
+	})
 }
 
 // login opens a session for a browser that brings a token.

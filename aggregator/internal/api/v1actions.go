@@ -14,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Actions are what the server needs of actions. Orders are carried out by whoever
@@ -32,107 +33,34 @@ type Actions interface {
 	Skip(ctx context.Context, name action.Name, by string, run uint64, effect int) error
 }
 
-type jsonAction struct {
-	Type        string    `json:"type"`
-	Label       string    `json:"label"`
-	Configured  bool      `json:"configured"`
-	State       string    `json:"state"`
-	Schedule    *string   `json:"schedule"`
-	Zone        *string   `json:"zone"`
-	Next        *string   `json:"next"`
-	RunOn       *string   `json:"run_on"`
-	LastSuccess *string   `json:"last_success"`
-	Paused      *jsonMark `json:"paused"`
-	Disabled    *jsonMark `json:"disabled"`
-	Problem     *jsonMark `json:"problem"`
-	Doubtful    []uint64  `json:"doubtful"`
-	Orders      int       `json:"orders"`
-	Current     *jsonRun  `json:"current"`
-	Last        *jsonRun  `json:"last"`
-}
-
-type jsonMark struct {
-	By  *string `json:"by"`
-	At  *string `json:"at"`
-	Why *string `json:"why"`
-}
-
-type jsonRun struct {
-	Run        uint64            `json:"run"`
-	Why        string            `json:"why"`
-	By         *string           `json:"by"`
-	Ordered    *string           `json:"ordered"`
-	Failure    *string           `json:"failure"`
-	Arguments  map[string]string `json:"arguments"`
-	Version    string            `json:"version"`
-	RunOn      *string           `json:"run_on"`
-	Planned    *string           `json:"planned"`
-	Index      uint64            `json:"index"`
-	Ended      *string           `json:"ended"`
-	Effects    int               `json:"effects"`
-	Done       int               `json:"done"`
-	Rejected   int               `json:"rejected"`
-	Unknown    int               `json:"unknown"`
-	Skipped    int               `json:"skipped"`
-	Superseded int               `json:"superseded"`
-	Partial    bool              `json:"partial"`
-	Notes      []string          `json:"notes"`
-}
-
-type jsonEffect struct {
-	Effect    int           `json:"effect"`
-	Name      string        `json:"name"`
-	Summary   string        `json:"summary"`
-	State     string        `json:"state"`
-	Size      int           `json:"size"`
-	Digest    string        `json:"digest"`
-	Key       string        `json:"key"`
-	Tries     int           `json:"tries"`
-	NotBefore *string       `json:"not_before"`
-	By        *string       `json:"by"`
-	Attempts  []jsonAttempt `json:"attempts"`
-}
-
-type jsonAttempt struct {
-	Number    int     `json:"number"`
-	Node      string  `json:"node"`
-	Term      uint64  `json:"term"`
-	Fence     uint64  `json:"fence"`
-	Begun     *string `json:"begun"`
-	Ended     *string `json:"ended"`
-	Outcome   *string `json:"outcome"`
-	Message   string  `json:"message"`
-	Reference string  `json:"reference"`
-}
-
-func stampMicros(micros int64) *string {
+func stampMicros(micros int64) v1.Time {
 	if micros == 0 {
-		return nil
+		return v1.Time{}
 	}
-	return stampStd(action.Instant(micros))
+	return v1.Time{Time: action.Instant(micros)}
 }
 
-func markJSON(m *action.Mark) *jsonMark {
+func markJSON(m *action.Mark) *v1.ActionMark {
 	if m == nil {
 		return nil
 	}
-	return &jsonMark{By: maybe(m.By), At: stampMicros(m.At), Why: maybe(m.Why)}
+	return &v1.ActionMark{By: v1.Text(m.By), At: stampMicros(m.At), Why: v1.Text(m.Why)}
 }
 
-func actionJSON(s *action.Status) jsonAction {
-	return jsonAction{
-		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: maybe(s.Schedule), Zone: maybe(s.Zone), Next: stampMicros(s.Next), RunOn: maybe(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
+func actionJSON(s *action.Status) v1.Action {
+	return v1.Action{
+		Type: s.Name.Type, Label: s.Name.Label, Configured: s.Configured, State: s.State(), Schedule: v1.Text(s.Schedule), Zone: v1.Text(s.Zone), Next: stampMicros(s.Next), RunOn: v1.Text(s.RunOn), LastSuccess: stampMicros(s.Card.Well),
 		Paused: markJSON(s.Card.Paused), Disabled: markJSON(s.Card.Disabled), Problem: markJSON(s.Card.Problem), Doubtful: append([]uint64{}, s.Card.Doubtful...),
 		Orders: len(s.Card.Asked), Current: runJSON(s.Current), Last: runJSON(s.Last),
 	}
 }
 
-func runJSON(r *action.Run) *jsonRun {
+func runJSON(r *action.Run) *v1.ActionRun {
 	if r == nil {
 		return nil
 	}
-	out := &jsonRun{
-		Run: r.Number, Why: r.Why, By: maybe(r.By), Ordered: stampMicros(r.Ordered), Failure: maybe(r.Failure), Arguments: map[string]string{}, Version: r.Version, RunOn: maybe(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
+	out := &v1.ActionRun{
+		Run: r.Number, Why: r.Why, By: v1.Text(r.By), Ordered: stampMicros(r.Ordered), Failure: v1.Text(r.Failure), Arguments: map[string]string{}, Version: r.Version, RunOn: v1.Text(r.RunOn), Planned: stampMicros(r.Planned), Index: r.Index, Ended: stampMicros(r.Ended),
 		Effects: r.Effects, Done: r.Counts.Done, Rejected: r.Counts.Rejected, Unknown: r.Counts.Unknown, Skipped: r.Counts.Skipped, Superseded: r.Counts.Superseded,
 		Partial: r.Partial, Notes: append([]string{}, r.Notes...),
 	}
@@ -140,15 +68,15 @@ func runJSON(r *action.Run) *jsonRun {
 	return out
 }
 
-func effectJSON(i int, e *action.Effect) jsonEffect {
-	out := jsonEffect{
+func effectJSON(i int, e *action.Effect) v1.ActionEffect {
+	out := v1.ActionEffect{
 		Effect: i, Name: e.Name, Summary: e.Summary, State: e.State, Size: e.Size, Digest: e.Digest, Key: e.Key, Tries: e.Tries,
-		NotBefore: stampMicros(e.NotBefore), By: maybe(e.By), Attempts: []jsonAttempt{},
+		NotBefore: stampMicros(e.NotBefore), By: v1.Text(e.By), Attempts: []v1.ActionAttempt{},
 	}
 	for _, a := range e.Attempts {
-		out.Attempts = append(out.Attempts, jsonAttempt{
+		out.Attempts = append(out.Attempts, v1.ActionAttempt{
 			Number: a.Number, Node: a.Node, Term: a.Term, Fence: a.Fence, Begun: stampMicros(a.Begun), Ended: stampMicros(a.Ended),
-			Outcome: maybe(a.Outcome), Message: a.Message, Reference: a.Reference,
+			Outcome: v1.Text(a.Outcome), Message: a.Message, Reference: a.Reference,
 		})
 	}
 	return out
@@ -244,11 +172,11 @@ func (s *Server) v1Actions(w http.ResponseWriter, _ *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	out := []jsonAction{}
+	out := []v1.Action{}
 	for i := range list {
 		out = append(out, actionJSON(&list[i]))
 	}
-	answer(w, http.StatusOK, map[string]any{"actions": out})
+	answer(w, http.StatusOK, v1.Actions{Actions: out})
 	return nil
 }
 
@@ -274,15 +202,15 @@ func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.Vie
 			return err
 		}
 	}
-	out, more := []*jsonRun{}, false
+	out := v1.ActionRuns{Runs: []v1.ActionRun{}}
 	err := s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
-		if more = len(out) == limit; !more {
-			out = append(out, runJSON(run))
+		if out.More = len(out.Runs) == limit; !out.More {
+			out.Runs = append(out.Runs, *runJSON(run))
 		}
-		return !more
+		return !out.More
 	})
 	if err == nil {
-		answer(w, http.StatusOK, map[string]any{"runs": out, "more": more})
+		answer(w, http.StatusOK, out)
 	}
 	return err
 }
@@ -297,11 +225,11 @@ func (s *Server) v1Run(w http.ResponseWriter, r *http.Request, view *access.View
 	if err != nil {
 		return err
 	}
-	out := []jsonEffect{}
+	out := []v1.ActionEffect{}
 	for i := range effects {
 		out = append(out, effectJSON(i, &effects[i]))
 	}
-	answer(w, http.StatusOK, map[string]any{"run": runJSON(run), "effects": out})
+	answer(w, http.StatusOK, v1.ActionRunEffects{Run: *runJSON(run), Effects: out})
 	return nil
 }
 
@@ -320,7 +248,7 @@ func (s *Server) v1Effect(w http.ResponseWriter, r *http.Request, view *access.V
 	}
 	payload, show, err := s.opt.Actions.Payload(view, pathAction(r), run, int(effect))
 	if err == nil {
-		answer(w, http.StatusOK, map[string]any{"show": show, "payload": append([]byte{}, payload...)})
+		answer(w, http.StatusOK, v1.EffectPayload{Show: show, Payload: append([]byte{}, payload...)})
 	}
 	return err
 }
@@ -342,7 +270,7 @@ func (s *Server) v1EffectOrder(done string, do func(Actions, context.Context, ac
 
 func (s *Server) ordered(w http.ResponseWriter, err error, message string) error {
 	if err == nil {
-		answer(w, http.StatusAccepted, map[string]string{"message": message})
+		answer(w, http.StatusAccepted, v1.Message{Message: message})
 	}
 	return err
 }
@@ -350,7 +278,7 @@ func (s *Server) ordered(w http.ResponseWriter, err error, message string) error
 func (s *Server) v1ActionRun(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
 	at, err := s.opt.Actions.Run(r.Context(), name, caller(r), o.Arguments)
 	if err == nil {
-		answer(w, http.StatusAccepted, map[string]any{"message": "the run begins when what is under way has ended", "ordered": stampMicros(at)})
+		answer(w, http.StatusAccepted, v1.ActionOrdered{Message: "the run begins when what is under way has ended", Ordered: stampMicros(at)})
 	}
 	return err
 }
@@ -361,13 +289,6 @@ func (s *Server) v1ActionPause(w http.ResponseWriter, r *http.Request, name acti
 
 func (s *Server) v1ActionResume(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
 	return s.ordered(w, s.opt.Actions.Resume(r.Context(), name), "the action goes on")
-}
-
-type jsonPlanned struct {
-	Name    string `json:"name"`
-	Summary string `json:"summary"`
-	Size    int    `json:"size"`
-	Show    string `json:"show"`
 }
 
 // v1ActionPlan is POST …:plan: what a run would do now. Nothing is done.
@@ -384,13 +305,13 @@ func (s *Server) v1ActionPlan(w http.ResponseWriter, r *http.Request, name actio
 	case err != nil:
 		return refuse(http.StatusUnprocessableEntity, "no plan can be made: %v", err)
 	}
-	out := []jsonPlanned{}
+	out := []v1.PlannedEffect{}
 	for _, e := range plan.Effects {
-		out = append(out, jsonPlanned{e.Name, e.Summary, len(e.Payload), e.Show})
+		out = append(out, v1.PlannedEffect{Name: e.Name, Summary: e.Summary, Size: len(e.Payload), Show: e.Show})
 	}
-	answer(w, http.StatusOK, map[string]any{
-		"planned": stampMicros(run.Planned), "index": run.Index, "version": run.Version, "run_on": maybe(run.RunOn), "class": sdk.EffectClass(run.Class).String(),
-		"effects": out, "notes": append([]string{}, run.Notes...), "partial": run.Partial,
+	answer(w, http.StatusOK, v1.ActionPlan{
+		Planned: stampMicros(run.Planned), Index: run.Index, Version: run.Version, RunOn: v1.Text(run.RunOn), Class: sdk.EffectClass(run.Class).String(),
+		Effects: out, Notes: append([]string{}, run.Notes...), Partial: run.Partial,
 	})
 	return nil
 }

@@ -86,7 +86,7 @@ func TestActionsAreShownAndTakeOrders(t *testing.T) {
 		one + "/runs":             `"more":false`,
 		one + "/runs?limit=2":     `"more":true`,
 		one + "/runs/1":           `"fence":4`,
-		one + "/runs/1/effects/0": `{"payload":"Ynl0ZXM=","show":"shown"}`,
+		one + "/runs/1/effects/0": `{"show":"shown","payload":"Ynl0ZXM="}`,
 	} {
 		if a := rg.do("GET", path, ""); a.status != http.StatusOK || !strings.Contains(a.body, want) {
 			t.Errorf("GET %s: %v", path, a)

@@ -13,56 +13,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-type jsonBudget struct {
-	Name      string            `json:"name"`
-	Match     map[string]string `json:"match"`
-	Unit      string            `json:"unit"`
-	Component *string           `json:"component"`
-	Period    jsonPeriod        `json:"period"`
-	Amount    json.Number       `json:"amount"`
-	Problem   *string           `json:"problem"`
-	*jsonStanding
-}
-
-type jsonPeriod struct {
-	Name  *string `json:"name"`
-	Every *string `json:"every"`
-	From  string  `json:"from"`
-	To    string  `json:"to"`
-	Zone  string  `json:"zone"`
-	State string  `json:"state"`
-}
-
-// jsonStanding are the figures of a budget; none when there is a problem.
-type jsonStanding struct {
-	Used      json.Number   `json:"used"`
-	Share     json.Number   `json:"share"`
-	Reserved  json.Number   `json:"reserved"`
-	Left      json.Number   `json:"left"`
-	AtLeast   bool          `json:"at_least"`
-	Running   int           `json:"running"`
-	Unlimited int           `json:"unlimited"`
-	Unvalued  bool          `json:"unvalued"`
-	Unpriced  []jsonNoPrice `json:"unpriced"`
-	Pace      *jsonPace     `json:"pace"`
-	Exhausted bool          `json:"exhausted"`
-	GoneAt    *string       `json:"gone_at"`
-}
-
-type jsonPace struct {
-	PerDay json.Number `json:"per_day"`
-	From   string      `json:"from"`
-	To     string      `json:"to"`
-}
-
-type jsonNoPrice struct {
-	Component string      `json:"component"`
-	Kind      string      `json:"kind"`
-	Unit      string      `json:"unit"`
-	Used      json.Number `json:"used"`
-}
 
 // amountDigits is how many digits figures of money have after the point.
 const amountDigits = 6
@@ -95,12 +47,12 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	out := []jsonBudget{}
+	out := []v1.Budget{}
 	for i := range list {
 		out = append(out, budgetOf(&list[i]))
 		known.Open += uint64(list[i].Running + list[i].Unlimited)
 	}
-	answer(w, http.StatusOK, map[string]any{"now": stamp(now), "budgets": out, "complete": known})
+	answer(w, http.StatusOK, v1.Budgets{Now: v1.Stamp(now), Budgets: out, Complete: known.Complete})
 	return nil
 }
 
@@ -150,11 +102,11 @@ func running(ctx context.Context, view *access.View, yield func(*record.Record, 
 	})
 }
 
-func budgetOf(s *money.Statement) jsonBudget {
+func budgetOf(s *money.Statement) v1.Budget {
 	b := s.Budget
-	out := jsonBudget{
-		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: maybe(b.Component), Amount: jsonAmount(b.Amount()), Problem: maybe(s.Problem),
-		Period: jsonPeriod{Name: maybe(s.Period.Name), Every: maybe(b.Every.String()), From: s.Period.From.String(), To: s.Period.To.String(), Zone: b.Zone, State: s.State()},
+	out := v1.Budget{
+		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Amount: jsonAmount(b.Amount()), Problem: v1.Text(s.Problem),
+		Period: v1.BudgetPeriod{Name: v1.Text(s.Period.Name), Every: v1.Text(b.Every.String()), From: v1.Stamp(s.Period.From), To: v1.Stamp(s.Period.To), Zone: b.Zone, State: s.State()},
 	}
 	if b.Zone == "" {
 		out.Period.Zone = "UTC"
@@ -163,21 +115,21 @@ func budgetOf(s *money.Statement) jsonBudget {
 		out.Match[c.Key] = c.Value
 	}
 	if s.Problem == "" {
-		out.jsonStanding = standingOf(s)
+		out.BudgetStanding = standingOf(s)
 	}
 	return out
 }
 
-func standingOf(s *money.Statement) *jsonStanding {
-	out := &jsonStanding{
+func standingOf(s *money.Statement) *v1.BudgetStanding {
+	out := &v1.BudgetStanding{
 		Used: jsonAmount(s.Used), Share: json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)), Reserved: jsonAmount(s.Reserved), Left: jsonAmount(s.Left()),
-		AtLeast: s.AtLeast(), Running: s.Running, Unlimited: s.Unlimited, Unvalued: s.Unvalued, Unpriced: []jsonNoPrice{}, Exhausted: s.Exhausted(), GoneAt: stamp(s.Gone),
+		AtLeast: s.AtLeast(), Running: s.Running, Unlimited: s.Unlimited, Unvalued: s.Unvalued, Unpriced: []v1.BudgetUnpriced{}, Exhausted: s.Exhausted(), GoneAt: v1.Stamp(s.Gone),
 	}
 	if s.Paced {
-		out.Pace = &jsonPace{PerDay: jsonAmount(s.PerDay()), From: s.PaceFrom.String(), To: s.Now.String()}
+		out.Pace = &v1.BudgetPace{PerDay: jsonAmount(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}
 	}
 	for _, u := range s.Unpriced {
-		j := jsonNoPrice{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: jsonAmount(money.Hours(u.Used))}
+		j := v1.BudgetUnpriced{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: jsonAmount(money.Hours(u.Used))}
 		if u.Kind == record.Total {
 			j.Unit, j.Used = "unit", json.Number(u.Used.AppendDecimal(nil))
 		}
@@ -187,11 +139,3 @@ func standingOf(s *money.Statement) *jsonStanding {
 }
 
 func jsonAmount(a money.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }
-
-// maybe is nil for an empty text.
-func maybe(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}

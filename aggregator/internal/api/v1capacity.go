@@ -15,79 +15,13 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // capacityQuery is a query of /v1/capacity.
 type capacityQuery struct {
 	at     record.Time
 	window *calendar.Window // nil: no steps
-}
-
-type jsonCapacity struct {
-	At       string        `json:"at"`
-	Window   *jsonWindow   `json:"window"`
-	Clusters []jsonCluster `json:"clusters"`
-	Groups   []jsonGroup   `json:"groups"`
-	// Census is null for who sees some of the records only.
-	Census *jsonCensus `json:"census"`
-}
-
-// jsonAmounts are by component; null where nobody says how much there is.
-type jsonAmounts map[string]*json.Number
-
-type jsonCluster struct {
-	Name       string              `json:"name"`
-	Configured bool                `json:"configured"`
-	Match      map[string][]string `json:"match"`
-	Sources    []string            `json:"sources"`
-	Parts      []jsonPart          `json:"parts"`
-	Components jsonAmounts         `json:"components"`
-	Steps      []jsonStep          `json:"steps"`
-}
-
-type jsonPart struct {
-	Name       string           `json:"name"`
-	From       *string          `json:"from"`
-	To         *string          `json:"to"`
-	Components map[string]int64 `json:"components"`
-}
-
-type jsonStep struct {
-	From       string      `json:"from"`
-	Components jsonAmounts `json:"components"`
-}
-
-type jsonGroup struct {
-	Name     string   `json:"name"`
-	Clusters []string `json:"clusters"`
-	Groups   []string `json:"groups"`
-	// Members are all clusters of it, and Unknown those that nobody knows.
-	Members    []string    `json:"members"`
-	Unknown    []string    `json:"unknown"`
-	Components jsonAmounts `json:"components"`
-	Steps      []jsonStep  `json:"steps"`
-}
-
-type jsonCensus struct {
-	Running int64              `json:"running"`
-	Pending int64              `json:"pending"`
-	Sources []jsonCensusSource `json:"sources"`
-}
-
-type jsonCensusSource struct {
-	Source  string `json:"source"`
-	At      string `json:"at"`
-	Running int64  `json:"running"`
-	Pending int64  `json:"pending"`
-	// Rows is null for who does not read all records.
-	Rows []jsonCensusRow `json:"rows"`
-}
-
-type jsonCensusRow struct {
-	User    string `json:"user"`
-	Queue   string `json:"queue"`
-	Running int64  `json:"running"`
-	Pending int64  `json:"pending"`
 }
 
 // v1Capacity is GET /v1/capacity: what clusters have, and how many jobs run and
@@ -100,9 +34,9 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	out := jsonCapacity{At: q.at.String(), Clusters: []jsonCluster{}, Groups: []jsonGroup{}}
+	out := v1.Capacity{At: v1.Stamp(q.at), Clusters: []v1.Cluster{}, Groups: []v1.ClusterGroup{}}
 	if q.window != nil {
-		out.Window = &jsonWindow{q.window.From.String(), q.window.To.String()}
+		out.Window = &v1.Window{From: v1.Stamp(q.window.From), To: v1.Stamp(q.window.To)}
 	}
 	if s.opt.Capacity != nil {
 		q.clusters(&out, s.opt.Capacity())
@@ -159,9 +93,9 @@ func capacityWindow(values url.Values, now record.Time, zone *time.Location) (*c
 }
 
 // clusters tells what there is.
-func (q *capacityQuery) clusters(out *jsonCapacity, all *capacity.Capacities) {
+func (q *capacityQuery) clusters(out *v1.Capacity, all *capacity.Capacities) {
 	for _, c := range all.List() {
-		j := jsonCluster{Name: c.Name, Configured: c.Configured, Match: map[string][]string{}, Sources: []string{}, Parts: []jsonPart{}}
+		j := v1.Cluster{Name: c.Name, Configured: c.Configured, Match: map[string][]string{}, Sources: []string{}, Parts: []v1.ClusterPart{}}
 		for _, m := range c.Match {
 			j.Match[m.Key] = m.Values
 		}
@@ -170,13 +104,13 @@ func (q *capacityQuery) clusters(out *jsonCapacity, all *capacity.Capacities) {
 		}
 		for i := range c.Parts {
 			p := &c.Parts[i]
-			j.Parts = append(j.Parts, jsonPart{p.Name, stamp(p.From), stamp(p.To), p.Components})
+			j.Parts = append(j.Parts, v1.ClusterPart{Name: p.Name, From: v1.Stamp(p.From), To: v1.Stamp(p.To), Components: p.Components})
 		}
 		j.Components, j.Steps = q.amounts(all, c.Name, c.Components)
 		out.Clusters = append(out.Clusters, j)
 	}
 	for _, g := range all.Groups() {
-		j := jsonGroup{Name: g.Name, Clusters: orEmpty(g.Clusters), Groups: orEmpty(g.Groups)}
+		j := v1.ClusterGroup{Name: g.Name, Clusters: orEmpty(g.Clusters), Groups: orEmpty(g.Groups)}
 		members, unknown := all.Members(g.Name)
 		j.Members, j.Unknown = orEmpty(members), orEmpty(unknown)
 		j.Components, j.Steps = q.amounts(all, g.Name, all.Components())
@@ -193,9 +127,9 @@ func orEmpty(list []string) []string {
 
 // amounts are what a cluster or a group has at the instant and, with a window, at
 // each at which something changes in it.
-func (q *capacityQuery) amounts(all *capacity.Capacities, name string, components []string) (now jsonAmounts, list []jsonStep) {
-	at := func(t record.Time) jsonAmounts {
-		out := jsonAmounts{}
+func (q *capacityQuery) amounts(all *capacity.Capacities, name string, components []string) (now v1.Amounts, list []v1.CapacityStep) {
+	at := func(t record.Time) v1.Amounts {
+		out := v1.Amounts{}
 		for _, component := range components {
 			out[component] = amount(all.At(name, component, t), component)
 		}
@@ -211,9 +145,9 @@ func (q *capacityQuery) amounts(all *capacity.Capacities, name string, component
 		}
 	}
 	slices.Sort(instants)
-	list = []jsonStep{}
+	list = []v1.CapacityStep{}
 	for _, t := range slices.Compact(instants) {
-		list = append(list, jsonStep{t.String(), at(t)})
+		list = append(list, v1.CapacityStep{From: v1.Stamp(t), Components: at(t)})
 	}
 	return at(q.at), list
 }
@@ -233,7 +167,7 @@ func amount(s capacity.Step, component string) *json.Number {
 }
 
 // censusOf is nil for who sees some of the records only.
-func censusOf(view *access.View) (*jsonCensus, error) {
+func censusOf(view *access.View) (*v1.Census, error) {
 	facts, err := view.Census()
 	if errors.Is(err, access.ErrRows) {
 		return nil, nil //nolint:nilnil // it is not shown in part
@@ -245,14 +179,14 @@ func censusOf(view *access.View) (*jsonCensus, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &jsonCensus{Sources: []jsonCensusSource{}}
+	out := &v1.Census{Sources: []v1.CensusSource{}}
 	for i := range list {
 		c := &list[i]
-		j := jsonCensusSource{Source: c.Source.String(), At: c.At.String(), Running: c.Running, Pending: c.Pending}
+		j := v1.CensusSource{Source: c.Source.String(), At: v1.Stamp(c.At), Running: c.Running, Pending: c.Pending}
 		if view.SeesAll() {
-			j.Rows = make([]jsonCensusRow, len(c.Rows))
+			j.Rows = make([]v1.CensusRow, len(c.Rows))
 			for k := range c.Rows {
-				j.Rows[k] = jsonCensusRow(c.Rows[k])
+				j.Rows[k] = v1.CensusRow(c.Rows[k])
 			}
 		}
 		out.Running, out.Pending = out.Running+c.Running, out.Pending+c.Pending

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Checker compares what a node has derived from its records with them.
@@ -43,5 +44,5 @@ func (s *Server) v1Check(w http.ResponseWriter, r *http.Request) {
 	for _, what := range wrong {
 		s.opt.Log.Error("the check has found a difference", "what", what)
 	}
-	answer(w, http.StatusOK, map[string]any{"index": index, "wrong": wrong})
+	answer(w, http.StatusOK, v1.Check{Index: index, Wrong: wrong})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Pulse knows how long sources usually say nothing.
@@ -32,48 +33,14 @@ func (s *Server) allowed(source record.Origin) record.Time {
 }
 
 // complete says how complete the records of a window are.
-type complete struct {
-	// CompleteTo is up to when all sources that say so are complete.
-	CompleteTo *string `json:"complete_to"`
-	// Limited: the principal sees some of the records, and the rest is not told.
-	Limited bool             `json:"limited"`
-	Sources []completeSource `json:"sources"`
-	Silent  int              `json:"silent"`
-	Gaps    []completeGap    `json:"gaps"`
-	// Missing are days of the window of which runs have no record.
-	Missing     []completeDays `json:"missing"`
-	Open        uint64         `json:"open"`
-	Quarantined *uint64        `json:"quarantined"`
-}
-
-type completeSource struct {
-	Source     string  `json:"source"`
-	CompleteTo *string `json:"complete_to"`
-	LastFrames *string `json:"last_frames"`
-	Silent     bool    `json:"silent"`
-}
-
-type completeGap struct {
-	Source string  `json:"source"`
-	From   *string `json:"from"`
-	To     *string `json:"to"`
-	Reason string  `json:"reason"`
-}
-
-// completeDays are days of a source in a row that lack runs.
-type completeDays struct {
-	Source string `json:"source"`
-	From   string `json:"from"`
-	To     string `json:"to"`
-	Runs   int64  `json:"runs"`
-}
+type complete struct{ v1.Complete }
 
 // completeness looks up how complete a window is.
 func (s *Server) completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
-	c := &complete{Sources: []completeSource{}, Gaps: []completeGap{}, Missing: s.missing(w)}
+	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w)}}
 	agents, err := view.Agents()
 	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
-		c.Limited, c.Missing = true, []completeDays{}
+		c.Limited, c.Missing = true, []v1.CompleteMissing{}
 		return c, nil
 	}
 	if err != nil {
@@ -86,7 +53,7 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 	}
 	for _, g := range gaps {
 		if g.From < w.To && (!g.To.Present() || g.To > w.From) {
-			c.Gaps = append(c.Gaps, completeGap{g.Source.String(), stamp(g.From), stamp(g.To), g.Reason})
+			c.Gaps = append(c.Gaps, v1.CompleteGap{Source: g.Source.String(), From: v1.Stamp(g.From), To: v1.Stamp(g.To), Reason: g.Reason})
 		}
 	}
 	n, err := view.QuarantineCount()
@@ -95,14 +62,14 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 }
 
 // missing are the days of the window that lack runs, as they were compared last.
-func (s *Server) missing(w calendar.Window) []completeDays {
-	out := []completeDays{}
+func (s *Server) missing(w calendar.Window) []v1.CompleteMissing {
+	out := []v1.CompleteMissing{}
 	if s.opt.Days == nil {
 		return out
 	}
 	days, _ := s.opt.Days(tally.Window{From: tally.Begin(w.From), To: w.To})
 	for _, t := range tally.Stretches(days) {
-		out = append(out, completeDays{t.Source.String(), t.From.String(), t.To.String(), t.Missing})
+		out = append(out, v1.CompleteMissing{Source: t.Source.String(), From: v1.Stamp(t.From), To: v1.Stamp(t.To), Runs: t.Missing})
 	}
 	return out
 }
@@ -128,7 +95,7 @@ func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(
 			}
 		}
 		for _, o := range order {
-			s := completeSource{Source: o.String(), CompleteTo: stamp(ends[o]), LastFrames: stamp(a.Pulled)}
+			s := v1.CompleteSource{Source: o.String(), CompleteTo: v1.Stamp(ends[o]), LastFrames: v1.Stamp(a.Pulled)}
 			since := end - allowed(o)
 			s.Silent = ends[o] < since && (ends[o].Present() || a.Pulled < since)
 			if s.Silent {
@@ -137,7 +104,7 @@ func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(
 			c.Sources = append(c.Sources, s)
 		}
 	}
-	c.CompleteTo = stamp(least)
+	c.CompleteTo = v1.Stamp(least)
 }
 
 // json is what the answer says of it.
@@ -159,8 +126,8 @@ func (c *complete) header(h http.Header, page *sheet.Sheet) {
 		return
 	}
 	h.Set("X-Bursar-Complete-To", "unknown")
-	if c.CompleteTo != nil {
-		h.Set("X-Bursar-Complete-To", *c.CompleteTo)
+	if !c.CompleteTo.IsZero() {
+		h.Set("X-Bursar-Complete-To", c.CompleteTo.String())
 	}
 	h.Set("X-Bursar-Silent-Sources", strconv.Itoa(c.Silent))
 	h.Set("X-Bursar-Gaps", strconv.Itoa(len(c.Gaps)))

@@ -1,14 +1,13 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
-	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Config is what the server needs of the configuration that the cluster shares.
@@ -26,20 +25,6 @@ type ConfigFiles struct {
 	Differs bool
 }
 
-type jsonConfig struct {
-	Digest      *string         `json:"digest"`
-	CommittedBy *string         `json:"committed_by"`
-	CommittedAt *string         `json:"committed_at"`
-	Document    json.RawMessage `json:"document"`
-	Nodes       []jsonFiles     `json:"nodes"`
-}
-
-type jsonFiles struct {
-	Node    string `json:"node"`
-	Digest  string `json:"digest"`
-	Differs bool   `json:"differs"`
-}
-
 // v1Config is GET /v1/config: what the cluster obeys, and whose files differ.
 func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	if !view.Principal().Rows.All() {
@@ -53,16 +38,15 @@ func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.V
 	return nil
 }
 
-func (s *Server) config(c *shared.Committed) jsonConfig {
-	out := jsonConfig{Document: shared.New().Encode(), Nodes: []jsonFiles{}}
+func (s *Server) config(c *shared.Committed) v1.Config {
+	out := v1.Config{Document: shared.New().Encode(), Nodes: []v1.ConfigFiles{}}
 	if c != nil {
-		digest := c.Digest.String()
-		out.Digest, out.CommittedBy, out.CommittedAt = &digest, &c.By, stamp(record.FromStd(c.At))
+		out.Digest, out.CommittedBy, out.CommittedAt = v1.Text(c.Digest.String()), v1.Text(c.By), v1.Time{Time: c.At}
 		out.Document = c.Document.Encode()
 	}
 	if s.opt.Config != nil {
 		for _, f := range s.opt.Config.Files() {
-			out.Nodes = append(out.Nodes, jsonFiles{f.Node, f.Digest.String(), f.Differs})
+			out.Nodes = append(out.Nodes, v1.ConfigFiles{Node: f.Node, Digest: f.Digest.String(), Differs: f.Differs})
 		}
 	}
 	return out
@@ -115,6 +99,6 @@ func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *acce
 	if !done {
 		return refuse(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")
 	}
-	answer(w, http.StatusOK, map[string]string{"digest": d.Digest().String()})
+	answer(w, http.StatusOK, v1.ConfigDigest{Digest: d.Digest().String()})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 const (
@@ -19,38 +20,6 @@ const (
 	// maxDays is how many days are told at once.
 	maxDays = 366
 )
-
-type jsonDay struct {
-	Source string `json:"source"`
-	Day    string `json:"day"`
-	State  string `json:"state"`
-	// Runs, Filtered, Quarantined, Skipped and Shared are null where the day was not
-	// counted.
-	Runs        *int64  `json:"runs"`
-	Stored      int64   `json:"stored"`
-	Filtered    *int64  `json:"filtered"`
-	Quarantined *int64  `json:"quarantined"`
-	Deleted     int64   `json:"deleted"`
-	Missing     int64   `json:"missing"`
-	Surplus     int64   `json:"surplus"`
-	Unread      int64   `json:"unread"`
-	Shared      *int64  `json:"shared"`
-	Skipped     *int64  `json:"skipped"`
-	CountedAt   *string `json:"counted_at"`
-}
-
-type jsonStretch struct {
-	Agent   string `json:"agent"`
-	Source  string `json:"source"`
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Days    int    `json:"days"`
-	Missing int64  `json:"missing"`
-	Lost    int64  `json:"lost"`
-	Unread  int64  `json:"unread"`
-	Shared  int64  `json:"shared"`
-	Do      string `json:"do"`
-}
 
 // v1Completeness is GET /v1/completeness: by source and day, what the scheduler has
 // and what is stored of it.
@@ -70,13 +39,13 @@ func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *ac
 	if source != "" {
 		days = slices.DeleteFunc(days, func(d tally.Day) bool { return !names(d.Source, source) })
 	}
-	list, missing := []jsonDay{}, int64(0)
+	list, missing := []v1.Day{}, int64(0)
 	for i := range days {
 		list = append(list, dayOf(&days[i], now))
 		missing += days[i].Missing()
 	}
-	answer(w, http.StatusOK, map[string]any{
-		"window": jsonWindow{window.From.String(), window.To.String()}, "days": list, "stretches": stretchesOf(days), "missing": missing,
+	answer(w, http.StatusOK, v1.Completeness{
+		Window: v1.Window{From: v1.Stamp(window.From), To: v1.Stamp(window.To)}, Days: list, Stretches: stretchesOf(days), Missing: missing,
 	})
 	return nil
 }
@@ -110,10 +79,10 @@ func daysAsked(rawQuery string, now record.Time) (source string, w tally.Window,
 	return words["source"], w, nil
 }
 
-func dayOf(d *tally.Day, now record.Time) jsonDay {
-	out := jsonDay{
+func dayOf(d *tally.Day, now record.Time) v1.Day {
+	out := v1.Day{
 		Source: d.Source.String(), Day: d.From.Std().Format(time.DateOnly), State: string(d.State(now)), Stored: d.Stored, Deleted: d.Deleted,
-		Missing: d.Missing(), Surplus: d.Surplus(), Unread: d.Unread(), CountedAt: stamp(d.Count.At),
+		Missing: d.Missing(), Surplus: d.Surplus(), Unread: d.Unread(), CountedAt: v1.Stamp(d.Count.At),
 	}
 	if d.Count.At.Present() {
 		c, runs := &d.Count, d.Runs()
@@ -122,11 +91,11 @@ func dayOf(d *tally.Day, now record.Time) jsonDay {
 	return out
 }
 
-func stretchesOf(days []tally.Day) []jsonStretch {
-	list := []jsonStretch{}
+func stretchesOf(days []tally.Day) []v1.Stretch {
+	list := []v1.Stretch{}
 	for _, t := range tally.Stretches(days) {
-		list = append(list, jsonStretch{
-			Agent: t.Source.Agent, Source: t.Source.String(), From: t.From.String(), To: t.To.String(), Days: t.Days,
+		list = append(list, v1.Stretch{
+			Agent: t.Source.Agent, Source: t.Source.String(), From: v1.Stamp(t.From), To: v1.Stamp(t.To), Days: t.Days,
 			Missing: t.Missing, Lost: t.Lost, Unread: t.Unread, Shared: t.Shared, Do: t.Remedy(),
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // unclaimedDays is how far back records count for what nobody claims, and
@@ -23,80 +24,6 @@ const (
 	unclaimedDays = 90
 	maxUnclaimed  = 1000
 )
-
-type jsonDirectory struct {
-	At   string `json:"at"`
-	Keys struct {
-		User  string `json:"user"`
-		Group string `json:"group"`
-		Host  string `json:"host"`
-	} `json:"keys"`
-	People        []jsonPerson       `json:"people"`
-	Projects      []jsonProject      `json:"projects"`
-	HostClasses   []jsonClass        `json:"host_classes"`
-	ServiceUnits  *jsonUnits         `json:"service_units"`
-	Contributions []jsonContribution `json:"contributions"`
-	Unclaimed     *jsonUnclaimed     `json:"unclaimed"`
-}
-
-type jsonPerson struct {
-	ID      string   `json:"id"`
-	Name    *string  `json:"name"`
-	Email   *string  `json:"email"`
-	Groups  []string `json:"groups"`
-	Project *string  `json:"project"`
-	PI      *string  `json:"pi"`
-}
-
-type jsonProject struct {
-	ID     string   `json:"id"`
-	PI     *string  `json:"pi"`
-	PIName *string  `json:"pi_name"`
-	Groups []string `json:"groups"`
-	Users  []string `json:"users"`
-	Exempt bool     `json:"exempt"`
-	Since  *string  `json:"since"`
-	Until  *string  `json:"until"`
-}
-
-type jsonClass struct {
-	ID      string       `json:"id"`
-	Pattern string       `json:"pattern"`
-	Factor  *json.Number `json:"su_factor"`
-}
-
-type jsonUnits struct {
-	Unit          string                 `json:"unit"`
-	Components    map[string]json.Number `json:"components"`
-	Seconds       map[string]json.Number `json:"seconds"`
-	DefaultFactor *json.Number           `json:"default_factor"`
-}
-
-type jsonContribution struct {
-	ID     string      `json:"id"`
-	By     string      `json:"by"`
-	Credit string      `json:"credit"`
-	Amount json.Number `json:"amount"`
-	Split  json.Number `json:"split"`
-	Factor json.Number `json:"su_factor"`
-	Units  json.Number `json:"units"`
-	From   *string     `json:"from"`
-	To     *string     `json:"to"`
-}
-
-type jsonUnclaimed struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-	// Lines are those with the most records; More is how many others there are.
-	Lines []jsonNobody `json:"lines"`
-	More  int          `json:"more"`
-}
-
-type jsonNobody struct {
-	Group   *string `json:"group"`
-	User    *string `json:"user"`
-	Records uint64  `json:"records"`
-}
 
 // directory is who belongs where now.
 func (s *Server) directory() (*directory.Directory, error) {
@@ -160,51 +87,43 @@ func fieldsOf(query string, known ...string) (map[string]string, error) {
 	return words, nil
 }
 
-func describeDirectory(d *directory.Directory, at record.Time) *jsonDirectory {
+func describeDirectory(d *directory.Directory, at record.Time) *v1.Directory {
 	set := d.Settings()
-	out := &jsonDirectory{At: at.String(), People: []jsonPerson{}, Projects: []jsonProject{}, HostClasses: []jsonClass{}, Contributions: []jsonContribution{}}
+	out := &v1.Directory{At: v1.Stamp(at), People: []v1.Person{}, Projects: []v1.Project{}, HostClasses: []v1.HostClass{}, Contributions: []v1.Contribution{}}
 	out.Keys.User, out.Keys.Group, out.Keys.Host = set.UserKey, set.GroupKey, set.HostKey
 	for _, id := range d.People() {
 		out.People = append(out.People, describePerson(d, id, at))
 	}
 	for _, p := range d.Projects(at) {
 		name, _ := d.Name(p.PI)
-		out.Projects = append(out.Projects, jsonProject{
-			ID: p.ID, PI: noneIfEmpty(p.PI), PIName: noneIfEmpty(name), Groups: list(p.Groups), Users: list(p.Users), Exempt: p.Exempt, Since: stamp(p.Since), Until: stamp(p.Until),
+		out.Projects = append(out.Projects, v1.Project{
+			ID: p.ID, PI: v1.Text(p.PI), PIName: v1.Text(name), Groups: list(p.Groups), Users: list(p.Users), Exempt: p.Exempt, Since: v1.Stamp(p.Since), Until: v1.Stamp(p.Until),
 		})
 	}
 	for _, c := range d.ClassesAt(at) {
-		out.HostClasses = append(out.HostClasses, jsonClass{c.ID, c.Pattern, number(c.Factor)})
+		out.HostClasses = append(out.HostClasses, v1.HostClass{ID: c.ID, Pattern: c.Pattern, SUFactor: number(c.Factor)})
 	}
 	if _, ok := d.Units(); ok {
 		u := set.Units
-		out.ServiceUnits = &jsonUnits{u.Name, worths(u.Rates), worths(u.Seconds), number(u.Default)}
+		out.ServiceUnits = &v1.ServiceUnits{Unit: u.Name, Components: worths(u.Rates), Seconds: worths(u.Seconds), DefaultFactor: number(u.Default)}
 	}
 	for _, c := range d.Contributions(at) {
-		out.Contributions = append(out.Contributions, jsonContribution{
+		out.Contributions = append(out.Contributions, v1.Contribution{
 			ID: c.ID, By: c.By, Credit: c.Credit, Amount: json.Number(c.Amount.String()), Split: json.Number(c.Split.String()),
-			Factor: json.Number(c.Factor.String()), Units: decimals(c.Units), From: stamp(c.From), To: stamp(c.To),
+			SUFactor: json.Number(c.Factor.String()), Units: decimals(c.Units), From: v1.Stamp(c.From), To: v1.Stamp(c.To),
 		})
 	}
 	return out
 }
 
-func describePerson(d *directory.Directory, id string, at record.Time) jsonPerson {
+func describePerson(d *directory.Directory, id string, at record.Time) v1.Person {
 	name, email := d.Name(id)
-	p := jsonPerson{ID: id, Name: noneIfEmpty(name), Email: noneIfEmpty(email), Groups: list(d.Groups(id, at))}
+	p := v1.Person{ID: id, Name: v1.Text(name), Email: v1.Text(email), Groups: list(d.Groups(id, at))}
 	if project, ok := d.Project(id, "", at); ok {
 		pi, _ := d.PI(project, at)
-		p.Project, p.PI = &project, noneIfEmpty(pi)
+		p.Project, p.PI = v1.Text(project), v1.Text(pi)
 	}
 	return p
-}
-
-// noneIfEmpty is nil for "".
-func noneIfEmpty(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 func list(s []string) []string { return append([]string{}, s...) }
@@ -229,9 +148,9 @@ func worths(list []directory.Worth) map[string]json.Number {
 func decimals(r *big.Rat) json.Number { return json.Number(r.FloatString(9)) }
 
 // unclaimed are the groups and users that have records and no project.
-func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at record.Time) (*jsonUnclaimed, error) {
+func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at record.Time) (*v1.Unclaimed, error) {
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
-	out := &jsonUnclaimed{From: from.String(), To: at.String(), Lines: []jsonNobody{}}
+	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()
 	a, err := s.ask(ctx, derive.Question{Question: usage.Question{
 		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.now(),
@@ -245,10 +164,10 @@ func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at recor
 	}
 	for g := range a.Groups {
 		if n := a.Records[g]; n > 0 {
-			out.Lines = append(out.Lines, jsonNobody{noneIfEmpty(a.Groups[g].Values[0]), noneIfEmpty(a.Groups[g].Values[1]), n})
+			out.Lines = append(out.Lines, v1.UnclaimedUsage{Group: v1.Text(a.Groups[g].Values[0]), User: v1.Text(a.Groups[g].Values[1]), Records: n})
 		}
 	}
-	slices.SortStableFunc(out.Lines, func(a, b jsonNobody) int {
+	slices.SortStableFunc(out.Lines, func(a, b v1.UnclaimedUsage) int {
 		if a.Records > b.Records {
 			return -1
 		}

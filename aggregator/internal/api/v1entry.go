@@ -7,6 +7,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -20,9 +21,15 @@ func (s *Server) v1Record(w http.ResponseWriter, r *http.Request, view *access.V
 	if err != nil {
 		return err
 	}
-	out := entryJSON(&entry)
+	out, err := entryJSON(&entry)
+	if err != nil {
+		return err
+	}
 	if found {
-		out.Record = appendV1(nil, &row)
+		out.Record = &v1.FullRecord{}
+		if err := json.Unmarshal(appendV1(nil, &row), out.Record); err != nil {
+			return err
+		}
 	}
 	answer(w, http.StatusOK, out)
 	return nil
@@ -69,40 +76,25 @@ func (s *Server) v1Undelete(w http.ResponseWriter, r *http.Request, view *access
 // caller names who asks.
 func caller(r *http.Request) string { return access.From(r.Context()).Name }
 
-type jsonEntry struct {
-	RecordID string          `json:"record_id"`
-	Deleted  bool            `json:"deleted"`
-	Conflict bool            `json:"conflict"`
-	Record   json.RawMessage `json:"record"`
-	Holdings []jsonHolding   `json:"holdings"`
-}
-
-type jsonHolding struct {
-	Origin    string          `json:"origin"`
-	Rank      string          `json:"rank"`
-	Ended     bool            `json:"ended"`
-	Observed  *string         `json:"observed"`
-	Withdrawn bool            `json:"withdrawn"`
-	Stop      *string         `json:"waiting_stop"`
-	Record    json.RawMessage `json:"record"`
-}
-
-func entryJSON(e *record.Entry) jsonEntry {
-	out := jsonEntry{RecordID: e.ID, Deleted: e.Deleted, Conflict: e.Conflict(), Record: []byte("null"), Holdings: []jsonHolding{}}
+func entryJSON(e *record.Entry) (v1.Entry, error) {
+	out := v1.Entry{RecordID: e.ID, Deleted: e.Deleted, Conflict: e.Conflict(), Holdings: []v1.Holding{}}
 	for i := range e.Holdings {
 		h := &e.Holdings[i]
 		v := h.Effective()
-		j := jsonHolding{Origin: h.Origin.String(), Rank: h.Rank.String(), Ended: v.Ended, Withdrawn: h.Withdrawn(), Record: []byte("null")}
+		j := v1.Holding{Origin: h.Origin.String(), Rank: h.Rank.String(), Ended: v.Ended, Withdrawn: h.Withdrawn()}
 		if v.Observed != 0 {
-			j.Observed = stamp(record.Time(v.Observed))
+			j.Observed = v1.Stamp(record.Time(v.Observed))
 		}
 		if h.Waiting() {
-			j.Stop = stamp(h.Stop)
+			j.WaitingStop = v1.Stamp(h.Stop)
 		}
 		if r := h.Shown(); r != nil {
-			j.Record = wire.AppendJSON(nil, r)
+			j.Record = &v1.Record{}
+			if err := json.Unmarshal(wire.AppendJSON(nil, r), j.Record); err != nil {
+				return out, err
+			}
 		}
 		out.Holdings = append(out.Holdings, j)
 	}
-	return out
+	return out, nil
 }

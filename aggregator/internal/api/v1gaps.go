@@ -6,17 +6,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-type jsonGap struct {
-	Agent      string  `json:"agent"`
-	SourceType string  `json:"source_type"`
-	Label      string  `json:"source_label"`
-	From       *string `json:"from"`
-	To         *string `json:"to"`
-	Reason     string  `json:"reason"`
-	Noticed    *string `json:"noticed"`
-}
 
 // v1Gaps is GET /v1/gaps: what agents and sources could not hand over.
 func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.View) error {
@@ -28,18 +19,21 @@ func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.Vie
 	if err != nil {
 		return err
 	}
-	list, more := []jsonGap{}, false
+	out := v1.Gaps{Gaps: []v1.Gap{}}
 	for i := range gaps {
 		g := &gaps[i]
 		if agent != "" && agent != g.Source.Agent {
 			continue
 		}
-		if more = len(list) == maxPage; more {
+		if out.More = len(out.Gaps) == maxPage; out.More {
 			break
 		}
-		list = append(list, jsonGap{g.Source.Agent, g.Source.Type, g.Source.Label, stamp(g.From), stamp(g.To), g.Reason, stamp(g.Noticed)})
+		out.Gaps = append(out.Gaps, v1.Gap{
+			Agent: g.Source.Agent, SourceType: g.Source.Type, SourceLabel: g.Source.Label,
+			From: v1.Stamp(g.From), To: v1.Stamp(g.To), Reason: g.Reason, Noticed: v1.Stamp(g.Noticed),
+		})
 	}
-	answer(w, http.StatusOK, map[string]any{"gaps": list, "more": more})
+	answer(w, http.StatusOK, out)
 	return nil
 }
 
@@ -61,7 +55,7 @@ func gapsOf(rawQuery string) (agent string, err error) {
 }
 
 // lacks counts a gap of a source of the agent, or of all of it.
-func (a *jsonAgent) lacks(source record.Origin) {
+func lacks(a *v1.Agent, source record.Origin) {
 	a.Gaps++
 	for i := range a.Sources {
 		if s := &a.Sources[i]; s.Type == source.Type && s.Label == source.Label {

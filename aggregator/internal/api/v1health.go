@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Health judges the cluster as this node knows it.
@@ -18,58 +18,14 @@ type Health interface {
 	Report(ctx context.Context) health.Report
 }
 
-type jsonFinding struct {
-	Severity string  `json:"severity"`
-	ID       string  `json:"id"`
-	About    string  `json:"about"`
-	What     string  `json:"what"`
-	Do       string  `json:"do"`
-	Since    *string `json:"since"`
-}
-
-type jsonNode struct {
-	Name        string   `json:"name"`
-	ID          string   `json:"id"`
-	Address     string   `json:"address"`
-	Role        string   `json:"role"`
-	Voter       bool     `json:"voter"`
-	Self        bool     `json:"self"`
-	Heard       bool     `json:"heard"`
-	LastContact *string  `json:"last_contact"`
-	Applied     uint64   `json:"applied_index"`
-	Behind      *uint64  `json:"behind"`
-	Version     string   `json:"version"`
-	DiskFree    uint64   `json:"disk_free_bytes"`
-	DiskSize    uint64   `json:"disk_size_bytes"`
-	DiskLevel   string   `json:"disk_level"`
-	Ballast     uint64   `json:"ballast_bytes"`
-	ClockOffset float64  `json:"clock_offset_seconds"`
-	Hash        string   `json:"hash"`
-	HashIndex   uint64   `json:"hash_index"`
-	Fenced      string   `json:"fenced"`
-	Paused      string   `json:"paused"`
-	Differs     []string `json:"config_differs"`
-	CertUntil   *string  `json:"certificate_until"`
-
-	Backup *jsonBackup `json:"backup"`
-}
-
-// jsonBackup says how the backups are doing that a node makes by itself.
-type jsonBackup struct {
-	Path     string  `json:"path"`
-	Every    float64 `json:"every_seconds"`
-	Last     *string `json:"last"`
-	Bytes    int64   `json:"bytes"`
-	Error    string  `json:"error"`
-	Failing  *string `json:"failing_since"`
-	Failures uint64  `json:"failures"`
-}
-
-func backupJSON(b *health.LocalBackup) *jsonBackup {
+func backupJSON(b *health.LocalBackup) *v1.NodeBackup {
 	if b == nil {
 		return nil
 	}
-	return &jsonBackup{b.Path, b.Every.Seconds(), stampStd(b.Last), b.Bytes, b.Error, stampStd(b.Failing), b.Failures}
+	return &v1.NodeBackup{
+		Path: b.Path, EverySeconds: b.Every.Seconds(), Last: v1.Time{Time: b.Last}, Bytes: b.Bytes,
+		Error: b.Error, FailingSince: v1.Time{Time: b.Failing}, Failures: b.Failures,
+	}
 }
 
 // statusPatience is how long a status waits for a picture that a majority
@@ -95,15 +51,15 @@ func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 		report := s.opt.Health.Report(r.Context())
 		if out == nil {
 			out = localFigures(&report.Facts)
-			out["version"] = s.opt.Version
+			out.Version = s.opt.Version
 		}
-		maps.Copy(out, verdict(&report))
+		out.Verdict = verdict(&report)
 	}
 	answer(w, http.StatusOK, out)
 }
 
 // figures are the numbers of a picture that a majority confirms.
-func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (map[string]any, error) {
+func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stale) (*v1.Status, error) {
 	view, err := s.opt.Reader.Read(ctx, access.From(ctx))
 	if err != nil {
 		return nil, refuse(http.StatusServiceUnavailable, "the cluster cannot answer now: %v", err)
@@ -125,54 +81,53 @@ func (s *Server) figures(ctx context.Context, w http.ResponseWriter, stale *Stal
 	id, version := view.Cluster()
 	w.Header().Set("X-Bursar-Index", strconv.FormatUint(index, 10))
 	stale.header(w.Header(), index)
-	return map[string]any{
-		"version": s.opt.Version, "cluster": id, "cluster_version": version, "index": index, "term": term, "hash": view.Hash().String(), "confirmed": stale == nil,
-		"records": records, "last_change": view.Seq(), "quarantined": odd.Quarantined, "conflicts": odd.Conflicts, "waiting_stops": odd.Waiting, "agents": agents,
+	return &v1.Status{
+		Version: s.opt.Version, Cluster: id, ClusterVersion: int(version), Index: index, Term: term, Hash: view.Hash().String(), Confirmed: stale == nil,
+		Records: records, LastChange: view.Seq(), Quarantined: odd.Quarantined, Conflicts: odd.Conflicts, WaitingStops: odd.Waiting, Agents: agents,
 	}, nil
 }
 
 // localFigures are those of this node alone.
-func localFigures(f *health.Facts) map[string]any {
-	agents := []*jsonAgent{}
+func localFigures(f *health.Facts) *v1.Status {
+	agents := []v1.Agent{}
 	for _, a := range f.Agents {
-		agents = append(agents, &jsonAgent{
-			Name: a.Name, Address: a.Address, Configured: true, Connected: a.Connected, Error: a.Error, Remedy: a.Remedy, LastContact: stampStd(a.Contact), Behind: a.Behind, Sources: []jsonSource{},
+		agents = append(agents, v1.Agent{
+			Name: a.Name, Address: a.Address, Configured: true, Connected: a.Connected, Error: a.Error, Remedy: a.Remedy, LastContact: v1.Time{Time: a.Contact}, Behind: a.Behind, Sources: []v1.AgentSource{},
 		})
 	}
 	d := &f.Data
-	return map[string]any{
-		"cluster": f.Cluster, "cluster_version": 0, "index": d.Index, "term": 0, "hash": "", "confirmed": false,
-		"records": d.Records, "last_change": 0, "quarantined": d.Quarantined, "conflicts": d.Conflicts, "waiting_stops": d.Waiting, "agents": agents,
+	return &v1.Status{
+		Cluster: f.Cluster, Index: d.Index, Records: d.Records, Quarantined: d.Quarantined, Conflicts: d.Conflicts, WaitingStops: d.Waiting, Agents: agents,
 	}
 }
 
 // verdict is what a report adds to the status.
-func verdict(r *health.Report) map[string]any {
-	findings := []jsonFinding{}
+func verdict(r *health.Report) *v1.Verdict {
+	findings := []v1.Finding{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		findings = append(findings, jsonFinding{string(f.Severity), f.ID, f.About, f.What, f.Do, stampStd(f.Since)})
+		findings = append(findings, v1.Finding{Severity: string(f.Severity), ID: f.ID, About: f.About, What: f.What, Do: f.Do, Since: v1.Time{Time: f.Since}})
 	}
-	return map[string]any{
-		"node": r.Facts.Node, "state": string(r.State), "findings": findings, "nodes": nodesJSON(r), "last_snapshot": stampStd(r.Facts.Backup.Last),
+	return &v1.Verdict{
+		Node: r.Facts.Node, State: string(r.State), Findings: findings, Nodes: nodesJSON(r), LastSnapshot: v1.Time{Time: r.Facts.Backup.Last},
 	}
 }
 
-func nodesJSON(r *health.Report) []jsonNode {
-	list := []jsonNode{}
+func nodesJSON(r *health.Report) []v1.Node {
+	list := []v1.Node{}
 	for i := range r.Facts.Nodes {
 		n := &r.Facts.Nodes[i]
-		j := jsonNode{
-			Name: n.Name, ID: n.ID, Address: n.Address, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: stampStd(n.Seen),
-			Applied: n.Applied, Version: n.Version, DiskFree: n.Disk.Free, DiskSize: n.Disk.Size, DiskLevel: string(n.Disk.Level), Ballast: n.Disk.Ballast,
-			ClockOffset: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, Differs: n.ConfigDiffers,
-			CertUntil: stampStd(n.CertEnds), Backup: backupJSON(n.Backup),
+		j := v1.Node{
+			Name: n.Name, ID: n.ID, Address: n.Address, Role: role(n), Voter: n.Voter, Self: n.Self, Heard: r.Heard(n), LastContact: v1.Time{Time: n.Seen},
+			AppliedIndex: n.Applied, Version: n.Version, DiskFreeBytes: n.Disk.Free, DiskSizeBytes: n.Disk.Size, DiskLevel: string(n.Disk.Level), BallastBytes: n.Disk.Ballast,
+			ClockOffsetSeconds: n.ClockOffset.Seconds(), Hash: n.Hash, HashIndex: n.HashIndex, Fenced: n.Fenced, Paused: n.Paused, ConfigDiffers: n.ConfigDiffers,
+			CertificateUntil: v1.Time{Time: n.CertEnds}, Backup: backupJSON(n.Backup),
 		}
 		if n.LagKnown {
 			j.Behind = &n.Lag
 		}
-		if j.Differs == nil {
-			j.Differs = []string{}
+		if j.ConfigDiffers == nil {
+			j.ConfigDiffers = []string{}
 		}
 		list = append(list, j)
 	}
@@ -201,21 +156,18 @@ func (s *Server) v1Cluster(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	report := s.opt.Health.Report(r.Context())
-	answer(w, http.StatusOK, map[string]any{
-		"cluster": report.Facts.Cluster, "node": report.Facts.Node, "leader": leaderOf(&report.Facts), "nodes": nodesJSON(&report),
+	answer(w, http.StatusOK, v1.ClusterNodes{
+		Cluster: report.Facts.Cluster, Node: report.Facts.Node, Leader: leaderOf(&report.Facts), Nodes: nodesJSON(&report),
 	})
 }
 
 // leaderOf is the name of the node that leads, its id where the name is unknown.
-func leaderOf(f *health.Facts) *string {
-	if f.Leader == "" {
-		return nil
-	}
+func leaderOf(f *health.Facts) v1.Text {
 	name := f.Leader
 	for i := range f.Nodes {
 		if f.Nodes[i].ID == f.Leader {
 			name = f.Nodes[i].Name
 		}
 	}
-	return &name
+	return v1.Text(name)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // An import is an agent that pushes instead of being pulled from: it has a name,
@@ -58,7 +59,7 @@ func (s *Server) v1ImportBegin(w http.ResponseWriter, r *http.Request, view *acc
 		return err
 	}
 	s.opt.Log.Info("an import begins", "name", name, "by", caller(r))
-	answer(w, http.StatusOK, map[string]any{"name": name, "epoch": hex.EncodeToString(epoch[:]), "observed": cursor.Observed})
+	answer(w, http.StatusOK, v1.Import{Name: name, Epoch: hex.EncodeToString(epoch[:]), Observed: cursor.Observed})
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (s *Server) v1ImportChunk(w http.ResponseWriter, r *http.Request, view *acc
 		if err != nil {
 			return misfit(err)
 		}
-		answer(w, http.StatusOK, map[string]any{"cursor": cursor.Seq, "counts": countsJSON(counts)})
+		answer(w, http.StatusOK, v1.ImportProgress{Cursor: cursor.Seq, Counts: countsJSON(counts)})
 		return nil
 	})
 }

@@ -73,15 +73,15 @@ func TestAChunkOfAnImportIsCommittedOnceHoweverOftenItIsSent(t *testing.T) {
 	rg := importRig(t)
 	i := rg.begin("import")
 	first, second := i.chunk("a", "b", "!c"), i.chunk("d")
-	for n, want := range []string{`{"counts":{"pulled":3,"added":2,`, `{"counts":{"pulled":0,`} {
-		if a := i.send(first); a.status != 200 || !strings.HasPrefix(a.body, want) || !strings.HasSuffix(a.body, `"conserved":true},"cursor":3}`+"\n") {
+	for n, want := range []string{`{"cursor":3,"counts":{"pulled":3,"added":2,`, `{"cursor":3,"counts":{"pulled":0,`} {
+		if a := i.send(first); a.status != 200 || !strings.HasPrefix(a.body, want) || !strings.HasSuffix(a.body, `"conserved":true}}`+"\n") {
 			t.Errorf("time %d: %v", n, a)
 		}
 	}
-	if a := i.send(second); a.status != 200 || !strings.HasSuffix(a.body, `"cursor":4}`+"\n") {
+	if a := i.send(second); a.status != 200 || !strings.HasPrefix(a.body, `{"cursor":4,`) {
 		t.Error(a)
 	}
-	if a := i.send(first); a.status != 200 || !strings.HasPrefix(a.body, `{"counts":{"pulled":0,`) {
+	if a := i.send(first); a.status != 200 || !strings.HasPrefix(a.body, `{"cursor":4,"counts":{"pulled":0,`) {
 		t.Error(a)
 	}
 	if got := rg.ids("sort_by[asc]=start_time"); len(got) != 3 {

@@ -13,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 const (
@@ -24,24 +25,17 @@ const (
 	kindsMost  = 500
 )
 
-type jsonKind struct {
-	Component string `json:"component"`
-	Stored    string `json:"stored"`
-	Kind      string `json:"kind"`
-	Records   int    `json:"records"`
-}
-
 // v1Kinds is GET /v1/kinds: the components of pushed records that are stored with
 // another kind than the configuration says.
 func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	kinds, records := s.opt.Kinds(), 0
-	found := map[jsonKind]int{}
+	found := map[v1.Kind]int{}
 	count := func(body *record.Record) {
 		records++
 		for i := range body.Components {
 			c := &body.Components[i]
 			if kind, named := kinds[c.Name]; named && kind != c.Kind {
-				found[jsonKind{Component: c.Name, Stored: c.Kind.String(), Kind: kind.String()}]++
+				found[v1.Kind{Component: c.Name, Stored: c.Kind.String(), Kind: kind.String()}]++
 			}
 		}
 	}
@@ -52,16 +46,16 @@ func (s *Server) v1Kinds(w http.ResponseWriter, r *http.Request, view *access.Vi
 	if err != nil {
 		return err
 	}
-	list := []jsonKind{}
+	list := []v1.Kind{}
 	for of, n := range found {
 		of.Records = n
 		list = append(list, of)
 	}
-	slices.SortFunc(list, func(a, b jsonKind) int {
+	slices.SortFunc(list, func(a, b v1.Kind) int {
 		return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Stored, b.Stored))
 	})
 	s.extendWrite(w)
-	answer(w, http.StatusOK, map[string]any{"records": records, "kinds": list})
+	answer(w, http.StatusOK, v1.Kinds{Records: records, Kinds: list})
 	return nil
 }
 
@@ -101,7 +95,7 @@ func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *acc
 		return err
 	}
 	s.extendWrite(w)
-	answer(w, http.StatusOK, map[string]any{"repaired": c.changed, "after": after, "more": more})
+	answer(w, http.StatusOK, v1.KindsRepair{Repaired: c.changed, After: after, More: more})
 	return nil
 }
 

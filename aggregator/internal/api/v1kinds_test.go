@@ -73,7 +73,7 @@ func TestRepairKinds_StoredRates_BecomeTotalsOnceAndTheRestStays(t *testing.T) {
 	schedulers(t, rg, "job-0") // shown for it is what the scheduler says
 	cpu := `{"component":"TotalCPU","stored":"rate","kind":"total","records":5101}`
 	kinds.Store(&record.Kinds{"TotalCPU": record.Total, "Cores": record.Rate})
-	rg.want("GET", "/v1/kinds", "", 200, `{"kinds":[`+cpu+`],"records":5101}`+"\n")
+	rg.want("GET", "/v1/kinds", "", 200, `{"records":5101,"kinds":[`+cpu+`]}`+"\n")
 	rg.want("POST", "/v1/kinds:repair?after=x", "", 400, rg.do("POST", "/v1/kinds:repair?after=x", "").body)
 	repaired, after, rounds := 0, uint64(0), 0
 	for more := true; more; rounds++ {
@@ -88,7 +88,7 @@ func TestRepairKinds_StoredRates_BecomeTotalsOnceAndTheRestStays(t *testing.T) {
 	if repaired != many+1 || rounds != 2 {
 		t.Errorf("%d were repaired in %d rounds", repaired, rounds)
 	}
-	rg.want("GET", "/v1/kinds", "", 200, `{"kinds":[],"records":0}`+"\n")
+	rg.want("GET", "/v1/kinds", "", 200, `{"records":0,"kinds":[]}`+"\n")
 	if a := rg.do("POST", "/v1/kinds:repair", ""); !strings.Contains(a.body, `"repaired":0`) {
 		t.Error(a)
 	}
@@ -149,7 +149,7 @@ func TestDismissStop_WaitingOnly(t *testing.T) {
 			t.Errorf("%s: %s", id, a)
 		}
 	}
-	rg.want("GET", "/v1/waiting", "", 200, `{"more":false,"waiting":[]}`+"\n")
+	rg.want("GET", "/v1/waiting", "", 200, `{"waiting":[],"more":false}`+"\n")
 	if a := rg.do("GET", "/v1/status", ""); !strings.Contains(a.body, `"waiting_stops":0`) {
 		t.Error(a)
 	}

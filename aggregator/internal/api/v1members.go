@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Members are the nodes of the cluster, to be looked at and changed. The errors
@@ -39,18 +40,6 @@ type Member struct {
 	LastContact time.Time
 }
 
-type jsonMember struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name"`
-	Address     string  `json:"address"`
-	Version     string  `json:"version"`
-	Voter       bool    `json:"voter"`
-	Leader      bool    `json:"leader"`
-	Applied     uint64  `json:"applied"`
-	Match       uint64  `json:"match"`
-	LastContact *string `json:"last_contact"`
-}
-
 // memberRoutes returns the routes about the members of the cluster.
 func (s *Server) memberRoutes() []route {
 	return []route{
@@ -72,11 +61,14 @@ func (s *Server) v1Members(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "this server knows no cluster")
 		return
 	}
-	list := []jsonMember{}
+	list := []v1.Member{}
 	for _, m := range s.opt.Members.Members() {
-		list = append(list, jsonMember{m.ID, m.Name, m.Address, m.Version, m.Voter, m.Leader, m.Applied, m.Match, stampStd(m.LastContact)})
+		list = append(list, v1.Member{
+			ID: m.ID, Name: m.Name, Address: m.Address, Version: m.Version, Voter: m.Voter, Leader: m.Leader,
+			Applied: m.Applied, Match: m.Match, LastContact: v1.Time{Time: m.LastContact},
+		})
 	}
-	answer(w, http.StatusOK, map[string]any{"members": list})
+	answer(w, http.StatusOK, v1.Members{Members: list})
 }
 
 // maxMember bounds the body that names a node.
@@ -126,6 +118,6 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, what string, er
 		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
 	}
 	s.opt.Log.Warn("the cluster was changed", "what", what, "by", access.From(r.Context()).Name)
-	answer(w, http.StatusOK, map[string]string{"message": "done: " + what})
+	answer(w, http.StatusOK, v1.Message{Message: "done: " + what})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Money is what usage costs and what may be used, as it holds now.
@@ -29,16 +30,6 @@ func (s *Server) money() Money {
 	return s.opt.Money()
 }
 
-type jsonPrice struct {
-	List      string            `json:"list"`
-	From      *string           `json:"from"`
-	To        *string           `json:"to"`
-	Component string            `json:"component"`
-	Per       string            `json:"per"`
-	Price     json.Number       `json:"price"`
-	Match     map[string]string `json:"match"`
-}
-
 // v1Prices is GET /v1/prices: what holds at an instant.
 func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	words, err := wordsOf(r.URL.RawQuery, "at")
@@ -51,13 +42,13 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 			return refuse(http.StatusBadRequest, "at: %v", err)
 		}
 	}
-	prices, list := s.money().Prices, []jsonPrice{}
+	prices, list := s.money().Prices, []v1.Price{}
 	for _, h := range prices.At(at) {
 		if !concerns(h.Rule.When, view.Principal().Rows) {
 			continue
 		}
-		p := jsonPrice{
-			List: h.List.Name, From: stamp(h.List.From), To: stamp(h.List.To), Component: h.Rule.Component,
+		p := v1.Price{
+			List: h.List.Name, From: v1.Stamp(h.List.From), To: v1.Stamp(h.List.To), Component: h.Rule.Component,
 			Per: "hour", Price: json.Number(h.Rule.Price().Decimal(9)), Match: map[string]string{},
 		}
 		if h.Rule.Kind == record.Total {
@@ -68,11 +59,7 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 		}
 		list = append(list, p)
 	}
-	var currency *string
-	if name := prices.Currency(); name != "" {
-		currency = &name
-	}
-	answer(w, http.StatusOK, map[string]any{"at": stamp(at), "currency": currency, "prices": list})
+	answer(w, http.StatusOK, v1.Prices{At: v1.Stamp(at), Currency: v1.Text(prices.Currency()), Prices: list})
 	return nil
 }
 

@@ -13,50 +13,11 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-type jsonAgent struct {
-	Name        string       `json:"name"`
-	Address     string       `json:"address"`
-	Configured  bool         `json:"configured"`
-	Import      bool         `json:"import"`
-	Connected   bool         `json:"connected"`
-	Error       string       `json:"error"`
-	Remedy      string       `json:"remedy"`
-	LastContact *string      `json:"last_contact"`
-	LastFrames  *string      `json:"last_frames"`
-	Behind      uint64       `json:"behind"`
-	Cursor      uint64       `json:"cursor"`
-	Epoch       string       `json:"epoch"`
-	Gaps        int          `json:"gaps"`
-	Sources     []jsonSource `json:"sources"`
-}
-
-type jsonSource struct {
-	Type       string     `json:"type"`
-	Label      string     `json:"label"`
-	CompleteTo *string    `json:"complete_to"`
-	Gaps       int        `json:"gaps"`
-	Error      string     `json:"error"`
-	Silent     bool       `json:"silent"`
-	Counts     jsonCounts `json:"counts"`
-}
-
-type jsonCounts struct {
-	Pulled      int64 `json:"pulled"`
-	Added       int64 `json:"added"`
-	Merged      int64 `json:"merged"`
-	Unchanged   int64 `json:"unchanged"`
-	Stale       int64 `json:"stale"`
-	Withdrawn   int64 `json:"withdrawn"`
-	Deleted     int64 `json:"deleted"`
-	Conflicting int64 `json:"conflicting"`
-	Quarantined int64 `json:"quarantined"`
-	Conserved   bool  `json:"conserved"`
-}
-
-func countsJSON(c store.Counts) jsonCounts {
-	return jsonCounts{
+func countsJSON(c store.Counts) v1.Counts {
+	return v1.Counts{
 		Pulled: c.Pulled, Added: c.Added, Merged: c.Merged, Unchanged: c.Unchanged, Stale: c.Stale, Withdrawn: c.Withdrawn,
 		Deleted: c.Deleted, Conflicting: c.Conflicting, Quarantined: c.Quarantined, Conserved: c.Conserved(),
 	}
@@ -67,12 +28,12 @@ func countsJSON(c store.Counts) jsonCounts {
 func (s *Server) v1Agents(w http.ResponseWriter, r *http.Request, view *access.View) error {
 	agents, err := s.agents(r.Context(), view)
 	if err == nil {
-		answer(w, http.StatusOK, map[string]any{"agents": agents})
+		answer(w, http.StatusOK, v1.Agents{Agents: agents})
 	}
 	return err
 }
 
-func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, error) {
+func (s *Server) agents(ctx context.Context, view *access.View) ([]v1.Agent, error) {
 	pulls, deaf := s.pulls(ctx)
 	if deaf != nil && StaleOf(ctx) == nil {
 		return nil, refuse(http.StatusServiceUnavailable, "%v", deaf)
@@ -89,29 +50,31 @@ func (s *Server) agents(ctx context.Context, view *access.View) ([]*jsonAgent, e
 	if err != nil {
 		return nil, err
 	}
-	list, byName := []*jsonAgent{}, map[string]*jsonAgent{}
-	find := func(name string) *jsonAgent {
+	names, byName := []string{}, map[string]*v1.Agent{}
+	find := func(name string) *v1.Agent {
 		if byName[name] == nil {
-			byName[name] = &jsonAgent{Name: name, Sources: []jsonSource{}}
-			list = append(list, byName[name])
+			byName[name] = &v1.Agent{Name: name, Sources: []v1.AgentSource{}}
+			names = append(names, name)
 		}
 		return byName[name]
 	}
 	for _, st := range pulls {
 		a := find(st.Name)
 		a.Address, a.Configured, a.Connected, a.Error = st.Address, true, st.Connected, st.Error
-		a.LastContact, a.Behind, a.Remedy = stampStd(st.LastContact), st.Behind, st.Remedy
+		a.LastContact, a.Behind, a.Remedy = v1.Time{Time: st.LastContact}, st.Behind, st.Remedy
 	}
 	for i := range cursors {
-		find(cursors[i].Agent).take(&cursors[i], counters)
+		take(find(cursors[i].Agent), &cursors[i], counters)
 	}
 	for i := range gaps {
-		find(gaps[i].Source.Agent).lacks(gaps[i].Source)
+		lacks(find(gaps[i].Source.Agent), gaps[i].Source)
 	}
 	s.moods(byName, pulls)
-	for _, a := range list {
+	list := make([]v1.Agent, len(names))
+	for i, name := range names {
+		list[i] = *byName[name]
 		if deaf != nil {
-			a.Error = deaf.Error()
+			list[i].Error = deaf.Error()
 		}
 	}
 	return list, nil
@@ -125,16 +88,16 @@ func (s *Server) pulls(ctx context.Context) ([]AgentStatus, error) {
 }
 
 // take adds what the store knows of the agent.
-func (a *jsonAgent) take(c *store.Cursor, counters []store.SourceCounts) {
+func take(a *v1.Agent, c *store.Cursor, counters []store.SourceCounts) {
 	a.Import = isImport(c.Epoch)
-	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), stamp(c.Pulled)
-	complete := map[record.Origin]*string{}
+	a.Cursor, a.Epoch, a.LastFrames = c.Seq, fmt.Sprintf("%x", c.Epoch), v1.Stamp(c.Pulled)
+	complete := map[record.Origin]v1.Time{}
 	for _, m := range c.Watermarks {
-		complete[m.Source] = stamp(m.CompleteTo)
+		complete[m.Source] = v1.Stamp(m.CompleteTo)
 	}
 	for _, n := range counters {
 		if n.Source.Agent == c.Agent {
-			a.Sources = append(a.Sources, jsonSource{n.Source.Type, n.Source.Label, complete[n.Source], 0, "", false, countsJSON(n.Counts)})
+			a.Sources = append(a.Sources, v1.AgentSource{Type: n.Source.Type, Label: n.Source.Label, CompleteTo: complete[n.Source], Counts: countsJSON(n.Counts)})
 		}
 	}
 }
@@ -145,26 +108,30 @@ func (s *Server) v1Counters(w http.ResponseWriter, _ *http.Request, view *access
 	if err != nil {
 		return err
 	}
-	type row struct {
-		Source string `json:"source"`
-		jsonCounts
-	}
-	rows := []row{}
+	rows := []v1.SourceCounts{}
 	for _, c := range counters {
-		rows = append(rows, row{c.Source.String(), countsJSON(c.Counts)})
+		rows = append(rows, v1.SourceCounts{Source: c.Source.String(), Counts: countsJSON(c.Counts)})
 	}
-	answer(w, http.StatusOK, map[string]any{"counters": rows})
+	answer(w, http.StatusOK, v1.Counters{Counters: rows})
 	return nil
 }
 
 // v1Conflicts is GET /v1/conflicts.
 func (s *Server) v1Conflicts(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	return entries(w, "conflicts", view.Conflicts)
+	list, more, err := entries(view.Conflicts)
+	if err == nil {
+		answer(w, http.StatusOK, v1.Conflicts{Conflicts: list, More: more})
+	}
+	return err
 }
 
 // v1Waiting is GET /v1/waiting: stops that have no record yet.
 func (s *Server) v1Waiting(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	return entries(w, "waiting", view.WaitingStops)
+	list, more, err := entries(view.WaitingStops)
+	if err == nil {
+		answer(w, http.StatusOK, v1.Waiting{Waiting: list, More: more})
+	}
+	return err
 }
 
 // v1Dismiss is DELETE /v1/waiting/{id}: the stop is forgotten.
@@ -187,26 +154,26 @@ func (s *Server) v1Dismiss(w http.ResponseWriter, r *http.Request, view *access.
 	return nil
 }
 
-// entries answers a list of entries, at most a page.
-func entries(w http.ResponseWriter, name string, each func(func(*record.Entry) error) error) error {
-	list, more := []jsonEntry{}, false
-	err := each(func(e *record.Entry) error {
+// entries lists entries, at most a page.
+func entries(each func(func(*record.Entry) error) error) (list []v1.Entry, more bool, err error) {
+	list = []v1.Entry{}
+	err = each(func(e *record.Entry) error {
 		if more = len(list) == defaultPage; more {
 			return errEnough
 		}
-		list = append(list, entryJSON(e))
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
+		entry, err := entryJSON(e)
+		list = append(list, entry)
 		return err
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	answer(w, http.StatusOK, map[string]any{name: list, "more": more})
-	return nil
+	return list, more, err
 }
 
 // moods says which sources fail and which are silent.
-func (s *Server) moods(byName map[string]*jsonAgent, pulls []AgentStatus) {
-	find := func(agent, typ, label string) *jsonSource {
+func (s *Server) moods(byName map[string]*v1.Agent, pulls []AgentStatus) {
+	find := func(agent, typ, label string) *v1.AgentSource {
 		if byName[agent] == nil {
 			return nil
 		}
@@ -230,7 +197,7 @@ func (s *Server) moods(byName map[string]*jsonAgent, pulls []AgentStatus) {
 			typ, label, _ := strings.Cut(name, "/")
 			of := find(pulls[i].Name, typ, label)
 			if a := byName[pulls[i].Name]; of == nil && a != nil { // nothing has come from it yet
-				a.Sources = append(a.Sources, jsonSource{Type: typ, Label: label, Counts: countsJSON(store.Counts{})})
+				a.Sources = append(a.Sources, v1.AgentSource{Type: typ, Label: label, Counts: countsJSON(store.Counts{})})
 				of = &a.Sources[len(a.Sources)-1]
 			}
 			if of != nil {

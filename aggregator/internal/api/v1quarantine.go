@@ -9,27 +9,13 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-type jsonQuarantined struct {
-	Agent      string  `json:"agent"`
-	SourceType string  `json:"source_type"`
-	Label      string  `json:"source_label"`
-	ID         string  `json:"id"`
-	Reason     string  `json:"reason"`
-	Message    string  `json:"message"`
-	RecordID   string  `json:"record_id"`
-	First      *string `json:"first"`
-	Last       *string `json:"last"`
-	Count      int64   `json:"count"`
-	Truncated  bool    `json:"truncated"`
-	Raw        *string `json:"raw,omitempty"`
-}
-
-func quarantinedJSON(q *store.Quarantined) jsonQuarantined {
-	return jsonQuarantined{
-		Agent: q.Source.Agent, SourceType: q.Source.Type, Label: q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message,
-		RecordID: q.RecordID, First: stamp(q.First), Last: stamp(q.Last), Count: q.Count, Truncated: q.Truncated,
+func quarantinedJSON(q *store.Quarantined) v1.Quarantined {
+	return v1.Quarantined{
+		Agent: q.Source.Agent, SourceType: q.Source.Type, SourceLabel: q.Source.Label, ID: q.ID, Reason: q.Reason, Message: q.Message,
+		RecordID: q.RecordID, First: v1.Stamp(q.First), Last: v1.Stamp(q.Last), Count: q.Count, Truncated: q.Truncated,
 	}
 }
 
@@ -38,18 +24,18 @@ var errEnough = errors.New("enough")
 
 // v1Quarantine is GET /v1/quarantine, without the raw input.
 func (s *Server) v1Quarantine(w http.ResponseWriter, _ *http.Request, view *access.View) error {
-	list, more := []jsonQuarantined{}, false
+	out := v1.Quarantine{Quarantine: []v1.Quarantined{}}
 	err := view.Quarantine(func(q *store.Quarantined) error {
-		if more = len(list) == maxPage; more {
+		if out.More = len(out.Quarantine) == maxPage; out.More {
 			return errEnough
 		}
-		list = append(list, quarantinedJSON(q))
+		out.Quarantine = append(out.Quarantine, quarantinedJSON(q))
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	answer(w, http.StatusOK, map[string]any{"quarantine": list, "more": more})
+	answer(w, http.StatusOK, out)
 	return nil
 }
 
@@ -85,7 +71,7 @@ func (s *Server) v1Quarantined(w http.ResponseWriter, r *http.Request, view *acc
 	if !utf8.ValidString(raw) {
 		raw = strings.ToValidUTF8(raw, "\uFFFD")
 	}
-	out.Raw = &raw
+	out.Raw = raw
 	answer(w, http.StatusOK, out)
 	return nil
 }
@@ -120,6 +106,6 @@ func (s *Server) v1QuarantineRetry(w http.ResponseWriter, r *http.Request, view 
 	if err := s.opt.Agents.Retry(r.Context(), &q); err != nil {
 		return refuse(http.StatusConflict, "%v", err)
 	}
-	answer(w, http.StatusAccepted, map[string]string{"message": "the agent has mapped the job; its record comes with the next pull and settles the quarantine"})
+	answer(w, http.StatusAccepted, v1.Message{Message: "the agent has mapped the job; its record comes with the next pull and settles the quarantine"})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Snapshots saves and restores the replicated state.
@@ -126,9 +127,9 @@ func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "the snapshot may or may not have been restored; if `bursar status` shows the incarnation %s it was: %v", done.Life.ID, err)
 	}
 	s.opt.Log.Warn("the cluster was restored", "by", who, "index", done.Meta.Index, "records", done.Meta.Records, "made", done.Meta.Made, "incarnation", done.Life.ID)
-	answer(w, http.StatusOK, map[string]any{
-		"cluster": done.Meta.Cluster, "incarnation": done.Life.ID, "restores": done.Life.Restores, "records": done.Meta.Records,
-		"from_index": done.Meta.Index, "hash": done.Meta.Hash, "made": done.Meta.Made,
+	answer(w, http.StatusOK, v1.Restored{
+		Cluster: done.Meta.Cluster, Incarnation: done.Life.ID, Restores: done.Life.Restores, Records: done.Meta.Records,
+		FromIndex: done.Meta.Index, Hash: done.Meta.Hash, Made: v1.Time{Time: done.Meta.Made},
 	})
 	return nil
 }

@@ -13,43 +13,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-type jsonSubscription struct {
-	Index       uint64          `json:"index"`
-	Window      jsonWindow      `json:"window"`
-	Zone        string          `json:"zone"`
-	Credit      string          `json:"credit"`
-	Unit        string          `json:"unit"`
-	Used        json.Number     `json:"used"`
-	Contributed json.Number     `json:"contributed"`
-	Unclaimed   json.Number     `json:"unclaimed"`
-	Unpriced    []jsonUnpriced  `json:"unpriced"`
-	Shares      []jsonShare     `json:"shares"`
-	Complete    json.RawMessage `json:"complete"`
-}
-
-type jsonWindow struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-type jsonUnpriced struct {
-	Component string      `json:"component"`
-	Total     json.Number `json:"total"`
-}
-
-type jsonShare struct {
-	PI                string       `json:"pi"`
-	Name              *string      `json:"name"`
-	State             string       `json:"state"`
-	Used              json.Number  `json:"used"`
-	ExemptUsed        json.Number  `json:"exempt_used"`
-	UsedShare         *json.Number `json:"used_share"`
-	Contributed       json.Number  `json:"contributed"`
-	ContributionShare *json.Number `json:"contribution_share"`
-	Ratio             *json.Number `json:"ratio"`
-}
 
 // v1Subscription is GET /v1/subscription: what principal investigators used beside
 // what is credited to them. Shares of a part of the records would be none.
@@ -86,9 +51,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 		out.Credit = "stop"
 	}
 	known.Open = sub.Open
-	if out.Complete, err = json.Marshal(known); err != nil {
-		return err
-	}
+	out.Complete = known.Complete
 	answer(w, http.StatusOK, out)
 	return nil
 }
@@ -122,18 +85,18 @@ func subscriptionWindow(words map[string]string, now record.Time) (q usage.Quest
 	return q, zone.String(), nil
 }
 
-func describeSubscription(s *directory.Subscription) *jsonSubscription {
-	out := &jsonSubscription{
-		Index: s.Index, Window: jsonWindow{s.From.String(), s.To.String()}, Unit: s.Unit,
-		Used: decimals(s.Used), Contributed: decimals(s.Contributed), Unclaimed: decimals(s.Unclaimed), Unpriced: []jsonUnpriced{}, Shares: []jsonShare{},
+func describeSubscription(s *directory.Subscription) *v1.Subscription {
+	out := &v1.Subscription{
+		Index: s.Index, Window: v1.Window{From: v1.Stamp(s.From), To: v1.Stamp(s.To)}, Unit: s.Unit,
+		Used: decimals(s.Used), Contributed: decimals(s.Contributed), Unclaimed: decimals(s.Unclaimed), Unpriced: []v1.SubscriptionUnpriced{}, Shares: []v1.SubscriptionShare{},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.Lacking)) {
-		out.Unpriced = append(out.Unpriced, jsonUnpriced{component, decimals(s.Lacking[component])})
+		out.Unpriced = append(out.Unpriced, v1.SubscriptionUnpriced{Component: component, Total: decimals(s.Lacking[component])})
 	}
 	for i := range s.Shares {
 		sh := &s.Shares[i]
-		line := jsonShare{
-			PI: sh.PI, Name: noneIfEmpty(sh.Name), State: string(sh.State), Used: decimals(sh.Used), ExemptUsed: decimals(sh.ExemptUsed), Contributed: decimals(sh.Contributed),
+		line := v1.SubscriptionShare{
+			PI: sh.PI, Name: v1.Text(sh.Name), State: string(sh.State), Used: decimals(sh.Used), ExemptUsed: decimals(sh.ExemptUsed), Contributed: decimals(sh.Contributed),
 			UsedShare: quotient(sh.Used, s.Used), ContributionShare: quotient(sh.Contributed, s.Contributed),
 		}
 		if sh.Ratio != nil {

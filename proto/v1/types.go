@@ -1,0 +1,1115 @@
+// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.
+
+package v1
+
+import "encoding/json"
+
+// Meta is a part of an answer.
+type Meta map[string][]string
+
+// Score is a part of an answer.
+type Score struct {
+	Name  string      `json:"name"`
+	Value json.Number `json:"value"`
+}
+
+// Component is a part of an answer.
+type Component struct {
+	Name   string  `json:"name"`
+	Amount int64   `json:"amount"`
+	Scores []Score `json:"scores"`
+}
+
+// FullComponent is a part of an answer.
+type FullComponent struct {
+	Name   string  `json:"name"`
+	Amount int64   `json:"amount"`
+	Kind   string  `json:"kind"`
+	Scores []Score `json:"scores"`
+}
+
+// Record is a part of an answer.
+type Record struct {
+	RecordID   string      `json:"record_id"`
+	Meta       Meta        `json:"meta"`
+	Components []Component `json:"components"`
+	StartTime  Time        `json:"start_time"`
+	StopTime   Time        `json:"stop_time"`
+	// Whole seconds; negative when the stop is before the start.
+	Runtime *int64 `json:"runtime"`
+}
+
+// FullRecord is a part of an answer.
+type FullRecord struct {
+	RecordID   string          `json:"record_id"`
+	Meta       Meta            `json:"meta"`
+	Components []FullComponent `json:"components"`
+	StartTime  Time            `json:"start_time"`
+	StopTime   Time            `json:"stop_time"`
+	Runtime    *int64          `json:"runtime"`
+	SubmitTime Time            `json:"submit_time"`
+	State      Text            `json:"state"`
+	ExitCode   *int64          `json:"exit_code"`
+	ExitSignal *int64          `json:"exit_signal"`
+	// The stop is before the start; nothing was used.
+	Negative bool `json:"negative"`
+	// Agent/type/label, or pushed.
+	Origin   string `json:"origin"`
+	Rank     string `json:"rank"`
+	Received Time   `json:"received"`
+	Changed  Time   `json:"changed"`
+	// The place in the change feed.
+	Seq uint64 `json:"seq"`
+}
+
+// Entry is a part of an answer.
+type Entry struct {
+	RecordID string `json:"record_id"`
+	Deleted  bool   `json:"deleted"`
+	Conflict bool   `json:"conflict"`
+	// What is shown; null in lists, and when nothing is.
+	Record   *FullRecord `json:"record"`
+	Holdings []Holding   `json:"holdings"`
+}
+
+// Holding: What one origin says.
+type Holding struct {
+	Origin      string  `json:"origin"`
+	Rank        string  `json:"rank"`
+	Ended       bool    `json:"ended"`
+	Observed    Time    `json:"observed"`
+	Withdrawn   bool    `json:"withdrawn"`
+	WaitingStop Time    `json:"waiting_stop"`
+	Record      *Record `json:"record"`
+}
+
+// Counts: pulled is the sum of all others; conserved says that it is.
+type Counts struct {
+	Pulled      int64 `json:"pulled"`
+	Added       int64 `json:"added"`
+	Merged      int64 `json:"merged"`
+	Unchanged   int64 `json:"unchanged"`
+	Stale       int64 `json:"stale"`
+	Withdrawn   int64 `json:"withdrawn"`
+	Deleted     int64 `json:"deleted"`
+	Conflicting int64 `json:"conflicting"`
+	Quarantined int64 `json:"quarantined"`
+	Conserved   bool  `json:"conserved"`
+}
+
+// SourceCounts: What became of all that was written by a source.
+type SourceCounts struct {
+	// Agent/type/label.
+	Source string `json:"source"`
+	Counts
+}
+
+// Finding is a part of an answer.
+type Finding struct {
+	// After a notice nothing needs to be done.
+	Severity string `json:"severity"`
+	// The kind of finding; it stays the same in later versions.
+	ID string `json:"id"`
+	// What it is about, such as a node; empty for the cluster.
+	About string `json:"about"`
+	What  string `json:"what"`
+	// What to do first.
+	Do    string `json:"do"`
+	Since Time   `json:"since"`
+}
+
+// Verdict: Whether the cluster is well, as a node judges it.
+type Verdict struct {
+	State    string    `json:"state"`
+	Findings []Finding `json:"findings"`
+	// The node that says so.
+	Node         string `json:"node"`
+	Nodes        []Node `json:"nodes"`
+	LastSnapshot Time   `json:"last_snapshot"`
+}
+
+// Node is a part of an answer.
+type Node struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	// By which the other nodes reach it.
+	Address string `json:"address"`
+	Role    string `json:"role"`
+	Voter   bool   `json:"voter"`
+	// It is the node that says so.
+	Self         bool   `json:"self"`
+	Heard        bool   `json:"heard"`
+	LastContact  Time   `json:"last_contact"`
+	AppliedIndex uint64 `json:"applied_index"`
+	// Entries of the log that it has not applied yet; null while unknown.
+	Behind *uint64 `json:"behind"`
+	// Of its program.
+	Version       string `json:"version"`
+	DiskFreeBytes uint64 `json:"disk_free_bytes"`
+	DiskSizeBytes uint64 `json:"disk_size_bytes"`
+	// low: it neither leads nor pulls; readonly: it writes nothing; empty: unknown.
+	DiskLevel string `json:"disk_level"`
+	// What `bursar operator disk free-ballast` would free.
+	BallastBytes uint64 `json:"ballast_bytes"`
+	// How far its clock is ahead of that of the node that says so.
+	ClockOffsetSeconds float64 `json:"clock_offset_seconds"`
+	// Of its state at hash_index; empty while unknown.
+	Hash      string `json:"hash"`
+	HashIndex uint64 `json:"hash_index"`
+	// Why it does not serve; empty when it does.
+	Fenced string `json:"fenced"`
+	// Why it does not pull, when it leads; empty when it does.
+	Paused string `json:"paused"`
+	// What its files have otherwise than the cluster.
+	ConfigDiffers    []string `json:"config_differs"`
+	CertificateUntil Time     `json:"certificate_until"`
+	// The backups that it makes by itself; null when it makes none.
+	Backup *NodeBackup `json:"backup"`
+}
+
+// NodeBackup is a part of an answer.
+type NodeBackup struct {
+	Path         string  `json:"path"`
+	EverySeconds float64 `json:"every_seconds"`
+	Last         Time    `json:"last"`
+	// Size of the newest good one.
+	Bytes int64 `json:"bytes"`
+	// Why the last one failed; empty when it did not.
+	Error        string `json:"error"`
+	FailingSince Time   `json:"failing_since"`
+	// Since the node was started.
+	Failures uint64 `json:"failures"`
+}
+
+// Amounts: How much there is by component; null where nobody says it.
+type Amounts map[string]*json.Number
+
+// CapacityStep is a part of an answer.
+type CapacityStep struct {
+	From       Time    `json:"from"`
+	Components Amounts `json:"components"`
+}
+
+// Cluster is a part of an answer.
+type Cluster struct {
+	Name string `json:"name"`
+	// False when it is a cluster because a source says what it has.
+	Configured bool `json:"configured"`
+	// A record is the first cluster's of which each key has one of the values; `*` is any text.
+	Match map[string][]string `json:"match"`
+	// Those that say what it has, as agent/type/label.
+	Sources []string `json:"sources"`
+	// What the configuration says.
+	Parts      []ClusterPart `json:"parts"`
+	Components Amounts       `json:"components"`
+	// Null without a window.
+	Steps []CapacityStep `json:"steps"`
+}
+
+// ClusterPart is a part of an answer.
+type ClusterPart struct {
+	Name       string           `json:"name"`
+	From       Time             `json:"from"`
+	To         Time             `json:"to"`
+	Components map[string]int64 `json:"components"`
+}
+
+// ClusterGroup is a part of an answer.
+type ClusterGroup struct {
+	Name     string   `json:"name"`
+	Clusters []string `json:"clusters"`
+	Groups   []string `json:"groups"`
+	// All its clusters, each once.
+	Members []string `json:"members"`
+	// Those of which nobody says anything.
+	Unknown    []string       `json:"unknown"`
+	Components Amounts        `json:"components"`
+	Steps      []CapacityStep `json:"steps"`
+}
+
+// Census is a part of an answer.
+type Census struct {
+	Running int64          `json:"running"`
+	Pending int64          `json:"pending"`
+	Sources []CensusSource `json:"sources"`
+}
+
+// CensusSource is a part of an answer.
+type CensusSource struct {
+	Source string `json:"source"`
+	// When the source looked.
+	At      Time        `json:"at"`
+	Running int64       `json:"running"`
+	Pending int64       `json:"pending"`
+	Rows    []CensusRow `json:"rows"`
+}
+
+// CensusRow is a part of an answer.
+type CensusRow struct {
+	User    string `json:"user"`
+	Queue   string `json:"queue"`
+	Running int64  `json:"running"`
+	Pending int64  `json:"pending"`
+}
+
+// Gap is a part of an answer.
+type Gap struct {
+	Agent string `json:"agent"`
+	// Empty with source_label where the gap is of the whole agent.
+	SourceType  string `json:"source_type"`
+	SourceLabel string `json:"source_label"`
+	From        Time   `json:"from"`
+	To          Time   `json:"to"`
+	Reason      string `json:"reason"`
+	Noticed     Time   `json:"noticed"`
+}
+
+// Day is a part of an answer.
+type Day struct {
+	// Agent/type/label.
+	Source string `json:"source"`
+	Day    string `json:"day"`
+	State  string `json:"state"`
+	// That ended in the day: by the second route or, where it was more, by collecting them again. Null
+	// where nobody counted.
+	Runs *int64 `json:"runs"`
+	// Records of the source that ended in the day.
+	Stored int64 `json:"stored"`
+	// Left out by the configuration of the source.
+	Filtered *int64 `json:"filtered"`
+	// That fail the mapping.
+	Quarantined *int64 `json:"quarantined"`
+	// Taken out by an operator, as far as that is remembered; looked for where runs seem to be missing.
+	Deleted int64 `json:"deleted"`
+	// runs - stored - filtered - quarantined - deleted, where it is above 0.
+	Missing int64 `json:"missing"`
+	// The same where it is below 0.
+	Surplus int64 `json:"surplus"`
+	// Those of the missing that the source counts and does not collect.
+	Unread int64 `json:"unread"`
+	// Runs whose mapping gives them the record id of another run.
+	Shared *int64 `json:"shared"`
+	// Rows that are no runs.
+	Skipped   *int64 `json:"skipped"`
+	CountedAt Time   `json:"counted_at"`
+}
+
+// Stretch is a part of an answer.
+type Stretch struct {
+	Agent string `json:"agent"`
+	// Agent/type/label.
+	Source  string `json:"source"`
+	From    Time   `json:"from"`
+	To      Time   `json:"to"`
+	Days    int    `json:"days"`
+	Missing int64  `json:"missing"`
+	// Those of the missing that collecting the days again brings.
+	Lost   int64 `json:"lost"`
+	Unread int64 `json:"unread"`
+	Shared int64 `json:"shared"`
+	// The command that collects the days again, on the agent.
+	Do string `json:"do"`
+}
+
+// Agent is a part of an answer.
+type Agent struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	// This node is told to pull from it.
+	Configured bool `json:"configured"`
+	// It is no agent but the name of imports, which nobody waits for.
+	Import    bool   `json:"import"`
+	Connected bool   `json:"connected"`
+	Error     string `json:"error"`
+	// The command that mends it, where waiting does not; otherwise empty.
+	Remedy      string `json:"remedy"`
+	LastContact Time   `json:"last_contact"`
+	LastFrames  Time   `json:"last_frames"`
+	// Frames that the agent has and the cluster has not.
+	Behind uint64 `json:"behind"`
+	Cursor uint64 `json:"cursor"`
+	Epoch  string `json:"epoch"`
+	// Those of its sources, and of all of it.
+	Gaps    int           `json:"gaps"`
+	Sources []AgentSource `json:"sources"`
+}
+
+// AgentSource is a part of an answer.
+type AgentSource struct {
+	Type       string `json:"type"`
+	Label      string `json:"label"`
+	CompleteTo Time   `json:"complete_to"`
+	Gaps       int    `json:"gaps"`
+	// Why the agent cannot collect it, as it said last; otherwise empty.
+	Error string `json:"error"`
+	// It says nothing for longer than is usual for it.
+	Silent bool   `json:"silent"`
+	Counts Counts `json:"counts"`
+}
+
+// Action is a part of an answer.
+type Action struct {
+	Type       string `json:"type"`
+	Label      string `json:"label"`
+	Configured bool   `json:"configured"`
+	State      string `json:"state"`
+	// As it is written; null for that of the plugin.
+	Schedule Text `json:"schedule"`
+	// By whose clock; null for UTC.
+	Zone Text `json:"zone"`
+	// When the next run is due by the schedule; null when that depends on changes, on the plugin or on
+	// a person.
+	Next Time `json:"next"`
+	// The agent on which its programs run; null for the leader.
+	RunOn       Text        `json:"run_on"`
+	LastSuccess Time        `json:"last_success"`
+	Paused      *ActionMark `json:"paused"`
+	Disabled    *ActionMark `json:"disabled"`
+	Problem     *ActionMark `json:"problem"`
+	// Runs with effects that may have happened; a person decides.
+	Doubtful []uint64 `json:"doubtful"`
+	// Orders that wait.
+	Orders  int        `json:"orders"`
+	Current *ActionRun `json:"current"`
+	Last    *ActionRun `json:"last"`
+}
+
+// ActionMark is a part of an answer.
+type ActionMark struct {
+	By  Text `json:"by"`
+	At  Time `json:"at"`
+	Why Text `json:"why"`
+}
+
+// ActionRun is a part of an answer.
+type ActionRun struct {
+	Run     uint64 `json:"run"`
+	Why     string `json:"why"`
+	By      Text   `json:"by"`
+	Ordered Time   `json:"ordered"`
+	// Why the run could not be planned; null when it was.
+	Failure   Text              `json:"failure"`
+	Arguments map[string]string `json:"arguments"`
+	// Of the plugin.
+	Version string `json:"version"`
+	// The agent on which the programs of its effects were to run when it was planned; null for the
+	// leader.
+	RunOn   Text `json:"run_on"`
+	Planned Time `json:"planned"`
+	// Of the log; the plan was made of this state or later ones.
+	Index      uint64 `json:"index"`
+	Ended      Time   `json:"ended"`
+	Effects    int    `json:"effects"`
+	Done       int    `json:"done"`
+	Rejected   int    `json:"rejected"`
+	Unknown    int    `json:"unknown"`
+	Skipped    int    `json:"skipped"`
+	Superseded int    `json:"superseded"`
+	// Something is missing from the plan, and the notes name it.
+	Partial bool     `json:"partial"`
+	Notes   []string `json:"notes"`
+}
+
+// ActionEffect is a part of an answer.
+type ActionEffect struct {
+	Effect  int    `json:"effect"`
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	State   string `json:"state"`
+	Size    int    `json:"size"`
+	Digest  string `json:"digest"`
+	// Of idempotency.
+	Key       string `json:"key"`
+	Tries     int    `json:"tries"`
+	NotBefore Time   `json:"not_before"`
+	By        Text   `json:"by"`
+	// The last ones.
+	Attempts []ActionAttempt `json:"attempts"`
+}
+
+// ActionAttempt is a part of an answer.
+type ActionAttempt struct {
+	Number    int    `json:"number"`
+	Node      string `json:"node"`
+	Term      uint64 `json:"term"`
+	Fence     uint64 `json:"fence"`
+	Begun     Time   `json:"begun"`
+	Ended     Time   `json:"ended"`
+	Outcome   Text   `json:"outcome"`
+	Message   string `json:"message"`
+	Reference string `json:"reference"`
+}
+
+// Quarantined is a part of an answer.
+type Quarantined struct {
+	Agent       string `json:"agent"`
+	SourceType  string `json:"source_type"`
+	SourceLabel string `json:"source_label"`
+	ID          string `json:"id"`
+	Reason      string `json:"reason"`
+	Message     string `json:"message"`
+	RecordID    string `json:"record_id"`
+	First       Time   `json:"first"`
+	Last        Time   `json:"last"`
+	Count       int64  `json:"count"`
+	// The input was cut off.
+	Truncated bool `json:"truncated"`
+	// The input as the source gave it.
+	Raw string `json:"raw,omitempty"`
+}
+
+// Window: The time from one instant up to, and without, another.
+type Window struct {
+	From Time `json:"from"`
+	To   Time `json:"to"`
+}
+
+// Message: What was done, for people.
+type Message struct {
+	Message string `json:"message"`
+}
+
+// UsageSpan is a part of an answer.
+type UsageSpan struct {
+	// That said it; null when from and to did.
+	Word Text `json:"word"`
+	From Time `json:"from"`
+	To   Time `json:"to"`
+}
+
+// UsageAbout is a part of an answer.
+type UsageAbout struct {
+	// Of the log up to which it is in the answer.
+	Index uint64 `json:"index"`
+	// The last change that is in it.
+	Seq uint64 `json:"seq"`
+	// How it was found.
+	Way          string     `json:"way"`
+	Window       UsageSpan  `json:"window"`
+	Zone         string     `json:"zone"`
+	Bucket       Text       `json:"bucket"`
+	Credit       string     `json:"credit"`
+	ComparedWith *UsageSpan `json:"compared_with"`
+	By           []string   `json:"by"`
+	// Records that go on.
+	Open uint64 `json:"open"`
+	// Records with several values for a key of by, of which the first counts.
+	Several uint64 `json:"several"`
+	// How many there are in the window, each once.
+	Records  uint64   `json:"records"`
+	Complete Complete `json:"complete"`
+}
+
+// Directory is a part of an answer.
+type Directory struct {
+	At Time `json:"at"`
+	// The meta keys of records that name users, groups and hosts.
+	Keys     DirectoryKeys `json:"keys"`
+	People   []Person      `json:"people"`
+	Projects []Project     `json:"projects"`
+	// In the order in which they are tried.
+	HostClasses   []HostClass    `json:"host_classes"`
+	ServiceUnits  *ServiceUnits  `json:"service_units"`
+	Contributions []Contribution `json:"contributions"`
+	Unclaimed     *Unclaimed     `json:"unclaimed"`
+}
+
+// DirectoryKeys: The meta keys of records that name users, groups and hosts.
+type DirectoryKeys struct {
+	User  string `json:"user"`
+	Group string `json:"group"`
+	Host  string `json:"host"`
+}
+
+// Person is a part of an answer.
+type Person struct {
+	ID    string `json:"id"`
+	Name  Text   `json:"name"`
+	Email Text   `json:"email"`
+	// The first one counts where a record has none.
+	Groups []string `json:"groups"`
+	// Of records without a group.
+	Project Text `json:"project"`
+	PI      Text `json:"pi"`
+}
+
+// Project is a part of an answer.
+type Project struct {
+	ID     string   `json:"id"`
+	PI     Text     `json:"pi"`
+	PIName Text     `json:"pi_name"`
+	Groups []string `json:"groups"`
+	Users  []string `json:"users"`
+	Exempt bool     `json:"exempt"`
+	// From when on it has been so; null for ever.
+	Since Time `json:"since"`
+	// When something changes; null for nothing.
+	Until Time `json:"until"`
+}
+
+// HostClass is a part of an answer.
+type HostClass struct {
+	ID      string `json:"id"`
+	Pattern string `json:"pattern"`
+	// Null when it is not known.
+	SUFactor *json.Number `json:"su_factor"`
+}
+
+// ServiceUnits is a part of an answer.
+type ServiceUnits struct {
+	Unit string `json:"unit"`
+	// What one of a rate is worth for an hour.
+	Components map[string]json.Number `json:"components"`
+	// What 3600 of a total are worth.
+	Seconds       map[string]json.Number `json:"seconds"`
+	DefaultFactor *json.Number           `json:"default_factor"`
+}
+
+// Contribution is a part of an answer.
+type Contribution struct {
+	ID     string      `json:"id"`
+	By     string      `json:"by"`
+	Credit string      `json:"credit"`
+	Amount json.Number `json:"amount"`
+	// Per cent.
+	Split    json.Number `json:"split"`
+	SUFactor json.Number `json:"su_factor"`
+	// Amount × split × su_factor.
+	Units json.Number `json:"units"`
+	From  Time        `json:"from"`
+	To    Time        `json:"to"`
+}
+
+// Unclaimed is a part of an answer.
+type Unclaimed struct {
+	From  Time             `json:"from"`
+	To    Time             `json:"to"`
+	Lines []UnclaimedUsage `json:"lines"`
+	// How many lines with fewer records are left out.
+	More int `json:"more"`
+}
+
+// UnclaimedUsage is a part of an answer.
+type UnclaimedUsage struct {
+	Group   Text   `json:"group"`
+	User    Text   `json:"user"`
+	Records uint64 `json:"records"`
+}
+
+// Subscription is a part of an answer.
+type Subscription struct {
+	Index  uint64 `json:"index"`
+	Window Window `json:"window"`
+	Zone   string `json:"zone"`
+	Credit string `json:"credit"`
+	Unit   string `json:"unit"`
+	// By all principal investigators.
+	Used json.Number `json:"used"`
+	// Without what is credited to who is exempt.
+	Contributed json.Number `json:"contributed"`
+	// Used by whom no principal investigator claims.
+	Unclaimed json.Number `json:"unclaimed"`
+	// What has no worth in units, in hours of a rate or in the unit of a total.
+	Unpriced []SubscriptionUnpriced `json:"unpriced"`
+	Shares   []SubscriptionShare    `json:"shares"`
+	Complete Complete               `json:"complete"`
+}
+
+// SubscriptionUnpriced is a part of an answer.
+type SubscriptionUnpriced struct {
+	Component string      `json:"component"`
+	Total     json.Number `json:"total"`
+}
+
+// SubscriptionShare is a part of an answer.
+type SubscriptionShare struct {
+	PI   string `json:"pi"`
+	Name Text   `json:"name"`
+	// There is usage and a contribution, only one of them, or neither; or all projects are exempt.
+	State string      `json:"state"`
+	Used  json.Number `json:"used"`
+	// The part of it that exempt projects used.
+	ExemptUsed        json.Number  `json:"exempt_used"`
+	UsedShare         *json.Number `json:"used_share"`
+	Contributed       json.Number  `json:"contributed"`
+	ContributionShare *json.Number `json:"contribution_share"`
+	Ratio             *json.Number `json:"ratio"`
+}
+
+// Price is a part of an answer.
+type Price struct {
+	List      string `json:"list"`
+	From      Time   `json:"from"`
+	To        Time   `json:"to"`
+	Component string `json:"component"`
+	// Of an amount of one for an hour, or of one of a total.
+	Per string `json:"per"`
+	// Exact.
+	Price json.Number `json:"price"`
+	// Values of keys that a record must have; none is for all.
+	Match map[string]string `json:"match"`
+}
+
+// Budget is a part of an answer.
+type Budget struct {
+	Name string `json:"name"`
+	// Values of keys of the records that count.
+	Match map[string]string `json:"match"`
+	// A currency, core-hours, hours of the component, or service units.
+	Unit      string       `json:"unit"`
+	Component Text         `json:"component"`
+	Period    BudgetPeriod `json:"period"`
+	Amount    json.Number  `json:"amount"`
+	// Why there are no figures.
+	Problem Text `json:"problem"`
+	*BudgetStanding
+}
+
+// BudgetPeriod is a part of an answer.
+type BudgetPeriod struct {
+	Name Text `json:"name"`
+	// Null of a single period.
+	Every Text   `json:"every"`
+	From  Time   `json:"from"`
+	To    Time   `json:"to"`
+	Zone  string `json:"zone"`
+	State string `json:"state"`
+}
+
+// BudgetStanding is a part of an answer.
+type BudgetStanding struct {
+	Used json.Number `json:"used"`
+	// used ÷ amount.
+	Share    json.Number `json:"share"`
+	Reserved json.Number `json:"reserved"`
+	// amount - used - reserved; negative when that is too little.
+	Left    json.Number `json:"left"`
+	AtLeast bool        `json:"at_least"`
+	// How many running runs are in reserved.
+	Running int `json:"running"`
+	// How many running runs have no known limit and are not.
+	Unlimited int              `json:"unlimited"`
+	Unvalued  bool             `json:"unvalued"`
+	Unpriced  []BudgetUnpriced `json:"unpriced"`
+	Pace      *BudgetPace      `json:"pace"`
+	Exhausted bool             `json:"exhausted"`
+	GoneAt    Time             `json:"gone_at"`
+}
+
+// BudgetUnpriced is a part of an answer.
+type BudgetUnpriced struct {
+	Component string      `json:"component"`
+	Kind      string      `json:"kind"`
+	Unit      string      `json:"unit"`
+	Used      json.Number `json:"used"`
+}
+
+// BudgetPace is a part of an answer.
+type BudgetPace struct {
+	PerDay json.Number `json:"per_day"`
+	From   Time        `json:"from"`
+	To     Time        `json:"to"`
+}
+
+// Usage is a part of an answer.
+type Usage struct {
+	UsageAbout
+	Edges []Time `json:"edges"`
+	// Of the buckets, such as 2026-03; empty without bucket.
+	Labels   []string     `json:"labels"`
+	Groups   []UsageGroup `json:"groups"`
+	Measures []Measure    `json:"measures"`
+}
+
+// UsageGroup is a part of an answer.
+type UsageGroup struct {
+	Values []*string `json:"values"`
+	// How many groups are in this one; 0 when it is one itself.
+	Others int `json:"others"`
+}
+
+// Figures is a part of an answer.
+type Figures []*json.Number
+
+// Measure is a part of an answer.
+type Measure struct {
+	Name      string `json:"name"`
+	Component Text   `json:"component"`
+	Score     Text   `json:"score"`
+	Kind      string `json:"kind"`
+	// hour, second, the unit of a worth, or null. That of a rate is amount × hour or second.
+	Unit Text `json:"unit"`
+	// Null where there is none – the mean or the quotient of nothing, and people of groups that were
+	// put together.
+	Values Figures `json:"values"`
+	// Of the groups in the whole window.
+	Totals Figures `json:"totals"`
+	// Of all groups.
+	Total *json.Number `json:"total"`
+	// Of a worth, the parts of components that have no price and are not in it.
+	Unpriced []MeasureUnpriced `json:"unpriced"`
+	// What of the component has no such score, by group in the whole window; null when all has.
+	Lacking *MeasureLacking `json:"lacking"`
+	// How many records have no such component, or have it without that score; null for what is neither.
+	Without *int `json:"without"`
+	// Of capacity and utilization, whether groups have the capacity of the same cluster. The capacity
+	// of a group is that of all clusters that its records can belong to: one for a group by cluster,
+	// those of the site for one by a key of matches such as site_id, all for one by user. The
+	// utilization of such a group is its part of what they share.
+	Shared bool `json:"shared"`
+	// With the whole other window, by group.
+	Compared *MeasureCompared `json:"compared"`
+}
+
+// MeasureUnpriced is a part of an answer.
+type MeasureUnpriced struct {
+	Component string      `json:"component"`
+	Unit      Text        `json:"unit"`
+	Total     json.Number `json:"total"`
+}
+
+// MeasureLacking is a part of an answer.
+type MeasureLacking struct {
+	Total  json.Number `json:"total"`
+	Totals Figures     `json:"totals"`
+}
+
+// MeasureCompared is a part of an answer.
+type MeasureCompared struct {
+	Before     Figures `json:"before"`
+	Difference Figures `json:"difference"`
+	// The difference as a part of before; null when there was nothing.
+	Relative Figures `json:"relative"`
+}
+
+// Complete: How complete the records of the window are.
+type Complete struct {
+	// Up to when all sources are complete that say so.
+	CompleteTo Time `json:"complete_to"`
+	// The principal sees some of the records only, and is not told of the whole: sources and gaps are
+	// empty, and quarantined is null.
+	Limited bool             `json:"limited"`
+	Sources []CompleteSource `json:"sources"`
+	// How many sources are silent.
+	Silent int `json:"silent"`
+	// What sources say that they cannot tell of the window.
+	Gaps []CompleteGap `json:"gaps"`
+	// Days of the window of which the scheduler has runs that are not counted, as it was compared last.
+	Missing []CompleteMissing `json:"missing"`
+	// Records that go on and count up to now.
+	Open uint64 `json:"open"`
+	// Jobs that gave no record.
+	Quarantined *uint64 `json:"quarantined"`
+}
+
+// CompleteSource is a part of an answer.
+type CompleteSource struct {
+	// Agent/type/label.
+	Source     string `json:"source"`
+	CompleteTo Time   `json:"complete_to"`
+	LastFrames Time   `json:"last_frames"`
+	// It said nothing before the end of the window, or before now when that is earlier, for longer than
+	// is usual for it; an hour where that is not known.
+	Silent bool `json:"silent"`
+}
+
+// CompleteGap is a part of an answer.
+type CompleteGap struct {
+	Source string `json:"source"`
+	From   Time   `json:"from"`
+	To     Time   `json:"to"`
+	Reason string `json:"reason"`
+}
+
+// CompleteMissing is a part of an answer.
+type CompleteMissing struct {
+	Source string `json:"source"`
+	From   Time   `json:"from"`
+	To     Time   `json:"to"`
+	Runs   int64  `json:"runs"`
+}
+
+// RecordPage is a part of an answer.
+type RecordPage struct {
+	Records []FullRecord `json:"records"`
+	// The cursor of the next page; null on the last one.
+	Next Text `json:"next"`
+}
+
+// Budgets is a part of an answer.
+type Budgets struct {
+	Now      Time     `json:"now"`
+	Budgets  []Budget `json:"budgets"`
+	Complete Complete `json:"complete"`
+}
+
+// Prices is a part of an answer.
+type Prices struct {
+	At Time `json:"at"`
+	// Null without a price list.
+	Currency Text    `json:"currency"`
+	Prices   []Price `json:"prices"`
+}
+
+// Changes is a part of an answer.
+type Changes struct {
+	Changes []Change `json:"changes"`
+	// The position to ask from next.
+	Last uint64 `json:"last"`
+}
+
+// Change is a part of an answer.
+type Change struct {
+	Seq      uint64 `json:"seq"`
+	RecordID string `json:"record_id"`
+	// Null when the id shows nothing any more.
+	Record *FullRecord `json:"record"`
+}
+
+// Agents is a part of an answer.
+type Agents struct {
+	Agents []Agent `json:"agents"`
+}
+
+// Counters is a part of an answer.
+type Counters struct {
+	Counters []SourceCounts `json:"counters"`
+}
+
+// Actions is a part of an answer.
+type Actions struct {
+	Actions []Action `json:"actions"`
+}
+
+// ActionRuns is a part of an answer.
+type ActionRuns struct {
+	Runs []ActionRun `json:"runs"`
+	More bool        `json:"more"`
+}
+
+// ActionRunEffects is a part of an answer.
+type ActionRunEffects struct {
+	Run     ActionRun      `json:"run"`
+	Effects []ActionEffect `json:"effects"`
+}
+
+// EffectPayload is a part of an answer.
+type EffectPayload struct {
+	Show    string `json:"show"`
+	Payload []byte `json:"payload"`
+}
+
+// ActionOrdered is a part of an answer.
+type ActionOrdered struct {
+	Message string `json:"message"`
+	// The run with the same value of ordered is this one, once it is planned or could not be.
+	Ordered Time `json:"ordered"`
+}
+
+// ActionPlan is a part of an answer.
+type ActionPlan struct {
+	Planned Time   `json:"planned"`
+	Index   uint64 `json:"index"`
+	// Of the plugin.
+	Version string `json:"version"`
+	// The agent on which the programs of its effects would run; null for the leader.
+	RunOn   Text            `json:"run_on"`
+	Class   string          `json:"class"`
+	Effects []PlannedEffect `json:"effects"`
+	Notes   []string        `json:"notes"`
+	Partial bool            `json:"partial"`
+}
+
+// PlannedEffect is a part of an answer.
+type PlannedEffect struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Size    int    `json:"size"`
+	Show    string `json:"show"`
+}
+
+// Quarantine is a part of an answer.
+type Quarantine struct {
+	Quarantine []Quarantined `json:"quarantine"`
+	More       bool          `json:"more"`
+}
+
+// Import is a part of an answer.
+type Import struct {
+	Name string `json:"name"`
+	// Names this import; its frames begin with 1.
+	Epoch string `json:"epoch"`
+	// The greatest time of observation under the name so far, in microseconds; those of this import are
+	// greater.
+	Observed int64 `json:"observed"`
+}
+
+// ImportProgress is a part of an answer.
+type ImportProgress struct {
+	// Number of the last frame that is committed.
+	Cursor uint64 `json:"cursor"`
+	Counts Counts `json:"counts"`
+}
+
+// Conflicts is a part of an answer.
+type Conflicts struct {
+	Conflicts []Entry `json:"conflicts"`
+	More      bool    `json:"more"`
+}
+
+// Waiting is a part of an answer.
+type Waiting struct {
+	Waiting []Entry `json:"waiting"`
+	More    bool    `json:"more"`
+}
+
+// Kinds is a part of an answer.
+type Kinds struct {
+	// How many records it would change.
+	Records int    `json:"records"`
+	Kinds   []Kind `json:"kinds"`
+}
+
+// Kind is a part of an answer.
+type Kind struct {
+	Component string `json:"component"`
+	Stored    string `json:"stored"`
+	// What the configuration says.
+	Kind    string `json:"kind"`
+	Records int    `json:"records"`
+}
+
+// KindsRepair is a part of an answer.
+type KindsRepair struct {
+	Repaired int    `json:"repaired"`
+	After    uint64 `json:"after"`
+	More     bool   `json:"more"`
+}
+
+// Capacity is a part of an answer.
+type Capacity struct {
+	At     Time    `json:"at"`
+	Window *Window `json:"window"`
+	// In the order in which they take records.
+	Clusters []Cluster      `json:"clusters"`
+	Groups   []ClusterGroup `json:"groups"`
+	Census   *Census        `json:"census"`
+}
+
+// Gaps is a part of an answer.
+type Gaps struct {
+	Gaps []Gap `json:"gaps"`
+	More bool  `json:"more"`
+}
+
+// Completeness is a part of an answer.
+type Completeness struct {
+	Window Window `json:"window"`
+	Days   []Day  `json:"days"`
+	// Days in a row that lack runs.
+	Stretches []Stretch `json:"stretches"`
+	// Runs of all these days that have no record.
+	Missing int64 `json:"missing"`
+}
+
+// Config is a part of an answer.
+type Config struct {
+	// Of the document.
+	Digest Text `json:"digest"`
+	// The node or the person whose files it comes from.
+	CommittedBy Text            `json:"committed_by"`
+	CommittedAt Time            `json:"committed_at"`
+	Document    json.RawMessage `json:"document"`
+	// What the files of the nodes say, as far as this node knows.
+	Nodes []ConfigFiles `json:"nodes"`
+}
+
+// ConfigFiles is a part of an answer.
+type ConfigFiles struct {
+	Node    string `json:"node"`
+	Digest  string `json:"digest"`
+	Differs bool   `json:"differs"`
+}
+
+// ConfigDigest is a part of an answer.
+type ConfigDigest struct {
+	Digest string `json:"digest"`
+}
+
+// Status is a part of an answer.
+type Status struct {
+	*Verdict
+	// A majority confirmed the numbers. Otherwise they are what this node has.
+	Confirmed bool `json:"confirmed"`
+	// Of the program.
+	Version string `json:"version"`
+	// Its id.
+	Cluster        string `json:"cluster"`
+	ClusterVersion int    `json:"cluster_version"`
+	// Of the last entry of the log that is applied.
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+	// Of the records; equal on all nodes at the same index.
+	Hash         string  `json:"hash"`
+	Records      uint64  `json:"records"`
+	LastChange   uint64  `json:"last_change"`
+	Quarantined  int     `json:"quarantined"`
+	Conflicts    int     `json:"conflicts"`
+	WaitingStops int     `json:"waiting_stops"`
+	Agents       []Agent `json:"agents"`
+}
+
+// Restored is a part of an answer.
+type Restored struct {
+	Cluster string `json:"cluster"`
+	// The life of the cluster that begins.
+	Incarnation string `json:"incarnation"`
+	Restores    int    `json:"restores"`
+	Records     uint64 `json:"records"`
+	FromIndex   uint64 `json:"from_index"`
+	Hash        string `json:"hash"`
+	Made        Time   `json:"made"`
+}
+
+// Members is a part of an answer.
+type Members struct {
+	Members []Member `json:"members"`
+}
+
+// Member is a part of an answer.
+type Member struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Address     string `json:"address"`
+	Version     string `json:"version"`
+	Voter       bool   `json:"voter"`
+	Leader      bool   `json:"leader"`
+	Applied     uint64 `json:"applied"`
+	Match       uint64 `json:"match"`
+	LastContact Time   `json:"last_contact"`
+}
+
+// Check is a part of an answer.
+type Check struct {
+	// The index of the log that was checked.
+	Index uint64 `json:"index"`
+	// What differs, in words.
+	Wrong []string `json:"wrong"`
+}
+
+// Session is a part of an answer.
+type Session struct {
+	URL     string `json:"url"`
+	Expires Time   `json:"expires"`
+}
+
+// ClusterNodes is a part of an answer.
+type ClusterNodes struct {
+	// Its id.
+	Cluster string `json:"cluster"`
+	// The node that says so.
+	Node string `json:"node"`
+	// Its name.
+	Leader Text   `json:"leader"`
+	Nodes  []Node `json:"nodes"`
+}

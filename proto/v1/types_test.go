@@ -1,0 +1,308 @@
+package v1_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"strings"
+	"testing"
+
+	yaml3 "github.com/oasdiff/yaml3"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+var update = flag.Bool("update", false, "write types.go")
+
+// The types are those of the description.
+func TestTypes_OpenAPI_AreItsSchemas(t *testing.T) {
+	g := generator{t: t, done: map[string]bool{}}
+	want, err := format.Source(g.file(v1.OpenAPI()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("types.go", want, 0o644); err != nil { //nolint:gosec // source code
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile("types.go"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("types.go differs from openapi.yaml (%v): run go test ./proto/v1 -update", err)
+	}
+}
+
+// generator makes Go types of the schemas of a description. An object within another
+// is named by its title, or else by its place.
+type generator struct {
+	t    *testing.T
+	out  strings.Builder
+	done map[string]bool
+	// left are types that are to be written.
+	left []func()
+}
+
+// texts are schemas that are plain texts or numbers, other those whose types are
+// elsewhere.
+var (
+	texts = map[string]string{"Name": "string", "Time": "Time", "MaybeTime": "Time", "Column": "string"}
+	other = map[string]bool{"TimeTest": true, "NumberTest": true, "Report": true, "Reports": true, "Document": true, "Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true, "ConfigBlock": true}
+)
+
+func (g *generator) file(description []byte) []byte {
+	var doc yaml3.Node
+	if err := yaml3.Unmarshal(description, &doc); err != nil {
+		g.t.Fatal(err)
+	}
+	root := doc.Content[0]
+	g.out.WriteString("// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.\n\npackage v1\n\nimport \"encoding/json\"\n")
+	each(get(root, "components", "schemas"), func(name string, s *yaml3.Node) {
+		if texts[name] == "" && !other[name] {
+			g.named(name, s)
+		}
+	})
+	g.answers(get(root, "paths"))
+	return []byte(g.out.String())
+}
+
+// answers writes the types of answers that stand at their routes.
+func (g *generator) answers(paths *yaml3.Node) {
+	each(paths, func(_ string, path *yaml3.Node) {
+		each(path, func(_ string, op *yaml3.Node) {
+			each(get(op, "responses"), func(_ string, r *yaml3.Node) {
+				s := get(r, "content", "application/json", "schema")
+				if title := text(s, "title"); title != "" && !other[title] {
+					g.named(title, s)
+				}
+			})
+		})
+	})
+}
+
+// named writes a type, and those within it.
+func (g *generator) named(name string, s *yaml3.Node) {
+	if g.done[name] {
+		return
+	}
+	g.done[name] = true
+	if get(s, "properties") == nil && get(s, "allOf") == nil {
+		g.comment(name, s)
+		fmt.Fprintf(&g.out, "type %s %s\n", name, strings.TrimPrefix(g.of(name, s, true), "*"))
+		return
+	}
+	var fields strings.Builder
+	g.fields(&fields, name, s)
+	g.comment(name, s)
+	fmt.Fprintf(&g.out, "type %s struct {\n%s}\n", name, fields.String())
+	left := g.left
+	g.left = nil
+	for _, write := range left {
+		write()
+	}
+}
+
+func (g *generator) comment(name string, s *yaml3.Node) {
+	g.out.WriteString("\n")
+	if about := text(s, "description"); about != "" {
+		g.out.WriteString(wrapped(name + ": " + about))
+		return
+	}
+	g.out.WriteString("// " + name + " is a part of an answer.\n")
+}
+
+func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
+	if all := get(s, "allOf"); all != nil {
+		for _, part := range all.Content {
+			switch {
+			case text(part, "$ref") != "":
+				fmt.Fprintln(out, base(part))
+			case get(part, "anyOf") != nil: // all of its fields, or none
+				fmt.Fprintln(out, "*"+base(get(part, "anyOf").Content[0]))
+			default:
+				g.fields(out, name, part)
+			}
+		}
+		return
+	}
+	required := map[string]bool{}
+	if list := get(s, "required"); list != nil {
+		for _, r := range list.Content {
+			required[r.Value] = true
+		}
+	}
+	each(get(s, "properties"), func(field string, p *yaml3.Node) {
+		if about := text(p, "description"); about != "" {
+			out.WriteString(wrapped(about))
+		}
+		tag := field
+		if !required[field] {
+			tag += ",omitempty"
+		}
+		fmt.Fprintf(out, "%s %s `json:%q`\n", exported(field), g.of(name+exported(field), p, false), tag)
+	})
+}
+
+// of is the type of a schema; name is that of an object in it. A text of an array that
+// may be null is a pointer, since "" may stand there too.
+func (g *generator) of(name string, s *yaml3.Node, item bool) string {
+	if text(s, "$ref") != "" {
+		if t := texts[base(s)]; t != "" {
+			return t
+		}
+		switch base(s) {
+		case "ActionMark": // null itself
+			return "*ActionMark"
+		case "ConfigDocument":
+			return "json.RawMessage"
+		}
+		return base(s)
+	}
+	for _, kind := range []string{"anyOf", "oneOf", "allOf"} {
+		list := get(s, kind)
+		if list == nil {
+			continue
+		}
+		star, of := "", ""
+		for _, option := range list.Content {
+			if text(option, "type") == "null" {
+				star = "*"
+				continue
+			}
+			of = g.of(name, option, item)
+		}
+		if of == "Time" || strings.HasPrefix(of, "*") {
+			star = ""
+		}
+		return star + of
+	}
+	kind, null := kindOf(s)
+	switch kind {
+	case "object":
+		if get(s, "properties") != nil {
+			if title := text(s, "title"); title != "" {
+				name = title
+			}
+			g.left = append(g.left, func() { g.named(name, s) })
+			if null {
+				return "*" + name
+			}
+			return name
+		}
+		if v := get(s, "additionalProperties"); v != nil && v.Kind == yaml3.MappingNode {
+			return "map[string]" + g.of(name, v, true)
+		}
+		return "json.RawMessage"
+	case "array":
+		return "[]" + g.of(singular(name), get(s, "items"), true)
+	case "":
+		if get(s, "enum") != nil {
+			return "string"
+		}
+		return "json.RawMessage"
+	}
+	return scalar(s, kind, null, item)
+}
+
+func scalar(s *yaml3.Node, kind string, null, item bool) string {
+	of := map[string]string{"string": "string", "boolean": "bool", "integer": "int", "number": "json.Number"}[kind]
+	switch text(s, "format") {
+	case "date-time":
+		return "Time"
+	case "int64", "uint64":
+		of = text(s, "format")
+	case "double":
+		of = "float64"
+	case "byte":
+		of = "[]byte"
+	}
+	switch {
+	case !null:
+		return of
+	case of == "string" && !item:
+		return "Text"
+	}
+	return "*" + of
+}
+
+// kindOf is what a schema is when it is not null.
+func kindOf(s *yaml3.Node) (kind string, null bool) {
+	t := get(s, "type")
+	if t == nil || t.Kind == yaml3.ScalarNode {
+		return text(s, "type"), false
+	}
+	for _, k := range t.Content {
+		if k.Value == "null" {
+			null = true
+			continue
+		}
+		kind = k.Value
+	}
+	return kind, null
+}
+
+func get(n *yaml3.Node, path ...string) *yaml3.Node {
+	for _, key := range path {
+		var found *yaml3.Node
+		each(n, func(k string, v *yaml3.Node) {
+			if k == key {
+				found = v
+			}
+		})
+		n = found
+	}
+	return n
+}
+
+func each(n *yaml3.Node, yield func(key string, value *yaml3.Node)) {
+	if n == nil || n.Kind != yaml3.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		v := n.Content[i+1]
+		if v.Kind == yaml3.AliasNode {
+			v = v.Alias
+		}
+		yield(n.Content[i].Value, v)
+	}
+}
+
+func text(n *yaml3.Node, key string) string {
+	if v := get(n, key); v != nil {
+		return v.Value
+	}
+	return ""
+}
+
+func base(n *yaml3.Node) string {
+	ref := text(n, "$ref")
+	return ref[strings.LastIndexByte(ref, '/')+1:]
+}
+
+func exported(name string) string {
+	var out strings.Builder
+	for _, word := range strings.Split(name, "_") {
+		switch word {
+		case "id", "pi", "su", "url":
+			out.WriteString(strings.ToUpper(word))
+		default:
+			out.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return out.String()
+}
+
+func singular(name string) string { return strings.TrimSuffix(name, "s") }
+
+func wrapped(about string) string {
+	var out strings.Builder
+	line := "//"
+	for _, word := range strings.Fields(about) {
+		if len(line)+1+len(word) > 100 {
+			out.WriteString(line + "\n")
+			line = "//"
+		}
+		line += " " + word
+	}
+	return out.String() + line + "\n"
+}

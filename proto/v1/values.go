@@ -1,0 +1,62 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Time is an instant, in UTC with microseconds; the zero Time is unknown, null in JSON.
+type Time struct{ time.Time }
+
+// Stamp is the Time of an instant, of none the zero Time.
+func Stamp(t record.Time) Time { return Time{t.Std()} }
+
+// MarshalJSON writes RFC 3339, or null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	at := record.FromStd(t.Time)
+	if at < record.MinTime || at > record.MaxTime {
+		return nil, fmt.Errorf("time %v: the year must be between 0 and 9999", t.Time)
+	}
+	return append(at.Append([]byte{'"'}), '"'), nil
+}
+
+// UnmarshalJSON reads what [Time.MarshalJSON] writes. An error wraps [record.ErrTime].
+func (t *Time) UnmarshalJSON(text []byte) error {
+	if bytes.Equal(text, []byte("null")) {
+		*t = Time{}
+		return nil
+	}
+	var word string
+	if err := json.Unmarshal(text, &word); err != nil {
+		return err
+	}
+	at, err := record.ParseTime(word)
+	*t = Stamp(at)
+	return err
+}
+
+// String is t as in JSON, "" when it is unknown.
+func (t Time) String() string {
+	if t.IsZero() {
+		return ""
+	}
+	return record.FromStd(t.Time).String()
+}
+
+// Text is a text that may be missing: "" is null in JSON.
+type Text string
+
+// MarshalJSON writes a string, or null.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if t == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(t))
+}
