@@ -796,6 +796,9 @@ type Complete struct {
 	Gaps []CompleteGap `json:"gaps"`
 	// Days of the window of which the scheduler has runs that are not counted, as it was compared last.
 	Missing []CompleteMissing `json:"missing"`
+	// Sources of which it is unknown how complete the window is. Never empty when complete_to is null
+	// and limited is false.
+	Unknown []CompleteUnknown `json:"unknown"`
 	// Records that go on and count up to now.
 	Open uint64 `json:"open"`
 	// Jobs that gave no record.
@@ -827,6 +830,18 @@ type CompleteMissing struct {
 	From   Time   `json:"from"`
 	To     Time   `json:"to"`
 	Runs   int64  `json:"runs"`
+}
+
+// CompleteUnknown is a part of an answer.
+type CompleteUnknown struct {
+	// Agent/type/label, the name of an agent, `pushed`, or empty with no_source.
+	Source string `json:"source"`
+	// no_source: no source is known. no_data: nothing was received from the agent. no_watermark: the
+	// source does not report up to when it is complete. not_counted: days were not compared with the
+	// scheduler, or the source does not support it.
+	Reason string `json:"reason"`
+	// How many days of the window should have been counted and were not; 0 with other reasons.
+	Days int64 `json:"days"`
 }
 
 // RecordPage is a part of an answer.

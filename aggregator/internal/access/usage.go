@@ -48,25 +48,45 @@ func (v *View) Keys(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// Values returns which of the values under each of the keys the newest records have
-// that the principal sees: not all of them, so that it is quick. It is true when there
-// are no older ones.
-func (v *View) Values(ctx context.Context, keys []string) (values map[string]map[string]bool, whole bool, err error) {
-	values = map[string]map[string]bool{}
+// Names are those that the newest records have that the principal sees: not all, so that
+// they are found quickly.
+type Names struct {
+	Records    int                        // how many records were looked at
+	Whole      bool                       // there are no older ones
+	Keys       map[string]bool            // of meta
+	Values     map[string]map[string]bool // by key, of the keys that were asked for
+	Components map[string]bool
+}
+
+// Names finds the names in the newest records, with the values of some keys.
+func (v *View) Names(ctx context.Context, keys []string) (*Names, error) {
+	n := &Names{Whole: v.Seq() <= keysAmong, Keys: map[string]bool{}, Values: map[string]map[string]bool{}, Components: map[string]bool{}}
 	for _, key := range keys {
-		values[key] = map[string]bool{}
+		n.Values[key] = map[string]bool{}
 	}
-	err = v.newest(ctx, func(row *columns.Row) error {
-		for key, seen := range values {
-			for _, value := range row.Record.Meta.Get(key) {
-				if !seen[value] {
-					seen[strings.Clone(value)] = true
+	return n, v.newest(ctx, func(row *columns.Row) error {
+		n.Records++
+		for i := range row.Record.Meta {
+			m := &row.Record.Meta[i]
+			add(n.Keys, m.Key)
+			if values := n.Values[m.Key]; values != nil {
+				for _, value := range m.Values {
+					add(values, value)
 				}
 			}
 		}
+		for i := range row.Record.Components {
+			add(n.Components, row.Record.Components[i].Name)
+		}
 		return nil
 	})
-	return values, v.Seq() <= keysAmong, err
+}
+
+// add keeps a name that is lent.
+func add(set map[string]bool, name string) {
+	if !set[name] {
+		set[strings.Clone(name)] = true
+	}
 }
 
 // newest calls yield with the newest records, in the order of their changes, until it

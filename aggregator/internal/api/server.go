@@ -66,7 +66,9 @@ type Options struct {
 	// is broken off; default 25 s, a little less than AUDITOR's clients wait.
 	Patience time.Duration
 	Agents   Agents // nil: this node pulls from none
-	Usage    Usage  // nil: nobody adds usage up
+	// Configured returns the names of the agents of the configuration; nil: there are none.
+	Configured func() []string
+	Usage      Usage // nil: nobody adds usage up
 	// Book returns what keys and weights follow from others now; nil: none do.
 	Book func() *derive.Book
 	// Directory returns who belongs where now; nil: nothing is known of that.

@@ -37,7 +37,7 @@ type complete struct{ v1.Complete }
 
 // completeness looks up how complete a window is.
 func (s *Server) completeness(view *access.View, w calendar.Window, now record.Time) (*complete, error) {
-	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w)}}
+	c := &complete{v1.Complete{Sources: []v1.CompleteSource{}, Gaps: []v1.CompleteGap{}, Missing: s.missing(w), Unknown: []v1.CompleteUnknown{}}}
 	agents, err := view.Agents()
 	if errors.Is(err, access.ErrRows) || errors.Is(err, access.ErrDenied) {
 		c.Limited, c.Missing = true, []v1.CompleteMissing{}
@@ -47,6 +47,9 @@ func (s *Server) completeness(view *access.View, w calendar.Window, now record.T
 		return nil, err
 	}
 	c.sources(agents, min(w.To, now), s.allowed)
+	if c.Unknown, err = s.unknown(view, agents, w, now); err != nil {
+		return nil, err
+	}
 	gaps, err := view.Gaps()
 	if err != nil {
 		return nil, err
@@ -130,6 +133,7 @@ func (c *complete) header(h http.Header, page *sheet.Sheet) {
 		h.Set("X-Bursar-Complete-To", c.CompleteTo.String())
 	}
 	h.Set("X-Bursar-Silent-Sources", strconv.Itoa(c.Silent))
+	h.Set("X-Bursar-Unknown-Sources", strconv.Itoa(len(c.Unknown)))
 	h.Set("X-Bursar-Gaps", strconv.Itoa(len(c.Gaps)))
 	runs := int64(0)
 	for i := range c.Missing {

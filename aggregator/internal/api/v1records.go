@@ -28,7 +28,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 	if err != nil {
 		return err
 	}
-	if p.cursor == "" && !lenient(r) && len(p.query.Meta) > 0 {
+	if p.cursor == "" && !lenient(r) && len(p.query.Meta)+len(p.query.Amounts) > 0 {
 		if err := s.matched(r.Context(), view, p.query); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) 
 	if some, err := u.some(ctx, q); err != nil || some {
 		return err
 	}
-	return u.refuse(ctx, q.Meta, nil)
+	return u.refuse(ctx, &q, nil)
 }
 
 // recordsPage answers {"records": […], "next": "cursor"}; next is null on the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,8 +36,9 @@ type unmatched struct {
 // refuse refuses an empty answer when no record that the principal sees ever had a key
 // or a value that a filter names, and says which ones are near. Where there is no
 // record at all nothing can be said of names.
-func (u *unmatched) refuse(ctx context.Context, tests []store.MetaTest, having []derive.Filter) error {
-	if len(tests)+len(having) == 0 {
+func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []derive.Filter) error {
+	tests := where.Meta
+	if len(tests)+len(where.Amounts)+len(having) == 0 {
 		return nil
 	}
 	if some, err := u.some(ctx, store.Query{}); err != nil || !some {
@@ -51,6 +54,11 @@ func (u *unmatched) refuse(ctx context.Context, tests []store.MetaTest, having [
 	}
 	for _, f := range having {
 		if err := u.filter(ctx, f); err != nil {
+			return err
+		}
+	}
+	for i := range where.Amounts {
+		if err := u.component(ctx, where.Amounts[i].Name); err != nil {
 			return err
 		}
 	}
@@ -82,15 +90,25 @@ func (u *unmatched) filter(ctx context.Context, f derive.Filter) error {
 	if has, err = u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key, Any: f.Values}}}); err != nil || has {
 		return err
 	}
-	values, _, err := u.view.Values(ctx, []string{f.Key})
+	known, err := u.view.Names(ctx, []string{f.Key})
 	if err != nil {
 		return err
 	}
-	var names []string
-	for v := range values[f.Key] {
-		names = append(names, v)
+	return noValue(f, slices.Collect(maps.Keys(known.Values[f.Key])))
+}
+
+// component refuses a filter on a component that no record has.
+func (u *unmatched) component(ctx context.Context, name string) error {
+	t := store.AmountTest{Name: name}
+	t.Amount.GTE(math.MinInt64)
+	if has, err := u.some(ctx, store.Query{Amounts: []store.AmountTest{t}}); err != nil || has {
+		return err
 	}
-	return noValue(f, names)
+	known, err := u.view.Names(ctx, nil)
+	if err != nil {
+		return err
+	}
+	return refuse(http.StatusBadRequest, "no record has a component %q%s", name, near(name, slices.Collect(maps.Keys(known.Components))))
 }
 
 // derived refuses a value that neither a record nor the directory has. Who sees some of

@@ -27,6 +27,8 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 		usage + "&where[group_id]=atlsa,nothing&by=user_id": `no record has group_id \"atlsa,nothing\"`,
 		usage + "&where[group_id]=atlsa&format=csv":         `did you mean \"atlas\"?`,
 		usage + "&meta[group_id][c][0]=quite-other":         `no record has group_id \"quite-other\"; known are atlas, cms`,
+		usage + "&component[Corse][gte]=1":                  `no record has a component \"Corse\"; did you mean \"Cores\"?`,
+		"/v1/records?component[Corse][gte]=1":               `no record has a component \"Corse\"; did you mean \"Cores\"?`,
 		"/v1/records?meta[group_id][c][0]=atlsa":            `did you mean \"atlas\"?`,
 		"/v1/records?meta[group][c][0]=atlas&format=csv":    `did you mean \"group_id\"?`,
 		"/v1/records?meta[group_id][c]=Atlas&format=ndjson": `did you mean \"atlas\"?`,
@@ -38,7 +40,7 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 	for _, query := range []string{
 		"/v1/usage?window=2020&measure=records&where[group_id]=atlas", "/v1/usage?window=2020&measure=records&where[group_id]=atlas,atlsa",
 		"/v1/usage?window=2020&measure=records&where[group_id]=", "/v1/records?meta[group_id][c][0]=atlas&start_time[gt]=2040-01-01T00:00:00Z",
-		"/v1/records?meta[group_id][dnc][0]=atlsa", "/v1/usage?window=2026-03&where[cluster]=idle&measure=records",
+		"/v1/records?meta[group_id][dnc][0]=atlsa", "/v1/records?component[Cores][gte]=4711", "/v1/usage?window=2026-03&where[cluster]=idle&measure=records",
 	} {
 		if a := rg.do("GET", query, ""); a.status != http.StatusOK {
 			t.Errorf("%s: %v", query, a)

@@ -62,7 +62,7 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	}
 	if page.Records == 0 && !lenient(r) {
 		u := unmatched{s, view, book, ask}
-		if err := u.refuse(r.Context(), q.Where.Meta, q.Having); err != nil {
+		if err := u.refuse(r.Context(), &q.Where, q.Having); err != nil {
 			return err
 		}
 	}

@@ -117,6 +117,10 @@ func (c *apiComplete) notes() (notes []string) {
 	for _, m := range c.Missing {
 		notes = append(notes, fmt.Sprintf("Missing: %s not counted that %s had from %s to %s: see bursar completeness.", are(m.Runs, "run"), m.Source, instant(&m.From), instant(&m.To)))
 	}
+	for _, u := range c.Unknown {
+		note := report.UnknownNote(u.Source, u.Reason, u.Days)
+		notes = append(notes, strings.ToUpper(note[:1])+note[1:])
+	}
 	if c.Quarantined != nil && *c.Quarantined > 0 {
 		notes = append(notes, fmt.Sprintf("%s in quarantine and %s counted: see bursar quarantine list.", are(*c.Quarantined, "job"), map[bool]string{true: "is not", false: "are not"}[*c.Quarantined == 1]))
 	}

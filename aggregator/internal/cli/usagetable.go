@@ -81,6 +81,11 @@ type apiComplete struct {
 		To     string `json:"to"`
 		Runs   int64  `json:"runs"`
 	} `json:"missing"`
+	Unknown []struct {
+		Source string `json:"source"`
+		Reason string `json:"reason"`
+		Days   int64  `json:"days"`
+	} `json:"unknown"`
 	Open        int64  `json:"open"`
 	Quarantined *int64 `json:"quarantined"`
 }

@@ -66,6 +66,17 @@ func (m *Manager) Set(agents []Agent) {
 	}
 }
 
+// Names returns the agents of the configuration, on any node.
+func (m *Manager) Names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, len(m.agents))
+	for i := range m.agents {
+		names[i] = m.agents[i].Name
+	}
+	return names
+}
+
 // changed returns the channel that wakes Run. m.mu is held.
 func (m *Manager) changed() chan struct{} {
 	if m.change == nil {

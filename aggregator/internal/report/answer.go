@@ -113,6 +113,11 @@ type completeness struct {
 			To     time.Time `json:"to"`
 			Runs   int64     `json:"runs"`
 		} `json:"missing"`
+		Unknown []struct {
+			Source string `json:"source"`
+			Reason string `json:"reason"`
+			Days   int64  `json:"days"`
+		} `json:"unknown"`
 		Open        int64  `json:"open"`
 		Quarantined *int64 `json:"quarantined"`
 	} `json:"complete"`
@@ -145,6 +150,9 @@ func (c *completeness) notes(period string) (notes []string) {
 	}
 	for _, m := range k.Missing {
 		add("%d runs that %s had from %s to %s are missing.", m.Runs, m.Source, m.From.UTC().Format(minute), m.To.UTC().Format(minute))
+	}
+	for _, u := range k.Unknown {
+		add("%s", UnknownNote(u.Source, u.Reason, u.Days))
 	}
 	if k.Quarantined != nil && *k.Quarantined > 0 {
 		add("%d jobs are in quarantine and not counted.", *k.Quarantined)

@@ -42,7 +42,8 @@ const october = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00
 "complete":{"complete_to":"2026-11-02T00:00:00Z","limited":false,"open":2,"quarantined":1,
 "sources":[{"source":"head1/slurm/nemo","complete_to":"2026-10-20T00:00:00Z","silent":true}],
 "gaps":[{"source":"head1/slurm/nemo","from":null,"to":"2026-10-06T00:00:00Z","reason":"the log was rotated"}],
-"missing":[{"source":"head1/slurm/nemo","from":"2026-10-07T00:00:00Z","to":"2026-10-08T00:00:00Z","runs":4}]}}`
+"missing":[{"source":"head1/slurm/nemo","from":"2026-10-07T00:00:00Z","to":"2026-10-08T00:00:00Z","runs":4}],
+"unknown":[{"source":"head2","reason":"no_data","days":0},{"source":"head1/slurm-epilog/nemo","reason":"no_watermark","days":0},{"source":"head1/slurm/nemo","reason":"not_counted","days":1}]}}`
 
 const year = `{"window":{"from":"2026-01-01T00:00:00Z","to":"2026-11-22T00:00:00Z"},"by":["group_id"],"records":20,
 "groups":[{"values":["<b>atlas"],"others":0},{"values":["zeus"],"others":0}],

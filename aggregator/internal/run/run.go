@@ -168,7 +168,7 @@ func (a *Aggregator) serve() {
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
-		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
 	})
 	pages.V1, pages.Orders = a.server, a.server

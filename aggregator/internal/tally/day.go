@@ -37,6 +37,9 @@ type Day struct {
 // scheduler has told of late runs.
 const patience = record.Time(6 * time.Hour / time.Microsecond)
 
+// Due is the end of the last day that should have been counted at an instant.
+func Due(now record.Time) record.Time { return Begin(now - patience) }
+
 // Runs is how many runs there were: what the second route counted or, where
 // collecting gave more, what that gave.
 func (d *Day) Runs() int64 { return max(d.Count.Counted, d.given()) }

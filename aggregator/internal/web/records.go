@@ -141,7 +141,7 @@ func (p *Pages) records(r *http.Request, v *access.View) (any, error) {
 	}
 	if len(page.Lines) == 0 {
 		page.CSV = ""
-		page.Hints, err = hints(r.Context(), v, q.Meta)
+		page.Hints, err = hints(r.Context(), v, &q)
 	}
 	return page, err
 }
@@ -167,36 +167,37 @@ func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) e
 	return err
 }
 
-// hints say which of the values no record has, and which one is near. Of many records
-// only the newest are looked at, since the page is asked for while somebody types. Who
-// sees some of the records gets none.
-func hints(ctx context.Context, v *access.View, tests []store.MetaTest) (list []string, err error) {
-	if len(tests) == 0 || !v.Principal().Rows.All() {
+// hints say which of the values no record has that the reader sees, and which one is
+// near. Of many records only the newest are looked at, since the page is asked for while
+// somebody types.
+func hints(ctx context.Context, v *access.View, q *store.Query) (list []string, err error) {
+	if len(q.Meta)+len(q.Amounts) == 0 {
 		return nil, nil
 	}
-	keys := make([]string, len(tests))
-	for i := range tests {
-		keys[i] = tests[i].Key
+	keys := make([]string, len(q.Meta))
+	for i := range q.Meta {
+		keys[i] = q.Meta[i].Key
 	}
-	values, whole, err := v.Values(ctx, keys)
-	if err != nil {
+	known, err := v.Names(ctx, keys)
+	if err != nil || known.Records == 0 {
 		return nil, err
 	}
 	none := "No record has"
-	if !whole {
+	if !known.Whole {
 		none = "None of the newest records has"
 	}
-	for _, t := range tests {
-		known := values[t.Key]
+	for _, t := range q.Meta {
+		values := known.Values[t.Key]
 		switch {
-		case len(known) == 0:
-			keys, err := v.Keys(ctx)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, fmt.Sprintf("%s the meta key %s%s", none, t.Key, near(t.Key, keys)))
-		case len(t.Contains) > 0 && !known[t.Contains[0]]:
-			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(known)))))
+		case len(values) == 0:
+			list = append(list, fmt.Sprintf("%s the meta key %s%s", none, t.Key, near(t.Key, slices.Sorted(maps.Keys(known.Keys)))))
+		case len(t.Contains) > 0 && !values[t.Contains[0]]:
+			list = append(list, fmt.Sprintf("%s the %s %s%s", none, t.Key, t.Contains[0], near(t.Contains[0], slices.Sorted(maps.Keys(values)))))
+		}
+	}
+	for _, t := range q.Amounts {
+		if !known.Components[t.Name] {
+			list = append(list, fmt.Sprintf("%s the component %s%s", none, t.Name, near(t.Name, slices.Sorted(maps.Keys(known.Components)))))
 		}
 	}
 	return list, nil

@@ -86,10 +86,12 @@ func TestWhatIsNotFoundIsSaidWithWhatIsNear(t *testing.T) {
 	s := newSite(t)
 	s.post(run("r1", 0, "alice"))
 	for query, want := range map[string]string{
-		"user=alise":          "No record has the user_id alise; did you mean alice?<",
-		"group=atlas":         "No record has the meta key group_id; there are site_id, user_id.<",
-		"key=site_id&value=x": "No record has the site_id x; there are here.<",
-		"user=alice&id=r2":    "No record matches.<",
+		"user=alise":                    "No record has the user_id alise; did you mean alice?<",
+		"group=atlas":                   "No record has the meta key group_id; there are site_id, user_id.<",
+		"key=site_id&value=x":           "No record has the site_id x; there are here.<",
+		"user=alice&id=r2":              "No record matches.<",
+		"component=Corse":               "No record has the component Corse; did you mean Cores?<",
+		"component=Cores&least=4711000": "No record matches.<",
 	} {
 		if _, body, _ := s.get("/ui/records?" + query); !strings.Contains(body, want) {
 			t.Errorf("%s: no %q in\n%s", query, want, body)
@@ -100,6 +102,22 @@ func TestWhatIsNotFoundIsSaidWithWhatIsNear(t *testing.T) {
 		some.Rights = rights
 		if code, body := s.as(some, "/ui/records?user=alise"); code != http.StatusOK || strings.Contains(body, "alice") || !strings.Contains(body, "No record matches.<") {
 			t.Errorf("a hint names what a reader with %s may not see: %d\n%s", rights, code, body)
+		}
+	}
+}
+
+func TestRecords_HintsOfALimitedReader_NameOnlyItsRecords(t *testing.T) {
+	s := newSite(t)
+	s.post(run("r1", 0, "alice"), run("r2", 0, "alicia"))
+	some := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"alicia"}})}
+	for query, want := range map[string]string{
+		"user=alise":      "No record has the user_id alise; there are alicia.<",
+		"user=alice":      "No record has the user_id alice; there are alicia.<",
+		"user=x":          "No record has the user_id x; there are alicia.<",
+		"component=Corse": "No record has the component Corse; did you mean Cores?<",
+	} {
+		if code, body := s.as(some, "/ui/records?"+query); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, no %q in\n%s", query, code, want, body)
 		}
 	}
 }
