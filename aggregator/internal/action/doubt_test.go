@@ -92,8 +92,8 @@ func TestALeaderThatStaysDoesNothingTwiceBecauseOfAnAnswerThatDidNotCome(t *test
 		{"the question, then the end", unsteady{verify: true, write: Done}, Done, 1},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			c := newCluster(t)
 			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
 				u := x.fails
 				u.node = c.lead(fine(sdk.ClassAtMostOnce, "@manual", 1))
 				if e, times := u.once(t); e.State != x.state || times != x.times {
@@ -113,8 +113,8 @@ func TestOfAtMostOnceWhatSomebodyElseBeganIsNotRepeatedThoughAProbeDoesNotFindIt
 		{sdk.ClassSet, Done, 1}, {sdk.ClassKeyed, Done, 1}, {sdk.ClassAtMostOnce, Unknown, 0},
 	} {
 		t.Run(fmt.Sprint(x.class), func(t *testing.T) {
-			c := newCluster(t)
 			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
 				p := fine(x.class, "@manual", 1)
 				p.about.Probes = true
 				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: sdk.Retry} }
@@ -142,8 +142,8 @@ func TestOfAtMostOnceWhatSomebodyElseBeganIsNotRepeatedThoughAProbeDoesNotFindIt
 }
 
 func TestWhatThisLeaderBeganItselfIsRepeatedWhereAProbeDoesNotFindIt(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassAtMostOnce, "@manual", 1)
 		p.about.Probes = true
 		p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: sdk.Retry} }
@@ -195,8 +195,8 @@ func (h hangs) Open(context.Context, *Setting) (Plugin, error) {
 }
 
 func TestAPluginThatHangsIsKilledBeforeAnythingIsWrittenDown(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		n := c.lead(fine(sdk.ClassSet, "@manual", 1))
 		m := n.manager()
 		kills := 0

@@ -35,6 +35,8 @@ type effect struct {
 	fence            uint64
 }
 
+// newCluster is called within the bubble of a test that has one: a database that is
+// opened outside of it begins goroutines inside when its log grows, which do not end.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	s, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 64 << 20})

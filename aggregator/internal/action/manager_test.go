@@ -19,8 +19,8 @@ import (
 )
 
 func TestScheduledRunsAreCarriedOutAndKeepTheirState(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		n := c.lead(fine(sdk.ClassSet, "1m", 3))
 		m := n.manager()
 		stop := n.run(m)
@@ -37,15 +37,14 @@ func TestScheduledRunsAreCarriedOutAndKeepTheirState(t *testing.T) {
 	})
 }
 
-var seeds = flag.Uint64("seeds", 4, "how many times leaders die, for each class")
+var seeds = flag.Uint64("seeds", 8, "how many times leaders die, for each class")
 
 // TestNoCrashOfTheLeaderMakesAnEffectTwiceOrLosesOne has leaders die at any step.
 func TestNoCrashOfTheLeaderMakesAnEffectTwiceOrLosesOne(t *testing.T) {
 	for _, class := range []sdk.EffectClass{sdk.ClassSet, sdk.ClassKeyed, sdk.ClassAtMostOnce} {
 		for seed := range *seeds {
 			t.Run(fmt.Sprintf("%d/%d", class, seed), func(t *testing.T) {
-				c := newCluster(t)
-				synctest.Test(t, func(t *testing.T) { dying(t, c, class, rand.New(rand.NewPCG(seed, uint64(class)))) })
+				synctest.Test(t, func(t *testing.T) { dying(t, newCluster(t), class, rand.New(rand.NewPCG(seed, uint64(class)))) })
 			})
 		}
 	}
@@ -166,8 +165,8 @@ func TestWhatWasBegunBySomebodyWhoIsGoneIsRepeatedOnlyWhereItMayBe(t *testing.T)
 		{sdk.ClassSet, true, Done, 1}, {sdk.ClassAtMostOnce, true, Done, 1},
 	} {
 		t.Run(fmt.Sprint(x.class, x.probes), func(t *testing.T) {
-			c := newCluster(t)
 			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
 				p := fine(x.class, "@manual", 1)
 				p.about.Probes = x.probes
 				p.probe = func(sdk.Attempt) sdk.Result { return sdk.Result{Outcome: sdk.Done} }
@@ -205,8 +204,8 @@ func TestWhatWasBegunBySomebodyWhoIsGoneIsRepeatedOnlyWhereItMayBe(t *testing.T)
 }
 
 func TestAPersonDecidesWhatIsUnknown(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassAtMostOnce, "@manual", 2)
 		odd := true
 		p.execute = func(sdk.Attempt) (sdk.Result, bool, error) {
@@ -249,8 +248,8 @@ func TestAPersonDecidesWhatIsUnknown(t *testing.T) {
 }
 
 func TestARestorePausesAllActions(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		n := c.lead(fine(sdk.ClassKeyed, "1m", 1))
 		m := n.manager()
 		defer n.run(m)()
@@ -280,8 +279,8 @@ func TestARestorePausesAllActions(t *testing.T) {
 }
 
 func TestAPluginThatCrashesAgainAndAgainIsDisabledUntilItIsAnotherOne(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassSet, "1m", 1)
 		p.binary = "old"
 		well := p.execute
@@ -306,8 +305,8 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 		"disabled": fmt.Errorf("start it: %w; exit status 3", host.ErrCrash),
 		"failing":  host.ErrNotFound,
 	} {
-		c := newCluster(t)
 		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
 			p := fine(sdk.ClassSet, "1m", 1)
 			p.broken = broken
 			n := c.lead(p)
@@ -327,8 +326,8 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 }
 
 func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassSet, "10m", 2)
 		down := true
 		p.execute = func(a sdk.Attempt) (sdk.Result, bool, error) {
@@ -374,8 +373,8 @@ func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {
 }
 
 func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassSet, "1m", 1)
 		well := p.plan
 		var broken atomic.Bool
@@ -402,8 +401,8 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 }
 
 func TestOrderedRun_PlanFails_IsInTheHistory(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassSet, "@manual", 1)
 		well := p.plan
 		p.plan = func(start sdk.PlanStart) (sdk.Plan, error) {
@@ -445,8 +444,8 @@ func TestOrderedRun_PlanFails_IsInTheHistory(t *testing.T) {
 }
 
 func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		p := fine(sdk.ClassSet, "@manual", 1)
 		n := c.lead(p)
 		n.steps = 6 // the order, the card, the plan, its record, the dispatch, the question
@@ -516,8 +515,8 @@ func TestAPlanOfManyMegabytesIsWrittenWhole(t *testing.T) {
 }
 
 func TestALongEffectOfAChangedActionHoldsNoOtherActionUp(t *testing.T) {
-	c := newCluster(t)
 	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
 		n := c.lead(fine(sdk.ClassSet, "10m", 1))
 		n.plug.about.Deadline = 20 * time.Minute
 		m := n.manager()
