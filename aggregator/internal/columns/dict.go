@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,9 @@ func (d *Dict) Load(e Entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, data := *d.current.Load(), string(e.Data)
+	if e.Table == TableSet && strings.HasPrefix(data, blankSet) {
+		return d.loadBlank(&t, &e)
+	}
 	if e.Table < TableKey || e.Table >= numTables || uint64(e.ID) != uint64(len(t[e.Table]))+1 {
 		return corrupt("dictionary entry %d of table %d is not the next", e.ID, e.Table)
 	}

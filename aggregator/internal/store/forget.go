@@ -47,12 +47,20 @@ func (c *ForgetCommand) apply(t *tx) (any, error) {
 	}
 	for _, e := range t.m.dict.Forget(free) {
 		n++
-		if err := t.b.Set(dictKey(&e), e.Data, nil); err != nil {
+		if err := t.setDict(&e); err != nil {
 			return nil, err
 		}
 	}
 	t.dropped(n)
 	return DeleteResult{Changed: n}, nil
+}
+
+// setDict writes an entry of the dictionary, or removes one that has no data.
+func (t *tx) setDict(e *columns.Entry) error {
+	if e.Data == nil {
+		return t.b.Delete(dictKey(e), nil)
+	}
+	return t.b.Set(dictKey(e), e.Data, nil)
 }
 
 // dropped notes that a command dropped something.

@@ -200,47 +200,175 @@ func afresh(b *box) float64 {
 	return diskOf(fresh)
 }
 
-func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
-	const n, rounds = 6000, 8
-	var rs []record.Record
+// changing is a store whose records change again and again.
+type changing struct {
+	*box
+	rs    []record.Record
+	round int
+}
+
+func newChanging(t *testing.T, n int) *changing {
+	c := &changing{box: newBox(t)}
+	c.apply(&SetVersionCommand{Version: 3})
 	gen := columnstest.Generator(1, n, columnstest.Slurm)
 	for r, ok := gen.Next(); ok; r, ok = gen.Next() {
-		rs = append(rs, r)
+		c.rs = append(c.rs, r)
 	}
-	update := func(b *box, round int, ids []int) {
-		var ws []record.Write
-		for _, i := range ids {
-			r := rs[i]
-			r.Stop += record.Time(round) * record.Second
-			ws = append(ws, put(r, int64(round+1)))
+	return c
+}
+
+func (c *changing) now() record.Time { return t0 + record.Time(c.round)*record.Hour }
+
+// write says that the records of these numbers are otherwise now, or go on.
+func (c *changing) write(which []int, open bool) {
+	var ws []record.Write
+	for _, i := range which {
+		r := c.rs[i]
+		if r.Stop += record.Time(c.round) * record.Second; open {
+			r.Stop = record.None
 		}
-		for part := range slices.Chunk(ws, 2000) {
-			b.ingest("head1", t0+record.Time(round)*record.Hour, part...)
-		}
+		ws = append(ws, put(r, int64(c.round+1)))
 	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+	for part := range slices.Chunk(ws, 2000) {
+		c.ingest("head1", c.now(), part...)
 	}
+}
+
+func (c *changing) ids(which []int) (ids []string) {
+	for _, i := range which {
+		ids = append(ids, c.rs[i].ID)
+	}
+	return ids
+}
+
+func (c *changing) delete(which []int) {
+	c.apply(&DeleteCommand{IDs: c.ids(which), By: "me", Now: c.now()})
+}
+
+func (c *changing) undelete(which []int) {
+	c.apply(&UndeleteCommand{IDs: c.ids(which), By: "me", Now: c.now()})
+}
+
+// near fails when the store takes much more than one that gets its records once.
+func (c *changing) near(t *testing.T) {
+	t.Helper()
+	sound(t, c.s)
+	c.restart()
+	sound(t, c.s)
+	fresh := afresh(c.box)
+	share := diskOf(c.box) / fresh
+	if share > 1.3 {
+		t.Errorf("%.2f times the bytes of a fresh store", share)
+	}
+	t.Logf("%.2f times the bytes of a fresh store", share)
+}
+
+func upTo(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
+	const n, rounds = 6000, 8
+	all := upTo(n)
 	for name, change := range map[string]func(round int) []int{
 		"all":      func(int) []int { return all },
 		"in parts": func(round int) []int { return all[round%3*n/3 : (round%3+1)*n/3] },
 		"any":      func(round int) []int { return rand.New(rand.NewPCG(1, uint64(round))).Perm(n)[:n/3] },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBox(t)
-			update(b, 0, all)
-			for round := 1; round <= rounds; round++ {
-				update(b, round, change(round))
-				sweepOut(b)
+			c := newChanging(t, n)
+			c.write(all, false)
+			for c.round = 1; c.round <= rounds; c.round++ {
+				c.write(change(c.round), false)
+				sweepOut(c.box)
 			}
-			sound(t, b.s)
-			fresh := afresh(b)
-			share := diskOf(b) / fresh
-			if share > 1.3 {
-				t.Errorf("%.2f times the bytes of a fresh store", share)
-			}
-			t.Logf("%.2f times the bytes of a fresh store", share)
+			c.near(t)
 		})
+	}
+}
+
+// Records that were deleted and come back leave nothing behind, in whatever order,
+// whether they come back closed or while they go on, and whether their values were
+// forgotten meanwhile or not.
+func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllIsDeletedAndComesBack(t *testing.T) {
+	const n = 6000
+	all := upTo(n)
+	for name, round := range map[string]func(c *changing, rng *rand.Rand){
+		"all": func(c *changing, _ *rand.Rand) {
+			c.delete(all)
+			c.undelete(all)
+			c.write(all, false)
+		},
+		"all, and is forgotten meanwhile": func(c *changing, _ *rand.Rand) {
+			c.delete(all)
+			sweepOut(c.box)
+			c.undelete(all)
+			c.write(all, false)
+		},
+		"all, and goes on first": func(c *changing, _ *rand.Rand) {
+			c.delete(all)
+			c.undelete(all)
+			c.write(all, true)
+			c.round++
+			c.write(all, true)
+			c.round++
+			c.write(all, false)
+		},
+		"any": func(c *changing, rng *rand.Rand) {
+			for range 6 {
+				which := rng.Perm(n)[:rng.IntN(n/2)]
+				switch rng.IntN(5) {
+				case 0:
+					c.delete(which)
+				case 1:
+					c.undelete(which)
+				case 2:
+					c.write(which, true)
+				default:
+					c.write(which, false)
+				}
+				if c.round++; rng.IntN(3) == 0 {
+					sweepOut(c.box)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, 4))
+			c := newChanging(t, n)
+			c.write(all, false)
+			for rounds := range 5 {
+				c.round = 10 * (rounds + 1)
+				round(c, rng)
+				sweepOut(c.box)
+			}
+			// In the end all are there.
+			c.round = 1000
+			c.undelete(all)
+			c.write(all, false)
+			sweepOut(c.box)
+			c.near(t)
+		})
+	}
+}
+
+// A record that stays deleted keeps its id, with who deleted it and when, and a
+// tombstone for those who follow the feed.
+func TestWhatADeletedRecordCosts(t *testing.T) {
+	const n = 6000
+	all := upTo(n)
+	c := newChanging(t, n)
+	c.write(all, false)
+	whole := diskOf(c.box)
+	c.delete(all)
+	sweepOut(c.box)
+	sound(t, c.s)
+	gone := diskOf(c.box)
+	t.Logf("a record takes %.1f bytes, a deleted one %.1f", whole/n, gone/n)
+	if gone/n > 20 {
+		t.Errorf("a deleted record takes %.1f bytes", gone/n)
 	}
 }

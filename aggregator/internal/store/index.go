@@ -17,6 +17,9 @@ type index struct {
 	// By and At say who deleted the id, and when.
 	By string
 	At record.Time
+	// Grave is the tombstone behind an open row, 0 for none: the closed row that comes
+	// after both takes its place.
+	Grave uint64
 }
 
 // The flags of an index value. A plain row has none and no byte for them: the
@@ -26,12 +29,13 @@ const (
 	flagHidden  byte = 2
 	flagHeld    byte = 4
 	flagDeleted byte = 8
+	flagGrave   byte = 16
 )
 
 func appendPlainIndex(b []byte, seq uint64) []byte { return binary.AppendUvarint(b, seq<<1) }
 
 func (x *index) encode() []byte {
-	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted)
+	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted) | bit(x.Grave != 0, flagGrave)
 	if flags == 0 {
 		return appendPlainIndex(nil, x.Seq)
 	}
@@ -41,6 +45,9 @@ func (x *index) encode() []byte {
 	if x.Deleted {
 		e.text(x.By)
 		e.time(x.At)
+	}
+	if x.Grave != 0 {
+		e.uint(x.Grave)
 	}
 	return e.b
 }
@@ -63,6 +70,9 @@ func decodeIndex(b []byte) (x index, err error) {
 	x.Open, x.Hidden, x.Held, x.Deleted = flags&flagOpen != 0, flags&flagHidden != 0, flags&flagHeld != 0, flags&flagDeleted != 0
 	if x.Deleted {
 		x.By, x.At = d.text(), d.time()
+	}
+	if flags&flagGrave != 0 {
+		x.Grave = d.uint()
 	}
 	return x, d.end("index")
 }

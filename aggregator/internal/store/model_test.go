@@ -396,6 +396,7 @@ func TestStoreShowsWhatTheModelShows(t *testing.T) {
 		m := &machine{box: newBox(t), m: newModel(), now: t0}
 		defer m.s.Close()
 		m.o.SortBytes = 4 << 10
+		m.apply(&SetVersionCommand{Version: rapid.SampledFrom([]uint32{1, 3}).Draw(rt, "version")})
 		rt.Repeat(map[string]func(*rapid.T){"": m.Check, "ingest": m.Ingest, "bulk": m.Bulk, "post": m.Post, "staged": m.Staged,
 			"stop": m.PutStop, "delete": m.Delete, "undelete": m.Undelete, "compact": m.Compact, "restart": m.Restart})
 		m.replay(rt)

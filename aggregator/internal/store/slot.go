@@ -23,9 +23,10 @@ type slot struct {
 	// grave is a tombstone before next: an open row takes the place of a closed
 	// one. Open rows vanish when they are superseded; so what they supersede must
 	// be said by a row that stays.
-	grave *columns.Row
-	by    string // who deletes it, and when
-	at    record.Time
+	grave  *columns.Row
+	behind uint64 // the tombstone behind next, when that is open; 0 for none
+	by     string // who deletes it, and when
+	at     record.Time
 }
 
 // slot returns the id's slot, made when the store has never heard of the id.
@@ -177,10 +178,33 @@ func (t *tx) settle(sl *slot) error {
 		return nil
 	}
 	t.countShown(best != nil, sl.row != nil)
-	if sl.row == nil {
+	if err := t.closeGrave(sl); err != nil || sl.row == nil {
+		return err
+	}
+	return t.retire(sl.row, sl.index.Open)
+}
+
+// closeGrave has a closed row, or another tombstone, take the place of the tombstone
+// that the id has, so that compaction drops it. An open row only remembers it: what
+// supersedes an open row cannot be followed back, for the open row vanishes.
+func (t *tx) closeGrave(sl *slot) error {
+	seq := sl.index.Grave
+	if sl.index.Hidden {
+		seq = sl.index.Seq
+	}
+	switch {
+	case seq == 0 || !t.closesGraves():
+		return nil
+	case isOpen(sl.next):
+		sl.behind = seq
 		return nil
 	}
-	return t.retire(sl)
+	grave, err := t.rowAt(&index{Seq: seq})
+	if err != nil {
+		return err
+	}
+	sl.next.Supersedes = seq
+	return t.retire(grave, false)
 }
 
 func (t *tx) tombstone(sl *slot) *columns.Row {
@@ -211,14 +235,17 @@ func (t *tx) countShown(now, before bool) {
 	}
 }
 
-// retire takes the slot's old row out of sight. One in a block or among the
-// waiting stays readable by its number until the block is compacted.
-func (t *tx) retire(sl *slot) error {
-	h := t.hasher.row(sl.row)
+// closesGraves is false until all nodes do it alike.
+func (t *tx) closesGraves() bool { return t.m.Version >= VersionOf(&ForgetCommand{}) }
+
+// retire takes a row out of sight. One in a block or among the waiting stays
+// readable by its number until the block is compacted.
+func (t *tx) retire(row *columns.Row, open bool) error {
+	h := t.hasher.row(row)
 	t.m.Hash.sub(h)
 	t.m.Rows--
-	seq := sl.row.Seq
-	if sl.index.Open {
+	seq := row.Seq
+	if open {
 		return t.b.Delete(seqKey(tableOpen, seq), nil)
 	}
 	if i, ok := waitingAt(t.m.waiting, seq); ok {
@@ -286,7 +313,10 @@ func (t *tx) writeSlot(sl *slot) error {
 		next.By, next.At = sl.by, sl.at
 	}
 	if sl.next != nil {
-		next.Seq, next.Open, next.Hidden = sl.next.Seq, isOpen(sl.next), sl.next.Tombstone
+		next.Seq, next.Open, next.Hidden, next.Grave = sl.next.Seq, isOpen(sl.next), sl.next.Tombstone, sl.behind
+		if sl.grave != nil && t.closesGraves() {
+			next.Grave = sl.grave.Seq
+		}
 		shown = sl.next
 	}
 	if shown == nil || shown.Tombstone {
