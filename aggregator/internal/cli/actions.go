@@ -10,59 +10,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-type apiMark struct {
-	By  *string `json:"by"`
-	At  *string `json:"at"`
-	Why *string `json:"why"`
-}
+// actionName names an action on the command line.
+func actionName(a *v1.Action) string { return a.Type + "/" + a.Label }
 
-// apiAction is an action as /v1 gives it.
-type apiAction struct {
-	Type        string   `json:"type"`
-	Label       string   `json:"label"`
-	State       string   `json:"state"`
-	Schedule    *string  `json:"schedule"`
-	RunOn       *string  `json:"run_on"`
-	LastSuccess *string  `json:"last_success"`
-	Paused      *apiMark `json:"paused"`
-	Disabled    *apiMark `json:"disabled"`
-	Problem     *apiMark `json:"problem"`
-	Doubtful    []uint64 `json:"doubtful"`
-	Orders      int      `json:"orders"`
-	Current     *apiRun  `json:"current"`
-	Last        *apiRun  `json:"last"`
-}
-
-func (a *apiAction) name() string { return a.Type + "/" + a.Label }
-
-// apiRun is a run as /v1 gives it.
-type apiRun struct {
-	Run        uint64   `json:"run"`
-	Why        string   `json:"why"`
-	By         *string  `json:"by"`
-	Ordered    *string  `json:"ordered"`
-	Failure    *string  `json:"failure"`
-	Planned    *string  `json:"planned"`
-	Ended      *string  `json:"ended"`
-	Effects    int      `json:"effects"`
-	Done       int      `json:"done"`
-	Rejected   int      `json:"rejected"`
-	Unknown    int      `json:"unknown"`
-	Skipped    int      `json:"skipped"`
-	Superseded int      `json:"superseded"`
-	Partial    bool     `json:"partial"`
-	Notes      []string `json:"notes"`
-}
-
-// outcome says in words how the effects stand.
-func (r *apiRun) outcome() string {
-	if r.Ended == nil {
+// runOutcome says in words how the effects stand.
+func runOutcome(r *v1.ActionRun) string {
+	if r.Ended.IsZero() {
 		return "under way"
 	}
-	if r.Failure != nil {
-		return "not planned: " + *r.Failure
+	if r.Failure != "" {
+		return "not planned: " + string(r.Failure)
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -106,9 +67,7 @@ paused.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not well")
 	return p.look(cmd, resource{path: "/v1/actions", show: func(answer json.RawMessage, f format) error {
-		var list struct {
-			Actions []apiAction `json:"actions"`
-		}
+		var list v1.Actions
 		if err := json.Unmarshal(answer, &list); err != nil {
 			return err
 		}
@@ -132,20 +91,20 @@ paused.`,
 	}})
 }
 
-func actionTable(list []apiAction) (t *table, bad []string) {
+func actionTable(list []v1.Action) (t *table, bad []string) {
 	t = newTable("ACTION", "STATE", "?SCHEDULE", "?RUNS ON", "?>RUN", "PLANNED", "~OUTCOME", "?LAST SUCCESS", "?>ORDERS")
 	for i := range list {
 		a := &list[i]
-		row := []string{a.name(), a.State, dash(blank(a.Schedule)), dash(blank(a.RunOn)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
+		row := []string{actionName(a), a.State, dash(string(a.Schedule)), dash(string(a.RunOn)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
 		if r := a.Last; r != nil {
-			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.outcome()
+			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), runOutcome(r)
 		}
 		t.add(row...)
 		paint := ""
 		switch a.State {
 		case "failing", "disabled", "unknown", "paused":
 			paint = "31"
-			bad = append(bad, a.name())
+			bad = append(bad, actionName(a))
 		}
 		t.paint = append(t.paint, paint)
 	}
@@ -153,21 +112,21 @@ func actionTable(list []apiAction) (t *table, bad []string) {
 }
 
 // actionTrouble says what is wrong with an action, and what to do.
-func (p *Program) actionTrouble(a *apiAction) {
-	name := printable(a.name())
+func (p *Program) actionTrouble(a *v1.Action) {
+	name := printable(actionName(a))
 	if m := a.Paused; m != nil {
 		why := ""
-		if blank(m.Why) != "" {
-			why = ": " + printable(*m.Why)
+		if m.Why != "" {
+			why = ": " + printable(string(m.Why))
 		}
-		p.say("%s: paused by %s at %s%s", name, printable(blank(m.By)), instant(m.At), why)
+		p.say("%s: paused by %s at %s%s", name, printable(string(m.By)), instant(m.At), why)
 	}
 	if m := a.Disabled; m != nil {
-		p.say("%s: disabled: %s", name, printable(blank(m.Why)))
+		p.say("%s: disabled: %s", name, printable(string(m.Why)))
 		p.say("%s: do first: bursar actions resume %s", name, name)
 	}
 	if m := a.Problem; m != nil {
-		p.say("%s: no plan since %s: %s", name, instant(m.At), printable(blank(m.Why)))
+		p.say("%s: no plan since %s: %s", name, instant(m.At), printable(string(m.Why)))
 	}
 	for _, run := range a.Doubtful {
 		p.say("%s: run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", name, run, name, run)
@@ -234,17 +193,7 @@ func (p *Program) actionsPlan() *cobra.Command {
 }
 
 func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error {
-	var plan struct {
-		Effects []struct {
-			Name    string `json:"name"`
-			Summary string `json:"summary"`
-			Size    int    `json:"size"`
-			Show    string `json:"show"`
-		} `json:"effects"`
-		RunOn   *string  `json:"run_on"`
-		Notes   []string `json:"notes"`
-		Partial bool     `json:"partial"`
-	}
+	var plan v1.ActionPlan
 	if err := json.Unmarshal(answer, &plan); err != nil {
 		return err
 	}
@@ -268,7 +217,7 @@ func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error
 			fmt.Fprintf(p.Stdout, "\n%s\n%s\n", printable(e.Name), lines(e.Show))
 		}
 	}
-	if on := blank(plan.RunOn); on != "" && len(plan.Effects) > 0 {
+	if on := string(plan.RunOn); on != "" && len(plan.Effects) > 0 {
 		p.say("The programs would run on the agent %s.", printable(on))
 	}
 	for _, n := range plan.Notes {
@@ -382,38 +331,20 @@ func (p *Program) actionsHistory() *cobra.Command {
 }
 
 func (p *Program) showRuns(answer json.RawMessage, f format) error {
-	var list struct {
-		Runs []apiRun `json:"runs"`
-	}
+	var list v1.ActionRuns
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return err
 	}
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
 	for i := range list.Runs {
 		r := &list.Runs[i]
-		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(blank(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.outcome())
+		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), runOutcome(r))
 	}
 	return p.show(f, t, answer)
 }
 
 func (p *Program) showRun(answer json.RawMessage, f format) error {
-	var a struct {
-		Run     apiRun `json:"run"`
-		Effects []struct {
-			Effect   int    `json:"effect"`
-			Name     string `json:"name"`
-			Summary  string `json:"summary"`
-			State    string `json:"state"`
-			Attempts []struct {
-				Number  int     `json:"number"`
-				Node    string  `json:"node"`
-				Fence   uint64  `json:"fence"`
-				Begun   *string `json:"begun"`
-				Outcome *string `json:"outcome"`
-				Message string  `json:"message"`
-			} `json:"attempts"`
-		} `json:"effects"`
-	}
+	var a v1.ActionRunEffects
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
 	}
@@ -424,7 +355,7 @@ func (p *Program) showRun(answer json.RawMessage, f format) error {
 			t.add(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
 		}
 		for _, n := range e.Attempts {
-			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(blank(n.Outcome)), n.Message)
+			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(string(n.Outcome)), n.Message)
 		}
 	}
 	if err := p.show(f, t, answer); err != nil {

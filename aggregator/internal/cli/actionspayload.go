@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actionsPayload makes the command that fetches an effect of the ledger.
@@ -28,10 +30,7 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 			return err
 		}
 		defer c.Close()
-		var answer struct {
-			Show    string `json:"show"`
-			Payload []byte `json:"payload"`
-		}
+		var answer v1.EffectPayload
 		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actionsRun makes the command that orders a run and waits until it is planned.
@@ -41,18 +42,15 @@ code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`
 			return err
 		}
 		defer c.Close()
-		var answer struct {
-			Message string  `json:"message"`
-			Ordered *string `json:"ordered"`
-		}
+		var answer v1.ActionOrdered
 		if err := c.PostJSON(cmd.Context(), path+":run", body, &answer); err != nil {
 			return err
 		}
-		if detach || answer.Ordered == nil {
+		if detach || answer.Ordered.IsZero() {
 			p.say("%s", printable(answer.Message))
 			return nil
 		}
-		return p.awaitPlan(cmd.Context(), c, path, args[0], *answer.Ordered)
+		return p.awaitPlan(cmd.Context(), c, path, args[0], answer.Ordered)
 	}
 	return cmd
 }
@@ -66,15 +64,13 @@ const (
 )
 
 // awaitPlan waits until the run that was ordered at that time is in the history.
-func (p *Program) awaitPlan(ctx context.Context, c *client.Client, path, name, ordered string) error {
+func (p *Program) awaitPlan(ctx context.Context, c *client.Client, path, name string, ordered v1.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, waitForPlan)
 	defer cancel()
 	for {
-		var list struct {
-			Runs []apiRun `json:"runs"`
-		}
+		var list v1.ActionRuns
 		err := c.GetJSON(ctx, path+"/runs", url.Values{"limit": {"100"}}, &list)
-		if i := slices.IndexFunc(list.Runs, func(r apiRun) bool { return blank(r.Ordered) == ordered }); err == nil && i >= 0 {
+		if i := slices.IndexFunc(list.Runs, func(r v1.ActionRun) bool { return r.Ordered.Equal(ordered.Time) }); err == nil && i >= 0 {
 			return p.planned(&list.Runs[i], name)
 		}
 		if late := nap(ctx, planPause); late != nil {
@@ -96,10 +92,10 @@ func nap(ctx context.Context, d time.Duration) error {
 }
 
 // planned says what came of the plan of a run.
-func (p *Program) planned(r *apiRun, name string) error {
+func (p *Program) planned(r *v1.ActionRun, name string) error {
 	name = printable(name)
-	if r.Failure != nil {
-		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; mend the cause and run it again", r.Run, name, printable(*r.Failure))
+	if r.Failure != "" {
+		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; mend the cause and run it again", r.Run, name, printable(string(r.Failure)))
 	}
 	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
 	for _, n := range r.Notes {

@@ -7,49 +7,18 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiBudget is a budget as /v1 gives it.
-type apiBudget struct {
-	Name      string            `json:"name"`
-	Match     map[string]string `json:"match"`
-	Unit      string            `json:"unit"`
-	Component *string           `json:"component"`
-	Period    struct {
-		Name  *string `json:"name"`
-		From  string  `json:"from"`
-		To    string  `json:"to"`
-		State string  `json:"state"`
-	} `json:"period"`
-	Amount    json.Number `json:"amount"`
-	Problem   *string     `json:"problem"`
-	Used      json.Number `json:"used"`
-	Share     json.Number `json:"share"`
-	Reserved  json.Number `json:"reserved"`
-	Left      json.Number `json:"left"`
-	AtLeast   bool        `json:"at_least"`
-	Running   int64       `json:"running"`
-	Unlimited int64       `json:"unlimited"`
-	Unvalued  bool        `json:"unvalued"`
-	Unpriced  []struct {
-		Component string  `json:"component"`
-		Unit      string  `json:"unit"`
-		Used      float64 `json:"used"`
-	} `json:"unpriced"`
-	Pace *struct {
-		PerDay json.Number `json:"per_day"`
-	} `json:"pace"`
-	Exhausted bool    `json:"exhausted"`
-	GoneAt    *string `json:"gone_at"`
-}
+// budget is one of an answer of GET /v1/budgets.
+type budget v1.Budget
 
-type apiBudgets struct {
-	Now      string      `json:"now"`
-	Budgets  []apiBudget `json:"budgets"`
-	Complete apiComplete `json:"complete"`
-}
+// budgets are an answer of GET /v1/budgets.
+type budgets v1.Budgets
 
 func (p *Program) budgetsCommand() *cobra.Command {
 	var at string
@@ -86,16 +55,21 @@ With -check the exit code is 2 when there is one.`,
 
 // budgets shows an answer; with check, one that is gone is a finding.
 func (p *Program) budgets(answer json.RawMessage, f format, check bool) error {
-	var a apiBudgets
+	var a budgets
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
+	}
+	for i := range a.Budgets {
+		if b := &a.Budgets[i]; b.BudgetStanding == nil { // it has a problem
+			b.BudgetStanding = &v1.BudgetStanding{}
+		}
 	}
 	if err := p.showBudgets(f, &a, answer); err != nil {
 		return err
 	}
 	var gone []string
 	for i := range a.Budgets {
-		if b := &a.Budgets[i]; b.gone() {
+		if b := (*budget)(&a.Budgets[i]); b.gone() {
 			gone = append(gone, b.Name)
 		}
 	}
@@ -105,7 +79,7 @@ func (p *Program) budgets(answer json.RawMessage, f format, check bool) error {
 	return nil
 }
 
-func (p *Program) showBudgets(f format, a *apiBudgets, answer json.RawMessage) error {
+func (p *Program) showBudgets(f format, a *budgets, answer json.RawMessage) error {
 	switch f {
 	case asJSON:
 		return p.json(answer)
@@ -126,30 +100,29 @@ func (p *Program) showBudgets(f format, a *apiBudgets, answer json.RawMessage) e
 }
 
 // gone reports whether the budget is gone or will be within the period.
-func (b *apiBudget) gone() bool { return b.Exhausted || b.GoneAt != nil }
+func (b *budget) gone() bool { return b.Exhausted || !b.GoneAt.IsZero() }
 
 // unit is the unit for people: hours of GPUs are GPUs h.
-func (b *apiBudget) unit() string {
-	if b.Component != nil {
-		return *b.Component + " h"
+func (b *budget) unit() string {
+	if b.Component != "" {
+		return string(b.Component) + " h"
 	}
 	return b.Unit
 }
 
 // period is its name, or the day on which a single one begins.
-func (b *apiBudget) period() string {
-	if b.Period.Name != nil {
-		return *b.Period.Name
+func (b *budget) period() string {
+	if b.Period.Name != "" {
+		return string(b.Period.Name)
 	}
-	from, _, _ := strings.Cut(b.Period.From, "T")
-	return from + " …"
+	return b.Period.From.Format(time.DateOnly) + " …"
 }
 
 // goneAt says when it was or will be gone: of what has been, the minute is known.
-func (b *apiBudget) goneAt() string {
+func (b *budget) goneAt() string {
 	text := instant(b.GoneAt)
 	switch {
-	case b.GoneAt == nil || len(text) < len("2006-01-02 15:04"):
+	case b.GoneAt.IsZero() || len(text) < len("2006-01-02 15:04"):
 		return text
 	case b.Exhausted:
 		return text[:len("2006-01-02 15:04")]
@@ -158,12 +131,12 @@ func (b *apiBudget) goneAt() string {
 }
 
 // table is for people, with bars where a terminal has room for them.
-func (a *apiBudgets) table(width int) *table {
+func (a *budgets) table(width int) *table {
 	t := newTable("~BUDGET", "?PERIOD", "UNIT", "?>AMOUNT", ">USED", ">USED %", "?>RESERVED", ">LEFT", "?>A DAY", "GONE")
 	t.paint = make([]string, len(a.Budgets))
 	for i := range a.Budgets {
-		b := &a.Budgets[i]
-		if b.Problem != nil {
+		b := (*budget)(&a.Budgets[i])
+		if b.Problem != "" {
 			t.add(b.Name, b.period(), b.unit(), money(b.Amount), "-", "-", "-", "-", "-", "-")
 			continue
 		}
@@ -182,16 +155,16 @@ func (a *apiBudgets) table(width int) *table {
 	if n := width - total(t.fit(width)) - len(gap); n >= leastBar {
 		t.head, t.look = append(t.head, ""), append(t.look, column{leave: true})
 		for i := range t.rows {
-			t.rows[i] = append(t.rows[i], a.Budgets[i].bar(min(n, mostBar)))
+			t.rows[i] = append(t.rows[i], (*budget)(&a.Budgets[i]).bar(min(n, mostBar)))
 		}
 	}
 	return t
 }
 
 // bar draws what is used, what is reserved and what is left.
-func (b *apiBudget) bar(width int) string {
+func (b *budget) bar(width int) string {
 	amount := float(b.Amount)
-	if b.Problem != nil || amount <= 0 {
+	if b.Problem != "" || amount <= 0 {
 		return ""
 	}
 	part := func(v float64) int { return max(0, min(width, int(v/amount*float64(width)+0.5))) }
@@ -221,16 +194,16 @@ func money(n json.Number) string {
 }
 
 // list is for machines.
-func (a *apiBudgets) list() *table {
+func (a *budgets) list() *table {
 	t := newTable("BUDGET", "MATCH", "PERIOD", "FROM", "TO", "STATE", "UNIT", "COMPONENT", "AMOUNT", "USED", "SHARE", "RESERVED", "LEFT", "AT LEAST", "RUNNING", "UNLIMITED", "PER DAY", "EXHAUSTED", "GONE AT", "PROBLEM")
 	for i := range a.Budgets {
-		b := &a.Budgets[i]
+		b := (*budget)(&a.Budgets[i])
 		day := ""
 		if b.Pace != nil {
 			day = b.Pace.PerDay.String()
 		}
-		t.add(b.Name, conditions(b.Match), blank(b.Period.Name), b.Period.From, b.Period.To, b.Period.State, b.Unit, blank(b.Component), b.Amount.String(),
-			b.Used.String(), b.Share.String(), b.Reserved.String(), b.Left.String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), blank(b.GoneAt), blank(b.Problem))
+		t.add(b.Name, conditions(b.Match), string(b.Period.Name), b.Period.From.String(), b.Period.To.String(), b.Period.State, b.Unit, string(b.Component), b.Amount.String(),
+			b.Used.String(), b.Share.String(), b.Reserved.String(), b.Left.String(), fmt.Sprint(b.AtLeast), fmt.Sprint(b.Running), fmt.Sprint(b.Unlimited), day, fmt.Sprint(b.Exhausted), b.GoneAt.String(), string(b.Problem))
 	}
 	return t
 }
@@ -245,23 +218,23 @@ func conditions(match map[string]string) string {
 }
 
 // notes are what people must know of the budgets to read their table rightly.
-func (a *apiBudgets) notes() []string {
+func (a *budgets) notes() []string {
 	var notes []string
 	for i := range a.Budgets {
-		notes = append(notes, a.Budgets[i].notes()...)
+		notes = append(notes, (*budget)(&a.Budgets[i]).notes()...)
 	}
-	return append(notes, a.Complete.notes()...)
+	return append(notes, completeNotes(&a.Complete)...)
 }
 
-func (b *apiBudget) notes() (notes []string) {
-	if b.Problem != nil {
-		return []string{fmt.Sprintf("%s: %s.", b.Name, *b.Problem)}
+func (b *budget) notes() (notes []string) {
+	if b.Problem != "" {
+		return []string{fmt.Sprintf("%s: %s.", b.Name, b.Problem)}
 	}
 	if b.Period.State != "future" && float(b.Used) == 0 && b.Running+b.Unlimited == 0 {
 		notes = append(notes, fmt.Sprintf("%s: nothing was used in the period by %s.", b.Name, conditions(b.Match)))
 	}
 	if b.Unlimited > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %s no known time limit, so more may be used than is reserved.", b.Name, have(b.Unlimited, "running record")))
+		notes = append(notes, fmt.Sprintf("%s: %s no known time limit, so more may be used than is reserved.", b.Name, have(int64(b.Unlimited), "running record")))
 	}
 	if b.Unvalued {
 		notes = append(notes, fmt.Sprintf("%s: some of what running records may use has no price and is not reserved.", b.Name))
@@ -271,7 +244,7 @@ func (b *apiBudget) notes() (notes []string) {
 		if u.Unit == "hour" {
 			of = "hours of " + of
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, short(u.Used), of))
+		notes = append(notes, fmt.Sprintf("%s: %s %s have no price and are not in what is used.", b.Name, short(float(u.Used)), of))
 	}
 	return notes
 }

@@ -8,47 +8,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiCapacity is an answer of GET /v1/capacity.
-type apiCapacity struct {
-	At       string       `json:"at"`
-	Clusters []apiCluster `json:"clusters"`
-	Groups   []apiCluster `json:"groups"`
-	Census   *struct {
-		Running int64             `json:"running"`
-		Pending int64             `json:"pending"`
-		Sources []apiCensusSource `json:"sources"`
-	} `json:"census"`
-}
+// capacity is an answer of GET /v1/capacity.
+type capacity v1.Capacity
 
-// apiCluster is a cluster or a group of clusters.
-type apiCluster struct {
-	Name       string                  `json:"name"`
-	Configured bool                    `json:"configured"`
-	Sources    []string                `json:"sources"`
-	Members    []string                `json:"members"`
-	Unknown    []string                `json:"unknown"`
-	Components map[string]*json.Number `json:"components"`
-	Steps      []struct {
-		From       string                  `json:"from"`
-		Components map[string]*json.Number `json:"components"`
-	} `json:"steps"`
-}
-
-type apiCensusSource struct {
-	Source  string         `json:"source"`
-	At      string         `json:"at"`
-	Running int64          `json:"running"`
-	Pending int64          `json:"pending"`
-	Rows    []apiCensusRow `json:"rows"`
-}
-
-type apiCensusRow struct {
-	User    string `json:"user"`
-	Queue   string `json:"queue"`
-	Running int64  `json:"running"`
-	Pending int64  `json:"pending"`
+// capacityRow is a cluster or a group of clusters.
+type capacityRow struct {
+	name string
+	// saidBy is where what it has comes from.
+	saidBy     string
+	components v1.Amounts
+	steps      []v1.CapacityStep
 }
 
 func (p *Program) capacityCommand() *cobra.Command {
@@ -78,7 +51,7 @@ How much of it was used is "bursar usage -measure utilization".`,
 
 // capacity shows an answer: what there was at a time, or changes.
 func (p *Program) capacity(answer json.RawMessage, f format, changes bool) error {
-	var a apiCapacity
+	var a capacity
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
 	}
@@ -97,11 +70,11 @@ func (p *Program) capacity(answer json.RawMessage, f format, changes bool) error
 }
 
 // table has a line for each cluster and group, or for each of their changes.
-func (a *apiCapacity) table(changes bool) *table {
+func (a *capacity) table(changes bool) *table {
 	var components []string
-	all := slices.Concat(a.Clusters, a.Groups)
+	all := a.rows()
 	for i := range all {
-		for name := range all[i].Components {
+		for name := range all[i].components {
 			components = append(components, name)
 		}
 	}
@@ -115,10 +88,10 @@ func (a *apiCapacity) table(changes bool) *table {
 		head = append(head, ">"+name)
 	}
 	t := newTable(append(head, "?~SAID BY")...)
-	line := func(c *apiCluster, from string, amounts map[string]*json.Number) {
-		cells := []string{c.Name}
+	line := func(c *capacityRow, from v1.Time, amounts v1.Amounts) {
+		cells := []string{c.name}
 		if changes {
-			cells = append(cells, instant(&from))
+			cells = append(cells, instant(from))
 		}
 		for _, name := range components {
 			text := "-"
@@ -127,30 +100,34 @@ func (a *apiCapacity) table(changes bool) *table {
 			}
 			cells = append(cells, text)
 		}
-		t.add(append(cells, c.saidBy())...)
+		t.add(append(cells, c.saidBy)...)
 	}
 	for i := range all {
 		c := &all[i]
 		if !changes {
-			line(c, "", c.Components)
+			line(c, v1.Time{}, c.components)
 		}
-		for _, s := range c.Steps {
+		for _, s := range c.steps {
 			line(c, s.From, s.Components)
 		}
 	}
 	return t
 }
 
-// saidBy says where what a cluster has comes from.
-func (c *apiCluster) saidBy() string {
-	if c.Members != nil {
-		return "group: " + strings.Join(slices.Concat(c.Members, c.Unknown), ", ")
+// rows are the clusters, and then the groups.
+func (a *capacity) rows() (all []capacityRow) {
+	for _, c := range a.Clusters {
+		var words []string
+		if c.Configured {
+			words = append(words, "configuration")
+		}
+		all = append(all, capacityRow{c.Name, strings.Join(append(words, c.Sources...), ", "), c.Components, c.Steps})
 	}
-	var words []string
-	if c.Configured {
-		words = append(words, "configuration")
+	for _, g := range a.Groups {
+		members := strings.Join(slices.Concat(g.Members, g.Unknown), ", ")
+		all = append(all, capacityRow{g.Name, "group: " + members, g.Components, g.Steps})
 	}
-	return strings.Join(append(words, c.Sources...), ", ")
+	return all
 }
 
 func (p *Program) censusCommand() *cobra.Command {
@@ -167,7 +144,7 @@ at which each source looked is below the table.`,
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	return p.look(cmd, resource{path: "/v1/capacity", show: func(answer json.RawMessage, f format) error {
-		var a apiCapacity
+		var a capacity
 		if err := json.Unmarshal(answer, &a); err != nil {
 			return err
 		}
@@ -175,7 +152,7 @@ at which each source looked is below the table.`,
 	}})
 }
 
-func (p *Program) census(a *apiCapacity, f format, by string) error {
+func (p *Program) census(a *capacity, f format, by string) error {
 	if a.Census == nil {
 		p.say("You may see some of the records only, and the census is of all jobs.")
 		if f == asTable {
@@ -200,7 +177,7 @@ func (p *Program) census(a *apiCapacity, f format, by string) error {
 		p.say("You may not see whose jobs these are; -by source has the numbers.")
 	}
 	for _, s := range a.Census.Sources {
-		p.say("%s", printable(s.Source+" looked at "+instant(&s.At)+" UTC."))
+		p.say("%s", printable(s.Source+" looked at "+instant(s.At)+" UTC."))
 	}
 	if len(a.Census.Sources) == 0 {
 		p.say("No source has said how many jobs it has.")
@@ -210,7 +187,7 @@ func (p *Program) census(a *apiCapacity, f format, by string) error {
 
 // censusTable is in the order of the numbers, the greatest first. hidden says that it
 // lacks what the reader may not see.
-func (a *apiCapacity) censusTable(by string) (t *table, hidden bool) {
+func (a *capacity) censusTable(by string) (t *table, hidden bool) {
 	columns := map[string][]string{"user": {"USER"}, "queue": {"QUEUE"}, "source": {"SOURCE"}, "all": {"USER", "QUEUE", "SOURCE"}}[by]
 	t = newTable(append(slices.Clone(columns), ">RUNNING", ">PENDING")...)
 	type line struct {
@@ -219,7 +196,7 @@ func (a *apiCapacity) censusTable(by string) (t *table, hidden bool) {
 	}
 	var lines []*line
 	of := map[string]*line{}
-	add := func(r apiCensusRow, cells ...string) {
+	add := func(r v1.CensusRow, cells ...string) {
 		key := strings.Join(cells, "\x00")
 		l := of[key]
 		if l == nil {
@@ -233,7 +210,7 @@ func (a *apiCapacity) censusTable(by string) (t *table, hidden bool) {
 	}
 	for _, s := range a.Census.Sources {
 		if by == "source" {
-			add(apiCensusRow{Running: s.Running, Pending: s.Pending}, s.Source)
+			add(v1.CensusRow{Running: s.Running, Pending: s.Pending}, s.Source)
 			continue
 		}
 		hidden = hidden || s.Rows == nil

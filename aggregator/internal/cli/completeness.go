@@ -10,35 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiDay is a day of a source as /v1 gives it.
-type apiDay struct {
-	Source      string `json:"source"`
-	Day         string `json:"day"`
-	State       string `json:"state"`
-	Runs        *int64 `json:"runs"`
-	Stored      int64  `json:"stored"`
-	Filtered    *int64 `json:"filtered"`
-	Quarantined *int64 `json:"quarantined"`
-	Deleted     int64  `json:"deleted"`
-	Missing     int64  `json:"missing"`
-	Surplus     int64  `json:"surplus"`
-}
-
-type apiDays struct {
-	Days      []apiDay `json:"days"`
-	Stretches []struct {
-		Agent   string `json:"agent"`
-		Source  string `json:"source"`
-		Missing int64  `json:"missing"`
-		Lost    int64  `json:"lost"`
-		Unread  int64  `json:"unread"`
-		Shared  int64  `json:"shared"`
-		Do      string `json:"do"`
-	} `json:"stretches"`
-	Missing int64 `json:"missing"`
-}
+// days is an answer of GET /v1/completeness.
+type days v1.Completeness
 
 // daysAsked are the options of bursar completeness.
 type daysAsked struct {
@@ -76,7 +53,7 @@ With -check the exit code is 2 when something is missing.`,
 }
 
 func (p *Program) completeness(answer json.RawMessage, f format, o *daysAsked) error {
-	var a apiDays
+	var a days
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
 	}
@@ -89,7 +66,7 @@ func (p *Program) completeness(answer json.RawMessage, f format, o *daysAsked) e
 	return nil
 }
 
-func (p *Program) showDays(a *apiDays, answer json.RawMessage, f format, o *daysAsked) error {
+func (p *Program) showDays(a *days, answer json.RawMessage, f format, o *daysAsked) error {
 	switch {
 	case f == asJSON:
 		return p.json(answer)
@@ -117,7 +94,7 @@ func (p *Program) showDays(a *apiDays, answer json.RawMessage, f format, o *days
 }
 
 // printDays lists days for people.
-func (p *Program) printDays(a *apiDays, all bool) error {
+func (p *Program) printDays(a *days, all bool) error {
 	t := a.table(all)
 	switch {
 	case len(a.Days) == 0:
@@ -143,7 +120,7 @@ func plural(n int, thing string) string {
 const longWindow = 45
 
 // span is the number of different days.
-func (a *apiDays) span() int {
+func (a *days) span() int {
 	days := map[string]bool{}
 	for i := range a.Days {
 		days[a.Days[i].Day] = true
@@ -152,7 +129,7 @@ func (a *apiDays) span() int {
 }
 
 // counted is how many days were compared.
-func (a *apiDays) counted() (n int) {
+func (a *days) counted() (n int) {
 	for i := range a.Days {
 		if a.Days[i].Runs != nil {
 			n++
@@ -162,7 +139,7 @@ func (a *apiDays) counted() (n int) {
 }
 
 // sources is how many sources have a day that was compared.
-func (a *apiDays) sources() int {
+func (a *days) sources() int {
 	names := map[string]bool{}
 	for i := range a.Days {
 		if a.Days[i].Runs != nil {
@@ -174,9 +151,9 @@ func (a *apiDays) sources() int {
 
 // usual reports whether a day needs no line of its own. Days that were not counted
 // are those of sources that cannot, or of before there was an agent.
-func (d *apiDay) usual() bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
+func usual(d *v1.Day) bool { return d.State == "ok" || d.State == "open" || d.State == "unchecked" }
 
-func (a *apiDays) table(all bool) *table {
+func (a *days) table(all bool) *table {
 	t := newTable("SOURCE", "DAY", "STATE", ">RUNS", ">STORED", "?>FILTERED", "?>QUARANTINED", "?>DELETED", ">MISSING", "?>SURPLUS")
 	number := func(n *int64) string {
 		if n == nil {
@@ -186,7 +163,7 @@ func (a *apiDays) table(all bool) *table {
 	}
 	for i := range a.Days {
 		d := &a.Days[i]
-		if !all && d.usual() {
+		if !all && usual(d) {
 			continue
 		}
 		t.add(d.Source, d.Day, d.State, number(d.Runs), number(&d.Stored), number(d.Filtered), number(d.Quarantined), number(&d.Deleted), number(&d.Missing), number(&d.Surplus))
@@ -210,7 +187,7 @@ func mark(state string) (sign, colour string) {
 }
 
 // calendar shows each source as lines of a month, with a sign for each day.
-func (a *apiDays) calendar(p *Program) {
+func (a *days) calendar(p *Program) {
 	var b strings.Builder
 	source, month, at := "", "", 0
 	for i := range a.Days {
@@ -246,10 +223,10 @@ func (a *apiDays) calendar(p *Program) {
 }
 
 // legend says what the signs mean that are there.
-func legend(a *apiDays) (list []string) {
+func legend(a *days) (list []string) {
 	words := map[string]string{"ok": "complete", "missing": "runs are missing", "surplus": "more records than runs", "open": "not counted yet", "unchecked": "not counted"}
 	for _, state := range []string{"ok", "missing", "surplus", "open", "unchecked"} {
-		if slices.ContainsFunc(a.Days, func(d apiDay) bool { return d.State == state }) {
+		if slices.ContainsFunc(a.Days, func(d v1.Day) bool { return d.State == state }) {
 			sign, _ := mark(state)
 			list = append(list, sign+" "+words[state])
 		}

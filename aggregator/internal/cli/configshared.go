@@ -10,6 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) diffCommand() *cobra.Command {
@@ -101,12 +102,7 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if diags.HasErrors() {
 		return nil, troubled{diags, file.Sources}
 	}
-	var answer struct {
-		Digest   *string         `json:"digest"`
-		By       *string         `json:"committed_by"`
-		At       *string         `json:"committed_at"`
-		Document json.RawMessage `json:"document"`
-	}
+	var answer v1.Config
 	if err := c.GetJSON(cmd.Context(), "/v1/config", nil, &answer); err != nil {
 		return nil, err
 	}
@@ -114,7 +110,7 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
 	}
-	out := &compared{files: conf.Shared(), digest: blank(answer.Digest), by: blank(answer.By), at: instant(answer.At)}
+	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: instant(answer.CommittedAt)}
 	out.differences = shared.Diff(out.files, obeyed)
 	for _, d := range out.differences {
 		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // connection is how a command reaches an aggregator.
@@ -56,23 +57,12 @@ func (c *connection) open(p *Program) (*client.Client, error) {
 	return client.New(opt)
 }
 
-// instant is a time of an answer, or "" for none, cut to seconds for people.
-func instant(s *string) string {
-	if s == nil || *s == "" {
+// instant is a time of an answer, cut to seconds for people.
+func instant(t v1.Time) string {
+	if t.IsZero() {
 		return "-"
 	}
-	t, err := time.Parse(time.RFC3339Nano, *s)
-	if err != nil {
-		return *s
-	}
 	return t.UTC().Format("2006-01-02 15:04:05")
-}
-
-func blank(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func dash(s string) string { return or(strings.TrimSpace(s), "-") }

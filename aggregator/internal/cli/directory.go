@@ -8,58 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// apiDirectory is an answer of GET /v1/directory.
-type apiDirectory struct {
-	At     string `json:"at"`
-	People []struct {
-		ID      string   `json:"id"`
-		Name    *string  `json:"name"`
-		Email   *string  `json:"email"`
-		Groups  []string `json:"groups"`
-		Project *string  `json:"project"`
-		PI      *string  `json:"pi"`
-	} `json:"people"`
-	Projects []struct {
-		ID     string   `json:"id"`
-		PI     *string  `json:"pi"`
-		PIName *string  `json:"pi_name"`
-		Groups []string `json:"groups"`
-		Users  []string `json:"users"`
-		Exempt bool     `json:"exempt"`
-		Since  *string  `json:"since"`
-		Until  *string  `json:"until"`
-	} `json:"projects"`
-	Classes []struct {
-		ID      string       `json:"id"`
-		Pattern string       `json:"pattern"`
-		Factor  *json.Number `json:"su_factor"`
-	} `json:"host_classes"`
-	Units *struct {
-		DefaultFactor *json.Number `json:"default_factor"`
-	} `json:"service_units"`
-	Contributions []struct {
-		ID     string      `json:"id"`
-		By     string      `json:"by"`
-		Credit string      `json:"credit"`
-		Amount json.Number `json:"amount"`
-		Split  json.Number `json:"split"`
-		Factor json.Number `json:"su_factor"`
-		Units  json.Number `json:"units"`
-		From   *string     `json:"from"`
-		To     *string     `json:"to"`
-	} `json:"contributions"`
-	Unclaimed *struct {
-		From  string `json:"from"`
-		Lines []struct {
-			Group   *string `json:"group"`
-			User    *string `json:"user"`
-			Records int64   `json:"records"`
-		} `json:"lines"`
-		More int `json:"more"`
-	} `json:"unclaimed"`
-}
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
 
 // directoryParts are what the command directory can show.
 func directoryParts() []string {
@@ -109,8 +60,11 @@ there are some. json has all of it, csv what the table has.`,
 	return p.look(cmd, resource{"/v1/directory", query, func(answer json.RawMessage, f format) error { return p.showDirectory(f, part, answer) }})
 }
 
+// directory is an answer of GET /v1/directory.
+type directory v1.Directory
+
 func (p *Program) showDirectory(f format, part string, answer json.RawMessage) error {
-	var d apiDirectory
+	var d directory
 	if err := json.Unmarshal(answer, &d); err != nil {
 		return err
 	}
@@ -130,24 +84,24 @@ func (p *Program) showDirectory(f format, part string, answer json.RawMessage) e
 }
 
 // table is a part of the directory with what must be known of it.
-func (d *apiDirectory) table(part string, f format) (t *table, notes []string) {
+func (d *directory) table(part string, f format) (t *table, notes []string) {
 	switch part {
 	case "people":
 		t = newTable("ID", "~NAME", "?EMAIL", "~GROUPS", "PROJECT", "PI")
 		for _, p := range d.People {
-			t.add(p.ID, dash(blank(p.Name)), dash(blank(p.Email)), dash(strings.Join(p.Groups, ",")), dash(blank(p.Project)), dash(blank(p.PI)))
+			t.add(p.ID, dash(string(p.Name)), dash(string(p.Email)), dash(strings.Join(p.Groups, ",")), dash(string(p.Project)), dash(string(p.PI)))
 		}
 		return t, []string{"The project is that of records without a group."}
 	case "classes":
 		t = newTable("CLASS", "~PATTERN", ">FACTOR")
-		for _, c := range d.Classes {
-			t.add(c.ID, c.Pattern, decimal(c.Factor))
+		for _, c := range d.HostClasses {
+			t.add(c.ID, c.Pattern, decimal(c.SUFactor))
 		}
 		return t, d.classNotes()
 	case "contributions":
 		t = newTable("~CONTRIBUTION", "BY", "CREDIT", ">AMOUNT", ">SPLIT", ">FACTOR", ">UNITS", "?FROM", "?TO")
 		for _, c := range d.Contributions {
-			t.add(c.ID, c.By, c.Credit, decimal(&c.Amount), decimal(&c.Split), decimal(&c.Factor), decimal(&c.Units), instant(c.From), instant(c.To))
+			t.add(c.ID, c.By, c.Credit, decimal(&c.Amount), decimal(&c.Split), decimal(&c.SUFactor), decimal(&c.Units), instant(c.From), instant(c.To))
 		}
 		return t, nil
 	case "unclaimed":
@@ -159,25 +113,25 @@ func (d *apiDirectory) table(part string, f format) (t *table, notes []string) {
 		if p.Exempt {
 			exempt = "yes"
 		}
-		t.add(p.ID, dash(blank(p.PI)), dash(blank(p.PIName)), dash(strings.Join(p.Groups, ",")), dash(strings.Join(p.Users, ",")), exempt, instant(p.Since), instant(p.Until))
+		t.add(p.ID, dash(string(p.PI)), dash(string(p.PIName)), dash(strings.Join(p.Groups, ",")), dash(strings.Join(p.Users, ",")), exempt, instant(p.Since), instant(p.Until))
 	}
 	return t, []string{fmt.Sprintf("As it is at %s UTC. There are more parts: people (%d), classes of hosts (%d), contributions (%d); see bursar directory -h.",
-		instant(&d.At), len(d.People), len(d.Classes), len(d.Contributions))}
+		instant(d.At), len(d.People), len(d.HostClasses), len(d.Contributions))}
 }
 
-func (d *apiDirectory) classNotes() []string {
+func (d *directory) classNotes() []string {
 	note := "The first class whose pattern matches counts."
 	switch {
-	case d.Units == nil:
-	case d.Units.DefaultFactor == nil:
+	case d.ServiceUnits == nil:
+	case d.ServiceUnits.DefaultFactor == nil:
 		note += " What has no factor is counted apart."
 	default:
-		note += " What has no factor has " + decimal(d.Units.DefaultFactor) + "."
+		note += " What has no factor has " + decimal(d.ServiceUnits.DefaultFactor) + "."
 	}
 	return []string{note}
 }
 
-func (d *apiDirectory) nobody(f format) (t *table, notes []string) {
+func (d *directory) nobody(f format) (t *table, notes []string) {
 	t = newTable("GROUP", "USER", ">RECORDS")
 	none := "-"
 	if f == asTable {
@@ -187,13 +141,13 @@ func (d *apiDirectory) nobody(f format) (t *table, notes []string) {
 		return t, nil
 	}
 	for _, l := range d.Unclaimed.Lines {
-		t.add(or(blank(l.Group), none), or(blank(l.User), none), fmt.Sprint(l.Records))
+		t.add(or(string(l.Group), none), or(string(l.User), none), fmt.Sprint(l.Records))
 	}
 	if d.Unclaimed.More > 0 {
 		notes = append(notes, fmt.Sprintf("There are %d more with fewer records.", d.Unclaimed.More))
 	}
 	if len(t.rows) == 0 {
-		notes = append(notes, "A project claims everything that ran since "+instant(&d.Unclaimed.From)+" UTC.")
+		notes = append(notes, "A project claims everything that ran since "+instant(d.Unclaimed.From)+" UTC.")
 	}
 	return t, notes
 }

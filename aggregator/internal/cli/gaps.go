@@ -4,18 +4,9 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
-)
 
-// apiGap is a gap as /v1 gives it.
-type apiGap struct {
-	Agent   string  `json:"agent"`
-	Type    string  `json:"source_type"`
-	Label   string  `json:"source_label"`
-	From    *string `json:"from"`
-	To      *string `json:"to"`
-	Reason  string  `json:"reason"`
-	Noticed *string `json:"noticed"`
-}
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
 
 func (p *Program) gapsCommand() *cobra.Command {
 	var agent string
@@ -34,16 +25,13 @@ reads a window of a source again. A gap stays in the list afterwards.`,
 }
 
 func (p *Program) showGaps(answer json.RawMessage, f format) error {
-	var list struct {
-		Gaps []apiGap `json:"gaps"`
-		More bool     `json:"more"`
-	}
+	var list v1.Gaps
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return err
 	}
 	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
 	for _, g := range list.Gaps {
-		source := g.Type + "/" + g.Label
+		source := g.SourceType + "/" + g.SourceLabel
 		if source == "/" {
 			source = "-" // of the whole agent
 		}

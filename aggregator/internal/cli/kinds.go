@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) kindsCommand() *cobra.Command {
@@ -46,13 +47,7 @@ it was interrupted.`,
 }
 
 func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
-	var answer struct {
-		Records int `json:"records"`
-		Kinds   []struct {
-			Component, Stored, Kind string
-			Records                 int
-		} `json:"kinds"`
-	}
+	var answer v1.Kinds
 	var raw json.RawMessage
 	if err := c.GetJSON(ctx, "/v1/kinds", nil, &raw); err != nil {
 		return err
@@ -74,11 +69,7 @@ func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
 func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
 	repaired, after := 0, uint64(0)
 	for {
-		var step struct {
-			Repaired int    `json:"repaired"`
-			After    uint64 `json:"after"`
-			More     bool   `json:"more"`
-		}
+		var step v1.KindsRepair
 		if err := c.PostJSON(ctx, "/v1/kinds:repair?"+url.Values{"after": {strconv.FormatUint(after, 10)}}.Encode(), nil, &step); err != nil {
 			p.say("%d records were changed before this failed", repaired)
 			return err

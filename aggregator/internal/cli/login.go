@@ -4,13 +4,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-)
 
-// session is a link to the pages.
-type session struct {
-	URL     string  `json:"url"`
-	Expires *string `json:"expires"`
-}
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
 
 func (p *Program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -31,7 +27,7 @@ it: ssh -L 8000:127.0.0.1:8000 HOST.`,
 			return err
 		}
 		defer c.Close()
-		var link session
+		var link v1.Session
 		if err := c.PostJSON(cmd.Context(), "/v1/sessions", nil, &link); err != nil {
 			return err
 		}

@@ -6,35 +6,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// apiAgent is an agent as /v1 gives it.
-type apiAgent struct {
-	Name        string      `json:"name"`
-	Address     string      `json:"address"`
-	Configured  bool        `json:"configured"`
-	Import      bool        `json:"import"`
-	Connected   bool        `json:"connected"`
-	Error       string      `json:"error"`
-	Remedy      string      `json:"remedy"`
-	LastContact *string     `json:"last_contact"`
-	Behind      uint64      `json:"behind"`
-	Gaps        int         `json:"gaps"`
-	Sources     []apiSource `json:"sources"`
-}
-
-type apiSource struct {
-	Type       string  `json:"type"`
-	Label      string  `json:"label"`
-	CompleteTo *string `json:"complete_to"`
-	Error      string  `json:"error"`
-	Silent     bool    `json:"silent"`
-	Counts     struct {
-		Pulled      int64 `json:"pulled"`
-		Added       int64 `json:"added"`
-		Quarantined int64 `json:"quarantined"`
-	} `json:"counts"`
-}
 
 // resource is what a command shows of /v1.
 type resource struct {
@@ -94,9 +68,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 		Use: "agents", Short: "list agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, resource{path: "/v1/agents", show: func(answer json.RawMessage, f format) error {
-		var list struct {
-			Agents []apiAgent `json:"agents"`
-		}
+		var list v1.Agents
 		if err := json.Unmarshal(answer, &list); err != nil {
 			return err
 		}
@@ -113,7 +85,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 }
 
 // troubles says what is wrong with an agent, and what to do.
-func (p *Program) troubles(a *apiAgent) {
+func (p *Program) troubles(a *v1.Agent) {
 	if a.Error != "" {
 		p.say("%s: %s", printable(a.Name), printable(a.Error))
 	}
@@ -123,9 +95,9 @@ func (p *Program) troubles(a *apiAgent) {
 	for _, s := range a.Sources {
 		switch {
 		case s.Error != "":
-			p.say("%s: %s is not collected: %s", printable(a.Name), printable(s.name()), printable(s.Error))
+			p.say("%s: %s is not collected: %s", printable(a.Name), printable(sourceName(&s)), printable(s.Error))
 		case s.Silent:
-			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", printable(a.Name), printable(s.name()), instant(s.CompleteTo))
+			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", printable(a.Name), printable(sourceName(&s)), instant(s.CompleteTo))
 		}
 	}
 	if a.Gaps > 0 {
@@ -133,12 +105,12 @@ func (p *Program) troubles(a *apiAgent) {
 	}
 }
 
-func agentTable(list []apiAgent) *table {
+func agentTable(list []v1.Agent) *table {
 	t := newTable("AGENT", "?ADDRESS", "STATE", "?LAST CONTACT", "?>BEHIND", "?>GAPS", "SOURCE", ">RECORDS", "?>QUARANTINED", "COMPLETE TO")
 	for _, a := range list {
-		head := []string{a.Name, dash(a.Address), a.state(), instant(a.LastContact), strconv.FormatUint(a.Behind, 10), strconv.Itoa(a.Gaps)}
+		head := []string{a.Name, dash(a.Address), agentState(&a), instant(a.LastContact), strconv.FormatUint(a.Behind, 10), strconv.Itoa(a.Gaps)}
 		for _, s := range a.Sources {
-			t.add(append(head[:6:6], s.name(), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
+			t.add(append(head[:6:6], sourceName(&s), strconv.FormatInt(s.Counts.Added, 10), strconv.FormatInt(s.Counts.Quarantined, 10), instant(s.CompleteTo))...)
 		}
 		if len(a.Sources) == 0 {
 			t.add(append(head[:6:6], "-", "0", "0", "-")...)
@@ -147,15 +119,15 @@ func agentTable(list []apiAgent) *table {
 	return t
 }
 
-func (s apiSource) name() string {
+func sourceName(s *v1.AgentSource) string {
 	if s.Type == "" && s.Label == "" {
 		return "pushed"
 	}
 	return s.Type + "/" + s.Label
 }
 
-// state is how the agent is doing, in a word or two.
-func (a *apiAgent) state() string {
+// agentState is how the agent is doing, in a word or two.
+func agentState(a *v1.Agent) string {
 	switch {
 	case a.Import:
 		return "import"
@@ -173,29 +145,12 @@ func (a *apiAgent) state() string {
 	return "connecting"
 }
 
-// apiEntry is what is held under an id, as /v1 gives it.
-type apiEntry struct {
-	ID       string `json:"record_id"`
-	Holdings []struct {
-		Origin   string  `json:"origin"`
-		Rank     string  `json:"rank"`
-		Observed *string `json:"observed"`
-		Record   *struct {
-			Start *string `json:"start_time"`
-			Stop  *string `json:"stop_time"`
-		} `json:"record"`
-	} `json:"holdings"`
-}
-
 func (p *Program) conflictsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
 		Use: "conflicts", Short: "list runs about whose start origins disagree",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, resource{path: "/v1/conflicts", show: func(answer json.RawMessage, f format) error {
-		var list struct {
-			Conflicts []apiEntry `json:"conflicts"`
-			More      bool       `json:"more"`
-		}
+		var list v1.Conflicts
 		if err := json.Unmarshal(answer, &list); err != nil {
 			return err
 		}
@@ -204,9 +159,9 @@ func (p *Program) conflictsCommand() *cobra.Command {
 			for _, h := range e.Holdings {
 				start, stop := "-", "-"
 				if h.Record != nil {
-					start, stop = instant(h.Record.Start), instant(h.Record.Stop)
+					start, stop = instant(h.Record.StartTime), instant(h.Record.StopTime)
 				}
-				t.add(e.ID, h.Origin, h.Rank, start, stop, instant(h.Observed))
+				t.add(e.RecordID, h.Origin, h.Rank, start, stop, instant(h.Observed))
 			}
 		}
 		return p.listing(f, t, answer, list.More)

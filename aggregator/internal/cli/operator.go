@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) operatorCommand() *cobra.Command {
@@ -64,10 +65,7 @@ func (p *Program) checkLive(ctx context.Context, conn *connection) error {
 		return err
 	}
 	defer c.Close()
-	var answer struct {
-		Index uint64   `json:"index"`
-		Wrong []string `json:"wrong"`
-	}
+	var answer v1.Check
 	if err := c.PostJSON(ctx, "/v1/check", nil, &answer); err != nil {
 		return err
 	}

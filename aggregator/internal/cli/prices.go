@@ -4,22 +4,9 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
-)
 
-// apiPrices is an answer of GET /v1/prices.
-type apiPrices struct {
-	At       string  `json:"at"`
-	Currency *string `json:"currency"`
-	Prices   []struct {
-		List      string            `json:"list"`
-		From      *string           `json:"from"`
-		To        *string           `json:"to"`
-		Component string            `json:"component"`
-		Per       string            `json:"per"`
-		Price     json.Number       `json:"price"`
-		Match     map[string]string `json:"match"`
-	} `json:"prices"`
-}
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
 
 func (p *Program) pricesCommand() *cobra.Command {
 	var at string
@@ -35,7 +22,7 @@ fulfils counts.`,
 }
 
 func (p *Program) showPrices(answer json.RawMessage, f format) error {
-	var a apiPrices
+	var a v1.Prices
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return err
 	}
@@ -45,10 +32,10 @@ func (p *Program) showPrices(answer json.RawMessage, f format) error {
 		if whom == "" && f == asTable {
 			whom = "all"
 		}
-		t.add(x.Component, x.Per, x.Price.String(), blank(a.Currency), whom, x.List, instant(x.From), instant(x.To))
+		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instant(x.From), instant(x.To))
 	}
 	if f == asTable && len(a.Prices) == 0 {
-		p.say("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(&a.At))
+		p.say("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(a.At))
 		return nil
 	}
 	return p.show(f, t, answer)

@@ -13,27 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiQuarantined is a quarantined job as /v1 gives it.
-type apiQuarantined struct {
-	Agent     string  `json:"agent"`
-	Type      string  `json:"source_type"`
-	Label     string  `json:"source_label"`
-	ID        string  `json:"id"`
-	Reason    string  `json:"reason"`
-	Message   string  `json:"message"`
-	RecordID  string  `json:"record_id"`
-	First     *string `json:"first"`
-	Last      *string `json:"last"`
-	Count     int64   `json:"count"`
-	Truncated bool    `json:"truncated"`
-	Raw       *string `json:"raw"`
-}
-
-// key names the job on the command line; "-" stands for an empty part.
-func (q *apiQuarantined) key() string {
-	return dash(q.Agent) + "/" + dash(q.Type) + "/" + dash(q.Label) + "/" + q.ID
+// quarantineKey names the job on the command line; "-" stands for an empty part.
+func quarantineKey(q *v1.Quarantined) string {
+	return dash(q.Agent) + "/" + dash(q.SourceType) + "/" + dash(q.SourceLabel) + "/" + q.ID
 }
 
 func (p *Program) quarantineCommand() *cobra.Command {
@@ -51,17 +36,14 @@ func (p *Program) quarantineList() *cobra.Command {
 		}
 		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
 		for _, q := range list {
-			t.add(q.key(), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
+			t.add(quarantineKey(&q), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
 		return p.listing(f, t, answer, more)
 	}})
 }
 
-func quarantineOf(answer json.RawMessage) ([]apiQuarantined, bool, error) {
-	var list struct {
-		Quarantine []apiQuarantined `json:"quarantine"`
-		More       bool             `json:"more"`
-	}
+func quarantineOf(answer json.RawMessage) ([]v1.Quarantined, bool, error) {
+	var list v1.Quarantine
 	err := json.Unmarshal(answer, &list)
 	return list.Quarantine, list.More, err
 }
@@ -90,7 +72,7 @@ func (p *Program) quarantineShow() *cobra.Command {
 		if f == asJSON {
 			return p.json(answer)
 		}
-		var q apiQuarantined
+		var q v1.Quarantined
 		if err := json.Unmarshal(answer, &q); err != nil {
 			return err
 		}
@@ -99,19 +81,19 @@ func (p *Program) quarantineShow() *cobra.Command {
 	return cmd
 }
 
-func (p *Program) showQuarantined(q *apiQuarantined) error {
+func (p *Program) showQuarantined(q *v1.Quarantined) error {
 	t := newTable("WHAT", "VALUE")
-	t.add("key", q.key())
+	t.add("key", quarantineKey(q))
 	t.add("reason", q.Reason)
 	t.add("message", q.Message)
 	t.add("record", dash(q.RecordID))
 	t.add("first", instant(q.First))
 	t.add("last", instant(q.Last))
 	t.add("count", strconv.FormatInt(q.Count, 10))
-	if _, err := t.text(p.Stdout, 0, p.Color); err != nil || blank(q.Raw) == "" {
+	if _, err := t.text(p.Stdout, 0, p.Color); err != nil || q.Raw == "" {
 		return err
 	}
-	lines := strings.Split(strings.TrimRight(*q.Raw, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(q.Raw, "\n"), "\n")
 	for i := range lines {
 		lines[i] = printable(lines[i])
 	}
@@ -179,7 +161,7 @@ func (p *Program) allKeys(ctx context.Context, c *client.Client) ([]string, erro
 	list, more, err := quarantineOf(answer)
 	keys := make([]string, len(list))
 	for i := range list {
-		keys[i] = list[i].key()
+		keys[i] = quarantineKey(&list[i])
 	}
 	if more {
 		p.say("There are more than the server lists at once: repeat this command afterwards.")

@@ -10,25 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) raftCommand() *cobra.Command {
 	return group("raft", "look at the members of the cluster and change them",
 		"  bursar operator raft list-peers\n  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		p.listPeersCommand(), p.addPeerCommand(), p.removePeerCommand(), p.transferCommand(), p.raftInspectCommand())
-}
-
-// apiMember is a member as /v1 gives it.
-type apiMember struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name"`
-	Address     string  `json:"address"`
-	Version     string  `json:"version"`
-	Voter       bool    `json:"voter"`
-	Leader      bool    `json:"leader"`
-	Applied     uint64  `json:"applied"`
-	Match       uint64  `json:"match"`
-	LastContact *string `json:"last_contact"`
 }
 
 func (p *Program) listPeersCommand() *cobra.Command {
@@ -39,21 +27,19 @@ without a quorum. MATCH is the newest entry that the leader knows a member to
 hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
 	}, resource{path: "/v1/cluster/members", show: func(answer json.RawMessage, f format) error {
-		var list struct {
-			Members []apiMember `json:"members"`
-		}
+		var list v1.Members
 		if err := json.Unmarshal(answer, &list); err != nil {
 			return err
 		}
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
-			t.add(dash(m.Name), m.ID, m.Address, m.state(), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
+			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
 		}
 		return p.show(f, t, answer)
 	}})
 }
 
-func (m *apiMember) state() string {
+func memberState(m *v1.Member) string {
 	switch {
 	case m.Leader:
 		return "leader"

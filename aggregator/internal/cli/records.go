@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // selection is which records are wanted, as the options say.
@@ -164,29 +165,15 @@ func (p *Program) records(ctx context.Context, c *client.Client, query url.Value
 	return p.recordTable(ctx, c, query, limit)
 }
 
-// apiRecord is a record as /v1 gives it.
-type apiRecord struct {
-	ID         string              `json:"record_id"`
-	Meta       map[string][]string `json:"meta"`
-	Components []struct {
-		Name   string `json:"name"`
-		Amount int64  `json:"amount"`
-	} `json:"components"`
-	Start   *string `json:"start_time"`
-	Stop    *string `json:"stop_time"`
-	Runtime *int64  `json:"runtime"`
-	State   string  `json:"state"`
-}
-
 // recordTable writes records for people and says when there are more.
 func (p *Program) recordTable(ctx context.Context, c *client.Client, query url.Values, limit int) error {
 	if limit == 0 {
 		limit = tableLimit
 		query.Set("limit", strconv.Itoa(limit+1))
 	}
-	var list []apiRecord
+	var list []v1.FullRecord
 	for raw, err := range c.Stream(ctx, "/v1/records", query) {
-		var r apiRecord
+		var r v1.FullRecord
 		if err == nil {
 			err = json.Unmarshal(raw, &r)
 		}
@@ -211,19 +198,19 @@ func (p *Program) recordTable(ctx context.Context, c *client.Client, query url.V
 }
 
 // tableOf leaves out the columns that no record fills.
-func tableOf(list []apiRecord) *table {
+func tableOf(list []v1.FullRecord) *table {
 	keys := []string{"site_id", "group_id", "user_id"}
 	keys = slices.DeleteFunc(keys, func(k string) bool {
-		return !slices.ContainsFunc(list, func(r apiRecord) bool { return len(r.Meta[k]) > 0 })
+		return !slices.ContainsFunc(list, func(r v1.FullRecord) bool { return len(r.Meta[k]) > 0 })
 	})
 	head := append([]string{"RECORD"}, upper(keys)...)
 	t := newTable(append(head, "~COMPONENTS", "?START", "STOP", ">RUNTIME")...)
 	for _, r := range list {
-		cells := []string{r.ID}
+		cells := []string{r.RecordID}
 		for _, k := range keys {
 			cells = append(cells, dash(strings.Join(r.Meta[k], ",")))
 		}
-		t.add(append(cells, dash(r.parts()), instant(r.Start), r.stop(), r.runtime())...)
+		t.add(append(cells, dash(components(r.Components)), instant(r.StartTime), stopText(r.StopTime), runtimeText(r.Runtime))...)
 	}
 	return t
 }
@@ -239,27 +226,27 @@ func upper(keys []string) []string {
 	return out
 }
 
-func (r *apiRecord) parts() string {
+func components(list []v1.FullComponent) string {
 	var parts []string
-	for _, c := range r.Components {
+	for _, c := range list {
 		parts = append(parts, c.Name+"="+strconv.FormatInt(c.Amount, 10))
 	}
 	return strings.Join(parts, " ")
 }
 
-func (r *apiRecord) stop() string {
-	if r.Stop == nil {
+func stopText(stop v1.Time) string {
+	if stop.IsZero() {
 		return "running"
 	}
-	return instant(r.Stop)
+	return instant(stop)
 }
 
-// runtime is written like a scheduler does: days-hours:minutes:seconds.
-func (r *apiRecord) runtime() string {
-	if r.Runtime == nil {
+// runtimeText is written like a scheduler does: days-hours:minutes:seconds.
+func runtimeText(seconds *int64) string {
+	if seconds == nil {
 		return "-"
 	}
-	s, sign := *r.Runtime, ""
+	s, sign := *seconds, ""
 	if s < 0 {
 		s, sign = -s, "-"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) snapshotSaveCommand() *cobra.Command {
@@ -145,9 +146,7 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 	if foreign {
 		target += "?foreign=true"
 	}
-	var done struct {
-		Incarnation string `json:"incarnation"`
-	}
+	var done v1.Restored
 	bar := p.newBar("restore", size)
 	err = c.Upload(ctx, "POST", target, "application/zstd", bar.reader(ctx, file), &done)
 	bar.end()

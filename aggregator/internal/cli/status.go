@@ -10,45 +10,12 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiStatus is the status as /v1 gives it.
-type apiStatus struct {
-	Version     string       `json:"version"`
-	Cluster     string       `json:"cluster"`
-	Node        string       `json:"node"`
-	State       string       `json:"state"`
-	Findings    []apiFinding `json:"findings"`
-	Index       uint64       `json:"index"`
-	Records     uint64       `json:"records"`
-	Quarantined int          `json:"quarantined"`
-	Conflicts   int          `json:"conflicts"`
-	Waiting     int          `json:"waiting_stops"`
-	Agents      []apiAgent   `json:"agents"`
-	Nodes       []apiNode    `json:"nodes"`
-	LastBackup  *string      `json:"last_snapshot"`
-}
-
-type apiFinding struct {
-	Severity string  `json:"severity"`
-	ID       string  `json:"id"`
-	About    string  `json:"about"`
-	What     string  `json:"what"`
-	Do       string  `json:"do"`
-	Since    *string `json:"since"`
-}
-
-type apiNode struct {
-	Name      string  `json:"name"`
-	Role      string  `json:"role"`
-	Voter     bool    `json:"voter"`
-	Heard     bool    `json:"heard"`
-	Behind    *uint64 `json:"behind"`
-	Version   string  `json:"version"`
-	DiskFree  uint64  `json:"disk_free_bytes"`
-	DiskSize  uint64  `json:"disk_size_bytes"`
-	CertUntil *string `json:"certificate_until"`
-}
+// clusterStatus is an answer of GET /v1/status.
+type clusterStatus v1.Status
 
 func (p *Program) statusCommand() *cobra.Command {
 	return p.look(&cobra.Command{
@@ -60,7 +27,7 @@ says that all is well, 2 that something is to be done, and 1 that it cannot be
 told, because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
 	}, resource{path: "/v1/status", show: func(answer json.RawMessage, f format) error {
-		var s apiStatus
+		s := clusterStatus{Verdict: &v1.Verdict{}}
 		if err := json.Unmarshal(answer, &s); err != nil {
 			return err
 		}
@@ -77,7 +44,7 @@ told, because the node does not answer.`,
 	}})
 }
 
-func (p *Program) showStatus(s *apiStatus, f format, answer json.RawMessage) error {
+func (p *Program) showStatus(s *clusterStatus, f format, answer json.RawMessage) error {
 	switch f {
 	case asJSON:
 		return p.json(answer)
@@ -106,7 +73,7 @@ func (p *Program) showStatus(s *apiStatus, f format, answer json.RawMessage) err
 
 // strong colours the first line: green when all is well, red when something is
 // broken.
-func (p *Program) strong(s *apiStatus, text string) string {
+func (p *Program) strong(s *clusterStatus, text string) string {
 	code, ok := map[string]string{"well": "32", "attention": "33", "broken": "31"}[s.State]
 	if !p.Color || !ok {
 		return text
@@ -125,7 +92,7 @@ const (
 )
 
 // todo are the findings that ask for something.
-func (s *apiStatus) todo() (list []apiFinding) {
+func (s *clusterStatus) todo() (list []v1.Finding) {
 	for _, f := range s.Findings {
 		if f.Severity != "notice" {
 			list = append(list, f)
@@ -135,7 +102,7 @@ func (s *apiStatus) todo() (list []apiFinding) {
 }
 
 // headline is the first line.
-func (s *apiStatus) headline(now time.Time) string {
+func (s *clusterStatus) headline(now time.Time) string {
 	list := s.todo()
 	switch {
 	case s.State == "well":
@@ -143,18 +110,14 @@ func (s *apiStatus) headline(now time.Time) string {
 	case len(list) == 0:
 		return "It cannot be told whether all is well."
 	case len(list) == 1:
-		return "Not all is well: " + printable(list[0].text(now)) + "."
+		return "Not all is well: " + printable(findingText(&list[0], now)) + "."
 	}
-	return fmt.Sprintf("%d things to do, the first: %s.", len(list), printable(list[0].text(now)))
+	return fmt.Sprintf("%d things to do, the first: %s.", len(list), printable(findingText(&list[0], now)))
 }
 
-// text is a finding with how long it has been so.
-func (f *apiFinding) text(now time.Time) string {
-	if f.Since == nil {
-		return f.What
-	}
-	at, err := time.Parse(time.RFC3339Nano, *f.Since)
-	if d := now.Sub(at); err == nil && d >= time.Minute {
+// findingText is a finding with how long it has been so.
+func findingText(f *v1.Finding, now time.Time) string {
+	if d := now.Sub(f.Since.Time); !f.Since.IsZero() && d >= time.Minute {
 		return f.What + ", for " + long(d)
 	}
 	return f.What
@@ -172,12 +135,12 @@ func long(d time.Duration) string {
 }
 
 // lines are the others: what to do, and the facts.
-func (s *apiStatus) lines(now time.Time) (out []line) {
+func (s *clusterStatus) lines(now time.Time) (out []line) {
 	if list := s.todo(); len(list) > 0 {
 		out = append(out, line{labelDo, dash(list[0].Do)})
 		rest := list[1:]
 		for i := range min(more, len(rest)) {
-			text := rest[i].text(now)
+			text := findingText(&rest[i], now)
 			if left := len(rest) - more; i == more-1 && left > 0 {
 				text += fmt.Sprintf(" (and %d more: -format json)", left)
 			}
@@ -185,11 +148,11 @@ func (s *apiStatus) lines(now time.Time) (out []line) {
 		}
 	}
 	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine()}, line{"agents", s.agentsLine()},
-		line{"odd", fmt.Sprintf("%d in quarantine, %d conflicts, %d stops that wait", s.Quarantined, s.Conflicts, s.Waiting)},
+		line{"odd", fmt.Sprintf("%d in quarantine, %d conflicts, %d stops that wait", s.Quarantined, s.Conflicts, s.WaitingStops)},
 		line{"disks", s.disksLine()}, line{"dates", s.datesLine()})
 }
 
-func (s *apiStatus) clusterLine() string {
+func (s *clusterStatus) clusterLine() string {
 	if len(s.Nodes) == 0 {
 		return dash(s.Cluster) + ", version " + dash(s.Version)
 	}
@@ -208,7 +171,7 @@ func (s *apiStatus) clusterLine() string {
 	return fmt.Sprintf("%s: %d of %d nodes heard, %s, at most %d entries behind, version %s", dash(s.Cluster), heard, len(s.Nodes), leader, behind, dash(s.Version))
 }
 
-func (s *apiStatus) recordsLine() string {
+func (s *clusterStatus) recordsLine() string {
 	oldest := ""
 	for _, a := range s.Agents {
 		for _, source := range a.Sources {
@@ -224,7 +187,7 @@ func (s *apiStatus) recordsLine() string {
 	return text
 }
 
-func (s *apiStatus) agentsLine() string {
+func (s *clusterStatus) agentsLine() string {
 	agents, reached, behind := 0, 0, uint64(0)
 	for _, a := range s.Agents {
 		if a.Import {
@@ -242,21 +205,21 @@ func (s *apiStatus) agentsLine() string {
 	return fmt.Sprintf("%d of %d answer, %d frames wait on them", reached, agents, behind)
 }
 
-func (s *apiStatus) disksLine() string {
+func (s *clusterStatus) disksLine() string {
 	var parts []string
 	for _, n := range s.Nodes {
-		if n.DiskSize > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d %% free", n.Name, 100*n.DiskFree/n.DiskSize))
+		if n.DiskSizeBytes > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d %% free", n.Name, 100*n.DiskFreeBytes/n.DiskSizeBytes))
 		}
 	}
 	return dash(strings.Join(parts, ", "))
 }
 
 // datesLine has the certificate that ends first and the newest backup.
-func (s *apiStatus) datesLine() string {
+func (s *clusterStatus) datesLine() string {
 	first := ""
 	for _, n := range s.Nodes {
-		if to := instant(n.CertUntil); to != "-" && (first == "" || to < first) {
+		if to := instant(n.CertificateUntil); to != "-" && (first == "" || to < first) {
 			first = to
 		}
 	}
@@ -264,8 +227,8 @@ func (s *apiStatus) datesLine() string {
 	if first != "" {
 		parts = append(parts, "certificates to "+first)
 	}
-	if s.LastBackup != nil {
-		parts = append(parts, "last snapshot saved "+instant(s.LastBackup))
+	if !s.LastSnapshot.IsZero() {
+		parts = append(parts, "last snapshot saved "+instant(s.LastSnapshot))
 	}
 	return dash(strings.Join(parts, ", "))
 }

@@ -5,35 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// apiSubscription is an answer of GET /v1/subscription.
-type apiSubscription struct {
-	Window      apiSpan     `json:"window"`
-	Credit      string      `json:"credit"`
-	Unit        string      `json:"unit"`
-	Used        json.Number `json:"used"`
-	Contributed json.Number `json:"contributed"`
-	Unclaimed   json.Number `json:"unclaimed"`
-	Unpriced    []struct {
-		Component string      `json:"component"`
-		Total     json.Number `json:"total"`
-	} `json:"unpriced"`
-	Shares   []apiShare  `json:"shares"`
-	Complete apiComplete `json:"complete"`
-}
-
-type apiShare struct {
-	PI                string       `json:"pi"`
-	Name              *string      `json:"name"`
-	State             string       `json:"state"`
-	Used              json.Number  `json:"used"`
-	ExemptUsed        json.Number  `json:"exempt_used"`
-	UsedShare         *json.Number `json:"used_share"`
-	Contributed       json.Number  `json:"contributed"`
-	ContributionShare *json.Number `json:"contribution_share"`
-	Ratio             *json.Number `json:"ratio"`
-}
 
 func (p *Program) subscriptionCommand() *cobra.Command {
 	var window, from, to, zone, credit string
@@ -62,8 +36,11 @@ A window is as for "bursar usage".`,
 	})
 }
 
+// subscription is an answer of GET /v1/subscription.
+type subscription v1.Subscription
+
 func (p *Program) showSubscription(answer json.RawMessage, f format) error {
-	var s apiSubscription
+	var s subscription
 	if err := json.Unmarshal(answer, &s); err != nil {
 		return err
 	}
@@ -80,16 +57,16 @@ func (p *Program) showSubscription(answer json.RawMessage, f format) error {
 }
 
 // exact is the table with all digits.
-func (s *apiSubscription) exact() *table {
+func (s *subscription) exact() *table {
 	t := newTable("PI", "NAME", "USED", "EXEMPT USED", "USED SHARE", "CONTRIBUTED", "CONTRIBUTION SHARE", "RATIO", "STATE")
 	for i := range s.Shares {
 		sh := &s.Shares[i]
-		t.add(sh.PI, blank(sh.Name), decimal(&sh.Used), decimal(&sh.ExemptUsed), decimal(sh.UsedShare), decimal(&sh.Contributed), decimal(sh.ContributionShare), decimal(sh.Ratio), sh.State)
+		t.add(sh.PI, string(sh.Name), decimal(&sh.Used), decimal(&sh.ExemptUsed), decimal(sh.UsedShare), decimal(&sh.Contributed), decimal(sh.ContributionShare), decimal(sh.Ratio), sh.State)
 	}
 	return t
 }
 
-func (s *apiSubscription) table() *table {
+func (s *subscription) table() *table {
 	t := newTable("PI", "~?NAME", ">USED "+s.Unit, ">SHARE", "?>CONTRIBUTED", ">SHARE", ">SUBSCRIPTION", "EXEMPT")
 	for i := range s.Shares {
 		sh := &s.Shares[i]
@@ -97,7 +74,7 @@ func (s *apiSubscription) table() *table {
 		if sh.State == "exempt" {
 			exempt = "yes"
 		}
-		t.add(sh.PI, dash(blank(sh.Name)), rounded(&sh.Used), percent(sh.UsedShare), rounded(&sh.Contributed), percent(sh.ContributionShare), sh.subscription(), exempt)
+		t.add(sh.PI, dash(string(sh.Name)), rounded(&sh.Used), percent(sh.UsedShare), rounded(&sh.Contributed), percent(sh.ContributionShare), shareText(sh), exempt)
 	}
 	if len(t.rows) > 1 {
 		t.add("TOTAL", "", rounded(&s.Used), "", rounded(&s.Contributed), "", "", "")
@@ -105,7 +82,7 @@ func (s *apiSubscription) table() *table {
 	return t
 }
 
-func (sh *apiShare) subscription() string {
+func shareText(sh *v1.SubscriptionShare) string {
 	switch sh.State {
 	case "over":
 		return "Over"
@@ -136,8 +113,8 @@ func percent(n *json.Number) string {
 	return fmt.Sprintf("%.1f %%", 100*v)
 }
 
-func (s *apiSubscription) notes() []string {
-	text := fmt.Sprintf("From %s to %s UTC", instant(&s.Window.From), instant(&s.Window.To))
+func (s *subscription) notes() []string {
+	text := fmt.Sprintf("From %s to %s UTC", instant(s.Window.From), instant(s.Window.To))
 	if s.Credit == "stop" {
 		text += "; all of a run is credited to its stop"
 	}
@@ -148,5 +125,5 @@ func (s *apiSubscription) notes() []string {
 	for _, u := range s.Unpriced {
 		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded(&u.Total), u.Component))
 	}
-	return append(notes, s.Complete.notes()...)
+	return append(notes, completeNotes(&s.Complete)...)
 }

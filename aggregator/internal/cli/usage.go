@@ -162,7 +162,7 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values,
 	if f == asJSON {
 		return p.json(answer)
 	}
-	var u apiUsage
+	var u usageAnswer
 	if err := json.Unmarshal(answer, &u); err != nil {
 		return err
 	}

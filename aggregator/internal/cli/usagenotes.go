@@ -6,29 +6,30 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // notes are what people must know of an answer to read its table rightly.
-func (u *apiUsage) notes() []string {
+func (u *usageAnswer) notes() []string {
 	notes := []string{u.windowNote()}
 	notes = append(notes, u.lackNotes()...)
 	if u.Several > 0 {
-		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(u.Several, "record"), strings.Join(u.By, " or ")))
+		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(int64(u.Several), "record"), strings.Join(u.By, " or ")))
 	}
-	return append(notes, u.Complete.notes()...)
+	return append(notes, completeNotes(&u.Complete)...)
 }
 
-func (u *apiUsage) windowNote() string {
-	text := fmt.Sprintf("From %s to %s", instant(&u.Window.From), instant(&u.Window.To))
-	if u.Compared != nil {
-		text += fmt.Sprintf(", compared with %s to %s", instant(&u.Compared.From), instant(&u.Compared.To))
-		if u.Bucket != nil {
+func (u *usageAnswer) windowNote() string {
+	text := fmt.Sprintf("From %s to %s", instant(u.Window.From), instant(u.Window.To))
+	if u.ComparedWith != nil {
+		text += fmt.Sprintf(", compared with %s to %s", instant(u.ComparedWith.From), instant(u.ComparedWith.To))
+		if u.Bucket != "" {
 			text += " (the table has the difference without -bucket)"
 		}
 	}
 	text += " UTC"
-	if u.Bucket != nil && u.Zone != "UTC" {
-		text += "; " + *u.Bucket + "s are those of " + u.Zone
+	if u.Bucket != "" && u.Zone != "UTC" {
+		text += "; " + string(u.Bucket) + "s are those of " + u.Zone
 	}
 	if u.Credit == "stop" {
 		text += "; all of a run is credited to its stop"
@@ -40,29 +41,29 @@ func (u *apiUsage) windowNote() string {
 }
 
 // lackNotes are about components that some records lack, and scores.
-func (u *apiUsage) lackNotes() (notes []string) {
+func (u *usageAnswer) lackNotes() (notes []string) {
 	var without []string
 	for i := range u.Measures {
 		m := &u.Measures[i]
 		for _, part := range m.Unpriced {
 			unit := ""
-			if part.Unit != nil {
-				unit = " " + *part.Unit + "s"
+			if part.Unit != "" {
+				unit = " " + string(part.Unit) + "s"
 			}
-			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(part.Total), unit, part.Component, m.Name))
+			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(float(part.Total)), unit, part.Component, m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
-			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity is known of where or when they were used; see bursar capacity.", short(m.Lacking.Total), u.lackUnit(m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity is known of where or when they were used; see bursar capacity.", short(float(m.Lacking.Total)), u.lackUnit(m), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, report.SharedNote(m.Name, strings.Join(u.By, ", ")))
 		}
 		switch {
-		case m.Component == nil || m.Without == nil || *m.Without == 0:
-		case m.Score == nil:
+		case m.Component == "" || m.Without == nil || *m.Without == 0:
+		case m.Score == "":
 			without = append(without, fmt.Sprintf("%d without %s", *m.Without, m.Name))
 		default:
-			notes = append(notes, m.lackNote())
+			notes = append(notes, lackNote(m))
 		}
 	}
 	if without != nil {
@@ -76,7 +77,7 @@ func (u *apiUsage) lackNotes() (notes []string) {
 }
 
 // lackUnit is that of what is lacking in a utilization.
-func (u *apiUsage) lackUnit(m *apiMeasure) string {
+func (u *usageAnswer) lackUnit(m *v1.Measure) string {
 	if strings.HasSuffix(m.Name, "*su") {
 		return "service unit"
 	}
@@ -84,26 +85,27 @@ func (u *apiUsage) lackUnit(m *apiMeasure) string {
 }
 
 // lackNote says what is not in a measure, since it has no score.
-func (m *apiMeasure) lackNote() string {
+func lackNote(m *v1.Measure) string {
 	much := ""
 	if m.Lacking != nil {
-		much = ": " + short(m.Lacking.Total)
-		if m.Unit != nil {
-			much += " " + *m.Unit + "s"
+		much = ": " + short(float(m.Lacking.Total))
+		if m.Unit != "" {
+			much += " " + string(m.Unit) + "s"
 		}
 		much += " of it are not in " + m.Name
 	}
-	return fmt.Sprintf("%s %s but no score %s%s.", have(*m.Without, "record"), *m.Component, *m.Score, much)
+	return fmt.Sprintf("%s %s but no score %s%s.", have(int64(*m.Without), "record"), m.Component, m.Score, much)
 }
 
-func (c *apiComplete) notes() (notes []string) {
+// completeNotes say how complete the records of an answer are.
+func completeNotes(c *v1.Complete) (notes []string) {
 	if c.Open > 0 {
-		notes = append(notes, fmt.Sprintf("%s not ended and count up to now, or as far as their source is known.", have(c.Open, "record")))
+		notes = append(notes, fmt.Sprintf("%s not ended and count up to now, or as far as their source is known.", have(int64(c.Open), "record")))
 	}
 	if c.Limited {
 		return append(notes, "These are the records that you may see; how complete they are is not told.")
 	}
-	if c.CompleteTo != nil {
+	if !c.CompleteTo.IsZero() {
 		notes = append(notes, "The records are complete to "+instant(c.CompleteTo)+" UTC.")
 	}
 	for _, s := range c.Sources {
@@ -115,14 +117,14 @@ func (c *apiComplete) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("Missing: what %s had from %s to %s: %s.", g.Source, instant(g.From), instant(g.To), g.Reason))
 	}
 	for _, m := range c.Missing {
-		notes = append(notes, fmt.Sprintf("Missing: %s not counted that %s had from %s to %s: see bursar completeness.", are(m.Runs, "run"), m.Source, instant(&m.From), instant(&m.To)))
+		notes = append(notes, fmt.Sprintf("Missing: %s not counted that %s had from %s to %s: see bursar completeness.", are(m.Runs, "run"), m.Source, instant(m.From), instant(m.To)))
 	}
 	for _, u := range c.Unknown {
 		note := report.UnknownNote(u.Source, u.Reason, u.Days)
 		notes = append(notes, strings.ToUpper(note[:1])+note[1:])
 	}
 	if c.Quarantined != nil && *c.Quarantined > 0 {
-		notes = append(notes, fmt.Sprintf("%s in quarantine and %s counted: see bursar quarantine list.", are(*c.Quarantined, "job"), map[bool]string{true: "is not", false: "are not"}[*c.Quarantined == 1]))
+		notes = append(notes, fmt.Sprintf("%s in quarantine and %s counted: see bursar quarantine list.", are(int64(*c.Quarantined), "job"), map[bool]string{true: "is not", false: "are not"}[*c.Quarantined == 1]))
 	}
 	return notes
 }

@@ -12,35 +12,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// apiWaiting is a stop that waits as /v1 gives it.
-type apiWaiting struct {
-	ID       string `json:"record_id"`
-	Holdings []struct {
-		Stop *string `json:"waiting_stop"`
-	} `json:"holdings"`
-}
-
-// stop is when the run stopped.
-func (w *apiWaiting) stop() *string {
+// waitingStop is when the run stopped.
+func waitingStop(w *v1.Entry) v1.Time {
 	for _, h := range w.Holdings {
-		if h.Stop != nil {
-			return h.Stop
+		if !h.WaitingStop.IsZero() {
+			return h.WaitingStop
 		}
 	}
-	return nil
+	return v1.Time{}
 }
 
 func (p *Program) waitingCommand() *cobra.Command {
 	return group("waiting", "list and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
 }
 
-func waitingOf(answer json.RawMessage) (list []apiWaiting, more bool, err error) {
-	var all struct {
-		Waiting []apiWaiting `json:"waiting"`
-		More    bool         `json:"more"`
-	}
+func waitingOf(answer json.RawMessage) (list []v1.Entry, more bool, err error) {
+	var all v1.Waiting
 	err = json.Unmarshal(answer, &all)
 	return all.Waiting, all.More, err
 }
@@ -59,7 +49,7 @@ pushes the end of drones that never became available.`,
 		}
 		t := newTable("RECORD", "STOP")
 		for _, w := range list {
-			t.add(w.ID, instant(w.stop()))
+			t.add(w.RecordID, instant(waitingStop(&w)))
 		}
 		return p.listing(f, t, answer, more)
 	}})
@@ -114,9 +104,9 @@ func (p *Program) dismissListed(ctx context.Context, c *client.Client, before ti
 	}
 	var ids []string
 	for i := range list {
-		at, err := time.Parse(time.RFC3339Nano, blank(list[i].stop()))
-		if before.IsZero() || err == nil && at.Before(before) {
-			ids = append(ids, list[i].ID)
+		at := waitingStop(&list[i])
+		if before.IsZero() || !at.IsZero() && at.Before(before) {
+			ids = append(ids, list[i].RecordID)
 		}
 	}
 	if more {
