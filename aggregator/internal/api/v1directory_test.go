@@ -107,6 +107,28 @@ func TestUsageIsAnsweredBesideContributions(t *testing.T) {
 	}
 }
 
+// A filter chooses what was used; what was contributed stays.
+func TestSubscription_Filters_ChooseUse(t *testing.T) {
+	rg := newRig(t, withDirectory(t))
+	march(rg)
+	for where, used := range map[string]string{
+		"where[group_id]=atlas": "3.000277778", "where[user_id]=alice": "0.000277778", "where[user_id]=alice,bob&where[group_id]=atlas": "3.000277778",
+		"where[project]=dark": "0.000000001", "where[group_id]=cms&where[user_id]=alice": "0.000000000",
+	} {
+		got := compact(t, rg, "/v1/subscription?window=2026-03&"+where)
+		if string(got["used"]) != used || string(got["contributed"]) != "2000.000000000" {
+			t.Errorf("%s: %s used, %s contributed, want %s", where, got["used"], got["contributed"], used)
+		}
+	}
+	for where, want := range map[string]string{
+		"where[group_id]=atlsa": `did you mean \"atlas\"?`, "where[group]=atlas": `did you mean \"group_id\"?`, "where[group_id]=a&where[group_id]=b": "twice", "where[]=a": "where[]",
+	} {
+		if a := rg.do("GET", "/v1/subscription?window=2026-03&"+where, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %v, want %s", where, a, want)
+		}
+	}
+}
+
 func TestWhatIsNoQuestionOfTheDirectoryIsRefused(t *testing.T) {
 	rg := newRig(t, withDirectory(t))
 	for path, want := range map[string]string{

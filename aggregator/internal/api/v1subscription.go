@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -22,7 +25,11 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := fieldsOf(r.URL.RawQuery, "window", "from", "to", "zone", "credit")
+	having, rest, err := whereOf(r.URL.RawQuery)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	words, err := fieldsOf(rest, "window", "from", "to", "zone", "credit")
 	if err != nil {
 		return err
 	}
@@ -38,12 +45,21 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return err
 	}
-	sub, err := d.Subscription(r.Context(), s.ask, q)
+	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		q.Having = having
+		return s.ask(ctx, q)
+	}, q)
 	if errors.Is(err, usage.ErrQuestion) {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	if err != nil {
 		return err
+	}
+	if sub.Used.Sign() == 0 && sub.Unclaimed.Sign() == 0 && !lenient(r) {
+		u := unmatched{s, view, s.book(), s.ask}
+		if err := u.refuse(r.Context(), &store.Query{}, having); err != nil {
+			return err
+		}
 	}
 	out := describeSubscription(sub)
 	out.Zone, out.Credit = zone, "spread"

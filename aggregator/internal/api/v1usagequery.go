@@ -120,6 +120,34 @@ func (u usageWords) where(key, rawValue string) error {
 	return nil
 }
 
+// having are the conditions on keys, sorted by key.
+func (u usageWords) having() (list []derive.Filter) {
+	for _, field := range slices.Sorted(maps.Keys(u)) {
+		if key, is := strings.CutPrefix(field, whereKey); is {
+			list = append(list, derive.Filter{Key: key, Values: u[field]})
+		}
+	}
+	return list
+}
+
+// whereOf takes the conditions on keys out of a query.
+func whereOf(query string) (having []derive.Filter, rest string, err error) {
+	words := usageWords{}
+	var others []string
+	for pair := range strings.SplitSeq(query, "&") {
+		rawKey, rawValue, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(rawKey)
+		if inner, is := strings.CutPrefix(key, whereKey); err == nil && is {
+			if err := words.where(strings.TrimSuffix(inner, "]"), rawValue); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		others = append(others, pair)
+	}
+	return words.having(), strings.Join(others, "&"), nil
+}
+
 // whereKey begins the names of conditions among the words.
 const whereKey = "where["
 
@@ -192,11 +220,7 @@ func (q *usageQuery) figures(u usageWords) error {
 			return fmt.Errorf("by: %q is no meta key: %s", key, wrong)
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(u)) {
-		if key, is := strings.CutPrefix(field, whereKey); is {
-			q.Having = append(q.Having, derive.Filter{Key: key, Values: u[field]})
-		}
-	}
+	q.Having = u.having()
 	q.Order = u.one("order")
 	top := u.one("top")
 	if top == "" {

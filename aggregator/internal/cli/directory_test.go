@@ -68,7 +68,10 @@ func TestASubscriptionHasThoseWhoDidNotUseTheirs(t *testing.T) {
 			}
 		}
 	}
-	_, out, _ := s.bursar(t.Context(), "subscription", "-format", "csv")
+	_, out, _ := s.bursar(t.Context(), "subscription", "-format", "csv", "-where", "cluster=nemo", "-where", "group_id=a,b")
+	if query.Get("where[cluster]") != "nemo" || query.Get("where[group_id]") != "a,b" {
+		t.Error(*query)
+	}
 	golden(t, "subscription.csv", out)
 	if code, out, _ := s.bursar(t.Context(), "subscription", "-format", "json"); code != 0 || !strings.Contains(out, `"ratio": 1.381845161`) {
 		t.Error(code, out)

@@ -75,3 +75,19 @@ func TestFlagsWithoutEffectOnTheReportOfClusterAccountantAreRefused(t *testing.T
 		}
 	}
 }
+
+func TestReportSubscription_ClusterAccountant_FiltersAndTables(t *testing.T) {
+	s := shell{}
+	const files = "../directory/testdata/gridengine/"
+	line := []string{"report", "subscription", "-compat", "clusteraccountant", "-tables", files + "tables.sql", "-period", "2012-10", "-format", "csv"}
+	if code, _, errs := s.bursar(t.Context(), line...); code == 0 || !strings.Contains(errs, "no rows of the table accounting") {
+		t.Errorf("%d %s", code, errs)
+	}
+	line = append(line, "-accounting", files+"accounting")
+	for where, want := range map[string]string{"": "12.17", "group=phys1": "12.17", "group=guest": "5"} {
+		code, out, errs := s.bursar(t.Context(), append(line, strings.Fields("-where " + where)[:2*min(1, len(where))]...)...)
+		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "18.73") != (where == "") {
+			t.Errorf("%s: %d %s\n%s", where, code, errs, out)
+		}
+	}
+}

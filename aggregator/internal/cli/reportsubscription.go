@@ -28,6 +28,7 @@ type originals struct {
 func (p *Program) reportSubscription() *cobra.Command {
 	o := report.SubscriptionOptions{}
 	var files originals
+	var where []string
 	cmd := &cobra.Command{
 		Use: "subscription", Short: "what principal investigators used beside what they contributed",
 		Long: `What principal investigators used beside what they contributed, as shares of all,
@@ -35,9 +36,10 @@ with the ratio of the two. Who contributed and used nothing is in it too. With -
 it has the part of each project, group or user of the service units.
 
 -compat clusteraccountant makes the report that ClusterAccountant made, of its own
-files and without asking a cluster: -accounting FILE is Grid Engine's accounting,
--tables FILE a dump of its tables as INSERT statements (mysqldump). It differs
-from what bursar says of the same jobs:
+files and without asking a cluster: -tables FILE is a dump of its tables as INSERT
+statements (mysqldump), -accounting FILE Grid Engine's accounting; without it the
+table accounting of the dump is reported. -where group=G and -where owner=U are its
+options -p and -u. It differs from what bursar says of the same jobs:
 - lines of other than 43 fields, and further runs of a job, are dropped;
 - a job counts where it ends, with all its CPU time, not where it ran;
 - contributions and types of nodes count whatever their dates;
@@ -46,19 +48,24 @@ from what bursar says of the same jobs:
 - there are two clusters, katana and all that is not scluster counts there; where
   one has no capacity, utilization is the computation units that were used.
 Its sums of 32 bits, in which small jobs vanish, are exact here.`,
-		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv\n" +
+		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -where cluster=nemo\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv\n" +
 			"  bursar report subscription -compat clusteraccountant -accounting accounting -tables tables.sql -period 2012-10 -period 2012",
 	}
 	periodFlags(cmd, &o.Periods, &o.Zone)
 	fl := cmd.Flags()
 	fl.Var(&choice{&o.Credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	fl.StringVar(&o.By, "by", "pi", "the `key` that gives the lines: pi, project, group_id, user_id or any other")
+	fl.StringArrayVar(&where, "where", nil, "only the use of `key=value`; contributions stay; may be repeated")
 	fl.Var(&choice{&files.compat, []string{likeClusterAccountant}}, "compat", "make it of the files of another program, with its rules: clusteraccountant")
 	fl.StringArrayVar(&files.accounting, "accounting", nil, "with -compat: a `file` of Grid Engine's accounting; may be repeated")
 	fl.StringVar(&files.tables, "tables", "", "with -compat: a `file` with the dump of ClusterAccountant's tables")
 	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
 		if err := files.check(cmd, o.Periods); err != nil {
 			return nil, err
+		}
+		var err error
+		if o.Where, err = argumentsOf(where); err != nil {
+			return nil, usage(cmd, fmt.Errorf("-where: %w", err))
 		}
 		o.Now = p.Now()
 		if files.compat != "" {
@@ -74,8 +81,8 @@ func (f *originals) check(cmd *cobra.Command, periods []string) error {
 	switch {
 	case f.compat == "" && given:
 		return usage(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
-	case f.compat != "" && (f.tables == "" || len(f.accounting) == 0):
-		return usage(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -accounting FILE and -tables FILE"))
+	case f.compat != "" && f.tables == "":
+		return usage(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -tables FILE and -accounting FILE"))
 	}
 	for _, name := range []string{"by", "credit", "address", "ca-cert", "client-cert", "client-key"} {
 		if f.compat != "" && cmd.Flags().Changed(name) {
@@ -107,7 +114,7 @@ func (f *originals) report(o report.SubscriptionOptions) (*report.Document, erro
 	}
 	original, err := report.ReadClusterAccountant(tables, accounting, zone)
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", f.tables, strings.Join(f.accounting, ", "), err)
+		return nil, fmt.Errorf("%s: %w", strings.Join(append([]string{f.tables}, f.accounting...), ", "), err)
 	}
 	return original.Subscription(o)
 }

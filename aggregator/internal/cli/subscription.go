@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 
 func (p *Program) subscriptionCommand() *cobra.Command {
 	var window, from, to, zone, credit string
+	var where []string
 	cmd := &cobra.Command{
 		Use: "subscription", Short: "compare what principal investigators used with what they contributed",
 		Long: `Compare what principal investigators used with what they contributed.
@@ -29,11 +31,21 @@ A window is as for "bursar usage".`,
 	fl.StringVar(&from, "from", "", "the `time` from which on usage counts")
 	fl.StringVar(&to, "to", "", "the `time` up to which usage counts; default now")
 	fl.StringVar(&zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
+	fl.StringArrayVar(&where, "where", nil, "only the use of `key=value`, like cluster=nemo; contributions stay; may be repeated")
 	fl.Var(&choice{&credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	return p.look(cmd, resource{
-		"/v1/subscription", given(map[string]*string{"window": &window, "from": &from, "to": &to, "zone": &zone, "credit": &credit}), p.showSubscription,
-	})
+	words := given(map[string]*string{"window": &window, "from": &from, "to": &to, "zone": &zone, "credit": &credit})
+	return p.look(cmd, resource{"/v1/subscription", func(args []string) (url.Values, error) {
+		query, err := words(args)
+		if err != nil {
+			return nil, err
+		}
+		pairs, err := argumentsOf(where)
+		for key, value := range pairs {
+			query.Set("where["+key+"]", value)
+		}
+		return query, err
+	}, p.showSubscription})
 }
 
 // subscription is an answer of GET /v1/subscription.

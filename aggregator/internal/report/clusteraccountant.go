@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,6 +26,7 @@ type ClusterAccountant struct {
 	records       []accounted
 	dropped       map[string]int // why lines were not taken
 	strangers     map[string]int // hosts of no type
+	seen          map[string]bool
 }
 
 type nodeType struct {
@@ -61,23 +63,26 @@ const (
 )
 
 // ReadClusterAccountant reads a dump of ClusterAccountant's tables, and files of Grid
-// Engine's accounting as that program does: what is behind a "#", and lines that have
+// Engine's accounting as that program does: what its table accounting has comes first, and
+// of the files, what is behind a "#", and lines that have
 // not exactly 43 fields, are dropped, as are records with neither an end nor CPU time,
 // and all but the first of a job, task and part. Days begin by the clock of zone.
 func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.Location) (*ClusterAccountant, error) {
-	c := &ClusterAccountant{projects: map[string]string{}, dropped: map[string]int{}, strangers: map[string]int{}}
+	c := newClusterAccountant()
 	if err := c.tables(tables, zone); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
 	if err := c.filled(); err != nil {
 		return nil, fmt.Errorf("the tables of ClusterAccountant: %w", err)
 	}
-	seen := map[string]bool{}
+	if len(accounting) == 0 && len(c.records) == 0 {
+		return nil, errors.New("the dump has no rows of the table accounting: dump it too, or name files of Grid Engine's accounting")
+	}
 	for _, file := range accounting {
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 1<<20)
 		for n := 1; lines.Scan(); n++ {
-			if err := c.line(lines.Text(), seen); err != nil {
+			if err := c.line(lines.Text()); err != nil {
 				return nil, fmt.Errorf("line %d of the accounting: %w", n, err)
 			}
 		}
@@ -88,9 +93,14 @@ func ReadClusterAccountant(tables io.Reader, accounting []io.Reader, zone *time.
 	return c, nil
 }
 
+func newClusterAccountant() *ClusterAccountant {
+	return &ClusterAccountant{projects: map[string]string{}, dropped: map[string]int{}, strangers: map[string]int{}, seen: map[string]bool{}}
+}
+
 // The columns of each table, in the order of its definition.
 func accountantTables() map[string][]string {
 	return map[string][]string{
+		"accounting":             nil, // its CREATE TABLE statement says
 		"principal_investigator": {"uid", "userid", "first_name", "last_name", "alias", "email_address", "exempt"},
 		"project":                {"gid", "groupid", "pi_owner_userid"},
 		"processor_type":         {"id", "date_installed", "regex", "processor_type", "processor_qty", "node_qty", "su_charge", "cluster", "disabled"},
@@ -98,8 +108,8 @@ func accountantTables() map[string][]string {
 	}
 }
 
-// mostTables is how many bytes a dump may have; the four tables need a fraction of it.
-const mostTables = 64 << 20
+// mostTables is how many bytes a dump may have; the table accounting has about 100 a row.
+const mostTables = 1 << 30
 
 // allOf reads a text of at most so many bytes. A longer one is an error: what is cut
 // from it would be missing in the figures.
@@ -114,14 +124,20 @@ func allOf(r io.Reader, most int64) (string, error) {
 	return string(text), nil
 }
 
-// tables takes the rows of the four tables.
+// tables takes the rows of the tables.
 func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 	text, err := allOf(r, mostTables)
 	if err != nil {
 		return err
 	}
-	return inserts(text, accountantTables(), func(table string, row sqlRow) error {
+	var rows []accountingRow // until all types of nodes are known
+	err = inserts(text, accountantTables(), func(table string, row sqlRow) error {
 		switch table {
+		case "accounting":
+			rows = append(rows, accountingRow{
+				host: row["hostname"], group: row["_group"], owner: row["owner"], end: row["end_time"], cpu: row["cpu"],
+				key: row["job_number"] + ":" + row["task_number"] + ":" + row["pe_taskid"],
+			})
 		case "principal_investigator":
 			c.people = append(c.people, investigator{user: row["userid"], alias: cmp.Or(row["alias"], row["userid"]), exempt: row.truth("exempt")})
 		case "project":
@@ -140,7 +156,16 @@ func (c *ClusterAccountant) tables(r io.Reader, zone *time.Location) error {
 		}
 		return nil
 	})
+	for i := 0; err == nil && i < len(rows); i++ {
+		if err = c.add(rows[i]); err != nil {
+			err = fmt.Errorf("row %d of accounting: %w", i+1, err)
+		}
+	}
+	return err
 }
+
+// accountingRow is what is read of a record; key names its job, task and part.
+type accountingRow struct{ host, group, owner, end, cpu, key string }
 
 // filled returns an error that names the tables without rows of which a report is made.
 // Contributions may be missing: then there are no ratios.
@@ -199,7 +224,7 @@ const (
 )
 
 // line takes a line of the accounting, or counts why not.
-func (c *ClusterAccountant) line(text string, seen map[string]bool) error {
+func (c *ClusterAccountant) line(text string) error {
 	f := strings.Split(strings.TrimRight(text, ":"), ":") // empty fields at the end disappear, as in Java
 	switch {
 	case text == "":
@@ -212,27 +237,34 @@ func (c *ClusterAccountant) line(text string, seen map[string]bool) error {
 		c.dropped["lines that have not 43 fields"]++
 		return nil
 	}
-	end, err := strconv.ParseInt(f[fieldEnd], 10, 64)
+	return c.add(accountingRow{
+		host: f[fieldHost], group: f[fieldGroup], owner: f[fieldOwner], end: f[fieldEnd], cpu: f[fieldCPU],
+		key: f[fieldJob] + ":" + f[fieldTask] + ":" + f[fieldPart],
+	})
+}
+
+// add takes a record, or counts why not.
+func (c *ClusterAccountant) add(r accountingRow) error {
+	end, err := strconv.ParseInt(r.end, 10, 64)
 	if err != nil {
-		return fmt.Errorf("the end %q is no time", f[fieldEnd])
+		return fmt.Errorf("invalid end %q: must be seconds since 1970", r.end)
 	}
-	cpu := rational(f[fieldCPU])
+	cpu := rational(r.cpu)
 	if cpu == nil {
-		return fmt.Errorf("the CPU seconds %q are no number", f[fieldCPU])
+		return fmt.Errorf("invalid CPU seconds %q: must be a number", r.cpu)
 	}
-	key := f[fieldJob] + ":" + f[fieldTask] + ":" + f[fieldPart]
 	switch {
 	case end == 0 && cpu.Sign() == 0:
 		c.dropped["records with neither an end nor CPU time"]++
 		return nil
-	case seen[key]:
+	case c.seen[r.key]:
 		c.dropped["further records of a job, task and part"]++
 		return nil
 	}
-	seen[key] = true
-	factor, cluster := c.worth(f[fieldHost])
+	c.seen[r.key] = true
+	factor, cluster := c.worth(r.host)
 	c.records = append(c.records, accounted{
-		host: f[fieldHost], group: f[fieldGroup], owner: f[fieldOwner], end: time.Unix(end, 0), units: cpu.Mul(cpu, factor), cluster: cluster,
+		host: r.host, group: r.group, owner: r.owner, end: time.Unix(end, 0), units: cpu.Mul(cpu, factor), cluster: cluster,
 	})
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // original is where the files of ClusterAccountant and its figures are.
@@ -228,8 +230,110 @@ func TestADumpThatIsTooLongIsRefusedAndNotCut(t *testing.T) {
 	if text, err := allOf(strings.NewReader("12345"), 5); err != nil || text != "12345" {
 		t.Error(text, err)
 	}
-	if _, err := allOf(strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "more than 5 bytes; dump only the tables contribution, principal_investigator") {
+	if _, err := allOf(strings.NewReader("123456"), 5); err == nil || !strings.Contains(err.Error(), "more than 5 bytes; dump only the tables accounting, contribution, principal_investigator") {
 		t.Error(err)
+	}
+}
+
+// dumped is the accounting of the original files as a dump of ClusterAccountant's own
+// table, which the program filled from them.
+func dumped(t *testing.T, c *ClusterAccountant, lines string, explicit bool) string {
+	t.Helper()
+	var b strings.Builder
+	columns := ""
+	if explicit {
+		columns = "(`cpu`,`job_number`,`task_number`,`pe_taskid`,`hostname`,`_group`,`owner`,`end_time`)"
+	} else {
+		b.WriteString("CREATE TABLE IF NOT EXISTS `cluster`.`accounting` (\n`cpu` float NOT NULL DEFAULT '0', `job_number` char(50), task_number decimal(5,0), `pe_taskid` char(50),\n`hostname` char(50), `_group` char(50), `owner` char(50), `end_time` bigint(20),\nPRIMARY KEY (`job_number`,`task_number`,`pe_taskid`), KEY `g` (`_group`)) ENGINE=InnoDB;\n")
+	}
+	seen := newClusterAccountant()
+	seen.types = c.types
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSuffix(line, "\n")
+		before := len(seen.records)
+		if err := seen.line(line); err != nil {
+			t.Fatal(err)
+		}
+		if len(seen.records) == before {
+			continue
+		}
+		f := strings.Split(line, ":")
+		b.WriteString("INSERT INTO `accounting` " + columns + " VALUES (" + f[fieldCPU] + ",'" + strings.Join([]string{f[fieldJob], f[fieldTask], f[fieldPart], f[fieldHost], f[fieldGroup], f[fieldOwner]}, "','") + "'," + f[fieldEnd] + ");\n")
+	}
+	return b.String()
+}
+
+// ClusterAccountant reports of its table, whatever became of the file: the report of the
+// dump alone is that of the files, and a file beside it adds nothing that is in the dump.
+func TestClusterAccountant_TablesAlone_GiveTheSameReport(t *testing.T) {
+	tables, err := os.ReadFile(original + "tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(original + "accounting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := SubscriptionOptions{Periods: []string{"2012-10", "2012"}, Now: now()}
+	whole := readOriginal(t)
+	want, err := whole.Subscription(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dump := range map[string]string{
+		"with the definition": dumped(t, whole, string(lines), false) + string(tables),
+		"with the columns":    string(tables) + dumped(t, whole, string(lines), true),
+	} {
+		for _, files := range [][]io.Reader{nil, {strings.NewReader(string(lines))}} {
+			c, err := ReadClusterAccountant(strings.NewReader(dump), files, time.UTC)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			got, err := c.Subscription(o)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if d := cmp.Diff(want.Tables, got.Tables, cmp.Comparer(func(a, b Cell) bool { return a.String() == b.String() })); d != "" {
+				t.Errorf("%s, %d files: %s", name, len(files), d)
+			}
+		}
+	}
+	if _, err := ReadClusterAccountant(strings.NewReader(string(tables)), nil, time.UTC); err == nil || !strings.Contains(err.Error(), "no rows of the table accounting") {
+		t.Error(err)
+	}
+	if _, err := ReadClusterAccountant(strings.NewReader(string(tables)+"insert into accounting values (1,2);"), nil, time.UTC); err == nil || !strings.Contains(err.Error(), "unknown columns of accounting") {
+		t.Error(err)
+	}
+}
+
+// Its options -p and -u choose the records of all its tables; contributions stay.
+func TestClusterAccountant_Filters_ChooseGroupAndOwner(t *testing.T) {
+	c := readOriginal(t)
+	for _, x := range []struct {
+		where map[string]string
+		used  string
+	}{
+		{map[string]string{"group": "phys1"}, "12.1778"}, {map[string]string{"owner": "carl"}, "18.7361"},
+		{map[string]string{"group": "phys1", "owner": "bob"}, "12.1778"}, {map[string]string{"group": "chem"}, "0.0000"},
+	} {
+		d, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Where: x.where, Now: now()})
+		if err != nil {
+			t.Fatal(x.where, err)
+		}
+		totals := d.Tables[0].Totals
+		if got := totals[1].Number().FloatString(4); got != x.used || totals[3].Number().FloatString(0) != "5000" {
+			t.Errorf("%v: %s used and %s contributed, want %s and 5000", x.where, got, totals[3], x.used)
+		}
+	}
+	for where, want := range map[string]string{"group=phys": "did you mean", "owner=zzz": "there are alan", "user_id=x": "cannot filter by", "group=phys1,owner=carl": "no job of the accounting ended"} {
+		pairs := map[string]string{}
+		for pair := range strings.SplitSeq(where, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			pairs[key] = value
+		}
+		if _, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Where: pairs, Now: now()}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", where, err, want)
+		}
 	}
 }
 
@@ -244,7 +348,7 @@ func FuzzInserts(f *testing.F) {
 func FuzzAccountingLine(f *testing.F) {
 	f.Add("all.q:kat-n1:bellgrp:ann:job:100:sge:0:1349006340:1349006400:1349071200:0:0:64800:32400:3600:0.000000:0:0:0:0:100:0:0:0.000000:0:0:0:0:10:5:NONE:defaultdepartment:NONE:1:0:36000.000000:1.5:0.25:-q all.q:0.0:NONE:1000000.0")
 	f.Fuzz(func(_ *testing.T, text string) {
-		c := &ClusterAccountant{dropped: map[string]int{}, strangers: map[string]int{}}
-		_ = c.line(text, map[string]bool{})
+		c := newClusterAccountant()
+		_ = c.line(text)
 	})
 }

@@ -28,6 +28,11 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		Format: Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
 		Made: o.Now.UTC(), Zone: zone.String(),
 	}
+	for key := range o.Where {
+		if key != accountantGroup && key != accountantOwner {
+			return nil, fmt.Errorf("report subscription: ClusterAccountant cannot filter by %q: use %s or %s", key, accountantGroup, accountantOwner)
+		}
+	}
 	var begin time.Time
 	found := false
 	for i, word := range o.Periods {
@@ -36,7 +41,7 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 			return nil, fmt.Errorf("report subscription: %w", err)
 		}
 		s := span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}
-		p := &accountantPeriod{c: c, Period: s.period(word, zone), number: i + 1, zone: zone}
+		p := &accountantPeriod{c: c, Period: s.period(word, zone), number: i + 1, zone: zone, where: o.Where}
 		d.Periods = append(d.Periods, p.Period)
 		if i == 0 {
 			begin = s.From
@@ -46,10 +51,27 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		d.Notes = append(d.Notes, p.notes...)
 	}
 	if !found {
+		if err := c.unmatched(o.Where); err != nil {
+			return nil, err
+		}
 		return nil, c.nothing(o.Periods, begin, zone)
 	}
 	d.Notes = append(d.Notes, c.notes()...)
 	return d, d.check()
+}
+
+// unmatched is the error of a filter that no record passes, whatever the period.
+func (c *ClusterAccountant) unmatched(where map[string]string) error {
+	names := map[string]map[string]bool{accountantGroup: {}, accountantOwner: {}}
+	for i := range c.records {
+		names[accountantGroup][c.records[i].group], names[accountantOwner][c.records[i].owner] = true, true
+	}
+	for key, value := range where {
+		if !names[key][value] {
+			return fmt.Errorf("%w: no job of the accounting has the %s %q%s", ErrNothing, key, value, instead(value, slices.Sorted(maps.Keys(names[key]))))
+		}
+	}
+	return nil
 }
 
 // nothing is the error of a report in whose periods no job ended.
@@ -95,13 +117,27 @@ type accountantPeriod struct {
 	c      *ClusterAccountant
 	number int
 	zone   *time.Location
+	where  map[string]string
 	notes  []string
 }
 
-// within are the records that end in the period.
+// The filters that ClusterAccountant has: its options -p and -u.
+const (
+	accountantGroup = "group"
+	accountantOwner = "owner"
+)
+
+// passes reports whether the filters let a record pass.
+func (p *accountantPeriod) passes(r *accounted) bool {
+	group, byGroup := p.where[accountantGroup]
+	owner, byOwner := p.where[accountantOwner]
+	return (!byGroup || r.group == group) && (!byOwner || r.owner == owner)
+}
+
+// within are the records that end in the period and pass the filters.
 func (p *accountantPeriod) within() (list []*accounted) {
 	for i := range p.c.records {
-		if r := &p.c.records[i]; !r.end.Before(p.From) && r.end.Before(p.To) {
+		if r := &p.c.records[i]; !r.end.Before(p.From) && r.end.Before(p.To) && p.passes(r) {
 			list = append(list, r)
 		}
 	}

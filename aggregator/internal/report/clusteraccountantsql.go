@@ -2,18 +2,26 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // inserts calls take for each row that the INSERT statements of a dump put into one of
-// the tables. All other statements are passed over.
+// the tables. The columns of a table are those that the statement names, or those of the
+// definition; of a table without columns they are those of its CREATE TABLE statement,
+// which comes first. All other statements are passed over.
 func inserts(text string, tables map[string][]string, take func(table string, row sqlRow) error) error {
 	s := &sqlScanner{text: text}
+	tables = maps.Clone(tables)
 	for {
 		w := s.next()
 		switch {
 		case w.kind == sqlEnd:
 			return s.err
+		case w.kind == sqlWord && strings.EqualFold(w.text, "create"):
+			s.create(tables)
+			continue
 		case w.kind != sqlWord || !strings.EqualFold(w.text, "insert"):
 			s.skip(w)
 			continue
@@ -47,10 +55,45 @@ func (s *sqlScanner) insert(tables map[string][]string, take func(string, sqlRow
 		}
 		w = s.next()
 	}
+	if columns == nil {
+		return fmt.Errorf("unknown columns of %s: dump it with its CREATE TABLE statement, as mysqldump does, or with --complete-insert", table)
+	}
 	if w.kind != sqlWord || !strings.EqualFold(w.text, "values") {
 		return fmt.Errorf("there is %q in place of values for %s", firstOf(w.text, 40), table)
 	}
 	return s.rows(table, columns, take)
+}
+
+// create reads a statement behind its first word. It takes the columns of a table that has
+// none.
+func (s *sqlScanner) create(tables map[string][]string) {
+	w := s.next()
+	for w.kind == sqlWord && slices.Contains([]string{"table", "if", "not", "exists"}, strings.ToLower(w.text)) {
+		w = s.next()
+	}
+	w = s.last(w)
+	table := strings.ToLower(w.text[strings.LastIndexByte(w.text, '.')+1:])
+	columns, ours := tables[table]
+	if w = s.next(); !ours || columns != nil || !w.is("(") {
+		s.skip(w)
+		return
+	}
+	for depth, first := 1, true; depth > 0 && w.kind != sqlEnd; {
+		s.space()
+		named := strings.HasPrefix(s.text[min(s.at, len(s.text)):], "`")
+		w = s.next()
+		switch {
+		case w.is("("):
+			depth++
+		case w.is(")"):
+			depth--
+		case first && w.kind == sqlWord && (named || !slices.Contains([]string{"primary", "unique", "key", "index", "constraint", "fulltext", "foreign", "check"}, strings.ToLower(w.text))):
+			columns = append(columns, strings.ToLower(w.text))
+		}
+		first = depth == 1 && w.is(",")
+	}
+	tables[table] = columns
+	s.skip(w)
 }
 
 // last goes to the end of a name like `database`.`table`, which begins with w.

@@ -24,6 +24,9 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 				q.Set(name, value)
 			}
 		}
+		for key, value := range o.Where {
+			q.Set("where["+key+"]", value)
+		}
 		var a usageAnswer
 		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
@@ -39,7 +42,7 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !found {
-		n := absent{of: "report subscription", zone: o.Zone, periods: o.Periods, begin: begin}
+		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}
 		return nil, n.error(ctx, r)
 	}
 	d.Notes = append(d.Notes, "Shares are of the service units that all used; those that belong to nobody are a line of their own.")
@@ -55,7 +58,7 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 		Name: fmt.Sprintf("subscription-%d", period), Title: name,
 		Columns: []Column{
 			{Name: by, Title: by, Kind: Text},
-			{Name: "records", Title: "Jobs", Kind: Number, Period: period},
+			{Name: "records", Title: "Records", Kind: Number, Period: period},
 			{Name: "used", Title: "Used", Kind: Number, Unit: unit, Period: period},
 			{Name: "used_share", Title: "Share of use", Kind: Share, Period: period},
 		},

@@ -15,8 +15,10 @@ type SubscriptionOptions struct {
 	Periods []string // as in UsageOptions
 	Zone    string
 	Credit  string // spread or stop; "": spread
-	By      string // pi, or a key of which the parts of the use are; "": pi
-	Now     time.Time
+	// Where are filters of records: key and value, as of /v1/usage.
+	Where map[string]string
+	By    string // pi, or a key of which the parts of the use are; "": pi
+	Now   time.Time
 }
 
 type subscriptionAnswer struct {
@@ -48,10 +50,10 @@ func subscriptionEntry() Entry {
 			periodParam(),
 			textParam("by", "Lines", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
-			zoneParam(),
+			whereParam(), zoneParam(),
 		},
 		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
-			return Subscription(ctx, r, SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})
+			return Subscription(ctx, r, SubscriptionOptions{Where: q.Pairs("where"), Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})
 		},
 	}
 }
@@ -75,6 +77,9 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 			if value != "" {
 				q.Set(name, value)
 			}
+		}
+		for key, value := range o.Where {
+			q.Set("where["+key+"]", value)
 		}
 		var a subscriptionAnswer
 		if err := r.GetJSON(ctx, "/v1/subscription", q, &a); err != nil {
