@@ -65,7 +65,7 @@ func (s Spec) withDefaults() Spec {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	if s.TempDir == "" || len(s.TempDir) > 60 { // the path of a socket has at most 107 bytes
+	if s.TempDir == "" || len(s.TempDir) > maxTempDir {
 		s.TempDir = os.TempDir()
 	}
 	return s
@@ -79,6 +79,7 @@ type Process struct {
 	image  *image
 	client *plugin.Client
 	child  *child
+	folder *socketFolder // of its socket
 	conn   *grpc.ClientConn
 	output []*lineWriter
 
@@ -107,6 +108,10 @@ func Launch(ctx context.Context, spec Spec) (*Process, error) {
 func (p *Process) start(ctx context.Context) error {
 	if p.image.note != "" {
 		p.spec.Logger.Info("the plugin is executed from its file, not from a sealed copy", "reason", p.image.note)
+	}
+	var err error
+	if p.folder, err = newFolder(p.spec.TempDir); err != nil {
+		return fmt.Errorf("make a folder for its socket: %w", err)
 	}
 	log := &lines{log: p.spec.Logger}
 	p.output = []*lineWriter{log.writer(streamOut), log.writer(streamErr)}
@@ -161,7 +166,7 @@ func (p *Process) config() *plugin.ClientConfig {
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
 		StartTimeout:     2 * p.spec.StartTimeout, // the context of the start ends first, and says why
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.TempDir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.folder.path},
 		SyncStdout:       p.output[0],
 		SyncStderr:       p.output[1],
 		Logger:           hclog.NewNullLogger(),
@@ -254,9 +259,7 @@ func (p *Process) kill() {
 func (p *Process) abandon() {
 	p.kill()
 	p.client.Kill()
-	if dir := p.child.socketDir; dir != "" {
-		_ = os.RemoveAll(dir)
-	}
+	_ = p.folder.remove() // what stays is removed before the next start of a plugin
 	p.drain()
 }
 
@@ -324,6 +327,7 @@ func (p *Process) Close() error {
 		defer deadline.Stop()
 		p.client.Kill()
 		<-p.child.done
+		_ = p.folder.remove() // what stays is removed before the next start of a plugin
 		p.drain()
 	})
 	return nil

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// folderPrefix begins the names of the folders that hold a plugin's socket.
+	folderPrefix = "bursar-plugin-"
+	// folderAge is how old a folder must be to be looked at: a new one is not locked yet.
+	folderAge = time.Minute
+	// maxTempDir bounds the folder in which a plugin's folder is made: the path of a socket
+	// has at most 107 bytes.
+	maxTempDir = 44
+)
+
+// socketFolder is the folder of a plugin's socket. This process holds a lock on it for as long
+// as it lives, however it ends.
+type socketFolder struct {
+	path string
+	lock *os.File
+}
+
+// newFolder makes a folder in dir, after those are removed that processes left which
+// were killed.
+func newFolder(dir string) (*socketFolder, error) {
+	if err := sweep(dir, time.Now().Add(-folderAge)); err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(dir, folderPrefix)
+	if err != nil {
+		return nil, err
+	}
+	f := &socketFolder{path: path}
+	if f.lock, err = os.Open(path); err == nil {
+		err = flock(f.lock)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.remove())
+	}
+	return f, nil
+}
+
+// remove removes the folder with all that is in it.
+func (f *socketFolder) remove() error {
+	err := os.RemoveAll(f.path)
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+// sweep removes folders of this user that were made before a time and that no process
+// holds. What cannot be removed stays: it hinders no plugin.
+func sweep(dir string, before time.Time) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	list, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	names, err := list.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, folderPrefix) && left(root, name, before) {
+			_ = root.RemoveAll(name)
+		}
+	}
+	return nil
+}
+
+// left reports whether a file of that name is a folder of this user, of an earlier time,
+// that no process holds. A symbolic link is none.
+func left(root *os.Root, name string, before time.Time) bool {
+	info, err := root.Lstat(name)
+	if err != nil || !info.IsDir() || !info.ModTime().Before(before) {
+		return false
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uint32(os.Geteuid()) {
+		return false
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	opened, err := f.Stat()
+	return err == nil && os.SameFile(info, opened) && flock(f) == nil
+}
+
+func flock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
