@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"log/slog"
 	"net"
 	"sync"
-	"time"
 )
 
 // doors counts the callers that have not proved who they are yet, so that
@@ -41,23 +39,4 @@ func (d *doors) leave(host string) {
 	if d.hosts[host]--; d.hosts[host] == 0 {
 		delete(d.hosts, host)
 	}
-}
-
-// complaint logs one kind of event at most once in complainEvery, and then says
-// how many it has kept quiet about.
-type complaint struct {
-	mu     sync.Mutex
-	last   time.Time
-	silent int
-}
-
-func (c *complaint) tell(log *slog.Logger, what string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.last) >= complainEvery {
-		log.Warn(what, append(args, "not_told", c.silent)...) //nolint:sloglint // what and its keys are constant where it is called
-		c.last, c.silent = now, 0
-		return
-	}
-	c.silent++
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -137,7 +138,7 @@ func (n *Node) fetch(o order) error {
 			pause(ctx, n.conf.fetchPause)
 		}
 		if err := n.fetchOnce(ctx, o); err != nil && ctx.Err() == nil {
-			n.wanting.tell(n.logger, "the image that replaces the state is not here yet", "error", err)
+			n.wanting.Tell(n.logger, slog.LevelWarn, "the image that replaces the state is not here yet", "error", err)
 			if errors.Is(err, errNowhere) && round >= fetchRounds {
 				return fmt.Errorf("%w: %w", ErrImageGone, err)
 			}

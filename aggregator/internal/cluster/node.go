@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
@@ -38,7 +39,7 @@ type Node struct {
 	shelf      *shelf
 	installing sync.Mutex
 	receiving  sync.Mutex
-	wanting    complaint
+	wanting    limit.Complaint
 	generation int // of the marker, offline
 	reads      readGuard
 	throne     throne

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/x509"
+	"log/slog"
 	"time"
 )
 
@@ -82,7 +83,7 @@ func (t *Transport) reaches(to Server) bool {
 	c, err := t.greet(ctx, to.ID, to.Addr, forRaft)
 	if err != nil {
 		if t.ctx.Err() == nil {
-			t.stuck.tell(t.logger, "a connection of raft is not made anew with the renewed certificate: the other node cannot be reached, or refuses it", "addr", to.Addr, "error", err)
+			t.stuck.Tell(t.logger, slog.LevelWarn, "a connection of raft is not made anew with the renewed certificate: the other node cannot be reached, or refuses it", "addr", to.Addr, "error", err)
 		}
 		return false
 	}

@@ -125,9 +125,7 @@ func TestARenewedCertificateThatNobodyTakesLeavesTheConnectionsOfBefore(t *testi
 	f.mu.Unlock()
 	f.certs.generation.Add(1)
 	eventually(t, "it is tried", func() bool {
-		leader.trans.stuck.mu.Lock()
-		defer leader.trans.stuck.mu.Unlock()
-		return leader.trans.stuck.silent > 3
+		return leader.trans.stuck.Silent() > 3
 	})
 	for _, c := range numbered(10, 20) {
 		propose(t, leader.Node, c)

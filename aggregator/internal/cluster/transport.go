@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/hashicorp/raft"
 
 	pki "github.com/bursar-accounting/bursar/proto/identity"
@@ -32,8 +33,6 @@ const (
 	handshakeLimit = 5 * time.Second
 	// dialLimit bounds the way to a peer; it is on the next rack.
 	dialLimit = 3 * time.Second
-	// complainEvery is how often a refusal is logged.
-	complainEvery = time.Minute
 )
 
 // TransportConfig says how a node talks with its peers. Logger may be nil.
@@ -74,9 +73,9 @@ type Transport struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	doors  doors
-	denied complaint
-	strays complaint
-	stuck  complaint
+	denied limit.Complaint
+	strays limit.Complaint
+	stuck  limit.Complaint
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
@@ -233,7 +232,7 @@ func (t *Transport) receive(conn net.Conn) {
 	if err != nil {
 		conn.Close()
 		if t.ctx.Err() == nil {
-			t.denied.tell(t.logger, "a caller was refused", "from", conn.RemoteAddr().String(), "error", err)
+			t.denied.Tell(t.logger, slog.LevelWarn, "a caller was refused", "from", conn.RemoteAddr().String(), "error", err)
 		}
 		return
 	}
@@ -256,7 +255,7 @@ func (t *Transport) greeted(c *Conn) {
 	g, err := t.answerGreeting(c, end)
 	if err != nil {
 		hangUp(c)
-		t.strays.tell(t.logger, "a connection of raft was refused", "from", c.RemoteAddr().String(), "peer", c.Peer.String(), "error", err)
+		t.strays.Tell(t.logger, slog.LevelWarn, "a connection of raft was refused", "from", c.RemoteAddr().String(), "peer", c.Peer.String(), "error", err)
 		return
 	}
 	if g.use == forRaft {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -46,17 +48,34 @@ func unopened(err error) error {
 }
 
 // pebbleLogger hands Pebble's words to slog. Its information is of interest to
-// developers only.
+// developers only. An error is said once a minute: what cannot be written is tried again
+// at once, hundreds of times a second while a disk is full.
 type pebbleLogger struct {
 	log   *slog.Logger
 	fatal func(error)
+	said  *said
+}
+
+// said are the kinds of errors, by their constant words.
+type said struct {
+	mu     sync.Mutex
+	errors map[string]*limit.Complaint
+}
+
+func (s *said) complaint(format string) *limit.Complaint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.errors[format] == nil {
+		s.errors[format] = &limit.Complaint{}
+	}
+	return s.errors[format]
 }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
 }
 func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
+	l.said.complaint(format).Tell(l.log, slog.LevelError, "pebble: "+fmt.Sprintf(format, args...))
 }
 
 // Fatalf must not return. Pebble calls it when the database cannot go on, for

@@ -1,12 +1,17 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -109,3 +114,57 @@ func TestALogThatTakesNothingEndsTheProcessAndATableDoesNot(t *testing.T) {
 		t.Errorf("a log that is used again is a %T", reused)
 	}
 }
+
+// fullTables is a disk on which no table can be made while it is full.
+type fullTables struct {
+	vfs.FS
+
+	full  atomic.Bool
+	tries atomic.Int64
+}
+
+func (f *fullTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") && f.full.Load() {
+		f.tries.Add(1)
+		return nil, syscall.ENOSPC
+	}
+	return f.FS.Create(name, category)
+}
+
+// Pebble tries a table that cannot be written again at once, and says so each time.
+func TestAFullDiskIsSaidOnceAMinute(t *testing.T) {
+	var lines atomic.Int64
+	fs := &fullTables{FS: vfs.NewMem()}
+	b := &box{t: t, o: Options{Dir: "/store", FS: fs, MemTableBytes: 64 << 10, Fatal: func(err error) { t.Error(err) }}, agent: map[string]*Cursor{}}
+	b.o.Logger = slog.New(slog.NewTextHandler(writerFunc(func(line []byte) (int, error) {
+		if bytes.Contains(line, []byte("ERROR")) {
+			lines.Add(1)
+		}
+		return len(line), nil
+	}), nil))
+	b.open()
+	fs.full.Store(true)
+	var ws []record.Write
+	for i := range 1200 {
+		ws = append(ws, put(sample(fmt.Sprint("j", i), i), 1))
+	}
+	b.ingest("head1", t0, ws...)
+	for end := time.Now().Add(time.Minute); fs.tries.Load() < 300; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("a table was tried %d times within a minute: the test proves nothing", fs.tries.Load())
+		}
+	}
+	if n := lines.Load(); n < 1 || n > 5 {
+		t.Errorf("%d lines for %d tries", n, fs.tries.Load())
+	}
+	fs.full.Store(false)
+	b.restart()
+	sound(t, b.s)
+	if err := b.s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
