@@ -172,7 +172,7 @@ func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
 		t.Error(out, err)
 	}
 	bad := s.Write("bad.hcl", strings.Replace(example, `"{2}", "set"`, `"{3}", "set"`, 1))
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl:49:22") || !strings.Contains(err.Error(), "refers to {3}") {
+	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl line 49, in action") || !strings.Contains(err.Error(), "refers to {3}") {
 		t.Error(out, err)
 	}
 }

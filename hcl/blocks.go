@@ -27,6 +27,11 @@ type TLS struct {
 	Range Range `hcl:",def_range"`
 }
 
+// IsComplete reports whether all three files are named; a nil block names none.
+func (t *TLS) IsComplete() bool {
+	return t != nil && t.CA.Path != "" && t.Cert.Path != "" && t.Key.Path != ""
+}
+
 // Check reports, at the attribute that names it, each file that cannot be read or
 // does not hold what it should, and a key that does not belong to the
 // certificate. A nil block is fine.
@@ -52,6 +57,9 @@ func (t *TLS) Check() Diagnostics {
 
 // readPEM reads a file of the block, or reports why it cannot be read.
 func readPEM(name string, p Path, diags *Diagnostics) []byte {
+	if p.Path == "" {
+		return nil // decoding has reported it
+	}
 	b, err := readFile(p.Path, maxValueFile)
 	if err != nil {
 		diags.Add(Errorf(p.Range, fmt.Sprintf("invalid value for %q", name), "%s", fileError(err)))

@@ -21,10 +21,13 @@ type Validator interface {
 // to, by the tags that the package documentation lists, and returns all
 // problems of all blocks. What is optional and absent keeps the value that
 // target had. A nil ctx allows constants only. After errors the target holds
-// what could be read.
+// what could be read. A file that is Broken is not decoded: Load has reported why.
 func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
+	if file.Broken {
+		return nil
+	}
 	body, diags := native(file.Body)
-	d := decoder{ctx: ctx, lenient: file.broken}
+	d := decoder{ctx: ctx}
 	at := body.MissingItemRange()
 	if len(file.Paths) > 0 {
 		at = Range{Filename: file.Paths[0], Start: hcl2.InitialPos, End: hcl2.InitialPos}
@@ -62,12 +65,7 @@ func native(body Body) (*hclsyntax.Body, Diagnostics) {
 }
 
 // decoder walks bodies and target structs side by side.
-type decoder struct {
-	ctx *EvalContext
-	// lenient keeps quiet about what is missing, as it may be in a part of the
-	// file that could not be parsed.
-	lenient bool
-}
+type decoder struct{ ctx *EvalContext }
 
 // body decodes b into the struct target; what is missing is reported at at.
 func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
@@ -131,7 +129,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.V
 func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
 	var diags Diagnostics
 	for _, name := range s.attrNames {
-		if _, ok := b.Attributes[name]; !ok && !s.attrs[name].optional && !d.lenient {
+		if _, ok := b.Attributes[name]; !ok && !s.attrs[name].optional {
 			diags.Add(Errorf(at, "missing attribute", "%s must be set here", name))
 		}
 	}
@@ -142,7 +140,7 @@ func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
 func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 	var diags Diagnostics
 	for _, a := range inOrder(rest.Attributes) {
-		detail := didYouMean(a.Name, s.attrNames)
+		detail := s.whereTo(a.Name, s.attrNames)
 		if slices.Contains(s.typeNames, a.Name) {
 			detail = fmt.Sprintf("%s is a block here; did you mean %s { … }?", a.Name, a.Name)
 		} else if t := Suggest(a.Name, s.typeNames); t != "" && Suggest(a.Name, s.attrNames) == "" {
@@ -151,13 +149,22 @@ func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 		diags.Add(Errorf(a.NameRange, fmt.Sprintf("unknown attribute %q", a.Name), "%s", detail))
 	}
 	for _, b := range rest.Blocks {
-		detail := didYouMean(b.Type, s.typeNames)
+		detail := s.whereTo(b.Type, s.typeNames)
 		if slices.Contains(s.attrNames, b.Type) {
 			detail = fmt.Sprintf("%s is an attribute here; did you mean %s = …?", b.Type, b.Type)
 		}
 		diags.Add(Errorf(b.TypeRange, fmt.Sprintf("unknown block %q", b.Type), "%s", detail))
 	}
 	return diags
+}
+
+// whereTo says what may be meant by a name that is unknown here: a name like it, or a
+// setting of a plugin, which belongs into its config block.
+func (s *spec) whereTo(name string, candidates []string) string {
+	if f, ok := s.blocks["config"]; ok && f.elem == bodyType && Suggest(name, candidates) == "" {
+		return fmt.Sprintf("if %s is a setting of the plugin, move it into config { }", name)
+	}
+	return didYouMean(name, candidates)
 }
 
 // blocks decodes the blocks that fields ask for and moves the others to rest.
@@ -211,7 +218,7 @@ func header(b *hclsyntax.Block) string {
 
 func (d *decoder) blocksOf(name string, f blockField, blocks []*hclsyntax.Block, at Range, field reflect.Value) Diagnostics {
 	var diags Diagnostics
-	if len(blocks) == 0 && !f.slice && !f.pointer && !f.optional && !d.lenient {
+	if len(blocks) == 0 && !f.slice && !f.pointer && !f.optional {
 		diags.Add(Errorf(at, "missing block", "%s { … } must be written here", name))
 	}
 	if f.slice && len(blocks) > 0 {
@@ -219,7 +226,12 @@ func (d *decoder) blocksOf(name string, f blockField, blocks []*hclsyntax.Block,
 	}
 	for _, b := range blocks {
 		elem := d.slot(f, field)
+		wrong := labels(b, f)
+		diags.Extend(wrong)
 		diags.Extend(d.block(b, f, elem))
+		if wrong.HasErrors() { // without its name it is none of them
+			continue
+		}
 		if f.slice && f.pointer {
 			field.Set(reflect.Append(field, elem.Addr()))
 		} else if f.slice {
@@ -249,10 +261,9 @@ func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Di
 		elem.Set(reflect.ValueOf(*b.AsHCLBlock()))
 		return nil
 	}
-	diags := labels(b, f)
 	if f.elem == bodyType {
 		elem.Set(reflect.ValueOf(b.Body))
-		return diags
+		return nil
 	}
 	s := specOf(f.elem)
 	for i, l := range b.Labels {
@@ -263,8 +274,7 @@ func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Di
 	}
 	s.setRange(elem, "def_range", "", b.DefRange())
 	s.setRange(elem, "type_range", "", b.TypeRange)
-	diags.Extend(d.body(b.Body, b.DefRange(), elem))
-	return diags
+	return d.body(b.Body, b.DefRange(), elem)
 }
 
 func setLabel(field reflect.Value, label string, r Range) {
@@ -278,6 +288,9 @@ func setLabel(field reflect.Value, label string, r Range) {
 // labels reports labels that are missing, empty or too many.
 func labels(b *hclsyntax.Block, f blockField) Diagnostics {
 	var diags Diagnostics
+	if f.elem == blockType {
+		return nil // the caller judges them
+	}
 	if want := len(f.labels); len(b.Labels) != want {
 		at := b.DefRange()
 		if len(b.Labels) > want {

@@ -1,15 +1,18 @@
 package hcl
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // Aliases of the types of hashicorp/hcl/v2 that a daemon's configuration uses.
@@ -89,19 +92,20 @@ func (d Diagnostics) Warnings() Diagnostics {
 	return slices.DeleteFunc(slices.Clone(d), func(x *Diagnostic) bool { return x.Severity == hcl2.DiagError })
 }
 
-// Sorted returns the problems by file and place, each once. Those without a
-// place come first.
+// Sorted returns the problems, errors before warnings and then by file and place, each
+// once. Those without a place come first.
 func (d Diagnostics) Sorted() Diagnostics {
 	out := slices.Clone(d)
 	slices.SortStableFunc(out, compare)
 	return slices.CompactFunc(out, func(a, b *Diagnostic) bool {
-		return compare(a, b) == 0 && a.Severity == b.Severity && a.Summary == b.Summary && a.Detail == b.Detail
+		return compare(a, b) == 0
 	})
 }
 
 func compare(a, b *Diagnostic) int {
 	ra, rb := subject(a), subject(b)
 	return cmp.Or(
+		cmp.Compare(a.Severity, b.Severity),
 		cmp.Compare(ra.Filename, rb.Filename),
 		cmp.Compare(ra.Start.Byte, rb.Start.Byte),
 		cmp.Compare(a.Summary, b.Summary),
@@ -116,7 +120,7 @@ func subject(d *Diagnostic) Range {
 	return *d.Subject
 }
 
-// Error lists the problems in order of their place, one a line:
+// Error lists the problems as Sorted orders them, one a line:
 // "file:line:column: summary; detail".
 func (d Diagnostics) Error() string {
 	lines := make([]string, 0, len(d))
@@ -147,16 +151,44 @@ func place(r Range) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Write prints the problems for a person, each with the lines of source that it
-// is about. Colour is used only when color is set. Sources may be nil.
+// snippetLines is how many lines of source one problem shows at most.
+const snippetLines = 4
+
+// Write prints the problems as Sorted orders them for a person, each with the lines of
+// source that it is about. Colour is used only when color is set. Sources may be nil.
 func (d Diagnostics) Write(w io.Writer, sources Sources, color bool) error {
-	p := printer{sources: sources, color: color}
-	var errs []error
-	for _, x := range d.Sorted() {
-		_, err := io.WriteString(w, p.text(x))
-		errs = append(errs, err)
+	files := map[string]*hcl2.File{}
+	for name, src := range sources {
+		files[name] = shown(name, src)
 	}
-	return errors.Join(errs...)
+	out := hcl2.NewDiagnosticTextWriter(w, files, 0, color)
+	for _, x := range d.Sorted() {
+		bare := *x
+		bare.Expression, bare.EvalContext, bare.Context = nil, nil, nil // the writer would print values and more lines
+		if r := subject(x); r.End.Line-r.Start.Line >= snippetLines {
+			r.End = r.Start
+			bare.Subject = &r
+		}
+		if err := out.WriteDiagnostic(&bare); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shown is a file as the writer shows its lines. Control characters, which could drive
+// the terminal, and what is not UTF-8 become spaces; places stay.
+func shown(name string, src []byte) *hcl2.File {
+	clean := bytes.Clone(src)
+	for i := 0; i < len(clean); {
+		c, n := utf8.DecodeRune(clean[i:])
+		if c == utf8.RuneError && n == 1 || c != '\t' && c != '\n' && unicode.IsControl(c) {
+			copy(clean[i:i+n], "    ")
+		}
+		i += n
+	}
+	file, _ := hclsyntax.ParseConfig(clean, name, hcl2.InitialPos) // for the names of blocks; what is wrong is known
+	return file
 }
 
 type jsonDiagnostic struct {

@@ -42,10 +42,6 @@ func ParseExpression(text string, at Range) (expr Expression, diags Diagnostics)
 	if bytes.HasPrefix(src, []byte("<<")) {
 		src = append(src, '\n') // which ends a heredoc
 	}
-	if d := tooDeep(at.Filename, src); d != nil {
-		d.Subject = &at
-		return nil, Diagnostics{d}
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			expr, diags = nil, Diagnostics{Errorf(at, "cannot parse", "the parser gave up: %v", p)}

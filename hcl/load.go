@@ -31,10 +31,9 @@ type File struct {
 	Paths []string
 	// Sources hold what was read, for Diagnostics.Write.
 	Sources Sources
-
-	// broken is set when a part could not be parsed, so that what seems to be
-	// missing may be in that part.
-	broken bool
+	// Broken is set when a file could not be read or parsed. Whatever else seems to be
+	// wrong may follow from that, so nothing else is reported.
+	Broken bool
 }
 
 // Context is a fresh evaluation context with Functions(f.Dir) and no variables;
@@ -49,8 +48,8 @@ func (f *File) Context() *EvalContext {
 // that names both places.
 //
 // The file is never nil, so a caller may decode it and report all problems at
-// once; a file that could not be read or parsed counts as what could be
-// understood of it.
+// once. When one of the files could not be read or parsed, it is Broken and the
+// problems are the reasons for that alone.
 func Load(paths ...string) (*File, Diagnostics) {
 	f := &File{Sources: Sources{}}
 	var diags Diagnostics
@@ -61,7 +60,7 @@ func Load(paths ...string) (*File, Diagnostics) {
 		names, dir, err := expand(p)
 		if err != nil {
 			diags.Add(Errorf(Range{}, "cannot read configuration", "%v", err))
-			f.broken = true
+			f.Broken = true
 		}
 		if i == 0 {
 			f.Dir = dir
@@ -77,7 +76,9 @@ func Load(paths ...string) (*File, Diagnostics) {
 	}
 	body, more := merge(bodies)
 	f.Body = body
-	diags.Extend(more)
+	if !f.Broken {
+		diags.Extend(more)
+	}
 	return f, diags
 }
 
@@ -127,7 +128,7 @@ func unique(names []string) []string {
 func (f *File) read(name string) (*hclsyntax.Body, Diagnostics) {
 	src, err := readFile(name, maxFileSize)
 	if err != nil {
-		f.broken = true
+		f.Broken = true
 		return &hclsyntax.Body{}, Diagnostics{Errorf(Range{}, "cannot read configuration", "%v", err)}
 	}
 	return f.parse(name, src)
@@ -157,17 +158,20 @@ func readFile(name string, limit int64) ([]byte, error) {
 func (f *File) parse(name string, src []byte) (*hclsyntax.Body, Diagnostics) {
 	f.Sources[name] = src
 	body, diags := parseSource(name, src)
-	f.broken = f.broken || diags.HasErrors()
+	if slices.ContainsFunc(diags, func(d *Diagnostic) bool { return d.Severity == hcl2.DiagError && d.Summary != redefined }) {
+		f.Broken = true
+		return body, diags
+	}
 	diags.Extend(badPatterns(body))
 	return body, diags
 }
 
+// redefined is the one problem of the parser that leaves nothing out.
+const redefined = "Attribute redefined"
+
 func parseSource(name string, src []byte) (body *hclsyntax.Body, diags Diagnostics) {
 	body = &hclsyntax.Body{}
 	whole := Range{Filename: name, Start: hcl2.InitialPos, End: hcl2.InitialPos}
-	if d := tooDeep(name, src); d != nil {
-		return body, Diagnostics{d}
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			diags = Diagnostics{Errorf(whole, "cannot parse", "the parser gave up: %v", p)}

@@ -130,14 +130,14 @@ func TestDiagnosticsAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"severity":"warning","summary":"odd"},{"severity":"error","summary":"bad","detail":"very bad","file":"a.hcl","line":2,"column":3,"end_line":2,"end_column":5}]`
+	want := `[{"severity":"error","summary":"bad","detail":"very bad","file":"a.hcl","line":2,"column":3,"end_line":2,"end_column":5},{"severity":"warning","summary":"odd"}]`
 	if string(b) != want {
 		t.Error(string(b))
 	}
 	if b, _ := json.Marshal(hcl.Diagnostics(nil)); string(b) != "[]" {
 		t.Error(string(b))
 	}
-	if got := d.Error(); got != "warning: odd\na.hcl:2:3: bad; very bad" {
+	if got := d.Error(); got != "a.hcl:2:3: bad; very bad\nwarning: odd" {
 		t.Error(got)
 	}
 	if err := d.Err(); err == nil || err.Error() != "a.hcl:2:3: bad; very bad" {
@@ -149,7 +149,7 @@ func TestDiagnosticsAsJSON(t *testing.T) {
 }
 
 func TestPrettyDiagnosticsColourOnlyWhenToldAndNeverPassControlCharacters(t *testing.T) {
-	file, diags := hcl.Parse("x.hcl", []byte("\tname\t= \"\x1b[2J\"\n"))
+	file, diags := hcl.Parse("x.hcl", []byte("\tname\t= \"\x1b[2J\u009b2J\" # é \r\n\tother = 1\n"))
 	diags.Extend(hcl.Decode(file, &struct{}{}, nil))
 	var plain, colour bytes.Buffer
 	if err := diags.Write(&plain, file.Sources, false); err != nil {
@@ -158,7 +158,7 @@ func TestPrettyDiagnosticsColourOnlyWhenToldAndNeverPassControlCharacters(t *tes
 	if err := diags.Write(&colour, file.Sources, true); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colour.String(), "\x1b[31mError:") || strings.Contains(colour.String(), "\x1b[2J") {
+	if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colour.String(), "\x1b[31mError") || strings.ContainsAny(colour.String(), "\u009b\r") || strings.Contains(colour.String(), "\x1b[2J") || !strings.Contains(colour.String(), "\x1b[1;4mother\x1b[0m = 1") {
 		t.Errorf("%q\n%q", plain.String(), colour.String())
 	}
 }
@@ -174,29 +174,7 @@ func TestFormatAlignsAndRefusesWhatDoesNotParse(t *testing.T) {
 	}
 }
 
-func TestHostileNestingIsRefused(t *testing.T) {
-	const n = 20_000
-	for name, src := range map[string]string{
-		"parentheses": "a = " + strings.Repeat("(", n),
-		"lists":       "a = " + strings.Repeat("[", n) + strings.Repeat("]", n),
-		"blocks":      strings.Repeat("a {\n", n),
-		"bangs":       "a = " + strings.Repeat("!", n) + "true",
-		"minus lines": "a = (" + strings.Repeat("-\n", n) + "1)",
-		"conditions":  "a = " + strings.Repeat("true ? 1 : ", n) + "1",
-		"additions":   "a = " + strings.Repeat("1+", n) + "1",
-		"indexes":     "a = b" + strings.Repeat("[0]", n),
-		"heredocs":    "a = " + strings.Repeat("<<X\n", n),
-		"templates":   "a = \"" + strings.Repeat("${\"", n),
-		"directives":  "a = \"" + strings.Repeat("%{if true}", n),
-	} {
-		_, diags := hcl.Parse("x.hcl", []byte(src))
-		if !diags.HasErrors() || !strings.Contains(diags.Error(), "too complex") {
-			t.Errorf("%s: %.200s", name, diags.Error())
-		}
-	}
-}
-
-func TestLongFilesAreNotTooComplex(t *testing.T) {
+func TestLongFilesAreParsed(t *testing.T) {
 	src := "config {\n" + strings.Repeat("  group \"a\" {\n    x = [1, 2, { a = b.c + 1 }]\n  }\n", 5000) + "}\n"
 	if _, diags := hcl.Parse("x.hcl", []byte(src)); diags.HasErrors() {
 		t.Error(diags)

@@ -52,23 +52,30 @@ func differ(a, b rune) int {
 	return 1
 }
 
-// didYouMean is the sentence that suggests a name, or lists what is allowed.
+// maxListed is how many names a list of what is allowed has at most.
+const maxListed = 8
+
+// didYouMean is the sentence that suggests a name, or lists what is allowed: of many
+// names those that are nearest.
 func didYouMean(name string, candidates []string) string {
 	if s := Suggest(name, candidates); s != "" {
 		return fmt.Sprintf("did you mean %q?", s)
 	}
-	return "expected " + listing(candidates)
-}
-
-func listing(names []string) string {
-	if len(names) == 0 {
-		return "nothing here"
+	names := slices.Sorted(slices.Values(candidates))
+	switch len(names) {
+	case 0:
+		return "nothing is allowed here"
+	case 1:
+		return "expected " + names[0]
 	}
-	sorted := slices.Sorted(slices.Values(names))
-	if len(sorted) == 1 {
-		return sorted[0]
+	if len(names) <= maxListed {
+		return "expected one of " + strings.Join(names, ", ")
 	}
-	return "one of " + strings.Join(sorted, ", ")
+	slices.SortStableFunc(names, func(a, b string) int {
+		return distance(normal(name), normal(a)) - distance(normal(name), normal(b))
+	})
+	near := slices.Sorted(slices.Values(names[:maxListed]))
+	return fmt.Sprintf("expected one of %d names, such as %s", len(names), strings.Join(near, ", "))
 }
 
 // OneOf reports a value that is not among the allowed ones, at the place where

@@ -122,10 +122,19 @@ func ctyType(t bursarv1.Type) cty.Type {
 	return cty.DynamicPseudoType
 }
 
+// maxDefault bounds the default mapping, which a plugin has written: the parser takes some
+// 17 kB of stack for a level of nesting, and a process of Go ends at 1 GB.
+const maxDefault = 16 << 10
+
 // decode reads the default mapping and lays the configuration's over it.
 func (c *compiler) decode() block {
 	name := "default mapping of " + c.opt.Type
-	file, diags := hcl.Parse(name, []byte(c.opt.Default))
+	text := c.opt.Default
+	if len(text) > maxDefault {
+		c.fail(hcl.Range{Filename: name}, "default mapping is too large", "the plugin's default mapping has %d bytes, at most %d are allowed", len(text), maxDefault)
+		text = ""
+	}
+	file, diags := hcl.Parse(name, []byte(text))
 	c.diags.Extend(diags)
 	var fallback, mine block
 	if !diags.HasErrors() {

@@ -88,6 +88,13 @@ func TestTheDefaultMappingAloneGivesARecord(t *testing.T) {
 	}
 }
 
+func TestADefaultMappingThatIsTooLargeIsRefusedBeforeItIsParsed(t *testing.T) {
+	opt := mapping.Options{Agent: "a", Type: "slurm", Label: "l", Attributes: attributes, Default: "id = " + strings.Repeat("[", 1<<20)}
+	if _, diags := mapping.Compile(opt); !strings.Contains(diags.Error(), "default mapping is too large") {
+		t.Errorf("%.300s", diags.Error())
+	}
+}
+
 func TestAllProblemsOfAMappingAreReportedTogether(t *testing.T) {
 	_, diags := compile(t, `
 id = job.nothing

@@ -159,6 +159,26 @@ func TestACheckPrintsAllProblemsWithTheirLines(t *testing.T) {
 	golden(t, "check-good.txt", text)
 }
 
+func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
+	const agent = "agent {\n  name = \"a1\"\n}\n"
+	var all strings.Builder
+	for _, c := range []struct{ name, text string }{
+		{"a quote that is not closed", "agent {\n  name = \"a1\n  tls {\n    ca = \"ca.pem\"\n  }\n}\nsource \"example\" \"ex\" {}\n"},
+		{"no value", "agent {\n  name = \"a1\"\n  tls {\n    ca =\n  }\n}\nsource \"example\" \"ex\" {}\n"},
+		{"certificates that are not named", "agent {\n  name = \"a1\"\n  tls {\n    ca   = null\n    cert = \"absent.pem\"\n  }\n}\nsource \"example\" \"ex\" {\n  config { path = \"x\" }\n}\n"},
+		{"a setting of the plugin beside config", agent + "source \"example\" \"ex\" {\n  path = \"x\"\n  intervall = \"1m\"\n  server {}\n  config { path = \"x\" }\n}\n"},
+		{"a label that is missing", agent + "source \"example\" {\n  config {}\n}\nsource {}\nsource \"\" \"x\" {}\nallow_action \"exec\" {\n  commands = [[\"/bin/true\"]]\n}\n"},
+		{"a source that is mistyped", agent + "sorce \"example\" \"ex\" {}\n"},
+		{"no source", agent},
+		{"a block of components as an attribute", agent + "source \"example\" \"ex\" {\n  config { path = \"x\" }\n  record { components = 1 }\n}\n"},
+	} {
+		dir := folder(t, c.text)
+		code, text := bursar(t, dir, "-dev", "-config", dir+"/agent.hcl", "-check")
+		fmt.Fprintf(&all, "# %s => %d\n%s\n", c.name, code, text)
+	}
+	golden(t, "check-mistakes.txt", all.String())
+}
+
 func TestAPreviewShowsEachJobAndWhatBecomesOfIt(t *testing.T) {
 	dir := folder(t, sound)
 	for _, format := range []string{"table", "json"} {
@@ -260,16 +280,16 @@ func TestTheProgressLineTellsTheTimeLeft(t *testing.T) {
 	}
 }
 
-func TestTheDoctorExitsByTheWorstThatItFound(t *testing.T) {
+func TestTheDoctorExitsWith2WhenItFoundSomething(t *testing.T) {
 	dir := folder(t, sound)
 	code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl")
-	if code != 1 || !strings.Contains(text, "ok       source         example/ex: plugin version 1.0.0") || !strings.Contains(text, "agent is not running") {
+	if code != codeFinding || !strings.Contains(text, "ok       source         example/ex: plugin version 1.0.0") || !strings.Contains(text, "agent is not running") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
-	if code, text := bursar(t, dir, "doctor", "-config", dir+"/agent.hcl"); code != 2 || !strings.Contains(text, "unsafe program") {
+	if code, text := bursar(t, dir, "doctor", "-config", dir+"/agent.hcl"); code != codeFinding || !strings.Contains(text, "unsafe program") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
-	if code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl", "-format", "json"); code != 1 || !strings.HasPrefix(text, "[") {
+	if code, text := bursar(t, dir, "doctor", "-dev", "-config", dir+"/agent.hcl", "-format", "json"); code != codeFinding || !strings.HasPrefix(text, "[") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 }

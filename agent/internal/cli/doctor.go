@@ -51,8 +51,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
 		Use: "doctor", Short: "look for what is wrong on this machine", Args: cobra.NoArgs,
 		Long: `Checks the configuration, the plugins and what they need, the certificates, the
-disk, the clock, the port and the running agent. The exit code is 0 when all is
-well, 1 with warnings and 2 with errors, as monitoring systems want it.`,
+disk, the clock, the port and the running agent. The exit code is 0 when there is
+nothing to report, and 2 when there are warnings or errors.`,
 		Example: "  bursar-agent doctor\n  bursar-agent doctor -format json",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
 	})
@@ -94,7 +94,7 @@ func (a *app) printFindings(f findings) error {
 	if worst == good {
 		return nil
 	}
-	return exit(worst)
+	return exit(codeFinding)
 }
 
 func (f *findings) configuration(diags hcl.Diagnostics) {
@@ -112,7 +112,7 @@ func (f *findings) configuration(diags hcl.Diagnostics) {
 const soon = 14 * 24 * time.Hour
 
 func (f *findings) certificates(cfg *config.Config, now time.Time) {
-	if cfg.Agent.TLS == nil {
+	if !cfg.Agent.TLS.IsComplete() {
 		return
 	}
 	if diags := run.CheckIdentity(cfg); diags.HasErrors() {

@@ -44,7 +44,7 @@ func Main(ctx context.Context, env Env, args []string) int {
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return 0
+		return codeOK
 	}
 	return a.fail(err)
 }
@@ -56,6 +56,13 @@ type app struct {
 	dev    bool
 	format string
 }
+
+// The exit codes; those of bursar are the same.
+const (
+	codeOK      = 0
+	codeError   = 1
+	codeFinding = 2
+)
 
 // exit is an exit code without a message of its own.
 type exit int
@@ -81,7 +88,7 @@ func (a *app) fail(err error) int {
 	if _, ok := errors.AsType[unmendable](err); ok {
 		return systemd.ExitConfig
 	}
-	return 1
+	return codeError
 }
 
 // print prints each of the errors that were joined.
@@ -111,7 +118,9 @@ func (a *app) color(w io.Writer) bool {
 
 const about = `The agent runs beside a scheduler. It reads finished and running jobs through
 source plugins, turns them into records and keeps them in a durable buffer until
-the aggregators have pulled them.`
+the aggregators have pulled them.
+
+Exit codes: 0 nothing to report, 1 an error, 2 the command worked and found something.`
 
 // defaultConfig is read when no configuration is named.
 const defaultConfig = "/etc/bursar/agent.hcl"

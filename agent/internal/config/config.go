@@ -24,9 +24,6 @@ type Config struct {
 
 	// File is what it was read from.
 	File *hcl.File
-	// Unparsed is set when a file could not be parsed, so that what is here may
-	// be a part of the configuration only.
-	Unparsed bool
 }
 
 // Agent is the block agent { … }.
@@ -133,9 +130,6 @@ func (c *Config) Running() []*Source {
 // Sound returns the running sources that can be shown to their plugins although
 // the configuration has errors elsewhere.
 func (c *Config) Sound() []*Source {
-	if c.Unparsed {
-		return nil
-	}
 	return slices.DeleteFunc(c.Running(), func(s *Source) bool { return s.broken })
 }
 

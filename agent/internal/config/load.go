@@ -21,7 +21,6 @@ import (
 func Load(paths ...string) (*Config, hcl.Diagnostics) {
 	c := defaults()
 	file, diags := hcl.Load(paths...)
-	c.Unparsed = diags.HasErrors()
 	return c, append(diags, c.read(file)...)
 }
 
@@ -29,12 +28,14 @@ func Load(paths ...string) (*Config, hcl.Diagnostics) {
 func Parse(name string, src []byte) (*Config, hcl.Diagnostics) {
 	c := defaults()
 	file, diags := hcl.Parse(name, src)
-	c.Unparsed = diags.HasErrors()
 	return c, append(diags, c.read(file)...)
 }
 
 func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 	c.File = file
+	if file.Broken {
+		return nil
+	}
 	diags := hcl.Decode(file, c, file.Context())
 	diags.Extend(c.Agent.check())
 	diags.Extend(c.Agent.Buffer.check())
@@ -48,7 +49,10 @@ func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 		diags.Extend(c.Allow[i].check())
 	}
 	diags.Extend(c.plugins())
-	diags.Extend(c.sources())
+	diags.Extend(c.labels())
+	if len(c.Sources) == 0 && !diags.HasErrors() { // otherwise one may be meant by what is wrong
+		diags.Add(hcl.Warnf(c.Agent.Range, "no sources", "the agent collects nothing until it has a source block"))
+	}
 	return diags
 }
 
@@ -189,12 +193,9 @@ func (s *Source) take(p *hcl.Plugin) hcl.Diagnostics {
 	return nil
 }
 
-// sources checks what only all sources together can show.
-func (c *Config) sources() hcl.Diagnostics {
+// labels reports those that two sources have.
+func (c *Config) labels() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	if len(c.Sources) == 0 && c.Agent.Range != (hcl.Range{}) {
-		diags.Add(hcl.Warnf(c.Agent.Range, "no sources", "the agent collects nothing until it has a source block"))
-	}
 	labels := map[string]*Source{}
 	for i := range c.Sources {
 		s := &c.Sources[i]

@@ -24,11 +24,8 @@ func Check(ctx context.Context, cfg *config.Config, p Plugins) hcl.Diagnostics {
 // CheckIdentity says what is wrong with the certificates.
 func CheckIdentity(cfg *config.Config) hcl.Diagnostics {
 	t := cfg.Agent.TLS
-	if t == nil {
-		return nil
-	}
 	diags := t.Check()
-	if diags.HasErrors() {
+	if diags.HasErrors() || !t.IsComplete() {
 		return diags
 	}
 	keys, err := identity.Load(cfg.Identity())

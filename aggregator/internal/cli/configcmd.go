@@ -40,16 +40,11 @@ The text alone is looked at, so that it can be checked on any machine;
 }
 
 // forAgent reports whether the files are an agent's: they have its block, which has
-// no label.
+// no label, and no aggregator's.
 func forAgent(file *hcl.File) bool {
-	var own struct {
-		Agent *struct {
-			Rest hcl.Body `hcl:",remain"`
-		} `hcl:"agent,block"`
-		Rest hcl.Body `hcl:",remain"`
-	}
-	diags := hcl.Decode(file, &own, nil)
-	return own.Agent != nil && !diags.HasErrors()
+	heads := file.Headers()
+	return slices.ContainsFunc(heads, func(b hcl.Header) bool { return b.Type == "agent" && len(b.Labels) == 0 }) &&
+		!slices.ContainsFunc(heads, func(b hcl.Header) bool { return b.Type == "aggregator" })
 }
 
 func (p *Program) fmtCommand() *cobra.Command {

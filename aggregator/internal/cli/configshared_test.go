@@ -121,7 +121,7 @@ func TestFilesWithErrorsAreNeitherComparedNorCommitted(t *testing.T) {
 	s, got := configured(t, theirs)
 	bad := write(t, t.TempDir(), "bad.hcl", "aggregator {\n  nme = 1\n}\n")
 	for _, command := range []string{"diff", "commit"} {
-		if code, _, errs := s.bursar(t.Context(), "config", command, "-config", bad); code != 1 || !strings.Contains(errs, "bad.hcl:2:3") || *got != "" {
+		if code, _, errs := s.bursar(t.Context(), "config", command, "-config", bad); code != 1 || !strings.Contains(errs, "bad.hcl line 2, in aggregator") || *got != "" {
 			t.Error(command, code, errs, *got)
 		}
 	}

@@ -70,7 +70,7 @@ func TestFmtLaysOutAndCheckOnlySays(t *testing.T) {
 		t.Error(out)
 	}
 	broken := write(t, dir, "b.hcl", "aggregator {")
-	if code, _, errs := (shell{}).bursar(t.Context(), "config", "fmt", broken); code != 1 || !strings.Contains(errs, "b.hcl:1") {
+	if code, _, errs := (shell{}).bursar(t.Context(), "config", "fmt", broken); code != 1 || !strings.Contains(errs, "b.hcl line 1") {
 		t.Error(code, errs)
 	}
 }
@@ -79,7 +79,7 @@ func TestValidateShowsEveryProblemWithItsLine(t *testing.T) {
 	dir := t.TempDir()
 	bad := write(t, dir, "bad.hcl", "aggregator {\n  nme = \"a\"\n  api { listen = [\"0.0.0.0:1\"] }\n}\n")
 	code, out, errs := (shell{}).bursar(t.Context(), "config", "validate", bad)
-	if code != 1 || out != "" || !strings.Contains(errs, "bad.hcl:2:3") || !strings.Contains(errs, "bad.hcl:3:19") || !strings.Contains(errs, "^^^") {
+	if code != 1 || out != "" || !strings.Contains(errs, "bad.hcl line 2, in aggregator:\n   2:   nme = \"a\"\n") || !strings.Contains(errs, "bad.hcl line 3,") {
 		t.Error(code, out, errs)
 	}
 	good := write(t, dir, "good.hcl", ugly)
@@ -89,6 +89,29 @@ func TestValidateShowsEveryProblemWithItsLine(t *testing.T) {
 	if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", good, "-check"); code != 0 {
 		t.Error(errs)
 	}
+}
+
+func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
+	const node = "aggregator {\n  name     = \"agg1\"\n  data_dir = \"/d\"\n}\n"
+	var all strings.Builder
+	for _, c := range []struct{ name, text string }{
+		{"a quote that is not closed", "aggregator {\n  name = \"agg1\n  data_dir = \"/d\"\n}\naction \"exec\" \"a\" {}\n"},
+		{"no value", "aggregator {\n  name = \"agg1\"\n  tls { ca = }\n}\naction \"exec\" \"a\" {}\n"},
+		{"certificates that are not named", "aggregator {\n  name     = \"agg1\"\n  data_dir = \"/d\"\n  tls {\n    ca = null\n  }\n}\n"},
+		{"a setting of the plugin beside config", node + "action \"exec\" \"a\" {\n  command = [\"/bin/true\"]\n  schedul = \"@daily\"\n  usage {\n  }\n  config {\n  }\n}\n"},
+		{"a label that is missing", node + "action \"exec\" {\n  config {\n  }\n}\nagent { address = \"a:7070\" }\nproject {}\n"},
+		{"a name that is unknown", node + "zzzz \"x\" {}\nqqqq = 1\n"},
+		{"a warning before an error", "aggregator {\n  name     = \"agg1\"\n  data_dir = \"/d\"\n  raft { listen = \"127.0.0.1:8701\" }\n  api { max_bdy = \"1GiB\" }\n}\n"},
+	} {
+		dir := t.TempDir()
+		path := write(t, dir, "aggregator.hcl", c.text)
+		code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path, "-check")
+		fmt.Fprintf(&all, "# %s => %d\n%s\n", c.name, code, strings.ReplaceAll(errs, dir+"/", ""))
+		if again, _, offline := (shell{}).bursar(t.Context(), "config", "validate", path); again != code || offline != errs {
+			t.Errorf("%s: config validate ends with %d and says\n%s", c.name, again, offline)
+		}
+	}
+	golden(t, "check-mistakes.txt", all.String())
 }
 
 // lines is a log that may be read while it is written.
@@ -189,7 +212,7 @@ func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
 	for path, want := range map[string]struct {
 		code int
 		text string
-	}{busy: {1, "busy.hcl:4: listen tcp"}, bad: {78, "bad.hcl:2:3"}, filepath.Join(dir, "none"): {78, "no such file"}} {
+	}{busy: {1, "busy.hcl:4: listen tcp"}, bad: {78, "bad.hcl line 2, in aggregator"}, filepath.Join(dir, "none"): {78, "no such file"}} {
 		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != want.code || !strings.Contains(errs, want.text) {
 			t.Errorf("%s: %d %s", path, code, errs)
 		}
