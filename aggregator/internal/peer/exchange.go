@@ -20,6 +20,7 @@ const (
 
 // exchange swaps facts with all other nodes until ctx ends.
 func (p *Peer) exchange(ctx context.Context) error {
+	told := ""
 	repeat(ctx, exchangeEvery, func() bool {
 		others := p.others()
 		var all sync.WaitGroup
@@ -27,6 +28,11 @@ func (p *Peer) exchange(ctx context.Context) error {
 			all.Go(func() { p.swap(ctx, addr) })
 		}
 		all.Wait()
+		if strayed := p.Strayed(); strayed != told {
+			if told = strayed; told != "" {
+				p.conf.Log.Error("nodes of different clusters are configured as one: stop those whose data folder is not the right one, and start them with the right one or with an empty one", "reason", told)
+			}
+		}
 		return true
 	})
 	return nil

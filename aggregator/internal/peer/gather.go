@@ -27,6 +27,7 @@ func (p *Peer) gather(ctx context.Context) (err error) {
 	repeat(ctx, gatherEvery, func() bool {
 		if !p.conf.Node.Fresh() {
 			p.note("")
+			p.remember(p.me) // whose data folder it is
 			return false
 		}
 		plan, stepErr := p.plan(p.hellos(ctx))

@@ -50,7 +50,7 @@ func (a *Aggregator) attend() {
 		Level: func() disk.Level { return a.replica.guard.State().Level }, Roomy: d.roomy,
 		HandOver: d.handOver,
 	}
-	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.agents, d.stored, d.actions}, Log: a.set.Log}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
 	a.peer.Source(peer.FactFunc(d.fill))
@@ -185,6 +185,16 @@ func (d *doctor) cluster(_ context.Context, f *health.Facts) {
 	if own := a.peer.Roster().Own(); len(stats.Servers) == 0 {
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Critical, ID: "no-cluster", What: "this node belongs to no cluster yet: " + own.Waits, Do: "bursar config validate   # and start the other nodes",
+		})
+	}
+}
+
+// strayed finds nodes of different clusters.
+func (d *doctor) strayed(_ context.Context, f *health.Facts) {
+	if why := d.agg.peer.Strayed(); why != "" {
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Critical, ID: "other-cluster", What: why,
+			Do: "systemctl stop bursar   # on the node whose data folder is not the right one; start it with the right one, or with an empty one to have it join",
 		})
 	}
 }

@@ -57,6 +57,9 @@ func (a *Aggregator) join() (err error) {
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
+	if err := peer.CheckFolder(a.set.DataDir, id, a.set.Name, a.set.Raft.Peers); err != nil {
+		return errors.Join(err, a.set.Raft.close())
+	}
 	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
