@@ -43,7 +43,7 @@ func (o *AI4Options) window(ctx context.Context, r Reader) (span, error) {
 	if a.Complete.Limited {
 		return span{}, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
 	}
-	return a.Window, nil
+	return a.window(), nil
 }
 
 // namespaces are those that records have ever had, and those of the options.

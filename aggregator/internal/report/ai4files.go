@@ -262,20 +262,13 @@ func (o *AI4Options) users(s *samples, d *directory, out *AI4Files) map[string]A
 	unnamed := 0
 	for _, owner := range s.owners {
 		p := d.byID[owner]
-		if p == nil || (p.Name == nil && p.Email == nil) {
+		if p == nil || (p.Name == "" && p.Email == "") {
 			if _, known := users[owner]; !known {
 				unnamed++
 			}
 			continue
 		}
-		u := AI4User{}
-		if p.Name != nil {
-			u.Name = *p.Name
-		}
-		if p.Email != nil {
-			u.Email = *p.Email
-		}
-		users[owner] = u
+		users[owner] = AI4User{Name: string(p.Name), Email: string(p.Email)}
 	}
 	if unnamed > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d users are not in the merged files: the directory does not know their names.", unnamed))

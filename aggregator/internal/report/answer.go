@@ -2,11 +2,12 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Reader reads /v1 with somebody's rights. The path is escaped already; into is
@@ -25,7 +26,7 @@ type span struct {
 }
 
 // period names a window, which was asked for by a word, for people.
-func (s *span) period(word string, zone *time.Location) Period {
+func (s span) period(word string, zone *time.Location) Period {
 	return Period{Name: s.name(word, zone), From: s.From, To: s.To}
 }
 
@@ -33,7 +34,7 @@ func (s *span) period(word string, zone *time.Location) Period {
 const toDate = " to date"
 
 // name is the month or the year that a window is, or its days.
-func (s *span) name(word string, zone *time.Location) string {
+func (s span) name(word string, zone *time.Location) string {
 	from, to := s.From.In(zone), s.To.In(zone)
 	midnight := func(t time.Time) bool { h, m, sec := t.Clock(); return h+m+sec+t.Nanosecond() == 0 }
 	switch {
@@ -53,83 +54,16 @@ func (s *span) name(word string, zone *time.Location) string {
 }
 
 // usageAnswer is one of GET /v1/usage.
-type usageAnswer struct {
-	Window  span          `json:"window"`
-	Zone    string        `json:"zone"`
-	By      []string      `json:"by"`
-	Records json.Number   `json:"records"`
-	Edges   []time.Time   `json:"edges"`
-	Labels  []string      `json:"labels"`
-	Groups  []usageGroup  `json:"groups"`
-	Measure []usageFigure `json:"measures"`
-	Several int64         `json:"several"`
-	completeness
-}
+type usageAnswer struct{ v1.Usage }
 
-type usageGroup struct {
-	Values []*string `json:"values"`
-	Others int       `json:"others"`
-}
-
-// usageFigure is a measure: Values has a number for each group and label, in the order
-// of the groups.
-type usageFigure struct {
-	Name    string         `json:"name"`
-	Kind    string         `json:"kind"`
-	Unit    *string        `json:"unit"`
-	Values  []*json.Number `json:"values"`
-	Totals  []*json.Number `json:"totals"`
-	Total   *json.Number   `json:"total"`
-	Lacking *struct {
-		Total json.Number `json:"total"`
-	} `json:"lacking"`
-	Without  *int64 `json:"without"`
-	Shared   bool   `json:"shared"`
-	Unpriced []struct {
-		Component string      `json:"component"`
-		Total     json.Number `json:"total"`
-	} `json:"unpriced"`
-}
-
-// completeness is what every answer says of itself.
-type completeness struct {
-	Complete struct {
-		CompleteTo *time.Time `json:"complete_to"`
-		Limited    bool       `json:"limited"`
-		Sources    []struct {
-			Source     string     `json:"source"`
-			CompleteTo *time.Time `json:"complete_to"`
-			Silent     bool       `json:"silent"`
-		} `json:"sources"`
-		Gaps []struct {
-			Source string     `json:"source"`
-			From   *time.Time `json:"from"`
-			To     *time.Time `json:"to"`
-			Reason string     `json:"reason"`
-		} `json:"gaps"`
-		Missing []struct {
-			Source string    `json:"source"`
-			From   time.Time `json:"from"`
-			To     time.Time `json:"to"`
-			Runs   int64     `json:"runs"`
-		} `json:"missing"`
-		Unknown []struct {
-			Source string `json:"source"`
-			Reason string `json:"reason"`
-			Days   int64  `json:"days"`
-		} `json:"unknown"`
-		Open        int64  `json:"open"`
-		Quarantined *int64 `json:"quarantined"`
-	} `json:"complete"`
-}
+func (a *usageAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
 
 // minute is how times stand in notes.
 const minute = "2006-01-02 15:04"
 
 // notes say how complete a period is.
-func (c *completeness) notes(period string) (notes []string) {
+func notes(k *v1.Complete, period string) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, period+": "+fmt.Sprintf(format, args...)) }
-	k := &c.Complete
 	if k.Open > 0 {
 		add("%d records have not ended; they count up to the present, or as far as their source is known.", k.Open)
 	}
@@ -137,7 +71,7 @@ func (c *completeness) notes(period string) (notes []string) {
 		add("these are the records that the reader may see; how complete they are is not told.")
 		return notes
 	}
-	if k.CompleteTo != nil {
+	if !k.CompleteTo.IsZero() {
 		add("the records are complete to %s UTC.", k.CompleteTo.UTC().Format(minute))
 	}
 	for _, s := range k.Sources {
@@ -149,7 +83,7 @@ func (c *completeness) notes(period string) (notes []string) {
 		add("what %s had from %s to %s is missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
 	}
 	for _, m := range k.Missing {
-		add("%d runs that %s had from %s to %s are missing.", m.Runs, m.Source, m.From.UTC().Format(minute), m.To.UTC().Format(minute))
+		add("%d runs that %s had from %s to %s are missing.", m.Runs, m.Source, moment(m.From), moment(m.To))
 	}
 	for _, u := range k.Unknown {
 		add("%s", UnknownNote(u.Source, u.Reason, u.Days))
@@ -161,8 +95,8 @@ func (c *completeness) notes(period string) (notes []string) {
 }
 
 // moment is a time that may not be known.
-func moment(t *time.Time) string {
-	if t == nil {
+func moment(t v1.Time) string {
+	if t.IsZero() {
 		return "an unknown time"
 	}
 	return t.UTC().Format(minute)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // EfficiencyOptions say what a report about efficiency is of.
@@ -199,22 +201,22 @@ func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error
 	if err != nil {
 		return err
 	}
-	p.span, p.Period = all.Window, all.Window.period(p.window, zone)
-	p.notes = append(p.notes, all.notes(p.Name)...)
-	p.records, _ = all.Records.Int64() // 0 where there is none
+	p.span, p.Period = all.window(), all.window().period(p.window, zone)
+	p.notes = append(p.notes, notes(&all.Complete, p.Name)...)
+	p.records = int64(all.Records)
 	if p.records == 0 {
 		p.note("no record ran.")
 		return nil
 	}
 	p.lacks = map[string]int64{}
-	for i := range all.Measure {
-		if m := &all.Measure[i]; m.Kind == "rate" || m.Kind == "total" {
+	for i := range all.Measures {
+		if m := &all.Measures[i]; m.Kind == "rate" || m.Kind == "total" {
 			if kind, twice := p.known[m.Name]; twice && kind != m.Kind {
 				m.Kind = kind + " and a " + m.Kind
 			}
 			p.known[m.Name] = m.Kind
 			if m.Without != nil {
-				p.lacks[m.Name] = *m.Without
+				p.lacks[m.Name] = int64(*m.Without)
 			}
 		}
 	}
@@ -281,9 +283,9 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 			return nil, err
 		}
 	}
-	s.total = share{jobs: rational(a.Records.String()), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
+	s.total = share{jobs: new(big.Rat).SetUint64(a.Records), booked: total(a, res.booked, res.perBooked), used: total(a, res.used, res.perUsed)}
 	for g := range a.Groups {
-		s.groups = append(s.groups, share{name: a.Groups[g].name(), jobs: of(a, "records", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
+		s.groups = append(s.groups, share{name: groupName(&a.Groups[g]), jobs: of(a, "records", g, nil), booked: of(a, res.booked, g, res.perBooked), used: of(a, res.used, g, res.perUsed)})
 	}
 	s.total.saved = spares(s.groups)
 	slices.SortStableFunc(s.groups, func(x, y share) int { return y.spare().Cmp(x.spare()) })
@@ -340,10 +342,10 @@ func (s *savings) cut(top int) {
 }
 
 // measure finds one of an answer.
-func (a *usageAnswer) measure(name string) *usageFigure {
-	for i := range a.Measure {
-		if a.Measure[i].Name == name {
-			return &a.Measure[i]
+func (a *usageAnswer) measure(name string) *v1.Measure {
+	for i := range a.Measures {
+		if a.Measures[i].Name == name {
+			return &a.Measures[i]
 		}
 	}
 	return nil

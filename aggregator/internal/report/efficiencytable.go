@@ -93,7 +93,7 @@ type waits struct {
 func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 	groups := map[string]*waits{}
 	var worst []idle
-	q := jobQuery{where: p.o.Where, test: all.Window.within("start_time"), most: p.o.Scan}
+	q := jobQuery{where: p.o.Where, test: all.window().within("start_time"), most: p.o.Scan}
 	if key := q.mixed(); key != "" {
 		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
 		return p.meanWaits(ctx, nil)
@@ -175,7 +175,7 @@ func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*wai
 	}
 	everybody := &waits{}
 	for g := range a.Groups {
-		name := a.Groups[g].name()
+		name := groupName(&a.Groups[g])
 		started := of(a, "started", g, nil)
 		if started == nil || started.Sign() == 0 {
 			continue

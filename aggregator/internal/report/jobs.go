@@ -172,6 +172,6 @@ func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
 }
 
 // within are the conditions for jobs that began in a window.
-func (s *span) within(field string) url.Values {
+func (s span) within(field string) url.Values {
 	return url.Values{field + "[gte]": {s.From.UTC().Format(time.RFC3339Nano)}, field + "[lt]": {s.To.UTC().Format(time.RFC3339Nano)}}
 }

@@ -32,13 +32,13 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
 		if i == 0 {
-			begin = a.Window.From
+			begin = a.window().From
 		}
-		found = found || !zero(a.Records)
-		p := a.Window.period(window, zone)
+		found = found || a.Records > 0
+		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Tables = append(d.Tables, partsTable(&a, o.By, i+1, p.Name))
-		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !found {
@@ -67,7 +67,7 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	all := total(a, "su", nil)
 	for g := range a.Groups {
 		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{Words(a.Groups[g].name()), Rat(of(a, "records", g, nil)), Rat(used), quotient(used, all)})
+		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), Rat(of(a, "records", g, nil)), Rat(used), quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(all), {}}

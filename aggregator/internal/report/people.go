@@ -8,44 +8,29 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // directory is an answer of GET /v1/directory, as far as reports need it.
 type directory struct {
-	Keys struct {
-		User  string `json:"user"`
-		Group string `json:"group"`
-	} `json:"keys"`
-	People   []person `json:"people"`
-	Projects []struct {
-		ID     string   `json:"id"`
-		Groups []string `json:"groups"`
-		Users  []string `json:"users"`
-	} `json:"projects"`
+	v1.Directory
 
-	byID map[string]*person
+	byID map[string]*v1.Person
 	// note says why nobody is in it; empty: it is whole.
 	note string
-}
-
-type person struct {
-	ID      string  `json:"id"`
-	Name    *string `json:"name"`
-	Email   *string `json:"email"`
-	Project *string `json:"project"`
 }
 
 // askDirectory asks who belongs where. Who may not see it, because it is about all
 // records, gets an empty one.
 func askDirectory(ctx context.Context, r Reader) (*directory, error) {
 	d := &directory{}
-	err := r.GetJSON(ctx, "/v1/directory", nil, d)
+	err := r.GetJSON(ctx, "/v1/directory", nil, &d.Directory)
 	if p, ok := errors.AsType[*client.Problem](err); ok && (p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized) {
 		*d = directory{note: "Names, addresses and projects are told to those only who may see all records."}
 	} else if err != nil {
 		return nil, fmt.Errorf("the directory: %w", err)
 	}
-	d.byID = make(map[string]*person, len(d.People))
+	d.byID = make(map[string]*v1.Person, len(d.People))
 	for i := range d.People {
 		d.byID[d.People[i].ID] = &d.People[i]
 	}
@@ -54,27 +39,27 @@ func askDirectory(ctx context.Context, r Reader) (*directory, error) {
 
 // project is that which claims the user, else the group, else what the directory says
 // of the user.
-func (d *directory) project(user, group string) *string {
+func (d *directory) project(user, group string) v1.Text {
 	for i := range d.Projects {
 		if p := &d.Projects[i]; user != "" && slices.Contains(p.Users, user) {
-			return &p.ID
+			return v1.Text(p.ID)
 		}
 	}
 	for i := range d.Projects {
 		if p := &d.Projects[i]; group != "" && slices.Contains(p.Groups, group) {
-			return &p.ID
+			return v1.Text(p.ID)
 		}
 	}
 	if p := d.byID[user]; p != nil && group == "" {
 		return p.Project
 	}
-	return nil
+	return ""
 }
 
 // told is a cell with a text that may not be known.
-func told(s *string) Cell {
-	if s == nil || *s == "" {
+func told(s v1.Text) Cell {
+	if s == "" {
 		return Cell{}
 	}
-	return Words(*s)
+	return Words(string(s))
 }

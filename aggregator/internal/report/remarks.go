@@ -5,18 +5,13 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Completeness is what every answer of /v1/usage says of itself, read from its JSON.
-type Completeness struct{ completeness }
-
-// Limited reports whether the reader sees some of the records only.
-func (c *Completeness) Limited() bool { return c.Complete.Limited }
-
-// Remarks are sentences about what is not in the answer, and up to when it is
-// complete.
-func (c *Completeness) Remarks() []string {
-	list := c.notes("")
+// Remarks are sentences about what is not in an answer, and up to when it is complete.
+func Remarks(c *v1.Complete) []string {
+	list := notes(c, "")
 	for i, note := range list {
 		note = strings.TrimPrefix(note, ": ")
 		first, size := utf8.DecodeRuneInString(note)

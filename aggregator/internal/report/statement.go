@@ -66,7 +66,7 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 			d.Tables = append(d.Tables, *t)
 		}
 	}
-	d.Notes = append(s.now.notes(s.periods[0].Name), s.notes...)
+	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name), s.notes...)
 	return d, d.check()
 }
 
@@ -93,11 +93,11 @@ type statement struct {
 	r       Reader
 	zone    *time.Location
 	money   string // the currency; "" without prices
-	list    []priceAnswer
-	past    []priceAnswer // those of the time before
-	costs   bool          // something that was used in the month has a price
-	now     *usageAnswer  // of the month
-	before  *usageAnswer  // of the time before that is as long
+	list    []price
+	past    []price      // those of the time before
+	costs   bool         // something that was used in the month has a price
+	now     *usageAnswer // of the month
+	before  *usageAnswer // of the time before that is as long
 	periods []Period
 	notes   []string
 }
@@ -130,23 +130,23 @@ func (s *statement) ask(ctx context.Context) error {
 	if err := s.r.GetJSON(ctx, "/v1/usage", conditions(q, s.o.Of), s.now); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
 	}
-	if zero(s.now.Records) {
-		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: s.now.Window.From}
+	if s.now.Records == 0 {
+		n := absent{of: "report statement", where: s.o.Of, zone: s.o.Zone, periods: []string{s.o.Period}, begin: s.now.window().From}
 		return n.error(ctx, s.r)
 	}
-	before := earlier(s.o.Period, s.now.Window, s.o.Now, s.zone)
-	s.periods = []Period{s.now.Window.period(s.o.Period, s.zone), before.period("", s.zone)}
-	if name := &s.periods[0].Name; s.now.Window.To.After(s.o.Now) && !strings.HasSuffix(*name, toDate) {
+	before := earlier(s.o.Period, s.now.window(), s.o.Now, s.zone)
+	s.periods = []Period{s.now.window().period(s.o.Period, s.zone), before.period("", s.zone)}
+	if name := &s.periods[0].Name; s.now.window().To.After(s.o.Now) && !strings.HasSuffix(*name, toDate) {
 		*name += toDate
 	}
-	if begin := before.From.In(s.zone); before.To.Before(s.now.Window.From) && begin.Day() == 1 {
+	if begin := before.From.In(s.zone); before.To.Before(s.now.window().From) && begin.Day() == 1 {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
 	var err error
 	if s.before, err = s.usage(ctx, url.Values{}, 1); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)
 	}
-	if zero(s.before.Records) {
+	if s.before.Records == 0 {
 		s.note("%s: no record ran, so that nothing is compared with it.", s.periods[1].Name)
 	}
 	if s.money, s.list, err = pricesOf(ctx, s.r, s.periods[0]); err == nil && s.money != "" {
@@ -159,7 +159,7 @@ func (s *statement) ask(ctx context.Context) error {
 }
 
 // of are the prices of one of the two periods.
-func (s *statement) of(period int) []priceAnswer {
+func (s *statement) of(period int) []price {
 	if period == 0 {
 		return s.list
 	}
@@ -173,7 +173,7 @@ func (s *statement) cost(a *usageAnswer, period int) *big.Rat {
 		used = s.before
 	}
 	sum := total(a, "cost", nil)
-	priced := func(p priceAnswer) bool {
+	priced := func(p price) bool {
 		return s.concerns(p.Match) && used.measure(p.Component) != nil
 	}
 	if sum != nil && sum.Sign() == 0 && !slices.ContainsFunc(s.of(period), priced) {
@@ -233,7 +233,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		}
 	}
 	add := func(what, unit string, now, before *big.Rat) {
-		if zero(s.before.Records) {
+		if s.before.Records == 0 {
 			before = nil
 		}
 		t.Rows = append(t.Rows, []Cell{Words(what), Words(unit), Rat(now), Rat(before), change(now, before)})
@@ -249,8 +249,8 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 			s.unpriced(both[i], i)
 		}
 	}
-	for i := range s.now.Measure {
-		if m := &s.now.Measure[i]; m.Kind == "rate" {
+	for i := range s.now.Measures {
+		if m := &s.now.Measures[i]; m.Kind == "rate" {
 			by := s.scale(m.Name)
 			add(m.Name, componentUnit(m.Name), divided(Figure(m.Total).Number(), by), total(s.before, m.Name, by))
 		}
@@ -284,7 +284,7 @@ func (s *statement) unpriced(a *usageAnswer, period int) {
 
 // priced reports whether a component has a price at all in a period.
 func (s *statement) priced(component string, period int) bool {
-	return slices.ContainsFunc(s.of(period), func(p priceAnswer) bool { return p.Component == component })
+	return slices.ContainsFunc(s.of(period), func(p price) bool { return p.Component == component })
 }
 
 func wordFor(measure string) string {
@@ -378,7 +378,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 		},
 		Chart: &Chart{Kind: Bars, Label: s.key(), Values: []string{"value", "before"}},
 	}
-	if zero(s.before.Records) {
+	if s.before.Records == 0 {
 		t.Chart.Values = t.Chart.Values[:1]
 	}
 	if order == "cost" && s.cost(before, 1) == nil { // 0 would be no cost
@@ -386,18 +386,18 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	}
 	past := map[string]*big.Rat{}
 	for g := range before.Groups {
-		past[before.Groups[g].name()] = of(before, order, g, nil)
+		past[groupName(&before.Groups[g])] = of(before, order, g, nil)
 	}
 	whole := total(a, order, nil)
 	for g := range a.Groups {
-		name, value := a.Groups[g].name(), of(a, order, g, nil)
+		name, value := groupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
 			Words(name), Rat(of(a, "records", g, nil)), Rat(of(a, "Cores", g, nil)), Rat(value), quotient(value, whole), Rat(past[name]), change(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {
 		var was *big.Rat
-		if !zero(s.before.Records) {
+		if s.before.Records > 0 {
 			was = total(before, order, nil)
 		}
 		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(total(a, "Cores", nil)), Rat(whole), {}, Rat(was), change(whole, was)}

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -11,23 +10,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// priceAnswer is one of GET /v1/prices.
-type priceAnswer struct {
-	List      string            `json:"list"`
-	From      *time.Time        `json:"from"`
-	To        *time.Time        `json:"to"`
-	Component string            `json:"component"`
-	Per       string            `json:"per"`
-	Price     json.Number       `json:"price"`
-	Match     map[string]string `json:"match"`
-}
+// price is one of GET /v1/prices.
+type price v1.Price
 
 // key tells prices apart.
-func (p *priceAnswer) key() string {
+func (p *price) key() string {
 	from := ""
-	if p.From != nil {
+	if !p.From.IsZero() {
 		from = p.From.String()
 	}
 	return fmt.Sprintf("%q %q %q %v %s", p.List, p.Component, p.Per, p.Match, from)
@@ -35,7 +28,7 @@ func (p *priceAnswer) key() string {
 
 // pricesOf are the currency, and the prices that hold at a time of a period: those at its
 // begin and at its end, and wherever in it one of these begins or ends.
-func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []priceAnswer, err error) {
+func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []price, err error) {
 	asked, seen := map[int64]bool{}, map[string]bool{}
 	next := []time.Time{p.From, p.To.Add(-time.Microsecond)}
 	for len(next) > 0 {
@@ -45,40 +38,33 @@ func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []
 			continue
 		}
 		asked[at.UnixMicro()] = true
-		var a struct {
-			Currency *string       `json:"currency"`
-			Prices   []priceAnswer `json:"prices"`
-		}
+		var a v1.Prices
 		if err := r.GetJSON(ctx, "/v1/prices", url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}, &a); err != nil {
 			return "", nil, err
 		}
-		if a.Currency != nil {
-			currency = *a.Currency
-		}
-		for _, price := range a.Prices {
-			if seen[price.key()] {
+		currency = cmp.Or(string(a.Currency), currency)
+		for i := range a.Prices {
+			p := price(a.Prices[i])
+			if seen[p.key()] {
 				continue
 			}
-			seen[price.key()] = true
-			list = append(list, price)
-			if price.From != nil { // what held until then ends a moment before
-				next = append(next, *price.From, price.From.Add(-time.Microsecond))
+			seen[p.key()] = true
+			list = append(list, p)
+			if !p.From.IsZero() { // what held until then ends a moment before
+				next = append(next, p.From.Time, p.From.Add(-time.Microsecond))
 			}
-			if price.To != nil {
-				next = append(next, *price.To)
+			if !p.To.IsZero() {
+				next = append(next, p.To.Time)
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b priceAnswer) int { return a.begin().Compare(b.begin()) })
+	slices.SortStableFunc(list, func(a, b price) int { return a.begin().Compare(b.begin()) })
 	return currency, list, nil
 }
 
 // begin is from when a price holds; the zero time where it has always held.
-func (p *priceAnswer) begin() time.Time {
-	if p.From == nil {
-		return time.Time{}
-	}
-	return *p.From
+func (p *price) begin() time.Time {
+	return p.From.Time
 }
 
 // prices are those that held.
@@ -121,8 +107,8 @@ func (s *statement) concerns(match map[string]string) bool {
 }
 
 // day is a point in time as a cell; not known where there is none.
-func (s *statement) day(at *time.Time) Cell {
-	if at == nil {
+func (s *statement) day(at v1.Time) Cell {
+	if at.IsZero() {
 		return Cell{}
 	}
 	local := at.In(s.zone)
@@ -132,41 +118,13 @@ func (s *statement) day(at *time.Time) Cell {
 	return Words(local.Format(minute))
 }
 
-// budgetAnswer is one of GET /v1/budgets.
-type budgetAnswer struct {
-	Name   string            `json:"name"`
-	Match  map[string]string `json:"match"`
-	Unit   string            `json:"unit"`
-	Period struct {
-		Name  *string   `json:"name"`
-		From  time.Time `json:"from"`
-		To    time.Time `json:"to"`
-		State string    `json:"state"`
-	} `json:"period"`
-	Amount   json.Number  `json:"amount"`
-	Problem  *string      `json:"problem"`
-	Used     *json.Number `json:"used"`
-	Share    *json.Number `json:"share"`
-	Reserved *json.Number `json:"reserved"`
-	Left     *json.Number `json:"left"`
-	AtLeast  bool         `json:"at_least"`
-	Pace     *struct {
-		PerDay json.Number `json:"per_day"`
-	} `json:"pace"`
-	Exhausted bool       `json:"exhausted"`
-	GoneAt    *time.Time `json:"gone_at"`
-}
-
 // budgets are those that the subject draws on.
 func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	at := s.periods[0].To.Add(-time.Second)
 	if at.After(s.o.Now) {
 		at = s.o.Now
 	}
-	var a struct {
-		Now     time.Time      `json:"now"`
-		Budgets []budgetAnswer `json:"budgets"`
-	}
+	var a v1.Budgets
 	err := s.r.GetJSON(ctx, "/v1/budgets", url.Values{"at": {at.UTC().Format(time.RFC3339)}}, &a)
 	if refused(err, http.StatusForbidden) {
 		s.note("Budgets are told only to who may see all records.")
@@ -190,7 +148,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	}
 	for i := range a.Budgets {
 		if b := &a.Budgets[i]; draws(b.Match, belongs) {
-			t.Rows = append(t.Rows, s.budget(b, a.Now))
+			t.Rows = append(t.Rows, s.budget(b, a.Now.Time))
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -204,15 +162,13 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-func (s *statement) budget(b *budgetAnswer, now time.Time) []Cell {
-	period := span{From: b.Period.From, To: b.Period.To}
+func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
+	period := span{From: b.Period.From.Time, To: b.Period.To.Time}
 	of := period.name("", s.zone)
-	if b.Period.Name != nil {
-		of = *b.Period.Name
-	}
+	of = cmp.Or(string(b.Period.Name), of)
 	row := []Cell{Words(b.Name), Words(of), Words(b.Unit), Figure(&b.Amount)}
-	if b.Problem != nil {
-		s.note("The budget %s has no figures: %s", b.Name, *b.Problem)
+	if b.Problem != "" || b.BudgetStanding == nil {
+		s.note("The budget %s has no figures: %s", b.Name, b.Problem)
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
 	}
 	if b.AtLeast {
@@ -222,12 +178,12 @@ func (s *statement) budget(b *budgetAnswer, now time.Time) []Cell {
 	if !gone.Known() {
 		gone = Words("lasts")
 	}
-	return append(row, Figure(b.Used), Figure(b.Reserved), Figure(b.Left), Figure(b.Share), Rat(b.forecast(now)), gone)
+	return append(row, Figure(&b.Used), Figure(&b.Reserved), Figure(&b.Left), Figure(&b.Share), Rat(forecast(b, now)), gone)
 }
 
 // forecast is what will be used at the end of a budget's period.
-func (b *budgetAnswer) forecast(now time.Time) *big.Rat {
-	used := Figure(b.Used).Number()
+func forecast(b *v1.Budget, now time.Time) *big.Rat {
+	used := Figure(&b.Used).Number()
 	if used == nil || b.Period.State != "present" || b.Pace == nil {
 		return used
 	}
@@ -319,7 +275,7 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 }
 
 // part is the time of a job that is within a window.
-func (s *span) part(j *job) (from, to time.Time) {
+func (s span) part(j *job) (from, to time.Time) {
 	from, to = j.Start, *j.Stop
 	if from.Before(s.From) {
 		from = s.From

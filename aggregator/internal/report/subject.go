@@ -76,11 +76,11 @@ func (n *absent) error(ctx context.Context, r Reader) error {
 // subject at all. The first answer is of the first period.
 func (n *absent) all(ctx context.Context, r Reader, answers []*usageAnswer) error {
 	for _, a := range answers {
-		if a.Records != "0" && a.Records != "" {
+		if a.Records != 0 {
 			return nil
 		}
 	}
-	n.begin = answers[0].Window.From
+	n.begin = answers[0].window().From
 	return n.error(ctx, r)
 }
 
@@ -121,7 +121,7 @@ func (n *absent) months(ctx context.Context, r Reader) (string, error) {
 	}
 	var known []string
 	for i, label := range a.Labels {
-		for _, m := range a.Measure {
+		for _, m := range a.Measures {
 			if i < len(m.Values) && m.Values[i] != nil && !zero(*m.Values[i]) {
 				known = append(known, label)
 			}

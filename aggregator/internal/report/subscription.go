@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // SubscriptionOptions say what a report about subscriptions is of.
@@ -21,26 +23,10 @@ type SubscriptionOptions struct {
 	Now   time.Time
 }
 
-type subscriptionAnswer struct {
-	Window      span        `json:"window"`
-	Unit        string      `json:"unit"`
-	Used        json.Number `json:"used"`
-	Contributed json.Number `json:"contributed"`
-	Unclaimed   json.Number `json:"unclaimed"`
-	Shares      []shareOf   `json:"shares"`
-	completeness
-}
+// subscriptionAnswer is one of GET /v1/subscription.
+type subscriptionAnswer struct{ v1.Subscription }
 
-type shareOf struct {
-	PI                string       `json:"pi"`
-	Name              *string      `json:"name"`
-	State             string       `json:"state"`
-	Used              json.Number  `json:"used"`
-	UsedShare         *json.Number `json:"used_share"`
-	Contributed       json.Number  `json:"contributed"`
-	ContributionShare *json.Number `json:"contribution_share"`
-	Ratio             *json.Number `json:"ratio"`
-}
+func (a *subscriptionAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
 
 // subscriptionEntry is the report subscription in the catalogue.
 func subscriptionEntry() Entry {
@@ -85,10 +71,10 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 		if err := r.GetJSON(ctx, "/v1/subscription", q, &a); err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
-		p := a.Window.period(window, zone)
+		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Tables = append(d.Tables, a.table(i+1, p.Name))
-		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		if a.Unclaimed != "" && !zero(a.Unclaimed) {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Column{Kind: Number}.Show(Figure(&a.Unclaimed)), a.Unit))
 		}
@@ -131,8 +117,8 @@ func (a *subscriptionAnswer) table(period int, name string) Table {
 	for i := range a.Shares {
 		s := &a.Shares[i]
 		named := Cell{}
-		if s.Name != nil {
-			named = Words(*s.Name)
+		if s.Name != "" {
+			named = Words(string(s.Name))
 		}
 		t.Rows = append(t.Rows, []Cell{
 			Words(s.PI), named, Figure(&s.Used), Figure(s.UsedShare), Figure(&s.Contributed), Figure(s.ContributionShare), Figure(s.Ratio), standing(s.State),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // SummaryOptions say what a summary is of.
@@ -79,9 +80,9 @@ func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error)
 			return nil, err
 		}
 		s.answers = append(s.answers, a)
-		p := a.Window.period(window, zone)
+		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	n := absent{of: "report summary", where: o.Where, zone: o.Zone, periods: o.Periods}
@@ -143,8 +144,8 @@ func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAn
 		if err != nil {
 			return nil, err
 		}
-		for i := range all.Measure {
-			if name := all.Measure[i].Name; all.Measure[i].Kind != "weighted" && !strings.ContainsRune(name, ',') {
+		for i := range all.Measures {
+			if name := all.Measures[i].Name; all.Measures[i].Kind != "weighted" && !strings.ContainsRune(name, ',') {
 				measure = append(measure, name)
 			}
 		}
@@ -212,8 +213,8 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 	lines, totals := map[string][]Cell{}, make([]Cell, first)
 	var order []string
 	for p, a := range answers {
-		for i := range a.Measure {
-			m := &a.Measure[i]
+		for i := range a.Measures {
+			m := &a.Measures[i]
 			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: hourly(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = m.Name + " " + s.periods[p].Name
@@ -225,15 +226,15 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 			totals = append(totals, inHours(m, m.Total))
 		}
 		for g := range a.Groups {
-			id := a.Groups[g].id()
+			id := groupID(&a.Groups[g])
 			row, ok := lines[id]
 			if !ok {
 				order = append(order, id)
-				row = append(a.Groups[g].cells(len(keys)), who.cells(&a.Groups[g])...)
+				row = append(groupCells(&a.Groups[g], len(keys)), who.cells(&a.Groups[g])...)
 			}
-			row = append(row, make([]Cell, len(t.Columns)-len(a.Measure)-len(row))...)
-			for i := range a.Measure {
-				row = append(row, inHours(&a.Measure[i], number0(a.Measure[i].Totals, g)))
+			row = append(row, make([]Cell, len(t.Columns)-len(a.Measures)-len(row))...)
+			for i := range a.Measures {
+				row = append(row, inHours(&a.Measures[i], number0(a.Measures[i].Totals, g)))
 			}
 			lines[id] = row
 		}
@@ -287,8 +288,8 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 	var answers []*usageAnswer
 	found := false
 	for p, window := range s.o.Periods {
-		if !slices.ContainsFunc(s.answers[p].Measure, func(m usageFigure) bool { return m.Name == allGPUs }) {
-			answers = append(answers, &usageAnswer{By: append(slices.Clone(s.o.By), modelKey)})
+		if !slices.ContainsFunc(s.answers[p].Measures, func(m v1.Measure) bool { return m.Name == allGPUs }) {
+			answers = append(answers, &usageAnswer{v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}}})
 			continue
 		}
 		a, err := s.get(ctx, window, url.Values{"by": {strings.Join(append(slices.Clone(s.o.By), modelKey), ",")}, "measure": {allGPUs}})
@@ -309,9 +310,9 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 
 // main is the measure that is drawn: Cores, or the first that was used over time.
 func (a *usageAnswer) main() int {
-	at := slices.IndexFunc(a.Measure, func(m usageFigure) bool { return m.Name == "Cores" })
+	at := slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return m.Name == "Cores" })
 	if at < 0 {
-		at = slices.IndexFunc(a.Measure, func(m usageFigure) bool { return m.lasting() })
+		at = slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return lasting(&m) })
 	}
 	return at
 }
@@ -330,8 +331,8 @@ func (s *summary) course(ctx context.Context) (Table, error) {
 		return s.drawn(a, at), nil
 	}
 	// The line of all others is of several values of the first key.
-	a, err := s.get(ctx, s.o.Periods[0], url.Values{"by": {s.o.By[0]}, "measure": {a.Measure[at].Name}, "bucket": {s.o.Bucket}})
-	if err != nil || len(a.Measure) == 0 {
+	a, err := s.get(ctx, s.o.Periods[0], url.Values{"by": {s.o.By[0]}, "measure": {a.Measures[at].Name}, "bucket": {s.o.Bucket}})
+	if err != nil || len(a.Measures) == 0 {
 		return Table{}, err
 	}
 	return s.drawn(a, 0), nil
@@ -339,7 +340,7 @@ func (s *summary) course(ctx context.Context) (Table, error) {
 
 // drawn is the course of a measure.
 func (s *summary) drawn(a *usageAnswer, at int) Table {
-	m := &a.Measure[at]
+	m := &a.Measures[at]
 	t := Table{
 		Name: "course", Title: m.Name + " by " + s.o.Bucket + ", " + s.periods[0].Name,
 		Columns: []Column{{Name: s.o.Bucket, Title: s.o.Bucket, Kind: Text}},
@@ -363,7 +364,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 		sums := make([]*big.Rat, len(t.Columns)-1)
 		for g := range a.Groups {
 			n := a.mean(m, g, b).Number()
-			k := min(slices.Index(names, a.Groups[g].first()), len(sums)-1)
+			k := min(slices.Index(names, groupFirst(&a.Groups[g])), len(sums)-1)
 			if n != nil && sums[k] == nil {
 				sums[k] = new(big.Rat)
 			}
@@ -381,10 +382,10 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 }
 
 // firsts are the values of the first key, the one with the most of a measure first.
-func (a *usageAnswer) firsts(m *usageFigure) (names []string) {
+func (a *usageAnswer) firsts(m *v1.Measure) (names []string) {
 	sums := map[string]*big.Rat{}
 	for g := range a.Groups {
-		name := a.Groups[g].first()
+		name := groupFirst(&a.Groups[g])
 		if sums[name] == nil {
 			sums[name], names = new(big.Rat), append(names, name)
 		}
@@ -408,17 +409,17 @@ func (s *summary) daily(most int) Table {
 		Name: "daily", Title: "By " + s.o.Bucket + ", " + strings.Join(s.o.By, " and ") + ", " + s.periods[0].Name,
 		Columns: append([]Column{{Name: bucketColumn(s.o), Title: s.o.Bucket, Kind: Text}}, keyColumns(a.By)...),
 	}
-	for i := range a.Measure {
-		m := &a.Measure[i]
+	for i := range a.Measures {
+		m := &a.Measures[i]
 		t.Columns = append(t.Columns, Column{Name: m.Name, Title: m.Name, Kind: kindOf(m)})
 	}
 	left, last := 0, ""
 	for b, label := range a.Labels {
 		for g := range a.Groups {
-			row := append([]Cell{Words(label)}, a.Groups[g].cells(len(a.By))...)
+			row := append([]Cell{Words(label)}, groupCells(&a.Groups[g], len(a.By))...)
 			some := false
-			for i := range a.Measure {
-				c := a.mean(&a.Measure[i], g, b)
+			for i := range a.Measures {
+				c := a.mean(&a.Measures[i], g, b)
 				some = some || (c.Number() != nil && c.Number().Sign() != 0)
 				row = append(row, c)
 			}

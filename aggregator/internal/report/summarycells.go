@@ -6,26 +6,28 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // second is the unit of what adds up over time.
 const second = "second"
 
 // lasting reports whether a measure adds up over time.
-func (m *usageFigure) lasting() bool { return m.Unit != nil && *m.Unit == second && m.Kind != "mean" }
+func lasting(m *v1.Measure) bool { return m.Unit == second && m.Kind != "mean" }
 
 // hourly is the unit in which a summary has a measure.
-func hourly(m *usageFigure) string {
-	if m.lasting() {
+func hourly(m *v1.Measure) string {
+	if lasting(m) {
 		return "hours"
 	}
 	return unitOf(m)
 }
 
 // inHours is a figure of a measure, in hours when it is one over time.
-func inHours(m *usageFigure, n *json.Number) Cell {
+func inHours(m *v1.Measure, n *json.Number) Cell {
 	c := Figure(n)
-	if !m.lasting() || c.Number() == nil {
+	if !lasting(m) || c.Number() == nil {
 		return c
 	}
 	return Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
@@ -33,12 +35,12 @@ func inHours(m *usageFigure, n *json.Number) Cell {
 
 // mean is a figure of a bucket: of what adds up over time, what there was of it in the
 // mean; of anything else all of it.
-func (a *usageAnswer) mean(m *usageFigure, g, bucket int) Cell {
+func (a *usageAnswer) mean(m *v1.Measure, g, bucket int) Cell {
 	c := at(m.Values, g*len(a.Labels)+bucket)
-	if !m.lasting() || c.Number() == nil || bucket+1 >= len(a.Edges) {
+	if !lasting(m) || c.Number() == nil || bucket+1 >= len(a.Edges) {
 		return c
 	}
-	length := a.Edges[bucket+1].Sub(a.Edges[bucket])
+	length := a.Edges[bucket+1].Sub(a.Edges[bucket].Time)
 	if length <= 0 {
 		return Cell{}
 	}
@@ -60,8 +62,8 @@ func keyColumns(keys []string) (out []Column) {
 	return out
 }
 
-// id tells tuples apart.
-func (g *usageGroup) id() string {
+// groupID tells tuples apart.
+func groupID(g *v1.UsageGroup) string {
 	if g.Others > 0 {
 		return "\x00others" // how many they are differs from period to period
 	}
@@ -75,13 +77,13 @@ func (g *usageGroup) id() string {
 	return b.String()
 }
 
-// cells are the values of a tuple.
-func (g *usageGroup) cells(n int) []Cell {
+// groupCells are the values of a tuple.
+func groupCells(g *v1.UsageGroup, n int) []Cell {
 	out := make([]Cell, n)
 	for i := range out {
 		switch {
 		case g.Others > 0 && i == 0:
-			out[i] = Words(g.name())
+			out[i] = Words(groupName(g))
 		case g.Others > 0 || i >= len(g.Values):
 		case g.Values[i] == nil:
 			out[i] = Words("(none)")
@@ -92,8 +94,8 @@ func (g *usageGroup) cells(n int) []Cell {
 	return out
 }
 
-// first is the value of the first key.
-func (g *usageGroup) first() string { return g.cells(1)[0].String() }
+// groupFirst is the value of the first key.
+func groupFirst(g *v1.UsageGroup) string { return groupCells(g, 1)[0].String() }
 
 // who adds what the directory knows to lines.
 type who struct {
@@ -118,8 +120,8 @@ func (s *summary) who(keys []string, answers []*usageAnswer) *who {
 	for _, a := range answers {
 		for g := range a.Groups {
 			p, project := w.of(&a.Groups[g])
-			named = named || (p != nil && (p.Name != nil || p.Email != nil))
-			claimed = claimed || (project != nil && !apart)
+			named = named || (p != nil && (p.Name != "" || p.Email != ""))
+			claimed = claimed || (project != "" && !apart)
 		}
 	}
 	if named {
@@ -139,7 +141,7 @@ func (s *summary) who(keys []string, answers []*usageAnswer) *who {
 }
 
 // of is who a group is of.
-func (w *who) of(g *usageGroup) (*person, *string) {
+func (w *who) of(g *v1.UsageGroup) (*v1.Person, v1.Text) {
 	value := func(i int) string {
 		if i < 0 || i >= len(g.Values) || g.Others > 0 || g.Values[i] == nil {
 			return ""
@@ -151,10 +153,10 @@ func (w *who) of(g *usageGroup) (*person, *string) {
 }
 
 // cells are those of the columns.
-func (w *who) cells(g *usageGroup) (out []Cell) {
+func (w *who) cells(g *v1.UsageGroup) (out []Cell) {
 	p, project := w.of(g)
 	if p == nil {
-		p = &person{}
+		p = &v1.Person{}
 	}
 	for _, c := range w.columns {
 		switch c.Title {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // UsageOptions say what a report about usage is of.
@@ -64,9 +66,9 @@ func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
 			return nil, err
 		}
 		answers = append(answers, a)
-		p := a.Window.period(window, zone)
+		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	n := absent{of: "report usage", where: o.Where, zone: o.Zone, periods: o.Periods}
@@ -108,7 +110,7 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 
 // lacks are about what measures leave out.
 func (a *usageAnswer) lacks(period string) (notes []string) {
-	for _, m := range a.Measure {
+	for _, m := range a.Measures {
 		if m.Lacking != nil && m.Lacking.Total != "0" {
 			notes = append(notes, fmt.Sprintf("%s: %s %s are not in %s, for lack of a score, a price or a capacity.", period, m.Lacking.Total, unitOf(&m), m.Name))
 		}
@@ -127,18 +129,18 @@ func SharedNote(measure, by string) string {
 	return fmt.Sprintf("%s by %s divides by the capacity of all clusters that each line can use; lines share clusters, so each figure is a share of them. For how full clusters are, group by cluster.", measure, by)
 }
 
-func unitOf(m *usageFigure) string {
+func unitOf(m *v1.Measure) string {
 	switch {
-	case m.Unit == nil:
+	case m.Unit == "":
 		return ""
 	case m.Kind == "worth":
-		return *m.Unit
+		return string(m.Unit)
 	}
-	return *m.Unit + "s"
+	return string(m.Unit) + "s"
 }
 
 // kindOf is how a measure is shown.
-func kindOf(m *usageFigure) Kind {
+func kindOf(m *v1.Measure) Kind {
 	switch m.Kind {
 	case "ratio":
 		return Ratio
@@ -163,8 +165,8 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 	var order []*line
 	var totals []Cell
 	for p, a := range answers {
-		for i := range a.Measure {
-			m := &a.Measure[i]
+		for i := range a.Measures {
+			m := &a.Measures[i]
 			c := Column{Name: m.Name, Title: m.Name, Kind: kindOf(m), Unit: unitOf(m), Period: p + 1}
 			if len(answers) > 1 {
 				c.Name = fmt.Sprintf("%s %s", m.Name, periods[p].Name)
@@ -175,7 +177,7 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 			t.Columns = append(t.Columns, c)
 			totals = append(totals, Figure(m.Total))
 			for g := range a.Groups {
-				name := a.Groups[g].name()
+				name := groupName(&a.Groups[g])
 				l, ok := lines[name]
 				if !ok {
 					l = &line{name: name, cells: map[string]Cell{}}
@@ -234,8 +236,8 @@ func compare(a, b Cell) int {
 	}
 }
 
-// name is what a group is called.
-func (g *usageGroup) name() string {
+// groupName is what a group is called.
+func groupName(g *v1.UsageGroup) string {
 	if g.Others > 0 {
 		return fmt.Sprintf("%d others", g.Others)
 	}

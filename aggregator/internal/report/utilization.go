@@ -51,10 +51,10 @@ func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document
 		if err != nil {
 			return nil, err
 		}
-		p := a.Window.period(window, zone)
+		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
 		d.Tables = append(d.Tables, a.clusters(i+1, p.Name))
-		d.Notes = append(d.Notes, a.completeness.notes(p.Name)...)
+		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !known(d.Tables) {
@@ -84,8 +84,8 @@ func (o *UtilizationOptions) ask(ctx context.Context, r Reader, window, bucket s
 	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
 		return nil, fmt.Errorf("report utilization of %s: %w", window, err)
 	}
-	if len(a.Measure) != 2 {
-		return nil, fmt.Errorf("report utilization of %s: the answer has %d measures, and 2 were asked for", window, len(a.Measure))
+	if len(a.Measures) != 2 {
+		return nil, fmt.Errorf("report utilization of %s: the answer has %d measures, and 2 were asked for", window, len(a.Measures))
 	}
 	return &a, nil
 }
@@ -106,7 +106,7 @@ func known(tables []Table) bool {
 // clusters is the table of a period: the two measures are the capacity and the
 // utilization.
 func (a *usageAnswer) clusters(period int, name string) Table {
-	capacity, used := &a.Measure[0], &a.Measure[1]
+	capacity, used := &a.Measures[0], &a.Measures[1]
 	t := Table{
 		Name: fmt.Sprintf("utilization-%d", period), Title: name,
 		Columns: []Column{
@@ -117,7 +117,7 @@ func (a *usageAnswer) clusters(period int, name string) Table {
 		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},
 	}
 	for g := range a.Groups {
-		t.Rows = append(t.Rows, []Cell{Words(a.Groups[g].name()), at(capacity.Totals, g), at(used.Totals, g)})
+		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{Words("Total"), Figure(capacity.Total), Figure(used.Total)}
@@ -134,7 +134,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 		Chart:   &Chart{Kind: Line, Label: bucket},
 	}
 	for g := range a.Groups {
-		cluster := a.Groups[g].name()
+		cluster := groupName(&a.Groups[g])
 		name := cluster
 		if name == bucket { // a cluster may be called day
 			name += " (cluster)"
@@ -148,7 +148,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 	for b, label := range a.Labels {
 		row := []Cell{Words(label)}
 		for g := range a.Groups {
-			row = append(row, at(a.Measure[1].Values, g*len(a.Labels)+b))
+			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
 		}
 		t.Rows = append(t.Rows, row)
 	}

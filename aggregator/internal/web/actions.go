@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Orderer makes POSTs of /v1 with the rights of the principal in ctx.
@@ -21,92 +21,31 @@ type Orderer interface {
 	PostJSON(ctx context.Context, path string, in, into any) error
 }
 
-// apiAction is an action as /v1 gives it.
-type apiAction struct {
-	Type        string    `json:"type"`
-	Label       string    `json:"label"`
-	Configured  bool      `json:"configured"`
-	State       string    `json:"state"`
-	Schedule    string    `json:"schedule"`
-	Zone        string    `json:"zone"`
-	Next        time.Time `json:"next"`
-	RunOn       string    `json:"run_on"`
-	LastSuccess time.Time `json:"last_success"`
-	Paused      *apiMark  `json:"paused"`
-	Disabled    *apiMark  `json:"disabled"`
-	Problem     *apiMark  `json:"problem"`
-	Doubtful    []uint64  `json:"doubtful"`
-	Orders      int       `json:"orders"`
-	Current     *apiRun   `json:"current"`
-	Last        *apiRun   `json:"last"`
+// actionView is an action as the pages show it.
+type actionView struct {
+	v1.Action
+
+	Current *runView `json:"current"`
+	Last    *runView `json:"last"`
 }
 
-// apiMark says who did something, when and why.
-type apiMark struct {
-	By  string    `json:"by"`
-	At  time.Time `json:"at"`
-	Why string    `json:"why"`
-}
+// runView is a run of an action.
+type runView v1.ActionRun
 
-// apiRun is a run of an action.
-type apiRun struct {
-	Run        uint64            `json:"run"`
-	Why        string            `json:"why"`
-	By         string            `json:"by"`
-	Arguments  map[string]string `json:"arguments"`
-	Version    string            `json:"version"`
-	RunOn      string            `json:"run_on"`
-	Planned    time.Time         `json:"planned"`
-	Index      uint64            `json:"index"`
-	Ended      time.Time         `json:"ended"`
-	Effects    int               `json:"effects"`
-	Done       int               `json:"done"`
-	Rejected   int               `json:"rejected"`
-	Unknown    int               `json:"unknown"`
-	Skipped    int               `json:"skipped"`
-	Superseded int               `json:"superseded"`
-	Partial    bool              `json:"partial"`
-	Notes      []string          `json:"notes"`
-	Failure    string            `json:"failure"`
-}
-
-// apiEffect is an effect of a run.
-type apiEffect struct {
-	Effect    int          `json:"effect"`
-	Name      string       `json:"name"`
-	Summary   string       `json:"summary"`
-	State     string       `json:"state"`
-	Size      uint64       `json:"size"`
-	Key       string       `json:"key"`
-	Tries     int          `json:"tries"`
-	NotBefore time.Time    `json:"not_before"`
-	By        string       `json:"by"`
-	Attempts  []apiAttempt `json:"attempts"`
-}
-
-// apiAttempt is one try at an effect.
-type apiAttempt struct {
-	Number    int       `json:"number"`
-	Node      string    `json:"node"`
-	Fence     uint64    `json:"fence"`
-	Begun     time.Time `json:"begun"`
-	Ended     time.Time `json:"ended"`
-	Outcome   string    `json:"outcome"`
-	Message   string    `json:"message"`
-	Reference string    `json:"reference"`
-}
+// effectView is an effect of a run.
+type effectView v1.ActionEffect
 
 // Name is TYPE/LABEL.
-func (a *apiAction) Name() string { return a.Type + "/" + a.Label }
+func (a *actionView) Name() string { return a.Type + "/" + a.Label }
 
 // Path is the address of its page.
-func (a *apiAction) Path() string { return actionPath("/ui/actions", a.Type, a.Label) }
+func (a *actionView) Path() string { return actionPath("/ui/actions", a.Type, a.Label) }
 
 // Tone is the colour of the state.
-func (a *apiAction) Tone() string { return toneOfAction(a.State) }
+func (a *actionView) Tone() string { return toneOfAction(a.State) }
 
 // Due says when the next run is, in words where that is no time.
-func (a *apiAction) Due() string {
+func (a *actionView) Due() string {
 	switch {
 	case !a.Configured:
 		return "never: not configured"
@@ -114,7 +53,7 @@ func (a *apiAction) Due() string {
 		return "not while it is paused"
 	case a.Disabled != nil:
 		return "not while it is disabled"
-	case strings.HasPrefix(a.Schedule, "@change"):
+	case strings.HasPrefix(string(a.Schedule), "@change"):
 		return "when records have changed"
 	case a.Schedule == "@manual":
 		return "when somebody orders it"
@@ -125,11 +64,11 @@ func (a *apiAction) Due() string {
 }
 
 // Runner says who carries it out.
-func (a *apiAction) Runner() string {
+func (a *actionView) Runner() string {
 	if a.RunOn == "" {
 		return "the leader"
 	}
-	return "agent " + a.RunOn
+	return "agent " + string(a.RunOn)
 }
 
 // toneOfAction is the colour of the state of an action.
@@ -146,12 +85,12 @@ func toneOfAction(state string) string {
 }
 
 // Outcome says in words how the effects stand.
-func (r *apiRun) Outcome() string {
+func (r *runView) Outcome() string {
 	if r.Ended.IsZero() {
 		return "under way"
 	}
 	if r.Failure != "" {
-		return "not planned: " + r.Failure
+		return "not planned: " + string(r.Failure)
 	}
 	var parts []string
 	for _, p := range []struct {
@@ -172,7 +111,7 @@ func (r *apiRun) Outcome() string {
 }
 
 // Tone is the colour of the outcome.
-func (r *apiRun) Tone() string {
+func (r *runView) Tone() string {
 	switch {
 	case r.Ended.IsZero():
 		return "dim"
@@ -185,7 +124,7 @@ func (r *apiRun) Tone() string {
 }
 
 // Tone is the colour of the state of an effect.
-func (e *apiEffect) Tone() string {
+func (e *effectView) Tone() string {
 	switch e.State {
 	case "done":
 		return "good"
@@ -198,7 +137,7 @@ func (e *apiEffect) Tone() string {
 }
 
 // Last is the last attempt; nil without one.
-func (e *apiEffect) Last() *apiAttempt {
+func (e *effectView) Last() *v1.ActionAttempt {
 	if len(e.Attempts) == 0 {
 		return nil
 	}
@@ -206,7 +145,7 @@ func (e *apiEffect) Last() *apiAttempt {
 }
 
 // May are the orders that an effect takes in its state.
-func (e *apiEffect) May() []string {
+func (e *effectView) May() []string {
 	switch e.State {
 	case "unknown", "rejected":
 		return []string{"retry", "skip"}
@@ -226,7 +165,7 @@ func actionPath(root, typ, label string, more ...string) string {
 }
 
 // actionsPage is what the page of actions shows.
-type actionsPage struct{ Actions []apiAction }
+type actionsPage struct{ Actions []actionView }
 
 func (p *Pages) actions(r *http.Request) (any, error) {
 	list, err := p.listActions(r)
@@ -234,9 +173,9 @@ func (p *Pages) actions(r *http.Request) (any, error) {
 }
 
 // listActions are the actions; none where the server has none.
-func (p *Pages) listActions(r *http.Request) ([]apiAction, error) {
+func (p *Pages) listActions(r *http.Request) ([]actionView, error) {
 	var answer struct {
-		Actions []apiAction `json:"actions"`
+		Actions []actionView `json:"actions"`
 	}
 	err := p.V1.GetJSON(r.Context(), "/v1/actions", nil, &answer)
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
@@ -246,7 +185,7 @@ func (p *Pages) listActions(r *http.Request) ([]apiAction, error) {
 }
 
 // findAction is the action that a path names.
-func (p *Pages) findAction(r *http.Request) (*apiAction, error) {
+func (p *Pages) findAction(r *http.Request) (*actionView, error) {
 	list, err := p.listActions(r)
 	if err != nil {
 		return nil, err
@@ -267,9 +206,9 @@ func (p *Pages) findAction(r *http.Request) (*apiAction, error) {
 
 // actionPage is what the page of an action shows.
 type actionPage struct {
-	*apiAction
+	*actionView
 
-	Runs     []apiRun
+	Runs     []runView
 	More     string // the address with more runs
 	CSV      string
 	Settings string // in the words of the configuration
@@ -297,14 +236,14 @@ func (p *Pages) action(r *http.Request) (any, error) {
 		}
 	}
 	var list struct {
-		Runs []apiRun `json:"runs"`
-		More bool     `json:"more"`
+		Runs []runView `json:"runs"`
+		More bool      `json:"more"`
 	}
 	path := actionPath("/v1/actions", a.Type, a.Label, "runs")
 	if err := p.V1.GetJSON(r.Context(), path, url.Values{"limit": {strconv.Itoa(limit)}}, &list); err != nil {
 		return nil, err
 	}
-	page := &actionPage{apiAction: a, Runs: list.Runs, PlanPath: a.Path() + "/plan", Token: formToken(r)}
+	page := &actionPage{actionView: a, Runs: list.Runs, PlanPath: a.Path() + "/plan", Token: formToken(r)}
 	if list.More {
 		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
 	}
@@ -319,9 +258,9 @@ func (p *Pages) action(r *http.Request) (any, error) {
 
 // runPage is what the page of a run shows.
 type runPage struct {
-	Action  *apiAction
-	Run     apiRun
-	Effects []apiEffect
+	Action  *actionView
+	Run     runView
+	Effects []effectView
 	CSV     string
 	Payload bool // the reader may see what effects do
 }
@@ -339,8 +278,8 @@ func (p *Pages) run(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var answer struct {
-		Run     apiRun      `json:"run"`
-		Effects []apiEffect `json:"effects"`
+		Run     runView      `json:"run"`
+		Effects []effectView `json:"effects"`
 	}
 	path := actionPath("/v1/actions", a.Type, a.Label, "runs", r.PathValue("run"))
 	if err := p.V1.GetJSON(r.Context(), path, nil, &answer); err != nil {
@@ -352,7 +291,7 @@ func (p *Pages) run(r *http.Request) (any, error) {
 
 // effectPage is what the page of an effect shows.
 type effectPage struct {
-	Action         *apiAction
+	Action         *actionView
 	Run, Effect    string
 	Show, Payload  string
 	Size           uint64

@@ -4,11 +4,11 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // tab is a page of those about agents and sources.
@@ -59,56 +59,27 @@ func conflictCount(v *access.View) (bounded, error) {
 // agentsPage is what the page of agents and sources shows.
 type agentsPage struct {
 	Tabs     []tab
-	Agents   []apiAgent
+	Agents   []agentView
 	Sources  bool // there is one
 	Calendar *calendarPage
-	Gaps     []apiGap
+	Gaps     []gapView
 	MoreGaps int // that are not shown
 }
 
-// apiAgent is an agent as /v1 gives it.
-type apiAgent struct {
-	Name        string      `json:"name"`
-	Address     string      `json:"address"`
-	Configured  bool        `json:"configured"`
-	Import      bool        `json:"import"`
-	Connected   bool        `json:"connected"`
-	Error       string      `json:"error"`
-	Remedy      string      `json:"remedy"`
-	LastContact time.Time   `json:"last_contact"`
-	LastFrames  time.Time   `json:"last_frames"`
-	Behind      uint64      `json:"behind"`
-	Gaps        int         `json:"gaps"`
-	Sources     []apiSource `json:"sources"`
+// agentView is an agent as the pages show it.
+type agentView struct {
+	v1.Agent
+
+	Sources []sourceView `json:"sources"`
 }
 
-// apiSource is a source of an agent.
-type apiSource struct {
-	Type       string    `json:"type"`
-	Label      string    `json:"label"`
-	CompleteTo time.Time `json:"complete_to"`
-	Gaps       int       `json:"gaps"`
-	Error      string    `json:"error"`
-	Silent     bool      `json:"silent"`
-	Counts     struct {
-		Pulled, Added, Merged, Unchanged, Stale, Withdrawn, Deleted, Conflicting, Quarantined uint64
-		Conserved                                                                             bool
-	} `json:"counts"`
-}
+type sourceView v1.AgentSource
 
-// apiGap is what could not be had, as /v1 gives it.
-type apiGap struct {
-	Agent   string    `json:"agent"`
-	Type    string    `json:"source_type"`
-	Label   string    `json:"source_label"`
-	From    time.Time `json:"from"`
-	To      time.Time `json:"to"`
-	Reason  string    `json:"reason"`
-	Noticed time.Time `json:"noticed"`
-}
+// gapView is what could not be had.
+type gapView v1.Gap
 
 // State is how the agent is doing, in one word.
-func (a apiAgent) State() string {
+func (a agentView) State() string {
 	if a.Import {
 		return "import"
 	}
@@ -116,19 +87,19 @@ func (a apiAgent) State() string {
 }
 
 // Tone is the colour of the state.
-func (a apiAgent) Tone() string {
+func (a agentView) Tone() string {
 	if a.Import {
 		return "dim"
 	}
 	return a.line().Tone()
 }
 
-func (a apiAgent) line() agentLine {
+func (a agentView) line() agentLine {
 	return agentLine{Configured: a.Configured, Connected: a.Connected, Error: a.Error, Behind: a.Behind}
 }
 
 // Contact is when something came from it last.
-func (a apiAgent) Contact() time.Time {
+func (a agentView) Contact() v1.Time {
 	if a.LastContact.IsZero() {
 		return a.LastFrames
 	}
@@ -136,7 +107,7 @@ func (a apiAgent) Contact() time.Time {
 }
 
 // Name is type/label.
-func (s apiSource) Name() string {
+func (s sourceView) Name() string {
 	if s.Type == "" {
 		return "pushed to the agent"
 	}
@@ -144,7 +115,7 @@ func (s apiSource) Name() string {
 }
 
 // State is how the source is doing, in one word.
-func (s apiSource) State() string {
+func (s sourceView) State() string {
 	switch {
 	case s.Error != "":
 		return "does not collect"
@@ -155,7 +126,7 @@ func (s apiSource) State() string {
 }
 
 // Tone is the colour of the state.
-func (s apiSource) Tone() string {
+func (s sourceView) Tone() string {
 	switch {
 	case s.Error != "":
 		return "bad"
@@ -166,11 +137,11 @@ func (s apiSource) Tone() string {
 }
 
 // Source is the whole name, or the agent's where the gap is of all of it.
-func (g apiGap) Source() string {
-	if g.Type == "" && g.Label == "" {
+func (g gapView) Source() string {
+	if g.SourceType == "" && g.SourceLabel == "" {
 		return g.Agent
 	}
-	return g.Agent + "/" + g.Type + "/" + g.Label
+	return g.Agent + "/" + g.SourceType + "/" + g.SourceLabel
 }
 
 // gapsShown is how many gaps the page shows, the newest first.
@@ -182,7 +153,7 @@ func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
 	}
 	page := &agentsPage{}
 	var answer struct {
-		Agents []apiAgent `json:"agents"`
+		Agents []agentView `json:"agents"`
 	}
 	err := p.V1.GetJSON(r.Context(), "/v1/agents", nil, &answer)
 	if err != nil {
@@ -196,13 +167,13 @@ func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	var gaps struct {
-		Gaps []apiGap `json:"gaps"`
+		Gaps []gapView `json:"gaps"`
 	}
 	if err = p.V1.GetJSON(r.Context(), "/v1/gaps", nil, &gaps); err != nil {
 		return nil, err
 	}
 	page.Calendar, err = p.calendar(r, gaps.Gaps)
-	slices.SortStableFunc(gaps.Gaps, func(a, b apiGap) int { return b.Noticed.Compare(a.Noticed) })
+	slices.SortStableFunc(gaps.Gaps, func(a, b gapView) int { return b.Noticed.Compare(a.Noticed.Time) })
 	page.Gaps = gaps.Gaps[:min(len(gaps.Gaps), gapsShown)]
 	page.MoreGaps = len(gaps.Gaps) - len(page.Gaps)
 	return page, err

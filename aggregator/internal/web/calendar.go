@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // calendarPage is what months say of sources: whether what schedulers have is there.
@@ -19,8 +21,8 @@ type calendarPage struct {
 	Sources        []sourceMonths
 	Silent         []string // sources of which no day was compared
 	Legend         []sign
-	Days           []apiDay // that are not as they should be
-	Stretches      []apiStretch
+	Days           []dayView // that are not as they should be
+	Stretches      []stretchView
 	Missing        int64
 	CSV            string
 }
@@ -68,22 +70,11 @@ func signOf(class string) sign {
 	return sign{class, "?", class}
 }
 
-// apiDay is a day of a source as /v1 gives it.
-type apiDay struct {
-	Source      string `json:"source"`
-	Day         string `json:"day"`
-	State       string `json:"state"`
-	Runs        *int64 `json:"runs"`
-	Stored      int64  `json:"stored"`
-	Filtered    *int64 `json:"filtered"`
-	Quarantined *int64 `json:"quarantined"`
-	Deleted     int64  `json:"deleted"`
-	Missing     int64  `json:"missing"`
-	Surplus     int64  `json:"surplus"`
-}
+// dayView is a day of a source.
+type dayView v1.Day
 
 // Words says in a sentence how the day is.
-func (d apiDay) Words() string {
+func (d dayView) Words() string {
 	var parts []string
 	add := func(n int64, word string) {
 		if n > 0 {
@@ -109,24 +100,13 @@ func (d apiDay) Words() string {
 }
 
 // Sign is that of its state.
-func (d apiDay) Sign() sign { return signOf(d.State) }
+func (d dayView) Sign() sign { return signOf(d.State) }
 
-// apiStretch are days in a row that lack runs.
-type apiStretch struct {
-	Source  string    `json:"source"`
-	Agent   string    `json:"agent"`
-	From    time.Time `json:"from"`
-	To      time.Time `json:"to"`
-	Days    int       `json:"days"`
-	Missing int64     `json:"missing"`
-	Lost    int64     `json:"lost"`
-	Unread  int64     `json:"unread"`
-	Shared  int64     `json:"shared"`
-	Do      string    `json:"do"`
-}
+// stretchView are days in a row that lack runs.
+type stretchView v1.Stretch
 
 // Last is its last day.
-func (s apiStretch) Last() time.Time { return s.To.Add(-time.Microsecond) }
+func (s stretchView) Last() time.Time { return s.To.Add(-time.Microsecond) }
 
 // maxMonths bounds what the calendar shows.
 const maxMonths = 12
@@ -153,7 +133,7 @@ func monthsAsked(form url.Values, now time.Time) (last time.Time, months int, er
 }
 
 // calendar makes the calendar that an address asks for.
-func (p *Pages) calendar(r *http.Request, gaps []apiGap) (*calendarPage, error) {
+func (p *Pages) calendar(r *http.Request, gaps []gapView) (*calendarPage, error) {
 	now := p.now()
 	last, months, err := monthsAsked(r.URL.Query(), now)
 	if err != nil {
@@ -181,11 +161,11 @@ func daysQuery(first, end time.Time) url.Values {
 	return url.Values{"from": {first.Format(time.DateOnly)}, "to": {end.Format(time.DateOnly)}}
 }
 
-// apiDays is what /v1 says of the days of a window.
-type apiDays struct {
-	Days      []apiDay     `json:"days"`
-	Stretches []apiStretch `json:"stretches"`
-	Missing   int64        `json:"missing"`
+// daysView is what /v1 says of the days of a window.
+type daysView struct {
+	Days      []dayView     `json:"days"`
+	Stretches []stretchView `json:"stretches"`
+	Missing   int64         `json:"missing"`
 }
 
 // calendars are answers about days that were got a while ago. To get one goes through
@@ -197,7 +177,7 @@ type calendars struct {
 }
 
 type calendarAnswer struct {
-	days *apiDays
+	days *daysView
 	at   time.Time
 }
 
@@ -207,7 +187,7 @@ const (
 )
 
 // fresh returns the answer to a query; nil when there is none that is new enough.
-func (c *calendars) fresh(query string, now time.Time) *apiDays {
+func (c *calendars) fresh(query string, now time.Time) *daysView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.kept[query]
@@ -218,7 +198,7 @@ func (c *calendars) fresh(query string, now time.Time) *apiDays {
 }
 
 // keep remembers an answer, which nobody changes any more.
-func (c *calendars) keep(query string, days *apiDays, now time.Time) {
+func (c *calendars) keep(query string, days *daysView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil || len(c.kept) >= calendarsKept {
@@ -228,12 +208,12 @@ func (c *calendars) keep(query string, days *apiDays, now time.Time) {
 }
 
 // compared asks for the days of a window. The reader must be one who may see them.
-func (p *Pages) compared(ctx context.Context, first, end time.Time) (*apiDays, error) {
+func (p *Pages) compared(ctx context.Context, first, end time.Time) (*daysView, error) {
 	query, now := daysQuery(first, end), p.now()
 	if a := p.calendars.fresh(query.Encode(), now); a != nil {
 		return a, nil
 	}
-	a := &apiDays{}
+	a := &daysView{}
 	if err := p.V1.GetJSON(ctx, "/v1/completeness", query, a); err != nil {
 		return nil, err
 	}
@@ -246,7 +226,7 @@ func monthsPath(last time.Time, months int) string {
 }
 
 // fill makes the months of each source.
-func (c *calendarPage) fill(days []apiDay, gaps []apiGap, first, end time.Time) {
+func (c *calendarPage) fill(days []dayView, gaps []gapView, first, end time.Time) {
 	used := map[string]bool{}
 	for len(days) > 0 {
 		n := 1
@@ -264,7 +244,7 @@ func (c *calendarPage) fill(days []apiDay, gaps []apiGap, first, end time.Time) 
 }
 
 // source adds the months of a source of which a day was compared.
-func (c *calendarPage) source(days []apiDay, gaps []apiGap, first, end time.Time, used map[string]bool) {
+func (c *calendarPage) source(days []dayView, gaps []gapView, first, end time.Time, used map[string]bool) {
 	name, byDay, compared := days[0].Source, map[string]square{}, 0
 	tally := map[string]int{}
 	for i := range days {
@@ -299,7 +279,7 @@ func (c *calendarPage) source(days []apiDay, gaps []apiGap, first, end time.Time
 }
 
 // squareOf shows a day; gap says that a part of it could not be read.
-func squareOf(d *apiDay, gaps []apiGap) (s square, gap bool) {
+func squareOf(d *dayView, gaps []gapView) (s square, gap bool) {
 	class, words := d.State, d.Words()
 	if g := gapOn(d, gaps); g != nil {
 		gap = true
@@ -317,7 +297,7 @@ func squareOf(d *apiDay, gaps []apiGap) (s square, gap bool) {
 }
 
 // gapOn is a gap of the source, or of all of its agent, that touches the day.
-func gapOn(d *apiDay, gaps []apiGap) *apiGap {
+func gapOn(d *dayView, gaps []gapView) *gapView {
 	begin, err := time.Parse(time.DateOnly, d.Day)
 	if err != nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // verdict is whether all is well.
@@ -75,33 +76,10 @@ type clusterPage struct {
 	Node    string // that says all this
 	Nodes   []nodeLine
 	Backup  time.Time
-	Figures *apiFigures // nil: nobody says them
-	Config  *apiConfig  // nil: the reader may not see it, or nobody says it
-	Differs []nodeLine  // nodes whose files differ
-	Backups []nodeLine  // nodes that make backups
-}
-
-// apiFigures are the cluster in a few numbers, as /v1 gives them.
-type apiFigures struct {
-	ClusterVersion uint32 `json:"cluster_version"`
-	Index          uint64 `json:"index"`
-	Term           uint64 `json:"term"`
-	Confirmed      bool   `json:"confirmed"`
-	Records        uint64 `json:"records"`
-	LastChange     uint64 `json:"last_change"`
-	Waiting        int    `json:"waiting_stops"`
-}
-
-// apiConfig is which configuration the cluster obeys, as /v1 gives it.
-type apiConfig struct {
-	Digest      string    `json:"digest"`
-	CommittedBy string    `json:"committed_by"`
-	CommittedAt time.Time `json:"committed_at"`
-	Nodes       []struct {
-		Node    string `json:"node"`
-		Digest  string `json:"digest"`
-		Differs bool   `json:"differs"`
-	} `json:"nodes"`
+	Figures *v1.Status // nil: nobody says them
+	Config  *v1.Config // nil: the reader may not see it, or nobody says it
+	Differs []nodeLine // nodes whose files differ
+	Backups []nodeLine // nodes that make backups
 }
 
 // nodeLine is a member in a table.
@@ -155,14 +133,14 @@ func (p *clusterPage) add(n nodeLine) {
 // figures adds what /v1 says of the cluster; the page goes without while it says
 // nothing.
 func (p *Pages) figures(r *http.Request, page *clusterPage) {
-	var figures apiFigures
+	var figures v1.Status
 	if err := p.V1.GetJSON(r.Context(), "/v1/status", nil, &figures); err == nil {
 		page.Figures = &figures
 	}
 	if page.Figures == nil || !page.Figures.Confirmed || !mayConfig(r) {
 		return // it would have to wait for who leads, or would be refused
 	}
-	var config apiConfig
+	var config v1.Config
 	if err := p.V1.GetJSON(r.Context(), "/v1/config", nil, &config); err == nil && config.Digest != "" {
 		page.Config = &config
 	}

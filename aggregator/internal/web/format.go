@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -22,17 +23,22 @@ func (p *Pages) functions() template.FuncMap {
 		"pattern": pattern,
 		"title":   capital,
 		"whenin":  func(t time.Time, zone string) string { return whenIn(t, location(zone)) },
-		"bytes":   size,
+		"bytes":   sized,
 		"when":    when,
-		"date":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"date":    func(t instant) string { return t.UTC().Format(time.DateOnly) },
 		"iso":     iso,
 		"span":    span,
-		"sized":   func(n int64) string { return size(uint64(max(n, 0))) },
 		"short":   func(s string) string { return s[:min(len(s), 12)] },
-		"ago":     func(t time.Time) string { return ago(p.now().Sub(t), t) },
+		"ago":     func(t instant) string { return ago(p.now().Sub(t.UTC()), t.UTC()) },
 		"values":  func(v []string) string { return strings.Join(v, ", ") },
 		"recpath": func(id string) string { return "/ui/record?" + url.Values{"id": {id}}.Encode() },
 	}
+}
+
+// instant is a [time.Time] or a [v1.Time].
+type instant interface {
+	IsZero() bool
+	UTC() time.Time
 }
 
 // count writes a number with thin spaces between thousands.
@@ -52,6 +58,14 @@ func count(n any) string {
 	return sign + b.String()
 }
 
+// sized is [size] of a whole number of any type.
+func sized(n any) string {
+	if v := reflect.ValueOf(n); v.CanInt() {
+		return size(uint64(max(v.Int(), 0)))
+	}
+	return size(reflect.ValueOf(n).Uint())
+}
+
 // size writes bytes by its largest unit.
 func size(n uint64) string {
 	for _, u := range []struct {
@@ -69,14 +83,14 @@ func size(n uint64) string {
 }
 
 // when writes a time for people, in UTC.
-func when(t time.Time) string {
+func when(t instant) string {
 	if t.IsZero() {
 		return "–"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
-func iso(t time.Time) string {
+func iso(t instant) string {
 	if t.IsZero() {
 		return ""
 	}

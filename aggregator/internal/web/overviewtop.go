@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // top is who used most: a line with a bar for each group.
@@ -231,7 +232,7 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 }
 
 // bar names a group and leads to what it used.
-func (t *top) bar(g *usageGroup, ask topAsk) bar {
+func (t *top) bar(g *v1.UsageGroup, ask topAsk) bar {
 	into := below(ask.by)
 	if into == "" {
 		into = "group_id"

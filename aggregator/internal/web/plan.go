@@ -11,32 +11,16 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// apiPlan is what a run would do now, as /v1 gives it.
-type apiPlan struct {
-	Planned time.Time `json:"planned"`
-	Index   uint64    `json:"index"`
-	Version string    `json:"version"`
-	RunOn   string    `json:"run_on"`
-	Class   string    `json:"class"`
-	Effects []struct {
-		Name    string `json:"name"`
-		Summary string `json:"summary"`
-		Size    uint64 `json:"size"`
-		Show    string `json:"show"`
-	} `json:"effects"`
-	Notes   []string `json:"notes"`
-	Partial bool     `json:"partial"`
-}
 
 // planPage is what the page of a plan shows.
 type planPage struct {
-	Action    *apiAction
+	Action    *actionView
 	Token     string // of the form
 	Arguments string // as they were typed
 	Command   string
-	Plan      *apiPlan // nil: there is none
+	Plan      *v1.ActionPlan // nil: there is none
 }
 
 func (p *planPage) title() string { return "Plan of " + p.Action.Name() }
@@ -92,7 +76,7 @@ func (p *Pages) plan(r *http.Request) (any, error) {
 	if p.Orders == nil {
 		return page, status{http.StatusNotFound, "No plan is made here; the command below makes one."}
 	}
-	plan := &apiPlan{}
+	plan := &v1.ActionPlan{}
 	err = p.Orders.PostJSON(r.Context(), actionPath("/v1/actions", a.Type, a.Label)+":plan", map[string]any{"arguments": arguments}, plan)
 	if problem, ok := errors.AsType[*client.Problem](err); ok {
 		return page, status{problem.Status, problem.Detail}
@@ -124,7 +108,7 @@ type apiBlock struct {
 
 // settings are those of an action as the cluster's configuration has them, in which
 // secrets are not; "" where the principal may not see it.
-func (p *Pages) settings(r *http.Request, a *apiAction) (string, error) {
+func (p *Pages) settings(r *http.Request, a *actionView) (string, error) {
 	if !mayConfig(r) {
 		return "", nil
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,50 +11,11 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // usageAnswer is one of GET /v1/usage.
-type usageAnswer struct {
-	Window struct {
-		From time.Time `json:"from"`
-		To   time.Time `json:"to"`
-	} `json:"window"`
-	Records  json.Number   `json:"records"`
-	Several  int64         `json:"several"`
-	Edges    []time.Time   `json:"edges"`
-	Labels   []string      `json:"labels"`
-	Groups   []usageGroup  `json:"groups"`
-	Measures []usageFigure `json:"measures"`
-	report.Completeness
-}
-
-type usageGroup struct {
-	Values []*string `json:"values"`
-	Others int       `json:"others"`
-}
-
-// usageFigure is a measure: Values has a number for each group and bucket, in the
-// order of the groups.
-type usageFigure struct {
-	Name      string         `json:"name"`
-	Component *string        `json:"component"`
-	Kind      string         `json:"kind"`
-	Unit      *string        `json:"unit"`
-	Values    []*json.Number `json:"values"`
-	Totals    []*json.Number `json:"totals"`
-	Total     *json.Number   `json:"total"`
-	Lacking   *struct {
-		Total json.Number `json:"total"`
-	} `json:"lacking"`
-	Shared bool `json:"shared"`
-	// Unpriced are the parts of components that a worth leaves out.
-	Unpriced []struct {
-		Component string      `json:"component"`
-		Unit      *string     `json:"unit"`
-		Total     json.Number `json:"total"`
-	} `json:"unpriced"`
-}
+type usageAnswer struct{ v1.Usage }
 
 // usagePage is what the usage page shows.
 type usagePage struct {
@@ -141,7 +101,7 @@ func (p *Pages) fillUsage(ctx context.Context, page *usagePage, keys []string) e
 	if err != nil {
 		return err
 	}
-	page.From, page.To, page.Zone = known.Window.From, known.Window.To, zoneName(page.Ask.Zone)
+	page.From, page.To, page.Zone = known.Window.From.Time, known.Window.To.Time, zoneName(page.Ask.Zone)
 	page.Form = page.form(keys, known)
 	page.neighbours(p.now())
 	measures := p.measures(known)
@@ -172,7 +132,7 @@ func component(measure string) bool {
 }
 
 // none reports whether no record is in the window.
-func (a *usageAnswer) none() bool { return a.Records == "" || a.Records == "0" }
+func (a *usageAnswer) none() bool { return a.Records == 0 }
 
 // settle asks what there is in the window, and chooses one where none is asked for.
 func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, error) {
@@ -286,7 +246,7 @@ func usualMeasure(known *usageAnswer) string {
 		switch m := &known.Measures[i]; {
 		case m.Name == "Cores":
 			return m.Name
-		case measure == "records" && m.Component != nil:
+		case measure == "records" && m.Component != "":
 			measure = m.Name
 		}
 	}
@@ -376,7 +336,7 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 		worths[p.book().Weights[i].Name] = true
 	}
 	for i := range known.Measures {
-		if m := &known.Measures[i]; m.Component != nil && !worths[m.Name] {
+		if m := &known.Measures[i]; m.Component != "" && !worths[m.Name] {
 			list = append(list, choice{Value: m.Name, Text: m.Name + inUnit(m), Group: "Resources"})
 		}
 	}
@@ -393,13 +353,13 @@ func (p *Pages) measures(known *usageAnswer) []choice {
 }
 
 // inUnit says in what a measure comes.
-func inUnit(m *usageFigure) string {
-	if m.Unit == nil {
+func inUnit(m *v1.Measure) string {
+	if m.Unit == "" {
 		return ""
 	}
-	switch *m.Unit {
+	switch m.Unit {
 	case "hour", "second":
-		return " (" + *m.Unit + "s)"
+		return " (" + string(m.Unit) + "s)"
 	}
-	return " (" + *m.Unit + ")"
+	return " (" + string(m.Unit) + ")"
 }

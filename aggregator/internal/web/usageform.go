@@ -48,7 +48,7 @@ func (page *usagePage) form(keys []string, known *usageAnswer) usageForm {
 	f.Keys = pick(a.By, f.Keys)
 	if known != nil {
 		zone := location(a.Zone)
-		f.From, f.To = field(known.Window.From, zone), field(known.Window.To, zone)
+		f.From, f.To = field(known.Window.From.Time, zone), field(known.Window.To.Time, zone)
 	}
 	if a.Measure != "" {
 		f.Measures = choose(nil, a.Measure)

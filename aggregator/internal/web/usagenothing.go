@@ -37,9 +37,9 @@ func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, 
 			continue
 		}
 		if first.IsZero() {
-			first = days.Edges[b]
+			first = days.Edges[b].Time
 		}
-		last = days.Edges[b+1]
+		last = days.Edges[b+1].Time
 	}
 	return first, last, nil
 }
@@ -60,7 +60,7 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*n
 	if last.IsZero() {
 		n := &nothing{Text: "There are no records yet."}
 		switch {
-		case known.Limited():
+		case known.Complete.Limited:
 			n.Text = "There are no records yet that you may see."
 		case len(a.Where) > 0:
 			n.Text = "No record ever had all of these values together."
@@ -70,7 +70,7 @@ func (p *Pages) nothing(ctx context.Context, a usageAsk, known *usageAnswer) (*n
 	}
 	day := func(t time.Time) string { return t.In(zone).Format(time.DateOnly) }
 	end := last.Add(-time.Second)
-	n := &nothing{Text: fmt.Sprintf("Nothing ran from %s to %s. The records here begin on %s and end on %s.", whenIn(known.Window.From, zone), whenIn(known.Window.To, zone), day(first), day(end))}
+	n := &nothing{Text: fmt.Sprintf("Nothing ran from %s to %s. The records here begin on %s and end on %s.", whenIn(known.Window.From.Time, zone), whenIn(known.Window.To.Time, zone), day(first), day(end))}
 	n.Links = append(n.Links, pointer{Text: fmt.Sprintf("Show %s to %s", day(first), day(end)), Address: a.between(clockTime(first, zone), clockTime(last, zone)).address()})
 	return n, nil
 }

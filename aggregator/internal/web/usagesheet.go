@@ -11,6 +11,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // usageSheet is a table of groups, and one of steps with what the chart draws. Both
@@ -65,7 +66,7 @@ type usageStep struct {
 }
 
 func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageSheet {
-	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Limited(), Notes: answer.Remarks()}
+	s := &usageSheet{Measure: a.Measure, Key: keyName(a.By), Step: step, Kind: a.Kind, Limited: answer.Complete.Limited, Notes: report.Remarks(&answer.Complete)}
 	m, jobs := answer.measure(a.Measure), answer.measure("records")
 	if m == nil || jobs == nil {
 		return s
@@ -86,7 +87,7 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	s.Total, s.Jobs = show(column, m.Total), show(report.Column{}, jobs.Total)
 	names := make([]string, len(answer.Groups))
 	for g := range answer.Groups {
-		names[g] = answer.Groups[g].name()
+		names[g] = groupName(&answer.Groups[g])
 	}
 	for g, paint := range report.Paints(names) {
 		row := p.row(a, answer, g)
@@ -106,8 +107,8 @@ func (p *Pages) usageSheet(a usageAsk, step string, answer *usageAnswer) *usageS
 	return s
 }
 
-func (a *usageAnswer) measure(name string) *usageFigure {
-	i := slices.IndexFunc(a.Measures, func(m usageFigure) bool { return m.Name == name })
+func (a *usageAnswer) measure(name string) *v1.Measure {
+	i := slices.IndexFunc(a.Measures, func(m v1.Measure) bool { return m.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -115,31 +116,31 @@ func (a *usageAnswer) measure(name string) *usageFigure {
 }
 
 // adds reports whether the figures of groups add up to that of all.
-func adds(m *usageFigure) bool {
+func adds(m *v1.Measure) bool {
 	return m.Name != "people" && slices.Contains([]string{"count", "rate", "total", "weighted", "worth", "level"}, m.Kind)
 }
 
-func columnOf(m *usageFigure) report.Column {
+func columnOf(m *v1.Measure) report.Column {
 	switch {
 	case m.Kind == "ratio":
 		return report.Column{Kind: report.Ratio}
-	case m.Kind == "worth" && m.Unit != nil && *m.Unit != "su":
+	case m.Kind == "worth" && m.Unit != "" && m.Unit != "su":
 		return report.Column{Kind: report.Money}
 	}
 	return report.Column{Kind: report.Number}
 }
 
 // unitText is the unit of a measure for people.
-func unitText(m *usageFigure) string {
+func unitText(m *v1.Measure) string {
 	switch {
 	case m.Name == "records" || m.Name == "started" || m.Name == "stopped" || m.Name == "running":
 		return "jobs"
-	case m.Unit == nil:
+	case m.Unit == "":
 		return ""
-	case *m.Unit == "hour", *m.Unit == "second":
-		return *m.Unit + "s"
+	case m.Unit == "hour", m.Unit == "second":
+		return string(m.Unit) + "s"
 	}
-	return *m.Unit
+	return string(m.Unit)
 }
 
 func measureName(name string) string {
@@ -184,8 +185,8 @@ func share(part, all *json.Number) (text, width string) {
 	return report.Column{Kind: report.Share}.Show(report.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
 }
 
-// name is what a group is called.
-func (g *usageGroup) name() string {
+// groupName is what a group is called.
+func groupName(g *v1.UsageGroup) string {
 	switch {
 	case g.Others > 0:
 		return fmt.Sprintf("%d others", g.Others)
@@ -200,7 +201,7 @@ func (g *usageGroup) name() string {
 // row is a group with where it leads.
 func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	group := &answer.Groups[g]
-	row := usageRow{Name: group.name()}
+	row := usageRow{Name: groupName(group)}
 	if group.Others > 0 {
 		row.Others = true
 		if a.Top < mostTop {
@@ -217,7 +218,7 @@ func (p *Pages) row(a usageAsk, answer *usageAnswer, g int) usageRow {
 	if !can {
 		return row
 	}
-	records, whole := p.recordsAddress(next.Where, answer.Window.From, answer.Window.To)
+	records, whole := p.recordsAddress(next.Where, answer.Window.From.Time, answer.Window.To.Time)
 	if whole {
 		row.Records = records
 	}
@@ -257,11 +258,11 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 }
 
 // steps makes the second table: the figures that the chart draws.
-func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *usageFigure, column report.Column) {
+func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, column report.Column) {
 	n := len(answer.Edges) - 1
 	zone := location(a.Zone)
 	for b := range n {
-		step := usageStep{From: answer.Edges[b], To: answer.Edges[b+1]}
+		step := usageStep{From: answer.Edges[b].Time, To: answer.Edges[b+1].Time}
 		step.Label = labelOf(answer, b, zone)
 		if long := lengths()[s.Step]; n > 1 && step.To.Sub(step.From) < long*9/10 {
 			step.Part = true
@@ -293,16 +294,16 @@ func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 	from := answer.Edges[b].In(zone)
 	label := whenIn(from, zone)
 	if len(answer.Edges) == 2 {
-		return label + " – " + whenIn(answer.Edges[1], zone)
+		return label + " – " + whenIn(answer.Edges[1].Time, zone)
 	}
-	if b > 0 && whenIn(answer.Edges[b-1], zone) == label {
+	if b > 0 && whenIn(answer.Edges[b-1].Time, zone) == label {
 		label += " " + from.Format("MST") // the clock was put back
 	}
 	return label
 }
 
 // lacks are sentences about what the measure leaves out.
-func (a *usageAnswer) lacks(m *usageFigure, by string) (notes []string) {
+func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 	if m.Lacking != nil && m.Lacking.Total != "0" {
 		notes = append(notes, fmt.Sprintf("%s %s are not in %s, for lack of a score, a price or a capacity.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
 	}
@@ -315,7 +316,7 @@ func (a *usageAnswer) lacks(m *usageFigure, by string) (notes []string) {
 		if used == nil || used.Sign() == 0 {
 			continue
 		}
-		if u.Unit != nil && *u.Unit == "hour" {
+		if u.Unit == "hour" {
 			what = hoursOf(u.Component)
 		}
 		notes = append(notes, fmt.Sprintf("%s %s have no price at their time, and are not in %s.", written(report.Number, used), what, m.Name))
