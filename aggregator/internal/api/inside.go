@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -56,20 +58,71 @@ func (k *kept) read(what string, into any) error {
 	return nil
 }
 
+// Stream yields the values of an answer in NDJSON as they are made, as client.Stream does
+// from outside and GetJSON from within.
+func (s *Server) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		query = maps.Clone(query)
+		query.Set("format", "ndjson")
+		lines := &lined{kept: kept{head: http.Header{}, status: http.StatusOK}, yield: yield}
+		err := s.into(ctx, lines, http.MethodGet, path, query, nil)
+		switch {
+		case lines.left:
+		case err != nil:
+			yield(nil, fmt.Errorf("GET %s: %w", path, err))
+		case lines.status != http.StatusOK:
+			yield(nil, lines.read(http.MethodGet+" "+path, nil))
+		}
+	}
+}
+
+// lined yields an answer line by line; a refusal it keeps.
+type lined struct {
+	kept
+
+	yield func(json.RawMessage, error) bool
+	left  bool // no more is wanted
+}
+
+// errLeft ends an answer of which no more is wanted.
+var errLeft = errors.New("no more of the answer is wanted")
+
+// Write implements http.ResponseWriter.
+func (l *lined) Write(p []byte) (int, error) {
+	_, _ = l.body.Write(p) // never fails
+	for l.status == http.StatusOK && !l.left {
+		n := bytes.IndexByte(l.body.Bytes(), '\n')
+		if n < 0 {
+			break
+		}
+		line := l.body.Next(n + 1)[:n]
+		l.left = n > 0 && !l.yield(bytes.Clone(line), nil)
+	}
+	if l.left {
+		return 0, errLeft
+	}
+	return len(p), nil
+}
+
 // errBroken says that an answer was broken off.
 var errBroken = errors.New("the answer was broken off")
 
 // inside lets the handler of a path answer into memory.
-func (s *Server) inside(ctx context.Context, method, path string, query url.Values, body []byte) (w *kept, err error) {
+func (s *Server) inside(ctx context.Context, method, path string, query url.Values, body []byte) (*kept, error) {
+	w := &kept{head: http.Header{}, status: http.StatusOK}
+	return w, s.into(ctx, w, method, path, query, body)
+}
+
+// into lets the handler of a path answer.
+func (s *Server) into(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values, body []byte) (err error) {
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Prefer", "handling=lenient") // pages and reports name what is near themselves
-	w = &kept{head: http.Header{}, status: http.StatusOK}
 	defer func() {
 		switch cause := recover(); cause {
 		case nil:
@@ -89,10 +142,10 @@ func (s *Server) inside(ctx context.Context, method, path string, query url.Valu
 			r.SetPathValue(name, value)
 		}
 		s.admit(w, r, route.method+" "+route.pattern, route.handle)
-		return w, nil
+		return nil
 	}
 	fail(w, http.StatusNotFound, "there is no "+method+" "+path)
-	return w, nil
+	return nil
 }
 
 // kept is an answer in memory.

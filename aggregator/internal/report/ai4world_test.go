@@ -3,7 +3,9 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -47,6 +49,11 @@ func (c *cluster) Write(context.Context, store.Command) (any, error) {
 // GetJSON implements report.Reader with all rights.
 func (c *cluster) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
 	return c.server.GetJSON(access.With(ctx, access.Daemon()), path, query, into)
+}
+
+// Stream implements report.Reader with all rights.
+func (c *cluster) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return c.server.Stream(access.With(ctx, access.Daemon()), path, query)
 }
 
 // newCluster is the recorded cluster at the fifth of March without the records that a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 // filled as by [json.Unmarshal].
 type Reader interface {
 	GetJSON(ctx context.Context, path string, query url.Values, into any) error
+	// Stream yields the values of an answer in NDJSON as they come. After an error it ends.
+	Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error]
 }
 
 // ErrNothing is wrapped by the errors of reports about what is not there.

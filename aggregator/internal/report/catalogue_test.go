@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/url"
 	"regexp"
 	"slices"
@@ -82,6 +83,10 @@ type asked []url.Values
 func (a *asked) GetJSON(_ context.Context, _ string, query url.Values, _ any) error {
 	*a = append(*a, query)
 	return errors.New("enough")
+}
+
+func (a *asked) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return pageOf(ctx, a, path, query)
 }
 
 func TestWhatAReportIsToldReachesTheQuestion(t *testing.T) {

@@ -65,39 +65,33 @@ type jobQuery struct {
 	most  int        // how many are looked at: those that ran the longest when there are more
 }
 
-// pageSize is how many records come at once.
-const pageSize = 10_000
-
-// scan calls each for the jobs, and reports whether it was all of them. Where jobs are
-// mixed it must not be called.
+// scan calls each for the jobs, and reports whether it was all of them. They are asked for
+// once: the store sorts them in one reading. Where jobs are mixed it must not be called.
 func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all bool, err error) {
 	filter, err := q.filter(ctx, r)
 	if err != nil {
 		return false, err
 	}
-	query := url.Values{"sort_by[desc]": {"runtime"}, "limit": {strconv.Itoa(min(pageSize, q.most))}}
+	query := url.Values{"sort_by[desc]": {"runtime"}, "limit": {strconv.Itoa(q.most + 1)}} // one more says whether it is all
 	maps.Copy(query, q.test)
 	maps.Copy(query, filter.meta)
-	for seen := 0; seen < q.most; {
-		var page struct {
-			Records []job   `json:"records"`
-			Next    *string `json:"next"`
-		}
-		if err := r.GetJSON(ctx, "/v1/records", query, &page); err != nil {
+	seen := 0
+	for raw, err := range r.Stream(ctx, "/v1/records", query) {
+		if err != nil {
 			return false, fmt.Errorf("the jobs of the report: %w", err)
 		}
-		for i := range page.Records {
-			if filter.takes(&page.Records[i]) {
-				each(&page.Records[i])
-			}
+		if seen++; seen > q.most {
+			continue // the last one
 		}
-		seen += len(page.Records)
-		if page.Next == nil || len(page.Records) == 0 {
-			return true, nil
+		var j job
+		if err := json.Unmarshal(raw, &j); err != nil {
+			return false, fmt.Errorf("the jobs of the report: %w", err)
 		}
-		query.Set("cursor", *page.Next)
+		if filter.takes(&j) {
+			each(&j)
+		}
 	}
-	return false, nil
+	return seen <= q.most, nil
 }
 
 // jobFilter is whose jobs are wanted. What a record says itself is asked of the

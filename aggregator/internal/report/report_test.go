@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math/big"
 	"math/rand/v2"
 	"net/url"
@@ -32,6 +33,10 @@ func (a answers) GetJSON(_ context.Context, path string, query url.Values, into 
 		return errors.New("no answer to " + path + "?" + query.Encode())
 	}
 	return json.Unmarshal([]byte(text), into)
+}
+
+func (a answers) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return pageOf(ctx, a, path, query)
 }
 
 const october = `{"window":{"from":"2026-10-01T00:00:00Z","to":"2026-11-01T00:00:00Z"},"by":["group_id"],"records":12,"several":1,

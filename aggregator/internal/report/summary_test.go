@@ -3,9 +3,11 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -208,6 +211,41 @@ func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 		_, err := report.Summary(t.Context(), c, o.SummaryOptions)
 		if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), o.says) {
 			t.Errorf("%+v: %v, want %s", o.SummaryOptions, err, o.says)
+		}
+	}
+}
+
+// counting counts how often a path is asked, each of which is one reading of the store.
+type counting struct {
+	*cluster
+
+	asked map[string]int
+}
+
+func (c counting) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	c.asked[path]++
+	return c.cluster.GetJSON(ctx, path, query, into)
+}
+
+func (c counting) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	c.asked[path]++
+	return c.cluster.Stream(ctx, path, query)
+}
+
+func TestEfficiency_JobsOfAPeriod_AreReadOnce(t *testing.T) {
+	c := newCluster(t)
+	periods := []string{"2025-03", "2025-02"}
+	for _, scan := range []int{1, 2, 5, 20_000, 50_000} {
+		r := counting{c, map[string]int{}}
+		d, err := report.Efficiency(t.Context(), r, report.EfficiencyOptions{Periods: periods, Scan: scan, Now: time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := r.asked["/v1/records"]; n != len(periods) {
+			t.Errorf("%d jobs: the records were read %d times in %d periods", scan, n, len(periods))
+		}
+		if cut := strings.Contains(strings.Join(d.Notes, "\n"), fmt.Sprintf("more than %d jobs", scan)); cut != (scan < 20) {
+			t.Errorf("%d jobs: %v", scan, d.Notes)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,6 +170,46 @@ func TestSortBeyondItsMemorySpillsAndCleansUp(t *testing.T) {
 	}
 	if names, err := os.ReadDir(b.o.SpillDir); err != nil || len(names) != 0 {
 		t.Error("left over:", names, err)
+	}
+}
+
+// A limit beyond the heap sorts only the rows that can be among the first.
+func TestSort_LimitBeyondTheHeap_SortsWhatCanBeFirst(t *testing.T) {
+	b := newBox(t)
+	b.o.SortBytes, b.o.SpillDir = 64<<20, t.TempDir()
+	b.restart()
+	const n = 3 * maxHeap
+	var rs []record.Record
+	for i := range n {
+		r := sample(fmt.Sprintf("x%05d", i), i)
+		r.Stop = r.Start + record.Time((i*7919)%n)*record.Second
+		rs = append(rs, r)
+	}
+	for part := range slices.Chunk(rs, 4000) {
+		b.post(t0, part...)
+	}
+	for _, desc := range []bool{true, false} {
+		for _, limit := range []int{maxHeap + 1, 2 * maxHeap, n - 1, n, n + 1} {
+			got := ids(t, b, Query{Order: ByRuntime, Desc: desc, Limit: limit})
+			if len(got) != min(limit, n) {
+				t.Fatalf("limit %d: %d rows", limit, len(got))
+			}
+			for place, id := range got {
+				want := place
+				if desc {
+					want = n - 1 - place
+				}
+				i, _ := strconv.Atoi(id[1:])
+				if (i*7919)%n != want {
+					t.Fatalf("limit %d: %s in place %d", limit, id, place)
+				}
+			}
+		}
+	}
+	b.o.SortBytes = 2 << 20 // for 4 000 rows or so: what is sorted spills, and less than all does
+	b.restart()
+	if got := ids(t, b, Query{Order: ByRuntime, Desc: true, Limit: maxHeap + 1}); len(got) != maxHeap+1 {
+		t.Error(len(got))
 	}
 }
 

@@ -151,7 +151,11 @@ func (r *run) sorted() error {
 }
 
 func (r *run) sortInto(s *sorter) error {
+	first := r.firstKeys()
 	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
+		if !first.take(k) {
+			return nil
+		}
 		row, err := make()
 		if err != nil {
 			return err
@@ -171,6 +175,44 @@ func (r *run) sortInto(s *sorter) error {
 		}
 		return r.emit(row)
 	})
+}
+
+// maxBound is the greatest limit of which the keys are kept while rows are sorted.
+const maxBound = 100_000
+
+// bounded is of how many rows the keys are kept; 0 is none.
+func (r *run) bounded() int {
+	if r.plan.Limit > maxBound || r.plan.Limit >= r.plan.rows() {
+		return 0
+	}
+	return r.plan.Limit
+}
+
+// firstKeys has the first keys of the order that have come, the last of them on top. Rows
+// behind them need not be sorted.
+type firstKeys struct {
+	keyHeap
+
+	most int
+}
+
+func (r *run) firstKeys() *firstKeys {
+	return &firstKeys{keyHeap{less: func(a, b sortKey) bool { return r.plan.compare(a, b) > 0 }}, r.bounded()}
+}
+
+// take reports whether a row with this key may be among the first.
+func (h *firstKeys) take(k sortKey) bool {
+	switch {
+	case h.most == 0:
+	case len(h.keys) < h.most:
+		heap.Push(h, k)
+	case h.less(k, h.keys[0]):
+		return false
+	default:
+		h.keys[0] = k
+		heap.Fix(h, 0)
+	}
+	return true
 }
 
 // handOver gives back the memory that sorting took, where some of the rows are in

@@ -81,7 +81,7 @@ func (r *run) way() (way func() error, takes int64) {
 		return r.best, viewBytes + blockBytes + int64(min(q.Limit, r.plan.rows()))*rowBytes
 	}
 	// A buffer that grows is there twice.
-	return r.sorted, viewBytes + blockBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.rows())*sortBytes)
+	return r.sorted, viewBytes + blockBytes + int64(r.bounded())*itemBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.rows())*sortBytes)
 }
 
 // keep gives back what the query took beyond n bytes.

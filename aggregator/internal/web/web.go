@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -33,6 +35,7 @@ type Reader interface {
 // *client.Problem.
 type Asker interface {
 	GetJSON(ctx context.Context, path string, query url.Values, into any) error
+	Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error]
 }
 
 // Pages are the pages. All fields but Now and Book are required.

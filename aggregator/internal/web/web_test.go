@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -42,6 +44,11 @@ type site struct {
 // GetJSON answers as the interface does that the options describe.
 func (s *site) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
 	return api.New(s.v1).GetJSON(ctx, path, query, into)
+}
+
+// Stream answers as GetJSON.
+func (s *site) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return api.New(s.v1).Stream(ctx, path, query)
 }
 
 // judged is a function that judges.
