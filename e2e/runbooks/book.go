@@ -117,5 +117,6 @@ func (c *cluster) placed(line string, g *site.Aggregator) string {
 	}
 	return strings.NewReplacer(
 		"/etc/bursar/aggregator.hcl", g.Config, "/var/lib/bursar-agent", c.agent.DataDir, "/var/lib/bursar", g.DataDir, "/var/backups", c.site.Dir,
+		"/run/bursar/api.sock", filepath.Join(g.DataDir, "api.sock"),
 	).Replace(line)
 }

@@ -29,7 +29,8 @@ type cluster struct {
 	files map[string]identity.Files
 	peers []string
 	wrote int
-	pad   int // bytes of chance in each job
+	pad   int    // bytes of chance in each job
+	more  string // settings of the aggregators
 }
 
 // newCluster makes the configuration of three nodes; nothing runs yet.
@@ -101,11 +102,12 @@ func (c *cluster) configure(n int) {
     tls_listen = [%q]
   }
   %s
+  %s
 }
 
 agent "head1" { address = %q }
 access { plain_role = "monitor,read,write" }
-`, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), site.TLSBlock(c.files[name]), c.agent.Address))
+`, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), site.TLSBlock(c.files[name]), c.more, c.agent.Address))
 	}
 }
 

@@ -23,6 +23,15 @@ aggregator {
     expire_after = "90d"
   }
 
+  # What was deleted or superseded leaves the disk by itself: the leader looks for blocks
+  # that are mostly superseded, drops everything that is, and forgets values that no
+  # record has; each node then rewrites its files. These are the defaults.
+  compaction {
+    every = "1m"
+    whole = "1h"
+    files = "1d"
+  }
+
   # This node saves a snapshot now and again, and verifies it before an old one
   # goes. The directory must be there. A failure is in `bursar status`.
   backup {

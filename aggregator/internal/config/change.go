@@ -22,6 +22,7 @@ func (c *Config) NeedRestart(next *Config) []string {
 		{"clock_tolerance", a.ClockTolerance.Duration == b.ClockTolerance.Duration},
 		{"min_free", a.MinFree.Bytes == b.MinFree.Bytes},
 		{"raft", a.Raft.same(b.Raft)},
+		{"compaction", a.Compaction.same(&b.Compaction)},
 		{"ballast", a.Ballast.Bytes == b.Ballast.Bytes},
 		{"api.socket", a.API.Socket.Path == b.API.Socket.Path},
 		{"api.listen", slices.EqualFunc(a.API.Listen, b.API.Listen, sameAddress)},
@@ -39,6 +40,10 @@ func (c *Config) NeedRestart(next *Config) []string {
 		}
 	}
 	return names
+}
+
+func (c *Compaction) same(d *Compaction) bool {
+	return c.Every.Duration == d.Every.Duration && c.Whole.Duration == d.Whole.Duration && c.Files.Duration == d.Files.Duration
 }
 
 func sameAddress(a, b hcl.Address) bool { return a.String() == b.String() }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -73,10 +74,40 @@ type Aggregator struct {
 	// WaitingStops says what becomes of stops whose records do not come; the whole
 	// cluster has it. Nil keeps them for ever.
 	WaitingStops *WaitingStops `hcl:"waiting_stops,block"`
+	// Compaction says when what was deleted or superseded leaves this node's disk.
+	Compaction Compaction `hcl:"compaction,block,optional"`
 	// Log is where the level and the format of the log are set.
 	Log hcl.Log `hcl:"log,block,optional"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
+}
+
+// Compaction is the block compaction { … }: when what was deleted or superseded leaves
+// the disk. The times of the leader count, but for Files.
+type Compaction struct {
+	// Every is how often blocks that are mostly superseded are rewritten; zero is 1 m.
+	Every hcl.Duration `hcl:"every,optional"`
+	// Whole is how often all superseded records are dropped, and values are forgotten
+	// that no record has; zero is 1 h.
+	Whole hcl.Duration `hcl:"whole,optional"`
+	// Files is how often this node rewrites its database when something was dropped, so
+	// that it is in no file; zero is 1 d.
+	Files hcl.Duration `hcl:"files,optional"`
+}
+
+// leastCompaction is the least of these times.
+const leastCompaction = time.Second
+
+func (c *Compaction) validate() (diags hcl.Diagnostics) {
+	for _, d := range []struct {
+		name string
+		hcl.Duration
+	}{{"every", c.Every}, {"whole", c.Whole}, {"files", c.Files}} {
+		if d.Range != (hcl.Range{}) && d.Duration.Duration < leastCompaction {
+			diags.Add(hcl.Errorf(d.Range, fmt.Sprintf("invalid value for %q", d.name), "%s is less than %s, and the node would do little else", d.Duration.Duration, leastCompaction))
+		}
+	}
+	return diags
 }
 
 // API is the block api { … }: the REST interface and the pages.

@@ -38,6 +38,7 @@ func (c *Config) validate() hcl.Diagnostics {
 	diags.Extend(a.Metrics.validate())
 	diags.Extend(a.Usage.validate())
 	diags.Extend(a.WaitingStops.validate())
+	diags.Extend(a.Compaction.validate())
 	diags.Extend(c.Access.validate(&a.API))
 	diags.Extend(c.validateDirectory())
 	diags.Extend(c.validateClusters())

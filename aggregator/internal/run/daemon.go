@@ -122,6 +122,7 @@ func settings(c *config.Config) Settings {
 	set := Settings{
 		Name: a.Name.Value, DataDir: a.DataDir.Path, MinFree: a.MinFree.Bytes, Ballast: uint64(max(a.Ballast.Bytes, 0)), Files: c.Shared(), Access: c.Rules(),
 		Backup: backupPlan(a), Actions: actionsOf(c),
+		Compaction:     Compaction{Every: a.Compaction.Every.Duration, Whole: a.Compaction.Whole.Duration, Files: a.Compaction.Files.Duration},
 		Watch:          WatchSettings{ClockTolerance: a.ClockTolerance.Duration},
 		IgnoreExisting: a.API.IgnoreRecordExists, MaxBody: a.API.MaxBody.Bytes, AnswerMemory: a.API.AnswerMemory.Bytes, Patience: a.API.Patience.Duration,
 	}

@@ -1,0 +1,90 @@
+//go:build e2e
+
+package runbooks
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// filesWith are the files below dir that have a text in them.
+func filesWith(t *testing.T, dir, text string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // the node removes files meanwhile
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if bytes.Contains(raw, []byte(text)) {
+			list = append(list, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestAPersonsRecordsAreErased(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.more = `compaction {
+    every = "1s"
+    whole = "2s"
+    files = "2s"
+  }`
+	c.configure(3)
+	c.begin(3000)
+	f, err := os.OpenFile(c.jobs, os.O_APPEND|os.O_WRONLY, 0)
+	for i := range 100 {
+		c.wrote++
+		if err == nil {
+			_, err = fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"erika","cpus":1}`+"\n", c.wrote, 1_760_000_000+i, 1_760_000_100+i)
+		}
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c.whole(c.nodes...)
+	for _, g := range c.nodes { // what a node has in memory only is in its files then
+		c.stop(g)
+	}
+	for _, g := range c.nodes {
+		if len(filesWith(t, filepath.Join(g.DataDir, "store"), "erika")) == 0 {
+			t.Error("the name was never in the database: the test proves nothing")
+		}
+	}
+	c.start(c.nodes...)
+	c.whole(c.nodes...)
+	c.follow(blocks(t, "A person's records are erased")[0], c.nodes[0])
+	c.wrote -= 100
+	c.whole(c.nodes...)
+	if got := c.sh("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.wrote || strings.Contains(got, "erika") {
+		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.wrote)
+	}
+	for _, g := range c.nodes {
+		c.site.Eventually(patience, "the name leaves the database", func() (bool, string) {
+			in := filesWith(t, filepath.Join(g.DataDir, "store"), "erika")
+			return len(in) == 0, fmt.Sprint(in)
+		})
+		c.stop(g)
+		for _, path := range filesWith(t, g.DataDir, "erika") {
+			if path != filepath.Join(g.DataDir, "raft", "raft.db") {
+				t.Error("the runbook does not say that the name remains in", path)
+			}
+		}
+	}
+}
