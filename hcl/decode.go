@@ -74,8 +74,8 @@ func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagno
 	diags := d.attributes(s, b, rest, target)
 	diags.Extend(d.missing(s, b, at))
 	diags.Extend(d.blocks(s, b, rest, at, target))
-	if s.body >= 0 {
-		target.Field(s.body).Set(reflect.ValueOf(b))
+	if s.body != nil {
+		target.FieldByIndex(s.body).Set(reflect.ValueOf(b))
 	}
 	diags.Extend(d.leftovers(s, rest, at, target))
 	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
@@ -86,10 +86,10 @@ func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagno
 
 // leftovers hands what no field took to the remain field, or reports it.
 func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
-	if s.remain < 0 {
+	if s.remain == nil {
 		return unknown(s, rest)
 	}
-	field := target.Field(s.remain)
+	field := target.FieldByIndex(s.remain)
 	if field.Type() == bodyType {
 		field.Set(reflect.ValueOf(rest))
 		return nil
@@ -99,6 +99,10 @@ func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, at Range, target refl
 
 func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	var diags Diagnostics
+	for _, name := range s.attrNames {
+		f := s.attrs[name]
+		f.setDefault(target.FieldByIndex(f.index))
+	}
 	for _, a := range inOrder(b.Attributes) {
 		f, ok := s.attrs[a.Name]
 		if !ok {
@@ -108,7 +112,7 @@ func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Va
 		s.setRange(target, "attr_range", a.Name, a.SrcRange)
 		s.setRange(target, "attr_name_range", a.Name, a.NameRange)
 		s.setRange(target, "attr_value_range", a.Name, a.Expr.Range())
-		diags.Extend(d.attribute(a, f, target.Field(f.index)))
+		diags.Extend(d.attribute(a, f, target.FieldByIndex(f.index)))
 	}
 	return diags
 }
@@ -116,14 +120,18 @@ func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Va
 func (s *spec) setRange(target reflect.Value, kind, name string, r Range) {
 	for _, f := range s.ranges[kind] {
 		if f.name == name {
-			target.Field(f.index).Set(reflect.ValueOf(r))
+			target.FieldByIndex(f.index).Set(reflect.ValueOf(r))
 		}
 	}
 }
 
 func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.Value) Diagnostics {
 	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
-	return v.expression(a.Expr, field)
+	diags := v.expression(a.Expr, field)
+	if !diags.HasErrors() {
+		diags.Extend(hideSecrets(v.check(a.Expr.Range(), f.check(field)), a.Expr, d.ctx))
+	}
+	return diags
 }
 
 func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
@@ -181,7 +189,7 @@ func (d *decoder) blocks(s *spec, b, rest *hclsyntax.Body, at Range, target refl
 	for _, name := range s.typeNames {
 		f := s.blocks[name]
 		diags.Extend(duplicates(f, found[name]))
-		diags.Extend(d.blocksOf(name, f, found[name], at, target.Field(f.index)))
+		diags.Extend(d.blocksOf(name, f, found[name], at, target.FieldByIndex(f.index)))
 	}
 	return diags
 }
@@ -268,7 +276,7 @@ func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Di
 	s := specOf(f.elem)
 	for i, l := range b.Labels {
 		if i < len(s.labelAt) {
-			setLabel(elem.Field(s.labelAt[i]), l, b.LabelRanges[i])
+			setLabel(elem.FieldByIndex(s.labelAt[i]), l, b.LabelRanges[i])
 			s.setRange(elem, "label_range", s.labels[i], b.LabelRanges[i])
 		}
 	}

@@ -89,6 +89,16 @@
 //	Range   Range           `hcl:",def_range"`       // of the block's header
 //	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute; also attr_name_range, attr_value_range, label_range
 //
+// An attribute may have more tags:
+//
+//	Timeout time.Duration `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
+//	Method  string        `hcl:"method,optional" default:"POST" allowed:"POST PUT"`
+//	Users   Strings       `hcl:"users,optional" default:"[\"root\"]"`
+//
+// A default is text, or an expression when it begins with [ or {; it is set when the
+// field is zero and the attribute is absent or null. Bounds are written as the attribute
+// is. SettingsOf lists what the tags of a struct say, for help and documentation.
+//
 // Field types: strings, booleans, numbers, slices and maps of these, pointers
 // to these, time.Duration (as ParseDuration reads it), cty.Value, Expression,
 // everything that implements ValueDecoder or encoding.TextUnmarshaler, and

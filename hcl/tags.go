@@ -11,13 +11,14 @@ import (
 
 // attrField is a struct field that an attribute fills.
 type attrField struct {
-	index    int
+	index    []int
 	optional bool
+	limits
 }
 
 // blockField is a struct field that blocks of one type fill.
 type blockField struct {
-	index    int
+	index    []int
 	elem     reflect.Type // without slice and pointer
 	slice    bool
 	pointer  bool
@@ -31,29 +32,29 @@ type spec struct {
 	attrs     map[string]attrField
 	blocks    map[string]blockField
 	labels    []string
-	labelAt   []int
+	labelAt   [][]int
 	ranges    map[string][]rangeField // by kind of range
-	remain    int
-	body      int
+	remain    []int
+	body      []int
 	attrNames []string
 	typeNames []string
 }
 
 type rangeField struct {
 	name  string
-	index int
+	index []int
 }
 
-// specOf reads the tags of a struct. Wrong tags are a mistake of the program
+// specOf reads the tags of a struct, those of structs that it embeds included. Wrong tags are a mistake of the program
 // and panic.
 func specOf(t reflect.Type) *spec {
 	s := &spec{
 		attrs: map[string]attrField{}, blocks: map[string]blockField{},
-		ranges: map[string][]rangeField{}, remain: -1, body: -1,
+		ranges: map[string][]rangeField{},
 	}
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("hcl"); tag != "" {
-			s.add(t, i, tag)
+	for _, f := range reflect.VisibleFields(t) {
+		if tag := f.Tag.Get("hcl"); tag != "" {
+			s.add(t, f, tag)
 		}
 	}
 	for n := range s.attrs {
@@ -67,15 +68,15 @@ func specOf(t reflect.Type) *spec {
 	return s
 }
 
-func (s *spec) add(t reflect.Type, i int, tag string) {
-	f := t.Field(i)
+func (s *spec) add(t reflect.Type, f reflect.StructField, tag string) {
+	i := f.Index
 	name, rest, _ := strings.Cut(tag, ",")
 	kind, options, _ := strings.Cut(rest, ",")
 	switch kind {
 	case "", "attr":
-		s.attrs[name] = attrField{index: i, optional: f.Type.Kind() == reflect.Pointer}
+		s.attrs[name] = attrField{index: i, optional: f.Type.Kind() == reflect.Pointer, limits: limitsOf(f)}
 	case "optional":
-		s.attrs[name] = attrField{index: i, optional: true}
+		s.attrs[name] = attrField{index: i, optional: true, limits: limitsOf(f)}
 	case "block":
 		s.blocks[name] = blockFieldOf(f, i, options)
 	case "label":
@@ -97,7 +98,7 @@ var (
 	blockType = reflect.TypeFor[hcl2.Block]()
 )
 
-func blockFieldOf(f reflect.StructField, i int, options string) blockField {
+func blockFieldOf(f reflect.StructField, i []int, options string) blockField {
 	b := blockField{index: i, elem: f.Type}
 	b.optional, b.repeat = strings.Contains(options, "optional"), strings.Contains(options, "repeat")
 	if b.elem.Kind() == reflect.Slice {

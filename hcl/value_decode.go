@@ -48,7 +48,7 @@ func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnosti
 		field.Set(reflect.ValueOf(expr))
 		return nil
 	}
-	if !special(field) {
+	if _, texts := field.Interface().(Strings); texts || !special(field) {
 		switch e := expr.(type) {
 		case *hclsyntax.TupleConsExpr:
 			if field.Kind() == reflect.Slice {

@@ -26,6 +26,9 @@ type ValueDecoder interface {
 // sensitive marks a value that came from file() or env().
 type sensitive struct{}
 
+// Sensitive marks a value as env() and file() mark what they return.
+func Sensitive(v cty.Value) cty.Value { return v.Mark(sensitive{}) }
+
 // stringOf gives a string, number or boolean as text, without marks.
 func stringOf(v cty.Value) (string, error) {
 	v, _ = v.Unmark()
@@ -175,7 +178,8 @@ func (a Address) String() string {
 	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
 }
 
-// Time is an instant, written in RFC 3339 such as "2024-01-01T00:00:00Z".
+// Time is an instant, written in RFC 3339 such as "2024-01-01T00:00:00Z", or as a day,
+// which is its first moment in UTC.
 type Time struct {
 	time.Time
 	// Range is where it is written; zero for a default.
@@ -188,12 +192,13 @@ func (t *Time) DecodeHCL(v cty.Value, r Range) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clip(s))
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if parsed, err := time.Parse(layout, s); err == nil {
+			*t = Time{Time: parsed, Range: r}
+			return nil
+		}
 	}
-	*t = Time{Time: parsed, Range: r}
-	return nil
+	return fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\", or a day, like \"2024-01-01\"", clip(s))
 }
 
 // Path names a file or directory. A relative path counts from the directory of

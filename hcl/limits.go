@@ -1,0 +1,178 @@
+package hcl
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// limits are what the tags of an attribute say beside its name.
+type limits struct {
+	fallback, least, most string
+	allowed               []string
+	doc                   string
+}
+
+func limitsOf(f reflect.StructField) limits {
+	return limits{
+		fallback: f.Tag.Get("default"), least: f.Tag.Get("min"), most: f.Tag.Get("max"),
+		allowed: strings.Fields(f.Tag.Get("allowed")), doc: f.Tag.Get("doc"),
+	}
+}
+
+// setDefault gives a field that is zero its default.
+func (l *limits) setDefault(field reflect.Value) {
+	if l.fallback != "" && field.IsZero() {
+		fromTag(l.fallback, field)
+	}
+}
+
+// fromTag reads the text of a tag into a field. A text that cannot be read is a mistake
+// of the program and panics.
+func fromTag(text string, field reflect.Value) {
+	var diags Diagnostics
+	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
+		expr, more := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
+		if diags = Diagnostics(more); !diags.HasErrors() {
+			diags = valueDecoder{}.expression(expr, field)
+		}
+	} else {
+		diags = valueDecoder{}.value(cty.StringVal(text), Range{}, field)
+	}
+	if diags.HasErrors() {
+		panic(fmt.Sprintf("hcl: the tag %q: %v", text, diags))
+	}
+}
+
+// check says what is wrong with the value of a field.
+func (l *limits) check(field reflect.Value) error {
+	if len(l.allowed) > 0 {
+		if text := fmt.Sprint(field.Interface()); !slices.Contains(l.allowed, text) {
+			return fmt.Errorf("%q is not allowed here; %s", text, didYouMean(text, l.allowed))
+		}
+	}
+	if l.least != "" && l.compare(field, l.least) < 0 || l.most != "" && l.compare(field, l.most) > 0 {
+		return fmt.Errorf("must be %s, not %v", l.bounds(), field.Interface())
+	}
+	return nil
+}
+
+// bounds are the bounds in words.
+func (l *limits) bounds() string {
+	switch {
+	case l.least == "":
+		return "at most " + l.most
+	case l.most == "":
+		return "at least " + l.least
+	}
+	return "between " + l.least + " and " + l.most
+}
+
+// compare compares a field with a bound, which is written as the attribute is.
+func (l *limits) compare(field reflect.Value, bound string) int {
+	other := reflect.New(field.Type()).Elem()
+	fromTag(bound, other)
+	return cmp.Compare(quantity(field), quantity(other))
+}
+
+func quantity(field reflect.Value) float64 {
+	switch v := field.Interface().(type) {
+	case Duration:
+		return float64(v.Duration)
+	case time.Duration:
+		return float64(v)
+	case Size:
+		return float64(v.Bytes)
+	}
+	if field.CanInt() {
+		return float64(field.Int())
+	}
+	return field.Float() // of another kind it panics: the tag is wrong
+}
+
+// Setting is an attribute or a block as the tags of a struct describe it.
+type Setting struct {
+	// Name is the attribute, or block.attribute; of a block the header and { … }.
+	Name string
+	// Default is as it would be written; "" when there is none.
+	Default string
+	// Required says that it has to be written where its block is.
+	Required bool
+	// Doc says what it means, and what is allowed.
+	Doc string
+}
+
+// SettingsOf lists the attributes and blocks of the struct that target points to, in the
+// order of its fields, those of a block behind it; what has no documentation and no
+// default in a block is in the name of the block.
+func SettingsOf(target any) []Setting { return settings(structOf(target).Type(), "") }
+
+func settings(t reflect.Type, prefix string) (out []Setting) {
+	s := specOf(t)
+	for _, f := range reflect.VisibleFields(t) {
+		name, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
+		if b, ok := s.blocks[name]; ok && strings.HasPrefix(kind, "block") {
+			block := Setting{Name: form(prefix+name, b.labels), Required: !b.slice && !b.pointer && !b.optional, Doc: f.Tag.Get("doc")}
+			var parts []Setting
+			if b.elem.Kind() == reflect.Struct && b.elem != t {
+				parts = settings(b.elem, prefix+name+".")
+			}
+			var plain []string // what the block's own line explains
+			parts = slices.DeleteFunc(parts, func(p Setting) bool {
+				if p.Doc == "" && p.Default == "" && !p.Required {
+					plain = append(plain, strings.TrimPrefix(p.Name, prefix+name+"."))
+					return true
+				}
+				return false
+			})
+			if len(plain) > 0 {
+				block.Name = strings.Replace(block.Name, "…", strings.Join(plain, ", "), 1)
+			}
+			out = append(append(out, block), parts...)
+			continue
+		}
+		if a, ok := s.attrs[name]; ok && (kind == "" || kind == "optional" || kind == "attr") {
+			out = append(out, a.setting(prefix+name, f.Type))
+		}
+	}
+	return out
+}
+
+func (f *attrField) setting(name string, t reflect.Type) Setting {
+	out := Setting{Name: name, Default: f.fallback, Required: !f.optional, Doc: f.doc}
+	switch t.Kind() { //nolint:exhaustive // the others are written as they are
+	case reflect.Bool:
+		out.Default = cmp.Or(f.fallback, "false")
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
+		if t == reflect.TypeFor[time.Duration]() && f.fallback != "" {
+			out.Default = quoted(f.fallback)
+		}
+	default:
+		if f.fallback != "" && f.fallback[0] != '[' && f.fallback[0] != '{' {
+			out.Default = quoted(f.fallback)
+		}
+	}
+	if out.Required {
+		out.Default = ""
+	}
+	if len(f.allowed) > 0 {
+		out.Doc = strings.TrimSuffix("one of "+strings.Join(f.allowed, ", ")+"; "+out.Doc, "; ")
+	}
+	if f.least != "" || f.most != "" {
+		out.Doc = strings.TrimPrefix(out.Doc+"; "+f.bounds(), "; ")
+	}
+	return out
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // of a string it cannot fail
+	return string(b)
+}
