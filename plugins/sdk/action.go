@@ -59,6 +59,9 @@ type ActionDescription struct {
 
 	// Commands says for what the action runs programs; empty: it runs none.
 	Commands string
+
+	// Settings is as that of a Description.
+	Settings any
 }
 
 // EffectClass says what happens when an effect is done twice. There is no class

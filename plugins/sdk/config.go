@@ -23,6 +23,7 @@ type Config struct {
 	Root    Node     // the whole tree, for what the getters cannot do
 
 	problems *Diagnostics
+	decoded  bool // all of the block has been read
 }
 
 // TLSFiles are where certificates are, in PEM. They are replaced while in use.
@@ -85,7 +86,10 @@ func (c *Config) Wants(attribute string) bool {
 // getter asked for, as Diagnostics in the order of the file; nil when there are
 // none. Warnings alone are returned too: the daemon prints them and goes on.
 func (c *Config) Err() error {
-	all := append(slices.Clone(*c.problems), c.Body.unknown()...)
+	all := slices.Clone(*c.problems)
+	if !c.decoded {
+		all = append(all, c.unknown()...)
+	}
 	if len(all) == 0 {
 		return nil
 	}

@@ -16,7 +16,9 @@
 //
 //	func main() { sdk.ServeSource(func() sdk.Source { return new(source) }) }
 //
-//	type source struct{ user string }
+//	type source struct {
+//		User string `hcl:"user,optional" default:"nobody" doc:"whose jobs they are"`
+//	}
 //
 //	func (s *source) Describe() sdk.Description {
 //		return sdk.Description{
@@ -34,13 +36,11 @@
 //	meta  = { user_id = job.user }
 //	component "Cores" { amount = 1 }
 //	`,
+//			Settings: s,
 //		}
 //	}
 //
-//	func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
-//		s.user = cfg.String("user", "nobody")
-//		return cfg.Err()
-//	}
+//	func (s *source) Configure(_ context.Context, cfg *sdk.Config) error { return cfg.Decode(s) }
 //
 //	func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
 //		if from.Checkpoint != nil && from.Rewind == 0 {
@@ -50,7 +50,7 @@
 //		return out.Send(ctx, sdk.Batch{
 //			Jobs: []sdk.Job{{
 //				Run: "1", Ended: true,
-//				Values: []sdk.Value{sdk.String("1"), sdk.String(s.user), sdk.Time(stop.Add(-time.Hour)), sdk.Time(stop)},
+//				Values: []sdk.Value{sdk.String("1"), sdk.String(s.User), sdk.Time(stop.Add(-time.Hour)), sdk.Time(stop)},
 //			}},
 //			Checkpoint: []byte("1"),
 //			Watermark:  stop,
@@ -78,16 +78,21 @@
 //
 // # Configuration
 //
-// Configure asks cfg for each attribute and block that it knows. What nobody
-// asked for, has the wrong type or cannot be read is reported, all at once,
-// with the file and line of the user's configuration:
+// The settings are a struct with tags, which Configure decodes its block into. What is
+// unknown, has the wrong type or is out of its bounds is reported, all at once, with the
+// file and line of the user's configuration. What tags cannot say is checked behind:
 //
-//	path := cfg.String("path", "/var/log/jobs")
-//	cfg.Require("cluster")
-//	if since := cfg.Time("earliest", time.Time{}); since.After(time.Now()) {
+//	type settings struct {
+//		Path     hcl.Path      `hcl:"path" doc:"the file that is read"`
+//		Interval time.Duration `hcl:"interval,optional" default:"1m" min:"1s" doc:"between two looks"`
+//		Earliest hcl.Time      `hcl:"earliest,optional"`
+//	}
+//
+//	var s settings
+//	_ = cfg.Decode(&s) // it is in what Err returns
+//	if s.Earliest.After(time.Now()) {
 //		cfg.Errorf("earliest", "is in the future")
 //	}
-//	for _, s := range cfg.Blocks("server") { address := s.String("address", ""); … }
 //	return cfg.Err()
 //
 // # Other languages

@@ -13,16 +13,17 @@ func ExampleServeAction() {
 	sdk.ServeAction(func() sdk.Action { return new(mail) })
 }
 
-type mail struct{ program, to string }
+type mail struct {
+	Program string `hcl:"program,optional" default:"/usr/bin/mail" doc:"what sends a mail"`
+	To      string `hcl:"to" doc:"who gets it"`
+}
 
 func (m *mail) Describe() sdk.ActionDescription {
-	return sdk.ActionDescription{Type: "mail", Version: "1.0.0", Class: sdk.ClassAtMostOnce, Schedule: "@monthly", Commands: "to send mails"}
+	return sdk.ActionDescription{Type: "mail", Version: "1.0.0", Class: sdk.ClassAtMostOnce, Schedule: "@monthly", Commands: "to send mails", Settings: m}
 }
 
 func (m *mail) Configure(_ context.Context, cfg *sdk.Config) error {
-	m.program, m.to = cfg.String("program", "/usr/bin/mail"), cfg.String("to", "")
-	cfg.Require("to")
-	return cfg.Err()
+	return cfg.Decode(m)
 }
 
 func (m *mail) Plan(ctx context.Context, _ sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
@@ -37,16 +38,16 @@ func (m *mail) Plan(ctx context.Context, _ sdk.PlanStart, data *sdk.Data) (sdk.P
 	if text == "" {
 		return sdk.Plan{Notes: []string{"nothing was used last month"}}, nil
 	}
-	return sdk.Plan{Effects: []sdk.Effect{{Name: "to=" + m.to, Summary: "mail the usage of last month", Payload: []byte(text), Show: text}}}, nil
+	return sdk.Plan{Effects: []sdk.Effect{{Name: "to=" + m.To, Summary: "mail the usage of last month", Payload: []byte(text), Show: text}}}, nil
 }
 
 func (m *mail) Execute(ctx context.Context, a sdk.Attempt, world *sdk.World) sdk.Result {
-	out, err := world.Run(ctx, sdk.Program{Arguments: []string{m.program, "-s", "usage", m.to}, Input: a.Effect.Payload})
+	out, err := world.Run(ctx, sdk.Program{Arguments: []string{m.Program, "-s", "usage", m.To}, Input: a.Effect.Payload})
 	switch {
 	case sdk.NotRun(err):
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
 	case err != nil || out.Status != 0:
-		return sdk.Result{Outcome: sdk.Unknown, Message: fmt.Sprintf("%s ended with %d: %s (%v)", m.program, out.Status, out.Error, err)}
+		return sdk.Result{Outcome: sdk.Unknown, Message: fmt.Sprintf("%s ended with %d: %s (%v)", m.Program, out.Status, out.Error, err)}
 	}
 	return sdk.Result{Outcome: sdk.Done}
 }

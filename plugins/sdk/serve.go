@@ -107,6 +107,7 @@ func byHand(newSource func() Source, args []string, out, errs io.Writer) int {
 	switch arg {
 	case "h", "help":
 		introduce(out, d)
+		printSettings(out, d.Settings)
 		printAttributes(out, d)
 		return 0
 	case "version":

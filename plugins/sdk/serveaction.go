@@ -30,6 +30,7 @@ func actionByHand(newAction func() Action, args []string, out, errs io.Writer) i
 	switch arg {
 	case "h", "help":
 		d.introduce(out)
+		printSettings(out, d.Settings)
 		return 0
 	case "version":
 		fmt.Fprintln(out, d.Type, d.Version)

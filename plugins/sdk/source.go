@@ -59,6 +59,10 @@ type Description struct {
 
 	// Mapping is the default mapping: an HCL body as inside record { … }.
 	Mapping string
+
+	// Settings is a pointer to the struct that Configure decodes its block into; nil
+	// when it reads the block by the getters. -h lists what its tags say.
+	Settings any
 }
 
 // Attribute is one column of a job, which a mapping names as job.<Name>.

@@ -395,7 +395,7 @@ func TestACheckReportsProblemsOfPluginsAndFilesTogether(t *testing.T) {
 	diags.Extend(run.Check(t.Context(), cfg, s.plugins()))
 	text := diags.Error()
 	for _, want := range []string{
-		`agent.hcl:5:1: unknown attribute "lissten"`, `agent.hcl:15:13: unknown attribute "job.usr"`, `agent.hcl:19:11: unknown attribute; "pth"`, `"path" must be set`, `agent.hcl:29:34: invalid value; expected a number`,
+		`agent.hcl:5:1: unknown attribute "lissten"`, `agent.hcl:15:13: unknown attribute "job.usr"`, `agent.hcl:19:11: unknown attribute "pth"; did you mean "path"?`, `path must be set here`, `agent.hcl:29:34: invalid value; expected a number`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing of %q in:\n%s", want, text)

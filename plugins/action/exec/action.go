@@ -10,16 +10,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/handover"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // action runs a program.
 type action struct {
-	command []string
-	env     map[string]string
-	timeout time.Duration
-	input   *handover.Question
+	settings
+
+	input *handover.Question
+}
+
+// settings are those of the config block.
+type settings struct {
+	Command hcl.Strings `hcl:"command" doc:"the program's absolute path and its arguments"`
+	Input   string      `hcl:"input,optional" default:"none" allowed:"usage changes none" doc:"what the program gets on standard input"`
+	handover.Settings
+	Timeout time.Duration     `hcl:"timeout,optional" default:"10m" min:"1s" max:"1h" doc:"after which the program is killed with all that it has started"`
+	Env     map[string]string `hcl:"env,optional" doc:"beside PATH, HOME, LANG, LC_ALL and TZ of the daemon"`
 }
 
 // Describe implements sdk.Action. What a program does is not known: it is not
@@ -27,26 +36,18 @@ type action struct {
 func (a *action) Describe() sdk.ActionDescription {
 	return sdk.ActionDescription{
 		Type: "exec", Version: "1.0.0", Class: sdk.ClassAtMostOnce, Schedule: "@hourly", Deadline: time.Hour,
-		Commands: "the command of its config block",
+		Commands: "the command of its config block", Settings: new(settings),
 	}
 }
 
-const maxTimeout = time.Hour
-
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
-	cfg.Require("command")
-	a.command = cfg.Strings("command", nil)
-	a.input = handover.Read(cfg, "none")
-	a.env = cfg.StringMap("env", nil)
-	a.timeout = cfg.Duration("timeout", 10*time.Minute)
-	if a.timeout < time.Second || a.timeout > maxTimeout {
-		cfg.Errorf("timeout", "%s is not between 1s and %s", a.timeout, maxTimeout)
+	_ = cfg.Decode(&a.settings) // it is in what Err returns
+	a.input = a.Question(cfg, a.Input)
+	if len(a.Command) > 0 && !filepath.IsAbs(a.Command[0]) {
+		cfg.Errorf("command", "%q is not an absolute path; there is no shell and no search for programs", a.Command[0])
 	}
-	if len(a.command) > 0 && !filepath.IsAbs(a.command[0]) {
-		cfg.Errorf("command", "%q is not an absolute path; there is no shell and no search for programs", a.command[0])
-	}
-	if cfg.Has("command") && len(a.command) == 0 {
+	if cfg.Has("command") && len(a.Command) == 0 {
 		cfg.Errorf("command", "it is empty; the first element is the path of the program")
 	}
 	return cfg.Err()
@@ -58,7 +59,7 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 	if err != nil {
 		return sdk.Plan{}, err
 	}
-	return h.Plan("run", strings.Join(a.command, " "), func(what string) string {
+	return h.Plan("run", strings.Join(a.Command, " "), func(what string) string {
 		if what == "" {
 			return "run the program"
 		}
@@ -69,9 +70,9 @@ func (a *action) Plan(ctx context.Context, start sdk.PlanStart, data *sdk.Data) 
 // Execute implements sdk.Action.
 func (a *action) Execute(ctx context.Context, t sdk.Attempt, world *sdk.World) sdk.Result {
 	env := map[string]string{}
-	maps.Copy(env, a.env)
+	maps.Copy(env, a.Env)
 	env["BURSAR_KEY"], env["BURSAR_FENCE"], env["BURSAR_ATTEMPT"] = t.Key, strconv.FormatUint(t.Fence, 10), strconv.Itoa(t.Number)
-	out, err := world.Run(ctx, sdk.Program{Arguments: a.command, Environment: env, Input: t.Effect.Payload, Timeout: a.timeout})
+	out, err := world.Run(ctx, sdk.Program{Arguments: a.Command, Environment: env, Input: t.Effect.Payload, Timeout: a.Timeout})
 	switch {
 	case sdk.NotRun(err):
 		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -29,17 +30,21 @@ func usageBlock(nodes ...sdk.Node) sdk.Node {
 func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 	command := attribute("command", list("/bin/true"))
 	for want, nodes := range map[string][]sdk.Node{
-		`"command" must be set`:   {},
+		"command must be set":     {},
 		"is not an absolute path": {attribute("command", list("true"))},
 		"it is empty":             {attribute("command", list())},
 		`is for input = "usage"`:  {command, usageBlock(attribute("window", sdk.String("today")))},
-		"is not between 1s and":   {command, attribute("timeout", sdk.String("2h"))},
+		"must be between 1s and":  {command, attribute("timeout", sdk.String("2h"))},
 		`did you mean "command"?`: {attribute("comand", list("/bin/true"))},
 	} {
 		if _, err := configured(nodes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+func TestTheREADMEHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(action).Describe().Settings)
 }
 
 func TestWhatChangedIsPlannedForTheProgram(t *testing.T) {

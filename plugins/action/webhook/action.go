@@ -24,13 +24,15 @@ type action struct {
 func (a *action) Describe() sdk.ActionDescription {
 	return sdk.ActionDescription{
 		Type: "webhook", Version: version, Class: sdk.ClassKeyed, Schedule: "@hourly", Deadline: maxTimeout + time.Minute,
+		Settings: new(settings),
 	}
 }
 
 // Configure implements sdk.Action.
 func (a *action) Configure(_ context.Context, cfg *sdk.Config) error {
-	cfg.Require("url", "input")
-	a.input, a.receiver = handover.Read(cfg, "none"), readReceiver(cfg)
+	var s settings
+	_ = cfg.Decode(&s) // it is in what Err returns
+	a.input, a.receiver = s.Question(cfg, s.Input), readReceiver(cfg, &s)
 	return cfg.Err()
 }
 

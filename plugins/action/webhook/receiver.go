@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/internal/handover"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -28,6 +30,25 @@ type receiver struct {
 	hide          *strings.Replacer
 }
 
+// settings are those of the config block.
+type settings struct {
+	URL      hcl.String        `hcl:"url" doc:"where to post; http only to this machine, unless allow_plain is set. A user name in it is refused: use headers"`
+	Input    string            `hcl:"input" allowed:"usage changes none" doc:"what is posted; none is only the time"`
+	Method   string            `hcl:"method,optional" default:"POST" allowed:"POST PUT"`
+	Secret   hcl.Strings       `hcl:"secret,optional" doc:"what posts are signed with, at least 16 characters; required unless unsigned is set. A list of up to four signs with each, so that the receiver can change from one to another"`
+	Unsigned bool              `hcl:"unsigned,optional" doc:"posts are not signed: for a receiver that knows by a header or a client certificate who posts"`
+	Headers  map[string]string `hcl:"headers,optional" doc:"headers of your own, such as { Authorization = file(\"/etc/bursar/token\") }. Values are never shown"`
+	Timeout  time.Duration     `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
+	handover.Settings
+	TLS *struct {
+		CA   string `hcl:"ca,optional" doc:"the authorities to trust; those of the system when it is not set"`
+		Cert string `hcl:"cert,optional" doc:"a client certificate"`
+		Key  string `hcl:"key,optional" doc:"its key"`
+	} `hcl:"tls,block" doc:"PEM files, which are read anew for each post"`
+	Proxy      string `hcl:"proxy,optional" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
+	AllowPlain bool   `hcl:"allow_plain,optional" doc:"http to other machines: everybody on the way can read and change it. There is no way to trust any certificate"`
+}
+
 const (
 	maxTimeout = 10 * time.Minute
 	minSecret  = 16
@@ -38,31 +59,24 @@ const (
 const secretURL = "the URL"
 
 // readReceiver reads the attributes of a config block that say where posts go.
-func readReceiver(cfg *sdk.Config) *receiver {
-	r := &receiver{
-		method: cfg.Enum("method", http.MethodPost, http.MethodPost, http.MethodPut), timeout: cfg.Duration("timeout", 30*time.Second),
-		plain: cfg.Bool("allow_plain", false),
-	}
-	if r.timeout < time.Second || r.timeout > maxTimeout {
-		cfg.Errorf("timeout", "%s is not between 1s and %s", r.timeout, maxTimeout)
-	}
-	r.readURL(cfg)
-	r.readSecrets(cfg)
-	r.readHeaders(cfg)
-	r.readProxy(cfg)
-	r.readTLS(cfg)
+func readReceiver(cfg *sdk.Config, s *settings) *receiver {
+	r := &receiver{method: s.Method, timeout: s.Timeout, plain: s.AllowPlain, secrets: s.Secret}
+	r.readURL(cfg, s.URL)
+	r.checkSecrets(cfg, s.Unsigned)
+	r.readHeaders(cfg, s.Headers)
+	r.readProxy(cfg, s.Proxy)
+	r.readTLS(cfg, s)
 	r.hide = r.hider()
 	return r
 }
 
 // readURL reads the URL. What is wrong with it is told without its text, which may be
 // a secret.
-func (r *receiver) readURL(cfg *sdk.Config) {
-	text := cfg.String("url", "")
-	if text == "" {
+func (r *receiver) readURL(cfg *sdk.Config, text hcl.String) {
+	if text.Value == "" {
 		return
 	}
-	u, err := url.Parse(text)
+	u, err := url.Parse(text.Value)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		cfg.Errorf("url", `it is not a URL such as "https://billing.example.org/bursar"`)
@@ -80,14 +94,9 @@ func (r *receiver) readURL(cfg *sdk.Config) {
 	if strings.Trim(u.EscapedPath(), "/") != "" || u.RawQuery != "" {
 		r.shown += "/…"
 	}
-	if sensitive(cfg, "url") {
+	if text.Sensitive {
 		r.shown = secretURL
 	}
-}
-
-// sensitive reports whether an attribute came from a secret.
-func sensitive(cfg *sdk.Config, name string) bool {
-	return slices.ContainsFunc(cfg.Root.Children, func(n sdk.Node) bool { return n.Name == name && n.Sensitive })
 }
 
 // loopback reports whether a host is this machine.
@@ -96,9 +105,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (r *receiver) readSecrets(cfg *sdk.Config) {
-	r.secrets = cfg.Strings("secret", nil)
-	unsigned := cfg.Bool("unsigned", false)
+func (r *receiver) checkSecrets(cfg *sdk.Config, unsigned bool) {
 	switch {
 	case len(r.secrets) == 0 && !unsigned:
 		cfg.Errorf("secret", `write secret = file("…"), with which posts are signed, or unsigned = true where the receiver knows by another way who posts`)
@@ -120,9 +127,8 @@ var own = []string{
 	"Host", "Idempotency-Key", "Keep-Alive", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-func (r *receiver) readHeaders(cfg *sdk.Config) {
+func (r *receiver) readHeaders(cfg *sdk.Config, given map[string]string) {
 	r.headers = map[string]string{}
-	given := cfg.StringMap("headers", nil)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value, canonical := given[name], http.CanonicalHeaderKey(name)
 		_, twice := r.headers[canonical]
@@ -147,8 +153,7 @@ func token(s string) bool {
 	})
 }
 
-func (r *receiver) readProxy(cfg *sdk.Config) {
-	text := cfg.String("proxy", "")
+func (r *receiver) readProxy(cfg *sdk.Config, text string) {
 	if text == "" {
 		return
 	}
@@ -163,19 +168,17 @@ func (r *receiver) readProxy(cfg *sdk.Config) {
 	}
 }
 
-func (r *receiver) readTLS(cfg *sdk.Config) {
+func (r *receiver) readTLS(cfg *sdk.Config, s *settings) {
 	b := cfg.Block("tls")
-	if b == nil {
+	if s.TLS == nil {
 		return
 	}
-	file := func(name string) string {
-		path := b.String(name, "")
+	r.ca, r.cert, r.key = s.TLS.CA, s.TLS.Cert, s.TLS.Key
+	for name, path := range map[string]string{"ca": r.ca, "cert": r.cert, "key": r.key} {
 		if path != "" && !filepath.IsAbs(path) {
 			b.Errorf(name, "%q is not an absolute path", path)
 		}
-		return path
 	}
-	r.ca, r.cert, r.key = file("ca"), file("cert"), file("key")
 	if (r.cert == "") != (r.key == "") {
 		b.Errorf("cert", "a client certificate is both, cert and key")
 	}

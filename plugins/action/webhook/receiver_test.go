@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
@@ -38,14 +39,14 @@ func configured(nodes ...sdk.Node) (*action, error) {
 func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 	good := text("url", "https://example.org/x")
 	for want, nodes := range map[string][]sdk.Node{
-		`"url" must be set`:                {},
+		"url must be set":                  {},
 		"it is not a URL such as":          {text("url", "example.org/x")},
 		"not a URL such as":                {text("url", "ftp://example.org/x")},
 		"it has a user name in it":         {text("url", "https://me:secret@example.org/")},
 		"behind # is not sent":             {text("url", "https://example.org/#x")},
 		"allow_plain = true where":         {text("url", "http://example.org/")},
 		`did you mean "POST"?`:             {good, text("method", "POT")},
-		"is not between 1s and":            {good, text("timeout", "11m")},
+		"must be between 1s and":           {good, text("timeout", "11m")},
 		"there is a secret":                {good, attribute("unsigned", sdk.Bool(true))},
 		"Host is set by this action":       {good, headers(map[string]string{"host": "x"})},
 		"Idempotency-Key is set by this":   {good, headers(map[string]string{"idempotency-key": "x"})},
@@ -66,6 +67,10 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+func TestTheREADMEHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(action).Describe().Settings)
 }
 
 func TestWithoutASecretItMustBeSaidThatNothingIsSigned(t *testing.T) {

@@ -23,7 +23,12 @@ func block(name string, nodes ...sdk.Node) sdk.Node {
 // read reads a config block.
 func read(nodes ...sdk.Node) (*handover.Question, error) {
 	cfg := sdk.NewConfig("test", block("config", nodes...))
-	q := handover.Read(cfg, "none")
+	var s struct {
+		Input string `hcl:"input,optional" default:"none" allowed:"usage changes none"`
+		handover.Settings
+	}
+	_ = cfg.Decode(&s) // with what follows
+	q := s.Question(cfg, s.Input)
 	return q, cfg.Err()
 }
 
@@ -38,12 +43,12 @@ func question(t *testing.T, nodes ...sdk.Node) *handover.Question {
 
 func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 	for want, nodes := range map[string][]sdk.Node{
-		"usage needs a block":       {attribute("input", sdk.String("usage"))},
-		"says no time":              {attribute("input", sdk.String("usage")), block("usage")},
-		`is for input = "usage"`:    {block("usage", attribute("window", sdk.String("today")))},
-		"is not between 1 and":      {attribute("batch", sdk.Int(0))},
-		`did you mean "changes"?`:   {attribute("input", sdk.String("change"))},
-		`did you mean "skip_empty"`: {attribute("skip_emty", sdk.Bool(true))},
+		"usage needs a block":         {attribute("input", sdk.String("usage"))},
+		"says no time":                {attribute("input", sdk.String("usage")), block("usage")},
+		`is for input = "usage"`:      {block("usage", attribute("window", sdk.String("today")))},
+		"must be between 1 and 10000": {attribute("batch", sdk.Int(0))},
+		`did you mean "changes"?`:     {attribute("input", sdk.String("change"))},
+		`did you mean "skip_empty"`:   {attribute("skip_emty", sdk.Bool(true))},
 	} {
 		if _, err := read(nodes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -15,48 +16,55 @@ type Question struct {
 	quiet   bool       // there is no document when there is nothing to hand over
 }
 
-const maxBatch = 10_000
-
-// Read reads the question from a config block, and reports what is wrong with it
-// there. The default of input is none.
-func Read(cfg *sdk.Config, none string) *Question {
-	q := &Question{batch: int(cfg.Int("batch", 1000)), quiet: cfg.Bool("skip_empty", true)}
-	hand := cfg.Enum("input", none, "none", "usage", "changes")
-	q.changes = hand == "changes"
-	if q.batch < 1 || q.batch > maxBatch {
-		cfg.Errorf("batch", "%d is not between 1 and %d", q.batch, maxBatch)
-	}
-	q.read(cfg, hand)
-	return q
+// Settings are those of a config block that say what is handed over, beside input.
+type Settings struct {
+	Batch     int  `hcl:"batch,optional" default:"1000" min:"1" max:"10000" doc:"how many changes are handed over at once"`
+	SkipEmpty bool `hcl:"skip_empty,optional" default:"true" doc:"whether nothing happens when there is no usage, or no change"`
+	// Usage is a query of /v1/usage.
+	Usage *struct {
+		Window  string            `hcl:"window,optional"`
+		From    string            `hcl:"from,optional"`
+		To      string            `hcl:"to,optional"`
+		Zone    string            `hcl:"zone,optional"`
+		Bucket  string            `hcl:"bucket,optional"`
+		By      hcl.Strings       `hcl:"by,optional"`
+		Measure hcl.Strings       `hcl:"measure,optional"`
+		Where   map[string]string `hcl:"where,optional"`
+		Unit    string            `hcl:"unit,optional"`
+		Credit  string            `hcl:"credit,optional"`
+		Top     string            `hcl:"top,optional"`
+		Order   string            `hcl:"order,optional"`
+	} `hcl:"usage,block" doc:"for input = \"usage\": window, or from and to, and the others as in GET /v1/usage"`
 }
 
-// read reads the block usage { … }: attributes as in a query of /v1/usage.
-func (q *Question) read(cfg *sdk.Config, hand string) {
-	b := cfg.Block("usage")
+// Question makes the question of the settings and of input, which is none, usage or
+// changes, and reports what is wrong with it in cfg.
+func (s *Settings) Question(cfg *sdk.Config, input string) *Question {
+	q := &Question{batch: s.Batch, quiet: s.SkipEmpty, changes: input == "changes"}
+	u := s.Usage
 	switch {
-	case hand == "usage" && b == nil:
+	case input == "usage" && u == nil:
 		cfg.Errorf("input", `usage needs a block such as usage { window = "last-month"; by = ["group_id"] }`)
-		return
-	case hand != "usage" && b != nil:
+		return q
+	case input != "usage" && u != nil:
 		cfg.Errorf("input", `the block usage is for input = "usage"`)
-	case b == nil:
-		return
+	case u == nil:
+		return q
 	}
 	q.usage = url.Values{}
-	for _, name := range []string{"window", "from", "to", "zone", "bucket", "credit", "unit", "top", "order"} {
-		if s := b.String(name, ""); s != "" {
-			q.usage.Set(name, s)
+	for name, text := range map[string]string{
+		"window": u.Window, "from": u.From, "to": u.To, "zone": u.Zone, "bucket": u.Bucket, "credit": u.Credit, "unit": u.Unit,
+		"top": u.Top, "order": u.Order, "by": strings.Join(u.By, ","), "measure": strings.Join(u.Measure, ","),
+	} {
+		if text != "" {
+			q.usage.Set(name, text)
 		}
 	}
-	for _, name := range []string{"by", "measure"} {
-		if list := b.Strings(name, nil); len(list) > 0 {
-			q.usage.Set(name, strings.Join(list, ","))
-		}
-	}
-	for key, value := range b.StringMap("where", nil) {
+	for key, value := range u.Where {
 		q.usage.Set("where["+key+"]", value)
 	}
-	if !q.usage.Has("window") && !q.usage.Has("from") {
+	if u.Window == "" && u.From == "" {
 		cfg.Errorf("input", "the block usage says no time; expected window, or from and to")
 	}
+	return q
 }

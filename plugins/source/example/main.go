@@ -15,10 +15,12 @@ import (
 
 func main() { sdk.ServeSource(func() sdk.Source { return new(source) }) }
 
-type source struct{ path string }
+type source struct {
+	Path string `hcl:"path" doc:"the file with the jobs"`
+}
 
 func (s *source) Describe() sdk.Description {
-	return sdk.Description{Type: "example", Version: "1.0.0", Attributes: []sdk.Attribute{
+	return sdk.Description{Type: "example", Version: "1.0.0", Settings: s, Attributes: []sdk.Attribute{
 		{Name: "id", Type: sdk.TypeString, Doc: "the job's id"},
 		{Name: "user", Type: sdk.TypeString, Doc: "who ran it"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when it began"},
@@ -27,13 +29,11 @@ func (s *source) Describe() sdk.Description {
 }
 
 func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
-	s.path = cfg.String("path", "")
-	cfg.Require("path")
-	return cfg.Err()
+	return cfg.Decode(s)
 }
 
 func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	text, err := os.ReadFile(s.path)
+	text, err := os.ReadFile(s.Path)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,34 @@
+package plugintest
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/hcl"
+)
+
+// Settings checks that README.md in the test's folder has the table of settings that the
+// tags of the struct describe. The struct is Description.Settings.
+func Settings(t *testing.T, target any) {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
+	for _, s := range hcl.SettingsOf(target) {
+		def := ""
+		switch {
+		case s.Required:
+			def = "required"
+		case s.Default != "":
+			def = "`" + s.Default + "`"
+		}
+		table.WriteString("| `" + s.Name + "` | " + def + " | " + s.Doc + " |\n")
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), table.String()) {
+		t.Errorf("README.md lacks the table of settings:\n%s", table.String())
+	}
+}
