@@ -104,7 +104,7 @@ func TestRequestsBelowV1ThatMakeNoSenseAreProblems(t *testing.T) {
 		{"GET", "/v1/changes?after=x", 400, "after"},
 		{"GET", "/v1/changes?limit=0", 400, "limit"},
 		{"GET", "/v1/changes?meta[a][c][0]=b", 400, "unknown field"},
-		{"GET", "/v1/changes?limit=1&limit=2", 400, "twice"},
+		{"GET", "/v1/changes?limit=1&limit=2", 400, "more than once"},
 		{"GET", "/v1/nowhere", 404, "openapi.yaml"},
 		{"GET", "/v1/", 404, "openapi.yaml"},
 		{"GET", "/v1/quarantine/a/b/c/d", 404, "a/b/c"},

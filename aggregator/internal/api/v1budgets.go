@@ -27,7 +27,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 	if !view.Principal().Rows.All() {
 		return access.ErrRows
 	}
-	words, err := wordsOf(r.URL.RawQuery, "name", "at")
+	words, err := readWords(r.URL.RawQuery, "name", "at")
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func TestBudgetsAreRefusedWithAReason(t *testing.T) {
 		"/v1/budgets?name=atlas":    "404 `cms`",
 		"/v1/budgets?at=sometime":   "400 no point in time",
 		"/v1/budgets?limit=3":       "400 `name`, `at`",
-		"/v1/budgets?name=a&name=b": "400 twice",
+		"/v1/budgets?name=a&name=b": "400 more than once",
 		"/v1/budgets?name=%zz":      "400 %zz",
 		"/v1/prices?at=sometime":    "400 no point in time",
 		"/v1/prices?name=a":         "400 `at`",

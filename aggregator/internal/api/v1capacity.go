@@ -3,13 +3,10 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -32,7 +29,7 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 	}
 	q, err := parseCapacity(r.URL.RawQuery, s.now())
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return err
 	}
 	out := v1.Capacity{At: v1.Stamp(q.at), Clusters: []v1.Cluster{}, Groups: []v1.ClusterGroup{}}
 	if q.window != nil {
@@ -49,47 +46,19 @@ func (s *Server) v1Capacity(w http.ResponseWriter, r *http.Request, view *access
 }
 
 func parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error) {
-	values, err := url.ParseQuery(rawQuery)
+	words, err := readWords(rawQuery, "at", "window", "from", "to", "zone")
 	if err != nil {
 		return q, err
 	}
-	for name, list := range values {
-		switch {
-		case !slices.Contains([]string{"at", "window", "from", "to", "zone"}, name):
-			return q, fmt.Errorf("unknown field `%s`, expected one of at, window, from, to, zone", name)
-		case len(list) > 1:
-			return q, fmt.Errorf("%s is there twice", name)
-		}
-	}
-	zone, err := calendar.Zone(values.Get("zone"))
+	zone, err := calendar.Zone(words["zone"])
 	if err != nil {
+		return q, refuse(http.StatusBadRequest, "%v", err)
+	}
+	if q.at, err = words.at(now, zone); err != nil {
 		return q, err
 	}
-	if q.at = now; values.Get("at") != "" {
-		if q.at, err = calendar.Point(values.Get("at"), now, zone); err != nil {
-			return q, fmt.Errorf("at: %w", err)
-		}
-	}
-	q.window, err = capacityWindow(values, now, zone)
+	q.window, err = words.window(now, zone)
 	return q, err
-}
-
-// capacityWindow is nil when there is none.
-func capacityWindow(values url.Values, now record.Time, zone *time.Location) (*calendar.Window, error) {
-	word, from, to := values.Get("window"), values.Get("from"), values.Get("to")
-	var w calendar.Window
-	var err error
-	switch {
-	case word == "" && from == "" && to == "":
-		return nil, nil //nolint:nilnil // nobody asks for one
-	case word != "" && (from != "" || to != ""):
-		return nil, fmt.Errorf("there is window, and from or to; want one of the two")
-	case word != "":
-		w, err = calendar.ParseWindow(word, now, zone)
-	default:
-		w, err = calendar.Between(from, to, now, zone)
-	}
-	return &w, err
 }
 
 // clusters tells what there is.

@@ -228,7 +228,7 @@ func TestCapacityIsToldAtAnInstantAndInSteps(t *testing.T) {
 			t.Errorf("%s: steps %s", query, steps)
 		}
 	}
-	for query, want := range map[string]string{"at=x": "at: ", "when=now": "unknown field", "at=now&at=now": "twice", "window=2026&from=2026": "one of the two", "zone=x": "time zone"} {
+	for query, want := range map[string]string{"at=x": "at: ", "when=now": "unknown field", "at=now&at=now": "more than once", "window=2026&from=2026": "cannot be combined", "zone=x": "time zone"} {
 		if a := rg.do("GET", "/v1/capacity?"+query, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %v", query, a)
 		}

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -50,27 +49,19 @@ func (s *Server) v1Changes(w http.ResponseWriter, r *http.Request, view *access.
 // is passed over would be a feed with holes.
 func parseChanges(rawQuery string) (store.Query, error) {
 	q := store.Query{Order: store.BySeq, Tombstones: true, Limit: defaultPage, Lent: true}
-	values, err := url.ParseQuery(rawQuery)
+	words, err := readWords(rawQuery, "after", "limit")
 	if err != nil {
-		return q, refuse(http.StatusBadRequest, "%v", err)
+		return q, err
 	}
-	for name, list := range values {
-		if len(list) > 1 {
-			return q, refuse(http.StatusBadRequest, "%s is there twice", name)
-		}
-		switch name {
-		case "after":
-			q.After, err = parsePosition(list[0])
-		case "limit":
-			q.Limit, err = parsePageSize(list[0])
-		default:
-			err = refuse(http.StatusBadRequest, "unknown field %s, expected after or limit", name)
-		}
-		if err != nil {
+	if text, given := words["after"]; given {
+		if q.After, err = parsePosition(text); err != nil {
 			return q, err
 		}
 	}
-	return q, nil
+	if text, given := words["limit"]; given {
+		q.Limit, err = parsePageSize(text)
+	}
+	return q, err
 }
 
 func parsePosition(s string) (uint64, error) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *ac
 	now := s.now()
 	source, window, err := daysAsked(r.URL.RawQuery, now)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return err
 	}
 	if window.To-window.From > maxDays*aDay {
 		return refuse(http.StatusBadRequest, "the window has more than %d days", maxDays)
@@ -57,17 +56,11 @@ func names(o record.Origin, word string) bool {
 }
 
 func daysAsked(rawQuery string, now record.Time) (source string, w tally.Window, err error) {
-	words, err := wordsOf(rawQuery, "source", "window", "from", "to")
+	words, err := readWords(rawQuery, "source", "window", "from", "to")
 	if err != nil {
 		return "", w, err
 	}
-	values := url.Values{}
-	for _, name := range []string{"window", "from", "to"} {
-		if words[name] != "" {
-			values.Set(name, words[name])
-		}
-	}
-	asked, err := capacityWindow(values, now, time.UTC)
+	asked, err := words.window(now, time.UTC)
 	if err != nil {
 		return "", w, err
 	}

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -39,15 +37,13 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	words, err := fieldsOf(r.URL.RawQuery, "at", "unclaimed")
+	words, err := readWords(r.URL.RawQuery, "at", "unclaimed")
 	if err != nil {
 		return err
 	}
-	at, now := s.now(), s.now()
-	if word := words["at"]; word != "" {
-		if at, err = calendar.Point(word, now, time.UTC); err != nil {
-			return refuse(http.StatusBadRequest, "at: %v", err)
-		}
+	at, err := words.at(s.now(), time.UTC)
+	if err != nil {
+		return err
 	}
 	d, err := s.directory()
 	if err != nil {
@@ -65,26 +61,6 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	}
 	answer(w, http.StatusOK, out)
 	return nil
-}
-
-// fieldsOf reads a query whose fields are there once at most.
-func fieldsOf(query string, known ...string) (map[string]string, error) {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v", err)
-	}
-	words := map[string]string{}
-	for field, list := range values {
-		switch {
-		case field == "consistency" || field == "max_age": // read before
-		case !slices.Contains(known, field):
-			return nil, refuse(http.StatusBadRequest, "unknown field `%s`, expected one of %s", field, quoted(known))
-		case len(list) > 1:
-			return nil, refuse(http.StatusBadRequest, "%s is there twice", field)
-		}
-		words[field] = list[0]
-	}
-	return words, nil
 }
 
 func describeDirectory(d *directory.Directory, at record.Time) *v1.Directory {

@@ -121,7 +121,7 @@ func TestSubscription_Filters_ChooseUse(t *testing.T) {
 		}
 	}
 	for where, want := range map[string]string{
-		"where[group_id]=atlsa": `did you mean \"atlas\"?`, "where[group]=atlas": `did you mean \"group_id\"?`, "where[group_id]=a&where[group_id]=b": "twice", "where[]=a": "where[]",
+		"where[group_id]=atlsa": `did you mean \"atlas\"?`, "where[group]=atlas": `did you mean \"group_id\"?`, "where[group_id]=a&where[group_id]=b": "more than once", "where[]=a": "where[]",
 	} {
 		if a := rg.do("GET", "/v1/subscription?window=2026-03&"+where, ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %v, want %s", where, a, want)
@@ -135,11 +135,11 @@ func TestWhatIsNoQuestionOfTheDirectoryIsRefused(t *testing.T) {
 		"/v1/directory?at=soon":                    "at: ",
 		"/v1/directory?unclaimed=perhaps":          "want true or false",
 		"/v1/directory?of=bell":                    "unknown field `of`",
-		"/v1/directory?at=now&at=now":              "at is there twice",
+		"/v1/directory?at=now&at=now":              "at given more than once",
 		"/v1/subscription?window=soon":             "no window",
-		"/v1/subscription?window=2026&from=2025":   "want one of the two",
+		"/v1/subscription?window=2026&from=2025":   "cannot be combined",
 		"/v1/subscription?zone=Mars":               "Mars",
-		"/v1/subscription?credit=never":            "neither spread nor stop",
+		"/v1/subscription?credit=never":            "must be spread or stop",
 		"/v1/subscription?from=2026-03&to=2026-02": "ends before",
 	} {
 		a := rg.call("GET", path, nil)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -11,7 +10,7 @@ import (
 
 // v1Gaps is GET /v1/gaps: what agents and sources could not hand over.
 func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	agent, err := gapsOf(r.URL.RawQuery)
+	words, err := readWords(r.URL.RawQuery, "agent")
 	if err != nil {
 		return err
 	}
@@ -22,7 +21,7 @@ func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.Vie
 	out := v1.Gaps{Gaps: []v1.Gap{}}
 	for i := range gaps {
 		g := &gaps[i]
-		if agent != "" && agent != g.Source.Agent {
+		if agent := words["agent"]; agent != "" && agent != g.Source.Agent {
 			continue
 		}
 		if out.More = len(out.Gaps) == maxPage; out.More {
@@ -35,23 +34,6 @@ func (s *Server) v1Gaps(w http.ResponseWriter, r *http.Request, view *access.Vie
 	}
 	answer(w, http.StatusOK, out)
 	return nil
-}
-
-// gapsOf reads whose gaps are asked for; "" is everybody's.
-func gapsOf(rawQuery string) (agent string, err error) {
-	values, err := url.ParseQuery(rawQuery)
-	if err != nil {
-		return "", refuse(http.StatusBadRequest, "%v", err)
-	}
-	for name, list := range values {
-		switch {
-		case name != "agent":
-			return "", refuse(http.StatusBadRequest, "unknown field %s, expected agent", name)
-		case len(list) > 1:
-			return "", refuse(http.StatusBadRequest, "%s is there twice", name)
-		}
-	}
-	return values.Get("agent"), nil
 }
 
 // lacks counts a gap of a source of the agent, or of all of it.

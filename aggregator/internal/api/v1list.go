@@ -44,7 +44,7 @@ func formatAsked(r *http.Request) (_ *http.Request, format string, err error) {
 	case !asked:
 		return r, formatOf(r.Header.Get("Accept")), nil
 	case len(list) > 1:
-		return r, "", refuse(http.StatusBadRequest, "format is there twice")
+		return r, "", refuse(http.StatusBadRequest, "format given more than once")
 	case list[0] != "json" && list[0] != "csv":
 		return r, "", refuse(http.StatusBadRequest, "format is %q, want json or csv", list[0])
 	}

@@ -3,12 +3,10 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -32,15 +30,13 @@ func (s *Server) money() Money {
 
 // v1Prices is GET /v1/prices: what holds at an instant.
 func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	words, err := wordsOf(r.URL.RawQuery, "at")
+	words, err := readWords(r.URL.RawQuery, "at")
 	if err != nil {
 		return err
 	}
-	at := s.now()
-	if word := words["at"]; word != "" {
-		if at, err = calendar.Point(word, at, time.UTC); err != nil {
-			return refuse(http.StatusBadRequest, "at: %v", err)
-		}
+	at, err := words.at(s.now(), time.UTC)
+	if err != nil {
+		return err
 	}
 	prices, list := s.money().Prices, []v1.Price{}
 	for _, h := range prices.At(at) {
@@ -67,24 +63,4 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 // what the grants of a reader name: others would tell whose records there are.
 func concerns(when []money.Condition, rows access.Rows) bool {
 	return !slices.ContainsFunc(when, func(c money.Condition) bool { return c.Key != money.ClassKey && !rows.Names(c.Key, c.Value) })
-}
-
-// wordsOf reads a query with fields that are there once at most.
-func wordsOf(rawQuery string, fields ...string) (map[string]string, error) {
-	values, err := url.ParseQuery(rawQuery)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v", err)
-	}
-	words := map[string]string{}
-	for _, f := range fields {
-		if len(values[f]) > 1 {
-			return nil, refuse(http.StatusBadRequest, "%s is there twice", f)
-		}
-		words[f] = values.Get(f)
-		delete(values, f)
-	}
-	for name := range values {
-		return nil, refuse(http.StatusBadRequest, "unknown field `%s`, expected one of %s", name, quoted(fields))
-	}
-	return words, nil
 }

@@ -29,13 +29,13 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	words, err := fieldsOf(rest, "window", "from", "to", "zone", "credit")
+	words, err := readWords(rest, "window", "from", "to", "zone", "credit")
 	if err != nil {
 		return err
 	}
 	q, zone, err := subscriptionWindow(words, s.now())
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return err
 	}
 	d, err := s.directory()
 	if err != nil {
@@ -73,30 +73,25 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 }
 
 // subscriptionWindow reads the time of a query; without one it is this month.
-func subscriptionWindow(words map[string]string, now record.Time) (q usage.Question, name string, err error) {
-	zone, err := calendar.Zone(words["zone"])
+func subscriptionWindow(w words, now record.Time) (q usage.Question, name string, err error) {
+	zone, err := calendar.Zone(w["zone"])
+	if err != nil {
+		return q, "", refuse(http.StatusBadRequest, "%v", err)
+	}
+	if w["window"]+w["from"]+w["to"] == "" {
+		w["window"] = "this-month"
+	}
+	window, err := w.window(now, zone)
 	if err != nil {
 		return q, "", err
 	}
-	u := usageWords{}
-	for _, field := range []string{"window", "from", "to"} {
-		u[field] = []string{words[field]}
-	}
-	if words["window"] == "" && words["from"] == "" && words["to"] == "" {
-		u["window"] = []string{"this-month"}
-	}
-	var times usageQuery
-	times.Zone, times.Now = zone, now
-	if err := times.window(u); err != nil {
-		return q, "", err
-	}
-	q = usage.Question{Edges: []record.Time{times.Window.From, times.Window.To}, Now: now}
-	switch words["credit"] {
+	q = usage.Question{Edges: []record.Time{window.From, window.To}, Now: now}
+	switch w["credit"] {
 	case "", "spread":
 	case "stop":
 		q.Credit = usage.AtStop
 	default:
-		return q, "", errors.New("credit is neither spread nor stop")
+		return q, "", refuse(http.StatusBadRequest, "invalid credit %q: must be spread or stop", w["credit"])
 	}
 	return q, zone.String(), nil
 }

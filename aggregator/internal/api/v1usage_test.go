@@ -265,7 +265,7 @@ func TestQuestionsThatMakeNoSenseSayWhatDoes(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                                          "window=",
 		"window=2026-13":                            "last-month",
-		"window=2026&from=2025":                     "one of the two",
+		"window=2026&from=2025":                     "cannot be combined",
 		"to=2026":                                   "from= and to=",
 		"from=2026-03-02&to=2026-03-01":             "the end must be after the begin",
 		"from=2026-03-01&to=2026-03-01":             "the end must be after the begin",
@@ -287,7 +287,7 @@ func TestQuestionsThatMakeNoSenseSayWhatDoes(t *testing.T) {
 		"window=2026&format=xlsx":                   "json or ndjson or csv or parquet",
 		"window=2026&open=maybe":                    "true or false",
 		"window=2026&limit=3":                       "unknown field `limit`",
-		"window=2026&window=2025":                   "twice",
+		"window=2026&window=2025":                   "more than once",
 		"window=2026&foo=3":                         "unknown field `foo`",
 		"window=%zz":                                "percent-encoded",
 		"from=0000-01-01&to=9999-12-31&bucket=hour": "at most 1000000",

@@ -85,7 +85,7 @@ func TestWhatCannotBeDerivedIsRefusedWithWhatCan(t *testing.T) {
 		"by=projekt":            "the keys are group_id, user_id, project",
 		"measure=costs":         "the measures are records, started, stopped, people, wait, efficiency, running, queued, capacity, utilization, cost, Cores",
 		"where[]=x":             "want where[KEY]=VALUE",
-		"where[a]=x&where[a]=y": "where[a] is there twice",
+		"where[a]=x&where[a]=y": "where[a] given more than once",
 	} {
 		a := rg.do("GET", "/v1/usage?window=2026-03&"+query, "")
 		if a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {

@@ -114,7 +114,7 @@ func (u usageWords) where(key, rawValue string) error {
 		return fmt.Errorf("where[%s]: %s; want where[KEY]=VALUE, or several values with commas, or nothing for what has no value", key, wrong)
 	}
 	if u[whereKey+key] != nil {
-		return fmt.Errorf("where[%s] is there twice", key)
+		return fmt.Errorf("where[%s] given more than once", key)
 	}
 	u[whereKey+key] = strings.Split(value, ",")
 	return nil
@@ -158,7 +158,7 @@ func (u usageWords) add(key, value string) error {
 			u[key] = append(u[key], strings.Split(value, ",")...)
 		}
 	case u[key] != nil:
-		return fmt.Errorf("%s is there twice", key)
+		return fmt.Errorf("%s given more than once", key)
 	default:
 		u[key] = []string{value}
 	}
@@ -195,20 +195,17 @@ func (q *usageQuery) times(u usageWords) (err error) {
 	return err
 }
 
-func (q *usageQuery) window(u usageWords) (err error) {
-	word, from, to := u.one("window"), u.one("from"), u.one("to")
-	switch {
-	case word != "" && (from != "" || to != ""):
-		return fmt.Errorf("there is window, and from or to; want one of the two")
-	case word != "":
-		q.Word = word
-		q.Window, err = calendar.ParseWindow(word, q.Now, q.Zone)
-	case from == "":
+func (q *usageQuery) window(u usageWords) error {
+	w := words{"window": u.one("window"), "from": u.one("from"), "to": u.one("to")}
+	if w["window"]+w["from"] == "" {
 		return fmt.Errorf("no time is given; want window=, one of %s, or from= and to=", calendar.Words)
-	default:
-		q.Window, err = calendar.Between(from, to, q.Now, q.Zone)
 	}
-	return err
+	window, err := w.window(q.Now, q.Zone)
+	if err != nil {
+		return err
+	}
+	q.Word, q.Window = w["window"], *window
+	return nil
 }
 
 // figures reads what is to be shown of whom.

@@ -340,7 +340,7 @@ component "Cores" { amount = job.cores - 4 }`), "-format", "json", "ai4", snapsh
 		t.Error(code, out, errs)
 	}
 	code, _, errs = s.importing(t, "-config", config("ide = 1"), "ai4", snapshots)
-	if code != 1 || !strings.Contains(errs, "agent.hcl:8") {
+	if code != 1 || !strings.Contains(errs, "agent.hcl line 8") {
 		t.Error(code, errs)
 	}
 }
