@@ -38,7 +38,7 @@ func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
 
 func TestEveryCommandOfARunbookExistsWithItsOptions(t *testing.T) {
 	c := newCluster(t)
-	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#\n]+)").FindAllStringSubmatch(book(t), -1)
+	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#|>\n]+)").FindAllStringSubmatch(book(t), -1)
 	word := regexp.MustCompile("^[a-z][a-z-]*$")
 	if len(commands) < 20 {
 		t.Fatal("only", commands)

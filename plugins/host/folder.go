@@ -15,7 +15,7 @@ const (
 	// folderAge is how old a folder must be to be looked at: a new one is not locked yet.
 	folderAge = time.Minute
 	// maxTempDir bounds the folder in which a plugin's folder is made: the path of a socket
-	// has at most 107 bytes.
+	// has at most 107 bytes, of which go-plugin and the folder take 63.
 	maxTempDir = 44
 )
 
@@ -27,8 +27,11 @@ type socketFolder struct {
 }
 
 // newFolder makes a folder in dir, after those are removed that processes left which
-// were killed.
+// were killed. Where dir has too long a name for it, the folder is dir itself.
 func newFolder(dir string) (*socketFolder, error) {
+	if len(dir) > maxTempDir {
+		return &socketFolder{path: dir}, nil
+	}
 	if err := sweep(dir, time.Now().Add(-folderAge)); err != nil {
 		return nil, err
 	}
@@ -37,22 +40,21 @@ func newFolder(dir string) (*socketFolder, error) {
 		return nil, err
 	}
 	f := &socketFolder{path: path}
-	if f.lock, err = os.Open(path); err == nil {
-		err = flock(f.lock)
+	if f.lock, err = os.Open(path); err != nil {
+		return nil, errors.Join(err, os.Remove(path))
 	}
-	if err != nil {
+	if err := flock(f.lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.remove())
 	}
 	return f, nil
 }
 
-// remove removes the folder with all that is in it.
+// remove removes the folder with all that is in it, unless it is that of all.
 func (f *socketFolder) remove() error {
-	err := os.RemoveAll(f.path)
-	if f.lock != nil {
-		err = errors.Join(err, f.lock.Close())
+	if f.lock == nil {
+		return nil
 	}
-	return err
+	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }
 
 // sweep removes folders of this user that were made before a time and that no process

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -124,5 +125,31 @@ func TestFoldersOfAKilledDaemonsPluginsAreRemovedAndNoOthers(t *testing.T) {
 	}
 	if err := p.remove(); err != nil || namesIn(t, dir)[filepath.Base(p.path)] {
 		t.Error("the folder is there after it was removed", err)
+	}
+}
+
+// A temporary folder with a long name has room for the socket, and none for a folder of ours.
+func TestAPluginStartsWhateverTheLengthOfTheTemporaryFoldersName(t *testing.T) {
+	t.Parallel()
+	for n := 20; n <= 60; n++ {
+		dir, err := os.MkdirTemp("", "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		long := filepath.Join(dir, strings.Repeat("x", max(1, n-len(dir)-1)))
+		if err := os.Mkdir(long, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := newFolder(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if socket := len(f.path) + len("/plugin-dir0123456789/plugin0123456789"); socket > 107 {
+			t.Errorf("%d bytes of a folder's name make %d of a socket's", len(long), socket)
+		}
+		if err := f.remove(); err != nil || len(namesIn(t, long)) > 0 {
+			t.Error(namesIn(t, long), err)
+		}
 	}
 }

@@ -65,7 +65,7 @@ func (s Spec) withDefaults() Spec {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	if s.TempDir == "" || len(s.TempDir) > maxTempDir {
+	if s.TempDir == "" || len(s.TempDir) > 60 { // the path of a socket has at most 107 bytes
 		s.TempDir = os.TempDir()
 	}
 	return s
@@ -259,6 +259,9 @@ func (p *Process) kill() {
 func (p *Process) abandon() {
 	p.kill()
 	p.client.Kill()
+	if dir := p.child.socketDir; dir != "" {
+		_ = os.RemoveAll(dir)
+	}
 	_ = p.folder.remove() // what stays is removed before the next start of a plugin
 	p.drain()
 }
