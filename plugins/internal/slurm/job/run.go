@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
@@ -113,10 +114,15 @@ func (r *Run) Incomplete() bool {
 	return known && partition == ""
 }
 
-// Named is the run as it would be with another id, as a first run.
-func (r *Run) Named(cluster, jobID string) (*Run, error) {
-	out, err := r.plan.Run(r.With(map[string]string{"JobID": jobID, "Cluster": cluster}))
-	out.Qualified = r.Qualified
+// Named is the run as it would be if Name had returned name.
+func (r *Run) Named(name string) (*Run, error) {
+	jobID, submit, later := strings.Cut(name, "-")
+	values := map[string]string{"JobID": jobID}
+	if later {
+		values["Submit"] = submit
+	}
+	out, err := r.plan.Run(r.With(values))
+	out.Qualified, out.Later = r.Qualified, later
 	return out, err
 }
 

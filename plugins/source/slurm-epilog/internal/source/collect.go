@@ -109,13 +109,13 @@ func (p *pass) resume(ctx context.Context, from sdk.Start, done int64) error {
 func (p *pass) follow(ctx context.Context) error {
 	var not time.Time // sacct is not asked before
 	for p.pending.await(ctx, not, p.now) {
-		due := p.pending.take(p.now(), maxAsk)
+		due := p.pending.take(p.now(), p.most)
 		err := p.settle(ctx, due)
 		if err != nil {
 			p.pending.putBack(due)
 			return err
 		}
-		if len(due) < maxAsk {
+		if len(due) < p.most {
 			not = p.now().Add(p.config.delay)
 		}
 	}
@@ -234,7 +234,7 @@ func (p *pass) again(ctx context.Context, w *sdk.Window) error {
 		if !e.OfEnd() || one.ended().Before(w.From.Add(-skew)) {
 			return nil // an epilog may run long after the end, but not before it
 		}
-		if events = append(events, one); len(events) < maxAsk {
+		if events = append(events, one); len(events) < p.most {
 			return nil
 		}
 		return flush()

@@ -174,7 +174,7 @@ func (d *draft) takeOver(at int, r *job.Run, told string) {
 	if told == "" || at < 0 || told == r.Name() {
 		return
 	}
-	old, err := r.Named(r.Cluster, told)
+	old, err := r.Named(told)
 	if err != nil {
 		return // nothing was told under that
 	}

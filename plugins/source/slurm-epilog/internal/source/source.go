@@ -34,6 +34,7 @@ type Source struct {
 	sacct  asker
 	now    func() time.Time
 	log    *slog.Logger
+	most   int // events in one question to sacct
 
 	journal *journal.Journal // nil until the first Collect
 	intake  *intake.Intake
@@ -52,7 +53,7 @@ type refusal struct{ run, message string }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
-	return &Source{now: time.Now, log: log, pending: newPending()}
+	return &Source{now: time.Now, log: log, most: maxAsk, pending: newPending()}
 }
 
 // Describe says what the source is.

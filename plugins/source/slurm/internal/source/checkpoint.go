@@ -15,6 +15,7 @@ import (
 type checkpoint struct {
 	Done time.Time // all runs that ended before it have been seen, but for those that slurmdbd got late
 	Open []openRun // long runs that went on at Done
+	Half []halfRun // runs that were sent while slurmdbd had only half of them
 	Told told
 }
 
@@ -32,20 +33,60 @@ type openRun struct {
 	Later bool   // the job had an earlier run
 }
 
+// halfRun is a run that was sent under a name that may not be its last one: see
+// [job.Run.Incomplete].
+type halfRun struct {
+	job.Key
+	Since int64  // seconds since the epoch
+	Name  string // under which it was sent
+}
+
 const (
 	checkpointVersion = 1
 	maxOpen           = 5000      // runs in a checkpoint
 	maxOpenBytes      = 200 << 10 // that they take; the daemon keeps checkpoints of up to 256 KiB
+	maxHalfBytes      = 40 << 10  // that half runs take
 	maxCheckpoint     = 4 << 20
 )
 
 // The written form: {"v":1,"done":1795248797,"open":[["rig",7,1795248797,1795248799,"7",false]],
-// "told":{"capacity":"…"}}. Told came later; who does not know it sends facts again.
+// "half":[["rig",11,1795248797,1795249400,"11"]],"told":{"capacity":"…"}}. Told and half
+// came later; an older plugin sends facts again and does not rename half runs.
 type wireCheckpoint struct {
-	Version int       `json:"v"`
-	Done    int64     `json:"done"`
-	Open    []wireRun `json:"open,omitempty"`
-	Told    told      `json:"told,omitzero"`
+	Version int        `json:"v"`
+	Done    int64      `json:"done"`
+	Open    []wireRun  `json:"open,omitempty"`
+	Half    []wireHalf `json:"half,omitempty"`
+	Told    told       `json:"told,omitzero"`
+}
+
+type wireHalf struct{ halfRun }
+
+// MarshalJSON writes the run as a list.
+func (w wireHalf) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{w.Cluster, w.Raw, w.Submit, w.Since, w.Name})
+}
+
+// UnmarshalJSON reads the list.
+func (w *wireHalf) UnmarshalJSON(b []byte) error {
+	return unmarshalList(b, &w.Cluster, &w.Raw, &w.Submit, &w.Since, &w.Name)
+}
+
+// unmarshalList reads a list with one element for each target.
+func unmarshalList(b []byte, into ...any) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	if len(parts) != len(into) {
+		return fmt.Errorf("a run has %d parts instead of %d", len(parts), len(into))
+	}
+	for i, p := range parts {
+		if err := json.Unmarshal(p, into[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type wireRun struct{ openRun }
@@ -57,24 +98,11 @@ func (w wireRun) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the list.
 func (w *wireRun) UnmarshalJSON(b []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	into := []any{&w.Cluster, &w.Raw, &w.Submit, &w.Start, &w.JobID, &w.Later}
-	if len(parts) != len(into) {
-		return fmt.Errorf("an open run has %d parts instead of %d", len(parts), len(into))
-	}
-	for i, p := range parts {
-		if err := json.Unmarshal(p, into[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return unmarshalList(b, &w.Cluster, &w.Raw, &w.Submit, &w.Start, &w.JobID, &w.Later)
 }
 
-// encode writes c. Of too many open runs it keeps those that began last: the
-// others are found by the overlaps like any run.
+// encode writes c. Of too many open or half runs it keeps those that began, or were
+// sent, last: the others are found by the overlaps like any run.
 func (c checkpoint) encode() []byte {
 	open := slices.Clone(c.Open)
 	slices.SortFunc(open, func(a, b openRun) int {
@@ -88,6 +116,17 @@ func (c checkpoint) encode() []byte {
 			break
 		}
 		w.Open = append(w.Open, wireRun{o})
+	}
+	half := slices.SortedFunc(slices.Values(c.Half), func(a, b halfRun) int {
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Raw, b.Raw), cmp.Compare(a.Submit, b.Submit))
+	})
+	size = 0
+	for _, h := range half {
+		text, err := wireHalf{h}.MarshalJSON()
+		if size += len(text) + 1; err != nil || size > maxHalfBytes {
+			break
+		}
+		w.Half = append(w.Half, wireHalf{h})
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -124,6 +163,12 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 			return checkpoint{}, fmt.Errorf("checkpoint: the open job %d of %d, started %d, cannot be", o.Raw, o.Submit, o.Start)
 		}
 		c.Open = append(c.Open, o.openRun)
+	}
+	for _, h := range w.Half {
+		if h.Raw < 0 || h.Submit < 0 || h.Since < 0 || h.Name == "" {
+			return checkpoint{}, fmt.Errorf("checkpoint: the job %d of %d, sent as %q at %d, cannot be", h.Raw, h.Submit, h.Name, h.Since)
+		}
+		c.Half = append(c.Half, h.halfRun)
 	}
 	return c, nil
 }

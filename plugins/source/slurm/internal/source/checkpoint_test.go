@@ -22,8 +22,9 @@ func TestTheCheckpointOfTheFirstReleaseIsUnderstood(t *testing.T) {
 
 func TestTheCheckpointIsWrittenAsItIsKept(t *testing.T) {
 	c := checkpoint{Done: time.Unix(1795248797, 0), Told: told{Capacity: "8d3a", Directory: "77f0"},
-		Open: []openRun{{job.Key{Cluster: "rig", Raw: 7, Submit: 1795248790}, 1795248791, "5_7", true}}}
-	want := `{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"told":{"capacity":"8d3a","directory":"77f0"}}`
+		Open: []openRun{{job.Key{Cluster: "rig", Raw: 7, Submit: 1795248790}, 1795248791, "5_7", true}},
+		Half: []halfRun{{job.Key{Cluster: "rig", Raw: 11, Submit: 1795248790}, 1795248799, "11-1795248790"}}}
+	want := `{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"half":[["rig",11,1795248790,1795248799,"11-1795248790"]],"told":{"capacity":"8d3a","directory":"77f0"}}`
 	if got := string(c.encode()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -39,6 +40,11 @@ func TestCheckpointsAreReadBack(t *testing.T) {
 			c.Open = append(c.Open, openRun{job.Key{Cluster: rapid.SampledFrom([]string{"", "a", "<b>"}).Draw(t, "cluster"), Raw: raw,
 				Submit: rapid.Int64Range(0, 1<<40).Draw(t, "submit")}, 100 - raw, "7", rapid.Bool().Draw(t, "later")})
 		}
+		for range rapid.IntRange(0, 5).Draw(t, "half") {
+			raw++
+			c.Half = append(c.Half, halfRun{job.Key{Cluster: rapid.SampledFrom([]string{"", "a"}).Draw(t, "cluster"), Raw: raw,
+				Submit: rapid.Int64Range(0, 1<<40).Draw(t, "submit")}, 100 - raw, "7"})
+		}
 		got, err := decodeCheckpoint(c.encode())
 		if diff := cmp.Diff(c, got); err != nil || diff != "" {
 			t.Fatal(err, diff)
@@ -51,15 +57,21 @@ func TestACheckpointIsBoundedAndKeepsTheYoungestOpenRuns(t *testing.T) {
 	for i := range int64(maxOpen + 100) {
 		c.Open = append(c.Open, openRun{Key: job.Key{Cluster: "cluster", Raw: i}, Start: i, JobID: "1234567"})
 	}
+	for i := range int64(maxHalf) {
+		c.Half = append(c.Half, halfRun{Key: job.Key{Cluster: "cluster", Raw: i}, Since: i, Name: "1234567"})
+	}
 	b := c.encode()
 	got, err := decodeCheckpoint(b)
-	if err != nil || len(got.Open) < maxOpen/2 || got.Open[0].Start != maxOpen+99 || len(b) > maxOpenBytes+1<<10 {
+	if len(got.Half) < 500 || got.Half[0].Since != maxHalf-1 {
+		t.Errorf("%d half runs", len(got.Half))
+	}
+	if err != nil || len(got.Open) < maxOpen/2 || got.Open[0].Start != maxOpen+99 || len(b) > maxOpenBytes+maxHalfBytes+1<<10 {
 		t.Errorf("%d runs in %d bytes, %v", len(got.Open), len(b), err)
 	}
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	f.Add([]byte(`{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"told":{"capacity":"8d3a"}}`))
+	f.Add([]byte(`{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"half":[["rig",11,1795248790,1795248799,"11"]],"told":{"capacity":"8d3a"}}`))
 	f.Add([]byte(`{"v":1,"done":0,"open":[[]]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeCheckpoint(b)

@@ -46,6 +46,8 @@ type pass struct {
 	counting map[job.Key]time.Time
 	refusing []refusal // in batch
 	told     told
+	met      map[job.Key]bool   // runs of Source.half that were met in this pass
+	renaming map[job.Key]string // names that runs of Source.half have in batch; "" is the last one
 }
 
 // Collect sends what has ended and what goes on since from.
@@ -65,6 +67,9 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 		return err
 	}
 	if err := p.vanished(ctx); err != nil {
+		return err
+	}
+	if err := p.askHalf(ctx); err != nil {
 		return err
 	}
 	if err := p.finish(ctx); err != nil {
@@ -93,8 +98,9 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 		}
 	}
 	now := s.now()
+	s.recall(c.Half, now)
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
-		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, counting: map[job.Key]time.Time{}}
+		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, met: map[job.Key]bool{}, renaming: map[job.Key]string{}, counting: map[job.Key]time.Time{}}
 	p.from = p.since(c.Done, from.Rewind)
 	s.width = min(s.width, s.config.window) // it may have grown in quieter times
 	return p, nil

@@ -52,11 +52,12 @@ func (p *pass) add(r *job.Run) {
 		}
 	}
 	values, err := p.plan.Values(r)
+	p.watchHalf(r)
 	if err != nil && wanted {
 		p.refuse(r.RunName(), err, r.Show())
 		return
 	}
-	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: r.Ended(), Excluded: !wanted})
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: r.RunName(), Values: values, Ended: r.Ended(), Excluded: !wanted, Formerly: p.rename(r)})
 }
 
 // flush sends the batch as it is.
@@ -78,6 +79,7 @@ func (p *pass) flush(ctx context.Context) error {
 		p.refused[mark] = true
 	}
 	p.refusing = nil
+	p.renamed()
 	return nil
 }
 
@@ -86,7 +88,7 @@ func (p *pass) advance(ctx context.Context, from, at, to time.Time) error {
 	p.batch.Progress = p.progress(from, at, to)
 	if !p.again && at.After(p.done) {
 		p.done = at
-		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.Source.open), Told: p.told}.encode()
+		p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.Source.open), Half: p.halves(), Told: p.told}.encode()
 	}
 	return p.flush(ctx)
 }
@@ -178,7 +180,7 @@ func (p *pass) finish(ctx context.Context) error {
 	if p.done.After(p.now.Add(time.Hour)) { // the clock was ahead
 		p.done = p.now
 	}
-	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Told: p.told}.encode()
+	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Half: p.halves(), Told: p.told}.encode()
 	p.batch.Watermark = p.now.Add(-p.config.lag)
 	p.batch.Progress = p.progress(p.from, p.now, p.now)
 	if err := p.flush(ctx); err != nil {

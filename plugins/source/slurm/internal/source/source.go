@@ -41,6 +41,8 @@ type Source struct {
 	// What follows only saves work or looks further back, and may be lost.
 	history history.History
 	open    map[job.Key]openRun   // runs that went on at the last look
+	half    map[job.Key]halfRun   // runs that were sent while slurmdbd had only half of them
+	halved  time.Time             // when those were asked for by id last
 	missing map[job.Key]time.Time // runs that went on and that sacct no longer knows, since when
 	counted map[job.Key]time.Time // jobs that never started and were counted, with their end
 	refused map[refusal]bool      // rows that were refused
@@ -53,7 +55,7 @@ type Source struct {
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
 	return &Source{now: time.Now, log: log,
-		open: map[job.Key]openRun{}, missing: map[job.Key]time.Time{}, counted: map[job.Key]time.Time{},
+		open: map[job.Key]openRun{}, half: map[job.Key]halfRun{}, missing: map[job.Key]time.Time{}, counted: map[job.Key]time.Time{},
 		refused: map[refusal]bool{}, looked: map[string]time.Time{}, warned: map[string]string{}}
 }
 

@@ -155,6 +155,9 @@ func (s *site) take(b sdk.Batch) {
 	for _, j := range b.Jobs {
 		s.jobs[j.Run] = j
 		s.sent = append(s.sent, j.Run)
+		for _, f := range j.Formerly {
+			delete(s.jobs, f.Run)
+		}
 	}
 	if b.Checkpoint != nil {
 		s.checkpoint = b.Checkpoint
