@@ -131,9 +131,6 @@ func times() []attribute {
 			func(r *Run) (sdk.Value, error) { t, err := r.time(c.name); return sdk.Time(t), err }})
 	}
 	for _, c := range []struct{ name, other, doc string }{
-		{"TotalCPU", "", "CPU time that the job used, in seconds; see cpu_seconds"},
-		{"UserCPU", "", "CPU time in user mode, in seconds"},
-		{"SystemCPU", "", "CPU time in the kernel, in seconds"},
 		{"Suspended", "", "time that the job was suspended, in seconds; see suspended_seconds"},
 		{"Planned", "Reserved", "time that the job waited after it could have started, in seconds"},
 	} {
@@ -149,11 +146,35 @@ func times() []attribute {
 	return out
 }
 
+// cpuTimes are null where TotalCPU is 0: then nothing was measured.
+func cpuTimes() []attribute {
+	var out []attribute
+	for _, c := range []struct{ name, doc string }{
+		{"TotalCPU", "CPU time that the job used, in seconds; null when it was not measured; see cpu_seconds"},
+		{"UserCPU", "CPU time in user mode, in seconds; null where TotalCPU is"},
+		{"SystemCPU", "CPU time in the kernel, in seconds; null where TotalCPU is"},
+	} {
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: sdk.TypeFloat, Doc: c.doc}, []string{c.name, "TotalCPU"},
+			func(r *Run) (sdk.Value, error) {
+				total, _, err := r.duration("TotalCPU")
+				if err != nil || total == 0 {
+					return sdk.Null(), err
+				}
+				m, known, err := r.duration(c.name)
+				if !known || err != nil {
+					return sdk.Null(), err
+				}
+				return sdk.Float(m.Float()), nil
+			}})
+	}
+	return out
+}
+
 // largest are the columns of steps, of which the largest value counts.
 func largest() []attribute {
 	docs := map[string]string{
 		"MaxRSS":       "largest resident memory of a task, in bytes; as max_rss_bytes",
-		"MaxVMSize":    "largest virtual memory of a task, in bytes",
+		"MaxVMSize":    "largest virtual memory of a task, in bytes; null when it was not measured, as under cgroup/v2",
 		"MaxPages":     "most page faults of a task",
 		"MaxDiskRead":  "most bytes that a task read",
 		"MaxDiskWrite": "most bytes that a task wrote",
@@ -161,7 +182,7 @@ func largest() []attribute {
 	}
 	var out []attribute
 	for _, name := range largestColumns() {
-		out = append(out, attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: docs[name]}, []string{name},
+		out = append(out, attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: docs[name]}, []string{name, "MaxRSS"}, // which tells whether it was sampled
 			func(r *Run) (sdk.Value, error) { return r.largest(name) }})
 	}
 	return out
@@ -176,7 +197,8 @@ func (r *Run) largest(column string) (sdk.Value, error) {
 		return sdk.Int(n), nil
 	}
 	s, _ := r.text(column)
-	return number(field.Size(s))
+	n, known, err := field.Size(s)
+	return number(n, measured(n, known), err)
 }
 
 func number(n int64, known bool, err error) (sdk.Value, error) {

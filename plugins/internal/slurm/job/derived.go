@@ -50,11 +50,14 @@ func identity() []attribute {
 
 func amounts() []attribute {
 	return []attribute{
-		{sdk.Attribute{Name: "cpu_seconds", Type: sdk.TypeInt, Doc: "CPU time that the job used, in seconds, rounded half to even: TotalCPU, or the sum of the steps"}, []string{"TotalCPU"}, (*Run).cpuSeconds},
+		{sdk.Attribute{Name: "cpu_seconds", Type: sdk.TypeInt, Doc: "CPU time that the job used, in seconds, rounded half to even: TotalCPU, or the sum of the steps; null when neither was measured"}, []string{"TotalCPU"}, (*Run).cpuSeconds},
 		{sdk.Attribute{Name: "memory_mb", Type: sdk.TypeInt, Doc: "requested memory of the whole job in MB of 2^20 bytes; the allocated memory when the request is not known or 0; null when neither is"},
 			[]string{"ReqMem", "ReqTRES", "AllocTRES", "AllocCPUS"}, (*Run).memoryMB},
-		{sdk.Attribute{Name: "req_memory_bytes", Type: sdk.TypeInt, Doc: "requested memory of the whole job in bytes"},
-			[]string{"ReqMem", "ReqTRES", "AllocCPUS"}, func(r *Run) (sdk.Value, error) { return number(r.requested()) }},
+		{sdk.Attribute{Name: "req_memory_bytes", Type: sdk.TypeInt, Doc: "requested memory of the whole job in bytes; null when it is not known or 0, by which all memory of the nodes is meant"},
+			[]string{"ReqMem", "ReqTRES", "AllocCPUS"}, func(r *Run) (sdk.Value, error) {
+				n, known, err := r.requested()
+				return number(n, measured(n, known), err)
+			}},
 		{sdk.Attribute{Name: "alloc_memory_bytes", Type: sdk.TypeInt, Doc: "allocated memory of the whole job in bytes"},
 			[]string{"AllocTRES"}, func(r *Run) (sdk.Value, error) { return number(r.amount("AllocTRES", "mem")) }},
 		{sdk.Attribute{Name: "max_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of the largest task of any step, in bytes"},
@@ -63,11 +66,11 @@ func amounts() []attribute {
 			[]string{"MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.rss) }},
 		{sdk.Attribute{Name: "total_rss_bytes", Type: sdk.TypeInt, Doc: "resident memory of all tasks of the largest step together, in bytes"},
 			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.tasks) }},
-		{sdk.Attribute{Name: "disk_read_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps read"},
-			[]string{"TRESUsageInTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.read) }},
-		{sdk.Attribute{Name: "disk_write_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps wrote"},
-			[]string{"TRESUsageOutTot"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.wrote) }},
-		{sdk.Attribute{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs of all types"}, []string{"AllocTRES"},
+		{sdk.Attribute{Name: "disk_read_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps read; null when no step was sampled"},
+			[]string{"TRESUsageInTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.read) }},
+		{sdk.Attribute{Name: "disk_write_bytes", Type: sdk.TypeInt, Doc: "bytes that all tasks of all steps wrote; null when no step was sampled"},
+			[]string{"TRESUsageOutTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.wrote) }},
+		{sdk.Attribute{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs of all types; 0 also where Slurm does not account GPUs"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return sdk.Int(n), err }},
 		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm tells types"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m), err }},
@@ -137,7 +140,7 @@ func (r *Run) flags() sdk.Value {
 }
 
 func (r *Run) cpuSeconds() (sdk.Value, error) {
-	m, known, err := r.duration("TotalCPU")
+	m, _, err := r.duration("TotalCPU")
 	switch {
 	case err != nil:
 		return sdk.Null(), err
@@ -146,7 +149,7 @@ func (r *Run) cpuSeconds() (sdk.Value, error) {
 	case r.steps.err != nil:
 		return sdk.Null(), r.steps.err
 	}
-	return number(field.Micros(r.steps.cpu.n).Seconds(), known || r.steps.cpu.known, nil)
+	return number(field.Micros(r.steps.cpu.n).Seconds(), r.steps.cpu.known, nil)
 }
 
 func (r *Run) energy() (sdk.Value, error) {
@@ -166,7 +169,7 @@ func (r *Run) memoryMB() (sdk.Value, error) {
 			n, known = m, ok
 		}
 	}
-	return number(field.MB(n), known, err)
+	return number(field.MB(n), measured(n, known), err)
 }
 
 // requested returns the memory that was asked for, in bytes for the whole job.

@@ -186,7 +186,16 @@ func TestDerivedValues(t *testing.T) {
 		{"energy on nodes without a meter", one(row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "0"}), map[string]any{"energy_joules": nil}},
 		{"energy of the steps that have a meter", one(row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "0"}, row{"ConsumedEnergyRaw": "7"}), map[string]any{"energy_joules": int64(7)}},
 		{"memory that was not sampled", one(row{}, row{"MaxRSS": "0", "TRESUsageInTot": "fs/disk=0,mem=0"}), map[string]any{
-			"max_rss_bytes": nil, "max_rss_sum_bytes": nil, "total_rss_bytes": nil, "disk_read_bytes": int64(0)}},
+			"max_rss_bytes": nil, "max_rss_sum_bytes": nil, "total_rss_bytes": nil, "disk_read_bytes": nil}},
+		{"a step that was sampled and read nothing", one(row{}, row{"MaxRSS": "4K", "MaxDiskRead": "0", "MaxPages": "0", "MaxVMSize": "0", "TRESUsageInTot": "fs/disk=0,mem=4096"}), map[string]any{
+			"disk_read_bytes": int64(0), "MaxDiskRead": int64(0), "MaxPages": int64(0), "MaxVMSize": nil}},
+		{"a step that was not sampled", one(row{}, row{"MaxRSS": "0", "MaxDiskRead": "0", "MaxPages": "0", "MaxVMSize": "0"}), map[string]any{
+			"max_rss_bytes": nil, "MaxDiskRead": nil, "MaxPages": nil, "MaxVMSize": nil}},
+		{"CPU time that nothing gathers", one(row{"TotalCPU": "00:00:00", "UserCPU": "00:00:00", "SystemCPU": "00:00:00"}, row{"TotalCPU": "00:00:00"}), map[string]any{
+			"cpu_seconds": nil, "TotalCPU": nil, "UserCPU": nil, "SystemCPU": nil}},
+		{"CPU time in the kernel alone", one(row{"TotalCPU": "00:00.004", "UserCPU": "00:00:00", "SystemCPU": "00:00.004"}), map[string]any{
+			"cpu_seconds": int64(0), "UserCPU": 0.0, "SystemCPU": 0.004}},
+		{"all memory of the nodes, whose size is not known", one(row{"ReqMem": "0"}), map[string]any{"memory_mb": nil, "req_memory_bytes": nil}},
 		{"CPU time that neither the job nor a step says", one(row{"TotalCPU": ""}, row{"TotalCPU": ""}), map[string]any{"cpu_seconds": nil}},
 		{"waiting", one(row{"Eligible": "1000004"}), map[string]any{"wait_seconds": int64(10), "eligible_wait_seconds": int64(6)}},
 		{"no limit", one(row{"Timelimit": "UNLIMITED", "TimelimitRaw": "UNLIMITED"}), map[string]any{"time_limit_seconds": nil, "TimelimitRaw": nil}},

@@ -136,5 +136,5 @@ type attribute struct {
 }
 
 func table() []attribute {
-	return slices.Concat(derived(), texts(), numbers(), times(), largest())
+	return slices.Concat(derived(), texts(), numbers(), times(), cpuTimes(), largest())
 }

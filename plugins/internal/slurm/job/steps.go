@@ -48,7 +48,7 @@ func (r *Run) Step(fields []string, spoilt error) {
 func (s *steps) addCPU(p *Plan, fields []string) error {
 	text, _ := p.get(fields, "TotalCPU")
 	m, known, err := field.Duration(text)
-	if known {
+	if measured(int64(m), known) {
 		s.cpu.add(int64(m))
 	}
 	return err
@@ -64,8 +64,9 @@ func (s *steps) addEnergy(p *Plan, fields []string) error {
 }
 
 // measured reports whether a number was. Slurm writes 0 for the energy of nodes that
-// have no meter, and for the memory of a task that ended before its first sample;
-// nothing runs without any.
+// have no meter, for the CPU time of steps that go on or whose use nothing gathers, for
+// the memory of a task that ended before its first sample, and for virtual memory under
+// cgroup/v2; nothing runs without any.
 func measured(n int64, known bool) bool { return known && n > 0 }
 
 // Columns whose largest value over the steps counts.
@@ -73,14 +74,33 @@ func largestColumns() []string {
 	return []string{"MaxRSS", "MaxVMSize", "MaxPages", "MaxDiskRead", "MaxDiskWrite", "NTasks"}
 }
 
+// sampled reports whether a step was: a task has resident memory, so that without any
+// the zeros of its other samples say nothing.
+func (p *Plan) sampled(fields []string) bool {
+	for _, column := range []string{"MaxRSS", "MaxVMSize"} {
+		text, _ := p.get(fields, column)
+		if n, known, err := field.Size(text); err == nil && measured(n, known) {
+			return true
+		}
+	}
+	usage, _ := p.get(fields, "TRESUsageInTot")
+	list, err := field.TRES(usage)
+	if err != nil {
+		return false
+	}
+	n, known, err := field.Amount(list, "mem")
+	return err == nil && measured(n, known)
+}
+
 func (s *steps) addLargest(p *Plan, fields []string) error {
+	sampled := p.sampled(fields)
 	for _, column := range largestColumns() {
 		text, _ := p.get(fields, column)
 		n, known, err := field.Size(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", column, err)
 		}
-		if !known || column == "MaxRSS" && !measured(n, known) {
+		if !known || n == 0 && (!sampled || column == "MaxRSS" || column == "MaxVMSize") {
 			continue
 		}
 		if s.max == nil {
@@ -113,7 +133,7 @@ func (s *steps) addUsage(p *Plan, fields []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", use.column, err)
 		}
-		if known && (use.resource != "mem" || measured(n, known)) {
+		if known && (n > 0 || use.resource != "mem" && p.sampled(fields)) {
 			use.take(n)
 		}
 	}

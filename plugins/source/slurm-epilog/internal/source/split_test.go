@@ -71,4 +71,3 @@ func TestChunks_AnySplit_TakesTheOldNameBack(t *testing.T) {
 		})
 	}
 }
-
