@@ -126,6 +126,9 @@ func reading(i int, c column) func(*Line) (sdk.Value, error) {
 			return sdk.Int(n), err
 		case number:
 			f, err := decimal(s)
+			if err == nil && !l.measured(i) {
+				return sdk.Null(), nil
+			}
 			return sdk.Float(f), err
 		case instant:
 			n, err := integer(s)

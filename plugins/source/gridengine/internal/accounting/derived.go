@@ -124,7 +124,7 @@ func (l *Line) rounded(column int, unit float64) (int64, bool, error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("column %s: %w", Name(column), err)
 	}
-	return n, true, nil
+	return n, l.measured(column), nil
 }
 
 func (l *Line) rss() (int64, bool, error) {
