@@ -8,6 +8,7 @@ import (
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Validator is implemented, on the pointer, by structs of blocks that check
@@ -129,7 +130,8 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, f attrField, field reflect.V
 	v := valueDecoder{ctx: d.ctx, name: a.Name, optional: f.optional}
 	diags := v.expression(a.Expr, field)
 	if !diags.HasErrors() {
-		diags.Extend(hideSecrets(v.check(a.Expr.Range(), f.check(field)), a.Expr, d.ctx))
+		v.secret = secretive(a.Expr, d.ctx)
+		diags.Extend(v.check(cty.DynamicVal, a.Expr.Range(), f.check(field)))
 	}
 	return diags
 }

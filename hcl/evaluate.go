@@ -2,9 +2,6 @@ package hcl
 
 import (
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -18,7 +15,7 @@ func evaluate(expr Expression, ctx *EvalContext) (cty.Value, Diagnostics) {
 	for i, d := range diags {
 		diags[i] = plainer(d)
 	}
-	return v, hideSecrets(diags, expr, ctx)
+	return v, HideSecrets(diags, expr, ctx)
 }
 
 func guarded(expr Expression, ctx *EvalContext) (v cty.Value, diags Diagnostics) {
@@ -43,56 +40,83 @@ func plainer(d *Diagnostic) *Diagnostic {
 	return &out
 }
 
-// unseen is the detail of a problem that would show a part of a secret.
-const unseen = "the reason is not shown, since it holds a part of what file() or env() returned"
+// unseen is the detail of a problem that could show a part of a secret.
+const unseen = "the value comes from file() or env(), so it is not shown; check what they return"
 
-// hideSecrets replaces what env() and file() return, and what functions make of it, in
-// the details of problems with an expression that calls them. A detail that still has a
-// part of it, such as a line of a file, is left out.
-func hideSecrets(diags Diagnostics, expr Expression, ctx *EvalContext) Diagnostics {
-	node, ok := expr.(hclsyntax.Node)
-	if len(diags) == 0 || !ok {
+// HideSecrets takes the details out of problems with the value of an expression that
+// calls env() or file(), or that has a value from them in a variable. What is made of a
+// secret cannot be told from other text, so no detail stays that can depend on one: only
+// those do whose part of the expression neither calls env() or file() nor uses a variable.
+func HideSecrets(diags Diagnostics, expr Expression, ctx *EvalContext) Diagnostics {
+	if len(diags) == 0 || !secretive(expr, ctx) {
 		return diags
-	}
-	secrets := secretsOf(node, ctx)
-	for _, text := range secrets {
-		diags = replaceIn(diags, text)
 	}
 	out := make(Diagnostics, len(diags))
 	for i, d := range diags {
 		copied := *d
-		if slices.ContainsFunc(secrets, func(text string) bool { return shares(d.Detail, text) }) {
+		if !apart(d) {
 			copied.Detail = unseen
+			copied.Expression, copied.EvalContext = nil, nil // of which writers show variables
 		}
 		out[i] = &copied
 	}
 	return out
 }
 
-// secretsOf are the texts in the values of all parts of an expression that env() or
-// file() had a share in, the longest first.
-func secretsOf(node hclsyntax.Node, ctx *EvalContext) []string {
-	var texts []string
-	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
-		part, ok := n.(hclsyntax.Expression)
-		if !ok {
-			return nil
-		}
-		v, failed := guarded(part, ctx)
-		if failed.HasErrors() || !v.IsWhollyKnown() || !marked(v) {
-			return nil
-		}
-		plain, _ := v.UnmarkDeep()
-		_ = cty.Walk(plain, func(_ cty.Path, leaf cty.Value) (bool, error) {
-			if leaf.Type() == cty.String && !leaf.IsNull() && leaf.AsString() != "" {
-				texts = append(texts, leaf.AsString())
+// secretive reports whether env() or file() may have a share in an expression's value.
+func secretive(expr Expression, ctx *EvalContext) bool {
+	if node, ok := expr.(hclsyntax.Node); ok && touched(node) {
+		return true
+	}
+	for _, v := range expr.Variables() {
+		for at := ctx; at != nil; at = at.Parent() {
+			if value, there := at.Variables[v.RootName()]; there {
+				if marked(value) {
+					return true
+				}
+				break
 			}
-			return true, nil
-		})
+		}
+	}
+	return false
+}
+
+// apart reports whether a problem is with a part of the expression that has no share in
+// a secret. That of env() or file() is with the arguments: the name of a file that cannot
+// be read is shown.
+func apart(d *Diagnostic) bool {
+	if d.Expression == nil {
+		return false
+	}
+	parts := []hcl2.Expression{d.Expression}
+	called, ok := hcl2.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+	call, is := d.Expression.(*hclsyntax.FunctionCallExpr)
+	if ok && is && called.FunctionCallError() != nil && outside(call.Name) && called.CalledFunctionName() == call.Name {
+		parts = parts[:0]
+		for _, arg := range call.Args {
+			parts = append(parts, arg)
+		}
+	}
+	return !slices.ContainsFunc(parts, func(part hcl2.Expression) bool {
+		node, ok := part.(hclsyntax.Node)
+		return !ok || touched(node) || len(part.Variables()) > 0
+	})
+}
+
+// touched reports whether an expression calls env() or file(), or holds a value that they
+// returned to another process.
+func touched(node hclsyntax.Node) bool {
+	found := false
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.FunctionCallExpr:
+			found = found || outside(n.Name)
+		case *hclsyntax.LiteralValueExpr:
+			found = found || marked(n.Val)
+		}
 		return nil
 	})
-	slices.SortStableFunc(texts, func(a, b string) int { return len(b) - len(a) })
-	return slices.Compact(texts)
+	return found
 }
 
 // marked reports whether a value, or one in it, is from env() or file().
@@ -102,43 +126,15 @@ func marked(v cty.Value) bool {
 	return ok
 }
 
-// shares reports whether a detail has a part of a secret: four bytes in a row, in
-// capitals or not, or a shorter word in quotes.
-func shares(detail, secret string) bool {
-	const part = 4
-	detail, secret = strings.ToLower(detail), strings.ToLower(secret)
-	for i := 0; i+part <= len(detail); i++ {
-		if piece := detail[i : i+part]; strings.TrimSpace(piece) == piece && strings.Contains(secret, piece) {
-			return true
-		}
-	}
-	for word := range strings.FieldsFuncSeq(secret, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
-		if len(word) < part && strings.Contains(detail, `"`+word+`"`) {
-			return true
-		}
-	}
-	return false
-}
-
-func replaceIn(diags Diagnostics, secret string) Diagnostics {
-	quoted := strconv.Quote(secret)
-	short := strings.TrimSuffix(clip(secret), "...")
-	hide := strings.NewReplacer(secret, masked, quoted[1:len(quoted)-1], masked, short, masked)
-	out := make(Diagnostics, len(diags))
-	for i, d := range diags {
-		copied := *d
-		copied.Detail = hide.Replace(d.Detail)
-		out[i] = &copied
-	}
-	return out
-}
+// outside reports whether a function reads what is not in the configuration.
+func outside(name string) bool { return name == "env" || name == "file" }
 
 // outsideCalls lists the calls of env() and file(), outer ones before those in
 // their arguments.
 func outsideCalls(node hclsyntax.Node) []*hclsyntax.FunctionCallExpr {
 	var calls []*hclsyntax.FunctionCallExpr
 	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl2.Diagnostics {
-		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok && (c.Name == "env" || c.Name == "file") {
+		if c, ok := n.(*hclsyntax.FunctionCallExpr); ok && outside(c.Name) {
 			calls = append(calls, c)
 		}
 		return nil

@@ -31,6 +31,7 @@ type valueDecoder struct {
 	ctx      *EvalContext
 	name     string // of the attribute; may be empty
 	optional bool   // null keeps what the field has
+	secret   bool   // env() or file() may have a share in the value
 }
 
 func (d valueDecoder) fail(r Range, format string, args ...any) Diagnostics {
@@ -64,7 +65,8 @@ func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnosti
 	if diags.HasErrors() {
 		return diags
 	}
-	diags.Extend(hideSecrets(d.value(v, expr.Range(), field), expr, d.ctx))
+	d.secret = secretive(expr, d.ctx)
+	diags.Extend(d.value(v, expr.Range(), field))
 	return diags
 }
 
@@ -128,7 +130,11 @@ func objectKey(expr Expression, ctx *EvalContext, first map[string]Range) (strin
 		return "", diags
 	}
 	if old, ok := first[key]; ok {
-		diags.Add(twice("key", clip(key), expr.Range(), old))
+		shown := clip(key)
+		if secretive(expr, ctx) {
+			shown = masked
+		}
+		diags.Add(twice("key", shown, expr.Range(), old))
 	}
 	first[key] = expr.Range()
 	return key, diags
@@ -149,7 +155,7 @@ func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnosti
 	}
 	switch target := field.Addr().Interface().(type) {
 	case ValueDecoder:
-		return d.check(r, target.DecodeHCL(v, r))
+		return d.check(v, r, target.DecodeHCL(v, r))
 	case *cty.Value:
 		*target = v
 		return nil
@@ -157,7 +163,7 @@ func (d valueDecoder) value(v cty.Value, r Range, field reflect.Value) Diagnosti
 		var length Duration
 		err := length.DecodeHCL(v, r)
 		*target = length.Duration
-		return d.check(r, err)
+		return d.check(v, r, err)
 	case encoding.TextUnmarshaler:
 		return d.text(v, r, target)
 	}
@@ -187,9 +193,13 @@ func (d valueDecoder) null(r Range, field reflect.Value) Diagnostics {
 	return d.fail(r, "a value is needed here, not null")
 }
 
-func (d valueDecoder) check(r Range, err error) Diagnostics {
+// check reports what the reader of v says, which may quote v.
+func (d valueDecoder) check(v cty.Value, r Range, err error) Diagnostics {
 	if err == nil {
 		return nil
+	}
+	if plain, _ := v.Unmark(); d.secret && !(plain.Type() == cty.String && plain.AsString() == "") {
+		return d.fail(r, "%s", unseen)
 	}
 	return d.fail(r, "%v", err)
 }
@@ -197,9 +207,9 @@ func (d valueDecoder) check(r Range, err error) Diagnostics {
 func (d valueDecoder) text(v cty.Value, r Range, target encoding.TextUnmarshaler) Diagnostics {
 	s, err := stringOf(v)
 	if err != nil {
-		return d.fail(r, "%v", err)
+		return d.check(v, r, err)
 	}
-	return d.check(r, target.UnmarshalText([]byte(s)))
+	return d.check(v, r, target.UnmarshalText([]byte(s)))
 }
 
 func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
@@ -251,5 +261,5 @@ func (d valueDecoder) plain(v cty.Value, r Range, field reflect.Value) Diagnosti
 	if err != nil {
 		return d.fail(r, "expected %s, not %s", friendly(want), friendly(v.Type()))
 	}
-	return d.check(r, gocty.FromCtyValue(got, field.Addr().Interface()))
+	return d.check(v, r, gocty.FromCtyValue(got, field.Addr().Interface()))
 }

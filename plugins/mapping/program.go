@@ -111,9 +111,10 @@ func (e *evaluated) eval(job *bursarv1.Job) (value, error) {
 			return v, nil
 		}
 	}
-	v, diags := e.expr.Value(e.env.context(job))
+	ctx := e.env.context(job)
+	v, diags := e.expr.Value(ctx)
 	if diags.HasErrors() {
-		return value{}, describe(diags)
+		return value{}, describe(hcl2.Diagnostics(hcl.HideSecrets(hcl.Diagnostics(diags), e.expr, ctx)))
 	}
 	if !v.IsKnown() {
 		return value{}, fmt.Errorf("%s: the result is not known", e.expr.Range())

@@ -55,9 +55,18 @@ func (b *Body) RangeOf(name string) Range {
 	return b.Range()
 }
 
-// Errorf reports a problem with the attribute's value, at its place.
+// Errorf reports a problem with the attribute's value, at its place. The detail is left
+// out where the value comes from file() or env(), since it may quote it.
 func (b *Body) Errorf(name, format string, args ...any) {
-	b.add(Diagnostic{Summary: "invalid " + name, Detail: fmt.Sprintf(format, args...), Subject: b.RangeOf(name)})
+	b.add(Diagnostic{Summary: "invalid " + name, Detail: b.detail(name, format, args), Subject: b.RangeOf(name)})
+}
+
+// detail words a problem with an attribute without showing a secret.
+func (b *Body) detail(name, format string, args []any) string {
+	if n := b.find(name); n != nil && n.Sensitive {
+		return "the value comes from file() or env(), so it is not shown; check what they return"
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // ElementErrorf reports a problem with the i-th element of a list.
@@ -66,13 +75,13 @@ func (b *Body) ElementErrorf(name string, i int, format string, args ...any) {
 	if n := b.attribute(name); n != nil && i < len(n.Elements) {
 		at = n.Elements[i]
 	}
-	b.add(Diagnostic{Summary: "invalid " + name, Detail: fmt.Sprintf(format, args...), Subject: at})
+	b.add(Diagnostic{Summary: "invalid " + name, Detail: b.detail(name, format, args), Subject: at})
 }
 
 // Warnf reports something with the attribute's value that is not wrong enough to
 // refuse it.
 func (b *Body) Warnf(name, format string, args ...any) {
-	b.add(Diagnostic{Warning: true, Summary: name, Detail: fmt.Sprintf(format, args...), Subject: b.RangeOf(name)})
+	b.add(Diagnostic{Warning: true, Summary: name, Detail: b.detail(name, format, args), Subject: b.RangeOf(name)})
 }
 
 // String returns the attribute's text. A number or a truth value is written out.
@@ -332,11 +341,7 @@ func parsed[T any](b *Body, name string, def T, parse func(string) (T, error)) T
 	if err == nil {
 		return v
 	}
-	if n.Sensitive {
-		b.Errorf(name, "the value cannot be read")
-	} else {
-		b.Errorf(name, "%s", err)
-	}
+	b.Errorf(name, "%s", err)
 	return def
 }
 

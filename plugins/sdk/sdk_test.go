@@ -307,3 +307,23 @@ func TestWhatIsPushedAtOnceIsOneMessageOrAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestBody_SensitiveValue_NoProblemQuotesIt(t *testing.T) {
+	const secret = "hunter2"
+	for name, ask := range map[string]func(*Body){
+		"a size":       func(b *Body) { b.Size("x", 0) },
+		"a duration":   func(b *Body) { b.Duration("x", 0) },
+		"a time":       func(b *Body) { b.Time("x", time.Time{}) },
+		"one of some":  func(b *Body) { b.Enum("x", "", "hunter", "b") },
+		"the plugin's": func(b *Body) { b.Errorf("x", "%q is not an address", b.String("x", "")) },
+		"an element":   func(b *Body) { b.ElementErrorf("x", 0, "%q is not an address", b.String("x", "")) },
+		"a warning":    func(b *Body) { b.Warnf("x", "%q is short", b.String("x", "")) },
+	} {
+		cfg := NewConfig("test", block("config", 1, Node{Name: "x", Value: String(secret), Sensitive: true, Range: at(2)}))
+		ask(cfg.Body)
+		problems := *cfg.Body.problems
+		if len(problems) != 1 || problems[0].Subject != at(2) || strings.Contains(fmt.Sprint(problems), secret) {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func TestEveryProblemOfABlockHasItsPlaceAndNoSecret(t *testing.T) {
 	c.Errorf("count", "it is odd")
 	want := `a.hcl:1,3: missing attribute; name must be set here
 a.hcl:2,3: invalid value for "count"; must be at most 10, not 11
-a.hcl:3,3: invalid value for "pause"; "***" is not a duration; expected something like "1m", "1h30m" or "30d"
+a.hcl:3,3: invalid value for "pause"; the value comes from file() or env(), so it is not shown; check what they return
 a.hcl:5,3: invalid value for "users"; expected a string, not a map
 a.hcl:6,3: unknown attribute "nme"; did you mean "name"?
 a.hcl:7,3: Variables not allowed; Variables may not be used here.

@@ -185,11 +185,12 @@ func appendText(b []byte, s string) []byte {
 
 // evaluate asks HCL.
 func (e *expression) evaluate(site string, r *record.Record) (cty.Value, error) {
-	v, diags := e.expr.Value(&hcl.EvalContext{
+	ctx := &hcl.EvalContext{
 		Functions: e.functions,
 		Variables: map[string]cty.Value{"record": object(site, r)},
-	})
-	if err := (hcl.Diagnostics(diags)).Err(); err != nil {
+	}
+	v, diags := e.expr.Value(ctx)
+	if err := hcl.HideSecrets(hcl.Diagnostics(diags), e.expr, ctx).Err(); err != nil {
 		return cty.NilVal, err
 	}
 	v, _ = v.UnmarkDeep()
