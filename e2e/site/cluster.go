@@ -30,7 +30,7 @@ func (s *Site) Cluster(n int, text string) *Cluster {
 		g := &Aggregator{
 			URL: fmt.Sprintf("http://127.0.0.1:%d", s.FreePort()), Config: s.path(name + ".hcl"), DataDir: s.path(name),
 		}
-		g.Daemon = s.Daemon(name, "bursar", "aggregator", "-config", g.Config)
+		g.Daemon = s.Daemon(name, "bursar", "aggregator", "-dev", "-config", g.Config)
 		c.Nodes = append(c.Nodes, g)
 	}
 	for i, g := range c.Nodes {

@@ -294,6 +294,6 @@ func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
 		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.Address))
 	}
 	s.Write("agg1.hcl", strings.Join(text, "\n"))
-	g.Daemon = s.Daemon("agg1", "bursar", "aggregator", "-config", g.Config)
+	g.Daemon = s.Daemon("agg1", "bursar", "aggregator", "-dev", "-config", g.Config)
 	return g
 }

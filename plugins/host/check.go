@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bursar-accounting/bursar/plugins/program"
 )
 
 // ErrUnsafe says that somebody else than root or the daemon's user could have
@@ -36,6 +38,20 @@ func CheckProgram(path string, dev bool) (string, error) { return checkPath(path
 func CheckScript(path string, dev bool) error {
 	_, err := checkPath(path, &walk{dev: dev, script: true})
 	return err
+}
+
+// CheckCommand is CheckProgram for the first of the words of a command, and CheckScript
+// for the script that an interpreter among them is given.
+func CheckCommand(words []string, dev bool) (string, error) {
+	if len(words) == 0 {
+		return "", unsafe("", "there is no program")
+	}
+	if script := program.Script(words); script != "" {
+		if err := CheckScript(script, dev); err != nil {
+			return "", err
+		}
+	}
+	return CheckProgram(words[0], dev)
 }
 
 func checkPath(path string, w *walk) (string, error) {

@@ -96,7 +96,7 @@ func (r *Runner) Admit(e *bursarv1.Errand, by string) (*Permit, error) {
 		return nil, p.decline(name, refused, err)
 	}
 	var err error
-	if p.path, err = checked(e.GetArguments(), r.opt.Dev); err != nil {
+	if p.path, err = host.CheckCommand(e.GetArguments(), r.opt.Dev); err != nil {
 		return nil, p.decline(p.slot.action, notStarted, err)
 	}
 	if err := r.opt.Fences.take(&p.attempt); err != nil {
@@ -128,17 +128,6 @@ func admissible(rules Rules, e *bursarv1.Errand, file string) error {
 		return fmt.Errorf("the program has %d arguments; 1 to %d are possible", len(e.GetArguments()), maxArguments)
 	}
 	return rules.permit(e.GetAction(), e.GetArguments(), e.GetEnvironment(), len(e.GetInput()) > 0, file)
-}
-
-// checked returns the path of the program without links. Only root and the agent's user
-// can have changed it, and the script that it interprets.
-func checked(arguments []string, dev bool) (string, error) {
-	if script := program.Script(arguments); script != "" {
-		if err := host.CheckScript(script, dev); err != nil {
-			return "", err
-		}
-	}
-	return host.CheckProgram(arguments[0], dev)
 }
 
 func (p *Permit) decline(action, result string, err error) error {

@@ -44,12 +44,19 @@ type Errand struct {
 	Fence   uint64
 }
 
-// Local runs programs on this machine.
-type Local struct{}
+// Local runs programs on this machine that only root and the daemon's user can have
+// changed: see [host.CheckCommand].
+type Local struct {
+	Dev bool // accepts programs below folders such as /tmp
+}
 
 // Run implements Programs.
-func (Local) Run(ctx context.Context, _ Errand, p sdk.Program) (sdk.Output, error) {
-	return program.Run(ctx, p)
+func (l Local) Run(ctx context.Context, _ Errand, p sdk.Program) (sdk.Output, error) {
+	path, err := host.CheckCommand(p.Arguments, l.Dev)
+	if err != nil {
+		return sdk.Output{}, sdk.NotStarted(err)
+	}
+	return program.RunFile(ctx, path, p)
 }
 
 // Spec is what a [Session] is made of.

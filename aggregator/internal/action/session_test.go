@@ -80,7 +80,7 @@ func connected(t *testing.T, a sdk.Action, config *bursarv1.Node, data http.Hand
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewSession(t.Context(), here{}, client, about, Spec{Config: config, Data: data, Programs: Local{}})
+	return NewSession(t.Context(), here{}, client, about, Spec{Config: config, Data: data, Programs: Local{Dev: true}})
 }
 
 func noConfig() *bursarv1.Node { return &bursarv1.Node{Name: "config", Block: true} }

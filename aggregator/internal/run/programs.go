@@ -17,7 +17,9 @@ import (
 func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionResponse) (action.Programs, error) {
 	switch {
 	case set.RunOn == "":
-		return action.Local{}, nil
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return action.Local{Dev: s.own.Dev}, nil
 	case about.GetCommands() == "":
 		return nil, fmt.Errorf("run_on = %q is of no use: the plugin runs no programs, it works where the leader is; remove it", set.RunOn)
 	}
