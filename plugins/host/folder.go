@@ -64,7 +64,7 @@ func sweep(dir string, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // nothing was written
 	list, err := os.Open(dir)
 	if err != nil {
 		return err

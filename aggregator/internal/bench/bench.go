@@ -54,6 +54,7 @@ func measurements() []measurement {
 		{"pages", (*bench).pages},
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
+		{"compaction", (*bench).compaction},
 		{"post", (*bench).post},
 		{"trio", (*bench).trio},
 		{"postgres", (*bench).postgres},

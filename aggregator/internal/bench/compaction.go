@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// blocksAtOnce is how many blocks the leader has compacted by one command.
+const blocksAtOnce = 8
+
+// compaction deletes every third record of a copy of the store, which leaves no block as
+// it was, and measures how fast the blocks are rewritten and what the store takes then.
+func (b *bench) compaction(ctx context.Context) error {
+	s, err := b.first(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.node.stop(); err != nil {
+		return err
+	}
+	b.progress.begin("compacting the blocks of %d records", b.n)
+	dir := filepath.Join(b.dir, "compaction")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(s.node.dir, "store"))); err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the folder of all goes at the end
+	before, _, err := compacted(dir)
+	if err != nil {
+		return err
+	}
+	var c *thinning
+	if _, err := opened(dir, func(s *store.Store) (err error) {
+		c, err = thin(ctx, s)
+		return err
+	}); err != nil {
+		return err
+	}
+	_, after, err := compacted(dir)
+	if err != nil {
+		return err
+	}
+	rate := float64(c.blocks) / c.took.Seconds()
+	b.add(overRuns("compaction", "blocks rewritten without the third of their rows that is deleted", "blocks/s", goal{}, []float64{rate}).
+		noted("%.1f MB/s of blocks; the disk is %.2f of what it was, with %.2f of the records", rate*c.bytes/float64(c.blocks)/1e6, float64(after)/float64(before), c.left))
+	return nil
+}
+
+// thinning is what became of a store.
+type thinning struct {
+	blocks int
+	bytes  float64 // of these blocks before
+	took   time.Duration
+	left   float64 // the share of the records that are left
+}
+
+// thin deletes every third record and has all blocks rewritten.
+func thin(ctx context.Context, s *store.Store) (*thinning, error) {
+	view, err := s.View()
+	if err != nil {
+		return nil, err
+	}
+	index, term := view.Applied()
+	all := view.Count()
+	var ids []string
+	n := 0
+	err = view.Query(ctx, store.Query{Order: store.BySeq}, func(row *columns.Row) error {
+		if n++; n%3 == 0 {
+			ids = append(ids, row.Record.ID)
+		}
+		return nil
+	})
+	if err := errors.Join(err, view.Close()); err != nil {
+		return nil, err
+	}
+	apply := func(c store.Command) error {
+		index++
+		_, err := s.Apply(index, term, store.Encode(c))
+		return err
+	}
+	for part := range slices.Chunk(ids, 1000) {
+		if err := apply(&store.DeleteCommand{IDs: part, By: "bench", Now: record.Time(time.Now().UnixMicro())}); err != nil {
+			return nil, err
+		}
+	}
+	blocks, bytes, err := rewritable(s)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	for part := range slices.Chunk(blocks, blocksAtOnce) {
+		if err := apply(&store.CompactBlockCommand{Blocks: part}); err != nil {
+			return nil, err
+		}
+	}
+	return &thinning{blocks: len(blocks), bytes: bytes, took: time.Since(begun), left: 1 - float64(len(ids))/float64(all)}, nil
+}
+
+// rewritable are the blocks with rows that nothing shows, and about how many bytes they have.
+func rewritable(s *store.Store) (blocks []uint64, bytes float64, err error) {
+	view, err := s.View()
+	if err != nil {
+		return nil, 0, err
+	}
+	rows := 0
+	for _, k := range view.Candidates(0) {
+		blocks, rows = append(blocks, k.First), rows+k.Rows
+	}
+	if len(blocks) == 0 {
+		err = errors.New("no block has a row that nothing shows")
+	}
+	return blocks, float64(rows) * blockBytes, errors.Join(err, view.Close())
+}
+
+// blockBytes is what a record of the benchmark takes in a block.
+const blockBytes = 18
