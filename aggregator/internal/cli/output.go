@@ -92,7 +92,7 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 func (t *table) csv(w io.Writer) error {
 	all := [][]string{make([]string, len(t.head))}
 	for i, h := range t.head {
-		all[0][i] = strings.ToLower(strings.ReplaceAll(h, " ", "_"))
+		all[0][i] = csvtext.Harmless(strings.ToLower(strings.ReplaceAll(h, " ", "_")))
 	}
 	for _, r := range t.rows {
 		r = slices.Clone(r)

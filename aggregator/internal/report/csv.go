@@ -32,7 +32,7 @@ func (t *Table) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	line := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		line[i] = c.Name
+		line[i] = Harmless(c.Name) // of a component or a key
 	}
 	if err := out.Write(line); err != nil {
 		return err
