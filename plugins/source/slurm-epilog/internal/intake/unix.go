@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/bursar-accounting/bursar/proto/local"
 )
@@ -47,31 +46,16 @@ func LookupUIDs(users []string) (uids []int, unknown []string) {
 	return uids, unknown
 }
 
-// Listen makes the socket at path, in the place of one on which nobody listens any
-// more. Everybody may connect to it; a [Local] says who may stay.
+// Listen makes the socket at path, in the place of one that no process listens on. Every
+// process may connect to it; a [Local] says which ones may stay. Closing the listener
+// removes the socket.
 func Listen(path string) (net.Listener, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other users have to get to the socket
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // other users have to get to the socket
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("socket %s: another process listens there; give each source slurm-epilog a socket of its own", path)
+	l, err := local.Listen(path, 0o666)
+	if errors.Is(err, local.ErrInUse) {
+		return nil, fmt.Errorf("%w; give each source slurm-epilog a socket of its own", err)
 	}
-	// Made under another name, so that it is never there half done.
-	next := filepath.Join(dir, fmt.Sprintf(".%d", os.Getpid()))
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: next, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	l.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(next, 0o666), os.Rename(next, path)); err != nil { //nolint:gosec // see Local
-		_ = l.Close()
-		_ = os.Remove(next)
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	return l, nil
+	return l, err
 }

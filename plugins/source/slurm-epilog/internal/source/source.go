@@ -138,9 +138,6 @@ func (s *Source) committed(entries []journal.Entry) {
 func (s *Source) Close() error {
 	if s.intake != nil {
 		s.intake.Close()
-		if s.config.socket != "" {
-			_ = os.Remove(s.config.socket) // the next one can do with it too
-		}
 	}
 	if s.journal == nil {
 		return nil
