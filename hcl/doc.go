@@ -40,7 +40,8 @@
 // Values, each with its Range: Duration{time.Duration}, Size{Bytes int64},
 // Address{Host, Port}, Secret (Reveal()), Time{time.Time}, Path (absolute, or
 // relative to the file that it is written in), String (Value, Sensitive),
-// Decimal (Billionths, exact); Strings, which are one text or a list, have none.
+// Decimal (Billionths, exact); List, which is one value or several, its kind Strings, and
+// Absolute, a path, have none.
 // ParseDuration, ParseSize, ParseAddress, ParseDecimal are the parsers without HCL.
 //
 // Functions:
@@ -94,6 +95,7 @@
 //	Timeout time.Duration `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
 //	Method  string        `hcl:"method,optional" default:"POST" allowed:"POST PUT"`
 //	Users   Strings       `hcl:"users,optional" default:"[\"root\"]"`
+//	CA      Absolute      `hcl:"ca,optional" unset:"those of the system" doc:"authorities to trust"`
 //
 // A default is text, or an expression when it begins with [ or {; it is set when the
 // field is zero and the attribute is absent or null. Bounds are written as the attribute

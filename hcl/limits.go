@@ -18,13 +18,13 @@ import (
 type limits struct {
 	fallback, least, most string
 	allowed               []string
-	doc                   string
+	unset, doc            string
 }
 
 func limitsOf(f reflect.StructField) limits {
 	return limits{
 		fallback: f.Tag.Get("default"), least: f.Tag.Get("min"), most: f.Tag.Get("max"),
-		allowed: strings.Fields(f.Tag.Get("allowed")), doc: f.Tag.Get("doc"),
+		allowed: strings.Fields(f.Tag.Get("allowed")), unset: f.Tag.Get("unset"), doc: f.Tag.Get("doc"),
 	}
 }
 
@@ -104,6 +104,8 @@ type Setting struct {
 	Name string
 	// Default is as it would be written; "" when there is none.
 	Default string
+	// Unset says in words what holds without it, where there is no Default.
+	Unset string
 	// Required says that it has to be written where its block is.
 	Required bool
 	// Doc says what it means, and what is allowed.
@@ -120,14 +122,14 @@ func settings(t reflect.Type, prefix string) (out []Setting) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
 		if b, ok := s.blocks[name]; ok && strings.HasPrefix(kind, "block") {
-			block := Setting{Name: form(prefix+name, b.labels), Required: !b.slice && !b.pointer && !b.optional, Doc: f.Tag.Get("doc")}
+			block := Setting{Name: form(prefix+name, b.labels), Unset: f.Tag.Get("unset"), Required: !b.slice && !b.pointer && !b.optional, Doc: f.Tag.Get("doc")}
 			var parts []Setting
 			if b.elem.Kind() == reflect.Struct && b.elem != t {
 				parts = settings(b.elem, prefix+name+".")
 			}
 			var plain []string // what the block's own line explains
 			parts = slices.DeleteFunc(parts, func(p Setting) bool {
-				if p.Doc == "" && p.Default == "" && !p.Required {
+				if p.Doc+p.Default+p.Unset == "" && !p.Required {
 					plain = append(plain, strings.TrimPrefix(p.Name, prefix+name+"."))
 					return true
 				}
@@ -147,7 +149,7 @@ func settings(t reflect.Type, prefix string) (out []Setting) {
 }
 
 func (f *attrField) setting(name string, t reflect.Type) Setting {
-	out := Setting{Name: name, Default: f.fallback, Required: !f.optional, Doc: f.doc}
+	out := Setting{Name: name, Default: f.fallback, Unset: f.unset, Required: !f.optional, Doc: f.doc}
 	switch t.Kind() { //nolint:exhaustive // the others are written as they are
 	case reflect.Bool:
 		out.Default = cmp.Or(f.fallback, "false")

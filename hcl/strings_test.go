@@ -1,35 +1,40 @@
-package hcl
+package hcl_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/zclconf/go-cty/cty"
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
-func TestStringsAreOneOrAList(t *testing.T) {
-	for _, c := range []struct {
-		in   cty.Value
-		want Strings
-		err  string
-	}{
-		{cty.StringVal("a"), Strings{"a"}, ""},
-		{cty.NumberIntVal(7), Strings{"7"}, ""},
-		{cty.TupleVal([]cty.Value{cty.StringVal("a"), cty.True}), Strings{"a", "true"}, ""},
-		{cty.ListVal([]cty.Value{cty.StringVal("a").Mark(sensitive{})}), Strings{"a"}, ""},
-		{cty.EmptyTupleVal, Strings{}, ""},
-		{cty.NullVal(cty.List(cty.String)), nil, "expected a string, not a list, or a list of them"},
-		{cty.EmptyObjectVal, nil, "expected a string, not a map, or a list of them"},
-		{cty.TupleVal([]cty.Value{cty.NullVal(cty.DynamicPseudoType)}), nil, "expected a string, not null"},
+func TestAListIsOneValueOrSeveral(t *testing.T) {
+	type target struct {
+		Names hcl.Strings            `hcl:"names,optional"`
+		Paths hcl.List[hcl.Absolute] `hcl:"paths,optional"`
+	}
+	for src, want := range map[string]string{
+		`names = "a"`:               "[a]",
+		`names = 7`:                 "[7]",
+		`names = ["a", true]`:       "[a true]",
+		`names = split(",", "a,b")`: "[a b]",
+		`names = []`:                "[]",
+		`names = null`:              "[]",
+		`names = {}`:                "x.hcl:1:9: invalid value for \"names\"; expected a string, not a map",
+		`names = ["a", null]`:       "x.hcl:1:15: invalid value for \"names\"; a value is needed here, not null",
+		`paths = "/a"`:              "[/a]",
+		`paths = ["/a", "b"]`:       `x.hcl:1:16: invalid value for "paths"; "b" is not an absolute path`,
+		`paths = "b"`:               `x.hcl:1:9: invalid value for "paths"; "b" is not an absolute path`,
 	} {
-		var got Strings
-		err := got.DecodeHCL(c.in, Range{})
-		if text := ""; err != nil {
-			if text = err.Error(); text != c.err {
-				t.Errorf("%#v: %s", c.in, text)
-			}
-		} else if c.err != "" || !slices.Equal(got, c.want) {
-			t.Errorf("%#v: %q", c.in, got)
+		var got target
+		file, diags := hcl.Parse("x.hcl", []byte(src+"\n"))
+		diags.Extend(hcl.Decode(file, &got, file.Context()))
+		var all []string
+		for _, p := range got.Paths {
+			all = append(all, string(p))
+		}
+		if text := "[" + strings.Join(slices.Concat(got.Names, all), " ") + "]"; diags.Error() != want && (len(diags) > 0 || text != want) {
+			t.Errorf("%s: %s %v", src, text, diags.Error())
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (d valueDecoder) expression(expr Expression, field reflect.Value) Diagnosti
 		field.Set(reflect.ValueOf(expr))
 		return nil
 	}
-	if _, texts := field.Interface().(Strings); texts || !special(field) {
+	if !special(field) {
 		switch e := expr.(type) {
 		case *hclsyntax.TupleConsExpr:
 			if field.Kind() == reflect.Slice {
@@ -215,6 +215,11 @@ func (d valueDecoder) text(v cty.Value, r Range, target encoding.TextUnmarshaler
 func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
 	t := v.Type()
 	if !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
+		if _, ok := field.Interface().(interface{ orOne() }); ok {
+			one := reflect.MakeSlice(field.Type(), 1, 1)
+			field.Set(one)
+			return d.value(v.WithMarks(marks), r, one.Index(0))
+		}
 		return d.fail(r, "expected a list, not %s; did you mean [ … ]?", friendly(t))
 	}
 	d.optional = false

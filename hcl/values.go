@@ -59,29 +59,23 @@ func friendly(t cty.Type) string {
 	return t.FriendlyName()
 }
 
-// Strings are several texts, or one that is written without brackets.
-type Strings []string
+// List is several values, or one that is written without brackets.
+type List[T any] []T
 
-// DecodeHCL implements ValueDecoder.
-func (s *Strings) DecodeHCL(v cty.Value, _ Range) error {
-	v, _ = v.Unmark()
-	if t := v.Type(); v.IsNull() || !v.IsKnown() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
-		one, err := stringOf(v)
-		if err != nil {
-			return fmt.Errorf("%w, or a list of them", err)
-		}
-		*s = Strings{one}
-		return nil
+func (List[T]) orOne() {}
+
+// Strings are several texts, or one that is written without brackets.
+type Strings = List[string]
+
+// Absolute is an absolute path, or empty.
+type Absolute string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Absolute) UnmarshalText(text []byte) error {
+	if len(text) > 0 && !filepath.IsAbs(string(text)) {
+		return fmt.Errorf("%q is not an absolute path", clip(string(text)))
 	}
-	list := make(Strings, 0, v.LengthInt())
-	for _, element := range v.AsValueSlice() {
-		text, err := stringOf(element)
-		if err != nil {
-			return err
-		}
-		list = append(list, text)
-	}
-	*s = list
+	*a = Absolute(text)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -119,7 +120,7 @@ func printSettings(w io.Writer, target any) {
 	fmt.Fprintln(w, "\nSettings, in config { … }:")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range hcl.SettingsOf(target) {
-		def := s.Default
+		def := cmp.Or(s.Default, s.Unset)
 		if s.Required {
 			def = "required"
 		}

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,11 +40,11 @@ type settings struct {
 	Timeout  time.Duration     `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
 	handover.Settings
 	TLS *struct {
-		CA   string `hcl:"ca,optional" doc:"the authorities to trust; those of the system when it is not set"`
-		Cert string `hcl:"cert,optional" doc:"a client certificate"`
-		Key  string `hcl:"key,optional" doc:"its key"`
+		CA   hcl.Absolute `hcl:"ca,optional" unset:"those of the system" doc:"the authorities to trust"`
+		Cert hcl.Absolute `hcl:"cert,optional" doc:"a client certificate"`
+		Key  hcl.Absolute `hcl:"key,optional" doc:"its key"`
 	} `hcl:"tls,block" doc:"PEM files, which are read anew for each post"`
-	Proxy      string `hcl:"proxy,optional" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
+	Proxy      string `hcl:"proxy,optional" unset:"none" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
 	AllowPlain bool   `hcl:"allow_plain,optional" doc:"http to other machines: everybody on the way can read and change it. There is no way to trust any certificate"`
 }
 
@@ -173,12 +172,7 @@ func (r *receiver) readTLS(cfg *sdk.Config, s *settings) {
 	if s.TLS == nil {
 		return
 	}
-	r.ca, r.cert, r.key = s.TLS.CA, s.TLS.Cert, s.TLS.Key
-	for name, path := range map[string]string{"ca": r.ca, "cert": r.cert, "key": r.key} {
-		if path != "" && !filepath.IsAbs(path) {
-			b.Errorf(name, "%q is not an absolute path", path)
-		}
-	}
+	r.ca, r.cert, r.key = string(s.TLS.CA), string(s.TLS.Cert), string(s.TLS.Key)
 	if (r.cert == "") != (r.key == "") {
 		b.Errorf("cert", "a client certificate is both, cert and key")
 	}

@@ -48,7 +48,7 @@ const (
 
 // Collect implements sdk.Source.
 func (s *source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
-	files, err := list(s.paths)
+	files, err := list(s.Import)
 	if err != nil {
 		return err
 	}

@@ -27,10 +27,10 @@ func TestTheSourceKeepsThePromisesOfEverySource(t *testing.T) {
 
 func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 	for want, children := range map[string][]sdk.Node{
-		`"import" must be set`:    nil,
-		"is not absolute":         {{Name: "import", Value: sdk.Strings("/x", "y")}},
+		"import must be set":      nil,
+		"is not an absolute":      {{Name: "import", Value: sdk.Strings("/x", "y")}},
 		"not the name of a time":  {{Name: "import", Value: sdk.String("/x")}, {Name: "timezone", Value: sdk.String("Nowhere")}},
-		"invalid until":           {{Name: "import", Value: sdk.String("/x")}, {Name: "until", Value: sdk.String("soon")}},
+		`value for "until"`:       {{Name: "import", Value: sdk.String("/x")}, {Name: "until", Value: sdk.String("soon")}},
 		`did you mean "timezone"`: {{Name: "import", Value: sdk.String("/x")}, {Name: "timezon", Value: sdk.String("UTC")}},
 	} {
 		err := (&source{}).Configure(t.Context(), sdk.NewConfig("test", sdk.Node{Name: "config", IsBlock: true, Children: children}))
@@ -41,6 +41,7 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 }
 
 func TestTheReadmeHasTheMappingAndTheAttributes(t *testing.T) {
+	plugintest.Settings(t, new(settings))
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

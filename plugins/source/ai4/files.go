@@ -23,12 +23,12 @@ type file struct {
 // list finds the files that the paths name, in the order of their times: files,
 // patterns, and folders, of which the *.json count. A file that is named twice
 // counts once.
-func list(paths []string) ([]file, error) {
+func list[P ~string](paths []P) ([]file, error) {
 	var all []file
 	for _, p := range paths {
-		found, err := filepath.Glob(p)
+		found, err := filepath.Glob(string(p))
 		if err != nil || len(found) == 0 {
-			found = []string{p}
+			found = []string{string(p)}
 		}
 		for _, one := range found {
 			more, err := look(one)
@@ -41,7 +41,7 @@ func list(paths []string) ([]file, error) {
 	slices.SortFunc(all, func(a, b file) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.path, b.path)) })
 	all = slices.CompactFunc(all, func(a, b file) bool { return a.path == b.path })
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there are no snapshot files (*.json) in %s", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("there are no snapshot files (*.json) in %s", paths)
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -23,6 +24,9 @@ type gathered struct {
 	skipped int64
 	last    *sdk.Progress
 }
+
+// from are the settings that read a path.
+func from(path string) settings { return settings{Import: hcl.List[hcl.Absolute]{hcl.Absolute(path)}} }
 
 // collect reads the paths to the end.
 func collect(t *testing.T, s *source) *gathered {
@@ -77,7 +81,7 @@ var (
 )
 
 func TestTheHoursOfTheWorldAreExactAsFarAsSnapshotsKnowThem(t *testing.T) {
-	got := collect(t, &source{paths: []string{absolute(t, "testdata/snapshots")}})
+	got := collect(t, &source{settings: from(absolute(t, "testdata/snapshots"))})
 	byJob, ends := map[string]float64{}, map[string][]string{}
 	for _, j := range got.jobs {
 		id := j["job_id"].Str()
@@ -113,7 +117,7 @@ func TestTheHoursOfTheWorldAreExactAsFarAsSnapshotsKnowThem(t *testing.T) {
 }
 
 func TestUsageByNamespaceIsTheTruthLessWhatNoSnapshotSaw(t *testing.T) {
-	got := collect(t, &source{paths: []string{absolute(t, "testdata/snapshots")}})
+	got := collect(t, &source{settings: from(absolute(t, "testdata/snapshots"))})
 	sums := map[string]map[string]float64{}
 	for _, j := range got.jobs {
 		ns := j["namespace"].Str()
@@ -141,7 +145,7 @@ func TestUsageByNamespaceIsTheTruthLessWhatNoSnapshotSaw(t *testing.T) {
 }
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
-	got := collect(t, &source{paths: []string{absolute(t, "testdata/snapshots")}})
+	got := collect(t, &source{settings: from(absolute(t, "testdata/snapshots"))})
 	want := "2025-03-02T04:00:30Z 2025-03-02T16:00:30Z there is no snapshot for 12h0m0s; what began and ended between is not known"
 	if len(got.gaps) != 1 || got.gaps[0].From.Format(time.RFC3339)+" "+got.gaps[0].To.Format(time.RFC3339)+" "+got.gaps[0].Reason != want {
 		t.Errorf("gaps %v", got.gaps)
@@ -200,7 +204,7 @@ func TestOddPartsOfFilesAreRefusedWithTheirPlaceAndStopNothing(t *testing.T) {
 		"users.json":               `{}`,
 		"notes.txt":                `not looked at`,
 	})
-	got := collect(t, &source{paths: []string{dir}})
+	got := collect(t, &source{settings: from(dir)})
 	var places []string
 	for _, r := range got.refused {
 		if !strings.HasPrefix(r.Message, r.Run+": ") {
@@ -252,7 +256,7 @@ func TestEachStartOfATaskIsARunWhoseEndIsNotInvented(t *testing.T) {
 		"a first moment of the year 1 is none": {map[string]string{at(4): in(one("running", first, "0001-01-01T00:00:00Z"))}, "04:00:30 running estimated"},
 		"never running":                        {map[string]string{at(0): in(one("starting", "", "")), at(4): in(one("dead", "", ""))}, ""},
 	} {
-		got := collect(t, &source{paths: []string{folder(t, c.files)}})
+		got := collect(t, &source{settings: from(folder(t, c.files))})
 		var runs []string
 		ids := map[string]bool{}
 		for _, j := range got.jobs {
@@ -279,7 +283,7 @@ func TestQueuedJobsAreSkippedUntilTheyRun(t *testing.T) {
 	ran := strings.Replace(queued, `"alloc_ID":null`, `"alloc_ID":"Y"`, 1)
 	ran = strings.NewReplacer(`"queued"`, `"running"`, `"alloc_start":null`, `"alloc_start":"2025-06-01T05:00:00Z"`).Replace(ran)
 	files := map[string]string{"2025-06-01T04:00:30.json": `{"ns":[` + queued + `,` + strings.Replace(queued, `"Q"`, `"R"`, 1) + `]}`, "2025-06-01T08:00:30.json": `{"ns":[` + ran + `]}`}
-	got := collect(t, &source{paths: []string{folder(t, files)}})
+	got := collect(t, &source{settings: from(folder(t, files))})
 	if len(got.jobs) != 1 || got.skipped != 1 {
 		t.Errorf("%d jobs, %d skipped", len(got.jobs), got.skipped)
 	}
@@ -295,10 +299,10 @@ func TestSubmitTimesAreOfTheZoneAndRunsCanBeLeftOut(t *testing.T) {
 		source source
 		out    bool
 	}{
-		{source{}, false}, {source{namespaces: map[string]bool{"ns": true}}, false}, {source{namespaces: map[string]bool{"other": true}}, true},
-		{source{until: time.Date(2025, 6, 1, 1, 0, 0, 0, time.UTC)}, true}, {source{until: time.Date(2025, 6, 1, 1, 0, 1, 0, time.UTC)}, false},
+		{source{}, false}, {source{settings: settings{Namespaces: hcl.Strings{"ns"}}}, false}, {source{settings: settings{Namespaces: hcl.Strings{"other"}}}, true},
+		{source{settings: settings{Until: hcl.Time{Time: time.Date(2025, 6, 1, 1, 0, 0, 0, time.UTC)}}}, true}, {source{settings: settings{Until: hcl.Time{Time: time.Date(2025, 6, 1, 1, 0, 1, 0, time.UTC)}}}, false},
 	} {
-		c.source.paths, c.source.zone = []string{dir}, madrid
+		c.source.Import, c.source.zone = from(dir).Import, madrid
 		got := collect(t, &c.source)
 		if len(got.jobs) != 1 || got.jobs[0]["excluded"].Bool() != c.out || !got.jobs[0]["submit"].Time().Equal(time.Date(2025, 5, 31, 22, 0, 0, 0, time.UTC)) {
 			t.Errorf("%+v: %v", c.source, got.jobs)

@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -16,47 +18,39 @@ const version = "1.1.0"
 func main() { sdk.ServeSource(func() sdk.Source { return &source{} }) }
 
 type source struct {
-	paths      []string
-	zone       *time.Location // of submit times
-	until      time.Time      // runs that begin then or later are left out; zero: none
-	namespaces map[string]bool
+	settings
+
+	zone *time.Location // of submit times
+}
+
+// settings are those of the config block.
+type settings struct {
+	Import     hcl.List[hcl.Absolute] `hcl:"import" unset:"the files of the command line" doc:"files, patterns and folders, absolute"`
+	Timezone   string                 `hcl:"timezone,optional" default:"UTC" doc:"zone of the machine that took the snapshots: submit_time is in its local time. All other times are in UTC"`
+	Until      hcl.Time               `hcl:"until,optional" unset:"none" doc:"leave out runs that begin at this time or later, for example \"2026-01-01T00:00:00Z\""`
+	Namespaces hcl.Strings            `hcl:"namespaces,optional" unset:"all" doc:"only runs of these namespaces"`
 }
 
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "ai4", Version: version, Rank: sdk.RankImport, Interval: time.Hour, Attributes: attributes(), Mapping: defaultMapping,
+		Settings: new(settings),
 	}
 }
 
 // Configure implements sdk.Source.
 func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
-	s.paths = cfg.Strings("import", nil)
-	if len(s.paths) == 0 {
-		cfg.Require("import")
-	}
-	for i, p := range s.paths {
-		if p == "" || p[0] != '/' {
-			cfg.ElementErrorf("import", i, "%q is not absolute", p)
-		}
-	}
-	name := cfg.String("timezone", "UTC")
-	zone, err := time.LoadLocation(name)
+	_ = cfg.Decode(&s.settings) // it is in what Err returns
+	zone, err := time.LoadLocation(s.Timezone)
 	if err != nil {
-		cfg.Errorf("timezone", "%q is not the name of a time zone, such as \"Europe/Madrid\"", name)
+		cfg.Errorf("timezone", "%q is not the name of a time zone, such as \"Europe/Madrid\"", s.Timezone)
 	}
-	s.zone, s.until = zone, cfg.Time("until", time.Time{})
-	s.namespaces = nil
-	for _, n := range cfg.Strings("namespaces", nil) {
-		if s.namespaces == nil {
-			s.namespaces = map[string]bool{}
-		}
-		s.namespaces[n] = true
-	}
+	s.zone = zone
 	return cfg.Err()
 }
 
 // excluded reports whether the configuration leaves a run out.
 func (s *source) excluded(r *run) bool {
-	return s.namespaces != nil && !s.namespaces[r.namespace] || !s.until.IsZero() && !r.start.Before(s.until)
+	return len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, r.namespace) || !s.Until.IsZero() && !r.start.Before(s.Until.Time)
 }

@@ -41,7 +41,7 @@ func TestImport_RecordedSnapshots_GiveTheGoldenRecords(t *testing.T) {
 		}
 		return nil
 	})
-	s := &source{paths: []string{absolute(t, "testdata/snapshots")}, zone: time.UTC}
+	s := &source{settings: from(absolute(t, "testdata/snapshots")), zone: time.UTC}
 	if err := s.Collect(t.Context(), sdk.Start{}, stream); err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,22 @@ func TestRecordedClusterConforms(t *testing.T) {
 	})
 }
 
+func TestTheReadmeHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(settings))
+}
+
 func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 	cases := []struct {
 		name, want string
 		attributes map[string]any
 	}{
 		{"no path", `"path" must be set`, nil},
-		{"relative", "is not absolute", map[string]any{"path": "jobs"}},
-		{"batch", "not from 1 to 10000", map[string]any{"path": "/x", "batch": 0}},
+		{"relative", "is not an absolute path", map[string]any{"path": "jobs"}},
+		{"batch", "must be between 1 and 10000", map[string]any{"path": "/x", "batch": 0}},
 		{"speed of a file", "set recorded = true", map[string]any{"path": "/x", "speed": 2}},
 		{"path of the cluster", "has no file", map[string]any{"recorded": true, "path": "/x"}},
-		{"speed", "not from 0.01", map[string]any{"recorded": true, "speed": 1e9}},
-		{"history", "less than an hour", map[string]any{"recorded": true, "history": "1m"}},
+		{"speed", "must be between 0.01 and 100", map[string]any{"recorded": true, "speed": 1e9}},
+		{"history", "must be at least 1h", map[string]any{"recorded": true, "history": "1m"}},
 		{"slip", `did you mean "recorded"?`, map[string]any{"path": "/x", "recoded": true}},
 	}
 	for _, c := range cases {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -22,64 +23,56 @@ type source struct {
 	}
 }
 
+// settings are those of the config block.
+type settings struct {
+	Path     hcl.Absolute  `hcl:"path,optional" unset:"required, unless recorded is set" doc:"the file"`
+	Batch    int           `hcl:"batch,optional" default:"1000" min:"1" max:"10000" doc:"jobs that are handed on at once"`
+	Recorded bool          `hcl:"recorded,optional" doc:"play the recorded cluster instead of reading a file; what follows is for it"`
+	Seed     int64         `hcl:"seed,optional" default:"1" doc:"the same seed gives the same cluster"`
+	History  time.Duration `hcl:"history,optional" default:"28d" min:"1h" doc:"how far the history goes back from the first start"`
+	Jobs     int           `hcl:"jobs,optional" default:"20000" min:"0" max:"1000000" doc:"jobs of the history"`
+	Speed    float64       `hcl:"speed,optional" default:"1" min:"0.01" max:"100" doc:"how lively the present is; at 1 something happens every second. Set interval = \"1s\" on the source to see it"`
+}
+
 func newSource(now func() time.Time) *source { return &source{now: now} }
 
 // Describe implements sdk.Source.
 func (s *source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "replay", Version: version, Rank: sdk.RankScheduler, Interval: time.Minute,
-		Attributes: attributes(), Mapping: mapping,
+		Attributes: attributes(), Mapping: mapping, Settings: new(settings),
 	}
 }
 
 // Configure implements sdk.Source.
 func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
-	if cfg.Bool("recorded", false) {
-		s.player = s.configureCluster(cfg)
+	var c settings
+	_ = cfg.Decode(&c) // it is in what Err returns
+	if c.Recorded {
+		s.player = s.configureCluster(cfg, &c)
 	} else {
-		s.player = s.configureFile(cfg)
+		s.player = s.configureFile(cfg, &c)
 	}
 	return cfg.Err()
 }
 
-func (s *source) configureFile(cfg *sdk.Config) *tail {
-	t := &tail{path: cfg.String("path", ""), now: s.now, batch: int(cfg.Int("batch", 1000)), fields: cfg.Wants("fields")}
-	if t.path == "" {
-		cfg.Require("path")
-	} else if t.path[0] != '/' {
-		cfg.Errorf("path", "%q is not absolute", t.path)
-	}
-	if t.batch < 1 || t.batch > 10000 {
-		cfg.Errorf("batch", "%d is not from 1 to 10000", t.batch)
-	}
+func (s *source) configureFile(cfg *sdk.Config, c *settings) *tail {
+	cfg.Require("path")
 	for _, name := range []string{"seed", "jobs", "history", "speed"} {
 		if cfg.Has(name) {
 			cfg.Errorf(name, "this belongs to the recorded cluster: set recorded = true")
 		}
 	}
-	return t
+	return &tail{path: string(c.Path), now: s.now, batch: c.Batch, fields: cfg.Wants("fields")}
 }
 
-func (s *source) configureCluster(cfg *sdk.Config) *cluster {
-	c := &cluster{
-		seed: uint64(cfg.Int("seed", 1)), jobs: int(cfg.Int("jobs", 20000)),
-		history: cfg.Duration("history", 28*24*time.Hour), speed: cfg.Float("speed", 1), now: s.now,
-	}
-	if c.jobs < 0 || c.jobs > 1_000_000 {
-		cfg.Errorf("jobs", "%d is not from 0 to 1000000", c.jobs)
-	}
-	if c.history < time.Hour {
-		cfg.Errorf("history", "%s is less than an hour", c.history)
-	}
-	if c.speed < 0.01 || c.speed > 100 {
-		cfg.Errorf("speed", "%g is not from 0.01 to 100", c.speed)
-	}
+func (s *source) configureCluster(cfg *sdk.Config, c *settings) *cluster {
 	for _, name := range []string{"path", "batch"} {
 		if cfg.Has(name) {
 			cfg.Errorf(name, "the recorded cluster has no file")
 		}
 	}
-	return c
+	return &cluster{seed: uint64(c.Seed), jobs: c.Jobs, history: c.History, speed: c.Speed, now: s.now}
 }
 
 // Collect implements sdk.Source.

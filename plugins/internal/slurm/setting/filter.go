@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/field"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -11,25 +12,27 @@ import (
 
 // Filter says which runs are wanted. An empty list wants all.
 type Filter struct {
-	Partitions, Users, Groups, Accounts []string
-	States                              []string // end states, long names
+	Partitions hcl.Strings `hcl:"partitions,optional" unset:"all" doc:"only jobs in these partitions"`
+	Users      hcl.Strings `hcl:"users,optional" unset:"all" doc:"only jobs of these users, by name or number"`
+	Groups     hcl.Strings `hcl:"groups,optional" unset:"all" doc:"only jobs of these groups, by name or number"`
+	Accounts   hcl.Strings `hcl:"accounts,optional" unset:"all" doc:"only jobs of these accounts"`
+	States     hcl.Strings `hcl:"states,optional" unset:"all" doc:"only runs that end in these states, by long or short name in any case: BOOT_FAIL, CANCELLED, COMPLETED, DEADLINE, FAILED, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED, REQUEUED, RESIZING, REVOKED, TIMEOUT"`
 }
 
-// ReadFilter reads partitions, users, groups, accounts and states.
-func ReadFilter(cfg *sdk.Config) Filter {
-	f := Filter{
-		Partitions: Names(cfg, "partitions"), Users: Names(cfg, "users"),
-		Groups: Names(cfg, "groups"), Accounts: Names(cfg, "accounts"),
-	}
-	for i, s := range cfg.Strings("states", nil) {
+// Check reports names that are none, and gives states their long names.
+func (f *Filter) Check(cfg *sdk.Config) {
+	checkNames(cfg, "partitions", f.Partitions)
+	checkNames(cfg, "users", f.Users)
+	checkNames(cfg, "groups", f.Groups)
+	checkNames(cfg, "accounts", f.Accounts)
+	for i, s := range f.States {
 		state, ok := field.EndState(s)
 		if !ok {
 			cfg.ElementErrorf("states", i, "%q is no state in which a job ends; known are %s (running jobs are kept with running = true)",
 				s, strings.Join(field.EndStateNames(), ", "))
 		}
-		f.States = append(f.States, state)
+		f.States[i] = state
 	}
-	return f
 }
 
 // Wants applies the filter. The state counts only of a run that has ended.

@@ -1,46 +1,39 @@
 package setting
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// Sacct is how sacct is called.
+// Sacct is how sacct is called, and from when on jobs are wanted.
 type Sacct struct {
-	Path     string
-	Conf     string // slurm.conf; "": as sacct finds it
-	Clusters []string
-	Ignore   []string
-	Timeout  time.Duration
+	Path     hcl.Absolute  `hcl:"sacct,optional" default:"/usr/bin/sacct" doc:"path of sacct, or of a program that behaves as it does"`
+	Conf     hcl.Absolute  `hcl:"slurm_conf,optional" unset:"as sacct finds it" doc:"path of slurm.conf; SLURM_CONF in the environment of the plugin does the same"`
+	Clusters hcl.Strings   `hcl:"clusters,optional" unset:"slurm.conf's cluster" doc:"clusters of slurmdbd (-M), or all; with more than one the cluster becomes part of the ids"`
+	Ignore   hcl.Strings   `hcl:"ignore_stderr,optional" unset:"none" doc:"lines on standard error of sacct and the other commands that contain one of these texts are no errors"`
+	Timeout  time.Duration `hcl:"timeout,optional" default:"5m" min:"1s" max:"24h" doc:"how long sacct may give no output before it is killed"`
+	Earliest hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only runs that end at this time or later, for example \"2024-01-01T00:00:00Z\""`
 }
 
-// ReadSacct reads sacct, slurm_conf, clusters, timeout and ignore_stderr.
-func ReadSacct(cfg *sdk.Config) Sacct {
-	s := Sacct{
-		Path:     cfg.String("sacct", "/usr/bin/sacct"),
-		Conf:     cfg.String("slurm_conf", ""),
-		Clusters: Names(cfg, "clusters"),
-		Ignore:   cfg.Strings("ignore_stderr", nil),
-		Timeout:  Duration(cfg, "timeout", 5*time.Minute, time.Second, 24*time.Hour),
-	}
-	Absolute(cfg, "sacct", s.Path)
-	if s.Conf != "" {
-		Absolute(cfg, "slurm_conf", s.Conf)
-	}
+// Check reports what the types do not say.
+func (s *Sacct) Check(cfg *sdk.Config) {
+	checkNames(cfg, "clusters", s.Clusters)
 	if slices.Contains(s.Ignore, "") {
 		cfg.Errorf("ignore_stderr", "an empty text would hide every error")
 	}
-	return s
+	if !s.Earliest.IsZero() && s.Earliest.Unix() < 0 {
+		cfg.Errorf("earliest", "Slurm has no jobs before 1970")
+	}
 }
 
 // Client returns what asks this sacct.
 func (s *Sacct) Client() *sacct.Client {
-	return &sacct.Client{Path: s.Path, SlurmConf: s.Conf, Clusters: s.Clusters, Timeout: s.Timeout, Ignore: s.Ignore}
+	return &sacct.Client{Path: string(s.Path), SlurmConf: string(s.Conf), Clusters: s.Clusters, Timeout: s.Timeout, Ignore: s.Ignore}
 }
 
 // SeveralClusters reports whether ids need the cluster's name.
@@ -48,38 +41,11 @@ func (s *Sacct) SeveralClusters() bool {
 	return len(s.Clusters) > 1 || (len(s.Clusters) == 1 && strings.EqualFold(s.Clusters[0], "all"))
 }
 
-// ReadEarliest reads earliest; zero: all that there is.
-func ReadEarliest(cfg *sdk.Config) time.Time {
-	t := cfg.Time("earliest", time.Time{})
-	if !t.IsZero() && t.Unix() < 0 {
-		cfg.Errorf("earliest", "Slurm has no jobs before 1970")
-	}
-	return t
-}
-
-// Absolute reports a path that is not absolute.
-func Absolute(cfg *sdk.Config, name, path string) {
-	if !filepath.IsAbs(path) {
-		cfg.Errorf(name, "%q is no absolute path", path)
-	}
-}
-
-// Duration reads a duration from least to most.
-func Duration(cfg *sdk.Config, name string, def, least, most time.Duration) time.Duration {
-	d := cfg.Duration(name, def)
-	if d < least || d > most {
-		cfg.Errorf(name, "%s is out of range; allowed is %s to %s", d, least, most)
-	}
-	return d
-}
-
-// Names reads a list of names of Slurm's; they go to sacct in a list with commas.
-func Names(cfg *sdk.Config, key string) []string {
-	list := cfg.Strings(key, nil)
+// checkNames reports names that sacct cannot have in a list with commas.
+func checkNames(cfg *sdk.Config, key string, list []string) {
 	for i, s := range list {
 		if s == "" || strings.ContainsAny(s, ", \t\n") {
 			cfg.ElementErrorf(key, i, "%q is no name", s)
 		}
 	}
-	return list
 }

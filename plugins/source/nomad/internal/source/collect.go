@@ -158,8 +158,8 @@ func (p *pass) away() {
 	case p.done.Journal != p.journal.ID():
 		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now,
 			Reason: "the source's folder is not the one it had: what ran at the last listing and is no longer in Nomad could not be closed"})
-	case away > p.config.kept:
-		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now.Add(-p.config.kept),
+	case away > p.config.Kept:
+		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now.Add(-p.config.Kept),
 			Reason: fmt.Sprintf("nobody looked for %s: allocations that Nomad has collected meanwhile are missing", away.Round(time.Second))})
 	}
 }
@@ -215,7 +215,7 @@ func (p *pass) follow(ctx context.Context) error {
 		if p.done.Index < from { // the stream would wait until Nomad is there again
 			return ofServer(errOlder)
 		}
-		every := p.config.list
+		every := p.config.ListInterval
 		if p.blind != "" || fresh { // a server that has just started may tell less than it knows
 			every = min(every, blindList)
 		}

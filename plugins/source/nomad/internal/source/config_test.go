@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
@@ -52,7 +52,7 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 		lines[d.Subject.Start.Line] += d.Summary + ": " + d.Detail
 	}
 	for line, want := range map[int]string{
-		1: "no address", 3: "one of token", 4: "set both", 5: "out of range", 6: "never", 7: "empty text", 8: "namespace", 9: "number", 10: "pool", 11: "soon",
+		1: "no address", 3: "one of token", 4: "set both", 5: "must be between 100ms and 1h", 6: "never", 7: "empty text", 8: "namespace", 9: "number", 10: "pool", 11: "soon",
 	} {
 		if !strings.Contains(lines[line], want) || lines[line] == "" {
 			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)
@@ -65,8 +65,8 @@ func TestPatternsMatchWholeNames(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{{"module-*", "module-a/dispatch-1", true}, {"module-*", "a-module-a", false}, {"a?c", "abc", true}, {"a.c", "abc", false}, {"*", "", true}, {"a", "ab", false}} {
-		p, err := pattern(c.pattern)
-		if err != nil || p.MatchString(c.name) != c.want {
+		var p pattern
+		if err := p.UnmarshalText([]byte(c.pattern)); err != nil || p.MatchString(c.name) != c.want {
 			t.Errorf("%q on %q: %v, want %v", c.pattern, c.name, !c.want, c.want)
 		}
 	}
@@ -107,29 +107,7 @@ func TestTheReadmeHasEveryAttributeWithTypeAndMeaning(t *testing.T) {
 }
 
 func TestTheReadmeHasEveryKeyOfTheConfiguration(t *testing.T) {
-	keys := table(readme(t), "Configuration")
-	var nodes []sdk.Node
-	for _, k := range keys {
-		nodes = append(nodes, sdk.Node{Name: k, Value: sdk.Map(nil)})
-	}
-	var got sdk.Diagnostics
-	if !errors.As(configure(nodes...), &got) {
-		t.Fatal("maps were taken for everything")
-	}
-	for _, d := range got {
-		if strings.Contains(d.Summary, "unknown") || strings.Contains(d.Summary, "unsupported") {
-			t.Errorf("README.md has a key that is none: %v", d)
-		}
-	}
-	source, err := os.ReadFile("config.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?:cfg\.\w+\(|readPatterns\(cfg, |duration\(cfg, )"(\w+)"`).FindAllStringSubmatch(string(source), -1) {
-		if !slices.Contains(keys, m[1]) {
-			t.Errorf("README.md lacks the key %s", m[1])
-		}
-	}
+	plugintest.Settings(t, new(settings))
 }
 
 func TestTheReadmeShowsTheDefaultMapping(t *testing.T) {

@@ -102,7 +102,7 @@ func (p *pass) tellCapacity(ctx context.Context) error {
 func (f *filter) sum(nodes []nomad.Node) []sdk.Amount {
 	total := map[string]int64{"Cores": 0, "MHz": 0, "Memory": 0, "Disk": 0}
 	for _, n := range nodes {
-		if n.Status != "ready" || n.NodeResources == nil || !f.pools.take(n.NodePool) {
+		if n.Status != "ready" || n.NodeResources == nil || !take(f.Pools, n.NodePool) {
 			continue
 		}
 		r := n.NodeResources

@@ -45,7 +45,7 @@ func (p *pass) look(ctx context.Context) error {
 		return err
 	}
 	p.batch.Checkpoint = p.done.encode()
-	p.batch.Watermark = began.Add(-p.config.lag)
+	p.batch.Watermark = began.Add(-p.config.Lag)
 	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
 	if err := p.flush(ctx); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (p *pass) prune(listed map[string]bool) error {
 	p.pruned = now
 	var ids []string
 	for id, s := range p.settled {
-		if !listed[id] && now.Sub(time.Unix(0, s.changed)) > p.config.remember {
+		if !listed[id] && now.Sub(time.Unix(0, s.changed)) > p.config.Remember {
 			delete(p.settled, id)
 			ids = append(ids, id)
 		}

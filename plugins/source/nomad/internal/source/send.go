@@ -163,10 +163,10 @@ func (p *pass) add(e *run.Entry) []run.View {
 // jobOf makes a job of a run. Send is false for one that is not to be sent at all.
 func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 	ended := !v.Stop.IsZero()
-	if !ended && !s.config.running {
+	if !ended && !s.config.Running {
 		return sdk.Job{}, false
 	}
-	wanted := s.wanted(v) && (!ended || !v.Stop.Before(s.config.earliest))
+	wanted := s.wanted(v) && (!ended || !v.Stop.Before(s.config.Earliest.Time))
 	return sdk.Job{Run: v.Name(), Values: v.Values(s.config.owner, s.wants), Ended: ended, Excluded: !wanted}, true
 }
 
@@ -204,7 +204,7 @@ func (p *pass) listJobs(ctx context.Context) ([]sdk.Person, facts.Counts, error)
 			if !p.config.filter.wants(j.Namespace, j.Name, j.NodePool) {
 				continue
 			}
-			count(queue, j, p.config.owner.ID, p.config.queue)
+			count(queue, j, p.config.owner.ID, p.config.Queue)
 			people = append(people, person(j, p.config.owner)...)
 		}
 		return nil

@@ -92,7 +92,7 @@ func New(log *slog.Logger) *Source {
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "nomad", Version: Version, Rank: sdk.RankScheduler, Push: true, Interval: time.Minute,
-		Attributes: run.Attributes(), Mapping: Mapping,
+		Attributes: run.Attributes(), Mapping: Mapping, Settings: new(settings),
 	}
 }
 

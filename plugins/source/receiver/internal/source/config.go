@@ -1,106 +1,91 @@
 package source
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// settings are what the config block says.
-type settings struct {
-	listen      string
-	socket      string         // where listen is empty
-	uids        []int          // of the processes that may push by the socket
-	keys        *identity.Keys // nil: plain HTTP
-	writers     []string
-	hosts       []string
-	kinds       record.Kinds
-	maxBody     int64
-	patience    time.Duration
-	remember    time.Duration
-	ignoreKnown bool
-	file        string // of the known ids
+// document are the settings of the config block.
+type document struct {
+	Listen          string        `hcl:"listen,optional" unset:"none" doc:"where clients push. Without a tls block only an address on loopback is taken, and only with allow_local_users"`
+	AllowLocalUsers bool          `hcl:"allow_local_users,optional" doc:"accepts that every user of this machine can push records to a listen without tls"`
+	Socket          hcl.Absolute  `hcl:"socket,optional" default:"/run/bursar-agent/receiver.sock" doc:"the unix socket that is there without listen; a second source needs another one"`
+	SocketUsers     hcl.Strings   `hcl:"socket_users,optional" default:"[\"root\"]" doc:"whose processes can push by the socket, by name or number, as the kernel knows them; beside the agent's own user"`
+	Writers         hcl.Strings   `hcl:"writers,optional" doc:"names in certificates that may write, beside those that carry the role write (bursar tls cert create -role client … -roles write). [\"*\"] is every client's certificate of the CA, as AUDITOR's use_tls: true without RBAC"`
+	Hosts           hcl.Strings   `hcl:"hosts,optional" doc:"names of this machine under which clients reach a listener without tls, beside localhost, the loopback addresses and the one in listen. A request with another Host, or from a page of another site, is not answered, so that no web page can push"`
+	MaxBody         hcl.Size      `hcl:"max_body,optional" default:"8MiB" min:"64KiB" max:"12MiB" doc:"the largest body, decompressed (AUDITOR: 2 MiB)"`
+	Patience        time.Duration `hcl:"patience,optional" default:"25s" min:"1s" max:"10m" doc:"how long a push waits before its connection is broken off; less than the clients' own timeout, which is 30 s"`
+	Remember        time.Duration `hcl:"remember,optional" default:"400d" min:"24h" doc:"for how long at least a second push of an id is refused"`
+	IgnoreKnown     bool          `hcl:"ignore_record_exists_error,optional" doc:"as AUDITOR's: a known record is answered with 200 and a warning, and of a bulk the others are taken. AUDITOR's HTCondor collector needs it, since it stops at a refusal"`
+	TLS             *struct {
+		CA   string `hcl:"ca,optional" unset:"the agent's own" doc:"authorities of clients' certificates"`
+		Cert string `hcl:"cert,optional" unset:"the agent's own" doc:"for the host name that clients use"`
+		Key  string `hcl:"key,optional" unset:"the agent's own" doc:"its key"`
+	} `hcl:"tls,block" doc:"clients prove who they are by mutual TLS; PEM files. Renewed files are taken up without a restart"`
+	Components []struct {
+		Name string `hcl:"name,label"`
+		Kind string `hcl:"kind" allowed:"rate total" doc:"what the component's amount is, where its name does not say it"`
+	} `hcl:"component,block"`
 }
 
-// The defaults, and bounds.
-const (
-	defaultSocket   = "/run/bursar-agent/receiver.sock"
-	defaultMaxBody  = 8 << 20
-	minMaxBody      = 64 << 10
-	maxMaxBody      = sdk.MaxPushed
-	defaultPatience = 25 * time.Second // a little less than AUDITOR's clients have
-	minPatience     = time.Second
-	maxPatience     = 10 * time.Minute
-	defaultRemember = 400 * 24 * time.Hour
-	minRemember     = 24 * time.Hour
-)
+// settings are what the config block says.
+type settings struct {
+	document
+
+	socket string         // where listen is empty
+	uids   []int          // of the processes that may push by the socket
+	keys   *identity.Keys // nil: plain HTTP
+	kinds  record.Kinds
+	file   string // of the known ids
+}
 
 func read(cfg *sdk.Config) (settings, error) {
-	s := settings{
-		listen:      cfg.String("listen", ""),
-		writers:     cfg.Strings("writers", nil),
-		hosts:       cfg.Strings("hosts", nil),
-		maxBody:     cfg.Size("max_body", defaultMaxBody),
-		patience:    cfg.Duration("patience", defaultPatience),
-		remember:    cfg.Duration("remember", defaultRemember),
-		ignoreKnown: cfg.Bool("ignore_record_exists_error", false),
+	var s settings
+	_ = cfg.Decode(&s.document) // it is in what Err returns
+	s.socket = string(s.Socket)
+	if s.TLS != nil {
+		s.keys = s.readKeys(cfg)
 	}
-	tls := cfg.Block("tls")
-	if tls != nil {
-		s.keys = readKeys(cfg, tls)
-	}
-	s.readSocket(cfg)
-	atRisk := cfg.Bool("allow_local_users", false)
-	host, port, err := net.SplitHostPort(s.listen)
+	s.readUsers(cfg)
+	host, port, err := net.SplitHostPort(s.Listen)
 	switch {
-	case s.listen == "" && tls == nil && !cfg.Has("listen"): // the socket
+	case s.Listen == "" && s.TLS == nil && !cfg.Has("listen"): // the socket
 	case err != nil || port == "":
-		cfg.Errorf("listen", "%q is no address; write one such as \"127.0.0.1:8000\"", s.listen)
-	case tls == nil && !loopback(host):
-		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.listen)
-	case tls == nil && !atRisk:
-		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.listen)
+		cfg.Errorf("listen", "%q is no address; write one such as \"127.0.0.1:8000\"", s.Listen)
+	case s.TLS == nil && !loopback(host):
+		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.Listen)
+	case s.TLS == nil && !s.AllowLocalUsers:
+		cfg.Errorf("listen", "every user of this machine could push records to %s: add a tls block, use the socket by leaving listen out, or accept it with allow_local_users = true", s.Listen)
 	}
-	if tls == nil && cfg.Has("writers") {
+	if s.TLS == nil && cfg.Has("writers") {
 		cfg.Errorf("writers", "names in certificates mean nothing without a tls block")
 	}
-	if slices.Contains(s.writers, "") {
+	if slices.Contains(s.Writers, "") {
 		cfg.Errorf("writers", "a name is empty")
 	}
-	s.kinds = auditor.Kinds(readKinds(cfg))
-	s.bounds(cfg)
+	kinds := record.Kinds{}
+	for _, c := range s.Components {
+		kinds[c.Name], _ = record.ParseKind(c.Kind) // what is none has been reported
+	}
+	s.kinds = auditor.Kinds(kinds)
 	return s, cfg.Err()
 }
 
-func (s *settings) bounds(cfg *sdk.Config) {
-	if s.maxBody < minMaxBody || s.maxBody > maxMaxBody {
-		cfg.Errorf("max_body", "%d bytes are not from 64KiB to 12MiB", s.maxBody)
-	}
-	if s.patience < minPatience || s.patience > maxPatience {
-		cfg.Errorf("patience", "%s is not from %s to %s", s.patience, minPatience, maxPatience)
-	}
-	if s.remember < minRemember {
-		cfg.Errorf("remember", "%s is less than a day", s.remember)
-	}
-}
-
-// readSocket reads where processes of this machine push, and whose may. The plugin's own
-// user may.
-func (s *settings) readSocket(cfg *sdk.Config) {
-	s.socket, s.uids = cfg.String("socket", defaultSocket), []int{os.Geteuid()}
-	if !filepath.IsAbs(s.socket) {
-		cfg.Errorf("socket", "%q must be an absolute path", s.socket)
-	}
-	for i, name := range cfg.Strings("socket_users", []string{"root"}) {
+// readUsers reads whose processes of this machine may push. The plugin's own user may.
+func (s *settings) readUsers(cfg *sdk.Config) {
+	s.uids = []int{os.Geteuid()}
+	for i, name := range s.SocketUsers {
 		text := name
 		if u, err := user.Lookup(name); err == nil {
 			text = u.Uid
@@ -114,34 +99,15 @@ func (s *settings) readSocket(cfg *sdk.Config) {
 	}
 }
 
-// readKinds reads the component blocks: what the amounts of components are whose
-// names do not say it.
-func readKinds(cfg *sdk.Config) record.Kinds {
-	kinds := record.Kinds{}
-	for _, block := range cfg.Blocks("component") {
-		block.Require("kind")
-		kind, _ := record.ParseKind(block.Enum("kind", record.Rate.String(), record.Rate.String(), record.Total.String()))
-		labels := block.Labels()
-		if len(labels) != 1 || labels[0] == "" {
-			block.Errorf("component", "a component block needs one name, as in component \"cpu\" { kind = \"total\" }")
-			continue
-		}
-		if _, twice := kinds[labels[0]]; twice {
-			block.Errorf("component", "component %q given more than once", labels[0])
-		}
-		kinds[labels[0]] = kind
-	}
-	return kinds
-}
-
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // readKeys loads the certificates of the tls block, or the agent's own.
-func readKeys(cfg *sdk.Config, tls *sdk.Body) *identity.Keys {
-	files := identity.Files{CA: tls.String("ca", cfg.TLS.CA), Cert: tls.String("cert", cfg.TLS.Cert), Key: tls.String("key", cfg.TLS.Key)}
+func (s *settings) readKeys(cfg *sdk.Config) *identity.Keys {
+	tls := cfg.Block("tls")
+	files := identity.Files{CA: cmp.Or(s.TLS.CA, cfg.TLS.CA), Cert: cmp.Or(s.TLS.Cert, cfg.TLS.Cert), Key: cmp.Or(s.TLS.Key, cfg.TLS.Key)}
 	if files.CA == "" || files.Cert == "" || files.Key == "" {
 		tls.Errorf("ca", "ca, cert and key must be set, because the agent has no certificates of its own")
 		return nil

@@ -51,13 +51,13 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 	}
 	may := door.Anybody
 	if s.keys != nil {
-		may = door.Writers(s.keys, s.writers)
+		may = door.Writers(s.keys, s.Writers)
 	}
 	l := &listener{addr: port.Addr(), ended: make(chan struct{})}
 	alive, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.server = &http.Server{
-		Handler:           renew(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone(s.hosts), s.listen), Kinds: s.kinds, MaxBody: s.maxBody, Patience: s.patience, Log: log})),
+		Handler:           renew(s.keys, door.New(door.Options{Queue: q, May: may, Hosts: append(slices.Clone([]string(s.Hosts)), s.Listen), Kinds: s.kinds, MaxBody: s.MaxBody.Bytes, Patience: s.Patience, Log: log})),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -75,9 +75,9 @@ func listen(ctx context.Context, s *settings, q *queue.Queue, log *slog.Logger) 
 
 // open opens the port, or the socket where there is no address.
 func open(ctx context.Context, s *settings, log *slog.Logger) (net.Listener, error) {
-	if s.listen != "" {
+	if s.Listen != "" {
 		var config net.ListenConfig
-		return await(ctx, func() (net.Listener, error) { return config.Listen(ctx, "tcp", s.listen) })
+		return await(ctx, func() (net.Listener, error) { return config.Listen(ctx, "tcp", s.Listen) })
 	}
 	if err := os.MkdirAll(filepath.Dir(s.socket), 0o755); err != nil { //nolint:gosec // other users have to get to the socket
 		return nil, fmt.Errorf("socket %s: %w", s.socket, err)

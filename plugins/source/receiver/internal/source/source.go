@@ -33,6 +33,7 @@ func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "receiver", Version: version, Rank: sdk.RankPush, Push: true, Pushed: true,
 		Interval: time.Second, // the pause after a failure
+		Settings: new(document),
 	}
 }
 
@@ -40,7 +41,7 @@ func (s *Source) Describe() sdk.Description {
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) (err error) {
 	s.settings, err = read(cfg)
 	s.settings.file = filepath.Join(cfg.DataDir, "known.db")
-	s.queue = queue.New(s.settings.ignoreKnown, s.log)
+	s.queue = queue.New(s.settings.IgnoreKnown, s.log)
 	return err
 }
 
@@ -68,7 +69,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 // open opens what is not open yet.
 func (s *Source) open(ctx context.Context) (err error) {
 	if s.ids == nil {
-		if s.ids, err = known.Open(s.settings.file, known.Options{Remember: s.settings.remember, Now: time.Now, Log: s.log}); err != nil {
+		if s.ids, err = known.Open(s.settings.file, known.Options{Remember: s.settings.Remember, Now: time.Now, Log: s.log}); err != nil {
 			return err
 		}
 	}

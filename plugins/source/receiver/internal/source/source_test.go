@@ -52,12 +52,12 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 		"half a pair":      {[]*bursarv1.Node{tls(plugintest.Attr("ca", files.CA), plugintest.Attr("cert", files.Cert))}, "ca, cert and key must be set"},
 		"not there":        {[]*bursarv1.Node{tls(plugintest.Attr("ca", files.CA), plugintest.Attr("cert", "/none"), plugintest.Attr("key", files.Key))}, "/none"},
 		"writers":          {[]*bursarv1.Node{plugintest.Attr("writers", []string{"a"})}, "without a tls block"},
-		"too large a body": {[]*bursarv1.Node{plugintest.Attr("max_body", "64MiB")}, "not from 64KiB to 12MiB"},
-		"no patience":      {[]*bursarv1.Node{plugintest.Attr("patience", "0s")}, "is not from"},
-		"short memory":     {[]*bursarv1.Node{plugintest.Attr("remember", "1h")}, "less than a day"},
-		"no kind":          {[]*bursarv1.Node{plugintest.Block("component")}, `"kind" must be set`},
+		"too large a body": {[]*bursarv1.Node{plugintest.Attr("max_body", "64MiB")}, "must be between 64KiB and 12MiB"},
+		"no patience":      {[]*bursarv1.Node{plugintest.Attr("patience", "0s")}, "must be between 1s and 10m"},
+		"short memory":     {[]*bursarv1.Node{plugintest.Attr("remember", "1h")}, "must be at least 24h"},
+		"no kind":          {[]*bursarv1.Node{plugintest.Block("component")}, `kind must be set`},
 		"another kind":     {[]*bursarv1.Node{plugintest.Block("component", plugintest.Attr("kind", "sum"))}, `"sum" is not allowed here`},
-		"no component":     {[]*bursarv1.Node{plugintest.Block("component", plugintest.Attr("kind", "total"))}, "a component block needs one name"},
+		"no component":     {[]*bursarv1.Node{plugintest.Block("component", plugintest.Attr("kind", "total"))}, "wrong number of labels on \"component\""},
 		"slip":             {[]*bursarv1.Node{plugintest.Attr("lissten", "x")}, `did you mean "listen"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +75,10 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheReadmeHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(Source).Describe().Settings)
 }
 
 // plugin is a source that collects, and the agent behind it.
@@ -236,7 +240,7 @@ func TestAPortThatIsStillInUseIsWaitedFor(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	go func() {
-		l, err := open(t.Context(), &settings{listen: former.Addr().String()}, slog.New(slog.DiscardHandler))
+		l, err := open(t.Context(), &settings{document: document{Listen: former.Addr().String()}}, slog.New(slog.DiscardHandler))
 		if err == nil {
 			l.Close()
 		}

@@ -116,7 +116,7 @@ func (p *pass) follow(ctx context.Context) error {
 			return err
 		}
 		if len(due) < p.most {
-			not = p.now().Add(p.config.delay)
+			not = p.now().Add(p.config.Delay)
 		}
 	}
 	return ctx.Err()
@@ -172,7 +172,7 @@ func (p *pass) postpone(w *waiting) {
 	if w.Told != "" {
 		w.due = now.Add(min(p.pending.toldPause<<min(w.asked, maxPauses), mostTold))
 	} else {
-		w.due = now.Add(min(max(firstPause, p.config.delay)<<min(w.asked, maxPauses), mostPause))
+		w.due = now.Add(min(max(firstPause, p.config.Delay)<<min(w.asked, maxPauses), mostPause))
 	}
 	w.asked++
 }

@@ -1,58 +1,58 @@
 package source
 
 import (
+	"cmp"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/intake"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
+// settings are those of the config block.
+type settings struct {
+	Socket      hcl.Absolute `hcl:"socket,optional" default:"/run/bursar-agent/epilog.sock" doc:"unix socket for processes on this machine; \"\" for none. A second source needs another one"`
+	SocketUsers hcl.Strings  `hcl:"socket_users,optional" default:"[\"root\", \"slurm\"]" doc:"whose processes may tell of jobs by the socket, by name or number, as the kernel knows them; beside the agent's own"`
+	Listen      string       `hcl:"listen,optional" unset:"none" doc:"host:port for other machines; needs tls"`
+	TLS         *struct {
+		CA   hcl.Absolute `hcl:"ca"`
+		Cert hcl.Absolute `hcl:"cert"`
+		Key  hcl.Absolute `hcl:"key"`
+	} `hcl:"tls,block" doc:"paths of the agent's certificates"`
+	ListenClients hcl.Strings   `hcl:"listen_clients,optional" default:"[\"bursar-epilog\"]" doc:"names in the certificates of those who may tell of jobs"`
+	StateDir      hcl.Absolute  `hcl:"state_dir,optional" unset:"a folder in the agent's data_dir" doc:"where the journal of what was told is"`
+	Keep          time.Duration `hcl:"keep,optional" default:"3d" min:"1m" max:"366d" doc:"how long what was told is kept after its record is safe, for bursar-agent recollect and for a cluster that was restored from a backup"`
+	Delay         time.Duration `hcl:"delay,optional" default:"5s" max:"1h" doc:"how long sacct is not asked after an epilog came, so that slurmdbd has the end and one question does for many jobs"`
+	Wait          time.Duration `hcl:"wait,optional" default:"1h" min:"1s" max:"30d" doc:"how long slurmdbd may answer without the run's end before the epilog is believed"`
+
+	setting.Sacct
+	setting.Filter
+}
+
 // config is the evaluated config block.
 type config struct {
-	setting.Sacct
+	settings
 
-	filter   setting.Filter
-	earliest time.Time // zero: all that there is
-
-	socket  string
-	uids    []int // who may write to it
-	listen  string
-	keys    *identity.Keys // with listen
-	clients []string       // names of certificates
-
-	dir   string
-	keep  time.Duration
-	delay time.Duration
-	wait  time.Duration
+	uids []int          // who may write to it
+	keys *identity.Keys // with listen
+	dir  string
 }
 
 // readConfig reads all keys; what is wrong with them is in cfg.Err.
 func readConfig(cfg *sdk.Config, own int) config {
-	c := config{
-		Sacct:    setting.ReadSacct(cfg),
-		filter:   setting.ReadFilter(cfg),
-		earliest: setting.ReadEarliest(cfg),
-		socket:   cfg.String("socket", "/run/bursar-agent/epilog.sock"),
-		dir:      cfg.String("state_dir", cfg.DataDir),
-		keep:     setting.Duration(cfg, "keep", 3*24*time.Hour, time.Minute, 366*24*time.Hour),
-		delay:    setting.Duration(cfg, "delay", 5*time.Second, 0, time.Hour),
-		wait:     setting.Duration(cfg, "wait", time.Hour, time.Second, 30*24*time.Hour),
-	}
-	if c.socket != "" {
-		setting.Absolute(cfg, "socket", c.socket)
-	}
-	if cfg.Has("state_dir") {
-		setting.Absolute(cfg, "state_dir", c.dir)
-	}
+	var c config
+	_ = cfg.Decode(&c.settings) // it is in what Err returns
+	c.Sacct.Check(cfg)
+	c.Filter.Check(cfg)
+	c.dir = cmp.Or(string(c.StateDir), cfg.DataDir)
 	c.readUsers(cfg, own)
 	c.readListen(cfg)
-	if c.socket == "" && c.listen == "" {
+	if c.Socket == "" && c.Listen == "" {
 		cfg.Errorf("socket", "it is empty and there is no listen: no epilog could reach the source")
 	}
 	return c
@@ -60,13 +60,12 @@ func readConfig(cfg *sdk.Config, own int) config {
 
 // readUsers reads whose processes may write to the socket. The plugin's own may.
 func (c *config) readUsers(cfg *sdk.Config, own int) {
-	names := cfg.Strings("socket_users", []string{"root", "slurm"})
-	uids, unknown := intake.LookupUIDs(names)
+	uids, unknown := intake.LookupUIDs(c.SocketUsers)
 	c.uids = append(uids, own)
 	if !cfg.Has("socket_users") {
 		return // a machine need not have a user slurm
 	}
-	for i, name := range names {
+	for i, name := range c.SocketUsers {
 		if slices.Contains(unknown, name) {
 			cfg.ElementErrorf("socket_users", i, "%q is no user of this machine's /etc/passwd; one of a directory is given by number", name)
 		}
@@ -74,36 +73,30 @@ func (c *config) readUsers(cfg *sdk.Config, own int) {
 }
 
 func (c *config) readListen(cfg *sdk.Config) {
-	c.listen = cfg.String("listen", "")
-	c.clients = cfg.Strings("listen_clients", []string{"bursar-epilog"})
 	tls := cfg.Block("tls")
-	files := identity.Files{CA: tls.String("ca", ""), Cert: tls.String("cert", ""), Key: tls.String("key", "")}
 	switch {
-	case c.listen == "" && tls != nil:
+	case c.Listen == "" && tls != nil:
 		cfg.Errorf("listen", "there is a tls block and no address to listen on, for example listen = \"0.0.0.0:7071\"")
-	case c.listen == "":
+	case c.Listen == "":
 		return
 	case tls == nil:
 		cfg.Errorf("listen", "it needs a block tls { ca, cert, key }: who tells of jobs is known by a certificate")
 		return
 	}
-	if _, port, err := net.SplitHostPort(c.listen); err != nil || port == "" {
-		cfg.Errorf("listen", "%q is no address; want host:port, for example \"0.0.0.0:7071\"", c.listen)
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		cfg.Errorf("listen", "%q is no address; want host:port, for example \"0.0.0.0:7071\"", c.Listen)
 	}
-	tls.Require("ca", "cert", "key")
-	for name, path := range map[string]string{"ca": files.CA, "cert": files.Cert, "key": files.Key} {
-		if path == "" {
-			return
-		}
-		if !filepath.IsAbs(path) {
-			tls.Errorf(name, "%q is no absolute path", path)
-			return
-		}
-	}
-	for i, name := range c.clients {
+	for i, name := range c.ListenClients {
 		if strings.TrimSpace(name) == "" {
 			cfg.ElementErrorf("listen_clients", i, "a certificate without a name lets nobody in")
 		}
+	}
+	files := identity.Files{CA: string(c.TLS.CA), Cert: string(c.TLS.Cert), Key: string(c.TLS.Key)}
+	if files.CA == "" || files.Cert == "" || files.Key == "" {
+		if cfg.Err() == nil {
+			tls.Errorf("ca", "ca, cert and key must be set")
+		}
+		return
 	}
 	var err error
 	if c.keys, err = identity.Load(files); err != nil {

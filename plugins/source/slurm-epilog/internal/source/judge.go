@@ -52,7 +52,7 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 		some = some || !r.Ended() || !r.End.Before(w.ended().Add(-slack))
 		if r.Started() && r.Ended() {
 			again, told := w.takesOver(r, runs)
-			d.add(r, d.config.filter, again, told)
+			d.add(r, d.config.Filter, again, told)
 		}
 		if !r.Start.IsZero() && !r.Start.After(w.ended().Add(w.skew())) {
 			last = r
@@ -72,7 +72,7 @@ func (d *draft) judge(w *waiting, a *answer) (settled bool) {
 		return true // what there is of it is in quarantine
 	case w.Told != "":
 		return d.giveUp(w)
-	case w.since.IsZero() || d.now().Sub(w.since) < d.config.wait:
+	case w.since.IsZero() || d.now().Sub(w.since) < d.config.Wait:
 		return false
 	case over:
 		d.late(w, last)
@@ -158,7 +158,7 @@ func (d *draft) add(r *job.Run, filter setting.Filter, again bool, told string) 
 	}
 	d.in[r.Key] = -1
 	values, err := d.plan.Values(r)
-	wanted := filter.Wants(r) && !r.End.Before(d.config.earliest)
+	wanted := filter.Wants(r) && !r.End.Before(d.config.Earliest.Time)
 	if err != nil && wanted {
 		d.refuse(r.RunName(), err, r.Show())
 		return
@@ -265,7 +265,7 @@ func (d *draft) nameOf(w *waiting) string {
 
 func (d *draft) tell(w *waiting, r *job.Run, why string) {
 	d.log.Warn(why, "job", r.RunName(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
-	filter := d.config.filter
+	filter := d.config.Filter
 	filter.States = nil // which one it was nobody knows
 	d.add(r, filter, false, "")
 }

@@ -60,7 +60,7 @@ func New(log *slog.Logger) *Source {
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "slurm-epilog", Version: Version, Rank: sdk.RankEpilog, Push: true, Interval: 10 * time.Second,
-		Attributes: job.Attributes(), Mapping: job.Mapping,
+		Attributes: job.Attributes(), Mapping: job.Mapping, Settings: new(settings),
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg, os.Geteuid())
 	s.wants = cfg.Wants
 	s.sacct = s.config.Client()
-	s.pending.toldPause = min(toldPause, s.config.wait)
+	s.pending.toldPause = min(toldPause, s.config.Wait)
 	return cfg.Err()
 }
 
@@ -80,7 +80,7 @@ func (s *Source) open(ctx context.Context) (err error) {
 		return nil
 	}
 	if s.journal == nil {
-		s.journal, err = journal.Open(ctx, journal.Options{Dir: s.config.dir, Log: s.log, Keep: s.config.keep, Committed: s.committed})
+		s.journal, err = journal.Open(ctx, journal.Options{Dir: s.config.dir, Log: s.log, Keep: s.config.Keep, Committed: s.committed})
 		if err != nil {
 			return err
 		}
@@ -95,22 +95,22 @@ func (s *Source) open(ctx context.Context) (err error) {
 }
 
 func (s *Source) listen(ctx context.Context, in *intake.Intake) error {
-	if s.config.socket != "" {
-		l, err := intake.Listen(s.config.socket)
+	if s.config.Socket != "" {
+		l, err := intake.Listen(string(s.config.Socket))
 		if err != nil {
 			return err
 		}
 		in.Serve(l, intake.Local{UIDs: s.config.uids})
 	}
-	if s.config.listen == "" {
+	if s.config.Listen == "" {
 		return nil
 	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.config.listen)
+	l, err := lc.Listen(ctx, "tcp", s.config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for epilogs of other machines: %w", err)
 	}
-	in.Serve(l, intake.Remote{Keys: s.config.keys, Names: s.config.clients})
+	in.Serve(l, intake.Remote{Keys: s.config.keys, Names: s.config.ListenClients})
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (s *Source) take(e event.Event) error {
 }
 
 func (s *Source) committed(entries []journal.Entry) {
-	s.pending.add(entries, s.now().Add(s.config.delay))
+	s.pending.add(entries, s.now().Add(s.config.Delay))
 }
 
 // Close ends what the first Collect began.

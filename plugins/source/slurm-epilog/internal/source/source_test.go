@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
@@ -79,7 +79,7 @@ func (s *site) restart() {
 	}
 	s.source.sacct = s.db
 	var err error
-	s.source.journal, err = journal.Open(s.t.Context(), journal.Options{Dir: s.dir, Log: s.source.log, Keep: s.source.config.keep, Committed: s.source.committed})
+	s.source.journal, err = journal.Open(s.t.Context(), journal.Options{Dir: s.dir, Log: s.source.log, Keep: s.source.config.Keep, Committed: s.source.committed})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -508,16 +508,7 @@ func FuzzCheckpoint(f *testing.F) {
 }
 
 func TestTheReadmeHasEveryKey(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"socket", "socket_users", "listen", "tls", "listen_clients", "state_dir", "keep", "delay", "wait",
-		"sacct", "slurm_conf", "clusters", "timeout", "ignore_stderr", "partitions", "users", "groups", "accounts", "states", "earliest"} {
-		if !strings.Contains(string(readme), "`"+key+"`") {
-			t.Errorf("README.md lacks %s", key)
-		}
-	}
+	plugintest.Settings(t, new(settings))
 }
 
 func TestMistakesInTheConfigurationAreNamed(t *testing.T) {
@@ -526,13 +517,13 @@ func TestMistakesInTheConfigurationAreNamed(t *testing.T) {
 		want  string
 	}{
 		"no way in":       {[]sdk.Node{text("socket", "")}, "no epilog could reach"},
-		"relative socket": {[]sdk.Node{text("socket", "sock")}, "no absolute path"},
+		"relative socket": {[]sdk.Node{text("socket", "sock")}, "is not an absolute path"},
 		"listen alone":    {[]sdk.Node{text("listen", "0.0.0.0:7071")}, "needs a block tls"},
 		"tls alone":       {[]sdk.Node{{Name: "tls", IsBlock: true}}, "no address to listen on"},
 		"no address": {[]sdk.Node{text("listen", "7071"), {Name: "tls", IsBlock: true,
 			Children: []sdk.Node{text("ca", "/a"), text("cert", "/b"), text("key", "/c")}}}, "is no address"},
 		"unknown user": {[]sdk.Node{list("socket_users", "nobody of that name")}, "is no user"},
-		"short wait":   {[]sdk.Node{text("wait", "1ms")}, "out of range"},
+		"short wait":   {[]sdk.Node{text("wait", "1ms")}, "must be between 1s and 30d"},
 	} {
 		err := New(slog.New(slog.DiscardHandler)).Configure(t.Context(), sdk.NewConfig("x", sdk.Node{IsBlock: true, Children: c.nodes}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -102,24 +102,24 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	p := &pass{Source: s, plan: plan, out: out, began: now, now: now.UTC().Truncate(time.Second), done: c.Done,
 		again: from.Window != nil, told: c.Told, open: map[job.Key]openRun{}, seen: map[job.Key]bool{}, met: map[job.Key]bool{}, renaming: map[job.Key]string{}, counting: map[job.Key]time.Time{}}
 	p.from = p.since(c.Done, from.Rewind)
-	s.width = min(s.width, s.config.window) // it may have grown in quieter times
+	s.width = min(s.width, s.config.Window) // it may have grown in quieter times
 	return p, nil
 }
 
 // since says how far back a pass looks: by the overlap, now and then and after a
 // restart by the deep one, by what the daemon asks for, never before earliest.
 func (p *pass) since(done time.Time, rewind time.Duration) time.Time {
-	first := p.config.earliest
+	first := p.config.Earliest.Time
 	if first.IsZero() {
 		first = dawn()
 	}
 	if done.IsZero() {
 		return first
 	}
-	back := max(p.config.overlap, rewind)
-	deep := done.After(p.now) || p.began.Sub(p.swept) >= p.config.deepInterval
+	back := max(p.config.Overlap, rewind)
+	deep := done.After(p.now) || p.began.Sub(p.swept) >= p.config.DeepInterval
 	if deep {
-		back = max(back, p.config.deepOverlap)
+		back = max(back, p.config.DeepOverlap)
 	}
 	if done.After(p.now) { // the clock was ahead
 		done = p.now
@@ -142,7 +142,7 @@ func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error 
 		if busy, err := p.busy(ctx, next); err != nil {
 			return err
 		} else if busy {
-			p.width = max(p.config.window, min(p.width, next.Sub(at))/2)
+			p.width = max(p.config.Window, min(p.width, next.Sub(at))/2)
 			continue
 		}
 		rows, err := p.window(ctx, at, next, last && !closed)
@@ -168,7 +168,7 @@ func (p *pass) walk(ctx context.Context, from, to time.Time, closed bool) error 
 // may hold too much: more jobs at one moment than the last window had rows. Where
 // jobs come evenly that never is, since each job of a moment has a row.
 func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
-	if p.width <= p.config.window || p.rows >= quietRows {
+	if p.width <= p.config.Window || p.rows >= quietRows {
 		return false, nil
 	}
 	jobs := 0
@@ -195,7 +195,7 @@ func (p *pass) adapt(rows int, last bool) {
 	case rows > manyRows:
 		p.width = max(minWindow, p.width/2)
 	case rows < fewRows && !last:
-		p.width = min(p.width*2, maxGrowth*p.config.window)
+		p.width = min(p.width*2, maxGrowth*p.config.Window)
 	}
 }
 

@@ -4,79 +4,67 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
 
-// config is the evaluated config block.
-type config struct {
+// settings are those of the config block.
+type settings struct {
 	setting.Sacct
+	filter
 
-	filter  filter
-	running bool
+	Running      bool          `hcl:"running,optional" default:"true" doc:"send running jobs as open records"`
+	Window       time.Duration `hcl:"window,optional" default:"1d" min:"1m" max:"366d" doc:"how much time one call of sacct covers in a back-fill; it grows while there are few jobs and shrinks when there are many, when sacct hangs, and when slurmdbd's MaxQueryTimeRange asks for it"`
+	Overlap      time.Duration `hcl:"overlap,optional" default:"1h" max:"366d" doc:"how far every look goes back behind the last one, for runs that slurmdbd got late"`
+	DeepOverlap  time.Duration `hcl:"deep_overlap,optional" default:"2d" max:"366d" doc:"the same, now and then and after a start of the agent"`
+	DeepInterval time.Duration `hcl:"deep_interval,optional" default:"6h" min:"1m" max:"366d" doc:"how often to go back by deep_overlap"`
+	Lag          time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long slurmctld may take to tell slurmdbd; the source says that it is complete up to so long ago"`
 
-	earliest      time.Time // zero: all that there is
-	window        time.Duration
-	overlap       time.Duration
-	deepOverlap   time.Duration
-	deepInterval  time.Duration
-	lag           time.Duration
-	forgetMissing time.Duration
+	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has, by scontrol"`
+	CapacityInterval  time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`
+	Census            bool          `hcl:"census,optional" default:"true" doc:"tell how many jobs of whom run and wait, by squeue"`
+	CensusInterval    time.Duration `hcl:"census_interval,optional" default:"1m" max:"24h" doc:"how often to look; a look belongs to a collection, so the source's interval bounds it too"`
+	Directory         bool          `hcl:"directory,optional" default:"true" doc:"tell which users may charge which accounts, by sacctmgr"`
+	DirectoryInterval time.Duration `hcl:"directory_interval,optional" default:"1h" max:"24h" doc:"how often to look"`
+	Names             bool          `hcl:"names,optional" default:"true" doc:"put the names of users into the directory, by getent passwd"`
 
-	tools  tools
-	facts  map[string]time.Duration // that are told, with how often at most
-	people bool                     // with names
+	Scontrol hcl.Absolute `hcl:"scontrol,optional" unset:"beside sacct" doc:"path of scontrol"`
+	Squeue   hcl.Absolute `hcl:"squeue,optional" unset:"beside sacct" doc:"path of squeue"`
+	Sacctmgr hcl.Absolute `hcl:"sacctmgr,optional" unset:"beside sacct" doc:"path of sacctmgr"`
+	Getent   hcl.Absolute `hcl:"getent,optional" default:"/usr/bin/getent" doc:"path of getent"`
 }
 
-// tools are the paths of the commands beside sacct.
-type tools struct{ scontrol, squeue, sacctmgr, getent string }
+// config is the evaluated config block.
+type config struct {
+	settings
+
+	forgetMissing time.Duration
+	facts         map[string]time.Duration // that are told, with how often at most
+}
 
 // readConfig reads all keys; what is wrong with them is in cfg.Err.
 func readConfig(cfg *sdk.Config) config {
-	c := config{
-		Sacct:         setting.ReadSacct(cfg),
-		running:       cfg.Bool("running", true),
-		earliest:      setting.ReadEarliest(cfg),
-		filter:        filter{setting.ReadFilter(cfg)},
-		forgetMissing: 24 * time.Hour,
+	c := config{forgetMissing: 24 * time.Hour, facts: map[string]time.Duration{}}
+	_ = cfg.Decode(&c.settings) // it is in what Err returns
+	c.Sacct.Check(cfg)
+	c.filter.Check(cfg)
+	for name, path := range map[string]*hcl.Absolute{"scontrol": &c.Scontrol, "squeue": &c.Squeue, "sacctmgr": &c.Sacctmgr} {
+		if *path == "" {
+			*path = hcl.Absolute(filepath.Join(filepath.Dir(string(c.Path)), name))
+		}
 	}
-	c.window = setting.Duration(cfg, "window", 24*time.Hour, time.Minute, 366*24*time.Hour)
-	c.overlap = setting.Duration(cfg, "overlap", time.Hour, 0, 366*24*time.Hour)
-	c.deepOverlap = setting.Duration(cfg, "deep_overlap", 48*time.Hour, 0, 366*24*time.Hour)
-	c.deepInterval = setting.Duration(cfg, "deep_interval", 6*time.Hour, time.Minute, 366*24*time.Hour)
-	c.lag = setting.Duration(cfg, "lag", 2*time.Minute, 0, 24*time.Hour)
-	c.readFacts(cfg)
+	if c.Capacity {
+		c.facts[capacity] = c.CapacityInterval
+	}
+	if c.Census {
+		c.facts[census] = c.CensusInterval
+	}
+	if c.Directory {
+		c.facts[directory] = c.DirectoryInterval
+	}
 	return c
-}
-
-// readFacts reads what is told beside jobs.
-func (c *config) readFacts(cfg *sdk.Config) {
-	dir := filepath.Dir(c.Path)
-	c.tools = tools{
-		scontrol: cfg.String("scontrol", filepath.Join(dir, "scontrol")),
-		squeue:   cfg.String("squeue", filepath.Join(dir, "squeue")),
-		sacctmgr: cfg.String("sacctmgr", filepath.Join(dir, "sacctmgr")),
-		getent:   cfg.String("getent", "/usr/bin/getent"),
-	}
-	for name, path := range map[string]string{"scontrol": c.tools.scontrol, "squeue": c.tools.squeue, "sacctmgr": c.tools.sacctmgr, "getent": c.tools.getent} {
-		if cfg.Has(name) {
-			setting.Absolute(cfg, name, path)
-		}
-	}
-	wanted := map[string]bool{capacity: cfg.Bool("capacity", true), census: cfg.Bool("census", true), directory: cfg.Bool("directory", true)}
-	every := map[string]time.Duration{
-		capacity:  setting.Duration(cfg, "capacity_interval", 10*time.Minute, 0, 24*time.Hour),
-		census:    setting.Duration(cfg, "census_interval", time.Minute, 0, 24*time.Hour),
-		directory: setting.Duration(cfg, "directory_interval", time.Hour, 0, 24*time.Hour),
-	}
-	c.facts = map[string]time.Duration{}
-	for name, on := range wanted {
-		if on {
-			c.facts[name] = every[name]
-		}
-	}
-	c.people = cfg.Bool("names", true)
 }
 
 // maxFactTimeout keeps a slurmctld that hangs from holding up the next look at the
@@ -84,8 +72,8 @@ func (c *config) readFacts(cfg *sdk.Config) {
 const maxFactTimeout = time.Minute
 
 func (c *config) cluster() *cluster.Client {
-	return &cluster.Client{Scontrol: c.tools.scontrol, Squeue: c.tools.squeue, Sacctmgr: c.tools.sacctmgr, Getent: c.tools.getent,
-		SlurmConf: c.Conf, Clusters: c.Clusters, Timeout: min(c.Timeout, maxFactTimeout), Ignore: c.Ignore}
+	return &cluster.Client{Scontrol: string(c.Scontrol), Squeue: string(c.Squeue), Sacctmgr: string(c.Sacctmgr), Getent: string(c.Getent),
+		SlurmConf: string(c.Conf), Clusters: c.Clusters, Timeout: min(c.Timeout, maxFactTimeout), Ignore: c.Ignore}
 }
 
 // filter says which runs are wanted, and which nodes, queued jobs and accounts.

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -45,8 +45,8 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 		lines[d.Subject.Start.Line] += d.Summary + ": " + d.Detail
 	}
 	for line, want := range map[int]string{
-		1: "absolute", 2: "absolute", 3: "RUNNING", 4: "out of range", 5: "soon", 6: "yesterday", 7: "alice,bob", 8: "empty text",
-		9: "partition", 10: "", 11: "no name", 12: "args", 13: "absolute", 14: "out of range",
+		1: "absolute", 2: "absolute", 3: "RUNNING", 4: "must be between 1m and 366d", 5: "soon", 6: "yesterday", 7: "alice,bob", 8: "empty text",
+		9: "partition", 10: "", 11: "no name", 12: "args", 13: "absolute", 14: "must be at most 24h",
 	} {
 		if !strings.Contains(lines[line], want) || lines[line] == "" {
 			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)
@@ -89,30 +89,7 @@ func TestTheReadmeHasEveryAttributeWithTypeAndMeaning(t *testing.T) {
 }
 
 func TestTheReadmeHasEveryKeyOfTheConfiguration(t *testing.T) {
-	// A key that is asked for is known, all others are reported.
-	keys := table(readme(t), "Configuration")
-	var nodes []sdk.Node
-	for _, k := range keys {
-		nodes = append(nodes, sdk.Node{Name: k, Value: sdk.Map(nil)})
-	}
-	var got sdk.Diagnostics
-	if !errors.As(configure(nodes...), &got) {
-		t.Fatal("maps were taken for everything")
-	}
-	for _, d := range got {
-		if strings.Contains(d.Summary, "unknown") || strings.Contains(d.Summary, "unsupported") {
-			t.Errorf("README.md has a key that is none: %v", d)
-		}
-	}
-	source, err := os.ReadFile("config.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?:cfg\.\w+\(|names\(cfg, |duration\(cfg, )"(\w+)"`).FindAllStringSubmatch(string(source), -1) {
-		if !slices.Contains(keys, m[1]) {
-			t.Errorf("README.md lacks the key %s", m[1])
-		}
-	}
+	plugintest.Settings(t, new(settings))
 }
 
 func TestTheReadmeShowsTheDefaultMapping(t *testing.T) {

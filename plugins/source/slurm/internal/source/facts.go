@@ -158,7 +158,7 @@ func (p *pass) tellDirectory(ctx context.Context) error {
 
 // name puts the names of users where they are known.
 func (p *pass) name(ctx context.Context, people []sdk.Person) error {
-	if !p.config.people {
+	if !p.config.Names {
 		return nil
 	}
 	users := make([]string, len(people))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
@@ -60,7 +61,7 @@ func TestNothingIsSkippedWhenSacctFails(t *testing.T) {
 
 func TestASacctThatIsNotThereIsAnError(t *testing.T) {
 	s := newSite(t)
-	s.source.sacct = (&setting.Sacct{Path: s.dir + "/none", Timeout: time.Second}).Client()
+	s.source.sacct = (&setting.Sacct{Path: hcl.Absolute(s.dir + "/none"), Timeout: time.Second}).Client()
 	if err := s.collect(sdk.Start{}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}

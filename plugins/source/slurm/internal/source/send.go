@@ -42,12 +42,12 @@ func (p *pass) prepare(ctx context.Context, keep *job.Run) error {
 
 // add puts a run into the batch.
 func (p *pass) add(r *job.Run) {
-	wanted := p.config.filter.Wants(r) && (!r.Ended() || !r.End.Before(p.config.earliest))
+	wanted := p.config.filter.Wants(r) && (!r.Ended() || !r.End.Before(p.config.Earliest.Time))
 	if !r.Ended() {
 		if wanted {
 			p.open[r.Key] = openRun{Key: r.Key, Start: r.Start.Unix(), JobID: r.ID.Job, Later: r.Later}
 		}
-		if !p.config.running {
+		if !p.config.Running {
 			return
 		}
 	}
@@ -181,17 +181,17 @@ func (p *pass) finish(ctx context.Context) error {
 		p.done = p.now
 	}
 	p.batch.Checkpoint = checkpoint{Done: p.done, Open: p.long(p.open), Half: p.halves(), Told: p.told}.encode()
-	p.batch.Watermark = p.now.Add(-p.config.lag)
+	p.batch.Watermark = p.now.Add(-p.config.Lag)
 	p.batch.Progress = p.progress(p.from, p.now, p.now)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
 	p.Source.open = p.open
-	if p.from.Before(p.now.Add(-p.config.deepOverlap)) || p.began.Sub(p.swept) >= p.config.deepInterval {
+	if p.from.Before(p.now.Add(-p.config.DeepOverlap)) || p.began.Sub(p.swept) >= p.config.DeepInterval {
 		p.swept = p.began
 	}
 	maps.DeleteFunc(p.counted, func(_ job.Key, end time.Time) bool {
-		return end.Before(p.now.Add(-p.config.deepOverlap - p.config.deepInterval - 24*time.Hour))
+		return end.Before(p.now.Add(-p.config.DeepOverlap - p.config.DeepInterval - 24*time.Hour))
 	})
 	return nil
 }
@@ -200,7 +200,7 @@ func (p *pass) finish(ctx context.Context) error {
 // that the deep overlap, which follows a restart, may not find their end.
 func (p *pass) long(open map[job.Key]openRun) []openRun {
 	var out []openRun
-	limit := p.done.Add(-p.config.deepOverlap / 2).Unix()
+	limit := p.done.Add(-p.config.DeepOverlap / 2).Unix()
 	for _, o := range open {
 		if o.Start < limit {
 			out = append(out, o)

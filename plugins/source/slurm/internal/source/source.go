@@ -63,7 +63,7 @@ func New(log *slog.Logger) *Source {
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "slurm", Version: Version, Rank: sdk.RankScheduler, Interval: time.Minute,
-		Attributes: job.Attributes(), Mapping: job.Mapping,
+		Attributes: job.Attributes(), Mapping: job.Mapping, Settings: new(settings),
 	}
 }
 
@@ -72,6 +72,6 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
 	s.wants = cfg.Wants
 	s.sacct, s.slurm = s.config.Client(), s.config.cluster()
-	s.width = s.config.window
+	s.width = s.config.Window
 	return cfg.Err()
 }
