@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,23 +17,50 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/accounting"
 )
 
+// settings are those of the config block.
+type settings struct {
+	Root       hcl.Absolute `hcl:"sge_root,optional" unset:"SGE_ROOT in the plugin's environment, or the first usual folder that is there" doc:"Grid Engine's folder; usual are /var/lib/gridengine, /opt/sge, /opt/gridengine, /usr/share/gridengine, /usr/local/sge, /gridware/sge, /sge, /opt/uge and /opt/age"`
+	Path       hcl.Absolute `hcl:"path,optional" unset:"common/accounting in the cell's folder below sge_root" doc:"the accounting file; the cell is SGE_CELL or default"`
+	Rotated    hcl.Strings  `hcl:"rotated,optional" unset:"none" doc:"patterns of old files that are elsewhere or have other names than those below"`
+	Commands   hcl.Absolute `hcl:"commands,optional" unset:"looked for in bin/* below sge_root, /usr/bin, /usr/local/bin, /usr/lib/gridengine" doc:"folder of qhost and qstat; without them capacity and census are not told"`
+	Cells      []cellBlock  `hcl:"cell,block" unset:"one cell" doc:"several cells: a block for each with what is its own; the cell becomes part of the ids"`
+	Import     hcl.Strings  `hcl:"import,optional" unset:"none" doc:"absolute paths or patterns of files to read once, in this order, each from its beginning; nothing is followed then. bursar import gridengine FILE… sets it"`
+	ImportCell string       `hcl:"import_cell,optional" unset:"the only cell" doc:"with several cells: of which one the files to import are"`
+	filter
+	Earliest          hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only runs that ended at this time or later, for example \"2024-01-01\""`
+	MemoryRequests    hcl.Strings   `hcl:"memory_requests,optional" default:"[\"h_vmem\", \"m_mem_free\", \"h_rss\", \"mem_free\", \"virtual_free\"]" doc:"resources by which jobs ask for memory; the first that a job asked for counts"`
+	MemoryPer         string        `hcl:"memory_per,optional" default:"slot" allowed:"slot job" doc:"for what that is asked"`
+	Lag               time.Duration `hcl:"lag,optional" default:"2m" max:"24h" doc:"how long qmaster may take to write a run; the source says that it is complete up to so long ago"`
+	Capacity          bool          `hcl:"capacity,optional" default:"true" doc:"tell what the cluster has"`
+	CapacityInterval  time.Duration `hcl:"capacity_interval,optional" default:"10m" max:"24h" doc:"how often to look"`
+	Census            bool          `hcl:"census,optional" default:"true" doc:"tell how many jobs of whom run and wait"`
+	CensusInterval    time.Duration `hcl:"census_interval,optional" default:"1m" max:"24h" doc:"how often to look"`
+	Directory         bool          `hcl:"directory,optional" default:"true" doc:"tell who belongs to which groups"`
+	DirectoryInterval time.Duration `hcl:"directory_interval,optional" default:"1h" max:"24h" doc:"how often to look"`
+	Names             bool          `hcl:"names,optional" default:"true" doc:"put the names of users into the directory"`
+	Getent            hcl.Absolute  `hcl:"getent,optional" default:"/usr/bin/getent" doc:"path of getent"`
+	Timeout           time.Duration `hcl:"timeout,optional" default:"1m" min:"1s" max:"1h" doc:"how long a command may give no output before it is killed"`
+}
+
+// cellBlock is a block cell "<name>" { … }.
+type cellBlock struct {
+	Name     hcl.String   `hcl:"name,label"`
+	Root     hcl.Absolute `hcl:"sge_root,optional"`
+	Path     hcl.Absolute `hcl:"path,optional"`
+	Rotated  hcl.Strings  `hcl:"rotated,optional"`
+	Commands hcl.Absolute `hcl:"commands,optional"`
+}
+
 // config is the evaluated config block.
 type config struct {
+	settings
+
 	cells   []gridCell
 	several bool // cells are named: they are a part of ids
 	imports []string
 	// importCell is the cell of the files to import, as ids have it.
 	importCell string
-
-	filter   filter
-	earliest time.Time // zero: all that there is
-	memory   accounting.Memory
-	lag      time.Duration
-
-	facts   map[string]time.Duration // that are told, with how often at most
-	timeout time.Duration
-	getent  string
-	people  bool // with names
+	facts      map[string]time.Duration // that are told, with how often at most
 }
 
 // gridCell is a cell of Grid Engine.
@@ -63,46 +91,45 @@ func roots() []string {
 
 // readConfig reads all keys; what is wrong with them is in cfg.Err.
 func readConfig(cfg *sdk.Config) config {
-	c := config{earliest: cfg.Time("earliest", time.Time{}), filter: readFilter(cfg), imports: importsOf(cfg)}
-	c.memory.Requests = cfg.Strings("memory_requests", []string{"h_vmem", "m_mem_free", "h_rss", "mem_free", "virtual_free"})
-	c.memory.PerJob = cfg.Enum("memory_per", "slot", "slot", "job") == "job"
-	c.lag = duration(cfg, "lag", 2*time.Minute, 0, 24*time.Hour)
-	c.timeout = duration(cfg, "timeout", time.Minute, time.Second, time.Hour)
+	var c config
+	_ = cfg.Decode(&c.settings) // it is in what Err returns
+	c.checkStates(cfg)
+	c.imports = importsOf(cfg, c.Import)
 	c.readCells(cfg)
 	c.readImportCell(cfg)
-	c.readFacts(cfg)
+	c.readFacts()
 	return c
 }
 
 func (c *config) readCells(cfg *sdk.Config) {
-	root := cfg.String("sge_root", defaultRoot())
-	absolute(cfg.Body, "sge_root", root)
-	blocks := cfg.Blocks("cell")
-	commands := cfg.String("commands", "")
-	if commands != "" {
-		absolute(cfg.Body, "commands", commands)
-	}
-	more := patterns(cfg.Body, "rotated")
-	if len(blocks) == 0 {
-		name := os.Getenv("SGE_CELL")
-		if name == "" {
-			name = "default"
-		}
-		one := gridCell{sgeCell: name, root: root, commands: commandsIn(commands, root)}
-		one.log = follow.Log{Path: cfg.String("path", filepath.Join(root, name, "common/accounting")), More: more}
-		absolute(cfg.Body, "path", one.log.Path)
+	root := cmp.Or(string(c.Root), defaultRoot())
+	checkPatterns(cfg.Body, c.Rotated)
+	if len(c.Cells) == 0 {
+		name := cmp.Or(os.Getenv("SGE_CELL"), "default")
+		one := gridCell{sgeCell: name, root: root, commands: commandsIn(string(c.Commands), root)}
+		one.log = follow.Log{Path: cmp.Or(string(c.Path), filepath.Join(root, name, "common/accounting")), More: c.Rotated}
 		c.cells = []gridCell{one}
 		return
 	}
 	if cfg.Has("path") {
 		cfg.Errorf("path", "with cell blocks, path belongs into each of them")
 	}
-	c.several = true
-	for _, b := range blocks {
-		c.readCell(b, root, commands)
-	}
-	if len(more) > 0 {
+	if len(c.Rotated) > 0 {
 		cfg.Errorf("rotated", "with cell blocks, rotated belongs into each of them")
+	}
+	c.several = true
+	blocks := cfg.Blocks("cell")
+	for _, b := range c.Cells {
+		at := blocks[slices.IndexFunc(blocks, func(o *sdk.Body) bool { return slices.Equal(o.Labels(), []string{b.Name.Value}) })]
+		if strings.ContainsAny(b.Name.Value, "/ :") {
+			at.Errorf("cell", "a cell has one label, its name: cell \"default\" { … }")
+			continue
+		}
+		checkPatterns(at, b.Rotated)
+		one := gridCell{name: b.Name.Value, sgeCell: b.Name.Value, root: cmp.Or(string(b.Root), root)}
+		one.log = follow.Log{Path: cmp.Or(string(b.Path), filepath.Join(one.root, one.name, "common/accounting")), More: b.Rotated}
+		one.commands = commandsIn(cmp.Or(string(b.Commands), string(c.Commands)), one.root)
+		c.cells = append(c.cells, one)
 	}
 }
 
@@ -115,7 +142,7 @@ func (c *config) readImportCell(cfg *sdk.Config) {
 	if c.several && len(names) == 1 {
 		c.importCell = names[0]
 	}
-	c.importCell = cfg.String("import_cell", c.importCell)
+	c.importCell = cmp.Or(c.ImportCell, c.importCell)
 	switch known := slices.Contains(names, c.importCell); {
 	case len(c.imports) == 0 || known:
 	case cfg.Has("import_cell"):
@@ -123,24 +150,6 @@ func (c *config) readImportCell(cfg *sdk.Config) {
 	default:
 		cfg.Errorf("import", "set import_cell too, which says of which cell the files are: one of %s", strings.Join(names, ", "))
 	}
-}
-
-func (c *config) readCell(b *sdk.Body, root, commands string) {
-	labels := b.Labels()
-	if len(labels) != 1 || labels[0] == "" || strings.ContainsAny(labels[0], "/ :") {
-		b.Errorf("cell", "a cell has one label, its name: cell \"default\" { … }")
-		return
-	}
-	one := gridCell{name: labels[0], sgeCell: labels[0], root: b.String("sge_root", root)}
-	if slices.ContainsFunc(c.cells, func(other gridCell) bool { return other.name == one.name }) {
-		b.Errorf("cell", "the cell %q is there twice", one.name)
-	}
-	one.log = follow.Log{
-		Path: b.String("path", filepath.Join(one.root, one.name, "common/accounting")), More: patterns(b, "rotated"),
-	}
-	absolute(b, "path", one.log.Path)
-	one.commands = commandsIn(b.String("commands", commands), one.root)
-	c.cells = append(c.cells, one)
 }
 
 // defaultRoot is SGE_ROOT, or the first of the usual places that is there.
@@ -178,9 +187,9 @@ func isProgram(path string) bool {
 
 // importsOf are the files to import, with patterns expanded, in the order in which
 // they are written; those of a pattern by name.
-func importsOf(cfg *sdk.Config) []string {
+func importsOf(cfg *sdk.Config, patterns []string) []string {
 	var all []string
-	for i, pattern := range cfg.Strings("import", nil) {
+	for i, pattern := range patterns {
 		if !filepath.IsAbs(pattern) {
 			cfg.ElementErrorf("import", i, "%q is no absolute path", pattern)
 			continue
@@ -201,58 +210,42 @@ func importsOf(cfg *sdk.Config) []string {
 	return all
 }
 
-func patterns(b *sdk.Body, key string) []string {
-	list := b.Strings(key, nil)
+func checkPatterns(b *sdk.Body, list []string) {
 	for i, pattern := range list {
 		if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
-			b.ElementErrorf(key, i, "%q is no absolute path or pattern", pattern)
+			b.ElementErrorf("rotated", i, "%q is no absolute path or pattern", pattern)
 		}
 	}
-	return list
-}
-
-func absolute(b *sdk.Body, name, path string) {
-	if !filepath.IsAbs(path) {
-		b.Errorf(name, "%q is no absolute path", path)
-	}
-}
-
-func duration(cfg *sdk.Config, name string, def, least, most time.Duration) time.Duration {
-	d := cfg.Duration(name, def)
-	if d < least || d > most {
-		cfg.Errorf(name, "%s is out of range; allowed is %s to %s", d, least, most)
-	}
-	return d
 }
 
 // filter says which runs are wanted. An empty list wants all.
 type filter struct {
-	queues, users, groups, projects, departments, states []string
+	Queues      hcl.Strings `hcl:"queues,optional" unset:"all" doc:"only runs of these queues"`
+	Users       hcl.Strings `hcl:"users,optional" unset:"all" doc:"only runs of these users"`
+	Groups      hcl.Strings `hcl:"groups,optional" unset:"all" doc:"only runs of these groups"`
+	Projects    hcl.Strings `hcl:"projects,optional" unset:"all" doc:"only runs of these projects"`
+	Departments hcl.Strings `hcl:"departments,optional" unset:"all" doc:"only runs of these departments"`
+	States      hcl.Strings `hcl:"states,optional" unset:"all" doc:"only runs that ended so: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT, REQUEUED"`
 }
 
-func readFilter(cfg *sdk.Config) filter {
-	f := filter{
-		queues: cfg.Strings("queues", nil), users: cfg.Strings("users", nil), groups: cfg.Strings("groups", nil),
-		projects: cfg.Strings("projects", nil), departments: cfg.Strings("departments", nil), states: cfg.Strings("states", nil),
-	}
-	for i, s := range f.states {
-		f.states[i] = strings.ToUpper(s)
-		if slices.Contains(accounting.States(), f.states[i]) {
+func (f *filter) checkStates(cfg *sdk.Config) {
+	for i, s := range f.States {
+		f.States[i] = strings.ToUpper(s)
+		if slices.Contains(accounting.States(), f.States[i]) {
 			continue
 		}
 		hint := "known are " + strings.Join(accounting.States(), ", ")
-		if near := hcl.Suggest(f.states[i], accounting.States()); near != "" {
+		if near := hcl.Suggest(f.States[i], accounting.States()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		cfg.ElementErrorf("states", i, "%q is no state; %s", s, hint)
 	}
-	return f
 }
 
 func (f *filter) wants(l *accounting.Line) bool {
-	return among(f.queues, l.Queue()) && among(f.users, l.Owner()) && among(f.groups, l.Group()) &&
-		among(f.projects, l.Project()) && among(f.departments, l.Department()) &&
-		(len(f.states) == 0 || slices.Contains(f.states, l.State()))
+	return among(f.Queues, l.Queue()) && among(f.Users, l.Owner()) && among(f.Groups, l.Group()) &&
+		among(f.Projects, l.Project()) && among(f.Departments, l.Department()) &&
+		(len(f.States) == 0 || slices.Contains(f.States, l.State()))
 }
 
 func among(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }

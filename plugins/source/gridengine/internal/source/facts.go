@@ -31,22 +31,18 @@ const (
 const retryFact = 10 * time.Minute
 
 // readFacts reads what is told beside runs.
-func (c *config) readFacts(cfg *sdk.Config) {
-	every := map[string]time.Duration{
-		capacity:  duration(cfg, "capacity_interval", 10*time.Minute, 0, 24*time.Hour),
-		census:    duration(cfg, "census_interval", time.Minute, 0, 24*time.Hour),
-		directory: duration(cfg, "directory_interval", time.Hour, 0, 24*time.Hour),
-	}
+func (c *config) readFacts() {
 	c.facts = map[string]time.Duration{}
 	commands := len(c.cells) > 0 && !slices.ContainsFunc(c.cells, func(g gridCell) bool { return g.commands == "" })
-	for name, interval := range every {
-		if cfg.Bool(name, true) && (commands || name == directory) {
-			c.facts[name] = interval
-		}
+	if c.Capacity && commands {
+		c.facts[capacity] = c.CapacityInterval
 	}
-	c.getent = cfg.String("getent", "/usr/bin/getent")
-	absolute(cfg.Body, "getent", c.getent)
-	c.people = cfg.Bool("names", true)
+	if c.Census && commands {
+		c.facts[census] = c.CensusInterval
+	}
+	if c.Directory {
+		c.facts[directory] = c.DirectoryInterval
+	}
 }
 
 // asker is what the facts need of a cell.
@@ -75,7 +71,7 @@ func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
 	t := &teller{config: c, now: now, log: log, looked: map[string]time.Time{}, warned: map[string]string{},
 		known: map[string]grid.Host{}, users: map[string]map[string]bool{}}
 	for _, g := range c.cells {
-		t.cells = append(t.cells, &grid.Client{Dir: g.commands, Root: g.root, Cell: g.sgeCell, Getent: c.getent, Timeout: c.timeout})
+		t.cells = append(t.cells, &grid.Client{Dir: g.commands, Root: g.root, Cell: g.sgeCell, Getent: string(c.Getent), Timeout: c.Timeout})
 	}
 	return t
 }
@@ -204,7 +200,7 @@ func (t *teller) filled(cell string, h grid.Host) grid.Host {
 func (f *filter) sum(totals map[string]int64, h grid.Host) {
 	all, largest := int64(0), int64(0)
 	for queue, n := range h.Slots {
-		if !among(f.queues, queue) {
+		if !among(f.Queues, queue) {
 			continue
 		}
 		totals["Slots:"+queue] += n
@@ -224,8 +220,8 @@ func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *told) error {
 	for _, cell := range t.cells {
 		err := cell.Jobs(ctx, func(j grid.Job) {
 			switch {
-			case !among(f.users, j.User):
-			case j.Running && among(f.queues, j.Queue):
+			case !among(f.Users, j.User):
+			case j.Running && among(f.Queues, j.Queue):
 				queue.Add(facts.Place{User: j.User, Queue: j.Queue}, j.Tasks, 0)
 			case !j.Running:
 				queue.Add(facts.Place{User: j.User}, 0, j.Tasks)
@@ -270,7 +266,7 @@ const askNames = 200 // users in one question
 
 // name puts the names of users where they are known.
 func (t *teller) name(ctx context.Context, people []sdk.Person) error {
-	if !t.config.people {
+	if !t.config.Names {
 		return nil
 	}
 	for some := range slices.Chunk(people, askNames) {

@@ -301,7 +301,7 @@ func (p *pass) add(l *accounting.Line, run string, text []byte, r *reading) {
 		p.refuse(run, err, text, r)
 		return
 	}
-	wanted := p.config.filter.wants(l) && (p.config.earliest.IsZero() || !l.End.Before(p.config.earliest))
+	wanted := p.config.filter.wants(l) && (p.config.Earliest.Time.IsZero() || !l.End.Before(p.config.Earliest.Time))
 	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Ended: true, Excluded: !wanted})
 	p.facts.saw(l)
 }
@@ -342,5 +342,5 @@ func (p *pass) finish(ctx context.Context, complete, renew bool) error {
 	if !complete || !p.facts.answered() {
 		return nil
 	}
-	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.lag)})
+	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag)})
 }

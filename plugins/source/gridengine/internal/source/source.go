@@ -72,14 +72,14 @@ func New(log *slog.Logger) *Source {
 func (s *Source) Describe() sdk.Description {
 	return sdk.Description{
 		Type: "gridengine", Version: Version, Rank: sdk.RankScheduler, Interval: time.Minute,
-		Attributes: accounting.Attributes(), Mapping: Mapping,
+		Attributes: accounting.Attributes(), Mapping: Mapping, Settings: new(settings),
 	}
 }
 
 // Configure takes the config block; see the README for its keys.
 func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.config = readConfig(cfg)
-	s.plan = accounting.NewPlan(cfg.Wants, s.config.memory)
+	s.plan = accounting.NewPlan(cfg.Wants, accounting.Memory{Requests: s.config.MemoryRequests, PerJob: s.config.MemoryPer == "job"})
 	s.facts = newTeller(&s.config, s.now, s.log)
 	return cfg.Err()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -565,21 +566,25 @@ func TestAnImportOfACellGivesTheIdsThatFollowingItGives(t *testing.T) {
 	}
 }
 
+func TestTheReadmeHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(settings))
+}
+
 func TestConfigurationProblemsAreToldWithWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		key  sdk.Node
 		want string
 	}{
-		{text("path", "accounting"), "no absolute path"},
-		{text("sge_root", "sge"), "no absolute path"},
+		{text("path", "accounting"), "is not an absolute path"},
+		{text("sge_root", "sge"), "is not an absolute path"},
 		{list("states", "COMPLETD"), `did you mean "COMPLETED"?`},
 		{list("import", "/nowhere/at/all*"), "there is no file"},
 		{list("import", "x"), "no absolute path"},
-		{text("lag", "100d"), "out of range"},
-		{text("memory_per", "core"), "expected one of slot, job"},
+		{text("lag", "100d"), "must be at most 24h"},
+		{text("memory_per", "core"), "expected one of job, slot"},
 		{text("pth", "/x"), `did you mean "path"?`},
 		{list("rotated", "[", "/x"), "no absolute path or pattern"},
-		{text("commands", "bin"), "no absolute path"},
+		{text("commands", "bin"), "is not an absolute path"},
 	} {
 		s := &site{t: t, dir: t.TempDir(), time: noon()}
 		if err := s.configure(c.key); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -587,7 +592,7 @@ func TestConfigurationProblemsAreToldWithWhatToDo(t *testing.T) {
 		}
 	}
 	s := &site{t: t, dir: t.TempDir(), time: noon()}
-	if err := s.configure(block("cell", "a"), block("cell", "a")); err == nil || !strings.Contains(err.Error(), "there twice") {
+	if err := s.configure(block("cell", "a"), block("cell", "a")); err == nil || !strings.Contains(err.Error(), "already defined") {
 		t.Error(err)
 	}
 	if err := s.configure(block("cell", "a/b"), text("path", "/x")); err == nil || !strings.Contains(err.Error(), "one label") || !strings.Contains(err.Error(), "belongs into each") {
