@@ -217,7 +217,7 @@ func TestStartedByHandAPluginSaysWhatItIs(t *testing.T) {
 		out, errs string
 	}{
 		{[]string{"x"}, 1, "", `source plugin "mine", version 2.1`},
-		{[]string{"x", "--frobnicate"}, 1, "", "only knows -h"},
+		{[]string{"x", "--frobnicate"}, 1, "", "only supports -h"},
 		{[]string{"x", "-h"}, 0, "walltime  int  seconds", ""},
 		{[]string{"x", "--help"}, 0, "id = job.id", ""},
 		{[]string{"x", "-version"}, 0, "mine 2.1", ""},

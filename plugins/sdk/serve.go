@@ -118,7 +118,7 @@ func byHand(newSource func() Source, args []string, out, errs io.Writer) int {
 		return 0
 	}
 	introduce(errs, d)
-	fmt.Fprintln(errs, "\nThe agent starts it; by hand it only knows -h, -mapping and -version.")
+	fmt.Fprintln(errs, "\nThe agent starts it; run standalone, it only supports -h, -mapping and -version.")
 	return 1
 }
 

@@ -37,7 +37,7 @@ func actionByHand(newAction func() Action, args []string, out, errs io.Writer) i
 		return 0
 	}
 	d.introduce(errs)
-	fmt.Fprintln(errs, "\nThe aggregator starts it; by hand it only knows -h and -version.")
+	fmt.Fprintln(errs, "\nThe aggregator starts it; run standalone, it only supports -h and -version.")
 	return 1
 }
 

@@ -23,7 +23,7 @@ const (
 	KindCount      Kind = 20
 )
 
-// CountVersion is the version of commands that a cluster must have agreed on before
+// CountVersion is the protocol version that a cluster must have agreed on before
 // it is sent a frame of KindCount. All other kinds are of the first version.
 const CountVersion = 2
 

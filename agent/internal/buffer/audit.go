@@ -58,7 +58,7 @@ func putAudits(tx *bbolt.Tx, a Append) error {
 	return nil
 }
 
-// SetVersion notes the version of commands that a cluster takes, which decides what
+// SetVersion notes the protocol version that a cluster takes, which decides what
 // may be put into the buffer; see [Buffer.Takes]. It survives restarts.
 func (b *Buffer) SetVersion(cluster string, version uint32) error {
 	if b.version(cluster) == version {

@@ -98,7 +98,7 @@ var (
 	bucketBegun     = []byte("begun")     // cluster → the frame behind which it began, where that is not 0
 	bucketTold      = []byte("told")      // cluster → the frame with the last gap that it was told, its reason
 	bucketAudits    = []byte("audits")    // source, begin of a day → when the day was last counted
-	bucketVersions  = []byte("versions")  // cluster → the version of commands that it takes
+	bucketVersions  = []byte("versions")  // cluster → the protocol version that it takes
 )
 
 const fileFormat = 1

@@ -17,7 +17,7 @@ func (a *app) collectCommand() *cobra.Command {
 	var once bool
 	var source string
 	c := &cobra.Command{
-		Use: "collect", Short: "collect once into the buffer, without the daemon", Args: cobra.NoArgs,
+		Use: "collect", Short: "Collect once into the buffer, without the daemon", Args: cobra.NoArgs,
 		Long: `Collects all sources, or one, from their checkpoints to now into the buffer, and
 exits: for a first back-fill, or from cron. It refuses while the agent runs,
 which has the buffer and collects by itself.`,
@@ -70,7 +70,7 @@ func (a *app) recollectCommand() *cobra.Command {
 	var source, from, to string
 	var plan bool
 	c := a.formats(&cobra.Command{
-		Use: "recollect", Short: "collect a window of the past again under the present mapping", Args: cobra.NoArgs,
+		Use: "recollect", Short: "Collect a window of the past again under the present mapping", Args: cobra.NoArgs,
 		Long: `Collects the jobs of a window again and sends all of them, so that a mended
 mapping reaches history. What the mapping leaves out now is withdrawn. With -plan
 nothing is sent.`,

@@ -107,7 +107,7 @@ func (a *app) check(ctx context.Context) error {
 	if err := diags.Write(a.Err, cfg.File.Sources, a.color(a.Err)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "The configuration is right: agent %s, %s.\n", cfg.Agent.Name, count(len(cfg.Running()), "source"))
+	fmt.Fprintf(a.Out, "Configuration is valid: agent %s, %s.\n", cfg.Agent.Name, count(len(cfg.Running()), "source"))
 	return nil
 }
 

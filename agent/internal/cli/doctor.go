@@ -49,7 +49,7 @@ func (f *findings) add(check string, v verdict, format string, args ...any) {
 
 func (a *app) doctorCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "doctor", Short: "look for what is wrong on this machine", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Look for what is wrong on this machine", Args: cobra.NoArgs,
 		Long: `Checks the configuration, the plugins and what they need, the certificates, the
 disk, the clock, the port and the running agent. The exit code is 0 when there is
 nothing to report, and 2 when there are warnings or errors.`,
@@ -134,7 +134,7 @@ func (f *findings) certificates(cfg *config.Config, now time.Time) {
 		f.add("certificates", good, "valid until %s", day)
 	}
 	if info, err := os.Stat(cfg.Agent.TLS.Key.Path); err == nil && info.Mode().Perm()&0o007 != 0 {
-		f.add("certificates", bad, "%s may be used by everybody (%s); chmod 0600", cfg.Agent.TLS.Key, info.Mode().Perm())
+		f.add("certificates", bad, "%s is world-readable (%s); chmod 0600", cfg.Agent.TLS.Key, info.Mode().Perm())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func (a *app) forgetCommand() *cobra.Command {
 	var cluster string
 	c := a.formats(&cobra.Command{
-		Use: "forget", Short: "make the running agent forget a cluster that is gone for good", Args: cobra.NoArgs,
+		Use: "forget", Short: "Make the running agent forget a cluster that is gone for good", Args: cobra.NoArgs,
 		Long: `An agent keeps what any cluster that it knows has not acknowledged, however long
 that cluster is silent. One that will never be back, because its disks were wiped
 and it has a new id, has to be forgotten by order. Should it come back after all,

@@ -22,7 +22,7 @@ func (a *app) previewCommand() *cobra.Command {
 	var source, since, until string
 	var most int
 	c := a.formats(&cobra.Command{
-		Use: "preview", Short: "show what the mapping makes of the last real jobs", Args: cobra.NoArgs,
+		Use: "preview", Short: "Show what the mapping makes of the last real jobs", Args: cobra.NoArgs,
 		Long: `Asks the source plugins for the last jobs and shows, for each, the attributes that
 the mapping names, and the record that they become, or why they become none.
 Without -since it looks back a day, then 7 and 30 days, then into all of the past,

@@ -131,7 +131,7 @@ func Commands() *cobra.Command { return (&app{}).root() }
 func (a *app) root() *cobra.Command {
 	var check bool
 	root := &cobra.Command{
-		Use: "bursar-agent", Short: "collect what every job used, and hand it to the aggregators", Long: about,
+		Use: "bursar-agent", Short: "Collect what every job used, and hand it to the aggregators", Long: about,
 		Example: "  bursar-agent -config /etc/bursar/agent.hcl\n  bursar-agent -config /etc/bursar/agent.hcl -check",
 		Args:    noCommand, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -166,7 +166,7 @@ func noCommand(c *cobra.Command, args []string) error {
 
 func (a *app) runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "run", Short: "run the agent (the default)", Args: cobra.NoArgs,
+		Use: "run", Short: "Run the agent (the default)", Args: cobra.NoArgs,
 		Long:    "Runs until SIGTERM or SIGINT; a second SIGINT ends at once. SIGHUP reloads the configuration.",
 		Example: "  bursar-agent run -config /etc/bursar/agent.hcl",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },

@@ -27,7 +27,7 @@ func (a *app) client() *control.Client {
 
 func (a *app) statusCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "status", Short: "show how the running agent is doing", Args: cobra.NoArgs,
+		Use: "status", Short: "Show how the running agent is doing", Args: cobra.NoArgs,
 		Example: "  bursar-agent status\n  bursar-agent status -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := a.client()
@@ -125,7 +125,7 @@ func ago(t, now time.Time) string {
 
 func (a *app) reloadCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "reload", Short: "make the running agent read its configuration again", Args: cobra.NoArgs,
+		Use: "reload", Short: "Make the running agent read its configuration again", Args: cobra.NoArgs,
 		Long: `The agent takes the whole configuration over, or refuses it as a whole and goes
 on with the old one. Sources are added, changed and removed, and replaced plugin
 binaries started, without touching the others.`,
@@ -178,7 +178,7 @@ type build struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  bursar-agent version\n  bursar-agent version -format json",
 		RunE: func(*cobra.Command, []string) error {
 			b := buildInfo(a.Version)

@@ -20,7 +20,7 @@ func (s *Server) getRecords(w http.ResponseWriter, r *http.Request) {
 	if !s.traffic.lists.Take() {
 		s.traffic.refused.Inc()
 		w.Header().Set("Retry-After", "1")
-		jsonError(w, http.StatusServiceUnavailable, "too many requests are worked on; try again in a moment")
+		jsonError(w, http.StatusServiceUnavailable, "too many concurrent requests; retry later")
 		return
 	}
 	defer s.traffic.lists.Give()

@@ -46,7 +46,7 @@ func (s *Server) v1(w http.ResponseWriter, r *http.Request) {
 	if len(allow) > 0 {
 		slices.Sort(allow)
 		w.Header().Set("Allow", strings.Join(slices.Compact(allow), ", "))
-		fail(w, http.StatusMethodNotAllowed, r.Method+" cannot be done here")
+		fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" not allowed")
 		return
 	}
 	fail(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path+"; GET /v1/openapi.yaml lists what there is")

@@ -61,7 +61,7 @@ func consistency(r *http.Request) (*http.Request, *Stale, error) {
 		return r, nil, err
 	}
 	if stale != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return r, nil, refuse(http.StatusBadRequest, "consistency=stale is for reads; %s is none", r.Method)
+		return r, nil, refuse(http.StatusBadRequest, "consistency=stale is only allowed on reads, not on %s", r.Method)
 	}
 	plain := *r.URL
 	plain.RawQuery = rest

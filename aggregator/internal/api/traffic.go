@@ -113,7 +113,7 @@ func (s *Server) enter(w http.ResponseWriter, pattern string) (leave func(), ok 
 	if !s.traffic.slots.Take() {
 		s.traffic.refused.Inc()
 		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, "too many requests are worked on; try again in a moment")
+		fail(w, http.StatusTooManyRequests, "too many concurrent requests; retry later")
 		return nil, false
 	}
 	return s.traffic.slots.Give, true

@@ -179,7 +179,7 @@ func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error)
 	case errors.Is(err, ErrNotNow):
 		return nil, refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
 	case err != nil:
-		return nil, refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+		return nil, refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	return result, nil
 }

@@ -213,7 +213,7 @@ func TestADeletedRecordStaysDeletedUntilItIsUndeleted(t *testing.T) {
 func TestWritesBelowV1ThatCannotBeDoneNowAreAnswered(t *testing.T) {
 	rg := newRig(t, impatient)
 	rg.add(bob)
-	for want, err := range map[string]error{"nothing was done": api.ErrNotNow, "may or may not": errors.New("lost")} {
+	for want, err := range map[string]error{"nothing was done": api.ErrNotNow, "outcome unknown": errors.New("lost")} {
 		rg.node.change(func(n *node) { n.fault = func(store.Command) error { return err } })
 		if a := rg.do("DELETE", "/v1/records/r2", ""); a.status != 503 || !strings.Contains(a.body, want) {
 			t.Error(a)

@@ -284,11 +284,11 @@ func (s *Server) v1ActionRun(w http.ResponseWriter, r *http.Request, name action
 }
 
 func (s *Server) v1ActionPause(w http.ResponseWriter, r *http.Request, name action.Name, o *actionOrder) error {
-	return s.ordered(w, s.opt.Actions.Pause(r.Context(), name, caller(r), o.Why), "the action begins nothing any more; what has begun goes to its end")
+	return s.ordered(w, s.opt.Actions.Pause(r.Context(), name, caller(r), o.Why), "action paused: no new runs start; running ones finish")
 }
 
 func (s *Server) v1ActionResume(w http.ResponseWriter, r *http.Request, name action.Name, _ *actionOrder) error {
-	return s.ordered(w, s.opt.Actions.Resume(r.Context(), name), "the action goes on")
+	return s.ordered(w, s.opt.Actions.Resume(r.Context(), name), "action resumed")
 }
 
 // v1ActionPlan is POST …:plan: what a run would do now. Nothing is done.

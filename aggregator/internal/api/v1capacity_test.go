@@ -97,7 +97,7 @@ func TestUtilizationIsUsedOfWhatWasThere(t *testing.T) {
 			t.Errorf("%s: %v", query, a)
 		}
 	}
-	if a := newRig(t).do("GET", "/v1/usage?window=2026-03&measure=utilization", ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, "block cluster") {
+	if a := newRig(t).do("GET", "/v1/usage?window=2026-03&measure=utilization", ""); a.status != http.StatusBadRequest || !strings.Contains(a.body, "add a cluster block") {
 		t.Error(a)
 	}
 }

@@ -25,7 +25,7 @@ type ConfigFiles struct {
 	Differs bool
 }
 
-// v1Config is GET /v1/config: what the cluster obeys, and whose files differ.
+// v1Config is GET /v1/config: the active configuration, and whose files differ.
 func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.View) error {
 	if !view.Principal().Rows.All() {
 		return access.ErrRows // it has names and addresses of people
@@ -94,7 +94,7 @@ func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *acce
 	case errors.Is(err, ErrNotNow):
 		return refuse(http.StatusServiceUnavailable, "nothing was done: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+		return refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	if !done {
 		return refuse(http.StatusConflict, "something else was committed at the same moment; look at it again (bursar config diff)")

@@ -136,7 +136,7 @@ func TestWhatIsNoQuestionOfTheDirectoryIsRefused(t *testing.T) {
 		"/v1/directory?unclaimed=perhaps":          "want true or false",
 		"/v1/directory?of=bell":                    "unknown field `of`",
 		"/v1/directory?at=now&at=now":              "at given more than once",
-		"/v1/subscription?window=soon":             "no window",
+		"/v1/subscription?window=soon":             "invalid window",
 		"/v1/subscription?window=2026&from=2025":   "cannot be combined",
 		"/v1/subscription?zone=Mars":               "Mars",
 		"/v1/subscription?credit=never":            "must be spread or stop",

@@ -106,7 +106,7 @@ func (s *Server) ingest(ctx context.Context, c *store.IngestCommand) (store.Inge
 	case errors.Is(err, ErrNotNow):
 		return ingest, refuse(http.StatusServiceUnavailable, "not all was committed, send it again: %v", err)
 	case err != nil:
-		return ingest, refuse(http.StatusServiceUnavailable, "it may or may not have been committed, send it again: %v", err)
+		return ingest, refuse(http.StatusServiceUnavailable, "outcome unknown; send it again: %v", err)
 	case !ok || !ingest.Accepted:
 		return ingest, refuse(http.StatusServiceUnavailable, "something else of that name was committed at the same moment, send it again")
 	}

@@ -54,7 +54,7 @@ func (s *Server) memberRoutes() []route {
 // quorum.
 func (s *Server) v1Members(w http.ResponseWriter, r *http.Request) {
 	if who := access.From(r.Context()); who.Rights == 0 {
-		fail(w, http.StatusForbidden, "a role is needed")
+		fail(w, http.StatusForbidden, "access denied: this certificate has no role")
 		return
 	}
 	if s.opt.Members == nil {
@@ -115,7 +115,7 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, what string, er
 	case errors.Is(err, ErrRefused):
 		return refuse(http.StatusConflict, "nothing was done: %v", err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, "it may or may not have been done, look again: %v", err)
+		return refuse(http.StatusServiceUnavailable, "outcome unknown; check before retrying: %v", err)
 	}
 	s.opt.Log.Warn("the cluster was changed", "what", what, "by", access.From(r.Context()).Name)
 	answer(w, http.StatusOK, v1.Message{Message: "done: " + what})

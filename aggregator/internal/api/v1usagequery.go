@@ -214,7 +214,7 @@ func (q *usageQuery) figures(u usageWords) error {
 	q.People, q.CPU, q.Cores = u.one("people"), u.one("cpu"), u.one("cores")
 	for _, key := range q.By {
 		if wrong := record.ValidateName(key); wrong != "" {
-			return fmt.Errorf("by: %q is no meta key: %s", key, wrong)
+			return fmt.Errorf("by: invalid meta key %q: %s", key, wrong)
 		}
 	}
 	q.Having = u.having()

@@ -49,7 +49,7 @@ type Meta struct {
 	// lives apart: each restore begins another one.
 	Cluster     string `json:"cluster"`
 	Incarnation string `json:"incarnation"`
-	// ClusterVersion is the version of commands that the cluster had agreed on.
+	// ClusterVersion is the protocol version that the cluster had agreed on.
 	ClusterVersion uint32 `json:"cluster_version"`
 	// Index and Term are of the last command in the archive.
 	Index uint64 `json:"index"`

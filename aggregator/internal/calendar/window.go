@@ -30,7 +30,7 @@ func (w Window) check() error {
 	if w.To > w.From {
 		return nil
 	}
-	return fmt.Errorf("%w: it is from %s to %s; the end must be after the begin, and a date as an end is the begin of that day", ErrEmpty, w.From, w.To)
+	return fmt.Errorf("%w: it is from %s to %s; the end must be after the begin, and a date as an end is the start of that day", ErrEmpty, w.From, w.To)
 }
 
 // ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
@@ -58,7 +58,7 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 	if span, ok := parseSpan(word); ok && span > 0 {
 		return Window{From: max(now-span, record.MinTime), To: now}.limited()
 	}
-	return Window{}, fmt.Errorf("%q is no window; want one of %s", excerpt(word), Words)
+	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
 }
 
 // Between returns the window from one [Point] to another; to may be empty for now.

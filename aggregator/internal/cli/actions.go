@@ -44,20 +44,20 @@ func runOutcome(r *v1.ActionRun) string {
 }
 
 func (p *Program) actionsCommand() *cobra.Command {
-	return group("actions", "look at what is done with the totals, and give orders", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
+	return group("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
 		p.actionsList(), p.actionsPlan(),
 		p.actionsRun(),
-		p.actionsOrder("pause", "begin nothing any more; what has begun goes to its end", true),
-		p.actionsOrder("resume", "let a paused or disabled action go on", false),
+		p.actionsOrder("pause", "Stop starting new runs; running ones finish", true),
+		p.actionsOrder("resume", "Let a paused or disabled action go on", false),
 		p.actionsHistory(), p.actionsPayload(),
-		p.actionsSettle("retry", "try an effect again that is unknown, rejected, skipped or superseded"),
-		p.actionsSettle("skip", "settle an effect that waits, is unknown or was rejected: it is not done"))
+		p.actionsSettle("retry", "Try an effect again that is unknown, rejected, skipped or superseded"),
+		p.actionsSettle("skip", "Settle an effect that waits, is unknown or was rejected: it is not done"))
 }
 
 func (p *Program) actionsList() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "list the actions with their last runs",
+		Use: "list", Short: "List the actions with their last runs",
 		Long: `List the actions with their last runs, and what is to be done about those that are
 not well.
 
@@ -162,7 +162,7 @@ func (p *Program) actionsPlan() *cobra.Command {
 	var f format
 	var verbose bool
 	cmd := &cobra.Command{
-		Use: "plan ACTION [NAME=VALUE…]", Short: "show what a run would do now; nothing is done",
+		Use: "plan ACTION [NAME=VALUE…]", Short: "Show what a run would do now; nothing is done",
 		Example: "  bursar actions plan priority/nemo\n  bursar actions plan apel/site month=2026-10 -v", Args: cobra.MinimumNArgs(1),
 	}
 	conn := p.connect(cmd)
@@ -297,7 +297,7 @@ func (p *Program) actionsHistory() *cobra.Command {
 	var f format
 	var limit int
 	cmd := &cobra.Command{
-		Use: "history ACTION [RUN]", Short: "list the runs of an action, or the effects of a run with all attempts",
+		Use: "history ACTION [RUN]", Short: "List the runs of an action, or the effects of a run with all attempts",
 		Example: "  bursar actions history priority/nemo\n  bursar actions history priority/nemo 12", Args: cobra.RangeArgs(1, 2),
 	}
 	conn := p.connect(cmd)

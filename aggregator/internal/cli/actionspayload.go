@@ -13,7 +13,7 @@ import (
 func (p *Program) actionsPayload() *cobra.Command {
 	var show bool
 	cmd := &cobra.Command{
-		Use: "payload ACTION RUN EFFECT", Short: "print what an effect does, byte by byte", Args: cobra.ExactArgs(3),
+		Use: "payload ACTION RUN EFFECT", Short: "Print what an effect does, byte by byte", Args: cobra.ExactArgs(3),
 		Long: `Print what an effect does: the bytes that its plugin got at every attempt, as the
 ledger has them. With -show it is what the plugin says of them for people.`,
 		Example: "  bursar actions history apel/egi 12\n  bursar actions payload apel/egi 12 0 > message",

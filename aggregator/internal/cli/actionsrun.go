@@ -18,7 +18,7 @@ import (
 func (p *Program) actionsRun() *cobra.Command {
 	var detach bool
 	cmd := &cobra.Command{
-		Use: "run ACTION [NAME=VALUE…]", Short: "order a run, and wait until it is planned",
+		Use: "run ACTION [NAME=VALUE…]", Short: "Order a run, and wait until it is planned",
 		Long: `Order a run, which begins when the one before it has ended, and wait until it is planned.
 The effects are carried out afterwards: "bursar actions history" shows them. The exit
 code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`,

@@ -24,7 +24,7 @@ func (p *Program) aggregatorCommand() *cobra.Command {
 	var seed string
 	cmd := &cobra.Command{
 		Use:   "aggregator",
-		Short: "run the aggregator",
+		Short: "Run the aggregator",
 		Long: `Run the aggregator until it is asked to stop.
 
 SIGHUP reloads the configuration: the agents, the level of the log and the

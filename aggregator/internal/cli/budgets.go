@@ -24,7 +24,7 @@ func (p *Program) budgetsCommand() *cobra.Command {
 	var at string
 	var check bool
 	cmd := &cobra.Command{
-		Use: "budgets [NAME]", Short: "say what is used, reserved and left of budgets, and when they will be gone",
+		Use: "budgets [NAME]", Short: "Say what is used, reserved and left of budgets, and when they will be gone",
 		Long: `Say what is used, reserved and left of budgets, and when they will be gone.
 
 USED counts runs that go on up to now. RESERVED is what these may use until their

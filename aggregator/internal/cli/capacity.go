@@ -27,14 +27,14 @@ type capacityRow struct {
 func (p *Program) capacityCommand() *cobra.Command {
 	var at, window, zone string
 	cmd := &cobra.Command{
-		Use: "capacity", Short: "say what clusters have: cores, memory, GPUs, service units",
+		Use: "capacity", Short: "Show cluster capacity: cores, memory, GPUs, service units",
 		Long: `Say what clusters and groups of clusters have: cores, memory, GPUs, service units.
 
 Clusters are those of the configuration, in blocks cluster, and sources that say what
 they have. Where nobody says how much there is, the table has a "-", and usage of that
 time is in no utilization. With -window there is a line for each change in it.
 
-How much of it was used is "bursar usage -measure utilization".`,
+For utilization, run "bursar usage -measure utilization".`,
 		Example: `  bursar capacity
   bursar capacity -at 2025-01-01
   bursar capacity -window this-year -format csv
@@ -59,11 +59,11 @@ func (p *Program) capacity(answer json.RawMessage, f format, changes bool) error
 		return err
 	}
 	if len(a.Clusters) == 0 {
-		p.say("Nobody says what a cluster has: write it in a block cluster of the configuration, or let a source say it.")
+		p.say("No capacity configured or reported: add a cluster block to the configuration.")
 	}
 	for i := range a.Groups {
 		if g := &a.Groups[i]; len(g.Unknown) > 0 {
-			p.say("%s", printable("Nobody says what "+strings.Join(g.Unknown, ", ")+" of "+g.Name+" has."))
+			p.say("%s", printable("No capacity configured or reported for "+strings.Join(g.Unknown, ", ")+" of "+g.Name+"."))
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (p *Program) censusCommand() *cobra.Command {
 	by := "user"
 	words := []string{"user", "queue", "source", "all"}
 	cmd := &cobra.Command{
-		Use: "census", Short: "say how many jobs run and wait now, by user or queue",
+		Use: "census", Short: "Say how many jobs run and wait now, by user or queue",
 		Long: `Say how many jobs run and wait, by user or queue, as each source saw it last.
 
 These are the numbers of the schedulers: jobs that wait are not records yet. The time

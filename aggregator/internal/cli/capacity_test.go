@@ -71,7 +71,7 @@ func TestWhoMayNotSeeTheCensusIsToldSo(t *testing.T) {
 		t.Errorf("%d %q", code, errs)
 	}
 	answer = `{"at":"2026-03-01T12:00:00Z","window":null,"clusters":[],"groups":[],"census":{"running":0,"pending":0,"sources":[]}}`
-	if code, _, errs := s.bursar(t.Context(), "capacity"); code != 0 || !strings.Contains(errs, "block cluster") {
+	if code, _, errs := s.bursar(t.Context(), "capacity"); code != 0 || !strings.Contains(errs, "add a cluster block") {
 		t.Errorf("%d %q", code, errs)
 	}
 	if code, _, errs := s.bursar(t.Context(), "census"); code != 0 || !strings.Contains(errs, "No source has said") {

@@ -26,7 +26,7 @@ type daysAsked struct {
 func (p *Program) completenessCommand() *cobra.Command {
 	o := &daysAsked{}
 	cmd := &cobra.Command{
-		Use: "completeness", Short: "compare, day by day, what schedulers have with what is stored",
+		Use: "completeness", Short: "Compare, day by day, what schedulers have with what is stored",
 		Long: `Compare, by source and day, what the schedulers have with what is stored.
 
 An agent counts the runs of each past day by a second route, two hours after the

@@ -16,12 +16,12 @@ import (
 )
 
 func (p *Program) configCommand() *cobra.Command {
-	return group("config", "check, format, compare and commit configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand())
+	return group("config", "Check, format, compare and commit configuration files", "  bursar config validate aggregator.hcl\n  bursar config fmt -check /etc/bursar\n  bursar config diff", p.validateCommand(), p.fmtCommand(), p.diffCommand(), p.commitCommand())
 }
 
 func (p *Program) validateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "validate FILE…", Short: "check an aggregator's configuration",
+		Use: "validate FILE…", Short: "Check an aggregator's configuration",
 		Long: `Check an aggregator's configuration, all files and directories together.
 
 The text alone is looked at, so that it can be checked on any machine;
@@ -50,7 +50,7 @@ func forAgent(file *hcl.File) bool {
 func (p *Program) fmtCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
-		Use: "fmt FILE…", Short: "lay out configuration files",
+		Use: "fmt FILE…", Short: "Lay out configuration files",
 		Long: `Lay out configuration files: indentation and aligned equals signs. Files are
 rewritten; "-" reads stdin and writes stdout. Of a directory the files *.hcl are
 taken. Names of files that change are printed.`,

@@ -16,8 +16,8 @@ import (
 func (p *Program) diffCommand() *cobra.Command {
 	var paths []string
 	cmd := &cobra.Command{
-		Use: "diff", Short: "compare this node's files with the cluster's configuration",
-		Long: `Compare what these files say with what the cluster obeys.
+		Use: "diff", Short: "Compare this node's files with the cluster's configuration",
+		Long: `Compare what these files say with the active configuration.
 
 What shapes what all nodes do, such as the agents, is committed to the log of the
 cluster, and all nodes obey that. Files that say something else are not obeyed.
@@ -48,7 +48,7 @@ Each difference is a line with its place. Exit code 2 says that there are some.`
 func (p *Program) commitCommand() *cobra.Command {
 	var paths []string
 	cmd := &cobra.Command{
-		Use: "commit", Short: "make this node's files the cluster's configuration",
+		Use: "commit", Short: "Make this node's files the cluster's configuration",
 		Long: `Make what these files say the configuration that all nodes obey.
 
 The node that leads does so by itself when its files have changed. This command is
@@ -69,14 +69,14 @@ changes is printed as "bursar config diff" does.`,
 			return err
 		}
 		if known.digest == known.files.Digest().String() {
-			p.say("the cluster obeys these files already")
+			p.say("these files are the active configuration already")
 			return nil
 		}
 		path := "/v1/config?" + url.Values{"replaces": {known.digest}}.Encode()
 		if err := c.Do(cmd.Context(), "PUT", path, json.RawMessage(known.files.Encode()), nil); err != nil {
 			return err
 		}
-		p.say("the cluster obeys these files from now on; %d differences are gone", len(known.differences))
+		p.say("these files are the active configuration now; %d differences are gone", len(known.differences))
 		return nil
 	}
 	return cmd
@@ -95,7 +95,7 @@ type compared struct {
 	differences []shared.Difference
 }
 
-// compareConfig compares the files with what the cluster obeys, and prints where
+// compareConfig compares the files with the active configuration, and prints where
 // they differ.
 func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []string) (*compared, error) {
 	conf, file, diags := config.Load(paths...)

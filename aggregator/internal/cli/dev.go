@@ -9,7 +9,7 @@ import (
 func (p *Program) devCommand() *cobra.Command {
 	opt := dev.Options{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color, Getenv: p.Getenv}
 	cmd := &cobra.Command{
-		Use: "dev", Short: "start everything on this machine, to look at it",
+		Use: "dev", Short: "Start everything on this machine, to look at it",
 		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
 and data in a temporary folder that is removed at the end.
 

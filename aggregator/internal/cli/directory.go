@@ -21,7 +21,7 @@ func (p *Program) directoryCommand() *cobra.Command {
 	var at string
 	var unclaimed bool
 	cmd := &cobra.Command{
-		Use: "directory [projects|people|classes|contributions]", Short: "show who belongs where, and what hosts are worth",
+		Use: "directory [projects|people|classes|contributions]", Short: "Show who belongs where, and what hosts are worth",
 		Long: `Show who belongs where: projects with their principal investigator, groups and
 users; people; classes of hosts with their factors; contributions. It comes from
 the configuration, and from what sources tell of people.
@@ -78,7 +78,7 @@ func (p *Program) showDirectory(f format, part string, answer json.RawMessage) e
 		}
 	}
 	if part == "unclaimed" && len(t.rows) > 0 {
-		return found("nobody claims: %d", len(t.rows)+d.Unclaimed.More)
+		return found("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
 	}
 	return nil
 }

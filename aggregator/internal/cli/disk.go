@@ -8,14 +8,14 @@ import (
 )
 
 func (p *Program) diskCommand() *cobra.Command {
-	return group("disk", "look after the disk of a node", "  bursar operator disk free-ballast -config /etc/bursar/aggregator.hcl", p.freeBallastCommand())
+	return group("disk", "Manage the disk of a node", "  bursar operator disk free-ballast -config /etc/bursar/aggregator.hcl", p.freeBallastCommand())
 }
 
 func (p *Program) freeBallastCommand() *cobra.Command {
 	var paths []string
 	var dir string
 	cmd := &cobra.Command{
-		Use: "free-ballast", Short: "give up the file that keeps room on a node's disk",
+		Use: "free-ballast", Short: "Give up the file that keeps room on a node's disk",
 		Long: `Give up the file that keeps room on a node's disk, so that it can tidy up.
 
 Run it on the node; the aggregator may run meanwhile, and makes a new file once

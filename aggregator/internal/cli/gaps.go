@@ -11,7 +11,7 @@ import (
 func (p *Program) gapsCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: "gaps", Short: "list what could not be had or was lost on its way",
+		Use: "gaps", Short: "List what could not be had or was lost on its way",
 		Long: `List what could not be had or was lost on its way: parts of a source's history
 that it cannot read any more, and frames that an agent no longer has although the
 cluster lacks them, as after a restore. FROM is empty where nobody knows it.

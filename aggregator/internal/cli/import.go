@@ -27,7 +27,7 @@ type importOptions struct {
 func (p *Program) importCommand() *cobra.Command {
 	opt := importOptions{spec: intake.Spec{Executable: p.Executable}}
 	cmd := &cobra.Command{
-		Use: "import TYPE FILE…", Short: "load old files of a scheduler or of another accounting system",
+		Use: "import TYPE FILE…", Short: "Load old files of a scheduler or of another accounting system",
 		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on
 this machine: its mapping makes the same records of them as an agent would, with
 the same ids. What any other source says of a run is preferred.

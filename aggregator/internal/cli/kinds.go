@@ -16,7 +16,7 @@ import (
 func (p *Program) kindsCommand() *cobra.Command {
 	var plan bool
 	cmd := &cobra.Command{
-		Use: "repair-kinds", Short: "count CPU seconds that clients pushed as totals",
+		Use: "repair-kinds", Short: "Count CPU seconds that clients pushed as totals",
 		Long: `Count CPU seconds that clients pushed as totals. Clients of AUDITOR do not say whether
 an amount is a rate, used for as long as the job runs, or a total, consumed over the
 run; releases before this one took all of them for rates. This command changes the

@@ -10,7 +10,7 @@ import (
 
 func (p *Program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "login", Short: "print a link that opens the pages in a browser",
+		Use: "login", Short: "Print a link that opens the pages in a browser",
 		Long: `Print a link that opens the pages in one browser, for 12 hours, without a
 certificate. The link works once. The browser may look at everything and change
 nothing. The role admin is needed, which root and the group bursar have on the

@@ -65,7 +65,7 @@ func given(parameters map[string]*string) func([]string) (url.Values, error) {
 
 func (p *Program) agentsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "agents", Short: "list agents and their sources, with lag, completeness and gaps",
+		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
 	}, resource{path: "/v1/agents", show: func(answer json.RawMessage, f format) error {
 		var list v1.Agents
@@ -147,7 +147,7 @@ func agentState(a *v1.Agent) string {
 
 func (p *Program) conflictsCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "conflicts", Short: "list runs about whose start origins disagree",
+		Use: "conflicts", Short: "List runs about whose start origins disagree",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, resource{path: "/v1/conflicts", show: func(answer json.RawMessage, f format) error {
 		var list v1.Conflicts

@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Program) operatorCommand() *cobra.Command {
-	return group("operator", "look after a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
+	return group("operator", "Manage a node and its cluster", "  bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator raft list-peers",
 		p.checkCommand(), p.diskCommand(), p.kindsCommand(), p.raftCommand(), p.recoverCommand())
 }
 
@@ -25,7 +25,7 @@ func (p *Program) checkCommand() *cobra.Command {
 	var live bool
 	var conn *connection
 	cmd := &cobra.Command{
-		Use: "check", Short: "compare everything derived in a node's store with its records",
+		Use: "check", Short: "Compare everything derived in a node's store with its records",
 		Long: `Compare everything derived in a node's store with its records: indexes, lists,
 counters and the state hash. The whole store is read. What differs is printed and
 gives exit code 2.

@@ -11,7 +11,7 @@ import (
 func (p *Program) pricesCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
-		Use: "prices", Short: "list the prices that hold at a time",
+		Use: "prices", Short: "List the prices that hold at a time",
 		Long: `List the prices that hold at a time: for an amount of one for an hour, or for
 one of a total. Of the prices of a component, the first whose conditions a record
 fulfils counts.`,

@@ -22,13 +22,13 @@ func quarantineKey(q *v1.Quarantined) string {
 }
 
 func (p *Program) quarantineCommand() *cobra.Command {
-	return group("quarantine", "look at jobs that gave no valid record, and settle them", "  bursar quarantine list\n  bursar quarantine retry -all",
-		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "have the agent map jobs again, after its mapping was mended", retry), p.quarantineSettle("drop", "forget jobs", drop))
+	return group("quarantine", "List, retry and drop quarantined jobs", "  bursar quarantine list\n  bursar quarantine retry -all",
+		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "Have the agent map jobs again, after its mapping was mended", retry), p.quarantineSettle("drop", "Forget jobs", drop))
 }
 
 func (p *Program) quarantineList() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "list", Short: "list quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
+		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
 	}, resource{path: "/v1/quarantine", show: func(answer json.RawMessage, f format) error {
 		list, more, err := quarantineOf(answer)
 		if err != nil {
@@ -51,7 +51,7 @@ func quarantineOf(answer json.RawMessage) ([]v1.Quarantined, bool, error) {
 func (p *Program) quarantineShow() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "show KEY", Short: "show a quarantined job with its raw input", Example: "  bursar quarantine show nemo-head1/slurm/nemo/4711", Args: cobra.ExactArgs(1),
+		Use: "show KEY", Short: "Show a quarantined job with its raw input", Example: "  bursar quarantine show nemo-head1/slurm/nemo/4711", Args: cobra.ExactArgs(1),
 	}
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON)

@@ -14,14 +14,14 @@ import (
 )
 
 func (p *Program) raftCommand() *cobra.Command {
-	return group("raft", "look at the members of the cluster and change them",
+	return group("raft", "List and change cluster members",
 		"  bursar operator raft list-peers\n  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		p.listPeersCommand(), p.addPeerCommand(), p.removePeerCommand(), p.transferCommand(), p.raftInspectCommand())
 }
 
 func (p *Program) listPeersCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "list-peers", Short: "list the members of the cluster",
+		Use: "list-peers", Short: "List the members of the cluster",
 		Long: `List the members of the cluster as the node that is asked knows them, also
 without a quorum. MATCH is the newest entry that the leader knows a member to
 hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
@@ -79,7 +79,7 @@ func (p *Program) change(cmd *cobra.Command, do func(c *client.Client, args []st
 
 func (p *Program) addPeerCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "add ID ADDRESS", Short: "make a new, empty node a member",
+		Use: "add ID ADDRESS", Short: "Make a new, empty node a member",
 		Long: `Make a new, empty node a member: without a vote at first, and with one as soon
 as it has caught up. ID is what the node wrote into its log at its start, ADDRESS
 is its raft listener. Nodes that all others have in their configuration are added
@@ -94,7 +94,7 @@ without this command.`,
 
 func (p *Program) removePeerCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID", Short: "end the membership of a node that is gone for good",
+		Use: "remove ID", Short: "End the membership of a node that is gone for good",
 		Long: `End the membership of a node that is gone for good. It is refused where the
 nodes that answer would be no majority of those that stay. The node can come back
 only as a new one, with its data folder emptied.`,
@@ -108,7 +108,7 @@ only as a new one, with its data folder emptied.`,
 
 func (p *Program) transferCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "transfer-leader", Short: "hand the leadership to another node",
+		Use: "transfer-leader", Short: "Hand the leadership to another node",
 		Long: `Hand the leadership to the member that is furthest, for example before the
 leader's machine is stopped. A daemon that is asked to stop does so by itself.`,
 		Example: "  bursar operator raft transfer-leader",

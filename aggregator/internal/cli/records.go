@@ -35,7 +35,7 @@ func (p *Program) recordsCommand() *cobra.Command {
 	var s selection
 	var f format
 	cmd := &cobra.Command{
-		Use: "records", Short: "list records",
+		Use: "records", Short: "List records",
 		Long: `List records, the last ended first and those that run before all others.
 
 A table has 50 records unless -limit says another number; json is one record a

@@ -34,7 +34,7 @@ type inspectedPeer struct {
 func (p *Program) raftInspectCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "inspect DIR…", Short: "say how far nodes are that are stopped",
+		Use: "inspect DIR…", Short: "Say how far nodes are that are stopped",
 		Long: `Read and verify the raft logs in the data folders of nodes that are stopped, say
 how far each is, and mark the one that is furthest: the one to recover from when
 the others are lost. Folders of other machines can be copied here first. Nothing
@@ -101,7 +101,7 @@ func (p *Program) recoverCommand() *cobra.Command {
 	var dir, address string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "recover", Short: "make a node the whole cluster, after the others were lost for good",
+		Use: "recover", Short: "Make a node the whole cluster, after the others were lost for good",
 		Long: `Make this node, which is stopped, the only member of its cluster, after the other
 nodes were lost for good and no majority is left. It keeps its records and gets a
 new id. The others join it again as new nodes, with their data folders moved

@@ -21,7 +21,7 @@ const asHTML format = "html"
 type builder func(ctx context.Context, c *client.Client) (*report.Document, error)
 
 func (p *Program) reportCommand() *cobra.Command {
-	return group("report", "make a report to read, print or forward",
+	return group("report", "Make a report to read, print or share",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3\n  bursar report statement -of group_id=atlas -o atlas.html",
 		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
 }
@@ -201,7 +201,7 @@ func (p *Program) reportUsage() *cobra.Command {
 	var where, measure []string
 	var ai4 ai4Flags
 	cmd := &cobra.Command{
-		Use: "usage", Short: "who used how much, in two periods side by side",
+		Use: "usage", Short: "Who used how much, in two periods side by side",
 		Long: `Who used how much, in two periods side by side: a line for each group, user or
 value of any key, and the sum. Without -measure the table has the records, the
 people and all components. -compat ai4 prints the tables of ai4-accounting's
@@ -240,7 +240,7 @@ usage_stats with its figures, which lack what no snapshot saw.`,
 func (p *Program) reportUtilization() *cobra.Command {
 	o := report.UtilizationOptions{}
 	cmd := &cobra.Command{
-		Use: "utilization", Short: "how full clusters were, and its course",
+		Use: "utilization", Short: "How full clusters were, and its course",
 		Long: `How full clusters were: what was used of what was there, for each cluster and all
 of them, and its course over the first period. What is there is told by sources, or
 by blocks "cluster" of the configuration.`,

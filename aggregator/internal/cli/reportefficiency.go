@@ -25,7 +25,7 @@ func (p *Program) reportEfficiency() *cobra.Command {
 	o := report.EfficiencyOptions{Factors: report.DefaultFactors()}
 	var where []string
 	cmd := &cobra.Command{
-		Use: "efficiency", Short: "what jobs booked and what they used, and what could be saved",
+		Use: "efficiency", Short: "What jobs booked and what they used, and what could be saved",
 		Long: `What jobs booked and what they used of it – cores, memory, GPUs –, how long they
 waited, and which left the most unused; with what could be saved in core-hours,
 GB-hours, kWh and CO2.

@@ -14,7 +14,7 @@ func (p *Program) reportStatement() *cobra.Command {
 	o := report.StatementOptions{}
 	var of []string
 	cmd := &cobra.Command{
-		Use: "statement", Short: "what a group, a project or a person used in a month, what it costs, and what is left",
+		Use: "statement", Short: "What a group, a project or a person used in a month, what it costs, and what is left",
 		Long: `What a group, a project, a principal investigator or a person used in a month and
 what it costs by the prices that held, beside the month before; what is left of
 the budgets that it draws on, with a forecast; who used it; and the largest jobs.`,

@@ -30,7 +30,7 @@ func (p *Program) reportSubscription() *cobra.Command {
 	var files originals
 	var where []string
 	cmd := &cobra.Command{
-		Use: "subscription", Short: "what principal investigators used beside what they contributed",
+		Use: "subscription", Short: "What principal investigators used beside what they contributed",
 		Long: `What principal investigators used beside what they contributed, as shares of all,
 with the ratio of the two. Who contributed and used nothing is in it too. With -by
 it has the part of each project, group or user of the service units.

@@ -21,7 +21,7 @@ type summaryFlags struct {
 func (p *Program) reportSummary() *cobra.Command {
 	f := &summaryFlags{}
 	cmd := &cobra.Command{
-		Use: "summary", Short: "what each group and user had, day by day, with runs that went on and waited",
+		Use: "summary", Short: "What each group and user had, day by day, with runs that went on and waited",
 		Long: `What each group and user had, in two periods side by side, and day by day in the
 first one: cores, GPUs by model, memory, disk and other components in the mean of
 each day, weighted with time, and how many runs went on and waited. Names, addresses

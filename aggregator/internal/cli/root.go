@@ -13,7 +13,7 @@ func (p *Program) Commands() *cobra.Command { return p.root() }
 func (p *Program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bursar",
-		Short: "counts what every job on every cluster used, exactly once",
+		Short: "Counts what every job on every cluster used, exactly once",
 		Long: `bursar counts what every job on every cluster used, exactly once.
 
 Try "bursar dev": it starts everything on this machine and shows it at work.

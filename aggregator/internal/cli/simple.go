@@ -11,7 +11,7 @@ import (
 func (p *Program) versionCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "version", Short: "print the version", Example: "  bursar version\n  bursar version -format json", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Example: "  bursar version\n  bursar version -format json", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if f == asJSON {
 				text, err := json.Marshal(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
@@ -30,7 +30,7 @@ func (p *Program) versionCommand() *cobra.Command {
 
 func (p *Program) completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish", Short: "print what completes this command line in a shell",
+		Use: "completion bash|zsh|fish", Short: "Print what completes this command line in a shell",
 		Example:   "  source <(bursar completion bash)\n  bursar completion zsh > ~/.zfunc/_bursar",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *Program) snapshotCommand() *cobra.Command {
-	return group("snapshot", "save the cluster's state to a file, and restore it",
+	return group("snapshot", "Save the cluster's state to a file, and restore it",
 		"  bursar snapshot save bursar.snapshot\n  bursar snapshot verify bursar.snapshot",
 		p.snapshotSaveCommand(), p.snapshotRestoreCommand(), p.snapshotInspectCommand(), p.snapshotVerifyCommand())
 }
@@ -24,7 +24,7 @@ func (p *Program) snapshotCommand() *cobra.Command {
 func (p *Program) snapshotInspectCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "inspect FILE", Short: "say what a snapshot holds",
+		Use: "inspect FILE", Short: "Say what a snapshot holds",
 		Long: `Say what a snapshot holds and where it comes from. Only the beginning of the
 file is read: "bursar snapshot verify" finds out whether all of it is sound.`,
 		Example: "  bursar snapshot inspect bursar.snapshot\n  bursar snapshot inspect bursar.snapshot -format json",
@@ -67,7 +67,7 @@ func (p *Program) showMeta(f format, meta *backup.Meta) error {
 func (p *Program) snapshotVerifyCommand() *cobra.Command {
 	var scratch string
 	cmd := &cobra.Command{
-		Use: "verify FILE", Short: "load a snapshot and check everything in it",
+		Use: "verify FILE", Short: "Load a snapshot and check everything in it",
 		Long: `Read a snapshot to its end, check every checksum, load it into a store of its
 own in a scratch folder and derive anew all that can be derived: indexes, lists,
 counters and the state hash. The folder needs as much room as the snapshot has

@@ -19,7 +19,7 @@ import (
 
 func (p *Program) snapshotSaveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "save FILE", Short: "save the cluster's state to a file, while it runs",
+		Use: "save FILE", Short: "Save the cluster's state to a file, while it runs",
 		Long: `Save the cluster's state to a file, while it runs. The file holds all that was
 acknowledged when the command began. It is verified as it arrives, written beside
 its name first, and put in its place when it is whole and on disk; a file that is
@@ -99,7 +99,7 @@ func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer)
 func (p *Program) snapshotRestoreCommand() *cobra.Command {
 	var yes, foreign bool
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "take the whole cluster back to a snapshot",
+		Use: "restore FILE", Short: "Take the whole cluster back to a snapshot",
 		Long: `Take the whole cluster back to a snapshot, while it runs. All nodes replace
 their state; what was added since the snapshot was made is gone from them, and
 comes back from the agents as far as they have retained it. What was pushed to

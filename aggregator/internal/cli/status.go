@@ -19,7 +19,7 @@ type clusterStatus v1.Status
 
 func (p *Program) statusCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "status", Short: "say in ten lines whether all is well, and if not what to do first",
+		Use: "status", Short: "Say in ten lines whether all is well, and if not what to do first",
 		Long: `Say in ten lines whether all is well, and if not what to do first.
 
 Any node can be asked; one that cannot reach the others says so. Exit code 0
@@ -106,13 +106,13 @@ func (s *clusterStatus) headline(now time.Time) string {
 	list := s.todo()
 	switch {
 	case s.State == "well":
-		return "All is well."
+		return "Healthy."
 	case len(list) == 0:
-		return "It cannot be told whether all is well."
+		return "Health unknown."
 	case len(list) == 1:
-		return "Not all is well: " + printable(findingText(&list[0], now)) + "."
+		return "Needs attention: " + printable(findingText(&list[0], now)) + "."
 	}
-	return fmt.Sprintf("%d things to do, the first: %s.", len(list), printable(findingText(&list[0], now)))
+	return fmt.Sprintf("%d problems; most urgent: %s.", len(list), printable(findingText(&list[0], now)))
 }
 
 // findingText is a finding with how long it has been so.

@@ -14,7 +14,7 @@ func (p *Program) subscriptionCommand() *cobra.Command {
 	var window, from, to, zone, credit string
 	var where []string
 	cmd := &cobra.Command{
-		Use: "subscription", Short: "compare what principal investigators used with what they contributed",
+		Use: "subscription", Short: "Compare what principal investigators used with what they contributed",
 		Long: `Compare what principal investigators used with what they contributed.
 
 USED is in service units, and its SHARE is of what all of them used. A contribution

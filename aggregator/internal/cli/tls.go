@@ -12,9 +12,9 @@ import (
 )
 
 func (p *Program) tlsCommand() *cobra.Command {
-	return group("tls", "make certificates for aggregators, agents and clients", "  bursar tls ca create -dir tls\n  bursar tls cert create -ca-dir tls -dir tls -role agent -name nemo-head1 -host head1.example.org",
-		group("ca", "make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand(), p.bundleCommand()),
-		group("cert", "make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand(), p.renewCommand()),
+	return group("tls", "Make certificates for aggregators, agents and clients", "  bursar tls ca create -dir tls\n  bursar tls cert create -ca-dir tls -dir tls -role agent -name nemo-head1 -host head1.example.org",
+		group("ca", "Make a certificate authority", "  bursar tls ca create -dir tls", p.caCommand(), p.bundleCommand()),
+		group("cert", "Make certificates", "  bursar tls cert create -ca-dir tls -role aggregator -name agg1 -host agg1.example.org", p.certCommand(), p.renewCommand()),
 		p.showCertCommand(),
 	)
 }
@@ -26,7 +26,7 @@ func lifetimeFlag(cmd *cobra.Command, d time.Duration) *string {
 
 func (p *Program) caCommand() *cobra.Command {
 	var dir, name string
-	cmd := &cobra.Command{Use: "create", Short: "make a certificate authority: ca.pem and ca.key", Example: "  bursar tls ca create -dir tls -name \"bursar of example.org\"", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "create", Short: "Make a certificate authority: ca.pem and ca.key", Example: "  bursar tls ca create -dir tls -name \"bursar of example.org\"", Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&dir, "dir", ".", "`folder` to write to")
 	cmd.Flags().StringVar(&name, "name", "bursar", "the authority's `name`")
 	lifetime := lifetimeFlag(cmd, identity.LifetimeCA)
@@ -50,7 +50,7 @@ func (p *Program) certCommand() *cobra.Command {
 	var caDir, dir, role, name, rights string
 	var hosts []string
 	cmd := &cobra.Command{
-		Use: "create", Short: "make a certificate and its key: NAME.pem and NAME.key", Args: cobra.NoArgs,
+		Use: "create", Short: "Make a certificate and its key: NAME.pem and NAME.key", Args: cobra.NoArgs,
 		Example: "  bursar tls cert create -ca-dir tls -dir tls -role aggregator -name agg1 -host agg1.example.org -host 10.0.0.5\n  bursar tls cert create -ca-dir tls -role client -name alice -roles read,operate",
 	}
 	roles := []string{string(identity.Aggregator), string(identity.Agent), string(identity.Client)}

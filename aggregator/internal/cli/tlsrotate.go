@@ -17,7 +17,7 @@ import (
 func (p *Program) bundleCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "bundle FILE...", Short: "write one file with the certificates of several authorities", Args: cobra.MinimumNArgs(1),
+		Use: "bundle FILE...", Short: "Write one file with the certificates of several authorities", Args: cobra.MinimumNArgs(1),
 		Example: "  bursar tls ca bundle -out /etc/bursar/tls/ca.pem old/ca.pem new/ca.pem",
 	}
 	cmd.Flags().StringVar(&out, "out", "", "`file` to write; daemons that use it take it over by themselves")
@@ -41,7 +41,7 @@ func (p *Program) bundleCommand() *cobra.Command {
 func (p *Program) renewCommand() *cobra.Command {
 	var caDir string
 	cmd := &cobra.Command{
-		Use: "renew FILE.pem...", Short: "replace certificates and their keys by new ones of the same names, roles and hosts", Args: cobra.MinimumNArgs(1),
+		Use: "renew FILE.pem...", Short: "Replace certificates and their keys by new ones of the same names, roles and hosts", Args: cobra.MinimumNArgs(1),
 		Example: "  bursar tls cert renew -ca-dir tls /etc/bursar/tls/agg1.pem",
 		Long:    "replace certificates and their keys by new ones of the same names, roles and hosts. The key of NAME.pem is NAME.key beside it. Daemons take the new ones over by themselves, within seconds.",
 	}
@@ -74,7 +74,7 @@ func (p *Program) renewCommand() *cobra.Command {
 // showCertCommand is bursar tls show.
 func (p *Program) showCertCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show FILE.pem|HOST:PORT...", Short: "say whose certificates are in files or in use by daemons, what they may do, and when they end", Args: cobra.MinimumNArgs(1),
+		Use: "show FILE.pem|HOST:PORT...", Short: "Say whose certificates are in files or in use by daemons, what they may do, and when they end", Args: cobra.MinimumNArgs(1),
 		Long:    "say whose certificates are in files, what they may do, and when they end. Of a daemon, at any port of it that takes TLS, it is said which certificate it uses now, and the names of the authorities that it trusts.",
 		Example: "  bursar tls show /etc/bursar/tls/agg1.pem /etc/bursar/tls/ca.pem\n  bursar tls show agg1.example.org:8443 head1.example.org:7070",
 		RunE: func(cmd *cobra.Command, args []string) error {

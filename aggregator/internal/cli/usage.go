@@ -33,7 +33,7 @@ func (p *Program) usageCommand() *cobra.Command {
 	var o usageOptions
 	var f format
 	cmd := &cobra.Command{
-		Use: "usage", Short: "say who used how much of what, and when",
+		Use: "usage", Short: "Say who used how much of what, and when",
 		Long: `Say who used how much of what, and when.
 
 What a run used is split exactly where the window and its buckets end. Runs that
@@ -43,7 +43,7 @@ on, so it comes in hours; a total, such as CPU seconds, is spread over the run.
 A window is 2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday,
 this-week, this-month, this-quarter, this-year, last-week and so on, or how long
 up to now, like 14d. -from and -to take these too, and a time; a date as -to is
-the begin of that day.
+the start of that day.
 
 Measures are records, started, stopped, people, wait, efficiency, running and
 queued (how many at a time, in the mean), the components, and COMPONENT*SCORE;

@@ -53,7 +53,7 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s%s of %s have no price and are not in %s.", short(float(part.Total)), unit, part.Component, m.Name))
 		}
 		if m.Kind == "ratio" && m.Lacking != nil {
-			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity is known of where or when they were used; see bursar capacity.", short(float(m.Lacking.Total)), u.lackUnit(m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s %ss are not in %s: no capacity configured or reported for that time and cluster; see bursar capacity.", short(float(m.Lacking.Total)), u.lackUnit(m), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, report.SharedNote(m.Name, strings.Join(u.By, ", ")))

@@ -26,7 +26,7 @@ func waitingStop(w *v1.Entry) v1.Time {
 }
 
 func (p *Program) waitingCommand() *cobra.Command {
-	return group("waiting", "list and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
+	return group("waiting", "List and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
 }
 
 func waitingOf(answer json.RawMessage) (list []v1.Entry, more bool, err error) {
@@ -37,7 +37,7 @@ func waitingOf(answer json.RawMessage) (list []v1.Entry, more bool, err error) {
 
 func (p *Program) waitingList() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "list", Short: "list stops that wait for their records",
+		Use: "list", Short: "List stops that wait for their records",
 		Long: `List stops that wait for their records. A client pushed the end of a run and its
 record has not come: it is on its way from another agent, or there is none. TARDIS
 pushes the end of drones that never became available.`,
@@ -59,7 +59,7 @@ func (p *Program) waitingDismiss() *cobra.Command {
 	var older string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "dismiss ID…", Short: "forget stops whose records will not come",
+		Use: "dismiss ID…", Short: "Forget stops whose records will not come",
 		Long: `Forget stops whose records will not come. If the record of one comes later, it stays
 open until a client pushes its stop again. To have stops forgotten by themselves,
 write waiting_stops { expire_after = "30d" } into the aggregator block.`,

@@ -173,7 +173,7 @@ func (c *Cluster) validate() hcl.Diagnostics {
 	}
 	for _, key := range sortedKeys(c.Match) {
 		if wrong := record.ValidateName(key); key == "" || wrong != "" {
-			diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "%q is no meta key: %s", key, cmp.Or(wrong, "it is empty")))
+			diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "invalid meta key %q: %s", key, cmp.Or(wrong, "it is empty")))
 		}
 		if len(c.Match[key]) == 0 {
 			diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "%s has no values", key))

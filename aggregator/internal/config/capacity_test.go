@@ -81,7 +81,7 @@ func TestACommittedClusterThatMakesNoSenseIsRefused(t *testing.T) {
 		`does not know "colour"`:       block(func(b *shared.Block) { b.Set("colour", "red", "") }),
 		`does not know "nodes"`:        block(func(b *shared.Block) { b.Blocks = []shared.Block{{Type: "nodes"}} }),
 		`match: [1]`:                   block(func(b *shared.Block) { b.Set("match", []int{1}, "") }),
-		`no meta key with values`:      block(func(b *shared.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
+		`invalid meta key "a" or its values`:      block(func(b *shared.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
 		`no source`:                    block(func(b *shared.Block) { b.Set("sources", []string{"x"}, "") }),
 		`su_factor: 2000 is no factor`: block(func(b *shared.Block) { b.Set("su_factor", "2000", "") }),
 		`no day and no instant`:        part(map[string]any{"from": "yesterday"}),

@@ -73,7 +73,7 @@ func (in *clusterBlock) matches(name string) (list []capacity.Match, err error) 
 	for _, key := range sortedKeys(in.match) {
 		wrong := record.ValidateName(key)
 		if key == "" || wrong != "" || len(in.match[key]) == 0 {
-			return nil, fmt.Errorf("match: %q is no meta key with values %s", key, wrong)
+			return nil, fmt.Errorf("match: invalid meta key %q or its values: %s", key, wrong)
 		}
 		list = append(list, capacity.Match{Key: key, Values: in.match[key]})
 	}

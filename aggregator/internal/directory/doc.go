@@ -9,5 +9,5 @@
 // derive needs to answer by project and to count in service units; [Directory.Classes]
 // is the class of a host for package usage. A [Keeper] has the one that holds now.
 //
-// What nobody claims has no value: it is a line of its own in every answer.
+// Usage without a project has no value: it is a line of its own in every answer.
 package directory

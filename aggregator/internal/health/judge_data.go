@@ -9,7 +9,7 @@ func (j *judge) quarantine() {
 	if n := j.Data.Quarantined; n > 0 {
 		j.add(Finding{
 			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined,
-			What: fmt.Sprintf("%s in quarantine: their usage is not counted", plural(n, "job is", "jobs are")),
+			What: plural(n, "job is quarantined; its", "jobs are quarantined; their") + " usage is not counted",
 			Do:   "bursar quarantine list   # mend the mapping, then: bursar quarantine retry -all",
 		})
 	}

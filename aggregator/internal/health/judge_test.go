@@ -88,7 +88,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a configuration that is not obeyed", func(f *Facts) { f.Nodes[2].ConfigProblem = "unknown block" }, "critical config-disobeyed agg3", "unknown block", "journalctl", time.Time{}},
 		{"mixed versions", func(f *Facts) { f.Nodes[2].Version = "1.1" }, "warning versions-mixed ", "agg1, agg2 1.0; agg3 1.1", "upgrade", time.Time{}},
 		{"states that differ", func(f *Facts) { f.Nodes[2].Hash = "bb" }, "critical state-differs agg3", "agg2 and agg3 differ in their state at index 90", "operator check", time.Time{}},
-		{"quarantine", func(f *Facts) { f.Data.Quarantined, f.Data.OldestQuarantined = 1, hours(9) }, "warning quarantine ", "1 job is in quarantine", "bursar quarantine list", hours(9)},
+		{"quarantine", func(f *Facts) { f.Data.Quarantined, f.Data.OldestQuarantined = 1, hours(9) }, "warning quarantine ", "1 job is quarantined; its usage is not counted", "bursar quarantine list", hours(9)},
 		{"counters that do not add up", func(f *Facts) { f.Data.Lost = []string{"head1/slurm/nemo"} }, "critical not-conserved ", "head1/slurm/nemo", "report", time.Time{}},
 		{"a new gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 2, hours(5) }, "warning gaps ", "2 gaps", "recollect", hours(5)},
 		{"an old gap", func(f *Facts) { f.Data.Gaps, f.Data.NewestGap = 1, hours(24*9) }, "notice gaps ", "1 gap", "recollect", hours(24 * 9)},

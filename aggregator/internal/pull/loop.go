@@ -64,7 +64,7 @@ type Loop struct {
 	// Restored says that the cluster has been taken back to an earlier state in
 	// its life, so that the agent may have been told of more than it holds now.
 	Restored bool
-	// Version returns the version of commands that the cluster has agreed on, which
+	// Version returns the protocol version that the cluster has agreed on, which
 	// the agent is told; nil is the first.
 	Version func() uint32
 	// Backoff is the pause after the first failure; it doubles up to fifteen

@@ -31,7 +31,7 @@ type Manager struct {
 	Cluster string
 	// Restored says that the cluster was taken back in its life.
 	Restored bool
-	// Version returns the version of commands that the cluster has agreed on; nil is
+	// Version returns the protocol version that the cluster has agreed on; nil is
 	// the first.
 	Version func() uint32
 	Cursors Cursors

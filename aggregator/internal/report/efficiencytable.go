@@ -11,7 +11,7 @@ import (
 // summary says of each resource what could be saved.
 func (p *efficiencyPeriod) summary(list []savings) Table {
 	t := Table{
-		Name: fmt.Sprintf("saving-%d", p.number), Title: "What could be saved, " + p.Name,
+		Name: fmt.Sprintf("saving-%d", p.number), Title: "Potential savings, " + p.Name,
 		Columns: []Column{
 			{Name: "resource", Title: "Of", Kind: Text},
 			{Name: "unit", Title: "In", Kind: Text},

@@ -47,7 +47,7 @@ func zoneParam() Param {
 // whereParam says of whom a report is.
 func whereParam() Param {
 	return Param{
-		Name: "where", Title: "Only of", Kind: ParamPairs, Most: 10, Default: []string{}, Words: []string{"group_id=atlas", "project=bell"},
+		Name: "where", Title: "Filter", Kind: ParamPairs, Most: 10, Default: []string{}, Words: []string{"group_id=atlas", "project=bell"},
 		About: "Only of a value of a key, as KEY=VALUE; several must all be so. Also where[KEY]=VALUE.",
 	}
 }
@@ -74,7 +74,7 @@ func listParam(name, title, about string, examples ...string) Param {
 // topParam bounds the lines.
 func topParam() Param {
 	return Param{
-		Name: "top", Title: "Lines at most", Kind: ParamNumber, Default: []string{"0"}, Most: 1, Words: []string{},
+		Name: "top", Title: "Max rows", Kind: ParamNumber, Default: []string{"0"}, Most: 1, Words: []string{},
 		About: "How many lines there are at most; the others are one line. 0 is all.",
 	}
 }

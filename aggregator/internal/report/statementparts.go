@@ -70,7 +70,7 @@ func (p *price) begin() time.Time {
 // prices are those that held.
 func (s *statement) prices(context.Context) (*Table, error) {
 	if s.money == "" {
-		s.note("There are no prices in the configuration, so that usage stands for cost.")
+		s.note("No prices configured; showing usage only.")
 		return nil, nil
 	}
 	s.note("Cost is what was used × the price that held at that instant; a run over a change of prices, or over the end of the period, is split there to the microsecond. The most specific price counts.")
@@ -143,7 +143,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Of", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
 			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
 			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
-			{Name: "forecast", Title: "Used at its end", Kind: Number}, {Name: "gone", Title: "Gone at", Kind: Text},
+			{Name: "forecast", Title: "Forecast at end", Kind: Number}, {Name: "gone", Title: "Exhausted on", Kind: Text},
 		},
 	}
 	for i := range a.Budgets {
@@ -158,7 +158,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	if !a.Now.IsZero() {
 		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(minute), s.zone)
 	}
-	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Used at its end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
+	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
 }
 

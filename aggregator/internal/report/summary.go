@@ -30,7 +30,7 @@ type SummaryOptions struct {
 
 // summaryEntry is the report summary in the catalogue.
 func summaryEntry() Entry {
-	by := listParam("by", "A line for each", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
+	by := listParam("by", "Group by", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
 	by.Default = []string{"group_id", "user_id"}
 	top := topParam()
 	top.Default = []string{"100"}

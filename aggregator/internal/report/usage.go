@@ -32,9 +32,9 @@ func usageEntry() Entry {
 		Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.",
 		Params: []Param{
 			periodParam(),
-			textParam("by", "A line for each", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
+			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
 			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
-			textParam("order", "In the order of", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
+			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
 			whereParam(), topParam(), zoneParam(),
 		},
 		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
@@ -112,7 +112,7 @@ func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usage
 func (a *usageAnswer) lacks(period string) (notes []string) {
 	for _, m := range a.Measures {
 		if m.Lacking != nil && m.Lacking.Total != "0" {
-			notes = append(notes, fmt.Sprintf("%s: %s %s are not in %s, for lack of a score, a price or a capacity.", period, m.Lacking.Total, unitOf(&m), m.Name))
+			notes = append(notes, fmt.Sprintf("%s: %s %s excluded from %s: no score, price or capacity configured.", period, m.Lacking.Total, unitOf(&m), m.Name))
 		}
 		if m.Shared && m.Kind == "ratio" {
 			notes = append(notes, period+": "+SharedNote(m.Name, strings.Join(a.By, ", ")))

@@ -31,7 +31,7 @@ func until(t *testing.T, holds func() bool) {
 
 func TestExpireStops_OnlyThoseThatWaitedForSoLong(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
-	until(t, func() bool { // a young cluster agrees on the version of commands first
+	until(t, func() bool { // a young cluster agrees on the protocol version first
 		_, err := g.agg.replica.Write(t.Context(), &store.DismissStopsCommand{IDs: []string{"none"}})
 		return err == nil
 	})

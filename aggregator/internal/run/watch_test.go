@@ -47,7 +47,7 @@ type configAnswer struct {
 	}
 }
 
-// config waits until a node says that the cluster obeys a configuration, and that
+// config waits until a node says which configuration is active, and that
 // as many nodes as wanted have said what is in their files.
 func (s *site) config(name string, nodes int) (got configAnswer) {
 	s.t.Helper()

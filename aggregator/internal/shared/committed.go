@@ -14,7 +14,7 @@ const (
 	key   = "cluster"
 )
 
-// Committed is the configuration that the cluster obeys.
+// Committed is the configuration that is active.
 type Committed struct {
 	Document *Document
 	Digest   Digest

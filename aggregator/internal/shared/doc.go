@@ -3,7 +3,7 @@
 // is in the log, never its own files.
 //
 // A [Document] is that part of a configuration in canonical form. A [Keeper]
-// lives on every node: it says what the cluster obeys, commits the files of the
+// lives on every node: it says the active configuration, commits the files of the
 // node that leads when they have changed, and reports where the node's files
 // differ.
 package shared

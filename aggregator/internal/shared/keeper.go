@@ -313,7 +313,7 @@ func (k *Keeper) report(c *Committed) {
 // Facts are what a node says of its configuration.
 type Facts struct {
 	Files Digest // of what this node's files say
-	// Committed is what the cluster obeys; nil before the first commit.
+	// Committed is the active configuration; nil before the first commit.
 	Committed *Committed
 	// Differs says that the files are not what is committed.
 	Differs     bool

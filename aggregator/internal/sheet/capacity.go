@@ -126,7 +126,7 @@ func (r *Request) suppliable(list []demand) error {
 		have = r.Capacity.Components()
 	}
 	if len(have) == 0 {
-		return refuse("%s: nobody says what a cluster has; write it in a block cluster of the configuration, or let a source say it", list[0].name)
+		return refuse("%s: no capacity configured or reported; add a cluster block to the configuration", list[0].name)
 	}
 	for _, d := range list {
 		if !slices.Contains(have, d.component) {

@@ -20,7 +20,7 @@ const MaxCells = 1_000_000
 
 // ErrRequest is wrapped by errors that say what is wrong with a request, and what
 // is allowed.
-var ErrRequest = errors.New("no such usage")
+var ErrRequest = errors.New("invalid usage query")
 
 // wrong is an [ErrRequest] with its own words.
 type wrong struct{ error }

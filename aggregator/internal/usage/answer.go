@@ -11,7 +11,7 @@ import (
 )
 
 // ErrQuestion is wrapped when a question makes no sense.
-var ErrQuestion = errors.New("no such usage")
+var ErrQuestion = errors.New("invalid usage query")
 
 // ErrTooMany says that there are more cells than the question allows. It wraps
 // [ErrQuestion].

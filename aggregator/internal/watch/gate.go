@@ -32,7 +32,7 @@ func TooOld(own, cluster uint32) error {
 
 // GateOptions are what a [Gate] needs.
 type GateOptions struct {
-	Own     uint32        // the version of commands that this program can apply
+	Own     uint32        // the protocol version that this program can apply
 	Cluster func() uint32 // the version that the cluster has agreed on; 0 is 1
 	Peers   Peers
 	Writer  Writer
@@ -52,13 +52,13 @@ func NewGate(opt GateOptions) *Gate {
 	}
 	g := &Gate{opt}
 	opt.Metrics.MustRegister(
-		gauge("bursar_cluster_version", "The version of commands that the cluster has agreed on.", func() float64 { return float64(g.agreed()) }),
+		gauge("bursar_cluster_version", "The protocol version that the cluster has agreed on.", func() float64 { return float64(g.agreed()) }),
 		gauge("bursar_command_version", "The greatest version of a command that this program can apply.", func() float64 { return float64(opt.Own) }),
 	)
 	return g
 }
 
-// agreed is the version of commands that may be proposed.
+// agreed is the protocol version that may be proposed.
 func (g *Gate) agreed() uint32 { return max(1, g.opt.Cluster()) }
 
 // Check returns an error that wraps [ErrVersion] for a command of a version that

@@ -40,7 +40,7 @@ func (p *Pages) verdict(ctx context.Context) *verdict {
 }
 
 func verdictOf(r *health.Report) *verdict {
-	v := &verdict{ToDo: r.ToDo(), Head: "All is well.", Tone: "good"}
+	v := &verdict{ToDo: r.ToDo(), Head: "Healthy.", Tone: "good"}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		v.Findings = append(v.Findings, found{Kind: string(f.Severity), Tone: toneOf(f.Severity), What: f.What, Do: f.Do, Since: f.Since})
@@ -49,7 +49,7 @@ func verdictOf(r *health.Report) *verdict {
 	case 0:
 		return v
 	case 1:
-		v.Head = "Not all is well."
+		v.Head = "Needs attention."
 	default:
 		v.Head = fmt.Sprintf("%d things to do.", v.ToDo)
 	}

@@ -29,7 +29,7 @@ func trio() health.Facts {
 func TestTheClusterPageShowsTheNodesAndThatAllIsWell(t *testing.T) {
 	s := newSite(t)
 	code, body, _ := s.get("/ui/cluster")
-	for _, want := range []string{"All is well.", "agg2.example.org:8701", "leads", "12\u202f345", "60 % free", "100\u202fGiB", "2027-03-01", "0.02 s", "CLUSTERID", `aria-current="page">Cluster`} {
+	for _, want := range []string{"Healthy.", "agg2.example.org:8701", "leads", "12\u202f345", "60 % free", "100\u202fGiB", "2027-03-01", "0.02 s", "CLUSTERID", `aria-current="page">Cluster`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q", want)
 		}

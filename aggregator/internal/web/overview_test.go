@@ -53,7 +53,7 @@ func TestTheOverviewComparesTodayWithTheSamePartOfTheDayLastWeek(t *testing.T) {
 	for _, want := range []string{
 		`<b title="36">36<small> +50.0` + "\u202f" + `%</small></b><span>core-hours today</span><i>24 by this time last Sunday</i>`,
 		`<b title="4">4</b><span>GPU-hours today</span><i>none by this time last Sunday</i>`,
-		"<b>–</b><span>utilization</span><i>Nobody says what a cluster has", "no source tells how many wait", "<b>5</b><span>records</span>",
+		"<b>–</b><span>utilization</span><i>No capacity configured or reported", "queue length unavailable", "<b>5</b><span>records</span>",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
@@ -137,7 +137,7 @@ func TestTheOverviewShowsOthersWhenOnlyTheyUsedSomething(t *testing.T) {
 func TestOfNothingTheOverviewSaysSo(t *testing.T) {
 	s := busySite(t)
 	for query, want := range map[string]string{
-		"?in=last-month&of=GPUs": "GPU-hours of groups, last month", "?of=GPU": `class="problem small"`, "?in=lately": `class="problem small">&#34;lately&#34; is no window`, "?by=nobody": `class="problem small"`,
+		"?in=last-month&of=GPUs": "GPU-hours of groups, last month", "?of=GPU": `class="problem small"`, "?in=lately": `class="problem small">Invalid window &#34;lately&#34;`, "?by=nobody": `class="problem small"`,
 	} {
 		code, body, _ := s.get("/" + query)
 		if code != 200 || !strings.Contains(body, want) || !strings.Contains(body, "core-hours today") || !strings.Contains(body, "Last changed records") {

@@ -71,7 +71,7 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	}
 	m := a.measure("utilization")
 	if m == nil || m.Total == nil {
-		t.Label, t.More = "utilization", []string{"No capacity is known of any cluster today."}
+		t.Label, t.More = "utilization", []string{"No capacity configured or reported for today."}
 		return t
 	}
 	share := report.Figure(m.Total)
@@ -171,7 +171,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 		t.More = []string{p.lack(ctx, err)}
 	case a.Census == nil: // not for those who read no records
 	case len(a.Census.Sources) == 0:
-		t.More = []string{"no source tells how many wait"}
+		t.More = []string{"queue length unavailable"}
 	default:
 		t.More = []string{count(a.Census.Pending) + " wait in queues"}
 	}

@@ -33,7 +33,7 @@ func TestAReportInThePageHasItsTablesChartsAndFiles(t *testing.T) {
 	for _, want := range []string{
 		"Usage by user_id – site_id here", "January 2026", "2026 to date", `<small>hours, January 2026</small>`, `data-label="Cores, hours, January 2026" class="num" title="320970"`, "320\u202f970",
 		"<svg", `class="figure"`, "&lt;bob&gt;", "Total", "is split to the microsecond",
-		`value="user_id"`, `value="site_id=here"`, `<label title="The key that gives the lines.">A line for each`, `list="words-by"`,
+		`value="user_id"`, `value="site_id=here"`, `<label title="The key that gives the lines.">Group by`, `list="words-by"`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
@@ -90,10 +90,10 @@ func TestAReportThatCannotBeIsNoEmptyPage(t *testing.T) {
 		"report=usgae":                        {404, `did you mean "usage"?`},
 		"report=usage&by=user_id&period=2031": {404, "no record ran in 2031"},
 		"report=usage&by=user_id&period=2026-01&where[user_id]=alcie": {404, `did you mean "alice"?`},
-		"report=usage&by=user_id&period=lately":                       {400, "is no window"},
+		"report=usage&by=user_id&period=lately":                       {400, `invalid window "lately"`},
 		"report=usage&perod=2026":                                     {400, `did you mean "period"?`},
 		"report=subscription&period=2026-01":                          {400, "nothing says what a service unit is"},
-		"report=utilization&period=2026-01":                           {400, "nobody says what a cluster has"},
+		"report=utilization&period=2026-01":                           {400, "no capacity configured or reported"},
 		"report=usage&period=2026-01&by=" + url.QueryEscape("<b>"):    {400, "the keys are"},
 	} {
 		code, body, _ := s.get("/ui/reports?" + query)

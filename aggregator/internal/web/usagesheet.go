@@ -305,7 +305,7 @@ func labelOf(answer *usageAnswer, b int, zone *time.Location) string {
 // lacks are sentences about what the measure leaves out.
 func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 	if m.Lacking != nil && m.Lacking.Total != "0" {
-		notes = append(notes, fmt.Sprintf("%s %s are not in %s, for lack of a score, a price or a capacity.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
+		notes = append(notes, fmt.Sprintf("%s %s excluded from %s: no score, price or capacity configured.", show(report.Column{}, &m.Lacking.Total).Text, unitText(m), m.Name))
 	}
 	if m.Shared && m.Kind == "ratio" {
 		notes = append(notes, report.SharedNote(m.Name, by))

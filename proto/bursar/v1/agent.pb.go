@@ -31,7 +31,7 @@ type PullRequest struct {
 	Digest   []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"` // the chain's digest at after
 	MaxBytes uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	WaitMs   uint32                 `protobuf:"varint,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
-	// The version of commands that the cluster has agreed on; 0 is 1. An agent puts
+	// The protocol version that the cluster has agreed on; 0 is 1. An agent puts
 	// no frame into its buffer that a cluster which it knows cannot take.
 	Version       uint32 `protobuf:"varint,7,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -160,7 +160,7 @@ func (p *pass) away() {
 			Reason: "the source's folder is not the one it had: what ran at the last listing and is no longer in Nomad could not be closed"})
 	case away > p.config.Kept:
 		p.gaps = append(p.gaps, sdk.Gap{From: p.done.Look, To: now.Add(-p.config.Kept),
-			Reason: fmt.Sprintf("nobody looked for %s: allocations that Nomad has collected meanwhile are missing", away.Round(time.Second))})
+			Reason: fmt.Sprintf("source was down for %s: allocations that Nomad garbage-collected meanwhile are missing", away.Round(time.Second))})
 	}
 }
 

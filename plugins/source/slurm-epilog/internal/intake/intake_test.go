@@ -141,7 +141,7 @@ func TestAProcessOfAnotherUserIsNotHeard(t *testing.T) {
 		t.Errorf("%v, %d taken", err, d.taken())
 	}
 	d.in.Close() // it has said what it has to say
-	if want := fmt.Sprintf("a process of user %d may not tell of jobs", os.Geteuid()); !strings.Contains(d.log.String(), want) {
+	if want := fmt.Sprintf("uid %d is not permitted", os.Geteuid()); !strings.Contains(d.log.String(), want) {
 		t.Errorf("the log: %s", d.log.String())
 	}
 }

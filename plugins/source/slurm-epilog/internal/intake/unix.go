@@ -24,7 +24,7 @@ func (d Local) Admit(_ context.Context, conn net.Conn) (net.Conn, error) {
 		return nil, err
 	}
 	if !slices.Contains(d.UIDs, uid) {
-		return nil, fmt.Errorf("a process of user %d may not tell of jobs; who may is in socket_users", uid)
+		return nil, fmt.Errorf("uid %d is not permitted; add it to socket_users", uid)
 	}
 	return conn, nil
 }

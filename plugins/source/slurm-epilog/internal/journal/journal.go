@@ -157,7 +157,7 @@ func (j *Journal) cut(s segment, rest int64) error {
 }
 
 func (j *Journal) odd(err error) {
-	j.opt.Log.Warn("the journal of epilogs has something that is no entry, which is skipped; after a crash that is the rest of what was not promised", "error", err)
+	j.opt.Log.Warn("skipping corrupt entry of the journal; after a crash this is the rest of an entry that was not acknowledged", "error", err)
 }
 
 // Append returns after the event is on disk. An event that came before is taken for
