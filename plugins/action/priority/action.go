@@ -14,7 +14,7 @@ type action struct{ config config }
 func (a *action) Describe() sdk.ActionDescription {
 	return sdk.ActionDescription{
 		Type: "priority", Version: "1.0.0", Class: sdk.ClassSet, Schedule: "@hourly", Deadline: 10 * time.Minute,
-		Commands: "the commands of its config block, which set and read priorities",
+		Commands: "the commands of its config block, which set and read priorities", Settings: new(settings),
 	}
 }
 

@@ -9,8 +9,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
+
+// settings are those of the config block.
+type settings struct {
+	Components map[string]string `hcl:"components" doc:"by name, the score to weight it with; \"\" for none. Of several a record counts with the product"`
+	Lookback   time.Duration     `hcl:"lookback,optional" unset:"all records" doc:"how far back usage counts"`
+	Credit     string            `hcl:"credit,optional" default:"spread" allowed:"spread start" doc:"spread: what was used in the look-back; start: all of the runs that began in it, AUDITOR's rule"`
+	Running    bool              `hcl:"running,optional" default:"true" doc:"runs that go on count too; never with credit = \"start\""`
+	GroupMeta  string            `hcl:"group_meta,optional" default:"group_id" doc:"the meta key whose first value is the group"`
+	Mode       string            `hcl:"mode,optional" default:"scaled_by_sum" allowed:"scaled_by_sum full_spread" doc:"see below"`
+	Priority   map[string]int64  `hcl:"priority,optional" unset:"{ min = 0, max = 1024 }" doc:"the least and the greatest priority"`
+	Refresh    time.Duration     `hcl:"refresh,optional" default:"1d" doc:"what cannot be read back is set again after this time though it has not changed; \"0s\": never"`
+	Timeout    time.Duration     `hcl:"timeout,optional" default:"30s" min:"1s" max:"2m" doc:"of one program; then it is killed with all that it has started"`
+	Env        map[string]string `hcl:"env,optional" doc:"beside PATH, HOME, LANG, LC_ALL and TZ of the daemon, and the SLURM_CONF of the block plugin"`
+	programs
+	Groups []groupBlock `hcl:"group,block" unset:"required" doc:"a group that gets a priority, by the value of group_meta; at most 500. It may have programs of its own; one with a command of its own is read back by its own read only"`
+}
+
+// programs are what sets and reads priorities.
+type programs struct {
+	Command  hcl.Strings `hcl:"command,optional" unset:"scontrol update PartitionName={1} PriorityJobFactor={priority}" doc:"a program's absolute path and its arguments"`
+	Commands [][]string  `hcl:"commands,optional" doc:"several: all of them run for each group, in their order"`
+	Read     *struct {
+		Command hcl.Strings `hcl:"command" doc:"a program that writes the priority"`
+		Pattern string      `hcl:"pattern,optional" default:"PriorityJobFactor=([0-9]+)" doc:"a regular expression with one pair of parentheses around the number"`
+	} `hcl:"read,block" unset:"of the default command scontrol show partition {1}" doc:"how a priority is read back; without it, nothing is"`
+}
+
+// groupBlock is a block group "NAME" { … }.
+type groupBlock struct {
+	Name   hcl.String  `hcl:"name,label"`
+	Params hcl.Strings `hcl:"params,optional" default:"[]" doc:"what its commands have for {1}, {2} and so on"`
+	programs
+}
 
 // config is what the action's config block says.
 type config struct {
@@ -44,7 +78,6 @@ type reading struct {
 const (
 	maxGroups  = 500 // what was set last of all of them fits the state
 	maxName    = 64  // as a label of a metric
-	maxTimeout = 2 * time.Minute
 	anyPattern = `PriorityJobFactor=([0-9]+)`
 )
 
@@ -56,50 +89,37 @@ const (
 
 // read reads the configuration and reports every problem.
 func read(cfg *sdk.Config) config {
+	var s settings
+	_ = cfg.Decode(&s) // it is in what Err returns
 	c := config{
-		components: cfg.StringMap("components", nil),
-		lookback:   cfg.Duration("lookback", 0),
-		atStart:    cfg.Enum("credit", "spread", "spread", "start") == "start",
-		running:    cfg.Bool("running", true),
-		groupMeta:  cfg.String("group_meta", "group_id"),
-		spread:     cfg.Enum("mode", "scaled_by_sum", "scaled_by_sum", "full_spread") == "full_spread",
-		env:        cfg.StringMap("env", nil),
-		timeout:    cfg.Duration("timeout", 30*time.Second),
-		refresh:    cfg.Duration("refresh", 24*time.Hour),
+		components: s.Components, lookback: s.Lookback, atStart: s.Credit == "start", groupMeta: s.GroupMeta,
+		spread: s.Mode == "full_spread", env: s.Env, timeout: s.Timeout, refresh: s.Refresh,
 	}
-	cfg.Require("components")
 	switch {
 	case cfg.Has("components") && len(c.components) == 0:
 		cfg.Errorf("components", `it is empty; expected a component and its score, for example { Cores = "HEPscore23" }`)
 	case cfg.Has("lookback") && c.lookback <= 0:
 		cfg.Errorf("lookback", "it is not more than nothing; leave it out for all records")
-	case c.timeout < time.Second || c.timeout > maxTimeout:
-		cfg.Errorf("timeout", "%s is not between 1s and %s", c.timeout, maxTimeout)
 	}
-	if c.atStart && cfg.Has("running") && c.running {
+	if c.atStart && cfg.Has("running") && s.Running {
 		cfg.Errorf("running", `with credit = "start" only runs that have ended count, as with AUDITOR`)
 	}
-	c.running = c.running && !c.atStart
-	c.readRange(cfg)
-	c.readGroups(cfg)
+	c.running = s.Running && !c.atStart
+	c.readRange(cfg, s.Priority)
+	c.readGroups(cfg, &s)
 	return c
 }
 
 // readRange reads priority = { min = …, max = … }.
-func (c *config) readRange(cfg *sdk.Config) {
+func (c *config) readRange(cfg *sdk.Config, given map[string]int64) {
 	c.min, c.max = 0, 1024
-	v := cfg.Value("priority")
-	if !v.IsNull() && v.Type() != sdk.TypeMap {
-		cfg.Errorf("priority", "expected { min = 0, max = 1024 }")
-		return
-	}
-	for name, n := range v.Map() {
+	for name, n := range given {
 		to := map[string]*int64{"min": &c.min, "max": &c.max}[name]
-		if to == nil || n.Type() != sdk.TypeInt || n.Int() < 0 {
+		if to == nil || n < 0 {
 			cfg.Errorf("priority", "expected { min = 0, max = 1024 }, of whole numbers that are not less than 0")
 			return
 		}
-		*to = n.Int()
+		*to = n
 	}
 	if c.min > c.max {
 		cfg.Errorf("priority", "min, %d, is more than max, %d", c.min, c.max)
@@ -107,29 +127,27 @@ func (c *config) readRange(cfg *sdk.Config) {
 }
 
 // readGroups reads the blocks of groups, with what runs for all of them.
-func (c *config) readGroups(cfg *sdk.Config) {
-	commands, read := readCommands(cfg.Body), readRead(cfg.Body)
+func (c *config) readGroups(cfg *sdk.Config, s *settings) {
+	commands, read := s.commands(cfg.Body), s.reading(cfg.Body)
 	if commands == nil {
 		commands = []command{{"/usr/bin/scontrol", "update", "PartitionName={1}", "PriorityJobFactor={priority}"}}
 		if read == nil {
 			read = &reading{command{"/usr/bin/scontrol", "show", "partition", "{1}"}, anyPattern}
 		}
 	}
-	blocks, seen := cfg.Blocks("group"), map[string]bool{}
-	if len(blocks) == 0 || len(blocks) > maxGroups {
-		cfg.Errorf("group", `there are %d blocks of groups; expected 1 to %d, for example group "atlas" { params = ["part_atlas"] }`, len(blocks), maxGroups)
+	if len(s.Groups) == 0 || len(s.Groups) > maxGroups {
+		cfg.Errorf("group", `there are %d blocks of groups; expected 1 to %d, for example group "atlas" { params = ["part_atlas"] }`, len(s.Groups), maxGroups)
 		return
 	}
-	taken := map[string]string{}
-	for _, b := range blocks {
-		labels := b.Labels()
-		if len(labels) != 1 || labels[0] == "" || len(labels[0]) > maxName || seen[labels[0]] {
-			b.Errorf("group", `write group "NAME" { params = […] }, each name once and of at most %d bytes`, maxName)
+	blocks, taken := cfg.Blocks("group"), map[string]string{}
+	for _, one := range s.Groups {
+		b := blocks[slices.IndexFunc(blocks, func(b *sdk.Body) bool { return slices.Equal(b.Labels(), []string{one.Name.Value}) })]
+		if len(one.Name.Value) > maxName {
+			b.Errorf("group", "a name has at most %d bytes", maxName)
 			continue
 		}
-		seen[labels[0]] = true
-		g := group{name: labels[0], params: b.Strings("params", nil), commands: commands, read: read}
-		g.override(b)
+		g := group{name: one.Name.Value, params: one.Params, commands: commands, read: read}
+		g.override(b, &one.programs)
 		if g.checkParams(b) && g.checkNeeds(b) {
 			g.checkTaken(b, taken)
 		}
@@ -139,8 +157,8 @@ func (c *config) readGroups(cfg *sdk.Config) {
 
 // override takes the commands that a group has of its own. Those that are read back
 // are the general ones then only if it has no way of its own to read.
-func (g *group) override(b *sdk.Body) {
-	own, read := readCommands(b), readRead(b)
+func (g *group) override(b *sdk.Body, p *programs) {
+	own, read := p.commands(b), p.reading(b)
 	if own != nil {
 		g.commands, g.read = own, nil
 	}
@@ -201,33 +219,27 @@ func (g *group) values() map[string]string {
 	return out
 }
 
-// readCommands reads command = […] or commands = [[…], […]]; nil: there are none.
-func readCommands(b *sdk.Body) []command {
-	if b.Has("command") {
-		if c, ok := readCommand(b, "command", priorityHolder, groupHolder); ok {
-			if b.Has("commands") {
-				b.Errorf("commands", "there is command too; write all into commands")
-			}
-			_ = b.Value("commands")
-			return []command{c}
+// commands checks command = […] or commands = [[…], […]]; nil: there are none.
+func (p *programs) commands(b *sdk.Body) []command {
+	if p.Command != nil {
+		if p.Commands != nil {
+			b.Errorf("commands", "there is command too; write all into commands")
 		}
-		return []command{}
+		c, ok := checked(b, p.Command, priorityHolder, groupHolder)
+		if !ok {
+			return []command{}
+		}
+		return []command{c}
 	}
-	v, out := b.Value("commands"), []command{}
-	switch {
-	case v.IsNull():
+	if p.Commands == nil {
 		return nil
-	case v.Type() != sdk.TypeList || len(v.List()) == 0:
+	}
+	if len(p.Commands) == 0 {
 		b.Errorf("commands", `expected a list of commands, [["/usr/bin/scontrol", …], […]]; one alone is command = […]`)
 	}
-	for i, one := range v.List() {
-		var c command
-		for _, arg := range one.List() {
-			if arg.Type() != sdk.TypeString {
-				b.ElementErrorf("commands", i, "expected a list of strings")
-			}
-			c = append(c, arg.Str())
-		}
+	out := []command{}
+	for i, words := range p.Commands {
+		c := command(words)
 		if err := c.check(priorityHolder, groupHolder); err != nil {
 			b.ElementErrorf("commands", i, "%v", err)
 		}
@@ -236,25 +248,24 @@ func readCommands(b *sdk.Body) []command {
 	return out
 }
 
-func readCommand(b *sdk.Body, name string, allowed ...string) (command, bool) {
-	c := command(b.Strings(name, nil))
+// checked checks the attribute command of a block.
+func checked(b *sdk.Body, words []string, allowed ...string) (command, bool) {
+	c := command(words)
 	if err := c.check(allowed...); err != nil {
-		b.Errorf(name, "%v", err)
+		b.Errorf("command", "%v", err)
 		return nil, false
 	}
 	return c, true
 }
 
-// readRead reads the block read { … }; nil: there is none.
-func readRead(parent *sdk.Body) *reading {
-	b := parent.Block("read")
-	if b == nil {
+// reading checks the block read { … }; nil: there is none.
+func (p *programs) reading(parent *sdk.Body) *reading {
+	if p.Read == nil {
 		return nil
 	}
-	b.Require("command")
-	r := &reading{pattern: b.String("pattern", anyPattern)}
-	if b.Has("command") {
-		r.command, _ = readCommand(b, "command", groupHolder)
+	b, r := parent.Block("read"), &reading{pattern: p.Read.Pattern}
+	if p.Read.Command != nil {
+		r.command, _ = checked(b, p.Read.Command, groupHolder)
 	}
 	if p, err := regexp.Compile(r.pattern); err != nil {
 		b.Errorf("pattern", "%v", err)

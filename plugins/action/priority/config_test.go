@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -14,19 +15,19 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 		want  string
 		nodes []sdk.Node
 	}{
-		{`"components" must be set`, []sdk.Node{one}},
+		{`components must be set`, []sdk.Node{one}},
 		{"it is empty; expected a component", []sdk.Node{one, scored(map[string]string{})}},
 		{"there are 0 blocks", []sdk.Node{cores()}},
-		{"each name once", []sdk.Node{cores(), one, groupOf("g", "q")}},
-		{"write group \"NAME\"", []sdk.Node{cores(), block("group", nil)}},
+		{"already defined", []sdk.Node{cores(), one, groupOf("g", "q")}},
+		{"wrong number of labels on \"group\"", []sdk.Node{cores(), block("group", nil)}},
 		{"not more than nothing", []sdk.Node{cores(), one, text("lookback", "0s")}},
 		{"min, 5, is more than max, 4", []sdk.Node{cores(), one, limits(5, 4)}},
 		{"of whole numbers that are not less than 0", []sdk.Node{cores(), one, limits(-1, 4)}},
-		{"expected { min = 0, max = 1024 }", []sdk.Node{cores(), one, text("priority", "5")}},
+		{"expected a map, not a string", []sdk.Node{cores(), one, text("priority", "5")}},
 		{`did you mean "full_spread"?`, []sdk.Node{cores(), one, text("mode", "fullspread")}},
 		{`did you mean "lookback"?`, []sdk.Node{cores(), one, text("look_back", "1d")}},
 		{"only runs that have ended count", []sdk.Node{cores(), one, text("credit", "start"), attribute("running", sdk.Bool(true))}},
-		{"is not between 1s and", []sdk.Node{cores(), one, text("timeout", "1h")}},
+		{"must be between 1s and 2m", []sdk.Node{cores(), one, text("timeout", "1h")}},
 		{"may not reach the argument", []sdk.Node{cores(), groupOf("g", "-p")}},
 		{"has 0 params, and the command", []sdk.Node{cores(), groupOf("g")}},
 		{"refers to {2}", []sdk.Node{cores(), one, command("/x", "{2}")}},
@@ -43,7 +44,7 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 		{"expected a list of commands", []sdk.Node{cores(), one, list("commands")}},
 		{"is not an absolute path", []sdk.Node{cores(), one, attribute("commands", sdk.List(sdk.Strings("/y", "{1}"), sdk.Strings("z")))}},
 		{"there is no placeholder {priority} here", []sdk.Node{cores(), one, block("read", nil, command("/x", "{priority}"))}},
-		{`"command" must be set`, []sdk.Node{cores(), one, block("read", nil)}},
+		{`command must be set`, []sdk.Node{cores(), one, block("read", nil)}},
 		{"it has 0 groups in parentheses", []sdk.Node{cores(), one, block("read", nil, command("/x"), text("pattern", "x"))}},
 		{"missing closing )", []sdk.Node{cores(), one, block("read", nil, command("/x"), text("pattern", "("))}},
 		{"refers to {3}", []sdk.Node{cores(), one, block("read", nil, command("/x", "{3}"))}},
@@ -52,6 +53,10 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 			t.Errorf("%v, want %q", err, x.want)
 		}
 	}
+}
+
+func TestTheReadmeHasTheTableOfTheSettings(t *testing.T) {
+	plugintest.Settings(t, new(settings))
 }
 
 func TestAPlaceholderNeverReachesAProgramText(t *testing.T) {
