@@ -33,7 +33,7 @@ func New() *Action { return &Action{room: room} }
 func (a *Action) Describe() sdk.ActionDescription {
 	return sdk.ActionDescription{
 		Type: "apel", Version: Version, Class: sdk.ClassKeyed,
-		Schedule: "@daily", Deadline: 5 * time.Minute,
+		Schedule: "@daily", Deadline: 5 * time.Minute, Settings: new(settings),
 	}
 }
 

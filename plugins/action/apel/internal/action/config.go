@@ -1,8 +1,9 @@
 package action
 
 import (
+	"cmp"
 	"errors"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -18,6 +19,46 @@ import (
 
 // Record is the variable of expressions, which has a value here only.
 const Record = "record"
+
+// settings are those of the config block.
+type settings struct {
+	From        string      `hcl:"from" doc:"the first month that is reported, such as \"2026-11\". Choose the first one of which bursar has all records: the receiver replaces what it has of a month by what is sent"`
+	Recheck     int         `hcl:"recheck,optional" default:"1" min:"0" max:"24" doc:"how many months before the present one are looked at again in every run, for records that come late"`
+	Send        string      `hcl:"send,optional" default:"summaries" allowed:"summaries jobs" doc:"jobs: every job. Never both, the receiver would count twice"`
+	JobsVersion string      `hcl:"jobs_version,optional" default:"0.4" allowed:"0.3 0.4" doc:"the version of messages of jobs: 0.3 has one benchmark, 0.4 all"`
+	SiteMeta    hcl.Strings `hcl:"site_meta,optional" default:"[\"site_id\"]" doc:"the meta keys that hold the site; a record with any of the ids in any of them is the site's, and counts once"`
+	MaxMessage  hcl.Size    `hcl:"max_message,optional" default:"500kB" min:"10kB" max:"4MiB" doc:"how long a message may be before it is signed; a message has at most 1 000 rows too. What AMS finds too large all the same is split"`
+	Sites       []struct {
+		Name hcl.String  `hcl:"name,label"`
+		IDs  hcl.Strings `hcl:"ids,optional" unset:"the name" doc:"values of site_meta"`
+		CE   string      `hcl:"ce,optional" default:"UNKNOWN" doc:"the kind of compute element, such as \"ARC\", for InfrastructureDescription"`
+	} `hcl:"site,block" unset:"required" doc:"a site by its name in GOCDB; may be there several times"`
+	Fields     hcl.Body `hcl:"fields,block" unset:"required" doc:"the fields of a job, see below"`
+	Benchmarks []struct {
+		Name  string         `hcl:"name,label"`
+		Score hcl.Expression `hcl:"score,optional" unset:"the score of that name, in any case, of the component Cores" doc:"what a core scores"`
+		Wall  hcl.Expression `hcl:"wall,optional" unset:"duration × score" doc:"a wall duration that is normalised already"`
+		CPU   hcl.Expression `hcl:"cpu,optional" unset:"duration × score" doc:"a CPU duration that is normalised already"`
+	} `hcl:"benchmark,block" unset:"HEPscore23" doc:"what durations are normalised with: HEPscore23, hepspec or si2k; with several blocks all are sent in one message"`
+	Sign *struct {
+		Cert hcl.Absolute `hcl:"cert" doc:"PEM file of the host's certificate, intermediate ones behind it. The subject must be registered in GOCDB"`
+		Key  hcl.Absolute `hcl:"key" doc:"its key"`
+	} `hcl:"sign,block" unset:"required with ams" doc:"who signs"`
+	AMS *struct {
+		Host      string        `hcl:"host" doc:"msg.argo.grnet.gr for production, msg-devel.argo.grnet.gr for tests"`
+		Port      int           `hcl:"port,optional" default:"443" min:"1" max:"65535" doc:"of the service"`
+		AuthnPort int           `hcl:"authn_port,optional" default:"8443" min:"1" max:"65535" doc:"of what exchanges the certificate for a token"`
+		Project   string        `hcl:"project,optional" default:"accounting" doc:"to publish to"`
+		Topic     string        `hcl:"topic,optional" default:"gLite-APEL" doc:"to publish to"`
+		Cert      hcl.Absolute  `hcl:"cert,optional" unset:"that of sign" doc:"another certificate for the connection"`
+		Key       hcl.Absolute  `hcl:"key,optional" unset:"that of sign" doc:"its key"`
+		CA        hcl.Absolute  `hcl:"ca,optional" unset:"the system's" doc:"a PEM file of the authorities to trust"`
+		Timeout   time.Duration `hcl:"timeout,optional" default:"30s" min:"1ms" doc:"of one request"`
+	} `hcl:"ams,block" unset:"this or directory" doc:"publish to AMS"`
+	Directory *struct {
+		Path hcl.Absolute `hcl:"path" doc:"the directory, such as /var/spool/apel/outgoing. It must be there, and the aggregator must be able to write to it. SSM must send with dirq (path_type: dirq, its default)"`
+	} `hcl:"directory,block" unset:"this or ams" doc:"put the messages, unsigned, into the outgoing directory of an SSM, which signs and sends them"`
+}
 
 // config is what the action's config block says.
 type config struct {
@@ -42,24 +83,14 @@ type site struct {
 	ce   string   // the kind of compute element, for InfrastructureDescription
 }
 
-// Bounds of max_message. A signature adds some kilobytes, base64 a third.
-const (
-	defaultMaxMessage = 500_000
-	minMaxMessage     = 10_000
-	maxMaxMessage     = 4 << 20
-)
-
 // read reads the configuration and reports every problem.
 func read(cfg *sdk.Config) (config, error) {
-	c := config{
-		label:      cfg.Label,
-		recheck:    int(cfg.Int("recheck", 1)),
-		siteMeta:   cfg.Strings("site_meta", []string{"site_id"}),
-		maxMessage: int(cfg.Size("max_message", defaultMaxMessage)),
-	}
-	c.readScope(cfg)
-	c.readSites(cfg)
-	c.readTargets(cfg)
+	var s settings
+	_ = cfg.Decode(&s) // it is in what Err returns
+	c := config{label: cfg.Label, recheck: s.Recheck, siteMeta: s.SiteMeta, maxMessage: int(s.MaxMessage.Bytes)}
+	c.readScope(cfg, &s)
+	c.readSites(cfg, &s)
+	c.readTargets(cfg, &s)
 	compiled, diags := readFields(cfg)
 	c.fields = compiled
 	if b := cfg.Block("fields"); b != nil {
@@ -68,49 +99,43 @@ func read(cfg *sdk.Config) (config, error) {
 	return c, problems(cfg.Err(), diags)
 }
 
-func (c *config) readScope(cfg *sdk.Config) {
-	cfg.Require("from")
-	if text := cfg.String("from", ""); text != "" {
+func (c *config) readScope(cfg *sdk.Config, s *settings) {
+	if s.From != "" {
 		var err error
-		if c.from, err = month.Parse(text); err != nil {
+		if c.from, err = month.Parse(s.From); err != nil {
 			cfg.Errorf("from", "%v", err)
 		}
-	}
-	if c.recheck < 0 || c.recheck > 24 {
-		cfg.Errorf("recheck", "%d months; expected 0 to 24", c.recheck)
-	}
-	if c.maxMessage < minMaxMessage || c.maxMessage > maxMaxMessage {
-		cfg.Errorf("max_message", "%d bytes; expected 10 kB to 4 MiB", c.maxMessage)
 	}
 	if len(c.siteMeta) == 0 {
 		cfg.Errorf("site_meta", "name the meta key that holds the site, for example site_id")
 	}
-	send, version := cfg.Enum("send", "summaries", "summaries", "jobs"), cfg.Enum("jobs_version", "0.4", "0.3", "0.4")
-	if send == "jobs" {
-		c.jobs = map[string]message.Kind{"0.3": message.Jobs03, "0.4": message.Jobs04}[version]
+	if s.Send == "jobs" {
+		c.jobs = map[string]message.Kind{"0.3": message.Jobs03, "0.4": message.Jobs04}[s.JobsVersion]
 	} else if cfg.Has("jobs_version") {
 		cfg.Errorf("jobs_version", "it is of messages of jobs; they are sent with send = \"jobs\"")
 	}
 }
 
-func (c *config) readSites(cfg *sdk.Config) {
-	seen := map[string]bool{}
+func (c *config) readSites(cfg *sdk.Config, s *settings) {
 	blocks := cfg.Blocks("site")
 	if len(blocks) == 0 {
 		cfg.Errorf("site", "at least one block site \"NAME\" { } is needed; the name is that in GOCDB")
 	}
-	for _, b := range blocks {
-		name, ok := label(b)
-		if !ok || seen[name] || message.CheckText("site", name) != nil {
+	for _, one := range s.Sites {
+		name := one.Name.Value
+		b := blocks[slices.IndexFunc(blocks, func(b *sdk.Body) bool { return slices.Equal(b.Labels(), []string{name}) })]
+		if message.CheckText("site", name) != nil {
 			b.Errorf("site", "write site \"NAME\" { }, each name once, in ASCII")
 			continue
 		}
-		seen[name] = true
-		c.sites = append(c.sites, site{name: name, ids: b.Strings("ids", []string{name}), ce: b.String("ce", unknown)})
-		if ce := b.String("ce", unknown); message.CheckText("ce", ce) != nil || ce == "" || len(ce) > longestPart {
-			b.Errorf("ce", "invalid ce %q: write the kind of compute element in at most %d printable ASCII characters, for example \"ARC\"", ce, longestPart)
+		if one.IDs == nil {
+			one.IDs = hcl.Strings{name}
 		}
-		if len(b.Strings("ids", []string{name})) == 0 {
+		c.sites = append(c.sites, site{name: name, ids: one.IDs, ce: one.CE})
+		if message.CheckText("ce", one.CE) != nil || one.CE == "" || len(one.CE) > longestPart {
+			b.Errorf("ce", "invalid ce %q: write the kind of compute element in at most %d printable ASCII characters, for example \"ARC\"", one.CE, longestPart)
+		}
+		if len(one.IDs) == 0 {
 			b.Errorf("ids", "the list is empty; leave it out, or name the values of %v", c.siteMeta)
 		}
 	}
@@ -123,56 +148,30 @@ func label(b *sdk.Body) (string, bool) {
 }
 
 // readTargets reads where messages go and who signs them.
-func (c *config) readTargets(cfg *sdk.Config) {
-	sign, service, directory := cfg.Block("sign"), cfg.Block("ams"), cfg.Block("directory")
-	if (service == nil) == (directory == nil) {
+func (c *config) readTargets(cfg *sdk.Config, s *settings) {
+	sign, service := cfg.Block("sign"), cfg.Block("ams")
+	if (s.AMS == nil) == (s.Directory == nil) {
 		cfg.Errorf("ams", "one of the blocks ams { } and directory { } is needed, and not both")
 	}
-	if sign != nil {
-		sign.Require("cert", "key")
-		c.cert, c.key = absolute(sign, "cert", ""), absolute(sign, "key", "")
+	if s.Sign != nil {
+		c.cert, c.key = string(s.Sign.Cert), string(s.Sign.Key)
 	}
 	switch {
-	case directory != nil && sign != nil:
+	case s.Directory != nil && s.Sign != nil:
 		sign.Errorf("sign", "the SSM that takes the messages from the directory signs them itself")
-	case service != nil && sign == nil:
+	case s.AMS != nil && s.Sign == nil:
 		service.Errorf("sign", "a block sign { cert = … key = … } is needed: receivers take signed messages only")
 	}
-	if directory != nil {
-		directory.Require("path")
-		c.directory = absolute(directory, "path", "")
+	if s.Directory != nil {
+		c.directory = string(s.Directory.Path)
 	}
-	if service != nil {
-		c.readAMS(service)
-	}
-	c.tryKeys(sign, service)
-}
-
-func (c *config) readAMS(b *sdk.Body) {
-	b.Require("host")
-	c.ams = &ams.Config{
-		Host: b.String("host", ""), Port: int(b.Int("port", 443)), AuthnPort: int(b.Int("authn_port", 8443)),
-		Project: b.String("project", "accounting"), Topic: b.String("topic", "gLite-APEL"),
-		Cert: absolute(b, "cert", c.cert), Key: absolute(b, "key", c.key), CA: absolute(b, "ca", ""),
-		Timeout: b.Duration("timeout", 30*time.Second),
-	}
-	for _, name := range []string{"port", "authn_port"} {
-		if n := b.Int(name, 1); n < 1 || n > 65535 {
-			b.Errorf(name, "%d is no port", n)
+	if a := s.AMS; a != nil {
+		c.ams = &ams.Config{
+			Host: a.Host, Port: a.Port, AuthnPort: a.AuthnPort, Project: a.Project, Topic: a.Topic, Timeout: a.Timeout,
+			Cert: cmp.Or(string(a.Cert), c.cert), Key: cmp.Or(string(a.Key), c.key), CA: string(a.CA),
 		}
 	}
-	if c.ams.Timeout <= 0 {
-		b.Errorf("timeout", "it must be more than 0")
-	}
-}
-
-// absolute reads a file's name.
-func absolute(b *sdk.Body, name, def string) string {
-	s := b.String(name, def)
-	if s != "" && !filepath.IsAbs(s) {
-		b.Errorf(name, "%q is not absolute", s)
-	}
-	return s
+	c.tryKeys(sign, service)
 }
 
 // tryKeys reads certificates and keys once. They are read again for every run, so
@@ -197,6 +196,11 @@ func (c *config) tryKeys(sign, service *sdk.Body) {
 // readFields reads the expressions.
 func readFields(cfg *sdk.Config) (*fields.Set, sdk.Diagnostics) {
 	c, block := fields.Config{Fields: map[string]fields.Source{}}, cfg.Block("fields")
+	for _, n := range cfg.Root.Children {
+		if n.IsBlock && n.Name == "fields" && slices.ContainsFunc(n.Children, func(c sdk.Node) bool { return c.IsBlock }) {
+			block.Errorf("fields", "it has attributes alone, no blocks")
+		}
+	}
 	for _, name := range block.Attributes() {
 		if !fields.Known(name) {
 			block.Errorf(name, "APEL has no field %q; %s", name, hint(name))

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/fields"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 )
 
 const minimal = `from = "2026-08"
@@ -28,19 +29,20 @@ directory {
 func TestAllProblemsAreReportedWithTheirPlaces(t *testing.T) {
 	for what, c := range map[string]struct{ from, to, want string }{
 		"nothing is wrong":         {"", "", ""},
-		"no month to begin with":   {`from = "2026-08"`, ``, `"from" must be set`},
+		"no month to begin with":   {`from = "2026-08"`, ``, `from must be set here`},
 		"a month that is none":     {`"2026-08"`, `"August"`, `aggregator.hcl:1,1: invalid from`},
 		"no site":                  {`site "UNI" {}`, ``, `at least one block site`},
-		"a site twice":             {`site "UNI" {}`, "site \"UNI\" {}\nsite \"UNI\" {}", `aggregator.hcl:3,1: invalid site`},
-		"a site without a name":    {`site "UNI" {}`, `site {}`, `aggregator.hcl:2,1: invalid site`},
+		"a site twice":             {`site "UNI" {}`, "site \"UNI\" {}\nsite \"UNI\" {}", `aggregator.hcl:3,1: duplicate block`},
+		"a site without a name":    {`site "UNI" {}`, `site {}`, `aggregator.hcl:2,1: wrong number of labels on "site"`},
 		"an empty list of ids":     {`site "UNI" {}`, `site "UNI" { ids = [] }`, `the list is empty`},
+		"a block of fields":        {`VO `, "job {}\n  VO ", `it has attributes alone`},
 		"an unknown key":           {`site "UNI" {}`, "site \"UNI\" {}\nrechek = 2", `did you mean "recheck"?`},
 		"a field of another name":  {`VO `, `Vo `, `did you mean VO?`},
 		"no VO":                    {`VO         = "atlas"`, ``, `fields { VO = … } is needed`},
 		"an unknown attribute":     {`record.meta`, `record.mata`, `aggregator.hcl:5,16: unknown attribute "record.mata"; did you mean "meta"?`},
 		"an unknown variable":      {`record.meta.headnode[0]`, `"${record.id}${job.id}"`, `aggregator.hcl:5,31: unknown variable "job"`},
-		"a record where it is not": {`"/var/spool/apel/outgoing"`, `record.id`, `it cannot depend on record.id here`},
-		"a path that is relative":  {`"/var/spool`, `"var/spool`, `is not absolute`},
+		"a record where it is not": {`"/var/spool/apel/outgoing"`, `record.id`, `Variables not allowed`},
+		"a path that is relative":  {`"/var/spool`, `"var/spool`, `is not an absolute path`},
 		"no target":                {"directory {\n  path = \"/var/spool/apel/outgoing\"\n}", ``, `one of the blocks ams { } and directory { } is needed`},
 		"two targets":              {`directory {`, "ams {\n  host = \"h\"\n}\ndirectory {", `and not both`},
 		"no signature":             {"directory {\n  path = \"/var/spool/apel/outgoing\"\n}", "ams {\n  host = \"h\"\n}", `a block sign`},
@@ -50,9 +52,9 @@ func TestAllProblemsAreReportedWithTheirPlaces(t *testing.T) {
 		"a list for a field":       {`"atlas"`, `["atlas"]`, `expected a text, a number or an expression`},
 		"a text for a number":      {`VO `, "Processors = \"many\"\n  VO ", `aggregator.hcl:4,3: invalid value; a number is required`},
 		"a version without jobs":   {`site "UNI" {}`, "site \"UNI\" {}\njobs_version = \"0.3\"", `they are sent with send`},
-		"another thing to send":    {`site "UNI" {}`, "site \"UNI\" {}\nsend = \"cloud\"", `summaries, jobs`},
-		"a message that is small":  {`site "UNI" {}`, "site \"UNI\" {}\nmax_message = \"1kB\"", `10 kB to 4 MiB`},
-		"too many months":          {`site "UNI" {}`, "site \"UNI\" {}\nrecheck = 25", `0 to 24`},
+		"another thing to send":    {`site "UNI" {}`, "site \"UNI\" {}\nsend = \"cloud\"", `jobs, summaries`},
+		"a message that is small":  {`site "UNI" {}`, "site \"UNI\" {}\nmax_message = \"1kB\"", `between 10kB and 4MiB`},
+		"too many months":          {`site "UNI" {}`, "site \"UNI\" {}\nrecheck = 25", `between 0 and 24`},
 	} {
 		text := strings.Replace(minimal, c.from, c.to, 1)
 		if c.from != "" && text == minimal {
@@ -95,8 +97,8 @@ func TestTheREADMEIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	readme := string(b)
-	keys := []string{"from", "recheck", "send", "jobs_version", "site_meta", "max_message", "ids", "score", "wall", "cpu", "cert", "key", "host", "port", "authn_port", "project", "topic", "ca", "timeout", "path"}
-	for _, name := range append(fields.Names(), keys...) {
+	plugintest.Settings(t, new(settings))
+	for _, name := range fields.Names() {
 		if !strings.Contains(readme, "`"+name+"`") {
 			t.Errorf("README.md does not say what %s is", name)
 		}

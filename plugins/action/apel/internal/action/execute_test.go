@@ -121,12 +121,12 @@ func TestAMessageThatIsTooLargeIsSplitUntilItFits(t *testing.T) {
 
 func TestLongMonthsAreSeveralMessages(t *testing.T) {
 	r, _ := planned(t, 100)
-	r.config.maxMessage = minMaxMessage
+	r.config.maxMessage = 10_000
 	p := r.plans(t, "2026-08-20T00:00:00Z", nil)
 	rows := 0
 	for _, e := range p.Effects {
 		m, err := apeltest.Parse(text(t, e), at("2026-08-20T00:00:00Z"))
-		if err != nil || len(text(t, e)) > minMaxMessage {
+		if err != nil || len(text(t, e)) > 10_000 {
 			t.Errorf("%v: %d bytes", err, len(text(t, e)))
 		}
 		rows += len(m.Records)
