@@ -46,7 +46,9 @@ func (f *FakeScheduler) Source() sdk.Source { return &FakeSource{scheduler: f} }
 // a position in the list of runs.
 type FakeSource struct {
 	scheduler *FakeScheduler
-	batch     int
+	settings  struct {
+		Batch int `hcl:"batch,optional" default:"100" min:"1"`
+	}
 }
 
 // Describe implements sdk.Source.
@@ -72,10 +74,7 @@ component "Cores" { amount = job.cores }
 
 // Configure implements sdk.Source.
 func (s *FakeSource) Configure(_ context.Context, cfg *sdk.Config) error {
-	if s.batch = int(cfg.Int("batch", 100)); s.batch < 1 {
-		cfg.Errorf("batch", "%d is less than 1", s.batch)
-	}
-	return cfg.Err()
+	return cfg.Decode(&s.settings)
 }
 
 // Collect implements sdk.Source.
@@ -93,7 +92,7 @@ func (s *FakeSource) Collect(ctx context.Context, from sdk.Start, out *sdk.Strea
 	}
 	for {
 		runs := s.scheduler.after(at)
-		runs = runs[:min(len(runs), s.batch)]
+		runs = runs[:min(len(runs), s.settings.Batch)]
 		if len(runs) == 0 {
 			return nil
 		}

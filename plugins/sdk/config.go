@@ -1,18 +1,15 @@
 package sdk
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// Config is the evaluated config block of a source. Its getters, those of the
-// embedded Body, take the name of an attribute and its default, and remember
-// every problem with the place in the user's file; Err reports them together
-// with the attributes and blocks that nobody asked for.
+// Config is the evaluated config block of a source or an action. Decode reads it into a
+// struct. The embedded Body reports what the tags of the struct cannot say, with its
+// place; Err returns all problems together.
 type Config struct {
 	*Body
 	Label   string   // of the source block: source "slurm" "<label>"
@@ -48,7 +45,7 @@ type Node struct {
 // NewConfig makes a Config from a tree, for tests of a source's Configure.
 func NewConfig(label string, root Node) *Config {
 	problems := new(Diagnostics)
-	block := &Body{node: &root, problems: problems, asked: map[string]bool{}}
+	block := &Body{node: &root, problems: problems}
 	return &Config{Body: block, Label: label, Root: root, problems: problems}
 }
 
@@ -82,14 +79,14 @@ func (c *Config) Wants(attribute string) bool {
 	return len(c.Wanted) == 0 || slices.Contains(c.Wanted, attribute)
 }
 
-// Err returns all problems so far, and one for every attribute and block that no
-// getter asked for, as Diagnostics in the order of the file; nil when there are
-// none. Warnings alone are returned too: the daemon prints them and goes on.
+// Err returns all problems so far as Diagnostics in the order of the file; nil when there
+// are none. Of a block that was not decoded, all that it has is unknown. Warnings alone
+// are returned too: the daemon prints them and goes on.
 func (c *Config) Err() error {
-	all := slices.Clone(*c.problems)
 	if !c.decoded {
-		all = append(all, c.unknown()...)
+		return c.Decode(new(struct{}))
 	}
+	all := slices.Clone(*c.problems)
 	if len(all) == 0 {
 		return nil
 	}
@@ -100,60 +97,4 @@ func (c *Config) Err() error {
 		return a.Subject.Start.Byte - b.Subject.Start.Byte
 	})
 	return all
-}
-
-// unknown reports what nobody asked for, in b and the blocks under it.
-func (b *Body) unknown() Diagnostics {
-	var ds Diagnostics
-	for i := range b.node.Children {
-		n := &b.node.Children[i]
-		if !b.asked[key(n.Name, n.IsBlock)] {
-			ds = append(ds, b.stranger(n))
-		}
-	}
-	for _, sub := range b.blocks {
-		ds = append(ds, sub.unknown()...)
-	}
-	return ds
-}
-
-func (b *Body) stranger(n *Node) Diagnostic {
-	what := "attribute"
-	if n.IsBlock {
-		what = "block"
-	}
-	d := Diagnostic{Summary: "unknown " + what, Subject: n.Range}
-	if b.asked[key(n.Name, !n.IsBlock)] {
-		d.Detail = fmt.Sprintf("%q is written %s", n.Name, form(n.Name, !n.IsBlock))
-		return d
-	}
-	var names []string
-	for k := range b.asked {
-		names = append(names, strings.TrimSuffix(k, blockMark))
-	}
-	d.Detail = fmt.Sprintf("%q is not known here", n.Name)
-	if s := hcl.Suggest(n.Name, names); s != "" {
-		d.Detail += fmt.Sprintf("; did you mean %q?", s)
-	} else if len(names) > 0 {
-		slices.Sort(names)
-		d.Detail += "; expected one of " + strings.Join(slices.Compact(names), ", ")
-	}
-	return d
-}
-
-func form(name string, block bool) string {
-	if block {
-		return "as a block: " + name + " { … }"
-	}
-	return "as an attribute: " + name + " = …"
-}
-
-// blockMark tells the name of a block from that of an attribute.
-const blockMark = "{"
-
-func key(name string, block bool) string {
-	if block {
-		return name + blockMark
-	}
-	return name
 }

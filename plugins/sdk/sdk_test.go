@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -40,64 +41,49 @@ func TestAllProblemsOfAConfigurationAreReportedAtTheirPlaces(t *testing.T) {
 		attr("mode", String("fats"), 11),
 		attr("pause", String("5"), 12),
 	))
-	cfg.Int("port", 1)
-	cfg.Duration("interval", time.Minute)
-	cfg.Time("since", time.Time{})
-	cfg.Strings("states", nil)
-	for _, s := range cfg.Blocks("server") {
-		s.String("address", "")
-		s.Require("name")
+	var into struct {
+		Port     int           `hcl:"port,optional" default:"1"`
+		Interval time.Duration `hcl:"interval,optional" default:"1m"`
+		Since    hcl.Time      `hcl:"since,optional"`
+		States   hcl.Strings   `hcl:"states,optional"`
+		Servers  []struct {
+			Name    string `hcl:"name"`
+			Address string `hcl:"address,optional"`
+		} `hcl:"server,block"`
+		TLS *struct {
+			Verify bool `hcl:"verify,optional" default:"true"`
+		} `hcl:"tls,block"`
+		Mode  string        `hcl:"mode,optional" default:"slow" allowed:"slow fast"`
+		Pause time.Duration `hcl:"pause,optional"`
 	}
-	cfg.Block("tls").Bool("verify", true)
-	cfg.Enum("mode", "slow", "slow", "fast")
-	cfg.Duration("pause", 0)
+	_ = cfg.Decode(&into)
 	want := []string{
-		`agent.hcl:2,3: invalid port; expected a whole number, found a string`,
-		`agent.hcl:3,3: unknown attribute; "intervall" is not known here; did you mean "interval"?`,
-		`agent.hcl:4,3: invalid since; "yesterday" is not a time; expected something like "2024-01-01T00:00:00Z" or "2024-01-01"`,
-		`agent.hcl:6,3: invalid states; expected a string, found a map`,
-		`agent.hcl:7,3: missing attribute; "name" must be set`,
-		`agent.hcl:8,3: unknown attribute; "adress" is not known here; did you mean "address"?`,
-		`agent.hcl:9,3: unknown block; "filter" is not known here; expected one of interval, mode, pause, port, server, since, states, tls`,
-		`agent.hcl:10,3: unknown attribute; "tls" is written as a block: tls { … }`,
-		`agent.hcl:11,3: invalid mode; "fats" is not allowed here; did you mean "fast"?`,
-		`agent.hcl:12,3: invalid pause; "5" has no unit; did you mean "5s"?`,
+		`agent.hcl:2,3: invalid value for "port"; expected a number, not a string`,
+		`agent.hcl:3,3: unknown attribute "intervall"; did you mean "interval"?`,
+		`agent.hcl:4,3: invalid value for "since"; "yesterday" is not a time; expected RFC 3339, like "2024-01-01T00:00:00Z", or a day, like "2024-01-01"`,
+		`agent.hcl:6,3: invalid value for "states"; expected a string, not a map`,
+		`agent.hcl:7,3: missing attribute; name must be set here`,
+		`agent.hcl:8,3: unknown attribute "adress"; did you mean "address"?`,
+		`agent.hcl:9,3: unknown block "filter"; expected one of server, tls`,
+		`agent.hcl:10,3: unknown attribute "tls"; tls is a block here; did you mean tls { … }?`,
+		`agent.hcl:11,3: invalid value for "mode"; "fats" is not allowed here; did you mean "fast"?`,
+		`agent.hcl:12,3: invalid value for "pause"; "5" has no unit; did you mean "5s"?`,
 	}
 	if got := cfg.Err().Error(); got != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
 }
 
-func TestGettersGiveTheValueOrTheDefault(t *testing.T) {
-	cfg := NewConfig("nemo", block("config", 1,
-		attr("s", String("x"), 2), attr("n", Int(7), 2), attr("f", Float(1.5), 2), attr("b", Bool(true), 2),
-		attr("l", Strings("a", "b"), 2), attr("one", String("a"), 2), attr("m", StringMap(map[string]string{"k": "v"}), 2),
-		attr("d", String("1d"), 2), attr("t", String("2024-01-02"), 2), attr("z", String("1KiB"), 2), attr("null", Null(), 2),
-	))
-	got := []any{
-		cfg.String("s", ""), cfg.String("n", ""), cfg.Int("n", 0), cfg.Float("f", 0), cfg.Float("n", 0), cfg.Bool("b", false),
-		cfg.Strings("l", nil), cfg.Strings("one", nil), cfg.StringMap("m", nil), cfg.Duration("d", 0),
-		cfg.Time("t", time.Time{}).Format(time.RFC3339), cfg.Size("z", 0), cfg.String("null", "default"), cfg.Int("absent", 9),
-		cfg.Has("null"), cfg.Block("none").String("x", "y"), len(cfg.Blocks("none")),
+func TestABodyKnowsItsAttributesAndBlocks(t *testing.T) {
+	cfg := NewConfig("nemo", block("config", 1, attr("s", String("x"), 2), attr("null", Null(), 3), block("b", 4)))
+	if !cfg.Has("s") || cfg.Has("null") || cfg.Has("none") || cfg.Value("s").Str() != "x" || !cfg.Value("null").IsNull() {
+		t.Error("an attribute is another one")
 	}
-	want := "[x 7 7 1.5 7 true [a b] [a] map[k:v] 24h0m0s 2024-01-02T00:00:00Z 1024 default 9 false y 0]"
-	if fmt.Sprint(got) != want || cfg.Err() != nil {
-		t.Errorf("got  %v, %v\nwant %s", got, cfg.Err(), want)
+	if cfg.Block("b").Range() != at(4) || cfg.Block("none") != nil || cfg.Block("none").Has("x") || len(cfg.Blocks("none")) != 0 {
+		t.Error("a block is another one")
 	}
-}
-
-func TestSecretsAreNeverPrinted(t *testing.T) {
-	root := block("config", 1, Node{Name: "password", Value: String("hunter2"), Sensitive: true, Range: at(2)})
-	cfg := NewConfig("nemo", root)
-	s := cfg.Secret("password")
-	encoded, err := json.Marshal(map[string]any{"s": s})
-	text := fmt.Sprintf("%v %+v %#v %s %s %v", s, s, s, s, encoded, err)
-	cfg.Duration("password", 0)
-	if text += cfg.Err().Error(); strings.Contains(text, "hunter2") {
-		t.Errorf("printed: %s", text)
-	}
-	if s.Reveal() != "hunter2" {
-		t.Errorf("revealed: %s", s.Reveal())
+	if err := cfg.Err(); err == nil || strings.Count(err.Error(), "unknown") != 3 {
+		t.Errorf("what was not decoded is known: %v", err)
 	}
 }
 
@@ -252,7 +238,10 @@ func TestLogLinesAreWhatTheDaemonReads(t *testing.T) {
 type careless struct{ personal }
 
 func (careless) Configure(_ context.Context, cfg *Config) error {
-	cfg.Int("n", 1)
+	var into struct {
+		N int `hcl:"n,optional"`
+	}
+	_ = cfg.Decode(&into)
 	return nil // forgets cfg.Err
 }
 
@@ -282,9 +271,15 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		cfg := newConfig(&r)
-		cfg.Duration("d", 0)
-		cfg.Strings("d", nil)
-		cfg.Block("b").Int("n", 0)
+		var into struct {
+			D time.Duration  `hcl:"d,optional"`
+			E hcl.Expression `hcl:"e,optional"`
+			L hcl.Strings    `hcl:"l,optional"`
+			B []struct {
+				N int `hcl:"n,optional"`
+			} `hcl:"b,block"`
+		}
+		_ = cfg.Decode(&into)
 		cfg.ElementErrorf("d", 3, "x")
 		if err := cfg.Err(); err == nil {
 			t.Error("the problem is lost")
@@ -310,17 +305,28 @@ func TestWhatIsPushedAtOnceIsOneMessageOrAnError(t *testing.T) {
 
 func TestBody_SensitiveValue_NoProblemQuotesIt(t *testing.T) {
 	const secret = "hunter2"
+	type into struct {
+		Size     hcl.Size      `hcl:"size,optional"`
+		Duration time.Duration `hcl:"duration,optional"`
+		Time     hcl.Time      `hcl:"time,optional"`
+		Number   int           `hcl:"number,optional"`
+		OneOf    string        `hcl:"one_of,optional" allowed:"hunter b"`
+		Path     hcl.Absolute  `hcl:"path,optional"`
+		Any      string        `hcl:"any,optional"`
+		List     hcl.Strings   `hcl:"list,optional"`
+		Warn     string        `hcl:"warn,optional"`
+	}
 	for name, ask := range map[string]func(*Body){
-		"a size":       func(b *Body) { b.Size("x", 0) },
-		"a duration":   func(b *Body) { b.Duration("x", 0) },
-		"a time":       func(b *Body) { b.Time("x", time.Time{}) },
-		"one of some":  func(b *Body) { b.Enum("x", "", "hunter", "b") },
-		"the plugin's": func(b *Body) { b.Errorf("x", "%q is not an address", b.String("x", "")) },
-		"an element":   func(b *Body) { b.ElementErrorf("x", 0, "%q is not an address", b.String("x", "")) },
-		"a warning":    func(b *Body) { b.Warnf("x", "%q is short", b.String("x", "")) },
+		"size": nil, "duration": nil, "time": nil, "number": nil, "one_of": nil, "path": nil, "unknown": nil,
+		"any":  func(b *Body) { b.Errorf("any", "%q is not an address", secret) },
+		"list": func(b *Body) { b.ElementErrorf("list", 0, "%q is not an address", secret) },
+		"warn": func(b *Body) { b.Warnf("warn", "%q is short", secret) },
 	} {
-		cfg := NewConfig("test", block("config", 1, Node{Name: "x", Value: String(secret), Sensitive: true, Range: at(2)}))
-		ask(cfg.Body)
+		cfg := NewConfig("test", block("config", 1, Node{Name: name, Value: String(secret), Sensitive: true, Range: at(2)}))
+		_ = cfg.Decode(new(into))
+		if ask != nil {
+			ask(cfg.Body)
+		}
 		problems := *cfg.Body.problems
 		if len(problems) != 1 || problems[0].Subject != at(2) || strings.Contains(fmt.Sprint(problems), secret) {
 			t.Errorf("%s: %v", name, problems)

@@ -21,23 +21,28 @@ import (
 func (c *Config) Decode(target any) error {
 	c.decoded = true
 	reflect.ValueOf(target).Elem().SetZero()
-	for _, d := range hcl.DecodeBody(bodyOf(c.node), target, nil) {
+	c.Add(hcl.DecodeBody(bodyOf(c.node), target, nil))
+	return c.Err()
+}
+
+// Add remembers problems that package hcl has found.
+func (c *Config) Add(diags hcl.Diagnostics) {
+	for _, d := range diags {
 		at := Range{}
 		if d.Subject != nil {
 			at = Range{File: d.Subject.Filename, Start: Pos(d.Subject.Start), End: Pos(d.Subject.End)}
 		}
 		c.add(Diagnostic{Warning: d.Severity == hcl2.DiagWarning, Summary: d.Summary, Detail: d.Detail, Subject: at})
 	}
-	return c.Err()
 }
 
 // bodyOf makes a body of a block, with its places.
 func bodyOf(n *Node) *hclsyntax.Body {
-	at := n.Range.hcl()
+	at := n.Range.HCL()
 	b := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: at, EndRange: at}
 	for i := range n.Children {
 		c := &n.Children[i]
-		at := c.Range.hcl()
+		at := c.Range.HCL()
 		if _, again := b.Attributes[c.Name]; !c.IsBlock && again {
 			continue
 		}
@@ -56,7 +61,7 @@ func bodyOf(n *Node) *hclsyntax.Body {
 
 // expression is the value of an attribute, or what it will be made from.
 func (n *Node) expression() hclsyntax.Expression {
-	at := n.Range.hcl()
+	at := n.Range.HCL()
 	if n.Expression != "" {
 		if expr, diags := hcl.ParseExpression(n.Expression, at); !diags.HasErrors() {
 			if e, ok := expr.(hclsyntax.Expression); ok {
@@ -67,7 +72,7 @@ func (n *Node) expression() hclsyntax.Expression {
 	if list := n.Value.List(); len(list) > 0 && len(list) == len(n.Elements) {
 		out := &hclsyntax.TupleConsExpr{SrcRange: at, OpenRange: at}
 		for i, v := range list {
-			out.Exprs = append(out.Exprs, n.literal(v, n.Elements[i].hcl()))
+			out.Exprs = append(out.Exprs, n.literal(v, n.Elements[i].HCL()))
 		}
 		return out
 	}
@@ -108,7 +113,8 @@ func (v Value) cty() cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-func (r Range) hcl() hcl.Range {
+// HCL is the range as package hcl has it.
+func (r Range) HCL() hcl.Range {
 	return hcl.Range{Filename: r.File, Start: hcl.Pos(r.Start), End: hcl.Pos(r.End)}
 }
 

@@ -12,9 +12,9 @@ type Source interface {
 	// nothing and always gives the same answer.
 	Describe() Description
 
-	// Configure takes the configuration of one source block. It reads all that
-	// it knows with the getters of cfg, and ends with `return cfg.Err()`, which
-	// reports what was wrong or unknown with the places in the user's file.
+	// Configure takes the configuration of one source block. It decodes the block into
+	// its settings with cfg.Decode and returns what that does, or, after checks of its
+	// own, cfg.Err(): what is wrong or unknown, with the places in the user's file.
 	// Any other error is reported at the head of the config block.
 	Configure(ctx context.Context, cfg *Config) error
 
@@ -60,8 +60,8 @@ type Description struct {
 	// Mapping is the default mapping: an HCL body as inside record { … }.
 	Mapping string
 
-	// Settings is a pointer to the struct that Configure decodes its block into; nil
-	// when it reads the block by the getters. -h lists what its tags say.
+	// Settings is a pointer to the struct that Configure decodes its block into; nil: its
+	// block is empty. -h lists what its tags say.
 	Settings any
 }
 

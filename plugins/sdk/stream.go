@@ -130,3 +130,28 @@ func (v Value) size() int {
 	}
 	return n
 }
+
+func text(v Value) (string, bool) {
+	switch v.Type() {
+	case TypeString:
+		return v.Str(), true
+	case TypeInt:
+		return fmt.Sprint(v.Int()), true
+	case TypeFloat:
+		return fmt.Sprint(v.Float()), true
+	case TypeBool:
+		return fmt.Sprint(v.Bool()), true
+	}
+	return "", false
+}
+
+func kindOf(v Value) string {
+	switch v.Type() {
+	case 0:
+		return "null"
+	case TypeInt, TypeFloat:
+		return "a number"
+	default:
+		return "a " + v.Type().String()
+	}
+}

@@ -2,7 +2,6 @@ package action
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -96,7 +95,8 @@ func read(cfg *sdk.Config) (config, error) {
 	if b := cfg.Block("fields"); b != nil {
 		c.described = b.Has("InfrastructureDescription")
 	}
-	return c, problems(cfg.Err(), diags)
+	cfg.Add(diags)
+	return c, cfg.Err()
 }
 
 func (c *config) readScope(cfg *sdk.Config, s *settings) {
@@ -194,7 +194,7 @@ func (c *config) tryKeys(sign, service *sdk.Body) {
 }
 
 // readFields reads the expressions.
-func readFields(cfg *sdk.Config) (*fields.Set, sdk.Diagnostics) {
+func readFields(cfg *sdk.Config) (*fields.Set, hcl.Diagnostics) {
 	c, block := fields.Config{Fields: map[string]fields.Source{}}, cfg.Block("fields")
 	for _, n := range cfg.Root.Children {
 		if n.IsBlock && n.Name == "fields" && slices.ContainsFunc(n.Children, func(c sdk.Node) bool { return c.IsBlock }) {
@@ -216,8 +216,7 @@ func readFields(cfg *sdk.Config) (*fields.Set, sdk.Diagnostics) {
 		}
 	}
 	c.Benchmarks = readBenchmarks(cfg)
-	set, diags := fields.Compile(c)
-	return set, convert(diags)
+	return fields.Compile(c)
 }
 
 func hint(name string) string {
@@ -254,9 +253,9 @@ func readBenchmarks(cfg *sdk.Config) []fields.Benchmark {
 // source is an attribute as an expression or a constant; false when it is absent.
 func source(b *sdk.Body, name string) (fields.Source, bool) {
 	if text, at, ok := b.Expression(name); ok {
-		return fields.Source{Text: text, At: rangeOf(at)}, true
+		return fields.Source{Text: text, At: at.HCL()}, true
 	}
-	s := fields.Source{At: rangeOf(b.RangeOf(name))}
+	s := fields.Source{At: b.RangeOf(name).HCL()}
 	switch v := b.Value(name); v.Type() {
 	case sdk.TypeString:
 		s.Value = cty.StringVal(v.Str())
@@ -271,32 +270,4 @@ func source(b *sdk.Body, name string) (fields.Source, bool) {
 		return s, false
 	}
 	return s, true
-}
-
-func rangeOf(r sdk.Range) hcl.Range {
-	pos := func(p sdk.Pos) hcl.Pos { return hcl.Pos{Line: p.Line, Column: p.Column, Byte: p.Byte} }
-	return hcl.Range{Filename: r.File, Start: pos(r.Start), End: pos(r.End)}
-}
-
-// convert makes diagnostics of the language those of a plugin.
-func convert(in hcl.Diagnostics) sdk.Diagnostics {
-	var out sdk.Diagnostics
-	pos := func(p hcl.Pos) sdk.Pos { return sdk.Pos{Line: p.Line, Column: p.Column, Byte: p.Byte} }
-	for _, d := range in {
-		one := sdk.Diagnostic{Summary: d.Summary, Detail: d.Detail}
-		if r := d.Subject; r != nil {
-			one.Subject = sdk.Range{File: r.Filename, Start: pos(r.Start), End: pos(r.End)}
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// problems joins those that the configuration remembered with others.
-func problems(err error, more sdk.Diagnostics) error {
-	all, _ := errors.AsType[sdk.Diagnostics](err)
-	if all = append(all, more...); len(all) > 0 {
-		return all
-	}
-	return err
 }

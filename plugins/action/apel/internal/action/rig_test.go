@@ -109,7 +109,9 @@ func configure(t *testing.T, text string) (*Action, error) {
 
 // nodes are what the daemon hands over.
 func nodes(in []hcl.Node) []sdk.Node {
-	place := func(r hcl.Range) sdk.Range { return convert(hcl.Diagnostics{{Subject: &r}})[0].Subject }
+	place := func(r hcl.Range) sdk.Range {
+		return sdk.Range{File: r.Filename, Start: sdk.Pos(r.Start), End: sdk.Pos(r.End)}
+	}
 	var out []sdk.Node
 	for _, n := range in {
 		one := sdk.Node{Name: n.Name, Labels: n.Labels, IsBlock: n.Block, Range: place(n.Range), Children: nodes(n.Children), Value: value(n.Value)}
