@@ -8,8 +8,8 @@ export CGO_ENABLED ?= 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GOBUILD := go build -trimpath -ldflags '$(LDFLAGS)'
-SOURCES := $(notdir $(wildcard plugins/source/*))
-ACTIONS := $(notdir $(wildcard plugins/action/*))
+SOURCES := $(patsubst plugins/source/%/main.go,%,$(wildcard plugins/source/*/main.go))
+ACTIONS := $(patsubst plugins/action/%/main.go,%,$(wildcard plugins/action/*/main.go))
 BIN     := bin
 
 # Tools, pinned. They are built into bin/tools from the Go module proxy.

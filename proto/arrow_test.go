@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/columns":   {"aggregator/internal/columns", "proto"},
 	"aggregator/internal/backup":    {"aggregator/internal/backup", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/store":     {"aggregator/internal/store", "aggregator/internal/columns", "aggregator/internal/limit", "proto"},
-	"aggregator/internal/cluster":   {"aggregator/internal/cluster", "proto"},
+	"aggregator/internal/cluster":   {"aggregator/internal/cluster", "aggregator/internal/limit", "proto"},
 	"aggregator/internal/clock":     {"aggregator/internal/clock"},
 	"aggregator/internal/line":      {"aggregator/internal/line", "proto"},
 	"aggregator/internal/pull":      {"aggregator/internal/line", "aggregator/internal/clock", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},

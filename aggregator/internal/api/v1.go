@@ -13,7 +13,6 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Agents are what the server needs of the agents that this node pulls from.
@@ -183,14 +182,3 @@ func (s *Server) commitResult(ctx context.Context, c store.Command) (any, error)
 	}
 	return result, nil
 }
-
-// stamp writes an instant; null for none.
-func stamp(t record.Time) *string {
-	if !t.Present() {
-		return nil
-	}
-	text := t.String()
-	return &text
-}
-
-func stampStd(t time.Time) *string { return stamp(record.FromStd(t)) }

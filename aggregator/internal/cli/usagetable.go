@@ -165,13 +165,13 @@ func figure(m *v1.Measure, n *json.Number) string {
 		return "-"
 	}
 	v := float(*n)
-	switch {
-	case m.Kind == "count":
+	switch m.Kind {
+	case "count":
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case m.Kind == "mean":
+	case "mean":
 		s := int64(math.Round(v))
 		return runtimeText(&s)
-	case m.Kind == "ratio":
+	case "ratio":
 		return fmt.Sprintf("%.1f %%", 100*v)
 	}
 	return short(v)

@@ -78,18 +78,18 @@ func TestACommittedClusterThatMakesNoSenseIsRefused(t *testing.T) {
 		return b
 	}
 	for want, d := range map[string]*shared.Document{
-		`does not know "colour"`:       block(func(b *shared.Block) { b.Set("colour", "red", "") }),
-		`does not know "nodes"`:        block(func(b *shared.Block) { b.Blocks = []shared.Block{{Type: "nodes"}} }),
-		`match: [1]`:                   block(func(b *shared.Block) { b.Set("match", []int{1}, "") }),
-		`invalid meta key "a" or its values`:      block(func(b *shared.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
-		`no source`:                    block(func(b *shared.Block) { b.Set("sources", []string{"x"}, "") }),
-		`su_factor: 2000 is no factor`: block(func(b *shared.Block) { b.Set("su_factor", "2000", "") }),
-		`no day and no instant`:        part(map[string]any{"from": "yesterday"}),
-		`not after 2026-01-02`:         part(map[string]any{"from": "2026-01-02", "to": "2026-01-02"}),
-		`more than can be counted`:     part(map[string]any{"nodes": 1000, "components": map[string]int64{"Cores": 1 << 50}}),
-		`0 is no number of nodes`:      part(map[string]any{"nodes": 0}),
-		`Cores is -1`:                  part(map[string]any{"components": map[string]int64{"Cores": -1}}),
-		`include one another`:          shared.New(group("a", "b"), group("b", "a")),
+		`does not know "colour"`:             block(func(b *shared.Block) { b.Set("colour", "red", "") }),
+		`does not know "nodes"`:              block(func(b *shared.Block) { b.Blocks = []shared.Block{{Type: "nodes"}} }),
+		`match: [1]`:                         block(func(b *shared.Block) { b.Set("match", []int{1}, "") }),
+		`invalid meta key "a" or its values`: block(func(b *shared.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
+		`no source`:                          block(func(b *shared.Block) { b.Set("sources", []string{"x"}, "") }),
+		`su_factor: 2000 is no factor`:       block(func(b *shared.Block) { b.Set("su_factor", "2000", "") }),
+		`no day and no instant`:              part(map[string]any{"from": "yesterday"}),
+		`not after 2026-01-02`:               part(map[string]any{"from": "2026-01-02", "to": "2026-01-02"}),
+		`more than can be counted`:           part(map[string]any{"nodes": 1000, "components": map[string]int64{"Cores": 1 << 50}}),
+		`0 is no number of nodes`:            part(map[string]any{"nodes": 0}),
+		`Cores is -1`:                        part(map[string]any{"components": map[string]int64{"Cores": -1}}),
+		`include one another`:                shared.New(group("a", "b"), group("b", "a")),
 	} {
 		if _, err := config.ReadShared(d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)

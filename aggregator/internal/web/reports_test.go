@@ -90,7 +90,7 @@ func TestAReportThatCannotBeIsNoEmptyPage(t *testing.T) {
 		"report=usgae":                        {404, `did you mean "usage"?`},
 		"report=usage&by=user_id&period=2031": {404, "no record ran in 2031"},
 		"report=usage&by=user_id&period=2026-01&where[user_id]=alcie": {404, `did you mean "alice"?`},
-		"report=usage&by=user_id&period=lately":                       {400, `invalid window "lately"`},
+		"report=usage&by=user_id&period=lately":                       {400, `nvalid window "lately"`},
 		"report=usage&perod=2026":                                     {400, `did you mean "period"?`},
 		"report=subscription&period=2026-01":                          {400, "nothing says what a service unit is"},
 		"report=utilization&period=2026-01":                           {400, "no capacity configured or reported"},
