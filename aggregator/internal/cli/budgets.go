@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"maps"
 	"net/url"
 	"slices"
@@ -223,7 +224,7 @@ func (a *budgets) notes() []string {
 	for i := range a.Budgets {
 		notes = append(notes, (*budget)(&a.Budgets[i]).notes()...)
 	}
-	return append(notes, completeNotes(&a.Complete)...)
+	return append(notes, report.Remarks(&a.Complete)...)
 }
 
 func (b *budget) notes() (notes []string) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -137,5 +138,5 @@ func (s *subscription) notes() []string {
 	for _, u := range s.Unpriced {
 		notes = append(notes, fmt.Sprintf("%s of %s have no factor and are in no share.", rounded(&u.Total), u.Component))
 	}
-	return append(notes, completeNotes(&s.Complete)...)
+	return append(notes, report.Remarks(&s.Complete)...)
 }

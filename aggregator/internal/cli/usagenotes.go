@@ -16,7 +16,7 @@ func (u *usageAnswer) notes() []string {
 	if u.Several > 0 {
 		notes = append(notes, fmt.Sprintf("%s more than one value for %s: the first counts.", have(int64(u.Several), "record"), strings.Join(u.By, " or ")))
 	}
-	return append(notes, completeNotes(&u.Complete)...)
+	return append(notes, report.Remarks(&u.Complete)...)
 }
 
 func (u *usageAnswer) windowNote() string {
@@ -95,38 +95,6 @@ func lackNote(m *v1.Measure) string {
 		much += " of it are not in " + m.Name
 	}
 	return fmt.Sprintf("%s %s but no score %s%s.", have(int64(*m.Without), "record"), m.Component, m.Score, much)
-}
-
-// completeNotes say how complete the records of an answer are.
-func completeNotes(c *v1.Complete) (notes []string) {
-	if c.Open > 0 {
-		notes = append(notes, fmt.Sprintf("%s not ended and count up to now, or as far as their source is known.", have(int64(c.Open), "record")))
-	}
-	if c.Limited {
-		return append(notes, "These are the records that you may see; how complete they are is not told.")
-	}
-	if !c.CompleteTo.IsZero() {
-		notes = append(notes, "The records are complete to "+instant(c.CompleteTo)+" UTC.")
-	}
-	for _, s := range c.Sources {
-		if s.Silent {
-			notes = append(notes, fmt.Sprintf("Silent: %s, complete to %s.", s.Source, instant(s.CompleteTo)))
-		}
-	}
-	for _, g := range c.Gaps {
-		notes = append(notes, fmt.Sprintf("Missing: what %s had from %s to %s: %s.", g.Source, instant(g.From), instant(g.To), g.Reason))
-	}
-	for _, m := range c.Missing {
-		notes = append(notes, fmt.Sprintf("Missing: %s not counted that %s had from %s to %s: see bursar completeness.", are(m.Runs, "run"), m.Source, instant(m.From), instant(m.To)))
-	}
-	for _, u := range c.Unknown {
-		note := report.UnknownNote(u.Source, u.Reason, u.Days)
-		notes = append(notes, strings.ToUpper(note[:1])+note[1:])
-	}
-	if c.Quarantined != nil && *c.Quarantined > 0 {
-		notes = append(notes, fmt.Sprintf("%s in quarantine and %s counted: see bursar quarantine list.", are(int64(*c.Quarantined), "job"), map[bool]string{true: "is not", false: "are not"}[*c.Quarantined == 1]))
-	}
-	return notes
 }
 
 // have and are begin a sentence about a number of things.

@@ -68,34 +68,45 @@ const minute = "2006-01-02 15:04"
 // notes say how complete a period is.
 func notes(k *v1.Complete, period string) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, period+": "+fmt.Sprintf(format, args...)) }
-	if k.Open > 0 {
-		add("%d records have not ended; they count up to the present, or as far as their source is known.", k.Open)
+	switch {
+	case k.Open == 1:
+		add("1 record is still open; it counts up to now, or as far as its source has reported.")
+	case k.Open > 1:
+		add("%d records are still open; they count up to now, or as far as their source has reported.", k.Open)
 	}
 	if k.Limited {
-		add("these are the records that the reader may see; how complete they are is not told.")
+		add("only records that the reader may see are included; completeness is not shown.")
 		return notes
 	}
 	if !k.CompleteTo.IsZero() {
-		add("the records are complete to %s UTC.", k.CompleteTo.UTC().Format(minute))
+		add("records are complete to %s UTC.", moment(k.CompleteTo))
 	}
 	for _, s := range k.Sources {
 		if s.Silent {
-			add("%s is silent; what it had is known to %s UTC.", s.Source, moment(s.CompleteTo))
+			add("%s is silent; its records are known to %s UTC.", s.Source, moment(s.CompleteTo))
 		}
 	}
+	for _, u := range k.Unknown {
+		add("%s", unknownNote(u.Source, u.Reason, u.Days))
+	}
 	for _, g := range k.Gaps {
-		add("what %s had from %s to %s is missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
+		add("data of %s from %s to %s are missing: %s.", g.Source, moment(g.From), moment(g.To), g.Reason)
 	}
 	for _, m := range k.Missing {
-		add("%d runs that %s had from %s to %s are missing.", m.Runs, m.Source, moment(m.From), moment(m.To))
-	}
-	for _, u := range k.Unknown {
-		add("%s", UnknownNote(u.Source, u.Reason, u.Days))
+		add("%s of %s from %s to %s missing; see bursar completeness.", counted(m.Runs, "run", "runs"), m.Source, moment(m.From), moment(m.To))
 	}
 	if k.Quarantined != nil && *k.Quarantined > 0 {
-		add("%d jobs are in quarantine and not counted.", *k.Quarantined)
+		add("%s quarantined and not counted; see bursar quarantine list.", counted(int64(*k.Quarantined), "job is", "jobs are"))
 	}
 	return notes
+}
+
+// counted is a number with its noun and verb.
+func counted(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // moment is a time that may not be known.

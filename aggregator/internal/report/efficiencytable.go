@@ -13,7 +13,7 @@ func (p *efficiencyPeriod) summary(list []savings) Table {
 	t := Table{
 		Name: fmt.Sprintf("saving-%d", p.number), Title: "Potential savings, " + p.Name,
 		Columns: []Column{
-			{Name: "resource", Title: "Of", Kind: Text},
+			{Name: "resource", Title: "Resource", Kind: Text},
 			{Name: "unit", Title: "In", Kind: Text},
 			{Name: "booked", Title: "Booked", Kind: Number, Period: p.number},
 			{Name: "used", Title: "Used", Kind: Number, Period: p.number},

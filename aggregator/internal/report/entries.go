@@ -15,7 +15,7 @@ func statementEntry() Entry {
 		Name: "statement", Title: "Statement", About: "What a group, a project or a person used in a month, what it costs, and what is left of budgets.",
 		Params: []Param{
 			{
-				Name: "of", Title: "Of", Kind: ParamPairs, Most: 5, Needed: true, Default: []string{}, Words: []string{"group_id=atlas", "project=bell", "pi=curie", "user_id=alice"},
+				Name: "of", Title: "Subject", Kind: ParamPairs, Most: 5, Needed: true, Default: []string{}, Words: []string{"group_id=atlas", "project=bell", "pi=curie", "user_id=alice"},
 				About: "Of whom, as KEY=VALUE; several must all be so. Also of[KEY]=VALUE.",
 			},
 			period,
@@ -51,7 +51,7 @@ func efficiencyEntry() Entry {
 		Name: "efficiency", Title: "Efficiency", About: "What jobs booked and what they used, how long they waited, and what could be saved.",
 		Params: []Param{
 			periodParam(),
-			textParam("by", "Lines", "The key that gives the lines; also project, pi and cluster.", "user_id", "group_id", "user_id", "project", "pi"),
+			textParam("by", "Group by", "The key that gives the lines; also project, pi and cluster.", "user_id", "group_id", "user_id", "project", "pi"),
 			whereParam(), top,
 			energy("kwh_per_core_hour", "kWh of a core and hour", "Energy that a core draws, in kWh.", f.CoreHour),
 			energy("kwh_per_gb_hour", "kWh of a GB and hour", "Energy that a GB of memory draws, in kWh.", f.GBHour),

@@ -20,9 +20,9 @@ func Remarks(c *v1.Complete) []string {
 	return list
 }
 
-// UnknownNote says that it is unknown how complete the records of a source are, for one of
+// unknownNote says that it is unknown how complete the records of a source are, for one of
 // the reasons that /v1 gives. Days is how many days were not counted.
-func UnknownNote(source, reason string, days int64) string {
+func unknownNote(source, reason string, days int64) string {
 	switch reason {
 	case "no_source":
 		return "completeness unknown: no source has reported yet."

@@ -89,7 +89,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{
-		"October 2026: the records are complete to 2026-11-02 00:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
+		"October 2026: records are complete to 2026-11-02 00:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what a service unit is",
 		"Of the budget lhc at least that is used", "Budgets are as of 2026-11-22 00:00 UTC", "The most specific price counts.",
 	} {
 		if !strings.Contains(notes, want) {

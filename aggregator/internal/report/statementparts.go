@@ -77,7 +77,7 @@ func (s *statement) prices(context.Context) (*Table, error) {
 	t := &Table{
 		Name: "prices", Title: "Prices that held",
 		Columns: []Column{
-			{Name: "component", Title: "Of", Kind: Text}, {Name: "for", Title: "For", Kind: Text}, {Name: "price", Title: "Price", Kind: Text},
+			{Name: "component", Title: "Component", Kind: Text}, {Name: "for", Title: "For", Kind: Text}, {Name: "price", Title: "Price", Kind: Text},
 			{Name: "from", Title: "From", Kind: Text}, {Name: "to", Title: "Until", Kind: Text}, {Name: "list", Title: "List", Kind: Text},
 		},
 	}
@@ -140,7 +140,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	t := &Table{
 		Name: "budgets", Title: "Budgets",
 		Columns: []Column{
-			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Of", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
+			{Name: "budget", Title: "Budget", Kind: Text}, {Name: "period", Title: "Period", Kind: Text}, {Name: "unit", Title: "In", Kind: Text},
 			{Name: "amount", Title: "Amount", Kind: Number}, {Name: "used", Title: "Used", Kind: Number}, {Name: "reserved", Title: "Reserved", Kind: Number},
 			{Name: "left", Title: "Left", Kind: Number}, {Name: "share", Title: "Used of it", Kind: Share},
 			{Name: "forecast", Title: "Forecast at end", Kind: Number}, {Name: "gone", Title: "Exhausted on", Kind: Text},

@@ -34,7 +34,7 @@ func subscriptionEntry() Entry {
 		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
 		Params: []Param{
 			periodParam(),
-			textParam("by", "Lines", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
+			textParam("by", "Group by", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
 			whereParam(), zoneParam(),
 		},

@@ -1,14 +1,17 @@
 package web_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // trio is a cluster of three in which all is well.
@@ -88,5 +91,25 @@ func TestTheClusterPageShowsFiguresDifferencesAndSnapshots(t *testing.T) {
 	}
 	if code, text, _ := s.get("/v1/cluster?format=csv"); code != http.StatusOK || strings.Count(text, "\n") != 4 {
 		t.Errorf("%d\n%s", code, text)
+	}
+}
+
+// committed answers /v1/config as a cluster with a configuration does.
+type committed struct{ *site }
+
+func (c committed) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	if config, ok := into.(*v1.Config); ok && path == "/v1/config" {
+		*config = v1.Config{Digest: "abcdef0123456789", CommittedBy: "alice", CommittedAt: v1.Time{Time: c.facts.Now}}
+		return nil
+	}
+	return c.site.GetJSON(ctx, path, query, into)
+}
+
+func TestClusterPage_CommittedConfiguration_IsNamed(t *testing.T) {
+	s := newSite(t)
+	s.pages.V1 = committed{s}
+	code, body, _ := s.get("/ui/cluster")
+	if code != http.StatusOK || !strings.Contains(body, "<code>abcdef012345</code>, committed by alice") {
+		t.Errorf("%d\n%s", code, body)
 	}
 }
