@@ -22,11 +22,9 @@ type Validator interface {
 // to, by the tags that the package documentation lists, and returns all
 // problems of all blocks. What is optional and absent keeps the value that
 // target had. A nil ctx allows constants only. After errors the target holds
-// what could be read. A file that is Broken is not decoded: Load has reported why.
+// what could be read. Of a file that is Broken that is all: Load has reported why, and
+// what else seems to be wrong may follow from it.
 func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
-	if file.Broken {
-		return nil
-	}
 	body, diags := native(file.Body)
 	d := decoder{ctx: ctx}
 	at := body.MissingItemRange()
@@ -34,6 +32,9 @@ func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
 		at = Range{Filename: file.Paths[0], Start: hcl2.InitialPos, End: hcl2.InitialPos}
 	}
 	diags.Extend(d.body(body, at, structOf(target)))
+	if file.Broken {
+		return nil
+	}
 	return diags
 }
 
@@ -72,6 +73,7 @@ type decoder struct{ ctx *EvalContext }
 func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
 	s := specOf(target.Type())
 	rest := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.SrcRange, EndRange: b.EndRange}
+	setDefaults(target)
 	diags := d.attributes(s, b, rest, target)
 	diags.Extend(d.missing(s, b, at))
 	diags.Extend(d.blocks(s, b, rest, at, target))
@@ -100,10 +102,6 @@ func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, at Range, target refl
 
 func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	var diags Diagnostics
-	for _, name := range s.attrNames {
-		f := s.attrs[name]
-		f.setDefault(target.FieldByIndex(f.index))
-	}
 	for _, a := range inOrder(b.Attributes) {
 		f, ok := s.attrs[a.Name]
 		if !ok {

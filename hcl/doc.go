@@ -27,6 +27,7 @@
 //
 //	Decode(file *File, target any, ctx *EvalContext) Diagnostics
 //	DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics
+//	BodyOf(at Range, items []Item) Body                    // a body that came from elsewhere
 //	DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics
 //	ValueDecoder  interface{ DecodeHCL(v cty.Value, r Range) error }   // a field type of your own
 //	Validator     interface{ ValidateHCL() Diagnostics }               // called after a block is decoded

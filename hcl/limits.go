@@ -28,10 +28,19 @@ func limitsOf(f reflect.StructField) limits {
 	}
 }
 
-// setDefault gives a field that is zero its default.
-func (l *limits) setDefault(field reflect.Value) {
-	if l.fallback != "" && field.IsZero() {
-		fromTag(l.fallback, field)
+// setDefaults gives the fields of a struct that are zero their defaults, and those of
+// blocks that are there whether they are written or not.
+func setDefaults(target reflect.Value) {
+	s := specOf(target.Type())
+	for _, f := range s.attrs {
+		if field := target.FieldByIndex(f.index); f.fallback != "" && field.IsZero() {
+			fromTag(f.fallback, field)
+		}
+	}
+	for _, b := range s.blocks {
+		if !b.slice && !b.pointer && b.elem.Kind() == reflect.Struct && b.elem != blockType {
+			setDefaults(target.FieldByIndex(b.index))
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ type limited struct {
 	TLS     *struct {
 		CA string `hcl:"ca" doc:"authorities"`
 	} `hcl:"tls,block" doc:"whom to trust"`
+	Room2 struct {
+		Size hcl.Size `hcl:"size,optional" default:"1GiB"`
+	} `hcl:"room2,block,optional"`
 	Groups []struct {
 		Name   string      `hcl:"name,label"`
 		Params hcl.Strings `hcl:"params,optional"`
@@ -47,6 +50,7 @@ func TestDefaultsComeFromTheTagsAndNullKeepsThem(t *testing.T) {
 		Pause: Pause{Timeout: 30 * time.Second}, Every: hcl.Duration{Duration: time.Hour}, Room: hcl.Size{Bytes: 1 << 20}, Batch: 100, Speed: 2,
 		Method: "POST", Input: hcl.String{Value: "usage"}, Users: hcl.Strings{"root", "slurm"}, Env: map[string]int{"A": 1},
 	}
+	want.Room2.Size.Bytes = 1 << 30
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -86,6 +90,8 @@ func TestSettingsAreListedInTheOrderOfTheFields(t *testing.T) {
 		{Name: "plain", Default: "false"},
 		{Name: "tls { … }", Doc: "whom to trust"},
 		{Name: "tls.ca", Required: true, Doc: "authorities"},
+		{Name: "room2 { … }"},
+		{Name: "room2.size", Default: `"1GiB"`},
 		{Name: `group "<name>" { params }`},
 	}
 	if d := cmp.Diff(want, hcl.SettingsOf(new(limited))); d != "" {

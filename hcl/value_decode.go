@@ -215,7 +215,7 @@ func (d valueDecoder) text(v cty.Value, r Range, target encoding.TextUnmarshaler
 func (d valueDecoder) list(v cty.Value, marks cty.ValueMarks, r Range, field reflect.Value) Diagnostics {
 	t := v.Type()
 	if !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
-		if _, ok := field.Interface().(interface{ orOne() }); ok {
+		if _, ok := reflect.TypeAssert[interface{ orOne() }](field); ok {
 			one := reflect.MakeSlice(field.Type(), 1, 1)
 			field.Set(one)
 			return d.value(v.WithMarks(marks), r, one.Index(0))

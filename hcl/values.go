@@ -26,9 +26,6 @@ type ValueDecoder interface {
 // sensitive marks a value that came from file() or env().
 type sensitive struct{}
 
-// Sensitive marks a value as env() and file() mark what they return.
-func Sensitive(v cty.Value) cty.Value { return v.Mark(sensitive{}) }
-
 // stringOf gives a string, number or boolean as text, without marks.
 func stringOf(v cty.Value) (string, error) {
 	v, _ = v.Unmark()

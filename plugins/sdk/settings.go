@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"text/tabwriter"
 
-	hcl2 "github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -21,7 +19,7 @@ import (
 func (c *Config) Decode(target any) error {
 	c.decoded = true
 	reflect.ValueOf(target).Elem().SetZero()
-	c.Add(hcl.DecodeBody(bodyOf(c.node), target, nil))
+	c.Add(hcl.DecodeBody(hcl.BodyOf(c.node.Range.HCL(), items(c.node.Children)), target, nil))
 	return c.Err()
 }
 
@@ -32,59 +30,22 @@ func (c *Config) Add(diags hcl.Diagnostics) {
 		if d.Subject != nil {
 			at = Range{File: d.Subject.Filename, Start: Pos(d.Subject.Start), End: Pos(d.Subject.End)}
 		}
-		c.add(Diagnostic{Warning: d.Severity == hcl2.DiagWarning, Summary: d.Summary, Detail: d.Detail, Subject: at})
+		c.add(Diagnostic{Warning: !hcl.Diagnostics{d}.HasErrors(), Summary: d.Summary, Detail: d.Detail, Subject: at})
 	}
 }
 
-// bodyOf makes a body of a block, with its places.
-func bodyOf(n *Node) *hclsyntax.Body {
-	at := n.Range.HCL()
-	b := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: at, EndRange: at}
-	for i := range n.Children {
-		c := &n.Children[i]
-		at := c.Range.HCL()
-		if _, again := b.Attributes[c.Name]; !c.IsBlock && again {
-			continue
+func items(nodes []Node) []hcl.Item {
+	out := make([]hcl.Item, len(nodes))
+	for i, n := range nodes {
+		out[i] = hcl.Item{
+			Name: n.Name, Labels: n.Labels, Block: n.IsBlock, Value: n.Value.cty(), Expression: n.Expression, Sensitive: n.Sensitive,
+			Range: n.Range.HCL(), Children: items(n.Children),
 		}
-		if !c.IsBlock {
-			b.Attributes[c.Name] = &hclsyntax.Attribute{Name: c.Name, Expr: c.expression(), SrcRange: at, NameRange: at}
-			continue
-		}
-		block := &hclsyntax.Block{Type: c.Name, Labels: c.Labels, TypeRange: at, Body: bodyOf(c)}
-		for range c.Labels {
-			block.LabelRanges = append(block.LabelRanges, at)
-		}
-		b.Blocks = append(b.Blocks, block)
-	}
-	return b
-}
-
-// expression is the value of an attribute, or what it will be made from.
-func (n *Node) expression() hclsyntax.Expression {
-	at := n.Range.HCL()
-	if n.Expression != "" {
-		if expr, diags := hcl.ParseExpression(n.Expression, at); !diags.HasErrors() {
-			if e, ok := expr.(hclsyntax.Expression); ok {
-				return e
-			}
+		for _, at := range n.Elements {
+			out[i].Elements = append(out[i].Elements, at.HCL())
 		}
 	}
-	if list := n.Value.List(); len(list) > 0 && len(list) == len(n.Elements) {
-		out := &hclsyntax.TupleConsExpr{SrcRange: at, OpenRange: at}
-		for i, v := range list {
-			out.Exprs = append(out.Exprs, n.literal(v, n.Elements[i].HCL()))
-		}
-		return out
-	}
-	return n.literal(n.Value, at)
-}
-
-func (n *Node) literal(v Value, at hcl.Range) hclsyntax.Expression {
-	value := v.cty()
-	if n.Sensitive {
-		value = hcl.Sensitive(value)
-	}
-	return &hclsyntax.LiteralValueExpr{Val: value, SrcRange: at}
+	return out
 }
 
 func (v Value) cty() cty.Value {

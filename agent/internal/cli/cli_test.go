@@ -159,6 +159,13 @@ func TestACheckPrintsAllProblemsWithTheirLines(t *testing.T) {
 	golden(t, "check-good.txt", text)
 }
 
+func TestACommandFindsTheAgentWhoseConfigurationDoesNotParse(t *testing.T) {
+	dir := folder(t, "agent {\n  name     = \"a1\"\n  data_dir = \"elsewhere\"\n}\nsource \"example\" \"ex\" {\n  config { path = }\n}\n")
+	if code, text := bursar(t, dir, "reload", "-config", dir+"/agent.hcl"); code != codeError || !strings.Contains(text, "elsewhere/agent.sock") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+}
+
 func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
 	const agent = "agent {\n  name = \"a1\"\n}\n"
 	var all strings.Builder

@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/hcl"
@@ -32,7 +31,7 @@ type Agent struct {
 	Name hcl.String `hcl:"name"`
 	// DataDir is where the buffer and the sources' own folders are; default
 	// /var/lib/bursar-agent.
-	DataDir hcl.Path `hcl:"data_dir,optional"`
+	DataDir hcl.Path `hcl:"data_dir,optional" default:"/var/lib/bursar-agent"`
 	// Listen is where aggregators pull; default port 7070 of all interfaces.
 	// Without a tls block there is no listener.
 	Listen hcl.Address `hcl:"listen,optional"`
@@ -53,9 +52,9 @@ type Agent struct {
 // Buffer is the block buffer { … }.
 type Buffer struct {
 	// MaxSize bounds the frames that are kept; default 8 GiB.
-	MaxSize hcl.Size `hcl:"max_size,optional"`
+	MaxSize hcl.Size `hcl:"max_size,optional" default:"8GiB" min:"1MiB"`
 	// Retain is for how long acknowledged frames are kept; default 30 days.
-	Retain hcl.Duration `hcl:"retain,optional"`
+	Retain hcl.Duration `hcl:"retain,optional" default:"30d" min:"1m"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 }
@@ -65,10 +64,10 @@ type Source struct {
 	Type  hcl.String `hcl:"type,label"`
 	Label hcl.String `hcl:"label,label"`
 	// Interval is the pause between two collections; zero: what the plugin says.
-	Interval hcl.Duration `hcl:"interval,optional"`
+	Interval hcl.Duration `hcl:"interval,optional" min:"100ms"`
 	// StallTimeout is for how long a call of the plugin may make no progress; zero: as
 	// package session says.
-	StallTimeout hcl.Duration `hcl:"stall_timeout,optional"`
+	StallTimeout hcl.Duration `hcl:"stall_timeout,optional" min:"1s"`
 	// Enabled says whether the source runs; nil is true.
 	Enabled *bool `hcl:"enabled"`
 	// Audit says whether past days are counted by the source's second route, where
@@ -130,6 +129,9 @@ func (c *Config) Running() []*Source {
 // Sound returns the running sources that can be shown to their plugins although
 // the configuration has errors elsewhere.
 func (c *Config) Sound() []*Source {
+	if c.File.Broken {
+		return nil
+	}
 	return slices.DeleteFunc(c.Running(), func(s *Source) bool { return s.broken })
 }
 
@@ -223,25 +225,9 @@ func (c *Config) LogLevel() slog.Level { return c.Agent.Log.SlogLevel() }
 
 // The defaults.
 const (
-	defaultData    = "/var/lib/bursar-agent"
 	defaultListen  = "0.0.0.0:7070"
 	defaultPlugins = "/usr/libexec/bursar/plugins"
-	defaultMaxSize = 8 << 30
-	defaultRetain  = 30 * 24 * time.Hour
-	minMaxSize     = 1 << 20
-	minRetain      = time.Minute
-	minInterval    = 100 * time.Millisecond
-	minStall       = time.Second
 )
-
-// defaults is a configuration that says nothing.
-func defaults() *Config {
-	c := &Config{}
-	c.Agent.DataDir.Path = defaultData
-	c.Agent.Buffer.MaxSize.Bytes = defaultMaxSize
-	c.Agent.Buffer.Retain.Duration = defaultRetain
-	return c
-}
 
 func loopback(host string) bool {
 	ip := net.ParseIP(host)

@@ -19,26 +19,25 @@ import (
 // alone show. The configuration is never nil; it can be used when no diagnostic
 // is an error.
 func Load(paths ...string) (*Config, hcl.Diagnostics) {
-	c := defaults()
+	c := new(Config)
 	file, diags := hcl.Load(paths...)
 	return c, append(diags, c.read(file)...)
 }
 
 // Parse is Load of one file that is in memory.
 func Parse(name string, src []byte) (*Config, hcl.Diagnostics) {
-	c := defaults()
+	c := new(Config)
 	file, diags := hcl.Parse(name, src)
 	return c, append(diags, c.read(file)...)
 }
 
 func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 	c.File = file
-	if file.Broken {
-		return nil
-	}
 	diags := hcl.Decode(file, c, file.Context())
+	if file.Broken {
+		return nil // Load has said why
+	}
 	diags.Extend(c.Agent.check())
-	diags.Extend(c.Agent.Buffer.check())
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		problems := append(s.evaluate(file), s.check()...)
@@ -78,18 +77,6 @@ func (a *Agent) check() hcl.Diagnostics {
 }
 
 // check says what is wrong beyond the types.
-func (b *Buffer) check() hcl.Diagnostics {
-	var diags hcl.Diagnostics
-	if b.MaxSize.Bytes < minMaxSize {
-		diags.Add(invalid(b.MaxSize.Range, "max_size", "%s is too little; at least 1MiB is needed", b.MaxSize))
-	}
-	if b.Retain.Duration < minRetain {
-		diags.Add(invalid(b.Retain.Range, "retain", "%s is too short; at least %s is needed", b.Retain.Duration, minRetain))
-	}
-	return diags
-}
-
-// check says what is wrong beyond the types.
 func (s *Source) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if !typeName.MatchString(s.Type.Value) {
@@ -99,12 +86,6 @@ func (s *Source) check() hcl.Diagnostics {
 		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q: use letters, digits, dots, dashes and underscores, at most 128", s.Label))
 	} else if problem := record.ValidateName(s.Label.Value); problem != "" || s.Label.Value == "." || s.Label.Value == ".." {
 		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q cannot be used in record ids and folder names", s.Label))
-	}
-	if s.Interval.Range != (hcl.Range{}) && s.Interval.Duration < minInterval {
-		diags.Add(invalid(s.Interval.Range, "interval", "%s is too short; at least %s is needed", s.Interval.Duration, minInterval))
-	}
-	if s.StallTimeout.Range != (hcl.Range{}) && s.StallTimeout.Duration < minStall {
-		diags.Add(invalid(s.StallTimeout.Range, "stall_timeout", "%s is too short; at least %s is needed", s.StallTimeout.Duration, minStall))
 	}
 	return diags
 }

@@ -12,6 +12,9 @@ import (
 // [config.Load] found, its certificates, and, by starting them, its plugins with
 // their config blocks and mappings.
 func Check(ctx context.Context, cfg *config.Config, p Plugins) hcl.Diagnostics {
+	if cfg.File.Broken {
+		return nil // what else seems to be wrong may follow from that
+	}
 	p.Trial = true
 	diags := CheckIdentity(cfg)
 	prepared, found := p.Prepare(ctx, cfg, cfg.Sound())

@@ -206,10 +206,10 @@ func LoadOffline(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 
 func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline bool) (*Config, *hcl.File, hcl.Diagnostics) {
 	cfg := Default()
+	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	if file.Broken {
 		return &cfg, file, diags
 	}
-	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	diags.Extend(cfg.Directory.load(offline))
 	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
