@@ -31,8 +31,10 @@ func (*actor) Describe() sdk.ActionDescription {
 }
 
 func (*actor) Configure(_ context.Context, cfg *sdk.Config) error {
-	cfg.Int("number", 0)
-	return cfg.Err()
+	var settings struct {
+		Number int `hcl:"number,optional"`
+	}
+	return cfg.Decode(&settings)
 }
 
 func (a *actor) Plan(ctx context.Context, _ sdk.PlanStart, d *sdk.Data) (sdk.Plan, error) {

@@ -104,9 +104,13 @@ func (c *counting) Describe() sdk.ActionDescription {
 
 // Configure implements sdk.Action.
 func (c *counting) Configure(_ context.Context, cfg *sdk.Config) error {
-	cfg.Require("target", "gate")
-	c.target = target{cfg.String("target", ""), cfg.String("gate", "")}
-	return cfg.Err()
+	var s struct {
+		Target string `hcl:"target"`
+		Gate   string `hcl:"gate"`
+	}
+	err := cfg.Decode(&s)
+	c.target = target{s.Target, s.Gate}
+	return err
 }
 
 // Plan implements sdk.Action: two effects, of which one has how many records there
