@@ -116,6 +116,10 @@ func (s *stream) watch(begun time.Time) (stop func() bool) {
 		return func() bool { return false }
 	}
 	left, cut := s.left(pressGrace, pressPace), false
+	if left == 0 && s.lease.Pressed() { // many short pauses count as a long one does
+		_ = s.rc.SetWriteDeadline(begun)
+		return func() bool { return true }
+	}
 	end, done := make(chan struct{}), make(chan struct{})
 	begin := time.AfterFunc(min(max(left, pressLook), answerTime), func() {
 		defer close(done)
