@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,12 +51,34 @@ func TestAggregatorProcess(t *testing.T) {
 	}
 	addr, stop := startWith(t, run.Settings{Name: "agg1", DataDir: dir, Plain: []net.Listener{l}, AnswerMemory: most, Patience: 10 * time.Minute, Log: slog.New(slog.DiscardHandler)})
 	fmt.Println("serves", addr)
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test goes
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); { // until the test ends
+		fmt.Println("holds", limitMemory(2*most))
+	}
 	stop()
 }
 
+// limitMemory collects the garbage, sets the memory limit of this process to what is
+// left and more bytes, and returns what is left.
+func limitMemory(more int64) int64 {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	holds := int64(m.Sys - m.HeapReleased)
+	debug.SetMemoryLimit(holds + more)
+	return holds
+}
+
+// child is an aggregator in a process of its own.
+type child struct {
+	addr string
+	pid  int
+
+	in  io.Writer
+	out *bufio.Scanner
+}
+
 // process starts an aggregator in a process of its own.
-func process(t *testing.T, dir string, most int64) (addr string, pid int) {
+func process(t *testing.T, dir string, most int64) *child {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, plainTest(t), "-test.run=^TestAggregatorProcess$", "-test.timeout=0")
@@ -75,13 +99,35 @@ func process(t *testing.T, dir string, most int64) (addr string, pid int) {
 		cancel()
 		_ = cmd.Wait() // killed
 	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if addr, ok := strings.CutPrefix(lines.Text(), "serves "); ok {
-			return addr, cmd.Process.Pid
+	c := &child{pid: cmd.Process.Pid, in: in, out: bufio.NewScanner(out)}
+	c.addr = c.says(t, "serves ")
+	return c
+}
+
+// says returns what follows the word in the next line that begins with it.
+func (c *child) says(t *testing.T, word string) string {
+	t.Helper()
+	for c.out.Scan() {
+		if rest, ok := strings.CutPrefix(c.out.Text(), word); ok {
+			return rest
 		}
 	}
-	t.Fatal("the aggregator does not start")
-	return "", 0
+	t.Fatalf("the aggregator ended before it said %q: %v", word, c.out.Err())
+	return ""
+}
+
+// limitMemory limits the memory of the process to what it holds without garbage and
+// twice the memory for answers, and returns what it holds.
+func (c *child) limitMemory(t *testing.T) int64 {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in); err != nil {
+		t.Fatal(err)
+	}
+	holds, err := strconv.ParseInt(c.says(t, "holds "), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holds
 }
 
 // plainTest is this test without the race detector, which takes a multiple of the memory
@@ -179,11 +225,12 @@ func read(addr, path string, slow time.Duration) (r reading, err error) {
 const readers = 40
 
 // TestAnswersStayWithinTheirMemory lets forty readers of each kind ask a real process
-// at once, fast ones and slow ones. They get all or a refusal, and the process takes
-// what it took after one reader of each kind, and no more than three times the memory
-// for answers beyond it:
-// garbage is collected when there is as much of it as of what is in use, and what a
-// handler reads from its client is not counted.
+// at once, fast ones and slow ones. They get all or a refusal. Before them, the process
+// gets a memory limit, as it has under a control group: what it holds without garbage
+// after one reader of each kind, and twice the memory for answers, once for the answers
+// and once for garbage. The limit of the runtime is soft, so a third time that much is
+// what the process may take beyond it for a moment. Where answers hold more than is
+// counted, the runtime cannot keep the limit.
 func TestAnswersStayWithinTheirMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads two million records")
@@ -196,7 +243,8 @@ func TestAnswersStayWithinTheirMemory(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	addr, pid := process(t, dir, most)
+	c := process(t, dir, most)
+	addr := c.addr
 	disorder(t, addr, records)
 	asks := map[string]struct {
 		path string
@@ -218,7 +266,9 @@ func TestAnswersStayWithinTheirMemory(t *testing.T) {
 		}
 		alone[name] = one
 	}
-	before := anonymous(t, pid)
+	garbage := anonymous(t, c.pid)
+	holds := c.limitMemory(t)
+	t.Logf("%d records: %d MiB, of which %d MiB are garbage", records, garbage>>20, (garbage-holds)>>20)
 	for name, ask := range asks {
 		one := alone[name]
 		var list sync.WaitGroup
@@ -240,7 +290,7 @@ func TestAnswersStayWithinTheirMemory(t *testing.T) {
 				over = true
 			case <-time.After(5 * time.Millisecond):
 			}
-			peak = max(peak, anonymous(t, pid))
+			peak = max(peak, anonymous(t, c.pid))
 		}
 		whole := 0
 		for _, r := range got {
@@ -252,8 +302,8 @@ func TestAnswersStayWithinTheirMemory(t *testing.T) {
 				t.Errorf("%s: %+v, one reader got %+v", name, r, one)
 			}
 		}
-		t.Logf("%s: %d whole of %d (%d), %s, from %d MiB to %d MiB", name, whole, readers, one.status, time.Since(begun).Round(time.Millisecond), before>>20, peak>>20)
-		if more := peak - before; more > 3*most {
+		t.Logf("%s: %d whole of %d (%d), %s, %d MiB more", name, whole, readers, one.status, time.Since(begun).Round(time.Millisecond), (peak-holds)>>20)
+		if more := peak - holds; more > 3*most {
 			t.Errorf("%s: %d MiB more with %d MiB for answers", name, more>>20, most>>20)
 		}
 	}
