@@ -22,7 +22,13 @@ import (
 // It takes no place among the requests that are worked on; the request for which it is
 // done has one.
 func (s *Server) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	w, err := s.inside(ctx, http.MethodGet, path, query, nil)
+	var w *kept
+	err := keeping(ctx, func() (n int, err error) {
+		if w, err = s.inside(ctx, http.MethodGet, path, query, nil); err != nil {
+			return 0, err
+		}
+		return w.body.Len(), nil
+	})
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
 	}

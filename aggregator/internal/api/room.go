@@ -11,8 +11,16 @@ import (
 
 // within lets do answer a request within the memory for answers. When it turns out
 // that there must be more, do is called again, once that much is free; it has sent
-// nothing until then.
+// nothing until then. One of several answers shares their memory, and fails when there
+// must be more.
 func (s *Server) within(w http.ResponseWriter, r *http.Request, do func(r *http.Request) error) error {
+	if limit.From(r.Context()).OfSeveral() {
+		err := do(r)
+		if more, ok := errors.AsType[*limit.MoreError](err); ok {
+			return refuse(http.StatusServiceUnavailable, "%v", more)
+		}
+		return err
+	}
 	for first := int64(0); ; {
 		more, err := s.attempt(w, r, first, do)
 		if more == 0 {
@@ -42,6 +50,27 @@ func (s *Server) attempt(w http.ResponseWriter, r *http.Request, first int64, do
 
 // busy reports whether an answer failed for want of room, which may be there later.
 func busy(err error) bool { return errors.Is(err, limit.ErrNoRoom) || errors.Is(err, store.ErrSpill) }
+
+// decodedBytes is about how much each byte of an answer's JSON takes once it is
+// decoded, together with the text itself.
+const decodedBytes = 8
+
+// keeping lets ask fetch one of several answers, and counts what is kept of it: what is
+// decoded from a text of n bytes, in place of what it took to make the text.
+func keeping(ctx context.Context, ask func() (n int, err error)) error {
+	lease := limit.From(ctx)
+	if !lease.OfSeveral() {
+		_, err := ask()
+		return err
+	}
+	before := lease.Used()
+	n, err := ask()
+	lease.Free(lease.Used() - before)
+	if err != nil {
+		return err
+	}
+	return lease.Use(ctx, decodedBytes*int64(n))
+}
 
 // bodyRow is about how many bytes a record takes in an answer.
 const bodyRow = 1 << 10

@@ -60,9 +60,12 @@ func (b *Budget) Waiting() bool { return b != nil && b.waiting.Load() > 0 }
 type Lease struct {
 	budget *Budget
 
-	mu   sync.Mutex
-	held int64
-	used int64
+	whole bool // of several answers, see [Several]
+
+	mu    sync.Mutex
+	held  int64
+	used  int64
+	lacks int64 // what the last [MoreError] asked for
 }
 
 // Begin gives an answer a lease of n bytes, as soon as there is room; of 0, at once.
@@ -122,7 +125,8 @@ func (l *Lease) Use(ctx context.Context, n int64) error {
 		b.taken.Add(more)
 		l.held += more
 	default:
-		return &MoreError{Bytes: min(l.used+l.used/2+n, b.total)}
+		l.lacks = min(l.used+l.used/2+n, b.total)
+		return &MoreError{Bytes: l.lacks}
 	}
 	l.used += n
 	return nil
@@ -146,7 +150,9 @@ func (l *Lease) Free(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used -= min(n, l.used)
-	l.shrink(l.used)
+	if !l.whole {
+		l.shrink(l.used)
+	}
 }
 
 // shrink holds no more than n bytes.
@@ -167,6 +173,62 @@ func (l *Lease) End() {
 	defer l.mu.Unlock()
 	l.used = 0
 	l.shrink(0)
+}
+
+// Several lets do make something out of several answers. All of them share one lease,
+// which is in do's context, and which keeps what is given back for the next answer: one
+// that held a part of the memory while it waits for another part could stop all others.
+// When do fails for want of memory, Several calls do again, once there is more. What do
+// still uses when it succeeds is counted to the lease in ctx. Without one, Several
+// calls do.
+func Several(ctx context.Context, do func(context.Context) error) error {
+	outer := From(ctx)
+	if outer == nil || outer.whole {
+		return do(ctx)
+	}
+	for first := int64(0); ; {
+		l, err := outer.budget.Begin(ctx, first)
+		if err != nil {
+			return err
+		}
+		l.whole = true
+		if err = do(With(ctx, l)); err == nil {
+			outer.adopt(l)
+			return nil
+		}
+		more := l.lacks
+		l.End()
+		if more <= first {
+			return err
+		}
+		first = more
+	}
+}
+
+// adopt takes over what another lease uses, and ends it.
+func (l *Lease) adopt(other *Lease) {
+	other.mu.Lock()
+	other.shrink(other.used)
+	n := other.held
+	other.held, other.used = 0, 0
+	other.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held += n
+	l.used += n
+}
+
+// OfSeveral reports whether the lease is one that [Several] made.
+func (l *Lease) OfSeveral() bool { return l != nil && l.whole }
+
+// Used is how many bytes are in use.
+func (l *Lease) Used() int64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.used
 }
 
 // Most is how much an answer may take at most.

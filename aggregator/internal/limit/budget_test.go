@@ -73,6 +73,68 @@ func answerOf(ctx context.Context, l *Lease, size int64, inUse *atomic.Int64, to
 	return nil
 }
 
+func TestSeveral_AnswersOfRandomSizes_AllComeToAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const total = 1000
+		b := NewBudget(total, time.Hour, nil)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				outer, err := b.Begin(t.Context(), 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer outer.End()
+				keeps, takes := 1+rand.Int64N(total/8), 1+rand.Int64N(total/2)
+				err = Several(With(t.Context(), outer), func(ctx context.Context) error {
+					l := From(ctx)
+					if !l.OfSeveral() || l == outer {
+						t.Error("the answers do not share a lease of their own")
+					}
+					for range 4 {
+						if err := l.Use(ctx, takes); err != nil {
+							return errors.New("a question failed") // its kind is lost on the way
+						}
+						time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
+						l.Free(takes)
+						if err := l.Use(ctx, keeps); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil || outer.Used() != 4*keeps {
+					t.Error(err, outer.Used(), keeps)
+				}
+				time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
+			})
+		}
+		all.Wait()
+		if b.taken.Load() != 0 || !b.room.TryAcquire(total) {
+			t.Error("not all was given back:", b.taken.Load())
+		}
+	})
+}
+
+func TestSeveral_ErrorOfAnotherKind_IsReturnedAtOnce(t *testing.T) {
+	b := NewBudget(100, time.Second, nil)
+	outer, _ := b.Begin(t.Context(), 0)
+	defer outer.End()
+	calls, other := 0, errors.New("another")
+	err := Several(With(t.Context(), outer), func(ctx context.Context) error {
+		calls++
+		return errors.Join(other, From(ctx).Use(ctx, 50))
+	})
+	if !errors.Is(err, other) || calls != 1 || b.taken.Load() != 0 {
+		t.Error(err, calls, b.taken.Load())
+	}
+	err = Several(With(t.Context(), outer), func(ctx context.Context) error { return From(ctx).Use(ctx, 101) })
+	if !errors.Is(err, ErrTooMuch) {
+		t.Error(err)
+	}
+}
+
 func TestAnAnswerWaitsForMemoryAndNoLongerThanItsPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(100, 25*time.Second, nil)

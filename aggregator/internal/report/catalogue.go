@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -103,7 +104,30 @@ func Make(ctx context.Context, r Reader, name string, query url.Values, now time
 		return nil, err
 	}
 	q.Now = now
-	return e.make(ctx, r, q)
+	var d *Document
+	err = limit.Several(ctx, func(ctx context.Context) error {
+		if d, err = e.make(ctx, r, q); err != nil {
+			return err
+		}
+		lease := limit.From(ctx)
+		lease.Free(lease.Used()) // the answers
+		return lease.Use(ctx, d.memory())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// cellBytes is about what a cell takes in memory, as it is and as it is written.
+const cellBytes = 512
+
+// memory is about what a document takes.
+func (d *Document) memory() (n int64) {
+	for i := range d.Tables {
+		n += int64(len(d.Tables[i].Rows)+1) * int64(len(d.Tables[i].Columns)) * cellBytes
+	}
+	return n
 }
 
 // instead says what could have been meant.

@@ -84,9 +84,9 @@ func (o *EfficiencyOptions) fill() {
 func (o *EfficiencyOptions) check() error {
 	f := &o.Factors
 	return within(
-		limit{"top", float64(o.Top), 0, math.MaxInt32}, limit{"jobs", float64(o.Worst), 1, mostJobs}, limit{"scan", float64(o.Scan), 1, 10_000_000},
-		limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}, limit{"kwh_per_core_hour", f.CoreHour, 0, mostFactor}, limit{"kwh_per_gb_hour", f.GBHour, 0, mostFactor},
-		limit{"kwh_per_gpu_hour", f.GPUHour, 0, mostFactor}, limit{"pue", f.PUE, 1, 100}, limit{"carbon_per_kwh", f.Carbon, 0, mostFactor},
+		bounds{"top", float64(o.Top), 0, math.MaxInt32}, bounds{"jobs", float64(o.Worst), 1, mostJobs}, bounds{"scan", float64(o.Scan), 1, 10_000_000},
+		bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}, bounds{"kwh_per_core_hour", f.CoreHour, 0, mostFactor}, bounds{"kwh_per_gb_hour", f.GBHour, 0, mostFactor},
+		bounds{"kwh_per_gpu_hour", f.GPUHour, 0, mostFactor}, bounds{"pue", f.PUE, 1, 100}, bounds{"carbon_per_kwh", f.Carbon, 0, mostFactor},
 	)
 }
 

@@ -30,7 +30,7 @@ func statementEntry() Entry {
 			if err := q.factors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
 				return nil, err
 			}
-			if err := within(limit{"top", float64(o.Top), 1, mostJobs}, limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+			if err := within(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
 				return nil, err // 0 is no default here
 			}
 			return Statement(ctx, r, o)

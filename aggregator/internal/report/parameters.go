@@ -9,14 +9,14 @@ const (
 	mostFactor  = 1e12
 )
 
-// limit says from what to what a number may be.
-type limit struct {
+// bounds say from what to what a number may be.
+type bounds struct {
 	name               string
 	value, least, most float64
 }
 
 // within returns an error that wraps [ErrQuery] for the first number out of its limits.
-func within(list ...limit) error {
+func within(list ...bounds) error {
 	for _, l := range list {
 		if !(l.value >= l.least && l.value <= l.most) { // also what is not a number
 			return fmt.Errorf("%w: %s is %g; want a number from %g to %g", ErrQuery, l.name, l.value, l.least, l.most)

@@ -44,7 +44,7 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 	if o.MemoryPerGB == 0 {
 		o.MemoryPerGB = 1024
 	}
-	if err := within(limit{"top", float64(o.Top), 1, mostJobs}, limit{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
+	if err := within(bounds{"top", float64(o.Top), 1, mostJobs}, bounds{"memory_per_gb", o.MemoryPerGB, leastMemory, mostFactor}); err != nil {
 		return nil, err
 	}
 	zone, err := time.LoadLocation(o.Zone)

@@ -55,7 +55,7 @@ func (m *memory) use(n int64) error {
 // anything is held that others want.
 func began(ctx context.Context) error {
 	l := limit.From(ctx)
-	if l.Began() {
+	if l.Began() && !l.OfSeveral() {
 		return nil // an answer may ask several questions
 	}
 	return l.Use(ctx, baseBytes)
