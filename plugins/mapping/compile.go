@@ -203,7 +203,7 @@ func (c *compiler) metaKey(key string, p hcl2.KeyValuePair) {
 		c.fail(p.Key.Range(), "invalid meta key", "%q %s", key, problem)
 	}
 	if slices.ContainsFunc(c.mapper.meta, func(m metaProgram) bool { return m.key == key }) {
-		c.fail(p.Key.Range(), "duplicate meta key", "%q is there twice", key)
+		c.fail(p.Key.Range(), "duplicate meta key", "%q is set more than once", key)
 	}
 	c.mapper.meta = append(c.mapper.meta, metaProgram{key, "meta " + key, c.program(p.Value, cty.DynamicPseudoType)})
 }

@@ -199,7 +199,7 @@ func TestMistakesAreFoundWhenLoaded(t *testing.T) {
 		{"whole job", `id = jsonencode(job)`, "name the attribute"},
 		{"unknown key", `mta = {}`, "mta"},
 		{"blank component", `component " " { amount = 1 }`, "blank"},
-		{"twice", `meta = { a = "1", "a" = "2" }`, "twice"},
+		{"twice", `meta = { a = "1", "a" = "2" }`, "more than once"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

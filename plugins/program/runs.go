@@ -90,7 +90,7 @@ func Check(words []string, open func(i int) bool, input bool) (at int, why strin
 		case k == shell && (anyOpen || input):
 			return i, fmt.Sprintf("%q is a shell: with it an action could run anything. Name the program itself; a script that begins with #! is one", word)
 		case anyOpen || input:
-			return i, fmt.Sprintf("%q runs what it is told: with it an action could run anything. Its first argument has to be the absolute path of a script, written out", word)
+			return i, fmt.Sprintf("%q runs any program: with it an action could run anything. Its first argument has to be the absolute path of a script, written out", word)
 		}
 	}
 	return -1, ""

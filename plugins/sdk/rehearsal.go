@@ -63,7 +63,7 @@ func (r *rehearsal) Recv() (*bursarv1.ActionRequest, error) {
 func (r *rehearsal) page(q *bursarv1.Ask_Get) *bursarv1.Answer {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, q.GetTarget(), http.NoBody)
 	if err != nil || r.get == nil {
-		return &bursarv1.Answer{Failure: errors.Join(err, errors.New("nobody answers")).Error()}
+		return &bursarv1.Answer{Failure: errors.Join(err, errors.New("no answer")).Error()}
 	}
 	req.Header.Set("Accept", q.GetAccept())
 	p := &page{header: http.Header{}, status: http.StatusOK}

@@ -46,7 +46,7 @@ func (d ActionDescription) introduce(w io.Writer) {
 	fmt.Fprintf(w, "Used in an aggregator's configuration as: action %q \"<label>\" { config { … } }\n\n", d.Type)
 	schedule := d.Schedule
 	if schedule == "" {
-		schedule = "only when it is told to"
+		schedule = "only on request"
 	}
 	fmt.Fprintf(w, "Runs:      %s, unless the block says otherwise\n", schedule)
 	fmt.Fprintf(w, "Class:     %s\n", d.Class)

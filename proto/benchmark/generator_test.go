@@ -24,7 +24,7 @@ func TestTheBenchmarkRecordIsAlwaysTheSameValidAndInOrderOfStop(t *testing.T) {
 				t.Fatalf("record %s is another the second time", r.ID)
 			}
 			if seen[r.ID] || r.Stop < last || r.Open() || r.Negative() {
-				t.Fatalf("record %s is there twice, out of order or has no runtime", r.ID)
+				t.Fatalf("record %s given more than once, out of order or has no runtime", r.ID)
 			}
 			seen[r.ID], last = true, r.Stop
 			if strings.Contains(r.ID, "_") {

@@ -41,7 +41,7 @@ func ParseRights(text string) (Rights, error) {
 			return 0, fmt.Errorf("%w: %q is no role of a client, want some of %s", ErrIdentity, name, strings.Join(rightNames(), ", "))
 		}
 		if r&(1<<at) != 0 {
-			return 0, fmt.Errorf("%w: the role %s is there twice", ErrIdentity, name)
+			return 0, fmt.Errorf("%w: duplicate role %s", ErrIdentity, name)
 		}
 		r |= 1 << at
 	}

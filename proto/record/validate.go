@@ -198,7 +198,7 @@ func (v *validator) meta(m Meta) {
 		e := &m[i]
 		v.name(e.Key, func() string { return fmt.Sprintf("meta[%q]", e.Key) })
 		if i > 0 && m[i-1].Key >= e.Key {
-			v.fail(fmt.Sprintf("meta[%q]", e.Key), "is there twice, or the keys are not sorted")
+			v.fail(fmt.Sprintf("meta[%q]", e.Key), "duplicate key, or the keys are not sorted")
 		}
 		for j, value := range e.Values {
 			v.name(value, func() string { return fmt.Sprintf("meta[%q][%d]", e.Key, j) })

@@ -281,7 +281,7 @@ func base(n *yaml3.Node) string {
 
 func exported(name string) string {
 	var out strings.Builder
-	for _, word := range strings.SplitSeq(name, "_") {
+	for word := range strings.SplitSeq(name, "_") {
 		switch word {
 		case "id", "pi", "su", "url":
 			out.WriteString(strings.ToUpper(word))
@@ -297,7 +297,7 @@ func singular(name string) string { return strings.TrimSuffix(name, "s") }
 func wrapped(about string) string {
 	var out strings.Builder
 	line := "//"
-	for _, word := range strings.FieldsSeq(about) {
+	for word := range strings.FieldsSeq(about) {
 		if len(line)+1+len(word) > 100 {
 			out.WriteString(line + "\n")
 			line = "//"

@@ -85,7 +85,7 @@ nothing is sent.`,
 		},
 	})
 	c.Flags().StringVar(&source, "source", "", "type/label of the source")
-	c.Flags().StringVar(&from, "from", "", "begin of the window: a day in UTC, a time in RFC 3339, or a span back such as 48h")
+	c.Flags().StringVar(&from, "from", "", "start of the window: a day in UTC, a time in RFC 3339, or a span back such as 48h")
 	c.Flags().StringVar(&to, "to", "", "end of the window, which is not in it (default now)")
 	c.Flags().BoolVar(&plan, "plan", false, "only count what would be sent")
 	return c

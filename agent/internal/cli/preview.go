@@ -41,7 +41,7 @@ daemon need not run.`,
 		},
 	})
 	c.Flags().StringVar(&source, "source", "", "type/label of the only source to ask")
-	c.Flags().StringVar(&since, "since", "", "begin of the window: a span back, a day or a time in RFC 3339 (default: as far back as it takes)")
+	c.Flags().StringVar(&since, "since", "", "start of the window: a span back, a day or a time in RFC 3339 (default: as far back as it takes)")
 	c.Flags().StringVar(&until, "until", "", "end of the window (default now)")
 	c.Flags().IntVarP(&most, "number", "n", 10, "how many jobs of each source")
 	return c

@@ -120,7 +120,7 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (io.ReadCl
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w (nobody listens on %s)", ErrNotRunning, c.path)
+		return fmt.Errorf("%w (no process listens on %s)", ErrNotRunning, c.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%s may be used by root and the agent's user only: %w", c.path, os.ErrPermission)
 	}

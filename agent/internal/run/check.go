@@ -40,7 +40,7 @@ func CheckIdentity(cfg *config.Config) hcl.Diagnostics {
 	if got, err := keys.Identity(); err != nil {
 		diags.Add(hcl.Errorf(t.Cert.Range, "invalid certificate", "%v", err))
 	} else if got != want {
-		diags.Add(hcl.Errorf(t.Cert.Range, "somebody else's certificate", "%s is the certificate of %s; this agent is %s, and aggregators would refuse it", t.Cert, got, want))
+		diags.Add(hcl.Errorf(t.Cert.Range, "certificate of another host", "%s is the certificate of %s; this agent is %s, and aggregators would refuse it", t.Cert, got, want))
 	}
 	return diags
 }

@@ -24,7 +24,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route string, h h
 	switch {
 	case !known:
 		s.opt.Log.Error("a route has no rule of access and is refused", "route", route)
-		s.refuse(w, r, route, p, need, route+" is open to nobody: it has no rule of access")
+		s.refuse(w, r, route, p, need, route+" is denied: no access rule is defined for it")
 	case need.Open:
 		h(w, r)
 	case !p.May(need.Rights):

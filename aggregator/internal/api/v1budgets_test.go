@@ -191,11 +191,11 @@ func TestBudgetsAreRefusedWithAReason(t *testing.T) {
 	rg := newRig(t, pays(t))
 	for path, want := range map[string]string{
 		"/v1/budgets?name=atlas":    "404 `cms`",
-		"/v1/budgets?at=sometime":   "400 no point in time",
+		"/v1/budgets?at=sometime":   "400 invalid time",
 		"/v1/budgets?limit=3":       "400 `name`, `at`",
 		"/v1/budgets?name=a&name=b": "400 more than once",
 		"/v1/budgets?name=%zz":      "400 %zz",
-		"/v1/prices?at=sometime":    "400 no point in time",
+		"/v1/prices?at=sometime":    "400 invalid time",
 		"/v1/prices?name=a":         "400 `at`",
 	} {
 		a := rg.do("GET", path, "")

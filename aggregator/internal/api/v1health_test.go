@@ -74,7 +74,7 @@ func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
 		j.facts.Leader = ""
 		o.Health = j
 	})
-	rg.node.change(func(n *node) { n.deaf = errors.New("nobody leads") })
+	rg.node.change(func(n *node) { n.deaf = errors.New("no leader") })
 	var s statusAnswer
 	rg.get("/v1/status", &s)
 	if s.State != "broken" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "node-silent" {

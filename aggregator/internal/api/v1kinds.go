@@ -147,7 +147,7 @@ func (c *corrections) add(e *record.Entry, kinds record.Kinds) error {
 	}
 	write, ok := e.Correction(&right)
 	if !ok {
-		return fmt.Errorf("record %s was observed at the begin of time, so nothing can be before it", e.ID)
+		return fmt.Errorf("record %s was observed at the earliest possible time, so that no version can precede it", e.ID)
 	}
 	c.writes, c.size = append(c.writes, write), c.size+sizeOf(&right)
 	if c.size < kindsBytes && len(c.writes) < kindsMost {

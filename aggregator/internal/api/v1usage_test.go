@@ -273,7 +273,7 @@ func TestQuestionsThatMakeNoSenseSayWhatDoes(t *testing.T) {
 		"window=2026&bucket=decade":                 "quarter, year",
 		"window=2026&by=group":                      "the keys are group_id, user_id",
 		"window=2025&by=group":                      "the keys are group_id, user_id",
-		"window=2026&by=group_id,group_id":          "twice",
+		"window=2026&by=group_id,group_id":          "duplicate",
 		"window=2026&by=":                           "",
 		"window=2026&measure=Core":                  "Cores*HS, Memory",
 		"window=2026&measure=Cores*XY":              "Cores*HS, Memory",

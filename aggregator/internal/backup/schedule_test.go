@@ -275,7 +275,7 @@ func TestAPlanTakesEffectAtOnce(t *testing.T) {
 
 func TestANodeThatIsNotReadyIsAFailureOnlyAfterAWhile(t *testing.T) {
 	r := newRound(t)
-	nobody := errors.New("nobody leads")
+	nobody := errors.New("no leader")
 	r.fails.Store(&nobody)
 	r.Set(r.plan(1))
 	r.during(func() {

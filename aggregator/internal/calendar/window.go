@@ -93,7 +93,7 @@ func Point(word string, now record.Time, zone *time.Location) (record.Time, erro
 	}
 	w, err := ParseWindow(word, now, zone)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no point in time; want RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the begin of one of %s", excerpt(word), Words)
+		return 0, fmt.Errorf("invalid time %q: use RFC 3339, like 2026-03-01T12:00:00Z, a date with a time, like 2026-03-01T12:00, now, or the start of one of %s", excerpt(word), Words)
 	}
 	return w.From, nil
 }

@@ -30,7 +30,7 @@ func help(w io.Writer, cmd *cobra.Command) {
 	}
 	options(&b, "Options", cmd.LocalFlags())
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\"%s COMMAND -h\" tells more of a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nRun \"%s COMMAND -h\" for help on a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // a terminal that is gone
 }

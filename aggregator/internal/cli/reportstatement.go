@@ -37,7 +37,7 @@ the budgets that it draws on, with a forecast; who used it; and the largest jobs
 			return nil, usage(cmd, err)
 		}
 		if len(o.Of) == 0 {
-			return nil, usage(cmd, errors.New("a statement is of somebody: -of group_id=NAME, project=NAME, pi=NAME or user_id=NAME"))
+			return nil, usage(cmd, errors.New("a statement needs a subject: -of group_id=NAME, project=NAME, pi=NAME or user_id=NAME"))
 		}
 		return report.Statement(ctx, c, o)
 	})

@@ -156,7 +156,7 @@ func (s *clusterStatus) clusterLine() string {
 	if len(s.Nodes) == 0 {
 		return dash(s.Cluster) + ", version " + dash(s.Version)
 	}
-	heard, leader, behind := 0, "nobody leads", uint64(0)
+	heard, leader, behind := 0, "no leader", uint64(0)
 	for _, n := range s.Nodes {
 		if n.Heard {
 			heard++

@@ -92,7 +92,7 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringArrayVar(&o.measure, "measure", nil, "what to show, a `list`; default records and all components with their scores")
 	fl.StringArrayVar(&o.component, "component", nil, "components to show with all their scores, a `list`")
 	fl.StringArrayVar(&o.meta, "meta", nil, "of records with `key=value` in their meta; may be repeated")
-	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; with several values one of them, with none what nobody claims; may be repeated")
+	fl.StringArrayVar(&o.where, "where", nil, "of `key=value`, like project=bell; several values match any of them, an empty one records without a value; may be repeated")
 	fl.Var(&choice{&o.unit, []string{"hour", "second"}}, "unit", "of what is used over time: hour, second (default hour)")
 	fl.Var(&choice{&o.credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	fl.IntVar(&o.top, "top", 0, "how many groups have a line of their own, a `number`; -1 is all")

@@ -118,7 +118,7 @@ func (s *site) sources(ctx context.Context, opt Options, plugins []string) strin
 		s.source, s.waitsForRecords = "the sources in "+opt.Config, false
 		return ""
 	case has(plugins, "slurm") && slurm(ctx):
-		s.source, s.waitsForRecords = "Slurm, as sacct on this machine tells it", false
+		s.source, s.waitsForRecords = "Slurm, by sacct on this machine", false
 		return "\nsource \"slurm\" \"local\" {\n  interval = \"10s\"\n}\n"
 	case opt.Empty:
 		s.source, s.waitsForRecords = "no source: only what is posted", false

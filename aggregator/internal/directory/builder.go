@@ -161,7 +161,7 @@ func (b *builder) class(c *Class) {
 		b.problems.add(c.Place, "host_class %q: %v", clip(c.ID), err)
 		return
 	case slices.ContainsFunc(b.d.classes, func(o class) bool { return o.id == c.ID }):
-		b.problems.add(c.Place, "host_class %q is there twice", clip(c.ID))
+		b.problems.add(c.Place, "duplicate host_class %q", clip(c.ID))
 		return
 	}
 	for i := range c.Factors {

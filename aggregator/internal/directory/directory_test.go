@@ -214,7 +214,7 @@ func TestWhatCannotBeIsSaidWithItsPlace(t *testing.T) {
 	}
 	for _, want := range []string{
 		"user_key", "late.hcl:1: it ends at 2020-01-01T00:00:00Z", "p:3: this holds from 2020", "p:4: it is not said from when", "the name of a project is empty", "control characters",
-		"p:5: host_class \"c\": invalid pattern \"(\": missing closing )", "p:7: host_class \"d\": the pattern is empty", "p:8: host_class \"d\" is there twice", "p:10: the component \"Cores\" has a worth twice",
+		"p:5: host_class \"c\": invalid pattern \"(\": missing closing )", "p:7: host_class \"d\": the pattern is empty", "p:8: duplicate host_class \"d\"", "p:10: the component \"Cores\" has a worth twice",
 		"p:11: the split is 101 %", "p:12: the name of a contributor is empty", "p:13: it ends",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -128,7 +128,7 @@ func (t *tableReader) head(cells []string) {
 		case !slices.Contains(Columns(), c):
 			t.problems.add(t.at(i), "there is no column %q; want some of %s", clip(c), strings.Join(Columns(), ", "))
 		case slices.Contains(t.Columns, c):
-			t.problems.add(t.at(i), "the column %q is there twice", c)
+			t.problems.add(t.at(i), "duplicate column %q", c)
 		}
 		t.Columns = append(t.Columns, c)
 	}

@@ -25,7 +25,7 @@ func TestWhatIsWrongInATableHasLineAndColumn(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "p.csv:1:1: the file is empty",
 		"user,grp\n":                           `p.csv:1:6: there is no column "grp"; want some of user, group`,
-		"user,user\n":                          `p.csv:1:6: the column "user" is there twice`,
+		"user,user\n":                          `p.csv:1:6: duplicate column "user"`,
 		"user\na,b\n":                          "p.csv:2:3: the row has 2 cells, and the first line names 1 columns",
 		"user\tpi\na\tx\n":                     `p.csv:2:3: pi is "x", and of which project it is is not said`,
 		"project,exempt\na,yes\nb,maybe\n":     `p.csv:3:3: exempt is "maybe"; want yes, no, or nothing`,

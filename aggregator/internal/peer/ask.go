@@ -23,7 +23,7 @@ func (p *Peer) Ask(ctx context.Context, topic string, body []byte) ([]byte, erro
 	if p.conf.Node.IsLeader() {
 		fn := p.asked[topic]
 		if fn == nil {
-			return nil, fmt.Errorf("%w: nobody answers %s", ErrRefused, topic)
+			return nil, fmt.Errorf("%w: no handler for %s", ErrRefused, topic)
 		}
 		return fn(ctx, body)
 	}

@@ -231,7 +231,7 @@ func (t *Table) check(periods int) error {
 	names := map[string]bool{}
 	for _, c := range t.Columns {
 		if names[c.Name] || c.Period < 0 || c.Period > periods {
-			return fmt.Errorf("column %q is there twice, or of a period that is not there", c.Name)
+			return fmt.Errorf("column %q is duplicate, or its period is missing", c.Name)
 		}
 		names[c.Name] = true
 	}

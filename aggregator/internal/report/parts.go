@@ -45,7 +45,7 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}
 		return nil, n.error(ctx, r)
 	}
-	d.Notes = append(d.Notes, "Shares are of the service units that all used; those that belong to nobody are a line of their own.")
+	d.Notes = append(d.Notes, "Shares are of the service units that all used; those without an owner have a row of their own.")
 	return d, d.check()
 }
 

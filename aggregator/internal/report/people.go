@@ -26,7 +26,7 @@ func askDirectory(ctx context.Context, r Reader) (*directory, error) {
 	d := &directory{}
 	err := r.GetJSON(ctx, "/v1/directory", nil, &d.Directory)
 	if p, ok := errors.AsType[*client.Problem](err); ok && (p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized) {
-		*d = directory{note: "Names, addresses and projects are told to those only who may see all records."}
+		*d = directory{note: "Names, addresses and projects are shown only to readers of all records."}
 	} else if err != nil {
 		return nil, fmt.Errorf("the directory: %w", err)
 	}

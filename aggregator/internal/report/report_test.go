@@ -135,7 +135,7 @@ func TestAClusterMayBeCalledAsTheBucketIs(t *testing.T) {
 
 func TestClustersOfWhichNoCapacityIsKnownHaveNoUtilization(t *testing.T) {
 	_, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2025"}, Now: now()})
-	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no capacity of any cluster is known") {
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no capacity configured or reported") {
 		t.Error(err)
 	}
 }

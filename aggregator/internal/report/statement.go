@@ -79,7 +79,7 @@ func (o *StatementOptions) whose() error {
 	for _, key := range slices.Sorted(maps.Keys(o.Of)) {
 		switch value := o.Of[key]; {
 		case strings.TrimSpace(value) == "":
-			return fmt.Errorf("%w: a statement is of somebody, and %s has no value", ErrQuery, key)
+			return fmt.Errorf("%w: a statement needs a subject, and %s has no value", ErrQuery, key)
 		case strings.Contains(value, ","):
 			return fmt.Errorf("%w: a statement is of one, and %s is %.60q; make one for each, or a report of the usage of all of them", ErrQuery, key, value)
 		}

@@ -162,7 +162,7 @@ func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
 		t.Error(got)
 	}
 	notes := strings.Join(d.Notes, "\n")
-	for _, want := range []string{"No prices configured; showing usage only", "Budgets are told only to who may see all records"} {
+	for _, want := range []string{"No prices configured; showing usage only", "Budgets are shown only to readers of all records"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}

@@ -127,7 +127,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	var a v1.Budgets
 	err := s.r.GetJSON(ctx, "/v1/budgets", url.Values{"at": {at.UTC().Format(time.RFC3339)}}, &a)
 	if refused(err, http.StatusForbidden) {
-		s.note("Budgets are told only to who may see all records.")
+		s.note("Budgets are shown only to readers of all records.")
 		return nil, nil
 	}
 	if err != nil {

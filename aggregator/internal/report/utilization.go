@@ -58,7 +58,7 @@ func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
 	if !known(d.Tables) {
-		return nil, fmt.Errorf("%w: no capacity of any cluster is known in these periods; a source that tells it, or a block cluster in the configuration, makes it known: bursar capacity", ErrNothing)
+		return nil, fmt.Errorf("%w: no capacity configured or reported for these periods; add a cluster block to the configuration: bursar capacity", ErrNothing)
 	}
 	series, err := o.ask(ctx, r, o.Periods[0], o.Bucket)
 	if err != nil {

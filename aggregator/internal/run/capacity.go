@@ -26,7 +26,7 @@ type supply struct {
 func newSupply(b *books.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
 	reg.MustRegister(&supply{
 		books: b, store: s, log: log,
-		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where nobody says it.", []string{"cluster", "component"}, nil),
+		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where it is unknown.", []string{"cluster", "component"}, nil),
 		jobs: prometheus.NewDesc("bursar_jobs", "Jobs of a source when it looked last, by what they do: running or pending.", []string{"source", "state"}, nil),
 		age:  prometheus.NewDesc("bursar_jobs_timestamp_seconds", "When a source looked last how many jobs it has.", []string{"source"}, nil),
 	})

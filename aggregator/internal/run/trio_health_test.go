@@ -66,5 +66,5 @@ func TestEveryNodeSaysHowTheClusterIs(t *testing.T) {
 		s.judges(name, "agg3 is not heard", func(v verdict) bool { return v.State == "broken" && v.finds("node-silent", "agg3") })
 	}
 	s.stop("agg2")
-	s.judges("agg1", "nobody leads", func(v verdict) bool { return !v.Confirmed && v.finds("no-leader", "") })
+	s.judges("agg1", "no leader", func(v verdict) bool { return !v.Confirmed && v.finds("no-leader", "") })
 }

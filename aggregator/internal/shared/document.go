@@ -192,7 +192,7 @@ func fromJSON(format int, list []jsonBlock) (*Document, error) {
 	}
 	d := New(blocks...)
 	if len(d.Blocks) != len(blocks) {
-		return nil, fmt.Errorf("%w: a block is there twice", ErrDocument)
+		return nil, fmt.Errorf("%w: duplicate block", ErrDocument)
 	}
 	return d, nil
 }

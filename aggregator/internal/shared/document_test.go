@@ -99,7 +99,7 @@ func TestWhatIsNoDocumentIsRefused(t *testing.T) {
 		`{"format":1,"bloks":[]}`:    "unknown field",
 		`{"format":1,"blocks":[]} x`: "stands behind",
 		`{"format":1,"blocks":[{"labels":["a"]}]}`:                                                  "no type",
-		`{"format":1,"blocks":[{"type":"a"},{"type":"a"}]}`:                                         "twice",
+		`{"format":1,"blocks":[{"type":"a"},{"type":"a"}]}`:                                         "duplicate",
 		`{"format":1,"blocks":[{"type":"a","values":{"x":null}}]}`:                                  "null is no value",
 		`{"format":1,"blocks":[{"type":"a","blocks":[{"type":"b","labels":["c"],"blocks":[{}]}]}]}`: "no type",
 	} {

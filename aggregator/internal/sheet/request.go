@@ -171,7 +171,7 @@ func (r *Request) check() error {
 	for _, list := range [][]string{r.By, r.Measures, r.Components} {
 		for i, name := range list {
 			if name == "" || slices.Contains(list[:i], name) {
-				return refuse("%q is there twice or empty in %s", name, strings.Join(list, ", "))
+				return refuse("%q is duplicate or empty in %s", name, strings.Join(list, ", "))
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func (a *actionView) Due() string {
 	case strings.HasPrefix(string(a.Schedule), "@change"):
 		return "when records have changed"
 	case a.Schedule == "@manual":
-		return "when somebody orders it"
+		return "only on request"
 	case a.Schedule == "":
 		return "by the plugin's schedule"
 	}

@@ -100,7 +100,7 @@ func (p *Pages) cluster(r *http.Request, f *frame) int {
 		return http.StatusForbidden
 	}
 	if p.Health == nil {
-		f.Problem = "Nobody watches the cluster."
+		f.Problem = "Cluster health is not available on this node."
 		return http.StatusNotFound
 	}
 	report := p.Health(r.Context())

@@ -53,7 +53,7 @@ func TestTheClusterPageSaysWhatToDoAlsoWhileNobodyLeads(t *testing.T) {
 	if _, body, _ := s.get("/"); !strings.Contains(body, "3 things to do.") || !strings.Contains(body, "is not heard") {
 		t.Error("the overview says nothing of it")
 	}
-	s.down = errors.New("nobody leads")
+	s.down = errors.New("no leader")
 	code, body, _ := s.get("/ui/cluster")
 	for _, want := range []string{"3 things to do.", "no node leads", "free-ballast", "not heard", "since 2026-03-01 11:00:00", "critical"} {
 		if !strings.Contains(body, want) {

@@ -55,7 +55,7 @@ func advice(code int) string {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return "; the receiver does not accept who posts: look at secret, headers, tls and proxy"
 	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed:
-		return "; nobody takes posts there: look at url and method"
+		return "; the server takes no posts there: check url and method"
 	case http.StatusRequestEntityTooLarge:
 		return "; it is too large for the receiver: set a smaller batch, or ask for fewer groups or buckets"
 	}

@@ -29,7 +29,7 @@ func TestAStatusDecidesWhatBecomesOfAnEffect(t *testing.T) {
 			}
 		}
 	}
-	for code, want := range map[int]string{401: "look at secret", 403: "look at secret", 404: "look at url", 410: "look at url", 413: "set a smaller batch"} {
+	for code, want := range map[int]string{401: "look at secret", 403: "look at secret", 404: "check url", 410: "check url", 413: "set a smaller batch"} {
 		if r := a.receiver.judge(&http.Response{StatusCode: code}, nil, time.Now()); !strings.Contains(r.Message, want) {
 			t.Errorf("%d: %+v", code, r)
 		}

@@ -137,7 +137,7 @@ func (r *receiver) readHeaders(cfg *sdk.Config, given map[string]string) {
 		case slices.Contains(own, canonical):
 			cfg.Errorf("headers", "%s is set by this action", canonical)
 		case twice:
-			cfg.Errorf("headers", "%s is there twice", canonical)
+			cfg.Errorf("headers", "%s given more than once", canonical)
 		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 			cfg.Errorf("headers", "the value of %s has a line break or another control character", canonical)
 		}

@@ -13,7 +13,7 @@ func attributes() []sdk.Attribute {
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the main task began"},
 		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; where that is not known, the best that the snapshots tell"},
 		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
-		{Name: "create", Type: sdk.TypeTime, Doc: "when its allocation was made, as far as the snapshots tell: when the first one saw it waiting for its start, or when the job was submitted where none saw it wait; null: nothing tells"},
+		{Name: "create", Type: sdk.TypeTime, Doc: "when its allocation was made, as far as the snapshots show: when the first one saw it waiting for its start, or when the job was submitted where none saw it wait; null: unknown"},
 		{Name: "estimated", Type: sdk.TypeBool, Doc: "the end is not known: stop is when the run was last seen, or when the task was restarted"},
 		{Name: "state", Type: sdk.TypeString, Doc: "the last status: running, dead, complete, failed, lost, down; restarted where the task was started again"},
 		{Name: "namespace", Type: sdk.TypeString, Doc: "namespace, which stands for a virtual organization"},

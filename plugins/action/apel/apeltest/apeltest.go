@@ -207,7 +207,7 @@ func dict(value string, wholes bool) (map[string]float64, error) {
 		name, number, ok := strings.Cut(item, ":")
 		name, number = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(number)
 		if _, twice := out[name]; !ok || twice {
-			return nil, fmt.Errorf("%q is no pair, or its key is there twice", item)
+			return nil, fmt.Errorf("%q is not a pair, or its key is duplicate", item)
 		}
 		if name != "si2k" && name != "hepspec" && name != "hepscore23" {
 			return nil, fmt.Errorf("benchmark %q is not known", name)

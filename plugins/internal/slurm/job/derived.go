@@ -72,7 +72,7 @@ func amounts() []attribute {
 			[]string{"TRESUsageOutTot", "MaxRSS"}, func(r *Run) (sdk.Value, error) { return r.sum(r.steps.wrote) }},
 		{sdk.Attribute{Name: "gpus", Type: sdk.TypeInt, Doc: "allocated GPUs of all types; 0 also where Slurm does not account GPUs"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { n, _, err := r.gpus(); return sdk.Int(n), err }},
-		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm tells types"}, []string{"AllocTRES"},
+		{sdk.Attribute{Name: "gpus_by_type", Type: sdk.TypeMap, Doc: "allocated GPUs by type, as far as Slurm reports types"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { _, m, err := r.gpus(); return counts(m), err }},
 		{sdk.Attribute{Name: "alloc_tres", Type: sdk.TypeMap, Doc: "allocated resources by name, for example cpu, mem (bytes), node, billing, gres/gpu"}, []string{"AllocTRES"},
 			func(r *Run) (sdk.Value, error) { return r.resources("AllocTRES") }},

@@ -152,7 +152,7 @@ func TestSumsAreThoseOfTheirJobsInAnyOrder(t *testing.T) {
 			for _, r := range m.Records {
 				k := strings.Join([]string{r.Values["VO"], r.Values["SubmitHost"], r.Values["Processors"]}, "|")
 				if keys[k] {
-					t.Fatalf("%s is there twice", k)
+					t.Fatalf("%s given more than once", k)
 				}
 				keys[k] = true
 				wall, count = wall-r.Int("WallDuration"), count-r.Int("NumberOfJobs")

@@ -61,7 +61,7 @@ func TestOfTheReportsFileEveryRunIsTakenOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range runs {
 		if seen[id] {
-			t.Errorf("%s is there twice", id)
+			t.Errorf("%s given more than once", id)
 		}
 		seen[id] = true
 	}

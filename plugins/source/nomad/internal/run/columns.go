@@ -193,7 +193,7 @@ func ends() []attribute {
 	}
 	return []attribute{
 		text("state", "running, complete, failed, oom, killed (Nomad ended it), lost (Nomad gave it up) or forgotten (Nomad knows it no longer)", (*View).state),
-		number("exit_code", "exit code; null while it runs and when nobody knows", func(x *Exit) int { return x.Code }),
+		number("exit_code", "exit code; null while it runs and when unknown", func(x *Exit) int { return x.Code }),
 		number("exit_signal", "signal that ended it, 0 for none", func(x *Exit) int { return x.Signal }),
 		column("oom", sdk.TypeBool, "whether it was ended for want of memory", func(v *View, _ Owner) sdk.Value { return sdk.Bool(v.Exit != nil && v.Exit.OOM) }),
 		text("client_status", "state of the allocation as its node says: pending, running, complete, failed, lost or unknown", func(v *View) string { return v.Alloc.ClientStatus }),

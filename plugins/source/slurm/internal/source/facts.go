@@ -78,7 +78,7 @@ func (p *pass) judge(name string, err error) {
 	}
 	if text != p.warned[name] {
 		if text == "" {
-			p.log.Info("the "+name+" is told again", "fact", name)
+			p.log.Info("the "+name+" is sent again", "fact", name)
 		} else {
 			p.log.Warn("the "+name+" is not told as it should be; jobs are collected all the same", "fact", name, "error", err, "remedy", remedy(name, err))
 		}
