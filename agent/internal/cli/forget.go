@@ -17,7 +17,7 @@ func (a *app) forgetCommand() *cobra.Command {
 		Long: `An agent keeps what any cluster that it knows has not acknowledged, however long
 that cluster is silent. One that will never be back, because its disks were wiped
 and it has a new id, has to be forgotten by order. Should it come back after all,
-it is told which frames are gone. "bursar-agent status" shows the clusters.`,
+the agent reports which frames are gone. "bursar-agent status" shows the clusters.`,
 		Example: "  bursar-agent forget -cluster 9f86d081",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if cluster == "" {

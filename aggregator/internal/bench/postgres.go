@@ -114,7 +114,7 @@ func unprivileged() (*user.User, error) {
 			return u, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: it does not run as root, and there is neither postgres nor nobody", errNoPostgres)
+	return nil, fmt.Errorf("%w: it does not run as root, and no user postgres or nobody exists", errNoPostgres)
 }
 
 // hand gives a folder to another user and lets it through to it.

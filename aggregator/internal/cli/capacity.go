@@ -28,11 +28,11 @@ func (p *Program) capacityCommand() *cobra.Command {
 	var at, window, zone string
 	cmd := &cobra.Command{
 		Use: "capacity", Short: "Show cluster capacity: cores, memory, GPUs, service units",
-		Long: `Say what clusters and groups of clusters have: cores, memory, GPUs, service units.
+		Long: `Show the capacity of clusters and groups of clusters: cores, memory, GPUs, service units.
 
 Clusters are those of the configuration, in blocks cluster, and sources that say what
-they have. Where nobody says how much there is, the table has a "-", and usage of that
-time is in no utilization. With -window there is a line for each change in it.
+they have. Where the capacity is unknown, the table has a "-", and usage of that time
+is in no utilization. With -window there is a row for each change in it.
 
 For utilization, run "bursar usage -measure utilization".`,
 		Example: `  bursar capacity

@@ -14,7 +14,7 @@ func (p *Program) gapsCommand() *cobra.Command {
 		Use: "gaps", Short: "List what could not be had or was lost on its way",
 		Long: `List what could not be had or was lost on its way: parts of a source's history
 that it cannot read any more, and frames that an agent no longer has although the
-cluster lacks them, as after a restore. FROM is empty where nobody knows it.
+cluster lacks them, as after a restore. FROM is empty where it is unknown.
 
 Most of it comes back from the scheduler: "bursar-agent recollect" on the agent
 reads a window of a source again. A gap stays in the list afterwards.`,

@@ -242,8 +242,8 @@ func (p *Program) reportUtilization() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "utilization", Short: "How full clusters were, and its course",
 		Long: `How full clusters were: what was used of what was there, for each cluster and all
-of them, and its course over the first period. What is there is told by sources, or
-by blocks "cluster" of the configuration.`,
+of them, and its course over the first period. Capacity is reported by sources, or
+configured in blocks "cluster".`,
 		Example: "  bursar report utilization\n  bursar report utilization -period 2026-Q3 -bucket week -component GPUs -o gpus.html",
 	}
 	periodFlags(cmd, &o.Periods, &o.Zone)

@@ -44,7 +44,7 @@ options -p and -u. It differs from what bursar says of the same jobs:
 - a job counts where it ends, with all its CPU time, not where it ran;
 - contributions and types of nodes count whatever their dates;
 - the first type whose pattern matches gives the factor, even one that is retired;
-- who used nothing has no line on its page, and nobody is exempt in its text;
+- principal investigators without usage have no row on its page, and its text has no exempt ones;
 - there are two clusters, katana and all that is not scluster counts there; where
   one has no capacity, utilization is the computation units that were used.
 Its sums of 32 bits, in which small jobs vanish, are exact here.`,

@@ -244,7 +244,7 @@ func fixed(word string, zone *time.Location) (record.Time, error) {
 	t, err := calendar.Point(word, early, zone)
 	again, wrong := calendar.Point(word, late, zone)
 	if err = errors.Join(err, wrong); err != nil || t != again {
-		return 0, fmt.Errorf("%q is no date; expected one like 2026-01-01, 2026-Q3 or 2026, which are the begin of that, or RFC 3339, like 2026-01-01T00:00:00Z", word)
+		return 0, fmt.Errorf("invalid date %q: use e.g. 2026-01-01, 2026-Q3 or 2026, which mean their start, or RFC 3339, like 2026-01-01T00:00:00Z", word)
 	}
 	return t, nil
 }

@@ -56,7 +56,7 @@ func (u *Usage) validate() (diags hcl.Diagnostics) {
 func checkZone(before []string, name string) error {
 	switch {
 	case slices.Contains(before, name):
-		return fmt.Errorf("%q is there twice", name)
+		return fmt.Errorf("duplicate %q", name)
 	case len(before) >= maxZones:
 		return fmt.Errorf("there are more than %d zones", maxZones)
 	}
@@ -73,7 +73,7 @@ func checkDimension(before []string, name string) error {
 	case wrong != "":
 		return fmt.Errorf("%q: %s", name, wrong)
 	case slices.Contains(before, name):
-		return fmt.Errorf("%q is there twice", name)
+		return fmt.Errorf("duplicate %q", name)
 	case len(before) >= maxDimensions:
 		return fmt.Errorf("there are more than %d dimensions", maxDimensions)
 	}

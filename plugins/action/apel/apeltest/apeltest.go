@@ -170,7 +170,7 @@ func (f format) inOrder(keys []string) error {
 			i++
 		}
 		if i == len(f.fields) {
-			return fmt.Errorf("field %s is out of order, or there twice", k)
+			return fmt.Errorf("field %s is out of order or duplicate", k)
 		}
 		i++
 	}

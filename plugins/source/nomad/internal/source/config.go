@@ -39,7 +39,7 @@ type settings struct {
 	Earliest   hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only runs that end at this time or later"`
 	Lost       string        `hcl:"lost,optional" default:"bill" allowed:"bill disconnect" doc:"when a run ends whose node cannot be reached: when Nomad gives it up (bill), or when it was last reached (disconnect). What the node says when it comes back replaces both, once the run has ended"`
 	Lag        time.Duration `hcl:"lag,optional" default:"1m" max:"24h" doc:"how long a node may take to tell the server; the source says that it is complete up to so long before its last listing"`
-	Kept       time.Duration `hcl:"kept,optional" default:"1h" max:"366d" doc:"how long Nomad keeps what is over at the least (the least of its *_gc_thresholds); a longer absence of the agent is told as a gap"`
+	Kept       time.Duration `hcl:"kept,optional" default:"1h" max:"366d" doc:"how long Nomad keeps finished allocations at least (the least of its *_gc_thresholds); a longer absence of the agent is reported as a gap"`
 	Remember   time.Duration `hcl:"remember,optional" default:"31d" min:"1h" max:"366d" doc:"how long the source keeps allocations that Nomad has forgotten, some 1.5 kB each, for collecting a window again and for the comparison of past days with what there is: longer than the agent's retain"`
 	Queue      string        `hcl:"queue,optional" default:"namespace" allowed:"namespace node_pool" doc:"what a queue of the census is"`
 

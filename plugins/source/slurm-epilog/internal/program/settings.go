@@ -59,7 +59,7 @@ func (s *settings) set(out io.Writer) (all *flag.FlagSet, inFile func(name strin
 func usage(f *flag.FlagSet) {
 	fmt.Fprint(f.Output(), `Usage: bursar-epilog [flags]
 
-Tells bursar's agent that a run of a job has ended. Slurm calls it, in slurm.conf:
+Report the end of a run of a job to bursar's agent. Slurm calls it, in slurm.conf:
 
   Epilog=/usr/bin/bursar-epilog             # on every node, or
   EpilogSlurmctld=/usr/bin/bursar-epilog    # where slurmctld runs

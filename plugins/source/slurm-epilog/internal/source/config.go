@@ -24,7 +24,7 @@ type settings struct {
 		Cert hcl.Absolute `hcl:"cert"`
 		Key  hcl.Absolute `hcl:"key"`
 	} `hcl:"tls,block" doc:"paths of the agent's certificates"`
-	ListenClients hcl.Strings   `hcl:"listen_clients,optional" default:"[\"bursar-epilog\"]" doc:"names in the certificates of those who may tell of jobs"`
+	ListenClients hcl.Strings   `hcl:"listen_clients,optional" default:"[\"bursar-epilog\"]" doc:"certificate names that may report jobs"`
 	StateDir      hcl.Absolute  `hcl:"state_dir,optional" unset:"a folder in the agent's data_dir" doc:"where the journal of what was told is"`
 	Keep          time.Duration `hcl:"keep,optional" default:"3d" min:"1m" max:"366d" doc:"how long what was told is kept after its record is safe, for bursar-agent recollect and for a cluster that was restored from a backup"`
 	Delay         time.Duration `hcl:"delay,optional" default:"5s" max:"1h" doc:"how long sacct is not asked after an epilog came, so that slurmdbd has the end and one question does for many jobs"`
@@ -80,7 +80,7 @@ func (c *config) readListen(cfg *sdk.Config) {
 	case c.Listen == "":
 		return
 	case tls == nil:
-		cfg.Errorf("listen", "it needs a block tls { ca, cert, key }: who tells of jobs is known by a certificate")
+		cfg.Errorf("listen", "a block tls { ca, cert, key } is missing: clients that report jobs identify themselves by certificates")
 		return
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
@@ -88,7 +88,7 @@ func (c *config) readListen(cfg *sdk.Config) {
 	}
 	for i, name := range c.ListenClients {
 		if strings.TrimSpace(name) == "" {
-			cfg.ElementErrorf("listen_clients", i, "a certificate without a name lets nobody in")
+			cfg.ElementErrorf("listen_clients", i, "the name is empty")
 		}
 	}
 	files := identity.Files{CA: string(c.TLS.CA), Cert: string(c.TLS.Cert), Key: string(c.TLS.Key)}

@@ -1,0 +1,45 @@
+package proto_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// unclear are words that do not say who does what. Errors and help name the thing:
+// "no leader", "duplicate key", "invalid window", "shown only to readers of all records".
+var unclear = regexp.MustCompile(`(?i)\b(nobody|somebody|tells|(is|are) told|there twice|who may|the begin of)\b`)
+
+// Texts of programs name what they are about. Descriptions, pages and documents are
+// read by people too; this looks at strings, where the worst of them stood.
+func TestTexts_UnclearWords_AreRefused(t *testing.T) {
+	for _, root := range []string{"agent", "aggregator", "hcl", "plugins", "proto"} {
+		err := filepath.WalkDir(filepath.Join("..", root), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			parsed, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					if word := unclear.FindString(text.Value); word != "" && !strings.Contains(path, "/bench/") { // that knows the user nobody
+						t.Errorf("%s: %q: name who or what", files.Position(text.Pos()), word)
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
