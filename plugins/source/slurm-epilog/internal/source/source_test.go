@@ -518,7 +518,7 @@ func TestMistakesInTheConfigurationAreNamed(t *testing.T) {
 	}{
 		"no way in":       {[]sdk.Node{text("socket", "")}, "no epilog could reach"},
 		"relative socket": {[]sdk.Node{text("socket", "sock")}, "is not an absolute path"},
-		"listen alone":    {[]sdk.Node{text("listen", "0.0.0.0:7071")}, "needs a block tls"},
+		"listen alone":    {[]sdk.Node{text("listen", "0.0.0.0:7071")}, "a block tls"},
 		"tls alone":       {[]sdk.Node{{Name: "tls", IsBlock: true}}, "no address to listen on"},
 		"no address": {[]sdk.Node{text("listen", "7071"), {Name: "tls", IsBlock: true,
 			Children: []sdk.Node{text("ca", "/a"), text("cert", "/b"), text("key", "/c")}}}, "is no address"},
