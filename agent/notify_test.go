@@ -67,7 +67,7 @@ func (d *daemon) checkRefused(t *testing.T) {
 	t.Helper()
 	d.configure(t, "loud")
 	cmd := exec.Command(d.Path, "-config", filepath.Join(d.dir, "agent.hcl"))
-	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 78 || !strings.Contains(string(out), "agent.hcl:4:") {
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 78 || !strings.Contains(string(out), "agent.hcl line 4") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
