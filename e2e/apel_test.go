@@ -190,7 +190,7 @@ func (a *apelSite) refused() {
 	}
 	before, _, _ := strings.Cut(string(text), "record.meta.headnode[0]")
 	path := a.Write("bad.hcl", strings.Replace(string(text), "record.meta.headnode[0]", "record.headnode", 1))
-	want := fmt.Sprintf("bad.hcl:%d", strings.Count(before, "\n")+1)
+	want := fmt.Sprintf("bad.hcl line %d", strings.Count(before, "\n")+1)
 	if _, err := a.Run("bursar", "aggregator", "-check", "-config", path); err == nil || !strings.Contains(err.Error(), want) {
 		a.t.Errorf("want %s: %v", want, err)
 	}
