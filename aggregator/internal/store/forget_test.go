@@ -294,7 +294,7 @@ func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllChanges(t *testing.T) {
 // whether they come back closed or while they go on, and whether their values were
 // forgotten meanwhile or not.
 func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllIsDeletedAndComesBack(t *testing.T) {
-	const n = 6000
+	const n, rounds = 2500, 3
 	all := upTo(n)
 	for name, round := range map[string]func(c *changing, rng *rand.Rand){
 		"all": func(c *changing, _ *rand.Rand) {
@@ -340,8 +340,8 @@ func TestDiskStaysNearThatOfAFreshStoreHoweverOftenAllIsDeletedAndComesBack(t *t
 			rng := rand.New(rand.NewPCG(3, 4))
 			c := newChanging(t, n)
 			c.write(all, false)
-			for rounds := range 5 {
-				c.round = 10 * (rounds + 1)
+			for i := range rounds {
+				c.round = 10 * (i + 1)
 				round(c, rng)
 				sweepOut(c.box)
 			}

@@ -161,7 +161,7 @@ func TestACommandThatFailsStopsNoRecordAndTellsNothing(t *testing.T) {
 	}
 	s.nodes("NodeName=n1 CPUTot=4 RealMemory=8000\n")
 	s.poll(retryFact)
-	if len(s.facts.capacity) != 2 || !strings.Contains(log.String(), "capacity is told again") {
+	if len(s.facts.capacity) != 2 || !strings.Contains(log.String(), "capacity is sent again") {
 		t.Errorf("after it works again: %+v\n%s", s.facts.capacity, log)
 	}
 }
