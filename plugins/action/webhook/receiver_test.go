@@ -52,7 +52,7 @@ func TestWhatIsWrongWithTheConfigurationIsTold(t *testing.T) {
 		"Idempotency-Key is set by this":   {good, headers(map[string]string{"idempotency-key": "x"})},
 		`"X Y" is not the name`:            {good, headers(map[string]string{"X Y": "x"})},
 		"the value of X has a line break":  {good, headers(map[string]string{"X": "a\r\nb: c"})},
-		"X-A given more than once":               {good, headers(map[string]string{"x-a": "1", "X-A": "2"})},
+		"X-A given more than once":         {good, headers(map[string]string{"x-a": "1", "X-A": "2"})},
 		"a URL such as \"http://proxy":     {good, text("proxy", "proxy:3128")},
 		"which needs no proxy":             {text("url", "http://localhost/"), text("proxy", "http://proxy:3128")},
 		"is both, cert and key":            {good, tlsBlock(text("cert", "/x.pem"))},
