@@ -9,11 +9,23 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // unclear are words that do not say who does what. Errors and help name the thing:
 // "no leader", "duplicate key", "invalid window", "shown only to readers of all records".
 var unclear = regexp.MustCompile(`(?i)\b(nobody|somebody|tells|(is|are) told|there twice|who may|the begin of)\b`)
+
+// The description of the interface is read by people, and the comments of proto/v1 are
+// made of it.
+func TestDescription_UnclearWords_AreRefused(t *testing.T) {
+	for i, line := range strings.Split(string(v1.OpenAPI()), "\n") {
+		if word := unclear.FindString(line); word != "" {
+			t.Errorf("openapi.yaml:%d: %q: name who or what", i+1, word)
+		}
+	}
+}
 
 // Texts of programs name what they are about. Descriptions, pages and documents are
 // read by people too; this looks at strings, where the worst of them stood.

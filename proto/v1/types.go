@@ -181,7 +181,7 @@ type NodeBackup struct {
 	Failures uint64 `json:"failures"`
 }
 
-// Amounts: How much there is by component; null where nobody says it.
+// Amounts: Capacity by component; null where it is unknown.
 type Amounts map[string]*json.Number
 
 // CapacityStep is a part of an answer.
@@ -221,7 +221,7 @@ type ClusterGroup struct {
 	Groups   []string `json:"groups"`
 	// All its clusters, each once.
 	Members []string `json:"members"`
-	// Those of which nobody says anything.
+	// Those whose capacity is unknown.
 	Unknown    []string       `json:"unknown"`
 	Components Amounts        `json:"components"`
 	Steps      []CapacityStep `json:"steps"`
@@ -271,7 +271,7 @@ type Day struct {
 	Day    string `json:"day"`
 	State  string `json:"state"`
 	// That ended in the day: by the second route or, where it was more, by collecting them again. Null
-	// where nobody counted.
+	// where the day was not counted.
 	Runs *int64 `json:"runs"`
 	// Records of the source that ended in the day.
 	Stored int64 `json:"stored"`
@@ -315,9 +315,9 @@ type Stretch struct {
 type Agent struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// This node is told to pull from it.
+	// The configuration of this node names it.
 	Configured bool `json:"configured"`
-	// It is no agent but the name of imports, which nobody waits for.
+	// Not an agent but the name of imports, which are not expected to continue.
 	Import    bool   `json:"import"`
 	Connected bool   `json:"connected"`
 	Error     string `json:"error"`

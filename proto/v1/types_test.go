@@ -39,6 +39,8 @@ type generator struct {
 	t    *testing.T
 	out  strings.Builder
 	done map[string]bool
+	// schemas are those of the description by name.
+	schemas *yaml3.Node
 	// left are types that are to be written.
 	left []func()
 }
@@ -57,7 +59,8 @@ func (g *generator) file(description []byte) []byte {
 	}
 	root := doc.Content[0]
 	g.out.WriteString("// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.\n\npackage v1\n\nimport \"encoding/json\"\n")
-	each(get(root, "components", "schemas"), func(name string, s *yaml3.Node) {
+	g.schemas = get(root, "components", "schemas")
+	each(g.schemas, func(name string, s *yaml3.Node) {
 		if texts[name] == "" && !other[name] {
 			g.named(name, s)
 		}
@@ -150,11 +153,11 @@ func (g *generator) of(name string, s *yaml3.Node, item bool) string {
 		if t := texts[base(s)]; t != "" {
 			return t
 		}
-		switch base(s) {
-		case "ActionMark": // null itself
-			return "*ActionMark"
-		case "ConfigDocument":
+		if other[base(s)] {
 			return "json.RawMessage"
+		}
+		if _, null := kindOf(get(g.schemas, base(s))); null && get(g.schemas, base(s), "properties") != nil {
+			return "*" + base(s)
 		}
 		return base(s)
 	}

@@ -68,7 +68,7 @@ type Options struct {
 	Agents   Agents // nil: this node pulls from none
 	// Configured returns the names of the agents of the configuration; nil: there are none.
 	Configured func() []string
-	Usage      Usage // nil: nobody adds usage up
+	Usage      Usage // nil: this server answers no usage
 	// Book returns what keys and weights follow from others now; nil: none do.
 	Book func() *derive.Book
 	// Directory returns who belongs where now; nil: nothing is known of that.

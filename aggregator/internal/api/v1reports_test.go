@@ -90,7 +90,7 @@ func TestAReportThatCannotBeSaysWhyAndNamesWhatIsNear(t *testing.T) {
 		"usage?period=2031": {404, "no record ran in 2031"},
 		"usage?period=2026-03&where[group_id]=atals": {404, `did you mean \"atlas\"?`},
 		"usage?period=2026-03&where=user_id=nobody":  {404, "there are alice, bob, carol, dave"},
-		"subscription?period=2026-03":                {400, "nothing says what a service unit is"},
+		"subscription?period=2026-03":                {400, "service units are not configured"},
 		"utilization?period=2026-03":                 {400, "no capacity configured or reported"},
 		"usage?period=lately":                        {400, `invalid window \"lately\"`},
 		"usage?period=2026-03&by=grup":               {400, "the keys are"},

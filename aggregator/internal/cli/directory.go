@@ -105,7 +105,7 @@ func (d *directory) table(part string, f format) (t *table, notes []string) {
 		}
 		return t, nil
 	case "unclaimed":
-		return d.nobody(f)
+		return d.unclaimed(f)
 	}
 	t = newTable("PROJECT", "PI", "?NAME", "~GROUPS", "~USERS", "?EXEMPT", "?SINCE", "?UNTIL")
 	for _, p := range d.Projects {
@@ -131,7 +131,7 @@ func (d *directory) classNotes() []string {
 	return []string{note}
 }
 
-func (d *directory) nobody(f format) (t *table, notes []string) {
+func (d *directory) unclaimed(f format) (t *table, notes []string) {
 	t = newTable("GROUP", "USER", ">RECORDS")
 	none := "-"
 	if f == asTable {

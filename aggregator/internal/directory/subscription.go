@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoUnits says that nothing is known of service units.
-var ErrNoUnits = errors.New("nothing says what a service unit is: the configuration has neither host_class nor service_units with a default_factor")
+var ErrNoUnits = errors.New("service units are not configured; add a service_units block with a default_factor, or host_class blocks")
 
 // Standing says how the usage of a principal investigator stands to the contribution.
 type Standing string

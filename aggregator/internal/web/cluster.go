@@ -76,8 +76,8 @@ type clusterPage struct {
 	Node    string // that says all this
 	Nodes   []nodeLine
 	Backup  time.Time
-	Figures *v1.Status // nil: nobody says them
-	Config  *v1.Config // nil: the reader may not see it, or nobody says it
+	Figures *v1.Status // nil: unknown
+	Config  *v1.Config // nil: unknown, or the reader may not see it
 	Differs []nodeLine // nodes whose files differ
 	Backups []nodeLine // nodes that make backups
 }

@@ -92,7 +92,7 @@ func TestAReportThatCannotBeIsNoEmptyPage(t *testing.T) {
 		"report=usage&by=user_id&period=2026-01&where[user_id]=alcie": {404, `did you mean "alice"?`},
 		"report=usage&by=user_id&period=lately":                       {400, `nvalid window "lately"`},
 		"report=usage&perod=2026":                                     {400, `did you mean "period"?`},
-		"report=subscription&period=2026-01":                          {400, "nothing says what a service unit is"},
+		"report=subscription&period=2026-01":                          {400, "service units are not configured"},
 		"report=utilization&period=2026-01":                           {400, "no capacity configured or reported"},
 		"report=usage&period=2026-01&by=" + url.QueryEscape("<b>"):    {400, "the keys are"},
 	} {

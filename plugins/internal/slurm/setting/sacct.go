@@ -15,7 +15,7 @@ type Sacct struct {
 	Path     hcl.Absolute  `hcl:"sacct,optional" default:"/usr/bin/sacct" doc:"path of sacct, or of a program that behaves as it does"`
 	Conf     hcl.Absolute  `hcl:"slurm_conf,optional" unset:"as sacct finds it" doc:"path of slurm.conf; SLURM_CONF in the environment of the plugin does the same"`
 	Clusters hcl.Strings   `hcl:"clusters,optional" unset:"slurm.conf's cluster" doc:"clusters of slurmdbd (-M), or all; with more than one the cluster becomes part of the ids"`
-	Ignore   hcl.Strings   `hcl:"ignore_stderr,optional" unset:"none" doc:"lines on standard error of sacct and the other commands that contain one of these texts are no errors"`
+	Ignore   hcl.Strings   `hcl:"ignore_stderr,optional" unset:"none" doc:"ignore lines on standard error of sacct and the other commands that contain one of these texts"`
 	Timeout  time.Duration `hcl:"timeout,optional" default:"5m" min:"1s" max:"24h" doc:"how long sacct may give no output before it is killed"`
 	Earliest hcl.Time      `hcl:"earliest,optional" unset:"all that there is" doc:"only runs that end at this time or later, for example \"2024-01-01T00:00:00Z\""`
 }
