@@ -66,7 +66,7 @@ func (t *tx) closedFresh() (n int) {
 
 func (t *tx) closedNext() (n int) {
 	for _, sl := range t.order {
-		if sl.next != nil && (sl.grave != nil || !isOpen(sl.next)) {
+		if sl.next != nil && (sl.tombstone != nil || !isOpen(sl.next)) {
 			n++
 		}
 	}
@@ -185,7 +185,7 @@ func (t *tx) writeOpen(row *columns.Row) error {
 // placeNext numbers the rows that take the place of others.
 func (t *tx) placeNext() error {
 	for _, sl := range t.order {
-		for _, row := range []*columns.Row{sl.grave, sl.next} {
+		for _, row := range []*columns.Row{sl.tombstone, sl.next} {
 			if row == nil {
 				continue
 			}

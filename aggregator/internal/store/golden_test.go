@@ -123,7 +123,7 @@ func goldenValues() []golden {
 	return []golden{
 		{"index", (&index{Seq: 300}).encode(), indexAgain},
 		{"index with flags", (&index{Seq: 300, Open: true, Hidden: true, Held: true, Deleted: true, By: "me", At: t0}).encode(), indexAgain},
-		{"index of an open row behind a tombstone", (&index{Seq: 300, Open: true, Grave: 299}).encode(), indexAgain},
+		{"index of an open row behind a tombstone", (&index{Seq: 300, Open: true, Tombstone: 299}).encode(), indexAgain},
 		{"cursor", (&Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
 			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode(), cursorAgain},
 		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Parts: 4, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},

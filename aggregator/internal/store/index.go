@@ -17,25 +17,25 @@ type index struct {
 	// By and At say who deleted the id, and when.
 	By string
 	At record.Time
-	// Grave is the tombstone behind an open row, 0 for none: the closed row that comes
+	// Tombstone is that behind an open row, 0 for none: the closed row that comes
 	// after both takes its place.
-	Grave uint64
+	Tombstone uint64
 }
 
 // The flags of an index value. A plain row has none and no byte for them: the
 // value is then its sequence number alone.
 const (
-	flagOpen    byte = 1
-	flagHidden  byte = 2
-	flagHeld    byte = 4
-	flagDeleted byte = 8
-	flagGrave   byte = 16
+	flagOpen      byte = 1
+	flagHidden    byte = 2
+	flagHeld      byte = 4
+	flagDeleted   byte = 8
+	flagTombstone byte = 16
 )
 
 func appendPlainIndex(b []byte, seq uint64) []byte { return binary.AppendUvarint(b, seq<<1) }
 
 func (x *index) encode() []byte {
-	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted) | bit(x.Grave != 0, flagGrave)
+	flags := bit(x.Open, flagOpen) | bit(x.Hidden, flagHidden) | bit(x.Held, flagHeld) | bit(x.Deleted, flagDeleted) | bit(x.Tombstone != 0, flagTombstone)
 	if flags == 0 {
 		return appendPlainIndex(nil, x.Seq)
 	}
@@ -46,8 +46,8 @@ func (x *index) encode() []byte {
 		e.text(x.By)
 		e.time(x.At)
 	}
-	if x.Grave != 0 {
-		e.uint(x.Grave)
+	if x.Tombstone != 0 {
+		e.uint(x.Tombstone)
 	}
 	return e.b
 }
@@ -71,8 +71,8 @@ func decodeIndex(b []byte) (x index, err error) {
 	if x.Deleted {
 		x.By, x.At = d.text(), d.time()
 	}
-	if flags&flagGrave != 0 {
-		x.Grave = d.uint()
+	if flags&flagTombstone != 0 {
+		x.Tombstone = d.uint()
 	}
 	return x, d.end("index")
 }

@@ -20,13 +20,13 @@ type slot struct {
 	same                    bool // changes nothing
 	wasConflict, wasWaiting bool
 	next                    *columns.Row // the row that takes the place of row
-	// grave is a tombstone before next: an open row takes the place of a closed
+	// tombstone is a tombstone before next: an open row takes the place of a closed
 	// one. Open rows vanish when they are superseded; so what they supersede must
 	// be said by a row that stays.
-	grave  *columns.Row
-	behind uint64 // the tombstone behind next, when that is open; 0 for none
-	by     string // who deletes it, and when
-	at     record.Time
+	tombstone *columns.Row
+	behind    uint64 // the tombstone behind next, when that is open; 0 for none
+	by        string // who deletes it, and when
+	at        record.Time
 }
 
 // slot returns the id's slot, made when the store has never heard of the id.
@@ -170,7 +170,7 @@ func (t *tx) settle(sl *slot) error {
 	case best != nil:
 		sl.next = t.rowOf(best, sl.row)
 		if sl.row != nil && isOpen(sl.next) && !sl.index.Open {
-			sl.grave, sl.next.Supersedes = t.tombstone(sl), 0
+			sl.tombstone, sl.next.Supersedes = t.tombstone(sl), 0
 		}
 	case sl.row != nil:
 		sl.next = t.tombstone(sl)
@@ -178,33 +178,33 @@ func (t *tx) settle(sl *slot) error {
 		return nil
 	}
 	t.countShown(best != nil, sl.row != nil)
-	if err := t.closeGrave(sl); err != nil || sl.row == nil {
+	if err := t.supersedeTombstone(sl); err != nil || sl.row == nil {
 		return err
 	}
 	return t.retire(sl.row, sl.index.Open)
 }
 
-// closeGrave has a closed row, or another tombstone, take the place of the tombstone
+// supersedeTombstone has a closed row, or another tombstone, take the place of the tombstone
 // that the id has, so that compaction drops it. An open row only remembers it: what
 // supersedes an open row cannot be followed back, for the open row vanishes.
-func (t *tx) closeGrave(sl *slot) error {
-	seq := sl.index.Grave
+func (t *tx) supersedeTombstone(sl *slot) error {
+	seq := sl.index.Tombstone
 	if sl.index.Hidden {
 		seq = sl.index.Seq
 	}
 	switch {
-	case seq == 0 || !t.closesGraves():
+	case seq == 0 || !t.supersedesTombstones():
 		return nil
 	case isOpen(sl.next):
 		sl.behind = seq
 		return nil
 	}
-	grave, err := t.rowAt(&index{Seq: seq})
+	tombstone, err := t.rowAt(&index{Seq: seq})
 	if err != nil {
 		return err
 	}
 	sl.next.Supersedes = seq
-	return t.retire(grave, false)
+	return t.retire(tombstone, false)
 }
 
 func (t *tx) tombstone(sl *slot) *columns.Row {
@@ -235,8 +235,8 @@ func (t *tx) countShown(now, before bool) {
 	}
 }
 
-// closesGraves is false until all nodes do it alike.
-func (t *tx) closesGraves() bool { return t.m.Version >= VersionOf(&ForgetCommand{}) }
+// supersedesTombstones is false until all nodes do it alike.
+func (t *tx) supersedesTombstones() bool { return t.m.Version >= VersionOf(&ForgetCommand{}) }
 
 // retire takes a row out of sight. One in a block or among the waiting stays
 // readable by its number until the block is compacted.
@@ -313,9 +313,9 @@ func (t *tx) writeSlot(sl *slot) error {
 		next.By, next.At = sl.by, sl.at
 	}
 	if sl.next != nil {
-		next.Seq, next.Open, next.Hidden, next.Grave = sl.next.Seq, isOpen(sl.next), sl.next.Tombstone, sl.behind
-		if sl.grave != nil && t.closesGraves() {
-			next.Grave = sl.grave.Seq
+		next.Seq, next.Open, next.Hidden, next.Tombstone = sl.next.Seq, isOpen(sl.next), sl.next.Tombstone, sl.behind
+		if sl.tombstone != nil && t.supersedesTombstones() {
+			next.Tombstone = sl.tombstone.Seq
 		}
 		shown = sl.next
 	}
