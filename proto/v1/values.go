@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -59,4 +60,30 @@ func (t Text) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(string(t))
+}
+
+// Outcome says for people how the effects of a run stand, such as "3 done, 1 unknown".
+func (r *ActionRun) Outcome() string {
+	switch {
+	case r.Ended.IsZero():
+		return "running"
+	case r.Failure != "":
+		return "not planned: " + string(r.Failure)
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{r.Done, "done"}, {r.Rejected, "rejected"}, {r.Unknown, "unknown"}, {r.Skipped, "skipped"}, {r.Superseded, "superseded"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing to do")
+	}
+	if r.Partial {
+		parts = append(parts, "partial")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -17,32 +17,6 @@ import (
 // actionName names an action on the command line.
 func actionName(a *v1.Action) string { return a.Type + "/" + a.Label }
 
-// runOutcome says in words how the effects stand.
-func runOutcome(r *v1.ActionRun) string {
-	if r.Ended.IsZero() {
-		return "under way"
-	}
-	if r.Failure != "" {
-		return "not planned: " + string(r.Failure)
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		word string
-	}{{r.Done, "done"}, {r.Rejected, "rejected"}, {r.Unknown, "unknown"}, {r.Skipped, "skipped"}, {r.Superseded, "superseded"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
-		}
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing to do")
-	}
-	if r.Partial {
-		parts = append(parts, "partial")
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (p *Program) actionsCommand() *cobra.Command {
 	return group("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
 		p.actionsList(), p.actionsPlan(),
@@ -97,7 +71,7 @@ func actionTable(list []v1.Action) (t *table, bad []string) {
 		a := &list[i]
 		row := []string{actionName(a), a.State, dash(string(a.Schedule)), dash(string(a.RunOn)), "-", "-", "-", instant(a.LastSuccess), strconv.Itoa(a.Orders)}
 		if r := a.Last; r != nil {
-			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), runOutcome(r)
+			row[4], row[5], row[6] = strconv.FormatUint(r.Run, 10), instant(r.Planned), r.Outcome()
 		}
 		t.add(row...)
 		paint := ""
@@ -338,7 +312,7 @@ func (p *Program) showRuns(answer json.RawMessage, f format) error {
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
 	for i := range list.Runs {
 		r := &list.Runs[i]
-		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), runOutcome(r))
+		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
 	}
 	return p.show(f, t, answer)
 }

@@ -24,7 +24,7 @@ func (c *Complaint) Tell(log *slog.Logger, level slog.Level, what string, args .
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.last) >= ComplainEvery {
-		log.Log(context.Background(), level, what, append(args, "not_told", c.silent)...) //nolint:sloglint // see above
+		log.Log(context.Background(), level, what, append(args, "suppressed", c.silent)...) //nolint:sloglint // see above
 		c.last, c.silent = now, 0
 		return
 	}

@@ -85,30 +85,7 @@ func toneOfAction(state string) string {
 }
 
 // Outcome says in words how the effects stand.
-func (r *runView) Outcome() string {
-	if r.Ended.IsZero() {
-		return "under way"
-	}
-	if r.Failure != "" {
-		return "not planned: " + string(r.Failure)
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		word string
-	}{{r.Done, "done"}, {r.Rejected, "rejected"}, {r.Unknown, "unknown"}, {r.Skipped, "skipped"}, {r.Superseded, "superseded"}} {
-		if p.n > 0 {
-			parts = append(parts, count(p.n)+" "+p.word)
-		}
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing to do")
-	}
-	if r.Partial {
-		parts = append(parts, "partial")
-	}
-	return strings.Join(parts, ", ")
-}
+func (r *runView) Outcome() string { return (*v1.ActionRun)(r).Outcome() }
 
 // Tone is the colour of the outcome.
 func (r *runView) Tone() string {
