@@ -63,10 +63,11 @@ e2e: build ## Install real schedulers and clients, and run the end-to-end tests.
 	go test -tags e2e -timeout 40m -count 1 -p 2 ./e2e/...
 
 .PHONY: soak
-soak: build ## Run CYCLES (default 2000) cycles of faults, then DEATHS (default 500) kills of a leader in mid-action, by SEED (default: the time).
+soak: build ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, by SEED (default: the time), and the back-fill of 200 000 jobs.
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoFaultLosesOrDoublesARecord -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoKilledOrPausedLeaderDoublesOrLosesAnEffect -deaths $(or $(DEATHS),500) -seed $(or $(SEED),$(shell date +%s))
+	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run Backfill_OfAYear -history 200000
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each.

@@ -63,7 +63,8 @@ func (tab *Tab) hear(event any) {
 			tab.note("log: %s %s", e.Entry.Text, e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
-		if at, err := url.Parse(e.Request.URL); err != nil || at.Host != tab.base.Host {
+		// Chromium draws the icon of a field for a date from a data: address of its own.
+		if at, err := url.Parse(e.Request.URL); err != nil || at.Scheme != "data" && at.Host != tab.base.Host {
 			tab.note("a request to another host: %.200s", e.Request.URL)
 		}
 	case *network.EventResponseReceived:
