@@ -1,4 +1,4 @@
-// Package boltfile checks the structure of a bbolt file before bbolt opens it.
+// Package boltfile opens bbolt files, after it has checked their structure.
 //
 // bbolt maps its file and takes every page at its word: on a file that was cut short
 // or damaged it panics in goroutines of its own, reads beyond the end of the file

@@ -2,11 +2,11 @@ package buffer
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -118,17 +118,14 @@ var (
 // holds it.
 func Open(path string, opt Options) (*Buffer, error) {
 	opt.fill()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("buffer: %w", err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	db, err := boltfile.Open(ctx, path, boltfile.Options{NoSync: opt.NoSync})
+	if errors.Is(err, boltfile.ErrInUse) {
+		return nil, fmt.Errorf("buffer: %w: is another agent running on it?", err)
 	}
-	if err := boltfile.Check(path); err != nil {
-		return nil, unreadable(path, err)
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, NoSync: opt.NoSync,
-	})
 	if err != nil {
-		return nil, fmt.Errorf("buffer %s: %w (is another agent running on it?)", path, err)
+		return nil, unreadable(path, err)
 	}
 	b := &Buffer{db: db, opt: opt, changed: make(chan struct{})}
 	if opt.Machine == "" {

@@ -1,18 +1,14 @@
 package journal
 
 import (
-	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"time"
 
-	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/bbolt"
 
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 	"github.com/bursar-accounting/bursar/proto/boltfile"
@@ -24,13 +20,10 @@ const file = "allocations.db"
 // version of an entry's written form: it stands before each.
 const version = 1
 
-// Journal holds entries by the allocation's id. A Journal without a folder holds
-// them in memory.
+// Journal holds entries by the allocation's id.
 type Journal struct {
-	db     *bolt.DB
-	id     string
-	memory map[string][]byte // in place of db
-	kept   map[string][]byte // settings, in place of db
+	db *bbolt.DB
+	id string
 }
 
 var (
@@ -38,33 +31,22 @@ var (
 	settings    = []byte("settings")
 )
 
-// ErrInUse says that another process has the journal open.
-var ErrInUse = errors.New("another process uses the journal")
-
-// Open opens the journal in dir, and makes it with that id when there is none. With
-// an empty dir it is in memory.
-func Open(dir, id string, wait time.Duration) (*Journal, error) {
-	if dir == "" {
-		return &Journal{id: id, memory: map[string][]byte{}, kept: map[string][]byte{}}, nil
-	}
-	path := filepath.Join(dir, file)
-	if err := boltfile.Check(path); err != nil {
-		return nil, fmt.Errorf("%w; remove it: the source then looks up in Nomad what ran meanwhile", err)
-	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: wait})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
+// Open opens the journal in dir, and creates it with that id when it is missing. While
+// another process has it open, Open waits until ctx ends; the error then wraps
+// [boltfile.ErrInUse]. With an empty dir the journal is temporary.
+func Open(ctx context.Context, dir, id string) (*Journal, error) {
+	db, err := openFile(ctx, dir)
+	if errors.Is(err, boltfile.ErrDamaged) {
+		return nil, fmt.Errorf("journal: %w; remove the file: the source then asks Nomad for what ran meanwhile", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	j := &Journal{db: db, id: id}
-	err = db.Update(func(tx *bolt.Tx) error {
-		if _, err := tx.CreateBucketIfNotExists(allocations); err != nil {
-			return err
-		}
-		b, err := tx.CreateBucketIfNotExists(settings)
-		if err != nil {
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucketIfNotExists(allocations)
+		b, err2 := tx.CreateBucketIfNotExists(settings)
+		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
 		if known := b.Get([]byte("id")); known != nil {
@@ -74,27 +56,24 @@ func Open(dir, id string, wait time.Duration) (*Journal, error) {
 		return b.Put([]byte("id"), []byte(id))
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("journal %s: %w", db.Path(), err), db.Close())
 	}
 	return j, nil
 }
 
-// Read opens the journal in dir for reading. The error is [fs.ErrNotExist] when there
-// is none.
-func Read(dir string, wait time.Duration) (*Journal, error) {
-	path := filepath.Join(dir, file)
-	if _, err := os.Stat(path); dir == "" || err != nil {
-		return nil, fmt.Errorf("%s: %w", path, cmp.Or(err, fs.ErrNotExist))
+func openFile(ctx context.Context, dir string) (*bbolt.DB, error) {
+	if dir == "" {
+		return boltfile.Temporary(ctx)
 	}
-	if err := boltfile.Check(path); err != nil {
-		return nil, err
-	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: wait, ReadOnly: true})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
-	}
+	return boltfile.Open(ctx, filepath.Join(dir, file), boltfile.Options{})
+}
+
+// Read opens the journal in dir for reading. The error wraps [io/fs.ErrNotExist] when it
+// is missing.
+func Read(ctx context.Context, dir string) (*Journal, error) {
+	db, err := boltfile.Open(ctx, filepath.Join(dir, file), boltfile.Options{ReadOnly: true})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	return &Journal{db: db}, nil
 }
@@ -103,29 +82,14 @@ func Read(dir string, wait time.Duration) (*Journal, error) {
 func (j *Journal) ID() string { return j.id }
 
 // Close closes the journal.
-func (j *Journal) Close() error {
-	if j.db == nil {
-		return nil
-	}
-	return j.db.Close()
-}
+func (j *Journal) Close() error { return j.db.Close() }
 
 // Put writes entries, all or none, and returns when they are on disk.
 func (j *Journal) Put(entries ...*run.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if j.db == nil {
-		for _, e := range entries {
-			text, err := encode(e)
-			if err != nil {
-				return err
-			}
-			j.memory[e.Alloc.ID] = text
-		}
-		return nil
-	}
-	return j.update(func(b *bolt.Bucket) error {
+	return j.update(allocations, func(b *bbolt.Bucket) error {
 		for _, e := range entries {
 			text, err := encode(e)
 			if err != nil {
@@ -144,13 +108,7 @@ func (j *Journal) Delete(ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	for _, id := range ids {
-		delete(j.memory, id)
-	}
-	if j.db == nil {
-		return nil
-	}
-	return j.update(func(b *bolt.Bucket) error {
+	return j.update(allocations, func(b *bbolt.Bucket) error {
 		for _, id := range ids {
 			if err := b.Delete([]byte(id)); err != nil {
 				return err
@@ -160,23 +118,31 @@ func (j *Journal) Delete(ids ...string) error {
 	})
 }
 
-func (j *Journal) update(change func(*bolt.Bucket) error) error {
-	err := j.db.Update(func(tx *bolt.Tx) error { return change(tx.Bucket(allocations)) })
+// Set stores a value under a name.
+func (j *Journal) Set(name string, value []byte) error {
+	return j.update(settings, func(b *bbolt.Bucket) error { return b.Put([]byte(name), value) })
+}
+
+func (j *Journal) update(bucket []byte, change func(*bbolt.Bucket) error) error {
+	err := j.db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket(bucket)) })
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
 }
 
-// Get returns an entry, and nil when there is none.
+// Setting returns what was stored under a name; nil when it is missing.
+func (j *Journal) Setting(name string) (value []byte) {
+	_ = j.db.View(func(tx *bbolt.Tx) error { // only what the function returns
+		value = append(value, tx.Bucket(settings).Get([]byte(name))...)
+		return nil
+	})
+	return value
+}
+
+// Get returns an entry, and nil when it is missing.
 func (j *Journal) Get(id string) (e *run.Entry, err error) {
-	if j.db == nil {
-		if text := j.memory[id]; text != nil {
-			return Decode(text)
-		}
-		return nil, nil
-	}
-	err = j.db.View(func(tx *bolt.Tx) error {
+	err = j.db.View(func(tx *bbolt.Tx) error {
 		if text := tx.Bucket(allocations).Get([]byte(id)); text != nil {
 			e, err = Decode(text)
 		}
@@ -185,52 +151,24 @@ func (j *Journal) Get(id string) (e *run.Entry, err error) {
 	return e, err
 }
 
-// Each hands all entries to yield, which must not change the journal. An entry that
-// cannot be read ends it.
+// Each passes all entries to yield, which must not change the journal. It stops at an
+// entry that cannot be read.
 func (j *Journal) Each(yield func(*run.Entry) error) error {
-	each := func(_, text []byte) error {
-		e, err := Decode(text)
-		if err != nil {
-			return err
-		}
-		return yield(e)
-	}
-	if j.db == nil {
-		for _, text := range j.memory {
-			if err := each(nil, text); err != nil {
+	return j.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(allocations).ForEach(func(_, text []byte) error {
+			e, err := Decode(text)
+			if err != nil {
 				return err
 			}
-		}
-		return nil
-	}
-	return j.db.View(func(tx *bolt.Tx) error { return tx.Bucket(allocations).ForEach(each) })
-}
-
-// Setting returns what was kept under a name; nil when there is nothing.
-func (j *Journal) Setting(name string) (value []byte) {
-	if j.db == nil {
-		return j.kept[name]
-	}
-	_ = j.db.View(func(tx *bolt.Tx) error { // only what the function returns
-		value = append(value, tx.Bucket(settings).Get([]byte(name))...)
-		return nil
+			return yield(e)
+		})
 	})
-	return value
-}
-
-// Set keeps a value under a name.
-func (j *Journal) Set(name string, value []byte) error {
-	if j.db == nil {
-		j.kept[name] = value
-		return nil
-	}
-	return j.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(settings).Put([]byte(name), value) })
 }
 
 func encode(e *run.Entry) ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, fmt.Errorf("encode entry: %w", err)
 	}
 	return append(binary.AppendUvarint(nil, version), text...), nil
 }
@@ -239,7 +177,7 @@ func encode(e *run.Entry) ([]byte, error) {
 func Decode(text []byte) (*run.Entry, error) {
 	v, n := binary.Uvarint(text)
 	if n <= 0 || v != version {
-		return nil, fmt.Errorf("journal: an entry of version %d, only %d is known", v, version)
+		return nil, fmt.Errorf("journal: entry version %d not supported, only %d; upgrade the plugin", v, version)
 	}
 	e := run.New()
 	if err := json.Unmarshal(text[n:], e); err != nil {

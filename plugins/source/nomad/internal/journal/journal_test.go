@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 func sample(id string) *run.Entry {
@@ -26,7 +28,7 @@ func sample(id string) *run.Entry {
 
 func open(t *testing.T, dir, id string) *Journal {
 	t.Helper()
-	j, err := Open(dir, id, time.Second)
+	j, err := Open(t.Context(), dir, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,9 @@ func TestTwoProcessesDoNotShareAJournal(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, "a")
 	defer j.Close()
-	if _, err := Open(dir, "b", time.Millisecond); !errors.Is(err, ErrInUse) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, dir, "b"); !errors.Is(err, boltfile.ErrInUse) {
 		t.Error(err)
 	}
 }
@@ -78,7 +82,7 @@ func TestADamagedJournalIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.Repeat("no journal", 10_000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, "a", time.Second); err == nil || !strings.Contains(err.Error(), "remove it") {
+	if _, err := Open(t.Context(), dir, "a"); err == nil || !strings.Contains(err.Error(), "remove the file") {
 		t.Error(err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -65,7 +64,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	if from.Window != nil {
 		return s.recollect(ctx, from.Window, out)
 	}
-	p, err := s.begin(from, out)
+	p, err := s.begin(ctx, from, out)
 	if err != nil {
 		return err
 	}
@@ -117,17 +116,14 @@ func ofServer(err error) error {
 }
 
 // begin makes ready for a pass.
-func (s *Source) begin(from sdk.Start, out *sdk.Stream) (*pass, error) {
+func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*pass, error) {
 	done, err := decodeCheckpoint(from.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
-	if s.dir != "" {
-		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	j, err := journal.Open(s.dir, rand.Text(), lockWait)
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	j, err := journal.Open(waiting, s.dir, rand.Text())
 	if err != nil {
 		return nil, err
 	}

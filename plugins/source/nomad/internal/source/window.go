@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 // batchRuns is how many runs of a window go together.
@@ -20,7 +21,7 @@ const batchRuns = 1000
 // recollect sends the runs that ended in a window, and those that go on if it
 // reaches to now, from what Nomad and the journal have.
 func (s *Source) recollect(ctx context.Context, w *sdk.Window, out *sdk.Stream) error {
-	known, err := s.known()
+	known, err := s.known(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,10 +116,15 @@ func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool
 }
 
 // known is what the journal has. Without it a window has what Nomad has.
-func (s *Source) known() (*journal.Journal, error) {
-	j, err := journal.Read(s.dir, time.Second)
-	if errors.Is(err, journal.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
-		return journal.Open("", "", 0)
+func (s *Source) known(ctx context.Context) (*journal.Journal, error) {
+	if s.dir == "" {
+		return journal.Open(ctx, "", "")
+	}
+	waiting, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	j, err := journal.Read(waiting, s.dir)
+	if errors.Is(err, boltfile.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
+		return journal.Open(ctx, "", "")
 	}
 	return j, err
 }

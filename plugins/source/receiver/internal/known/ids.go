@@ -1,6 +1,7 @@
 package known
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
@@ -68,7 +68,7 @@ const lockTimeout = 20 * time.Second
 // heard again.
 func Open(path string, opt Options) (*IDs, error) {
 	k, err := open(path, opt)
-	if err == nil || errors.Is(err, bolterrors.ErrTimeout) || errors.Is(err, os.ErrPermission) {
+	if err == nil || errors.Is(err, boltfile.ErrInUse) || errors.Is(err, os.ErrPermission) {
 		return k, err
 	}
 	aside := path + ".damaged"
@@ -80,12 +80,11 @@ func Open(path string, opt Options) (*IDs, error) {
 }
 
 func open(path string, opt Options) (*IDs, error) {
-	if err := boltfile.Check(path); err != nil {
-		return nil, err
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, NoSync: opt.NoSync})
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	db, err := boltfile.Open(ctx, path, boltfile.Options{NoSync: opt.NoSync})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	k := &IDs{opt: opt, db: db}
 	if err := db.Update(k.load); err != nil {
