@@ -2,17 +2,18 @@ package journal
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
-	"github.com/bursar-accounting/bursar/proto/durable"
+	"github.com/bursar-accounting/bursar/proto/boltfile"
 )
 
 // ErrClosed is the error of a journal that was closed.
@@ -22,6 +23,11 @@ var ErrClosed = errors.New("the journal is closed")
 // settled.
 var ErrFull = errors.New("the journal is full")
 
+// file is the journal's name in its folder.
+const file = "journal.db"
+
+var bucket = []byte("entries") // stamp → entry
+
 // Options of Open.
 type Options struct {
 	Dir string
@@ -29,33 +35,28 @@ type Options struct {
 
 	// Keep is how long an entry stays after it was settled.
 	Keep time.Duration
-	// MaxSize bounds the segments together, in bytes; 0: 1 GiB.
+	// MaxSize limits the bytes of the file that are in use; 0: 1 GiB.
 	MaxSize int64
-	// Segment is the size beyond which another segment is begun; 0: 4 MiB.
-	Segment int64
 
-	// Committed is called with entries that have come to the disk, in their order,
-	// before those who brought them are told. It must not call the journal.
+	// Committed is called with entries that are on disk, in their order, before
+	// Append returns. It must not call the journal.
 	Committed func([]Entry)
 }
 
 // Journal is open in one process at a time. Its methods are safe for many goroutines.
 type Journal struct {
 	opt   Options
-	lock  *os.File
+	db    *bbolt.DB
 	queue chan *write
 
 	closing   chan struct{}
 	closeOnce sync.Once
 	wrote     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; the writer holds it while it writes
-	file     *os.File   // nil: begin a segment
-	size     int64      // of file
-	total    int64      // of all segments
-	last     int64      // the last stamp
-	segments []segment  // the last one is file's, where that is open
-	recent   recent
+	recent recent // of the writer
+
+	mu   sync.Mutex // guards what follows
+	last int64      // the last stamp
 }
 
 type write struct {
@@ -63,102 +64,53 @@ type write struct {
 	done  chan error
 }
 
-// Open opens the journal in a folder, which it makes. While another process has it
-// open it waits, until ctx ends.
+// Open opens the journal in a folder, and creates both when they are missing. While
+// another process has it open it waits, until ctx ends.
 func Open(ctx context.Context, opt Options) (*Journal, error) {
 	if opt.MaxSize == 0 {
 		opt.MaxSize = 1 << 30
 	}
-	if opt.Segment == 0 {
-		opt.Segment = 4 << 20
+	path := filepath.Join(opt.Dir, file)
+	db, err := boltfile.Open(ctx, path, boltfile.Options{})
+	if errors.Is(err, boltfile.ErrDamaged) {
+		err = fmt.Errorf("%w; move the file away: the jobs of epilogs in it that have no record yet are then known to slurmdbd only", err)
 	}
-	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	lock, err := acquire(ctx, filepath.Join(opt.Dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	j := &Journal{opt: opt, lock: lock, queue: make(chan *write), closing: make(chan struct{})}
-	if err := j.load(); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("journal: %w", err)
+	j := &Journal{opt: opt, db: db, queue: make(chan *write), closing: make(chan struct{})}
+	if err := errors.Join(j.adopt(ctx), j.load()); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal: %w", err), db.Close())
 	}
 	j.wrote.Go(j.run)
 	return j, nil
 }
 
-// acquire takes a lock that ends with the process.
-func acquire(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("lock %s: another process has it: %w", path, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// load finds the last stamp and what came last.
+// load finds the last stamp and the newest ids.
 func (j *Journal) load() error {
-	var err error
-	if j.segments, err = list(j.opt.Dir); err != nil {
-		return err
-	}
-	for i, s := range j.segments {
-		info, err := os.Stat(s.path)
+	return j.db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists(bucket)
 		if err != nil {
 			return err
 		}
-		j.total += info.Size()
-		j.last = max(j.last, s.after)
-		if i < len(j.segments)-2 {
-			continue
+		c := b.Cursor()
+		k, line := c.Last()
+		if k != nil {
+			j.last = stampOf(k)
 		}
-		whole, err := s.read(func(e Entry) error {
-			j.last = max(j.last, e.Stamp)
-			j.recent.add(e.ID)
-			return nil
-		}, j.odd)
-		if err != nil {
-			return err
+		for n := 0; k != nil && n < generation; n++ {
+			if e, err := parseEntry(line); err == nil {
+				j.recent.add(e.ID)
+			}
+			k, line = c.Prev()
 		}
-		if err := j.cut(s, info.Size()-whole); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cut takes away the rest of a write that a crash cut off.
-func (j *Journal) cut(s segment, rest int64) error {
-	if rest <= 0 {
 		return nil
-	}
-	info, err := os.Stat(s.path)
-	if err == nil {
-		err = os.Truncate(s.path, info.Size()-rest)
-	}
-	j.total -= rest
-	return err
+	})
 }
 
-func (j *Journal) odd(err error) {
-	j.opt.Log.Warn("skipping corrupt entry of the journal; after a crash this is the rest of an entry that was not acknowledged", "error", err)
-}
+func key(stamp int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(stamp)) } //nolint:gosec // stamps are positive
+
+func stampOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) } //nolint:gosec // stamps are positive
 
 // Append returns after the event is on disk. An event that came before is taken for
 // the same.
@@ -213,7 +165,7 @@ func (j *Journal) gather(w *write) []*write {
 	return group
 }
 
-// commit writes a group and tells those who wait.
+// commit writes a group and answers those who wait.
 func (j *Journal) commit(group []*write) {
 	entries, err := j.write(group)
 	if err == nil && len(entries) > 0 && j.opt.Committed != nil {
@@ -224,29 +176,38 @@ func (j *Journal) commit(group []*write) {
 	}
 }
 
+// write puts the events of a group that are new into the file, in one transaction.
 func (j *Journal) write(group []*write) ([]Entry, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	var entries []Entry
-	var text []byte
-	var err error
 	fresh := map[string]bool{}
 	for _, w := range group {
-		if j.recent.has(w.event.ID) || fresh[w.event.ID] {
-			continue
-		}
-		fresh[w.event.ID] = true
-		j.last = max(j.last+1, time.Now().UnixMicro())
-		entries = append(entries, Entry{j.last, w.event})
-		if text, err = appendEntry(text, &entries[len(entries)-1]); err != nil {
-			return nil, err
+		if !j.recent.has(w.event.ID) && !fresh[w.event.ID] {
+			fresh[w.event.ID] = true
+			entries = append(entries, Entry{j.stamp(), w.event})
 		}
 	}
-	if len(text) == 0 {
+	if len(entries) == 0 {
 		return nil, nil
 	}
-	if err := j.put(text, entries[0].Stamp-1); err != nil {
-		return nil, err
+	if used := j.used(); used > j.opt.MaxSize {
+		return nil, fmt.Errorf("%w: %d bytes in %s wait for slurmdbd, or are kept for a recollection", ErrFull, used, j.db.Path())
+	}
+	err := j.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		b.FillPercent = 1 // keys only grow
+		for i := range entries {
+			line, err := encodeEntry(&entries[i])
+			if err != nil {
+				return err
+			}
+			if err := b.Put(key(entries[i].Stamp), line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	for id := range fresh {
 		j.recent.add(id)
@@ -254,85 +215,22 @@ func (j *Journal) write(group []*write) ([]Entry, error) {
 	return entries, nil
 }
 
-// put appends text to the last segment and syncs it. After an error the segment is
-// done with: what of it is on disk nobody knows, and what may be there was true.
-func (j *Journal) put(text []byte, after int64) error {
-	if j.total+int64(len(text)) > j.opt.MaxSize {
-		return fmt.Errorf("%w: %d bytes in %s wait for what slurmdbd says, or are kept for looking again", ErrFull, j.total, j.opt.Dir)
-	}
-	if j.file == nil || j.size+int64(len(text)) > j.opt.Segment {
-		if err := j.begin(after); err != nil {
-			return err
-		}
-	}
-	n, err := j.file.Write(text)
-	j.size += int64(n)
-	j.total += int64(n)
-	if err == nil {
-		err = fdatasync(j.file)
-	}
-	if err != nil {
-		j.file.Close()
-		j.file = nil
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+// used is how many bytes of the file hold something.
+func (j *Journal) used() (bytes int64) {
+	_ = j.db.View(func(tx *bbolt.Tx) error { // only what the function returns
+		bytes = tx.Size()
+		return nil
+	})
+	free := j.db.Stats()
+	return bytes - int64(free.FreePageN+free.PendingPageN)*int64(j.db.Info().PageSize)
 }
 
-// begin makes another segment.
-func (j *Journal) begin(after int64) error {
-	path := segmentPath(j.opt.Dir, after)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		if _, err = f.WriteString(header); err == nil {
-			err = errors.Join(f.Sync(), durable.SyncDir(j.opt.Dir))
-		}
-		if err != nil {
-			f.Close()
-			_ = os.Remove(path) // the next attempt has another name anyway
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	if j.file != nil {
-		j.file.Close()
-	}
-	j.file, j.size = f, int64(len(header))
-	j.total += j.size
-	j.segments = append(j.segments, segment{path, after})
-	return nil
-}
-
-// After calls yield with the entries behind a stamp, in their order. Those that are
-// appended meanwhile may be among them.
-func (j *Journal) After(stamp int64, yield func(Entry) error) error {
+// stamp returns the next one.
+func (j *Journal) stamp() int64 {
 	j.mu.Lock()
-	segments := append([]segment(nil), j.segments...)
-	growing := j.file != nil
-	j.mu.Unlock()
-	for i, s := range segments {
-		if i+1 < len(segments) && segments[i+1].after <= stamp {
-			continue
-		}
-		odd := j.odd
-		if growing && i == len(segments)-1 {
-			odd = func(error) {} // a line is being written
-		}
-		_, err := s.read(func(e Entry) error {
-			if e.Stamp <= stamp {
-				return nil
-			}
-			return yield(e)
-		}, odd)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it was settled and went meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-	}
-	return nil
+	defer j.mu.Unlock()
+	j.last = max(j.last+1, time.Now().UnixMicro())
+	return j.last
 }
 
 // Raise makes all later stamps greater than one that was seen elsewhere.
@@ -349,43 +247,92 @@ func (j *Journal) Last() int64 {
 	return j.last
 }
 
-// Settled says that nobody needs the entries up to a stamp but to look at them
-// again. Segments of them go when they are older than what is kept, and early when
-// the journal has used half of its size.
-func (j *Journal) Settled(stamp int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	old := time.Now().Add(-j.opt.Keep).UnixMicro()
-	for len(j.segments) > 1 { // the last one keeps the last stamp
-		end := j.segments[1].after // no stamp of the first one is greater
-		if end > stamp || end > old && j.total < j.opt.MaxSize/2 {
-			return
+// page is how many entries one transaction reads or deletes.
+const page = 1000
+
+// After calls yield with the entries behind a stamp, in their order. Those that are
+// appended meanwhile may be among them. Corrupt entries are logged and skipped.
+func (j *Journal) After(stamp int64, yield func(Entry) error) error {
+	stamp = max(stamp, 0)
+	for {
+		from := stamp
+		var entries []Entry
+		err := j.db.View(func(tx *bbolt.Tx) error {
+			c := tx.Bucket(bucket).Cursor()
+			k, line := c.Seek(key(from + 1))
+			for n := 0; k != nil && n < page; n++ {
+				stamp = stampOf(k)
+				if e, err := parseEntry(line); err != nil {
+					j.corrupt(j.db.Path(), err)
+				} else {
+					entries = append(entries, e)
+				}
+				k, line = c.Next()
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
 		}
-		info, err := os.Stat(j.segments[0].path)
-		if err == nil {
-			err = os.Remove(j.segments[0].path)
+		if stamp == from {
+			return nil
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			j.opt.Log.Warn("an old segment of the journal of epilogs cannot be removed", "error", err)
-			return
+		for _, e := range entries { // outside of the transaction: it may take long
+			if err := yield(e); err != nil {
+				return err
+			}
 		}
-		if info != nil {
-			j.total -= info.Size()
-		}
-		j.segments = j.segments[1:]
 	}
+}
+
+func (j *Journal) corrupt(path string, err error) {
+	j.opt.Log.Warn("skipping corrupt entry of the journal", "file", path, "error", err)
+}
+
+// Settled reports that the entries up to a stamp are needed only for a recollection.
+// Those that are older than [Options].Keep are deleted, and younger ones too while the
+// journal uses more than half of its size. The last entry stays: it has the last stamp.
+func (j *Journal) Settled(stamp int64) {
+	limit := stamp
+	if j.used() < j.opt.MaxSize/2 {
+		limit = min(stamp, time.Now().Add(-j.opt.Keep).UnixMicro())
+	}
+	for more := true; more; {
+		keys, err := j.first(limit)
+		if err == nil && len(keys) > 0 {
+			err = j.db.Update(func(tx *bbolt.Tx) error {
+				for _, k := range keys {
+					if err := tx.Bucket(bucket).Delete(k); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			j.opt.Log.Warn("old entries of the journal cannot be deleted", "error", err)
+		}
+		more = err == nil && len(keys) == page
+	}
+}
+
+// first returns the keys of the first entries up to a stamp, but not that of the last
+// entry.
+func (j *Journal) first(limit int64) (keys [][]byte, err error) {
+	err = j.db.View(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucket).Cursor()
+		last, _ := c.Last()
+		for k, _ := c.First(); k != nil && len(keys) < page && stampOf(k) <= limit && stampOf(k) < stampOf(last); k, _ = c.Next() {
+			keys = append(keys, append([]byte(nil), k...))
+		}
+		return nil
+	})
+	return keys, err
 }
 
 // Close closes the journal. What is being appended is finished or refused.
 func (j *Journal) Close() error {
 	j.closeOnce.Do(func() { close(j.closing) })
 	j.wrote.Wait()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var err error
-	if j.file != nil {
-		err = j.file.Close()
-		j.file = nil
-	}
-	return errors.Join(err, j.lock.Close())
+	return j.db.Close()
 }

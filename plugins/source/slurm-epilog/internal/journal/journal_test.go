@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,8 +19,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/event"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func eventOf(n int) event.Event {
 	return event.Event{ID: fmt.Sprintf("%032x", n), At: 1795241600000000, Job: int64(n + 1), User: "alice", Exit: "0:0"}
@@ -74,29 +71,57 @@ func want(t testing.TB, j *Journal, after int64, numbers ...int) []int64 {
 	return stamps
 }
 
-func TestWhatWasAppendedIsThereAfterAnyCut(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, Options{Dir: dir})
-	var ends []int64 // of the file after each event
-	for n := range 3 {
-		add(t, j, n)
-		ends = append(ends, j.size)
+// older puts segments into a folder, as they were written before the journal was a
+// database.
+func older(t testing.TB, segments map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	segments["lock"] = ""
+	for name, text := range segments {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	path := j.segments[0].path
-	j.Close()
-	whole, err := os.ReadFile(path)
+	return dir
+}
+
+const firstSegment = "00000000000000000001.log"
+
+func golden(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "segment.golden"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for size := range int64(len(whole) + 1) {
-		cut := t.TempDir()
-		if err := os.WriteFile(filepath.Join(cut, filepath.Base(path)), whole[:size], 0o600); err != nil {
+	return string(text)
+}
+
+// lines are the lines of events in a segment.
+func lines(t testing.TB, numbers ...int) string {
+	t.Helper()
+	var all strings.Builder
+	for _, n := range numbers {
+		line, err := encodeEntry(&Entry{Stamp: 1795241600000000 + int64(n), Event: eventOf(n)})
+		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := Open(t.Context(), Options{Dir: cut, Log: slog.New(slog.DiscardHandler), Keep: time.Hour})
-		if err != nil {
-			t.Fatalf("cut at %d: %v", size, err)
+		fmt.Fprintf(&all, "%s\n", line)
+	}
+	return all.String()
+}
+
+func TestAdopt_SegmentCutAnywhere_KeepsWholeEntries(t *testing.T) {
+	whole, ends := header, []int{}
+	for n := range 3 {
+		whole += lines(t, n)
+		ends = append(ends, len(whole)-1) // the newline itself may be missing
+	}
+	for size := range len(whole) + 1 {
+		if size%29 != 0 && !slices.ContainsFunc(append(ends, len(header)), func(end int) bool { return max(size-end, end-size) < 3 }) {
+			continue
 		}
+		dir := older(t, map[string]string{firstSegment: whole[:size]})
+		j := open(t, Options{Dir: dir})
 		safe := 0
 		for _, end := range ends {
 			if end <= size {
@@ -107,37 +132,65 @@ func TestWhatWasAppendedIsThereAfterAnyCut(t *testing.T) {
 		if diff := cmp.Diff([]int{0, 1, 2}[:safe], append([]int{}, got...)); diff != "" {
 			t.Fatalf("cut at %d (-want +got)\n%s", size, diff)
 		}
-		if size%20 == 0 { // it goes on
-			add(t, j, 77)
-			if got, _ := jobs(t, j, 0); !slices.Contains(got, 77) || len(got) != safe+1 {
-				t.Fatalf("cut at %d, then: %v", size, got)
-			}
-		}
 		j.Close()
+		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+			t.Fatalf("left over: %v %v", left, err)
+		}
 	}
+}
+
+func TestAdopt_SeveralSegments_JoinTheJournal(t *testing.T) {
+	dir := older(t, map[string]string{firstSegment: header + lines(t, 1, 2), "00000000000000000002.log": header + lines(t, 3)})
+	j := open(t, Options{Dir: dir})
+	add(t, j, 3, 4) // the third is known
+	want(t, j, 0, 1, 2, 3, 4)
+}
+
+func TestAdopt_WaitsForTheOlderProcess(t *testing.T) {
+	dir := older(t, map[string]string{firstSegment: golden(t)})
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, Options{Dir: dir}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	lock.Close()
+	want(t, open(t, Options{Dir: dir}), 0, 1)
 }
 
 func TestTheFormatStaysAsItIs(t *testing.T) {
 	e := Entry{Stamp: 1795241600000001, Event: eventOf(1)}
-	got, err := appendEntry([]byte(header), &e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", "segment.golden")
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(got, golden) {
+	if got, err := encodeEntry(&e); err != nil || header+string(got)+"\n" != golden(t) {
 		t.Errorf("%v\n%s", err, got)
 	}
+	want(t, open(t, Options{Dir: older(t, map[string]string{firstSegment: golden(t)})}), 0, 1)
+}
+
+func TestOpen_CopyOfARunningJournal_HasWhatWasAppended(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(segmentPath(dir, 1), golden, 0o600); err != nil {
-		t.Fatal(err)
+	j := open(t, Options{Dir: dir})
+	for n := range 50 {
+		add(t, j, n)
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		crashed := t.TempDir()
+		if err := os.WriteFile(filepath.Join(crashed, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, Options{Dir: crashed})
+		if got, _ := jobs(t, other, 0); len(got) != n+1 {
+			t.Fatalf("%d of %d", len(got), n+1)
+		}
+		other.Close()
 	}
-	want(t, open(t, Options{Dir: dir}), 0, 1)
 }
 
 func TestAnEventThatComesTwiceIsOne(t *testing.T) {
@@ -166,39 +219,34 @@ func TestStampsGrowWhateverTheClockDoes(t *testing.T) {
 }
 
 func TestOnlyWhatIsSettledAndOldGoes(t *testing.T) {
-	j := open(t, Options{Dir: t.TempDir(), Segment: 300, Keep: time.Nanosecond})
+	j := open(t, Options{Dir: t.TempDir(), Keep: time.Nanosecond})
 	add(t, j, 0, 1, 2, 3, 4, 5)
-	if len(j.segments) < 3 {
-		t.Fatalf("only %d segments", len(j.segments))
-	}
 	_, stamps := jobs(t, j, 0)
 	j.Settled(stamps[3] - 1)
-	got, _ := jobs(t, j, 0)
-	if !slices.Contains(got, 3) || slices.Contains(got, 0) {
-		t.Errorf("after the first three were settled there are %v", got)
-	}
+	want(t, j, 0, 3, 4, 5)
 	j.Settled(stamps[5])
-	if got, _ := jobs(t, j, 0); len(got) == 0 {
-		t.Error("the last segment is gone, and with it the last stamp")
-	}
-	kept := open(t, Options{Dir: t.TempDir(), Segment: 300, Keep: time.Hour})
+	want(t, j, 0, 5) // it has the last stamp
+	kept := open(t, Options{Dir: t.TempDir(), Keep: time.Hour})
 	add(t, kept, 0, 1, 2, 3, 4, 5)
 	kept.Settled(kept.Last())
 	want(t, kept, 0, 0, 1, 2, 3, 4, 5)
 }
 
 func TestAFullJournalTakesNothingAndGoesOnWhenSomeIsSettled(t *testing.T) {
-	j := open(t, Options{Dir: t.TempDir(), Segment: 300, MaxSize: 3000})
-	n := 0
+	j := open(t, Options{Dir: t.TempDir(), MaxSize: 100_000})
 	var err error
-	for ; err == nil && n < 100; n++ {
-		err = j.Append(eventOf(n))
+	for n := 0; err == nil && n < 10_000; n += 100 {
+		var events []event.Event
+		for i := range 100 {
+			events = append(events, eventOf(n+i))
+		}
+		err = j.AppendAll(events)
 	}
-	if !errors.Is(err, ErrFull) || n < 5 {
-		t.Fatalf("after %d: %v", n, err)
+	if !errors.Is(err, ErrFull) {
+		t.Fatal(err)
 	}
 	j.Settled(j.Last())
-	add(t, j, 1000)
+	add(t, j, 10_001)
 }
 
 func TestASecondProcessWaitsForTheFirst(t *testing.T) {
@@ -223,19 +271,18 @@ func TestASecondProcessWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-func TestDamageCostsOnlyTheLineThatHasIt(t *testing.T) {
+func TestDamageCostsOnlyTheEntryThatHasIt(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, Options{Dir: dir})
 	add(t, j, 0, 1, 2)
-	path := j.segments[0].path
 	j.Close()
+	path := filepath.Join(dir, file)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	lines[2][20] ^= 1
-	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+	id := []byte(eventOf(1).ID)
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, id, append([]byte("7"), id[1:]...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
@@ -246,11 +293,18 @@ func TestDamageCostsOnlyTheLineThatHasIt(t *testing.T) {
 	}
 }
 
-func TestAFileOfAnotherVersionIsAnError(t *testing.T) {
+func TestOpen_DamagedFile_SaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(segmentPath(dir, 1), []byte("bursar-epilog-journal 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, file), make([]byte, 1<<16), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := Open(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "move the file away") {
+		t.Error(err)
+	}
+}
+
+func TestAdopt_SegmentOfAnotherVersion_IsAnError(t *testing.T) {
+	dir := older(t, map[string]string{firstSegment: "bursar-epilog-journal 2\n"})
 	if _, err := Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Error(err)
 	}
@@ -260,7 +314,7 @@ func TestManyAtOnceAreAllThereOnceAndInOrder(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
 	var committed []int64
-	j := open(t, Options{Dir: dir, Segment: 4000, Committed: func(entries []Entry) {
+	j := open(t, Options{Dir: dir, Committed: func(entries []Entry) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, e := range entries {
@@ -293,24 +347,16 @@ func TestAfterCloseNothingIsTaken(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "segment.golden"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(golden)
-	f.Add([]byte(header + "00000000 {}\n"))
-	f.Add(append(golden, strings.Repeat("x", 100_000)...))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
-		path := segmentPath(dir, 1)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
+	f.Add(golden(f))
+	f.Add(header + "00000000 {}\n")
+	f.Add(golden(f) + strings.Repeat("x", 100_000))
+	f.Fuzz(func(t *testing.T, text string) {
+		j, err := Open(t.Context(), Options{Dir: older(t, map[string]string{firstSegment: text}), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return
 		}
-		whole, err := segment{path, 1}.read(func(e Entry) error { return e.Check() }, func(error) {})
-		if err == nil && whole > int64(len(text)) {
-			t.Errorf("%d whole bytes of %d", whole, len(text))
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		defer j.Close()
+		if err := j.After(0, func(e Entry) error { return e.Check() }); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,86 +1,83 @@
 package journal
 
 import (
-	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
 )
 
-const suffix = ".log"
+// header begins a segment: a file of lines, an entry each, in which the journal was
+// before it was a database. Segments are named after a stamp of 20 digits.
+const (
+	header   = "bursar-epilog-journal 1\n"
+	segments = "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].log"
+)
 
-// segment is a file of the journal. Its name is a stamp before all of its entries.
-type segment struct {
-	path  string
-	after int64 // all of its stamps are greater
-}
-
-func segmentPath(dir string, after int64) string {
-	return filepath.Join(dir, fmt.Sprintf("%020d%s", after, suffix))
-}
-
-// list returns the segments of a folder in their order.
-func list(dir string) ([]segment, error) {
-	names, err := os.ReadDir(dir)
+// adopt moves the entries of segments into the database.
+func (j *Journal) adopt(ctx context.Context) error {
+	lock, err := os.OpenFile(filepath.Join(j.opt.Dir, "lock"), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // there are none
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var all []segment
-	for _, f := range names {
-		number, ours := strings.CutSuffix(f.Name(), suffix)
-		after, err := strconv.ParseInt(number, 10, 64)
-		if ours && err == nil && len(number) == 20 {
-			all = append(all, segment{filepath.Join(dir, f.Name()), after})
+	defer lock.Close()
+	for syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil { // an older process is about to end
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("lock %s: another process has it: %w", lock.Name(), ctx.Err())
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	slices.SortFunc(all, func(a, b segment) int { return strings.Compare(a.path, b.path) })
-	return all, nil
+	paths, err := filepath.Glob(filepath.Join(j.opt.Dir, segments))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := j.adoptSegment(path); err != nil {
+			return err
+		}
+	}
+	return os.Remove(lock.Name())
 }
 
-// read calls yield with the entries of a segment, in their order, and returns how
-// many bytes of it are whole lines. What is no entry is skipped and told to odd: the
-// rest of a write that a crash cut off, and damage.
-func (s segment) read(yield func(Entry) error, odd func(error)) (whole int64, err error) {
-	f, err := os.Open(s.path)
+func (j *Journal) adoptSegment(path string) error {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 64<<10)
-	first := true
-	for {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case errors.Is(err, io.EOF):
-			if len(line) > 0 {
-				odd(fmt.Errorf("%s ends within a line", s.path))
-			}
-			return whole, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			whole += int64(len(line))
-			continue // the rest of it is no entry either
-		case err != nil:
-			return whole, err
-		}
-		whole += int64(len(line))
-		if first {
-			if first = false; string(line) != header {
-				return whole, fmt.Errorf("%s begins with %.40q: it is no journal of this version; upgrade the plugin, or move the file away", s.path, line)
-			}
-			continue
-		}
-		e, err := parseEntry(line[:len(line)-1])
+	text, whole := bytes.CutPrefix(text, []byte(header))
+	if line, _, found := bytes.Cut(text, []byte("\n")); !whole && found {
+		return fmt.Errorf("%s begins with %.40q, which is not the journal's version 1; upgrade the plugin, or move the file away", path, line)
+	}
+	err = j.db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists(bucket)
 		if err != nil {
-			odd(fmt.Errorf("%s: %w", s.path, err))
-			continue
+			return err
 		}
-		if err := yield(e); err != nil {
-			return whole, err
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			e, err := parseEntry(line)
+			if err != nil { // damage, or the rest of a write that a crash cut off
+				j.corrupt(path, err)
+				continue
+			}
+			if err := b.Put(key(e.Stamp), line); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return os.Remove(path)
 }

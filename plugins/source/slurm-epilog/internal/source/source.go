@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -142,9 +141,5 @@ func (s *Source) Close() error {
 	if s.journal == nil {
 		return nil
 	}
-	err := s.journal.Close()
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
+	return s.journal.Close()
 }
