@@ -9,7 +9,27 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
+
+// binary is the program, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "bursar-agent-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "bursar-agent")
+	os.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -ldflags=-X=main.version=9.9.9")
+	if err := programtest.Build(dir, map[string]string{"bursar-agent": "agent"}); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // daemon is the built program on a configuration of its own.
 type daemon struct {
@@ -21,10 +41,6 @@ type daemon struct {
 func start(t *testing.T) *daemon {
 	t.Helper()
 	d := &daemon{dir: t.TempDir()}
-	binary := filepath.Join(d.dir, "bursar-agent")
-	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version=9.9.9", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	d.configure(t, "info")
 	d.Cmd = exec.Command(binary, "-config", filepath.Join(d.dir, "agent.hcl"))
 	out, err := d.StderrPipe()

@@ -15,7 +15,7 @@ import (
 func startDaemon(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	self := exec.Command(os.Args[0])
-	self.Env = append(os.Environ(), "TMPDIR="+dir, "HOST_TEST_DAEMON="+build(t, "./testdata/hostile", "bursar-source-hostile"))
+	self.Env = append(os.Environ(), "TMPDIR="+dir, "HOST_TEST_DAEMON="+filepath.Join(programs, "bursar-source-hostile"))
 	out, err := self.StdoutPipe()
 	if err == nil {
 		err = self.Start()

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,16 +23,11 @@ import (
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/logtest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
-// builds compiles each program once for all tests.
-type builds struct {
-	mu    sync.Mutex
-	dir   string
-	paths map[string]string
-}
-
-var programs builds
+// programs is a folder with the plugin that misbehaves.
+var programs string
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("HOST_TEST_DAEMON"); path != "" {
@@ -43,7 +37,10 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	programs = builds{dir: dir, paths: map[string]string{}}
+	programs = dir
+	if err := programtest.Build(dir, map[string]string{"bursar-source-hostile": "plugins/host/testdata/hostile"}); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -68,7 +65,7 @@ func TestPluginEndsWhenTheDaemonIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	self.Env = append(os.Environ(), "TMPDIR="+dir, "HOST_TEST_DAEMON="+build(t, "./testdata/hostile", "bursar-source-hostile"))
+	self.Env = append(os.Environ(), "TMPDIR="+dir, "HOST_TEST_DAEMON="+filepath.Join(programs, "bursar-source-hostile"))
 	out, err := self.StdoutPipe()
 	if err == nil {
 		err = self.Start()
@@ -98,27 +95,10 @@ func awaitEnd(t *testing.T, pid int) {
 	t.Errorf("the process %d lives", pid)
 }
 
-func build(t *testing.T, pkg, name string) string {
-	t.Helper()
-	programs.mu.Lock()
-	defer programs.mu.Unlock()
-	if path, ok := programs.paths[name]; ok {
-		return path
-	}
-	path := filepath.Join(programs.dir, name)
-	cmd := exec.Command("go", "build", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
-	}
-	programs.paths[name] = path
-	return path
-}
-
 // hostile is the spec of the plugin that misbehaves in that way.
 func hostile(t *testing.T, how string) Spec {
 	return Spec{
-		Kind: "source", Type: "hostile", Path: build(t, "./testdata/hostile", "bursar-source-hostile"),
+		Kind: "source", Type: "hostile", Path: filepath.Join(programs, "bursar-source-hostile"),
 		Env: map[string]string{"HOSTILE": how}, Dev: true, TempDir: shortDir(t),
 	}
 }

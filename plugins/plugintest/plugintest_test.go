@@ -3,10 +3,11 @@ package plugintest
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 func TestFakeSourceConforms(t *testing.T) {
@@ -22,25 +23,17 @@ func TestFakeSourceConforms(t *testing.T) {
 	Run(t, Options{Source: scheduler.Source, Config: Block("config", Attr("batch", 7))})
 }
 
-// build compiles a program of the project.
-func build(t *testing.T, pkg, name string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
-	}
-	return path
-}
-
 func TestExampleSourceConformsAsAProcess(t *testing.T) {
 	jobs := filepath.Join(t.TempDir(), "jobs")
 	if err := os.WriteFile(jobs, []byte("1 ann 100 200\n2 bob 100 300\n3 ann 300 301\nnonsense\n4 eve 1 5000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	if err := programtest.Build(dir, map[string]string{"bursar-source-example": "plugins/source/example"}); err != nil {
+		t.Fatal(err)
+	}
 	Run(t, Options{
-		Binary: build(t, "../source/example", "bursar-source-example"), Type: "example",
+		Binary: filepath.Join(dir, "bursar-source-example"), Type: "example",
 		Config: Block("config", Attr("path", jobs)),
 	})
 }

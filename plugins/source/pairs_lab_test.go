@@ -23,6 +23,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/local"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 
@@ -35,17 +36,13 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, path := range map[string]string{
-		"bursar-source-slurm": "slurm", "bursar-source-slurm-epilog": "slurm-epilog", "bursar-source-gridengine": "gridengine",
-		"bursar-source-receiver": "receiver", "bursar-epilog": "slurm-epilog/cmd/bursar-epilog",
-	} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "./"+path)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return dir, fmt.Errorf("build %s: %w\n%s", name, err, out)
-		}
-	}
-	return dir, nil
+	return dir, programtest.Build(dir, map[string]string{
+		"bursar-source-slurm":        "plugins/source/slurm",
+		"bursar-source-slurm-epilog": "plugins/source/slurm-epilog",
+		"bursar-source-gridengine":   "plugins/source/gridengine",
+		"bursar-source-receiver":     "plugins/source/receiver",
+		"bursar-epilog":              "plugins/source/slurm-epilog/cmd/bursar-epilog",
+	})
 })
 
 // patience is how long a program may take to do what a test waits for.
@@ -68,9 +65,10 @@ func (l *lab) program(name string) string {
 // reports that this is all.
 func (l *lab) source(origin record.Origin, rank record.Rank, config *bursarv1.Node, meanwhile func(context.Context) error, all func([]record.Write) bool) (said []record.Write) {
 	l.t.Helper()
+	path := l.program("bursar-source-" + origin.Type) // built here for the first source
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
-	process, err := host.Launch(ctx, host.Spec{Kind: "source", Type: origin.Type, Path: l.program("bursar-source-" + origin.Type), Dev: true})
+	process, err := host.Launch(ctx, host.Spec{Kind: "source", Type: origin.Type, Path: path, Dev: true})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -80,7 +78,13 @@ func (l *lab) source(origin record.Origin, rank record.Rank, config *bursarv1.No
 		l.t.Fatal(err, diags)
 	}
 	other := make(chan error, 1)
-	go func() { other <- meanwhile(ctx) }()
+	go func() {
+		err := meanwhile(ctx)
+		if err != nil {
+			cancel() // nothing more comes
+		}
+		other <- err
+	}()
 	enough := errors.New("all was said")
 	err = s.Stream(ctx, &bursarv1.CollectRequest_Start{}, func(batch *bursarv1.CollectResponse) error {
 		if n := len(batch.GetRefused()); n > 0 {
@@ -105,12 +109,12 @@ func (l *lab) source(origin record.Origin, rank record.Rank, config *bursarv1.No
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, enough) {
-		l.t.Fatalf("%s, after %d runs: %v", origin, len(said), err)
-	}
 	cancel()
-	if err := <-other; err != nil {
-		l.t.Fatal(err)
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	if err := errors.Join(<-other, err); err != nil {
+		l.t.Fatalf("%s, after %d runs: %v", origin, len(said), err)
 	}
 	return said
 }
@@ -160,16 +164,7 @@ func post(ctx context.Context, client *http.Client, path string, r *record.Recor
 	if err != nil {
 		return err
 	}
-	for {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	await(ctx, path)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/record", bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -191,6 +186,17 @@ func post(ctx context.Context, client *http.Client, path string, r *record.Recor
 		return fmt.Errorf("push of %s: %s %s %w", r.ID, resp.Status, text, err)
 	}
 	return nil
+}
+
+// await waits until a process listens on the socket at path.
+func await(ctx context.Context, path string) {
+	for ctx.Err() == nil {
+		if conn, err := local.Dial(ctx, path); err == nil {
+			conn.Close()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func stopOf(r *record.Record) any {
@@ -239,12 +245,7 @@ func (l *lab) epilog(w *world) []record.Write {
 			}
 			cmd := exec.CommandContext(ctx, l.program("bursar-epilog"), "-config", settings, "-socket", socket, "-spool", spool, "-timeout", "30s")
 			cmd.Env = []string{"SLURM_JOB_ID=" + r.raw, "SLURM_SCRIPT_CONTEXT=epilog_slurmctld", "SLURM_CLUSTER_NAME=c1", "SLURM_JOB_START_TIME=" + seconds(r.start)}
-			for ctx.Err() == nil {
-				if _, err := os.Stat(socket); err == nil {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			await(ctx, socket)
 			if out, err := cmd.CombinedOutput(); ctx.Err() == nil && (err != nil || len(out) > 0) {
 				return fmt.Errorf("bursar-epilog: %w: %s", err, out)
 			}

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -28,9 +28,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "bursar-source-example")
-	build := exec.Command("go", "build", "-o", binary, "github.com/bursar-accounting/bursar/plugins/source/example")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("%v\n%s", err, out))
+	if err := programtest.Build(dir, map[string]string{"bursar-source-example": "plugins/source/example"}); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	os.RemoveAll(dir)

@@ -14,18 +14,9 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 )
 
-// build builds a command of this module.
-func build(t *testing.T, out, pkg string) {
-	t.Helper()
-	text, err := exec.Command("go", "build", "-o", out, "github.com/bursar-accounting/bursar/"+pkg).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-}
-
 func TestARealSourceIsCollectedServedAndStartedAgainWhenItIsKilled(t *testing.T) {
 	s := newSite(t)
-	build(t, s.path("plugins/bursar-source-replay"), "plugins/source/replay")
+	s.install("replay")
 	tls, keys := s.tls()
 	s.write("jobs", `{"id":"1","start":1767225600,"stop":1767229200,"user":"alice","cores":4}
 {"id":"2","start":1767225600,"user":"bob"}
@@ -84,7 +75,7 @@ func kill(t *testing.T, path string) {
 
 func TestAPreviewOfTheRecordedClusterShowsRecords(t *testing.T) {
 	s := newSite(t)
-	build(t, s.path("plugins/bursar-source-replay"), "plugins/source/replay")
+	s.install("replay")
 	s.configure("", "source \"replay\" \"lab\" {\n config {\n recorded = true\n jobs = 500\n }\n}\n")
 	cfg := s.load()
 	samples, err := run.Preview(t.Context(), cfg, cfg.Running()[0], s.plugins(), collect.Window{From: time.Now().Add(-28 * 24 * time.Hour), To: time.Now()}, 5)

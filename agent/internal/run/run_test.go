@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,21 +27,21 @@ import (
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// binary is the example plugin, built once.
-var binary string
+// plugins is a folder with plugins, built once.
+var plugins string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "bursar-run-")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "bursar-source-example")
-	build := exec.Command("go", "build", "-o", binary, "github.com/bursar-accounting/bursar/plugins/source/example")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("%v\n%s", err, out))
+	plugins = dir
+	if err := programtest.Build(dir, map[string]string{"example": "plugins/source/example", "replay": "plugins/source/replay"}); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	os.RemoveAll(dir)
@@ -92,7 +91,7 @@ func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 // install puts a new copy of the plugin in the place of the old one.
 func (s *site) install(typ string) {
 	s.t.Helper()
-	text, err := os.ReadFile(binary)
+	text, err := os.ReadFile(filepath.Join(plugins, typ))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/porttest"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -40,14 +40,7 @@ var plugins = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, typ := range []string{"ai4", "gridengine"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bursar-source-"+typ), "github.com/bursar-accounting/bursar/plugins/source/"+typ)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return dir, fmt.Errorf("build %s: %w\n%s", typ, err, out)
-		}
-	}
-	return dir, nil
+	return dir, programtest.Build(dir, map[string]string{"bursar-source-ai4": "plugins/source/ai4", "bursar-source-gridengine": "plugins/source/gridengine"})
 })
 
 func TestMain(m *testing.M) {

@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-const module = "github.com/bursar-accounting/bursar"
+	"github.com/bursar-accounting/bursar/proto/programtest"
+)
 
 // programs are built once for all tests of the package.
 var programs = sync.OnceValues(func() (string, error) {
@@ -28,14 +28,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for path, pkg := range map[string]string{"bursar": "aggregator", "bursar-agent": "agent", "plugins/bursar-source-replay": "plugins/source/replay", "plugins/bursar-action-exec": "plugins/action/exec"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, path), module+"/"+pkg)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return dir, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-		}
-	}
-	return dir, nil
+	return dir, programtest.Build(dir, map[string]string{"bursar": "aggregator", "bursar-agent": "agent", "plugins/bursar-source-replay": "plugins/source/replay", "plugins/bursar-action-exec": "plugins/action/exec"})
 })
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
 const acting = `
@@ -41,9 +41,8 @@ action "exec" "mark" {
 func acts(t *testing.T, text string) run.Settings {
 	t.Helper()
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "bursar-action-exec"), "github.com/bursar-accounting/bursar/plugins/action/exec")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := programtest.Build(bin, map[string]string{"bursar-action-exec": "plugins/action/exec"}); err != nil {
+		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "aggregator.hcl")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
