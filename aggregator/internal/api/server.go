@@ -13,11 +13,11 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -70,7 +70,7 @@ type Options struct {
 	Configured func() []string
 	Usage      Usage // nil: this server answers no usage
 	// Book returns what keys and weights follow from others now; nil: none do.
-	Book func() *derive.Book
+	Book func() *usage.Derivation
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *directory.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.

@@ -9,9 +9,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -66,10 +66,10 @@ func windowOf(list []money.Statement, now record.Time) calendar.Window {
 }
 
 // Report says how budgets stand for the principal of a view, by what the book derives.
-func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *derive.Book, ask money.Ask) ([]money.Statement, error) {
+func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask money.Ask) ([]money.Statement, error) {
 	return m.Budgets.Report(ctx, money.Books{
 		Book: book, Value: m.Value,
-		Ask: func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 				return usages.Usage(ctx, view.Principal(), q)
 			}, q)

@@ -13,9 +13,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -50,7 +50,7 @@ func pays(t *testing.T) change {
 		t.Fatal(err)
 	}
 	weight, _ := prices.Weight()
-	book := &derive.Book{Weights: []derive.Weight{weight}, Keys: []derive.Key{{Name: "project", From: []string{"group_id"}, Of: func(v []string, lacks []bool, _ record.Time) (string, bool) {
+	book := &usage.Derivation{Weights: []usage.Weight{weight}, Keys: []usage.Key{{Name: "project", From: []string{"group_id"}, Of: func(v []string, lacks []bool, _ record.Time) (string, bool) {
 		if lacks[0] {
 			return "", false
 		}
@@ -58,7 +58,7 @@ func pays(t *testing.T) change {
 	}}}}
 	return func(o *api.Options, _ *store.Options) {
 		o.Money = func() api.Money { return api.Money{Prices: prices, Budgets: budgets} }
-		o.Book = func() *derive.Book { return book }
+		o.Book = func() *usage.Derivation { return book }
 	}
 }
 

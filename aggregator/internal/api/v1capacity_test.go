@@ -12,8 +12,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -50,7 +50,7 @@ func twoClusters() *capacity.Capacities {
 
 func withCapacity(o *api.Options, _ *store.Options) {
 	o.Capacity = twoClusters
-	o.Book = func() *derive.Book { return &derive.Book{Keys: twoClusters().Keys()} }
+	o.Book = func() *usage.Derivation { return &usage.Derivation{Keys: twoClusters().Keys()} }
 }
 
 func TestUtilizationIsUsedOfWhatWasThere(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -111,7 +111,7 @@ func (c *complete) sources(agents []store.Cursor, end record.Time, allowed func(
 }
 
 // json is what the answer says of it.
-func (c *complete) json(page *sheet.Sheet) []byte {
+func (c *complete) json(page *usage.Table) []byte {
 	c.Open = page.Open
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *complete) json(page *sheet.Sheet) []byte {
 }
 
 // header says in short what there is no room for in a table.
-func (c *complete) header(h http.Header, page *sheet.Sheet) {
+func (c *complete) header(h http.Header, page *usage.Table) {
 	h.Set("X-Bursar-Index", strconv.FormatUint(page.Index, 10))
 	h.Set("X-Bursar-Open", strconv.FormatUint(page.Open, 10))
 	h.Set("X-Bursar-Several", strconv.FormatUint(page.Several, 10))

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -128,7 +128,7 @@ func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at recor
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
 	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()
-	a, err := s.ask(ctx, derive.Question{Question: usage.Question{
+	a, err := s.ask(ctx, usage.Query{Question: usage.Question{
 		Edges: []record.Time{from, max(at, from+1)}, By: []string{set.GroupKey, set.UserKey}, Counts: true, Components: []string{}, Now: s.now(),
 		Keep: func(values []string, _ []bool) bool {
 			_, claimed := d.Project(values[1], values[0], at)
@@ -157,7 +157,7 @@ func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at recor
 }
 
 // ask answers a question as the principal of ctx.
-func (s *Server) ask(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+func (s *Server) ask(ctx context.Context, q usage.Query) (*usage.Result, error) {
 	if s.opt.Usage == nil {
 		return nil, refuse(http.StatusNotImplemented, "this server does not add up usage")
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -44,7 +44,7 @@ func withDirectory(t *testing.T) change {
 	w, _ := d.Units()
 	return func(o *api.Options, _ *store.Options) {
 		o.Directory = func() *directory.Directory { return d }
-		o.Book = func() *derive.Book { return &derive.Book{Keys: d.Keys(), Weights: []derive.Weight{w}} }
+		o.Book = func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys(), Weights: []usage.Weight{w}} }
 	}
 }
 

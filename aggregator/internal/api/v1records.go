@@ -11,8 +11,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -45,7 +45,7 @@ func (s *Server) v1Records(w http.ResponseWriter, r *http.Request, view *access.
 // matched refuses a query that finds nothing when that is due to a name that no record
 // has.
 func (s *Server) matched(ctx context.Context, view *access.View, q store.Query) error {
-	u := unmatched{s, view, &derive.Book{}, nil}
+	u := unmatched{s, view, &usage.Derivation{}, nil}
 	if some, err := u.some(ctx, q); err != nil || some {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -45,7 +45,7 @@ func (s *Server) v1Subscription(w http.ResponseWriter, r *http.Request, view *ac
 	if err != nil {
 		return err
 	}
-	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+	sub, err := d.Subscription(r.Context(), func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		q.Having = having
 		return s.ask(ctx, q)
 	}, q)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
 )
@@ -29,14 +29,14 @@ type unmatched struct {
 	*Server
 
 	view *access.View
-	book *derive.Book
-	ask  sheet.Ask // nil: filters have no derived keys
+	book *usage.Derivation
+	ask  usage.QueryFunc // nil: filters have no derived keys
 }
 
 // refuse refuses an empty answer when no record that the principal sees ever had a key
 // or a value that a filter names, and says which ones are near. Where there is no
 // record at all nothing can be said of names.
-func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []derive.Filter) error {
+func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []usage.Filter) error {
 	tests := where.Meta
 	if len(tests)+len(where.Amounts)+len(having) == 0 {
 		return nil
@@ -46,10 +46,10 @@ func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []der
 	}
 	for i := range tests {
 		for _, v := range tests[i].Contains {
-			having = append(having, derive.Filter{Key: tests[i].Key, Values: []string{v}})
+			having = append(having, usage.Filter{Key: tests[i].Key, Values: []string{v}})
 		}
 		if tests[i].Any != nil {
-			having = append(having, derive.Filter{Key: tests[i].Key, Values: tests[i].Any})
+			having = append(having, usage.Filter{Key: tests[i].Key, Values: tests[i].Any})
 		}
 	}
 	for _, f := range having {
@@ -66,8 +66,8 @@ func (u *unmatched) refuse(ctx context.Context, where *store.Query, having []der
 }
 
 // filter refuses one that no record can pass.
-func (u *unmatched) filter(ctx context.Context, f derive.Filter) error {
-	if slices.ContainsFunc(u.book.Keys, func(k derive.Key) bool { return k.Name == f.Key }) {
+func (u *unmatched) filter(ctx context.Context, f usage.Filter) error {
+	if slices.ContainsFunc(u.book.Keys, func(k usage.Key) bool { return k.Name == f.Key }) {
 		return u.derived(ctx, f)
 	}
 	has, err := u.some(ctx, store.Query{Meta: []store.MetaTest{{Key: f.Key}}})
@@ -113,11 +113,11 @@ func (u *unmatched) component(ctx context.Context, name string) error {
 
 // derived refuses a value that neither a record nor the directory has. Who sees some of
 // the records only is told of those alone.
-func (u *unmatched) derived(ctx context.Context, f derive.Filter) error {
+func (u *unmatched) derived(ctx context.Context, f usage.Filter) error {
 	if u.ask == nil || f.Key == clusterKey || slices.Contains(f.Values, "") { // unknown clusters are refused before
 		return nil
 	}
-	r := sheet.Request{Now: u.now()}
+	r := usage.Request{Now: u.now()}
 	all, err := r.Ever(ctx, u.ask, f.Key)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (u *unmatched) derived(ctx context.Context, f derive.Filter) error {
 
 const clusterKey = "cluster"
 
-func noValue(f derive.Filter, names []string) error {
+func noValue(f usage.Filter, names []string) error {
 	return refuse(http.StatusBadRequest, "no record has %s %q%s", f.Key, strings.Join(f.Values, ","), near(f.Values[0], names))
 }
 

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -51,12 +50,12 @@ func (s *Server) v1Usage(w http.ResponseWriter, r *http.Request, view *access.Vi
 	case q.OfCapacity(): // a part of the records beside what all of them run on is no share
 		return access.ErrRows
 	}
-	ask := func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
 			return s.opt.Usage.Usage(ctx, access.From(ctx), q)
 		}, q)
 	}
-	page, err := sheet.Make(r.Context(), ask, q.Request)
+	page, err := usage.MakeTable(r.Context(), ask, q.Request)
 	if err != nil {
 		return s.usageError(r.Context(), view, book, err)
 	}
@@ -78,16 +77,16 @@ func (s *Server) now() record.Time {
 }
 
 // book is what derives.
-func (s *Server) book() *derive.Book {
+func (s *Server) book() *usage.Derivation {
 	if s.opt.Book == nil {
-		return &derive.Book{}
+		return &usage.Derivation{}
 	}
 	return s.opt.Book()
 }
 
 // usageError makes a refusal of an error that is the client's.
-func (s *Server) usageError(ctx context.Context, view *access.View, book *derive.Book, err error) error {
-	if unknown, ok := errors.AsType[*sheet.UnknownKeyError](err); ok {
+func (s *Server) usageError(ctx context.Context, view *access.View, book *usage.Derivation, err error) error {
+	if unknown, ok := errors.AsType[*usage.UnknownKeyError](err); ok {
 		keys, e := view.Keys(ctx)
 		if e != nil {
 			return e
@@ -97,7 +96,7 @@ func (s *Server) usageError(ctx context.Context, view *access.View, book *derive
 		}
 		return refuse(http.StatusBadRequest, "%v; the keys are %s", unknown, strings.Join(keys, ", "))
 	}
-	if errors.Is(err, sheet.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
+	if errors.Is(err, usage.ErrRequest) || errors.Is(err, usage.ErrQuestion) {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	return err
@@ -105,7 +104,7 @@ func (s *Server) usageError(ctx context.Context, view *access.View, book *derive
 
 const parquetType = "application/vnd.apache.parquet"
 
-func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string, page *sheet.Sheet, known *complete) error {
+func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string, page *usage.Table, known *complete) error {
 	about := known.json(page)
 	switch format {
 	case "ndjson":

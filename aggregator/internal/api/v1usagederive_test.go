@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -25,7 +25,7 @@ func halfPast() record.Time {
 // withBook has projects of groups, of which atlas moves within a job, and a price for
 // cores that cms has not.
 func withBook(o *api.Options, _ *store.Options) {
-	project := derive.Key{Name: "project", From: []string{"group_id"}, Cuts: []record.Time{halfPast()}, Of: func(v []string, _ []bool, at record.Time) (string, bool) {
+	project := usage.Key{Name: "project", From: []string{"group_id"}, Cuts: []record.Time{halfPast()}, Of: func(v []string, _ []bool, at record.Time) (string, bool) {
 		switch {
 		case v[0] == "atlas" && at < halfPast():
 			return "old", true
@@ -34,10 +34,12 @@ func withBook(o *api.Options, _ *store.Options) {
 		}
 		return "", false
 	}}
-	cost := derive.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
+	cost := usage.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
 		return 12_000_000, v[0] != "cms" // 0.012 EUR an hour
 	}}
-	o.Book = func() *derive.Book { return &derive.Book{Keys: []derive.Key{project}, Weights: []derive.Weight{cost}} }
+	o.Book = func() *usage.Derivation {
+		return &usage.Derivation{Keys: []usage.Key{project}, Weights: []usage.Weight{cost}}
+	}
 }
 
 func TestUsageIsAnsweredByDerivedKeysAndInMoney(t *testing.T) {

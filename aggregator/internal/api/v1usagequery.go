@@ -10,16 +10,16 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // usageQuery is a query of /v1/usage.
 type usageQuery struct {
-	sheet.Request
+	usage.Request
 
 	format string
 }
@@ -121,17 +121,17 @@ func (u usageWords) where(key, rawValue string) error {
 }
 
 // having are the conditions on keys, sorted by key.
-func (u usageWords) having() (list []derive.Filter) {
+func (u usageWords) having() (list []usage.Filter) {
 	for _, field := range slices.Sorted(maps.Keys(u)) {
 		if key, is := strings.CutPrefix(field, whereKey); is {
-			list = append(list, derive.Filter{Key: key, Values: u[field]})
+			list = append(list, usage.Filter{Key: key, Values: u[field]})
 		}
 	}
 	return list
 }
 
 // whereOf takes the conditions on keys out of a query.
-func whereOf(query string) (having []derive.Filter, rest string, err error) {
+func whereOf(query string) (having []usage.Filter, rest string, err error) {
 	words := usageWords{}
 	var others []string
 	for pair := range strings.SplitSeq(query, "&") {
@@ -224,7 +224,7 @@ func (q *usageQuery) figures(u usageWords) error {
 		return nil
 	}
 	n, err := strconv.Atoi(top)
-	if err != nil || n < 1 || n > sheet.MaxCells {
+	if err != nil || n < 1 || n > usage.MaxCells {
 		return fmt.Errorf("top is %q, want how many groups have a line of their own, at least 1", top)
 	}
 	q.Top = n

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // Settings are what the configuration of the cluster says.
@@ -36,7 +36,7 @@ type Set struct {
 	Budgets   *money.Budgets
 	Capacity  *capacity.Capacities
 	// Book has all keys and weights that follow from the rest.
-	Book *derive.Book
+	Book *usage.Derivation
 }
 
 // Views gives pictures of the store.
@@ -75,7 +75,7 @@ func (k *Keeper) Now() *Set { return k.current.Load() }
 func (k *Keeper) Capacity() *capacity.Capacities { return k.Now().Capacity }
 
 // Book is that of [Keeper.Now].
-func (k *Keeper) Book() *derive.Book { return k.Now().Book }
+func (k *Keeper) Book() *usage.Derivation { return k.Now().Book }
 
 // Set takes what the configuration says. After an error the books are as before.
 func (k *Keeper) Set(s Settings) error {
@@ -179,7 +179,7 @@ func compile(s Settings, f *facts) (*Set, error) {
 		return nil, err
 	}
 	there := capacity.New(&s.Capacity, f.capacity)
-	b := &derive.Book{Keys: append(dir.Keys(), there.Keys()...)}
+	b := &usage.Derivation{Keys: append(dir.Keys(), there.Keys()...)}
 	if w, ok := dir.Units(); ok {
 		b.Weights = append(b.Weights, w)
 	}

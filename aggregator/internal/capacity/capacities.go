@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -205,7 +205,7 @@ func (c *cluster) told(name string) (out [][]Step) {
 }
 
 // Keys returns the derived key [Key], if there are clusters.
-func (c *Capacities) Keys() []derive.Key {
+func (c *Capacities) Keys() []usage.Key {
 	if len(c.clusters) == 0 {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (c *Capacities) Keys() []derive.Key {
 		}
 		return "", false
 	}
-	return []derive.Key{{Name: Key, From: c.keys, Of: of}}
+	return []usage.Key{{Name: Key, From: c.keys, Of: of}}
 }
 
 // Components returns the names of all components that a cluster has, sorted.

@@ -18,10 +18,10 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -101,12 +101,12 @@ func newBox(t *testing.T, list []record.Record) box {
 
 // serviceUnits are those of CPU time on hosts: the first pattern counts, and 1 where
 // none matches.
-func serviceUnits() derive.Weight {
+func serviceUnits() usage.Weight {
 	rules := []struct {
 		host   *regexp.Regexp
 		factor int64
 	}{{regexp.MustCompile("^kat-"), 1_000_000_000}, {regexp.MustCompile("^geo-[a-d]"), 1_900_000_000}, {regexp.MustCompile("^kat-gpu"), 2_700_000_000}, {regexp.MustCompile("^old-"), 500_000_000}}
-	return derive.Weight{Name: "su", Unit: "SU", Components: []string{"TotalCPU"}, Seconds: []string{"TotalCPU"}, From: []string{"host"},
+	return usage.Weight{Name: "su", Unit: "SU", Components: []string{"TotalCPU"}, Seconds: []string{"TotalCPU"}, From: []string{"host"},
 		Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
 			for _, r := range rules {
 				if r.host.MatchString(v[0]) {
@@ -151,7 +151,7 @@ type katana struct {
 	t    *testing.T
 	box  box
 	caps *capacity.Capacities
-	book derive.Book
+	book usage.Derivation
 }
 
 func newKatana(t *testing.T) *katana {
@@ -160,16 +160,16 @@ func newKatana(t *testing.T) *katana {
 	if len(list) != 20 {
 		t.Fatalf("%d records, want 20", len(list))
 	}
-	return &katana{t, newBox(t, list), caps, derive.Book{Keys: caps.Keys(), Weights: []derive.Weight{serviceUnits()}}}
+	return &katana{t, newBox(t, list), caps, usage.Derivation{Keys: caps.Keys(), Weights: []usage.Weight{serviceUnits()}}}
 }
 
-func (k *katana) make(r sheet.Request) *page {
+func (k *katana) make(r usage.Request) *page {
 	k.t.Helper()
 	r.Capacity, r.Weights, r.Now = k.caps, []string{"su"}, record.MaxTime
-	ask := func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+	ask := func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		return k.book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k.box, q) }, q)
 	}
-	s, err := sheet.Make(k.t.Context(), ask, r)
+	s, err := usage.MakeTable(k.t.Context(), ask, r)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestTheUtilizationOfOctoberIsThatOfClusterAccountant(t *testing.T) {
 	}
 	for i := range 15 {
 		from := first + record.Time(i)*interval
-		p := k.make(sheet.Request{Window: calendar.Window{From: from, To: from + interval}, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"capacity*su", "utilization*su", "su"}})
+		p := k.make(usage.Request{Window: calendar.Window{From: from, To: from + interval}, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"capacity*su", "utilization*su", "su"}})
 		for cluster, capacities := range want.Oct.Capacity {
 			units, special := exact[cluster][i]
 			if !special {
@@ -240,7 +240,7 @@ func TestTheUtilizationOfOctoberIsThatOfClusterAccountant(t *testing.T) {
 func TestTheWholeIsAllThatWasUsedOfAllThatWasThere(t *testing.T) {
 	k := newKatana(t)
 	october := calendar.Window{From: record.FromStd(time.Date(2012, 10, 1, 0, 0, 0, 0, time.UTC)), To: record.FromStd(time.Date(2012, 11, 1, 0, 0, 0, 0, time.UTC))}
-	r := sheet.Request{Window: october, Zone: time.UTC, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"utilization*su", "su", "capacity"}, Hours: true}
+	r := usage.Request{Window: october, Zone: time.UTC, By: []string{"cluster"}, Credit: usage.AtStop, Measures: []string{"utilization*su", "su", "capacity"}, Hours: true}
 	there := map[string]float64{"scluster": 45.6 * 27 * 24, "katana": 32*31*24 + 43.2*16*24}
 	used := map[string]float64{"scluster": 0, "katana": 0}
 	p := k.make(r)
@@ -267,8 +267,8 @@ func TestTheWholeIsAllThatWasUsedOfAllThatWasThere(t *testing.T) {
 	groups.By = nil
 	others.Top, others.Order = 1, "su"
 	users.By = []string{"user_id"}
-	science.Having = []derive.Filter{{Key: "cluster", Values: []string{"science"}}}
-	for name, r := range map[string]sheet.Request{"by cluster": r, "by day": days, "all": groups, "with others": others, "by user": users, "of the group": science} {
+	science.Having = []usage.Filter{{Key: "cluster", Values: []string{"science"}}}
+	for name, r := range map[string]usage.Request{"by cluster": r, "by day": days, "all": groups, "with others": others, "by user": users, "of the group": science} {
 		if got := ratio(k.make(r)); math.Abs(got-whole) > 1e-8 {
 			t.Errorf("%s: %g, want %g", name, got, whole)
 		}

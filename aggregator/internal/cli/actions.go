@@ -146,11 +146,11 @@ func (p *Program) actionsPlan() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := actionPath(args[0])
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		arguments, err := argumentsOf(args[1:])
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {
@@ -223,7 +223,7 @@ func (p *Program) actionsOrder(verb, short string, reason bool) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := actionPath(args[0])
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		body := map[string]any{}
 		if why != "" {
@@ -260,7 +260,7 @@ func (p *Program) actionsSettle(verb, short string) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := effectPath(args)
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		return p.order(cmd, conn, path+":"+verb, map[string]any{})
 	}
@@ -288,7 +288,7 @@ func (p *Program) actionsHistory() *cobra.Command {
 			path, query, show = path+"/"+args[1], nil, p.showRun
 		}
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -23,7 +23,7 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := effectPath(args)
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

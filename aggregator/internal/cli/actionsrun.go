@@ -29,11 +29,11 @@ code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := actionPath(args[0])
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		body := map[string]any{}
 		if list, err := argumentsOf(args[1:]); err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		} else if len(list) > 0 {
 			body["arguments"] = list
 		}

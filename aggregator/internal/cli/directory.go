@@ -32,7 +32,7 @@ there are some. json has all of it, csv what the table has.`,
 		Example: "  bursar directory\n  bursar directory people -format csv > people.csv\n  bursar directory classes -at 2026-03-01\n  bursar directory -unclaimed",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(directoryParts(), args[0]) {
-				return usage(cmd, fmt.Errorf("%q: want one of %s", strings.Join(args, " "), strings.Join(directoryParts(), ", ")))
+				return usageError(cmd, fmt.Errorf("%q: want one of %s", strings.Join(args, " "), strings.Join(directoryParts(), ", ")))
 			}
 			return nil
 		},

@@ -66,8 +66,8 @@ func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// usage is an error about how a command was called.
-func usage(cmd *cobra.Command, err error) error {
+// usageError is an error about how a command was called.
+func usageError(cmd *cobra.Command, err error) error {
 	text := strings.ReplaceAll(err.Error(), "--", "-")
 	return fmt.Errorf("%s; see %s -h", text, cmd.CommandPath())
 }

@@ -33,7 +33,7 @@ func (p *Program) look(cmd *cobra.Command, r resource) *cobra.Command {
 		if r.query != nil {
 			var err error
 			if query, err = r.query(args); err != nil {
-				return usage(cmd, err)
+				return usageError(cmd, err)
 			}
 		}
 		c, err := conn.open(p)

@@ -58,7 +58,7 @@ func (p *Program) quarantineShow() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, err := keyPath(args[0])
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {
@@ -136,7 +136,7 @@ func (p *Program) quarantineSettle(verb, short string, act func(context.Context,
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs in quarantine")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usage(cmd, errors.New("either keys or -all must be given"))
+			return usageError(cmd, errors.New("either keys or -all must be given"))
 		}
 		c, err := conn.open(p)
 		if err != nil {

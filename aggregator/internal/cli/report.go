@@ -191,7 +191,7 @@ func periodFlags(cmd *cobra.Command, periods *[]string, zone *string) {
 // checkPeriods returns an error where there are too many.
 func checkPeriods(cmd *cobra.Command, periods []string) error {
 	if len(periods) > 2 {
-		return usage(cmd, fmt.Errorf("-period was given %d times; at most 2 periods stand side by side", len(periods)))
+		return usageError(cmd, fmt.Errorf("-period was given %d times; at most 2 periods stand side by side", len(periods)))
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ usage_stats with its figures, which lack what no snapshot saw.`,
 		}
 		var err error
 		if o.Where, err = argumentsOf(where); err != nil {
-			return nil, usage(cmd, err)
+			return nil, usageError(cmd, err)
 		}
 		return report.Usage(ctx, c, o)
 	})

@@ -41,7 +41,7 @@ func (f *ai4Flags) add(cmd *cobra.Command, about string) {
 // unused returns an error where flags are given that are of no use.
 func (f *ai4Flags) unused(cmd *cobra.Command) error {
 	if f.every != "" || f.snapshots != "" || f.namespaces != nil {
-		return usage(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
+		return usageError(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
 	}
 	return nil
 }
@@ -52,19 +52,19 @@ func (f *ai4Flags) options(cmd *cobra.Command, periods []string, now time.Time, 
 	o.Now = now
 	for _, name := range others {
 		if cmd.Flags().Changed(name) {
-			return o, usage(cmd, fmt.Errorf("-%s has no meaning with -compat ai4, which has a form of its own", name))
+			return o, usageError(cmd, fmt.Errorf("-%s has no meaning with -compat ai4, which has a form of its own", name))
 		}
 	}
 	switch {
 	case len(periods) > 1:
-		return o, usage(cmd, errors.New("-compat ai4 is of one -period"))
+		return o, usageError(cmd, errors.New("-compat ai4 is of one -period"))
 	case f.every != "" && f.snapshots != "":
-		return o, usage(cmd, errors.New("give -every or -snapshots"))
+		return o, usageError(cmd, errors.New("give -every or -snapshots"))
 	}
 	o.Period = cmp.Or(periods...)
 	if f.every != "" {
 		if o.Every, err = hcl.ParseDuration(f.every); err != nil {
-			return o, usage(cmd, fmt.Errorf("-every: %w", err))
+			return o, usageError(cmd, fmt.Errorf("-every: %w", err))
 		}
 	}
 	o.Namespaces = lists(f.namespaces)
@@ -123,7 +123,7 @@ func (p *Program) writeAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 // files are the options of the files of ai4-accounting.
 func (f *ai4Flags) files(cmd *cobra.Command, dir string, periods []string, now time.Time) (o report.AI4Options, err error) {
 	if dir == "" {
-		return o, usage(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
+		return o, usageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
 	}
 	if o, err = f.options(cmd, periods, now, "by", "measure", "where", "bucket", "top", "zone", "format"); err != nil {
 		return o, err

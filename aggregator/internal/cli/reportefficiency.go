@@ -15,7 +15,7 @@ import (
 func notZero(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if value := cmd.Flags().Lookup(name).Value.String(); value == "0" || value == "-0" {
-			return usage(cmd, fmt.Errorf("-%s is %s; want more than 0", name, value))
+			return usageError(cmd, fmt.Errorf("-%s is %s; want more than 0", name, value))
 		}
 	}
 	return nil
@@ -69,7 +69,7 @@ Give those of your site; a reader will ask where they are from.`,
 		o.Now = p.Now()
 		var err error
 		if o.Where, err = argumentsOf(where); err != nil {
-			return nil, usage(cmd, err)
+			return nil, usageError(cmd, err)
 		}
 		return report.Efficiency(ctx, c, o)
 	})

@@ -34,10 +34,10 @@ the budgets that it draws on, with a forecast; who used it; and the largest jobs
 		o.Now = p.Now()
 		var err error
 		if o.Of, err = argumentsOf(of); err != nil {
-			return nil, usage(cmd, err)
+			return nil, usageError(cmd, err)
 		}
 		if len(o.Of) == 0 {
-			return nil, usage(cmd, errors.New("a statement needs a subject: -of group_id=NAME, project=NAME, pi=NAME or user_id=NAME"))
+			return nil, usageError(cmd, errors.New("a statement needs a subject: -of group_id=NAME, project=NAME, pi=NAME or user_id=NAME"))
 		}
 		return report.Statement(ctx, c, o)
 	})

@@ -65,7 +65,7 @@ Its sums of 32 bits, in which small jobs vanish, are exact here.`,
 		}
 		var err error
 		if o.Where, err = argumentsOf(where); err != nil {
-			return nil, usage(cmd, fmt.Errorf("-where: %w", err))
+			return nil, usageError(cmd, fmt.Errorf("-where: %w", err))
 		}
 		o.Now = p.Now()
 		if files.compat != "" {
@@ -80,13 +80,13 @@ func (f *originals) check(cmd *cobra.Command, periods []string) error {
 	given := f.tables != "" || len(f.accounting) > 0
 	switch {
 	case f.compat == "" && given:
-		return usage(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
+		return usageError(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
 	case f.compat != "" && f.tables == "":
-		return usage(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -tables FILE and -accounting FILE"))
+		return usageError(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -tables FILE and -accounting FILE"))
 	}
 	for _, name := range []string{"by", "credit", "address", "ca-cert", "client-cert", "client-key"} {
 		if f.compat != "" && cmd.Flags().Changed(name) {
-			return usage(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
+			return usageError(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
 		}
 	}
 	return checkPeriods(cmd, periods)

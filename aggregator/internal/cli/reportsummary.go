@@ -77,7 +77,7 @@ func (f *summaryFlags) complete(cmd *cobra.Command, now time.Time) (err error) {
 	f.options.Now = now
 	f.options.By, f.options.Measure = lists(f.by), lists(f.measure)
 	if f.options.Where, err = argumentsOf(f.where); err != nil {
-		return usage(cmd, err)
+		return usageError(cmd, err)
 	}
 	return nil
 }

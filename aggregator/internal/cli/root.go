@@ -28,7 +28,7 @@ Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(p.Stdout, cmd) })
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	root.AddCommand(
 		p.aggregatorCommand(), p.devCommand(),
 		p.statusCommand(), p.usageCommand(), p.reportCommand(), p.directoryCommand(), p.subscriptionCommand(), p.budgetsCommand(), p.pricesCommand(), p.capacityCommand(), p.censusCommand(),
@@ -55,5 +55,5 @@ func known(cmd *cobra.Command, args []string) error {
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		err = fmt.Errorf("%w (did you mean %q?)", err, like[0])
 	}
-	return usage(cmd, err)
+	return usageError(cmd, err)
 }

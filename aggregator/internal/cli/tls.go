@@ -33,7 +33,7 @@ func (p *Program) caCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		life, err := hcl.ParseDuration(*lifetime)
 		if err != nil {
-			return usage(cmd, fmt.Errorf("-lifetime: %w", err))
+			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		}
 		files, err := identity.CreateCA(dir, name, life, p.Now())
 		if err != nil {
@@ -66,16 +66,16 @@ func (p *Program) certCommand() *cobra.Command {
 		life, err := hcl.ParseDuration(*lifetime)
 		switch {
 		case err != nil:
-			return usage(cmd, fmt.Errorf("-lifetime: %w", err))
+			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		case role == "" || name == "":
-			return usage(cmd, fmt.Errorf("-role and -name are needed"))
+			return usageError(cmd, fmt.Errorf("-role and -name are needed"))
 		}
 		if caDir == "" {
 			caDir = dir
 		}
 		id, err := identityOf(role, name, rights)
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		files, err := identity.CreateCert(caDir, dir, identity.Request{Identity: id, Hosts: hosts, Lifetime: life}, p.Now())
 		if err != nil {

@@ -23,7 +23,7 @@ func (p *Program) bundleCommand() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "`file` to write; daemons that use it take it over by themselves")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if out == "" {
-			return usage(cmd, fmt.Errorf("-out is needed"))
+			return usageError(cmd, fmt.Errorf("-out is needed"))
 		}
 		list, err := identity.WriteBundle(out, args...)
 		if err != nil {
@@ -51,14 +51,14 @@ func (p *Program) renewCommand() *cobra.Command {
 		life, err := hcl.ParseDuration(*lifetime)
 		switch {
 		case err != nil:
-			return usage(cmd, fmt.Errorf("-lifetime: %w", err))
+			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		case caDir == "":
-			return usage(cmd, fmt.Errorf("-ca-dir is needed"))
+			return usageError(cmd, fmt.Errorf("-ca-dir is needed"))
 		}
 		for _, path := range args {
 			stem, ok := strings.CutSuffix(path, ".pem")
 			if !ok {
-				return usage(cmd, fmt.Errorf("%s does not end with .pem", path))
+				return usageError(cmd, fmt.Errorf("%s does not end with .pem", path))
 			}
 			id, err := identity.Renew(caDir, identity.Files{Cert: path, Key: stem + ".key"}, life, p.Now())
 			if err != nil {

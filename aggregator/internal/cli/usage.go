@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/sheet"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
 
@@ -69,7 +69,7 @@ component; json and csv have those of all measures.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := o.query(f)
 		if err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {
@@ -101,7 +101,7 @@ func (o *usageOptions) flags(cmd *cobra.Command) {
 	fl.StringVar(&o.people, "people", "", "the `key` whose values the measure people counts; default user_id")
 	for name, words := range map[string][]string{
 		"bucket": calendar.Units(), "unit": {"hour", "second"}, "credit": {"spread", "stop"},
-		"window": windowWords(), "compare": append([]string{"previous", "last-year"}, windowWords()...), "measure": append(sheet.Words(), sheet.CapacityWords()...), "order": append(sheet.Words(), sheet.CapacityWords()...),
+		"window": windowWords(), "compare": append([]string{"previous", "last-year"}, windowWords()...), "measure": append(usage.MeasureWords(), usage.CapacityWords()...), "order": append(usage.MeasureWords(), usage.CapacityWords()...),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	}

@@ -73,11 +73,11 @@ write waiting_stops { expire_after = "30d" } into the aggregator block.`,
 		if older != "" {
 			var err error
 			if before, err = moment(older, p.Now()); err != nil {
-				return usage(cmd, fmt.Errorf("-older: %w", err))
+				return usageError(cmd, fmt.Errorf("-older: %w", err))
 			}
 		}
 		if n := len(args); (n > 0) == (all || older != "") || all && older != "" {
-			return usage(cmd, errors.New("give IDs, -older or -all, one of them"))
+			return usageError(cmd, errors.New("give IDs, -older or -all, one of them"))
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -22,7 +22,7 @@ const (
 // Keys are the keys of records that follow from the user and the group: the project,
 // its principal investigator, and whether it is exempt. There are none while nothing
 // is said of projects, so that meta keys of these names stay what they are.
-func (d *Directory) Keys() []derive.Key {
+func (d *Directory) Keys() []usage.Key {
 	if len(d.projects) == 0 {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (d *Directory) Keys() []derive.Key {
 		p, ok := project(values, lacks, at)
 		return strconv.FormatBool(d.Exempt(p, at)), ok
 	}
-	return []derive.Key{
+	return []usage.Key{
 		{Name: ProjectKey, From: from, Cuts: d.cutsProject, Of: project},
 		{Name: PIKey, From: from, Cuts: d.cutsPI, Of: investor},
 		{Name: ExemptKey, From: from, Cuts: d.cutsExempt, Of: exempt},
@@ -71,11 +71,11 @@ func (d *Directory) Classes() []usage.Class {
 
 // Units is what usage is worth in service units; false when nothing says how much
 // that is.
-func (d *Directory) Units() (derive.Weight, bool) {
+func (d *Directory) Units() (usage.Weight, bool) {
 	if len(d.classes) == 0 && d.set.Units.Default == nil {
-		return derive.Weight{}, false
+		return usage.Weight{}, false
 	}
-	w := derive.Weight{Name: Weight, Unit: d.set.Units.Name}
+	w := usage.Weight{Name: Weight, Unit: d.set.Units.Name}
 	if len(d.classes) > 0 {
 		w.From = []string{ClassKey}
 	}

@@ -9,8 +9,8 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -71,8 +71,8 @@ type Share struct {
 	Ratio *big.Rat
 }
 
-// Ask answers questions, see [derive.Book].
-type Ask func(context.Context, derive.Question) (*derive.Answer, error)
+// Ask answers questions, see [usage.Derivation].
+type Ask func(context.Context, usage.Query) (*usage.Result, error)
 
 // Subscription compares usage with contributions in the window of a question, of
 // which Edges, Where, Credit and Now count.
@@ -86,7 +86,7 @@ func (d *Directory) Subscription(ctx context.Context, ask Ask, q usage.Question)
 	if len(d.projects) > 0 {
 		q.By = []string{PIKey, ExemptKey}
 	}
-	a, err := ask(ctx, derive.Question{Question: q, Weights: []string{Weight}})
+	a, err := ask(ctx, usage.Query{Question: q, Weights: []string{Weight}})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (d *Directory) Subscription(ctx context.Context, ask Ask, q usage.Question)
 	return s, nil
 }
 
-func (d *Directory) weigh(s *Subscription, a *derive.Answer) {
+func (d *Directory) weigh(s *Subscription, a *usage.Result) {
 	shares := d.shares(s.From, s.To)
 	for g := range a.Groups {
 		used := units(a.Worths[0].Sum[g])
@@ -132,14 +132,14 @@ func (d *Directory) weigh(s *Subscription, a *derive.Answer) {
 	slices.SortStableFunc(s.Shares, func(a, b Share) int { return cmp.Or(b.Used.Cmp(a.Used), b.Contributed.Cmp(a.Contributed)) })
 }
 
-// units is a figure of [derive.Worth.Sum] in the unit.
+// units is a figure of [usage.Value.Sum] in the unit.
 func units(sum usage.Sum) *big.Rat {
 	const whole = 3_600_000_000_000_000_000
 	return new(big.Rat).SetFrac(sum.Big(), big.NewInt(whole))
 }
 
 // lacks adds what has no worth.
-func (s *Subscription) lacks(l *derive.Lacking, used usage.Sum) {
+func (s *Subscription) lacks(l *usage.Unvalued, used usage.Sum) {
 	per := int64(1_000_000)
 	if l.Kind == record.Rate {
 		per *= 3600

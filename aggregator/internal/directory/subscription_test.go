@@ -16,9 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -158,10 +158,10 @@ func (c cell) ask(t *testing.T, d *Directory) Ask {
 			t.Error(err)
 		}
 	})
-	b := &derive.Book{Keys: d.Keys()}
+	b := &usage.Derivation{Keys: d.Keys()}
 	w, _ := d.Units()
 	b.Weights = append(b.Weights, w)
-	return func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+	return func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 		return b.Answer(ctx, keeper.Answer, q)
 	}
 }
@@ -281,7 +281,7 @@ func TestServiceUnitsByProjectGroupAndOwnerAreThoseOfClusterAccountant(t *testin
 	for by, table := range map[string]map[string]float64{"project": want.Oct.Projects, "group_id": want.Oct.Groups, "user_id": want.Oct.Owners} {
 		q := month(t)
 		q.By = []string{by}
-		a, err := ask(t.Context(), derive.Question{Question: q, Weights: []string{Weight}})
+		a, err := ask(t.Context(), usage.Query{Question: q, Weights: []string{Weight}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -176,11 +176,11 @@ func appendValue(b []byte, value string) []byte {
 func (p *Prices) Currency() string { return p.currency }
 
 // Weight returns what usage costs; false without a price list.
-func (p *Prices) Weight() (derive.Weight, bool) {
+func (p *Prices) Weight() (usage.Weight, bool) {
 	if len(p.lists) == 0 {
-		return derive.Weight{}, false
+		return usage.Weight{}, false
 	}
-	return derive.Weight{Name: Cost, Unit: p.currency, Components: p.components, From: p.from, Cuts: p.cuts, Of: p.of}, true
+	return usage.Weight{Name: Cost, Unit: p.currency, Components: p.components, From: p.from, Cuts: p.cuts, Of: p.of}, true
 }
 
 // of implements Weight.Of.

@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Books is where a report finds what was used and what runs.
 type Books struct {
 	// Ask answers a question of all records.
-	Ask func(context.Context, derive.Question) (*derive.Answer, error)
+	Ask func(context.Context, usage.Query) (*usage.Result, error)
 	// Book is what Ask derives by; nil derives nothing.
-	Book *derive.Book
+	Book *usage.Derivation
 	// Running calls yield with every run that goes on, and up to when its source is
 	// complete: Ask counts it up to then, and no further than now.
 	Running func(ctx context.Context, yield func(r *record.Record, counted record.Time) error) error
@@ -47,7 +47,7 @@ type Ask struct {
 // Report says how budgets stand, by name.
 func (b *Budgets) Report(ctx context.Context, books Books, q Ask) ([]Statement, error) {
 	if books.Book == nil {
-		books.Book = &derive.Book{}
+		books.Book = &usage.Derivation{}
 	}
 	r := reporter{books: books, now: q.Now, list: []Statement{}}
 	for i := range b.list {
@@ -200,7 +200,7 @@ func (p *page) fill(ctx context.Context) error {
 // ask asks what was used in buckets, and hands out the figures of each group that has
 // budgets.
 func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
-	q := derive.Question{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
+	q := usage.Query{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
 	if p.weight != "" {
 		w, _ := p.books.Book.Weight(p.weight) // add has found it
 		q.Weights, q.Components = []string{p.weight}, w.Components
@@ -223,7 +223,7 @@ func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statem
 type cells struct {
 	*page
 
-	answer *derive.Answer
+	answer *usage.Result
 	at     int
 }
 

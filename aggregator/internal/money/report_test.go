@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // report makes statements of budgets in a world.
-func report(t *testing.T, w *world, set Settings, q Ask, keys ...derive.Key) []Statement {
+func report(t *testing.T, w *world, set Settings, q Ask, keys ...usage.Key) []Statement {
 	t.Helper()
 	p, b, err := Make(set)
 	if err != nil {
@@ -29,7 +29,7 @@ func report(t *testing.T, w *world, set Settings, q Ask, keys ...derive.Key) []S
 }
 
 // one is the only statement, now.
-func one(t *testing.T, w *world, set Settings, now string, keys ...derive.Key) Statement {
+func one(t *testing.T, w *world, set Settings, now string, keys ...usage.Key) Statement {
 	t.Helper()
 	at := moment(t, now)
 	list := report(t, w, set, Ask{Now: at}, keys...)
@@ -170,7 +170,7 @@ func TestWhatIsReservedFollowsPricesAndProjectsThatChange(t *testing.T) {
 	cheap, dear := always(rate("Cores", 10_000)), always(rate("Cores", 30_000))
 	cheap.To, dear.From, dear.Name = change, change, "dear"
 	move := moment(t, "2026-03-10T09:00:00Z")
-	key := derive.Key{Name: ProjectKey, From: []string{GroupKey}, Cuts: []record.Time{move}, Of: func(v []string, _ []bool, at record.Time) (string, bool) {
+	key := usage.Key{Name: ProjectKey, From: []string{GroupKey}, Cuts: []record.Time{move}, Of: func(v []string, _ []bool, at record.Time) (string, bool) {
 		if at < move {
 			return "old", v[0] == "g"
 		}
@@ -235,7 +235,7 @@ func TestABudgetWithoutItsUnitSaysSoAndOthersAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	books := w.books(p)
-	books.Book.Weights = append(books.Book.Weights, derive.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
+	books.Book.Weights = append(books.Book.Weights, usage.Weight{Name: "su", Unit: "SBU", Components: []string{"Cores"}, Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 2e9, true }})
 	w.records = []record.Record{job(t, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z", 1, GroupKey, "g")}
 	if list, err = b.Report(t.Context(), books, Ask{Now: at}); err != nil || list[0].Unit != "SBU" || list[0].Used.Decimal(6) != "2" {
 		t.Errorf("%+v %v", list, err)
@@ -259,7 +259,7 @@ func TestErrorsOfQuestionsAreThoseOfTheReport(t *testing.T) {
 	if _, err := b.Report(t.Context(), books, Ask{Now: at}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	books.Ask = func(context.Context, derive.Question) (*derive.Answer, error) { return nil, broken }
+	books.Ask = func(context.Context, usage.Query) (*usage.Result, error) { return nil, broken }
 	if _, err := b.Report(t.Context(), books, Ask{Now: at}); !errors.Is(err, broken) || !strings.Contains(err.Error(), GroupKey) {
 		t.Error(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -126,7 +126,7 @@ func (p *page) whose(run *record.Record, at record.Time) []*Statement {
 // known before. False says that something has no price.
 func (p *page) worth(run *record.Record, at, span record.Time) (sum Amount, whole bool) {
 	whole = true
-	var w *derive.Weight
+	var w *usage.Weight
 	var values []string
 	var lacks []bool
 	if p.weight != "" {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -86,14 +86,14 @@ func (w *world) used(r *record.Record, c *record.Component, from, to, now record
 }
 
 // books are those of a world with prices.
-func (w *world) books(p *Prices, keys ...derive.Key) Books {
-	book := &derive.Book{Keys: keys}
+func (w *world) books(p *Prices, keys ...usage.Key) Books {
+	book := &usage.Derivation{Keys: keys}
 	if weight, has := p.Weight(); has {
 		book.Weights = append(book.Weights, weight)
 	}
 	return Books{
 		Book: book,
-		Ask: func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
+		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, w.ask, q)
 		},
 		Running: func(_ context.Context, yield func(*record.Record, record.Time) error) error {

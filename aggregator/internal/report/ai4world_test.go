@@ -18,10 +18,10 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -103,7 +103,7 @@ func clusterOf(t *testing.T, file string, without ...string) *cluster {
 		Reader: reader, Usage: reader, Writer: c, Version: "test", Log: slog.New(slog.DiscardHandler), Now: fifth,
 		Who:       func(*http.Request) access.Principal { return access.Daemon() },
 		Directory: func() *directory.Directory { return d },
-		Book:      func() *derive.Book { return &derive.Book{Keys: d.Keys()} },
+		Book:      func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys()} },
 	})
 	return c
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// world is a small Nomad cluster: testdata/ai4-world.json.
-type world struct {
+// ai4World is a small Nomad cluster: testdata/ai4-world.json.
+type ai4World struct {
 	Jobs []struct {
 		ID, NS string
 		Meta   map[string]string
@@ -30,7 +30,7 @@ type world struct {
 
 // load posts the world's allocations, each a record of its own from its first start
 // to its end.
-func (w *world) load(b *box) {
+func (w *ai4World) load(b *box) {
 	job := map[string]int{}
 	for i := range w.Jobs {
 		job[w.Jobs[i].ID] = i
@@ -89,7 +89,7 @@ func TestTheWorldOfAI4IsCountedAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var w world
+	var w ai4World
 	if err := json.Unmarshal(text, &w); err != nil {
 		t.Fatal(err)
 	}

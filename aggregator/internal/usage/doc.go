@@ -1,8 +1,22 @@
 // Package usage says who used how much of what, and when: exactly, for any window.
 //
 // A [Question] has buckets of time, keys to group by and conditions; [Index.Answer]
-// finds the [Answer] from sums by day, from the rows of the store, or from both.
+// finds the [Answer] from sums by day, from the rows of the store, or from both. The
+// [Index] is derived from the store: it follows the change feed, can be thrown away at
+// any time and be made again, and holds nothing that the rows do not.
 //
-// The [Index] is derived from the store: it follows the change feed, can be thrown
-// away at any time and be made again, and holds nothing that the rows do not.
+// A [Query] may name keys that no record has, but that follow from those that it has –
+// a project from a group, a cluster from a site, a class from a host – and asks what
+// usage is worth: in service units, in money. [Derivation.Answer] finds the [Result].
+// What a record says never changes by it: a directory or a price list that is another
+// one today gives other answers today. Keys and weights are dated: a query is cut at
+// the instants at which they change, so each instant of a run counts with what held
+// then, and the days of a month add up to the month.
+//
+// A [Table] is made for people: it has the groups, the buckets and the measures that a
+// [Request] names, with the largest groups and all others in one line, and the
+// difference to another window. It writes itself as columns in JSON, as a JSON object
+// for each cell, and as CSV. Figures stay exact up to the text: sums are whole numbers
+// of 128 bits, and only quotients and what is weighted with a score are floating point
+// numbers.
 package usage

@@ -17,7 +17,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -313,10 +313,10 @@ func TestNamesInUsageCannotBecomeMarkup(t *testing.T) {
 
 func TestWhatHasNoPriceIsSaidBesideTheCost(t *testing.T) {
 	s := newSite(t)
-	cost := derive.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
+	cost := usage.Weight{Name: "cost", Unit: "EUR", Components: []string{"Cores"}, From: []string{"group_id"}, Of: func(_ string, _ record.Kind, v []string, _ []bool, _ record.Time) (int64, bool) {
 		return 10_000_000, v[0] != "cms"
 	}}
-	s.v1.Book = func() *derive.Book { return &derive.Book{Weights: []derive.Weight{cost}} }
+	s.v1.Book = func() *usage.Derivation { return &usage.Derivation{Weights: []usage.Weight{cost}} }
 	s.pages.Book = s.v1.Book
 	february(s)
 	if code, body, _ := s.get("/ui/usage?window=2026-02&measure=cost&by=group_id"); code != http.StatusOK || !strings.Contains(body, "20 core-hours have no price at their time, and are not in cost.") {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -241,7 +241,7 @@ func (p *Pages) recordsAddress(values []condition, from, to time.Time) (string, 
 	all := true
 	for _, c := range values {
 		field := map[string]string{"site_id": "site", "group_id": "group", "user_id": "user"}[c.Key]
-		derived := slices.ContainsFunc(p.book().Keys, func(k derive.Key) bool { return k.Name == c.Key })
+		derived := slices.ContainsFunc(p.book().Keys, func(k usage.Key) bool { return k.Name == c.Key })
 		switch {
 		case derived || c.Value == "" || strings.Contains(c.Value, ","):
 			all = false

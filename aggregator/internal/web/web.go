@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
 
@@ -55,16 +55,16 @@ type Pages struct {
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 	// Book has the keys and measures that the configuration adds; nil: none.
-	Book func() *derive.Book
+	Book func() *usage.Derivation
 
 	files     assets
 	calendars calendars
 }
 
 // book is what the configuration adds.
-func (p *Pages) book() *derive.Book {
+func (p *Pages) book() *usage.Derivation {
 	if p.Book == nil {
-		return &derive.Book{}
+		return &usage.Derivation{}
 	}
 	return p.Book()
 }

@@ -1,11 +1,10 @@
-package derive
+package usage
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -14,7 +13,7 @@ import (
 const maxCells = 4_000_000
 
 // Key returns the derived key of a name.
-func (b *Book) Key(name string) (*Key, bool) {
+func (b *Derivation) Key(name string) (*Key, bool) {
 	i := slices.IndexFunc(b.Keys, func(k Key) bool { return k.Name == name })
 	if i < 0 {
 		return nil, false
@@ -23,7 +22,7 @@ func (b *Book) Key(name string) (*Key, bool) {
 }
 
 // Weight returns the weight of a name.
-func (b *Book) Weight(name string) (*Weight, bool) {
+func (b *Derivation) Weight(name string) (*Weight, bool) {
 	i := slices.IndexFunc(b.Weights, func(w Weight) bool { return w.Name == name })
 	if i < 0 {
 		return nil, false
@@ -31,15 +30,15 @@ func (b *Book) Weight(name string) (*Weight, bool) {
 	return &b.Weights[i], true
 }
 
-// Answer answers a question. Errors are those of ask, or wrap [usage.ErrQuestion].
-func (b *Book) Answer(ctx context.Context, ask Ask, q Question) (*Answer, error) {
+// Answer answers a question. Errors are those of ask, or wrap [ErrQuestion].
+func (b *Derivation) Answer(ctx context.Context, ask AskFunc, q Query) (*Result, error) {
 	p, err := b.plan(&q)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
 		a, err := ask(ctx, q.Question)
-		return &Answer{Answer: a}, err
+		return &Result{Answer: a}, err
 	}
 	a, err := ask(ctx, p.base)
 	if err != nil {
@@ -50,9 +49,9 @@ func (b *Book) Answer(ctx context.Context, ask Ask, q Question) (*Answer, error)
 
 // plan is how a question is answered by one without derived keys.
 type plan struct {
-	q       *Question
-	base    usage.Question
-	columns []column
+	q       *Query
+	base    Question
+	columns []keyColumn
 	by      []int // where the columns of the question's By are
 	having  []int // of its Having
 	people  int   // of its People; -1 when nobody asks
@@ -61,14 +60,14 @@ type plan struct {
 	// first instants of the window and of what follows a cut.
 	phases []record.Time
 	// pieces are the buckets of base.
-	pieces []piece
+	pieces []derivedPiece
 }
 
-// piece is a part of a bucket in which nothing changes.
-type piece struct{ bucket, phase int }
+// derivedPiece is a part of a bucket in which nothing changes.
+type derivedPiece struct{ bucket, phase int }
 
-// column is a key that is needed: where its values come from.
-type column struct {
+// keyColumn is a key that is needed: where its values come from.
+type keyColumn struct {
 	name string
 	key  *Key  // nil: a meta key
 	from []int // places in the groups of base
@@ -81,7 +80,7 @@ type weighing struct {
 }
 
 // plan is nil when the question can be asked as it is.
-func (b *Book) plan(q *Question) (*plan, error) {
+func (b *Derivation) plan(q *Query) (*plan, error) {
 	p := &plan{q: q, base: q.Question, people: -1}
 	p.base.By, p.base.MaxCells = nil, maxCells
 	derived := len(q.Weights) > 0 || len(q.Having) > 0
@@ -114,11 +113,11 @@ func (b *Book) plan(q *Question) (*plan, error) {
 }
 
 // column returns the number of the column of a key, made when it is missing.
-func (p *plan) column(b *Book, name string) int {
-	if at := slices.IndexFunc(p.columns, func(c column) bool { return c.name == name }); at >= 0 {
+func (p *plan) column(b *Derivation, name string) int {
+	if at := slices.IndexFunc(p.columns, func(c keyColumn) bool { return c.name == name }); at >= 0 {
 		return at
 	}
-	c := column{name: name}
+	c := keyColumn{name: name}
 	from := []string{name}
 	if key, is := b.Key(name); is {
 		c.key, from = key, key.From
@@ -136,11 +135,11 @@ func (p *plan) column(b *Book, name string) int {
 }
 
 // weigh adds what the weights need.
-func (p *plan) weigh(b *Book) error {
+func (p *plan) weigh(b *Derivation) error {
 	for _, name := range p.q.Weights {
 		w, is := b.Weight(name)
 		if !is {
-			return fmt.Errorf("%w: there is no weight %q", usage.ErrQuestion, name)
+			return fmt.Errorf("%w: there is no weight %q", ErrQuestion, name)
 		}
 		use := weighing{Weight: w}
 		for _, key := range w.From {
@@ -192,7 +191,7 @@ func (p *plan) cut() {
 		for phase+1 < len(p.phases) && p.phases[phase+1] <= from {
 			phase++
 		}
-		p.pieces = append(p.pieces, piece{bucket: bucket, phase: phase})
+		p.pieces = append(p.pieces, derivedPiece{bucket: bucket, phase: phase})
 	}
 }
 

@@ -1,10 +1,8 @@
-package sheet
+package usage
 
 import (
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -31,10 +29,10 @@ func (k Kind) String() string {
 
 // figures are those of a column's cells. What a kind has no use for is nil.
 type figures struct {
-	n    []uint64    // the numbers, or of a mean how many records
-	sum  []usage.Sum // in millionths, or as [derive.Worth] has it
-	over []usage.Sum // by which sum is to be divided
-	real []float64   // in millionths
+	n    []uint64  // the numbers, or of a mean how many records
+	sum  []Sum     // in millionths, or as [Value] has it
+	over []Sum     // by which sum is to be divided
+	real []float64 // in millionths
 	// spans are how long the buckets of a level are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
 	spans []record.Time
@@ -47,10 +45,10 @@ func (f *figures) emptyLike(n int) figures {
 		out.n = make([]uint64, n)
 	}
 	if f.sum != nil {
-		out.sum = make([]usage.Sum, n)
+		out.sum = make([]Sum, n)
 	}
 	if f.over != nil {
-		out.over = make([]usage.Sum, n)
+		out.over = make([]Sum, n)
 	}
 	if f.real != nil {
 		out.real = make([]float64, n)
@@ -152,15 +150,15 @@ type Column struct {
 	Unit string
 
 	hours   bool
-	cells   figures     // of all groups and buckets
-	whole   *figures    // of the groups; nil: it cannot be told
-	lacking []usage.Sum // of cells: what has no score; nil: nothing
-	before  *figures    // of the groups in the other window
+	cells   figures  // of all groups and buckets
+	whole   *figures // of the groups; nil: it cannot be told
+	lacking []Sum    // of cells: what has no score; nil: nothing
+	before  *figures // of the groups in the other window
 	// without is how many records have no such component, or no such score of it; nil
 	// for what is neither.
 	without *uint64
 	// unpriced are the parts of components that the weight does not know.
-	unpriced []derive.Lacking
+	unpriced []Unvalued
 	// apart says that groups cannot be added up: the same person may be in two.
 	apart bool
 	// supply is the capacity that the column is about; nil: none.
@@ -181,9 +179,9 @@ func (c Column) time(hours bool) Column {
 }
 
 // columns are those of an answer.
-func (r *Request) columns(a *derive.Answer) []Column {
+func (r *Request) columns(a *Result) []Column {
 	var out []Column
-	for _, w := range Words() {
+	for _, w := range MeasureWords() {
 		if r.wants(w) {
 			out = append(out, r.column(w, a.Answer))
 		}
@@ -201,7 +199,7 @@ func (r *Request) columns(a *derive.Answer) []Column {
 	return out
 }
 
-func (r *Request) column(word string, a *usage.Answer) Column {
+func (r *Request) column(word string, a *Answer) Column {
 	switch word {
 	case records:
 		return newColumn(word, Count, figures{n: a.Records})
@@ -215,16 +213,16 @@ func (r *Request) column(word string, a *usage.Answer) Column {
 		return c
 	case wait:
 		return newColumn(word, Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
-	case running:
+	case openRecords:
 		return newColumn(word, Level, figures{sum: a.Running, spans: spans(a)})
-	case queued:
+	case queuedTime:
 		return newColumn(word, Level, figures{sum: a.Queued, spans: spans(a)})
 	}
 	return newColumn(efficiency, Ratio, figures{sum: a.CPU, over: a.Cores})
 }
 
 // spans are how long the buckets of an answer are.
-func spans(a *usage.Answer) []record.Time {
+func spans(a *Answer) []record.Time {
 	list := make([]record.Time, len(a.Edges)-1)
 	for i := range list {
 		list[i] = a.Edges[i+1] - a.Edges[i]
@@ -233,7 +231,7 @@ func spans(a *usage.Answer) []record.Time {
 }
 
 // components appends the columns that are wanted of a component.
-func (r *Request) components(out []Column, a *usage.Answer, c *usage.Component) []Column {
+func (r *Request) components(out []Column, a *Answer, c *Component) []Column {
 	whole := r.all() || slices.Contains(r.Components, c.Name)
 	kind := Rate
 	if c.Kind == record.Total {
@@ -259,7 +257,7 @@ func (r *Request) components(out []Column, a *usage.Answer, c *usage.Component) 
 	return out
 }
 
-func (r *Request) of(col Column, c *usage.Component, score string) Column {
+func (r *Request) of(col Column, c *Component, score string) Column {
 	col.Component, col.Score = c.Name, score
 	if c.Kind != record.Total {
 		col = col.time(r.Hours)
@@ -267,7 +265,7 @@ func (r *Request) of(col Column, c *usage.Component, score string) Column {
 	return col
 }
 
-func unlessZero(list []usage.Sum) []usage.Sum {
+func unlessZero(list []Sum) []Sum {
 	for _, s := range list {
 		if !s.IsZero() {
 			return list

@@ -1,15 +1,13 @@
-package derive
+package usage
 
 import (
 	"cmp"
 	"slices"
 	"strconv"
-
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // fold puts an answer of the base together to one of the question.
-func (p *plan) fold(a *usage.Answer) (*Answer, error) {
+func (p *plan) fold(a *Answer) (*Result, error) {
 	f := &folding{plan: p, base: a, target: make([]int, len(a.Groups)*len(p.phases)), of: map[string]int{}}
 	if err := f.groups(); err != nil {
 		return nil, err
@@ -21,18 +19,18 @@ func (p *plan) fold(a *usage.Answer) (*Answer, error) {
 	f.used(&out)
 	out.People = f.countPeople()
 	worths, err := f.worths()
-	return &Answer{Answer: &out, Worths: worths}, err
+	return &Result{Answer: &out, Worths: worths}, err
 }
 
 // folding is the work on one answer.
 type folding struct {
 	*plan
 
-	base *usage.Answer
+	base *Answer
 	// target is the group of each group of the base in each phase; -1 when no
 	// condition holds.
 	target []int
-	list   []usage.Group
+	list   []Group
 	of     map[string]int
 	who    []string // of each group of the base in each phase, with people
 	prices [][]price
@@ -77,7 +75,7 @@ func (f *folding) groups() error {
 // room returns an error when the question allows fewer cells.
 func (f *folding) room() error {
 	if most := f.q.MaxCells; most > 0 && len(f.list)*f.buckets() > most {
-		return usage.ErrTooMany
+		return ErrTooMany
 	}
 	return nil
 }
@@ -96,7 +94,7 @@ func (f *folding) enter(key []byte, r *reading, at int) []byte {
 	if !known {
 		n = len(f.list)
 		f.of[string(key)] = n
-		g := usage.Group{Values: make([]string, len(f.by)), Lacks: make([]bool, len(f.by))}
+		g := Group{Values: make([]string, len(f.by)), Lacks: make([]bool, len(f.by))}
 		for i, c := range f.by {
 			g.Values[i], g.Lacks[i] = r.have[c], r.missing[c]
 		}
@@ -107,13 +105,13 @@ func (f *folding) enter(key []byte, r *reading, at int) []byte {
 }
 
 // sorted puts the groups in order: those that lack a value first.
-func (f *folding) sorted() []usage.Group {
+func (f *folding) sorted() []Group {
 	order := make([]int, len(f.list))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return compareGroups(&f.list[a], &f.list[b]) })
-	place, out := make([]int, len(order)), make([]usage.Group, len(order))
+	slices.SortFunc(order, func(a, b int) int { return compareDerived(&f.list[a], &f.list[b]) })
+	place, out := make([]int, len(order)), make([]Group, len(order))
 	for at, n := range order {
 		place[n], out[at] = at, f.list[n]
 	}
@@ -125,7 +123,7 @@ func (f *folding) sorted() []usage.Group {
 	return out
 }
 
-func compareGroups(a, b *usage.Group) int {
+func compareDerived(a, b *Group) int {
 	for i := range a.Values {
 		if a.Lacks[i] != b.Lacks[i] {
 			if a.Lacks[i] {
@@ -161,7 +159,7 @@ func (f *folding) each(do func(from, to, at int, same bool)) {
 
 // counts folds what is counted. A run that goes on from one piece of a bucket into
 // the next is counted once.
-func (f *folding) counts(out *usage.Answer) {
+func (f *folding) counts(out *Answer) {
 	b := f.base
 	out.Records, out.Started, out.Stopped, out.Waiters, out.Waited = nil, nil, nil, nil, nil
 	out.CPU, out.Cores = f.sums(b.CPU), f.sums(b.Cores)
@@ -171,7 +169,7 @@ func (f *folding) counts(out *usage.Answer) {
 	}
 	out.Records, out.Started, out.Stopped, out.Waiters = make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells), make([]uint64, f.cells)
 	f.each(func(from, to, _ int, same bool) {
-		if n := b.Records[from]; !same || f.q.Credit == usage.AtStop {
+		if n := b.Records[from]; !same || f.q.Credit == AtStop {
 			out.Records[to] += n
 		} else {
 			out.Records[to] += b.Started[from]
@@ -184,17 +182,17 @@ func (f *folding) counts(out *usage.Answer) {
 }
 
 // sums folds a column; nil stays nil.
-func (f *folding) sums(from []usage.Sum) []usage.Sum {
+func (f *folding) sums(from []Sum) []Sum {
 	if from == nil {
 		return nil
 	}
-	out := make([]usage.Sum, f.cells)
+	out := make([]Sum, f.cells)
 	f.each(func(i, to, _ int, _ bool) { out[to] = out[to].Add(from[i]) })
 	return out
 }
 
 // used folds the components that the question asks for.
-func (f *folding) used(out *usage.Answer) {
+func (f *folding) used(out *Answer) {
 	out.Components = nil
 	for i := range f.base.Components {
 		c := f.base.Components[i]

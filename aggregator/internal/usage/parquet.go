@@ -1,13 +1,10 @@
-package sheet
+package usage
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
-
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // parquetBatch is how many rows are handed to the writer at once, and rowsInGroup how
@@ -21,7 +18,7 @@ const (
 // texts, from and to are times in microseconds, sums are decimals of 38 digits, six of
 // them behind the point, numbers are whole, and the rest is floating point. The
 // metadata have what is known of the answer as JSON under "bursar".
-func (s *Sheet) Parquet(complete []byte, send func([]byte) error) error {
+func (s *Table) Parquet(complete []byte, send func([]byte) error) error {
 	about := append(s.AppendAbout([]byte("{"), complete), '}')
 	w := parquet.NewWriter(sender(send), parquet.NewSchema("usage", s.parquetSchema()), parquet.Compression(&parquet.Zstd),
 		parquet.MaxRowsPerRowGroup(rowsInGroup), parquet.KeyValueMetadata("bursar", string(about)))
@@ -85,7 +82,7 @@ func (o *orderedGroup) add(name string, n parquet.Node) {
 	o.Group[name] = n
 }
 
-func (s *Sheet) parquetSchema() parquet.Node {
+func (s *Table) parquetSchema() parquet.Node {
 	o := &orderedGroup{Group: parquet.Group{}}
 	for _, key := range s.Request.By {
 		o.add(key, parquet.Optional(parquet.String()))
@@ -115,7 +112,7 @@ func (c *Column) parquetNode() parquet.Node {
 	return parquet.Leaf(parquet.DoubleType)
 }
 
-func (s *Sheet) parquetRow(g, bucket int) parquet.Row {
+func (s *Table) parquetRow(g, bucket int) parquet.Row {
 	row := make(parquet.Row, 0, len(s.Request.By)+3+2*len(s.Columns))
 	put := func(v parquet.Value, has bool) {
 		level := 1
@@ -163,10 +160,10 @@ func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bo
 }
 
 // millionths is a sum in the column's unit, in millionths.
-func (c *Column) millionths(s usage.Sum) usage.Sum {
+func (c *Column) millionths(s Sum) Sum {
 	switch {
 	case c.worth():
-		return derive.Millionths(s)
+		return Millionths(s)
 	case c.hours:
 		return s.Over(3600)
 	}

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -29,8 +29,8 @@ func (w wrong) Unwrap() []error { return []error{ErrRequest, w.error} }
 
 func refuse(format string, args ...any) error { return wrong{fmt.Errorf(format, args...)} }
 
-// Ask answers questions about usage.
-type Ask func(context.Context, derive.Question) (*derive.Answer, error)
+// QueryFunc answers questions about usage.
+type QueryFunc func(context.Context, Query) (*Result, error)
 
 // Request says what a sheet is about.
 type Request struct {
@@ -42,7 +42,7 @@ type Request struct {
 	By    []string
 	Where store.Query
 	// Having are conditions on keys, derived ones too.
-	Having []derive.Filter
+	Having []Filter
 	// Derived are keys that are known even where no record has them.
 	Derived []string
 	// Weights are the names of the measures that value usage; they hide components.
@@ -51,7 +51,7 @@ type Request struct {
 	// are names of components that are wanted with all scores. Without either there
 	// are the records and all components.
 	Measures, Components []string
-	Credit               usage.Credit
+	Credit               Credit
 	// Hours asks for hours in the place of seconds, rounded to a millionth.
 	Hours bool
 	// Top is how many groups have a line of their own, by Order; 0 is all.
@@ -73,19 +73,19 @@ type Request struct {
 
 // The measures that are no component.
 const (
-	records    = "records"
-	started    = "started"
-	stopped    = "stopped"
-	people     = "people"
-	wait       = "wait"
-	efficiency = "efficiency"
-	running    = "running"
-	queued     = "queued"
+	records     = "records"
+	started     = "started"
+	stopped     = "stopped"
+	people      = "people"
+	wait        = "wait"
+	efficiency  = "efficiency"
+	openRecords = "running"
+	queuedTime  = "queued"
 )
 
-// Words are the measures that are no component.
-func Words() []string {
-	return []string{records, started, stopped, people, wait, efficiency, running, queued}
+// MeasureWords are the measures that are no component.
+func MeasureWords() []string {
+	return []string{records, started, stopped, people, wait, efficiency, openRecords, queuedTime}
 }
 
 // CapacityWords are the measures about what clusters have. Before * and the name of a
@@ -123,17 +123,17 @@ func (r *Request) wants(word string) bool {
 // word reports whether a measure is no component.
 func (r *Request) word(measure string) bool {
 	_, supply := r.demandOf(measure)
-	return supply || slices.Contains(Words(), measure) || slices.Contains(r.Weights, measure)
+	return supply || slices.Contains(MeasureWords(), measure) || slices.Contains(r.Weights, measure)
 }
 
 // words are the measures that are no component.
-func (r *Request) words() []string { return slices.Concat(Words(), CapacityWords(), r.Weights) }
+func (r *Request) words() []string { return slices.Concat(MeasureWords(), CapacityWords(), r.Weights) }
 
 // question is what is to be asked for the buckets between edges.
-func (r *Request) question(edges []record.Time) derive.Question {
-	q := usage.Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
+func (r *Request) question(edges []record.Time) Query {
+	q := Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
 	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
-	q.Levels = r.wants(running) || r.wants(queued)
+	q.Levels = r.wants(openRecords) || r.wants(queuedTime)
 	if r.wants(people) {
 		q.People = r.People
 	}
@@ -144,7 +144,7 @@ func (r *Request) question(edges []record.Time) derive.Question {
 		q.Components, q.Unscored = r.names(), r.unscored()
 	}
 	weights := slices.DeleteFunc(slices.Clone(r.Weights), func(name string) bool { return !slices.Contains(r.Measures, name) })
-	return derive.Question{Question: q, Weights: weights, Having: r.Having}
+	return Query{Question: q, Weights: weights, Having: r.Having}
 }
 
 // unscored are the components of which no score is asked for.
@@ -185,22 +185,22 @@ func (r *Request) check() error {
 }
 
 // Ever asks for all that there ever was by some keys.
-func (r *Request) Ever(ctx context.Context, ask Ask, by ...string) (*derive.Answer, error) {
-	q := usage.Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
-	return ask(ctx, derive.Question{Question: q})
+func (r *Request) Ever(ctx context.Context, ask QueryFunc, by ...string) (*Result, error) {
+	q := Question{Edges: []record.Time{record.MinTime, record.MaxTime}, By: by, Now: r.Now, MaxCells: MaxCells}
+	return ask(ctx, Query{Question: q})
 }
 
 // known returns an error when a key of By is in no record at all.
-func (r *Request) known(ctx context.Context, ask Ask, a *derive.Answer) error {
+func (r *Request) known(ctx context.Context, ask QueryFunc, a *Result) error {
 	for i, key := range r.By {
-		if slices.Contains(r.Derived, key) || slices.ContainsFunc(a.Groups, func(g usage.Group) bool { return !g.Lacks[i] }) {
+		if slices.Contains(r.Derived, key) || slices.ContainsFunc(a.Groups, func(g Group) bool { return !g.Lacks[i] }) {
 			continue
 		}
 		all, err := r.Ever(ctx, ask, key)
 		if err != nil {
 			return err
 		}
-		if len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g usage.Group) bool { return !g.Lacks[0] }) {
+		if len(all.Groups) > 0 && !slices.ContainsFunc(all.Groups, func(g Group) bool { return !g.Lacks[0] }) {
 			return &UnknownKeyError{key}
 		}
 	}

@@ -1,10 +1,9 @@
-package derive
+package usage
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -15,7 +14,7 @@ type price struct {
 }
 
 // parts are the places of the components of an answer that have a worth.
-func (w *weighing) parts(a *usage.Answer) (list []int) {
+func (w *weighing) parts(a *Answer) (list []int) {
 	for i := range a.Components {
 		if slices.Contains(w.Components, a.Components[i].Name) {
 			list = append(list, i)
@@ -25,7 +24,7 @@ func (w *weighing) parts(a *usage.Answer) (list []int) {
 }
 
 // price sets to to the prices of parts.
-func (w *weighing) price(to []price, parts []int, a *usage.Answer, r *reading, phase int) {
+func (w *weighing) price(to []price, parts []int, a *Answer, r *reading, phase int) {
 	for k, i := range parts {
 		r.pick(w.columns)
 		p := &to[k]
@@ -34,8 +33,8 @@ func (w *weighing) price(to []price, parts []int, a *usage.Answer, r *reading, p
 }
 
 // worths is what was used in the units of the weights.
-func (f *folding) worths() ([]Worth, error) {
-	var out []Worth
+func (f *folding) worths() ([]Value, error) {
+	var out []Value
 	for i := range f.weights {
 		w, err := f.worth(i)
 		if err != nil {
@@ -46,14 +45,14 @@ func (f *folding) worths() ([]Worth, error) {
 	return out, nil
 }
 
-func (f *folding) worth(i int) (Worth, error) {
+func (f *folding) worth(i int) (Value, error) {
 	w := &f.weights[i]
-	out := Worth{Name: w.Name, Unit: w.Unit, Sum: make([]usage.Sum, f.cells)}
+	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
 	parts := w.parts(f.base)
 	fits := true
 	for k, n := range parts {
 		c := &f.base.Components[n]
-		lacking := Lacking{Component: c.Name, Kind: c.Kind}
+		lacking := Unvalued{Component: c.Name, Kind: c.Kind}
 		hourly := c.Kind != record.Total || slices.Contains(w.Seconds, c.Name)
 		f.each(func(from, to, at int, _ bool) {
 			p := f.prices[i][at*len(parts)+k]
@@ -61,7 +60,7 @@ func (f *folding) worth(i int) (Worth, error) {
 			case c.Used[from].IsZero():
 			case !p.known:
 				if lacking.Used == nil {
-					lacking.Used = make([]usage.Sum, f.cells)
+					lacking.Used = make([]Sum, f.cells)
 				}
 				lacking.Used[to] = lacking.Used[to].Add(c.Used[from])
 			default:
@@ -75,7 +74,7 @@ func (f *folding) worth(i int) (Worth, error) {
 		}
 	}
 	if !fits {
-		return out, fmt.Errorf("%w: %s is more than can be added up", usage.ErrQuestion, w.Name)
+		return out, fmt.Errorf("%w: %s is more than can be added up", ErrQuestion, w.Name)
 	}
 	return out, nil
 }
@@ -86,7 +85,7 @@ const hour = 3600
 
 // worth is used × price in the unit of [Worth.Sum]; false when it does not fit. A price
 // is of an hour, or of one.
-func worth(used usage.Sum, hourly bool, billionths int64) (usage.Sum, bool) {
+func worth(used Sum, hourly bool, billionths int64) (Sum, bool) {
 	value, ok := used.Times(billionths)
 	if hourly {
 		return value, ok
@@ -97,4 +96,4 @@ func worth(used usage.Sum, hourly bool, billionths int64) (usage.Sum, bool) {
 
 // Millionths is a figure of [Worth.Sum] in millionths of the unit, rounded to
 // the nearest.
-func Millionths(s usage.Sum) usage.Sum { return s.Over(hour * 1_000_000_000) }
+func Millionths(s Sum) Sum { return s.Over(hour * 1_000_000_000) }

@@ -1,17 +1,16 @@
-package sheet
+package usage
 
 import (
 	"runtime"
 	"strconv"
 	"sync"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // AppendJSON writes the sheet in columns. complete is JSON that says how complete
 // the records are.
-func (s *Sheet) AppendJSON(b, complete []byte) []byte {
+func (s *Table) AppendJSON(b, complete []byte) []byte {
 	b = s.AppendAbout(append(b, '{'), complete)
 	b = s.appendEdges(append(b, `,"edges":`...))
 	b = appendTexts(append(b, `,"labels":`...), s.Labels)
@@ -24,15 +23,15 @@ func (s *Sheet) AppendJSON(b, complete []byte) []byte {
 }
 
 // AppendAbout writes what is known of the sheet beside its figures, without braces.
-func (s *Sheet) AppendAbout(b, complete []byte) []byte {
+func (s *Table) AppendAbout(b, complete []byte) []byte {
 	r := s.Request
 	b = strconv.AppendUint(append(b, `"index":`...), s.Index, 10)
 	b = strconv.AppendUint(append(b, `,"seq":`...), s.Seq, 10)
-	b = appendText(append(b, `,"way":`...), s.Way)
+	b = appendQuoted(append(b, `,"way":`...), s.Way)
 	b = appendSpan(append(b, `,"window":`...), r.Word, r.Window.From, r.Window.To)
-	b = appendText(append(b, `,"zone":`...), r.Zone.String())
+	b = appendQuoted(append(b, `,"zone":`...), r.Zone.String())
 	b = orNull(append(b, `,"bucket":`...), r.Bucket.String())
-	b = appendText(append(b, `,"credit":`...), creditWord(r.Credit))
+	b = appendQuoted(append(b, `,"credit":`...), creditWord(r.Credit))
 	b = append(b, `,"compared_with":`...)
 	if r.Versus == nil {
 		b = append(b, "null"...)
@@ -46,8 +45,8 @@ func (s *Sheet) AppendAbout(b, complete []byte) []byte {
 	return append(append(b, `,"complete":`...), complete...)
 }
 
-func creditWord(c usage.Credit) string {
-	if c == usage.AtStop {
+func creditWord(c Credit) string {
+	if c == AtStop {
 		return "stop"
 	}
 	return "spread"
@@ -64,7 +63,7 @@ func appendTime(b []byte, t record.Time) []byte {
 	return append(t.Append(append(b, '"')), '"')
 }
 
-func (s *Sheet) appendEdges(b []byte) []byte {
+func (s *Table) appendEdges(b []byte) []byte {
 	b = append(b, '[')
 	for i, e := range s.Edges {
 		b = appendTime(comma(b, i), e)
@@ -75,12 +74,12 @@ func (s *Sheet) appendEdges(b []byte) []byte {
 func appendTexts(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, t := range list {
-		b = appendText(comma(b, i), t)
+		b = appendQuoted(comma(b, i), t)
 	}
 	return append(b, ']')
 }
 
-func (s *Sheet) appendGroups(b []byte) []byte {
+func (s *Table) appendGroups(b []byte) []byte {
 	b = append(b, '[')
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -89,7 +88,7 @@ func (s *Sheet) appendGroups(b []byte) []byte {
 			if b = comma(b, k); g.Lacks[k] {
 				b = append(b, "null"...)
 			} else {
-				b = appendText(b, v)
+				b = appendQuoted(b, v)
 			}
 		}
 		b = strconv.AppendInt(append(b, `],"others":`...), int64(g.Others), 10)
@@ -98,11 +97,11 @@ func (s *Sheet) appendGroups(b []byte) []byte {
 	return append(b, ']')
 }
 
-func (s *Sheet) appendColumn(b []byte, c *Column) []byte {
-	b = appendText(append(b, `{"name":`...), c.Name)
+func (s *Table) appendColumn(b []byte, c *Column) []byte {
+	b = appendQuoted(append(b, `{"name":`...), c.Name)
 	b = orNull(append(b, `,"component":`...), c.Component)
 	b = orNull(append(b, `,"score":`...), c.Score)
-	b = appendText(append(b, `,"kind":`...), c.Kind.String())
+	b = appendQuoted(append(b, `,"kind":`...), c.Kind.String())
 	b = orNull(append(b, `,"unit":`...), c.Unit)
 	b = s.appendValues(append(b, `,"values":[`...), c)
 	b = append(b, `],"totals":[`...)
@@ -128,7 +127,7 @@ const manyCells = 1 << 15
 
 // appendValues writes all cells: of many that is nearly all of the work, so that
 // all processors take part.
-func (s *Sheet) appendValues(b []byte, c *Column) []byte {
+func (s *Table) appendValues(b []byte, c *Column) []byte {
 	groups := len(s.Groups)
 	parts := min(runtime.GOMAXPROCS(0), 8)
 	if groups*s.buckets() < manyCells || parts < 2 || groups < parts {
@@ -151,7 +150,7 @@ func (s *Sheet) appendValues(b []byte, c *Column) []byte {
 }
 
 // appendGroupValues writes the cells of some groups.
-func (s *Sheet) appendGroupValues(b []byte, c *Column, from, to int) []byte {
+func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
 	sums := c.Kind == Rate || c.Kind == Total || c.Kind == Worth
 	at := from * s.buckets()
 	for g := from; g < to; g++ {
@@ -176,7 +175,7 @@ func (s *Sheet) appendGroupValues(b []byte, c *Column, from, to int) []byte {
 }
 
 // appendAll writes the total of all groups.
-func (s *Sheet) appendAll(b []byte, c *Column) []byte {
+func (s *Table) appendAll(b []byte, c *Column) []byte {
 	if c.whole == nil || c.apart && len(s.Groups) > 1 || len(s.Groups) == 1 && s.untold(c, 0) {
 		return append(b, "null"...)
 	}
@@ -187,7 +186,7 @@ func (s *Sheet) appendAll(b []byte, c *Column) []byte {
 
 // appendLacking writes what has no score, of all buckets together: the total and
 // by group; null when nothing lacks it, or there is none to lack.
-func (s *Sheet) appendLacking(b []byte, c *Column) []byte {
+func (s *Table) appendLacking(b []byte, c *Column) []byte {
 	if c.lacking == nil {
 		return append(b, "null"...)
 	}
@@ -204,7 +203,7 @@ func (s *Sheet) appendLacking(b []byte, c *Column) []byte {
 
 // appendUnpriced writes what of components has no price, of all buckets together;
 // null for what has no prices.
-func (s *Sheet) appendUnpriced(b []byte, c *Column) []byte {
+func (s *Table) appendUnpriced(b []byte, c *Column) []byte {
 	if c.Kind != Worth {
 		return append(b, "null"...)
 	}
@@ -218,7 +217,7 @@ func (s *Sheet) appendUnpriced(b []byte, c *Column) []byte {
 		f := figures{sum: l.Used}
 		all := f.regroup(make([]int, len(s.Groups)), 1, s.buckets())
 		all = all.totals(1, s.buckets())
-		b = appendText(append(comma(b, i), `{"component":`...), l.Component)
+		b = appendQuoted(append(comma(b, i), `{"component":`...), l.Component)
 		b = orNull(append(b, `,"unit":`...), of.Unit)
 		b = append(of.appendSum(append(b, `,"total":`...), all.sum[0]), '}')
 	}
@@ -226,7 +225,7 @@ func (s *Sheet) appendUnpriced(b []byte, c *Column) []byte {
 }
 
 // appendCompared writes the other window, by group.
-func (s *Sheet) appendCompared(b []byte, c *Column) []byte {
+func (s *Table) appendCompared(b []byte, c *Column) []byte {
 	if c.before == nil {
 		return append(b, "null"...)
 	}

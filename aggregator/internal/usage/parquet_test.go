@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -65,9 +65,9 @@ func text(v parquet.Value) string {
 func TestParquetHasTheTableOfJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
-		r := Request{Window: window(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
+		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top")}
-		s, err := Make(context.Background(), plain(func(_ context.Context, q usage.Question) (*usage.Answer, error) { return answerOf(t, q, groups), nil }), r)
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q Question) (*Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestParquetHasTheTableOfJSON(t *testing.T) {
 }
 
 func TestAClientThatIsGoneEndsAParquetFile(t *testing.T) {
-	s, err := Make(t.Context(), plain(yearOfUsers), Request{Window: window(t, "2025"), Bucket: calendar.Day, By: []string{"k"}})
+	s, err := MakeTable(t.Context(), plain(yearOfUsers), Request{Window: testWindow(t, "2025"), Bucket: calendar.Day, By: []string{"k"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"context"
@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -25,8 +24,8 @@ type Capacity interface {
 	// Components are the names of what clusters have.
 	Components() []string
 	// Of returns what clusters have of a component, in amount × microseconds, or
-	// of service units as [derive.Worth] has it; false when it is not known.
-	Of(clusters []string, component string, from, to record.Time) (usage.Sum, bool)
+	// of service units as [Value] has it; false when it is not known.
+	Of(clusters []string, component string, from, to record.Time) (Sum, bool)
 	// Cuts are the instants at which a cluster begins or ceases to have anything of it.
 	Cuts(clusters []string, component string, from, to record.Time) []record.Time
 }
@@ -145,7 +144,7 @@ type supply struct {
 	// clusters are those in the scope; now and before is what they have: of each in
 	// each bucket, and in the other window.
 	clusters    []string
-	now, before []usage.Sum
+	now, before []Sum
 	// of has the clusters of each group, which the records of the group can belong to; nil:
 	// all groups are of all clusters.
 	of [][]bool
@@ -154,9 +153,9 @@ type supply struct {
 	lines bool
 }
 
-// span is a window in pieces in which each cluster either has something that is known
+// capacitySpan is a window in pieces in which each cluster either has something that is known
 // or has not.
-type span struct {
+type capacitySpan struct {
 	edges  []record.Time
 	bucket []int // of each piece
 	most   int   // buckets
@@ -164,7 +163,7 @@ type span struct {
 
 // pieces cuts buckets where the capacity of a cluster begins or ends, and at the
 // present.
-func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) span {
+func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) capacitySpan {
 	from, to := edges[0], edges[len(edges)-1]
 	all := slices.Clone(edges)
 	for _, d := range list {
@@ -174,7 +173,7 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 		all = append(all, r.Now)
 	}
 	slices.Sort(all)
-	s := span{edges: slices.Compact(all), most: len(edges) - 1}
+	s := capacitySpan{edges: slices.Compact(all), most: len(edges) - 1}
 	bucket := 0
 	for _, at := range s.edges[:len(s.edges)-1] {
 		for edges[bucket+1] <= at {
@@ -187,17 +186,17 @@ func (r *Request) pieces(edges []record.Time, clusters []string, list []demand) 
 
 // has is what a cluster has in a piece; nothing where it is not known, and in the
 // time to come.
-func (r *Request) has(cluster, component string, s *span, piece int) usage.Sum {
+func (r *Request) has(cluster, component string, s *capacitySpan, piece int) Sum {
 	if s.edges[piece] >= r.Now {
-		return usage.Sum{}
+		return Sum{}
 	}
 	sum, _ := r.Capacity.Of([]string{cluster}, component, s.edges[piece], s.edges[piece+1])
 	return sum
 }
 
 // table is what each cluster has in each bucket.
-func (r *Request) table(clusters []string, component string, s *span) []usage.Sum {
-	out := make([]usage.Sum, len(clusters)*s.most)
+func (r *Request) table(clusters []string, component string, s *capacitySpan) []Sum {
+	out := make([]Sum, len(clusters)*s.most)
 	for i, name := range clusters {
 		for p, b := range s.bucket {
 			out[i*s.most+b] = out[i*s.most+b].Add(r.has(name, component, s, p))
@@ -207,7 +206,7 @@ func (r *Request) table(clusters []string, component string, s *span) []usage.Su
 }
 
 // supply adds the columns about capacity.
-func (s *Sheet) supply(ctx context.Context, ask Ask) error {
+func (s *Table) supply(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
 	list := r.demands()
 	if len(list) == 0 {
@@ -225,14 +224,14 @@ func (s *Sheet) supply(ctx context.Context, ask Ask) error {
 	}
 	for _, d := range list {
 		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d.component, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
-		c := newColumn(d.name, Supply, figures{sum: make([]usage.Sum, len(s.Groups)*s.buckets())})
+		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.buckets())})
 		c = c.time(r.Hours)
 		if d.component == serviceUnits {
 			c.Unit = "SU"
 		}
 		if d.word == utilization {
 			c.Kind, c.Unit = Ratio, ""
-			c.cells.over = make([]usage.Sum, len(c.cells.sum))
+			c.cells.over = make([]Sum, len(c.cells.sum))
 			sum, lacking := s.use(a, u, &span)
 			c.cells.sum, c.lacking = sum, unlessZero(lacking)
 		}
@@ -256,18 +255,18 @@ func identity(n int) []int {
 }
 
 // idle adds lines for what nobody used.
-func (s *Sheet) idle(clusters []string, list []demand, span *span) {
+func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
 	r := s.Request
-	var groups []usage.Group
+	var groups []Group
 	for _, name := range clusters {
 		for _, d := range list {
 			if unlessZero(r.table([]string{name}, d.component, span)) == nil {
 				continue
 			}
 			if len(r.By) == 0 {
-				groups = []usage.Group{{}}
+				groups = []Group{{}}
 			} else if slices.Equal(r.By, []string{clusterKey}) {
-				groups = append(groups, usage.Group{Values: []string{name}, Lacks: []bool{false}})
+				groups = append(groups, Group{Values: []string{name}, Lacks: []bool{false}})
 			}
 			break
 		}
@@ -280,12 +279,12 @@ func (s *Sheet) idle(clusters []string, list []demand, span *span) {
 // askUse asks who used what of each cluster in each piece; nil when nobody wants
 // to know. It is a question of its own, since the groups of the sheet need not be
 // by cluster.
-func (r *Request) askUse(ctx context.Context, ask Ask, s *span, list []demand) (*derive.Answer, error) {
+func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, list []demand) (*Result, error) {
 	by := r.By
 	if !slices.Contains(by, clusterKey) {
 		by = append(slices.Clone(by), clusterKey)
 	}
-	q := usage.Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
+	q := Question{Edges: s.edges, By: by, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: moreCells, Components: []string{}}
 	var weights []string
 	for _, d := range list {
 		switch {
@@ -300,8 +299,8 @@ func (r *Request) askUse(ctx context.Context, ask Ask, s *span, list []demand) (
 		return nil, nil
 	}
 	q.Unscored = q.Components
-	a, err := ask(ctx, derive.Question{Question: q, Weights: weights, Having: r.Having})
-	if errors.Is(err, usage.ErrTooMany) {
+	a, err := ask(ctx, Query{Question: q, Weights: weights, Having: r.Having})
+	if errors.Is(err, ErrTooMany) {
 		return nil, tooMany(s.most)
 	}
 	return a, err
@@ -309,9 +308,9 @@ func (r *Request) askUse(ctx context.Context, ask Ask, s *span, list []demand) (
 
 // use is what each group used in each bucket of clusters that have something, and
 // apart what it used where no capacity is known.
-func (s *Sheet) use(a *derive.Answer, u *supply, span *span) (sum, lacking []usage.Sum) {
+func (s *Table) use(a *Result, u *supply, span *capacitySpan) (sum, lacking []Sum) {
 	r := s.Request
-	sum, lacking = make([]usage.Sum, len(s.Groups)*span.most), make([]usage.Sum, len(s.Groups)*span.most)
+	sum, lacking = make([]Sum, len(s.Groups)*span.most), make([]Sum, len(s.Groups)*span.most)
 	columns := u.columns(a)
 	pieces := len(span.bucket)
 	has := make([]bool, len(u.clusters)*pieces)
@@ -324,7 +323,7 @@ func (s *Sheet) use(a *derive.Answer, u *supply, span *span) (sum, lacking []usa
 	at := slices.Index(a.By, clusterKey)
 	for g := range a.Groups {
 		from := &a.Groups[g]
-		to, found := slices.BinarySearchFunc(s.Groups, Group{Values: from.Values[:len(r.By)], Lacks: from.Lacks[:len(r.By)]}, compareGroups)
+		to, found := slices.BinarySearchFunc(s.Groups, TableGroup{Values: from.Values[:len(r.By)], Lacks: from.Lacks[:len(r.By)]}, compareTableGroups)
 		if !found {
 			continue // it came after the other groups were asked for
 		}
@@ -343,7 +342,7 @@ func (s *Sheet) use(a *derive.Answer, u *supply, span *span) (sum, lacking []usa
 }
 
 // columns are those of an answer in which the use is.
-func (u *supply) columns(a *derive.Answer) (list [][]usage.Sum) {
+func (u *supply) columns(a *Result) (list [][]Sum) {
 	for i := range a.Worths {
 		if u.component == serviceUnits && a.Worths[i].Name == serviceUnits {
 			list = append(list, a.Worths[i].Sum)
@@ -358,7 +357,7 @@ func (u *supply) columns(a *derive.Answer) (list [][]usage.Sum) {
 }
 
 // supplyBefore adds the other window to the columns about capacity.
-func (s *Sheet) supplyBefore(ctx context.Context, ask Ask) error {
+func (s *Table) supplyBefore(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
 	list := r.demands()
 	if len(list) == 0 {
@@ -389,7 +388,7 @@ func (s *Sheet) supplyBefore(ctx context.Context, ask Ask) error {
 
 // resupply sets the capacity of all groups: of groups that were put together it is
 // that of all their clusters, each once.
-func (s *Sheet) resupply() {
+func (s *Table) resupply() {
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.supply == nil {
@@ -405,7 +404,7 @@ func (s *Sheet) resupply() {
 }
 
 // supplied are the figures that are capacity.
-func (c *Column) supplied(f *figures) []usage.Sum {
+func (c *Column) supplied(f *figures) []Sum {
 	if c.Kind == Ratio {
 		return f.over
 	}
@@ -413,7 +412,7 @@ func (c *Column) supplied(f *figures) []usage.Sum {
 }
 
 // set finds the clusters of groups that are none of several.
-func (u *supply) set(r *Request, groups []Group) {
+func (u *supply) set(r *Request, groups []TableGroup) {
 	old := u.of
 	u.of = make([][]bool, len(groups))
 	for g := range groups {
@@ -434,7 +433,7 @@ func (u *supply) set(r *Request, groups []Group) {
 }
 
 // named are the clusters of one group; false when the keys say nothing about clusters.
-func (u *supply) named(r *Request, g *Group) ([]string, bool) {
+func (u *supply) named(r *Request, g *TableGroup) ([]string, bool) {
 	at := slices.Index(r.By, clusterKey)
 	switch {
 	case at < 0:
@@ -487,17 +486,17 @@ func (u *supply) regroup(place []int, groups int) {
 }
 
 // totals adds up the buckets of each cluster.
-func (u *supply) totals(buckets int) []usage.Sum {
+func (u *supply) totals(buckets int) []Sum {
 	f := figures{sum: u.now}
 	f = f.totals(len(u.clusters), buckets)
 	return f.sum
 }
 
 // fill sets the cells of all groups to what their clusters have.
-func (u *supply) fill(to, table []usage.Sum, buckets int) {
+func (u *supply) fill(to, table []Sum, buckets int) {
 	for cell := range to {
 		g, b := cell/buckets, cell%buckets
-		to[cell] = usage.Sum{}
+		to[cell] = Sum{}
 		for i := range u.clusters {
 			if u.of == nil || u.of[g][i] {
 				to[cell] = to[cell].Add(table[i*buckets+b])
@@ -512,7 +511,7 @@ func (c *Column) all(f *figures, buckets int) {
 		return
 	}
 	to := c.supplied(f)
-	to[0] = usage.Sum{}
+	to[0] = Sum{}
 	for _, sum := range c.supply.totals(buckets) {
 		to[0] = to[0].Add(sum)
 	}
@@ -530,7 +529,7 @@ func (c *Column) some(f *figures, i int) bool {
 	return false
 }
 
-// worth reports whether sums are in the unit of [derive.Worth].
+// worth reports whether sums are in the unit of [Value].
 func (c *Column) worth() bool {
 	return c.Kind == Worth || c.supply != nil && c.supply.component == serviceUnits
 }

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Sheet is an answer. Its cells are those of group g and bucket b.
-type Sheet struct {
+// Table is an answer. Its cells are those of group g and bucket b.
+type Table struct {
 	Request *Request
 	// Index and Seq are up to where the log and the feed are in it; Way says how it
 	// was found.
@@ -27,23 +26,23 @@ type Sheet struct {
 	Records uint64
 	Edges   []record.Time
 	Labels  []string
-	Groups  []Group
+	Groups  []TableGroup
 	Columns []Column
 
 	placeOf []int // of the groups of the other window
 }
 
-// Group is a line.
-type Group struct {
+// TableGroup is a line.
+type TableGroup struct {
 	Values []string
 	Lacks  []bool // whether there is no value
 	// Others is how many groups are in this one; 0 when it is one itself.
 	Others int
 }
 
-// Make asks for what is on the sheet. Errors that wrap [ErrRequest] say what is wrong
+// MakeTable asks for what is on the sheet. Errors that wrap [ErrRequest] say what is wrong
 // with the request.
-func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
+func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	r.defaults()
 	if err := r.check(); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sheet{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
+	s := &Table{Request: &r, Index: a.Index, Seq: a.Seq, Way: a.Way, Open: a.Open, Several: a.Several, Records: a.Runs, Edges: edges, Labels: calendar.Labels(edges, r.Bucket, r.Zone)}
 	s.take(a)
 	if err := s.supply(ctx, ask); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func Make(ctx context.Context, ask Ask, r Request) (*Sheet, error) {
 }
 
 // ask asks for the buckets between edges, and refuses what is not known.
-func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*derive.Answer, error) {
+func (r *Request) ask(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
 	a, err := r.put(ctx, ask, edges)
 	if err != nil {
 		return nil, err
@@ -83,9 +82,9 @@ func (r *Request) ask(ctx context.Context, ask Ask, edges []record.Time) (*deriv
 }
 
 // put asks for the buckets between edges.
-func (r *Request) put(ctx context.Context, ask Ask, edges []record.Time) (*derive.Answer, error) {
+func (r *Request) put(ctx context.Context, ask QueryFunc, edges []record.Time) (*Result, error) {
 	a, err := ask(ctx, r.question(edges))
-	if errors.Is(err, usage.ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
+	if errors.Is(err, ErrTooMany) || err == nil && len(a.Groups)*(len(edges)-1) > MaxCells {
 		return nil, tooMany(len(edges) - 1)
 	}
 	return a, err
@@ -96,9 +95,9 @@ func tooMany(buckets int) error {
 }
 
 // take makes the columns of the whole window.
-func (s *Sheet) take(a *derive.Answer) {
+func (s *Table) take(a *Result) {
 	for _, g := range a.Groups {
-		s.Groups = append(s.Groups, Group{Values: g.Values, Lacks: g.Lacks})
+		s.Groups = append(s.Groups, TableGroup{Values: g.Values, Lacks: g.Lacks})
 	}
 	s.Columns = s.Request.columns(a)
 	for i := range s.Columns {
@@ -107,15 +106,15 @@ func (s *Sheet) take(a *derive.Answer) {
 	}
 }
 
-func (s *Sheet) buckets() int { return len(s.Edges) - 1 }
+func (s *Table) buckets() int { return len(s.Edges) - 1 }
 
 // whole is a column of the whole window; nil when it does not follow from the buckets.
-func (s *Sheet) whole(c *Column, a *derive.Answer) *figures {
+func (s *Table) whole(c *Column, a *Result) *figures {
 	groups, buckets := len(s.Groups), s.buckets()
 	switch {
 	case c.Name == people && buckets > 1:
 		return nil
-	case c.Name == records && c.Component == "" && buckets > 1 && s.Request.Credit == usage.Spread:
+	case c.Name == records && c.Component == "" && buckets > 1 && s.Request.Credit == Spread:
 		// A run that touches the window is in the first bucket or starts in another.
 		out := figures{n: make([]uint64, groups)}
 		for g := range groups {
@@ -131,7 +130,7 @@ func (s *Sheet) whole(c *Column, a *derive.Answer) *figures {
 }
 
 // order puts the groups in the order that is asked for, and the small ones together.
-func (s *Sheet) order() error {
+func (s *Table) order() error {
 	r := s.Request
 	if r.Top == 0 && r.Order == "" {
 		return nil
@@ -163,7 +162,7 @@ func (s *Sheet) order() error {
 }
 
 // orderColumn is nil where there is nothing to order.
-func (s *Sheet) orderColumn() (*Column, error) {
+func (s *Table) orderColumn() (*Column, error) {
 	var names []string
 	var found *Column
 	want := s.Request.orderName()
@@ -194,7 +193,7 @@ func (r *Request) orderName() string {
 
 // prune leaves groups out that have nothing in any column: whether the answer has
 // them depends on how it was found.
-func (s *Sheet) prune() {
+func (s *Table) prune() {
 	if len(s.Request.By) == 0 {
 		return
 	}
@@ -211,7 +210,7 @@ func (s *Sheet) prune() {
 }
 
 // some reports whether a group has anything.
-func (s *Sheet) some(g int) bool {
+func (s *Table) some(g int) bool {
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.before != nil && c.some(c.before, g) {
@@ -228,13 +227,13 @@ func (s *Sheet) some(g int) bool {
 
 // regroup moves group g to place[g], and leaves it out where that is negative; those
 // that meet are added up.
-func (s *Sheet) regroup(place []int) {
+func (s *Table) regroup(place []int) {
 	groups := 0
 	for _, p := range place {
 		groups = max(groups, p+1)
 	}
 	old := s.Groups
-	s.Groups = make([]Group, groups)
+	s.Groups = make([]TableGroup, groups)
 	for g, p := range place {
 		if p < 0 {
 			continue
@@ -280,7 +279,7 @@ func (c *Column) regroup(place []int, groups, buckets int) {
 
 // complete adds the components that are asked for and of which there is nothing in
 // the window, and refuses those that are in no record at all.
-func (r *Request) complete(ctx context.Context, ask Ask, a *derive.Answer) error {
+func (r *Request) complete(ctx context.Context, ask QueryFunc, a *Result) error {
 	if r.all() || len(r.missing(a)) == 0 {
 		return nil
 	}
@@ -301,7 +300,7 @@ func (r *Request) complete(ctx context.Context, ask Ask, a *derive.Answer) error
 }
 
 // missing are the measures that the answer has no component for.
-func (r *Request) missing(a *derive.Answer) (list []string) {
+func (r *Request) missing(a *Result) (list []string) {
 	have := measures(a)
 	for _, m := range slices.Concat(r.Components, r.Measures) {
 		if !r.word(m) && !slices.Contains(have, m) {
@@ -312,7 +311,7 @@ func (r *Request) missing(a *derive.Answer) (list []string) {
 }
 
 // measures are the names of an answer's components, alone and with each score.
-func measures(a *derive.Answer) (list []string) {
+func measures(a *Result) (list []string) {
 	for i := range a.Components {
 		c := &a.Components[i]
 		if !slices.Contains(list, c.Name) {
@@ -328,18 +327,18 @@ func measures(a *derive.Answer) (list []string) {
 }
 
 // with adds what a list has not of a component, with nothing used.
-func with(list []usage.Component, c *usage.Component, cells int) []usage.Component {
-	at := slices.IndexFunc(list, func(o usage.Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
+func with(list []Component, c *Component, cells int) []Component {
+	at := slices.IndexFunc(list, func(o Component) bool { return o.Name == c.Name && o.Kind == c.Kind })
 	if at < 0 {
-		at = slices.IndexFunc(list, func(o usage.Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })
+		at = slices.IndexFunc(list, func(o Component) bool { return o.Name > c.Name || o.Name == c.Name && o.Kind > c.Kind })
 		if at < 0 {
 			at = len(list)
 		}
-		list = slices.Insert(list, at, usage.Component{Name: c.Name, Kind: c.Kind, Used: make([]usage.Sum, cells)})
+		list = slices.Insert(list, at, Component{Name: c.Name, Kind: c.Kind, Used: make([]Sum, cells)})
 	}
 	for _, s := range c.Scores {
-		if !slices.ContainsFunc(list[at].Scores, func(o usage.Score) bool { return o.Name == s.Name }) {
-			list[at].Scores = append(list[at].Scores, usage.Score{Name: s.Name, Used: make([]float64, cells), Lacking: list[at].Used})
+		if !slices.ContainsFunc(list[at].Scores, func(o Score) bool { return o.Name == s.Name }) {
+			list[at].Scores = append(list[at].Scores, Score{Name: s.Name, Used: make([]float64, cells), Lacking: list[at].Used})
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"bytes"
@@ -16,19 +16,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/derive"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // plain asks without derived keys.
-func plain(ask derive.Ask) Ask {
-	return func(ctx context.Context, q derive.Question) (*derive.Answer, error) {
-		return (&derive.Book{}).Answer(ctx, ask, q)
+func plain(ask AskFunc) QueryFunc {
+	return func(ctx context.Context, q Query) (*Result, error) {
+		return (&Derivation{}).Answer(ctx, ask, q)
 	}
 }
 
-func window(t interface{ Fatal(...any) }, word string) calendar.Window {
+func testWindow(t interface{ Fatal(...any) }, word string) calendar.Window {
 	w, err := calendar.ParseWindow(word, 0, time.UTC)
 	if err != nil {
 		t.Fatal(err)
@@ -37,19 +36,19 @@ func window(t interface{ Fatal(...any) }, word string) calendar.Window {
 }
 
 // answerOf makes up an answer of some groups.
-func answerOf(t *rapid.T, q usage.Question, groups int) *usage.Answer {
+func answerOf(t *rapid.T, q Question, groups int) *Answer {
 	cells := groups * (len(q.Edges) - 1)
 	number := rapid.Uint64Range(0, 9)
-	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) usage.Sum { return usage.SumOf(max(v, 0)) })
-	a := &usage.Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
+	sum := rapid.Map(rapid.Int64Range(-3, 1e18), func(v int64) Sum { return SumOf(max(v, 0)) })
+	a := &Answer{Edges: q.Edges, By: q.By, Records: listOf(t, number, cells), Started: listOf(t, number, cells), Stopped: listOf(t, number, cells),
 		Waited: listOf(t, sum, cells), Waiters: listOf(t, number, cells), People: listOf(t, number, cells), CPU: listOf(t, sum, cells), Cores: listOf(t, sum, cells),
 		Running: listOf(t, sum, cells), Queued: listOf(t, sum, cells)}
 	for g := range groups {
-		a.Groups = append(a.Groups, usage.Group{Values: []string{fmt.Sprintf("g,\"%02d", g)}, Lacks: []bool{g == 0 && groups > 1}})
+		a.Groups = append(a.Groups, Group{Values: []string{fmt.Sprintf("g,\"%02d", g)}, Lacks: []bool{g == 0 && groups > 1}})
 	}
-	cores := usage.Component{Name: "Cores", Used: listOf(t, sum, cells)}
-	cores.Scores = []usage.Score{{Name: "HS", Used: listOf(t, rapid.Float64Range(0, 1e12), cells), Lacking: listOf(t, sum, cells)}}
-	a.Components = []usage.Component{cores, {Name: "Cores", Kind: record.Total, Used: listOf(t, sum, cells)}}
+	cores := Component{Name: "Cores", Used: listOf(t, sum, cells)}
+	cores.Scores = []Score{{Name: "HS", Used: listOf(t, rapid.Float64Range(0, 1e12), cells), Lacking: listOf(t, sum, cells)}}
+	a.Components = []Component{cores, {Name: "Cores", Kind: record.Total, Used: listOf(t, sum, cells)}}
 	return a
 }
 
@@ -72,7 +71,7 @@ type asJSON struct {
 	}
 }
 
-func read(t interface{ Fatal(...any) }, s *Sheet) asJSON {
+func read(t interface{ Fatal(...any) }, s *Table) asJSON {
 	var out asJSON
 	if err := json.Unmarshal(s.AppendJSON(nil, []byte(`{}`)), &out); err != nil {
 		t.Fatal(err)
@@ -80,14 +79,14 @@ func read(t interface{ Fatal(...any) }, s *Sheet) asJSON {
 	return out
 }
 
-func everything() []string { return append(Words(), "Cores", "Cores*HS") }
+func everything() []string { return append(MeasureWords(), "Cores", "Cores*HS") }
 
 func TestAllFormatsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.IntRange(0, 5).Draw(t, "groups")
-		r := Request{Window: window(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
+		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: everything(),
 			Hours: rapid.Bool().Draw(t, "hours"), Top: rapid.IntRange(0, 4).Draw(t, "top"), Order: rapid.SampledFrom([]string{"", "Cores", "wait"}).Draw(t, "order")}
-		s, err := Make(context.Background(), plain(func(_ context.Context, q usage.Question) (*usage.Answer, error) { return answerOf(t, q, groups), nil }), r)
+		s, err := MakeTable(context.Background(), plain(func(_ context.Context, q Question) (*Answer, error) { return answerOf(t, q, groups), nil }), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,20 +156,20 @@ func objectsOf(t *rapid.T, text []byte) map[string]map[string]*json.Number {
 func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.IntRange(0, 6).Draw(t, "groups")
-		var a *usage.Answer
-		ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+		var a *Answer
+		ask := func(_ context.Context, q Question) (*Answer, error) {
 			if a == nil {
 				a = answerOf(t, q, groups)
 			}
 			return a, nil
 		}
-		r := Request{Window: window(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: []string{"Cores", "started", "people"}}
-		all, err := Make(context.Background(), plain(ask), r)
+		r := Request{Window: testWindow(t, "2026-Q1"), Bucket: calendar.Month, By: []string{"k"}, Measures: []string{"Cores", "started", "people"}}
+		all, err := MakeTable(context.Background(), plain(ask), r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Top = rapid.IntRange(1, 7).Draw(t, "top")
-		top, err := Make(context.Background(), plain(ask), r)
+		top, err := MakeTable(context.Background(), plain(ask), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,24 +198,24 @@ func TestTheOthersHaveWhatTheTopHasNot(t *testing.T) {
 }
 
 func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
-	now, before := window(t, "2026-03"), window(t, "2026-02")
-	ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+	now, before := testWindow(t, "2026-03"), testWindow(t, "2026-02")
+	ask := func(_ context.Context, q Question) (*Answer, error) {
 		names, used, component := []string{"a", "b"}, []int64{4e6, 2e6}, "Cores"
 		if q.Edges[0] == before.From {
 			names, used, component = []string{"b", "c"}, []int64{1e6, 5e6}, "Cores"
 		}
-		a := &usage.Answer{Edges: q.Edges, By: q.By, Components: []usage.Component{{Name: component}}}
+		a := &Answer{Edges: q.Edges, By: q.By, Components: []Component{{Name: component}}}
 		for i, n := range names {
-			a.Groups = append(a.Groups, usage.Group{Values: []string{n}, Lacks: []bool{false}})
-			a.Components[0].Used = append(a.Components[0].Used, usage.SumOf(used[i]))
+			a.Groups = append(a.Groups, Group{Values: []string{n}, Lacks: []bool{false}})
+			a.Components[0].Used = append(a.Components[0].Used, SumOf(used[i]))
 		}
 		if q.Edges[0] == before.From { // what is gone is shown too
-			a.Components = append(a.Components, usage.Component{Name: "GPUs", Used: []usage.Sum{usage.SumOf(1e6), {}}})
+			a.Components = append(a.Components, Component{Name: "GPUs", Used: []Sum{SumOf(1e6), {}}})
 		}
 		a.Records = make([]uint64, 2)
 		return a, nil
 	}
-	s, err := Make(t.Context(), plain(ask), Request{Window: now, Versus: &before, By: []string{"k"}, Order: "Cores"})
+	s, err := MakeTable(t.Context(), plain(ask), Request{Window: now, Versus: &before, By: []string{"k"}, Order: "Cores"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,16 +233,16 @@ func TestGroupsOfEitherWindowAreCompared(t *testing.T) {
 
 func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		ask := func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+		ask := func(_ context.Context, q Question) (*Answer, error) {
 			if q.MaxCells != MaxCells {
 				t.Error(q.MaxCells)
 			}
 			if known {
-				return nil, usage.ErrTooMany
+				return nil, ErrTooMany
 			}
-			return &usage.Answer{Groups: make([]usage.Group, MaxCells/365)}, nil
+			return &Answer{Groups: make([]Group, MaxCells/365)}, nil
 		}
-		_, err := Make(t.Context(), plain(ask), Request{Window: window(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
+		_, err := MakeTable(t.Context(), plain(ask), Request{Window: testWindow(t, "2024"), Bucket: calendar.Day, By: []string{"k"}})
 		if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "366 buckets") || !strings.Contains(err.Error(), "longer buckets") {
 			t.Error(err)
 		}
@@ -251,8 +250,8 @@ func TestTooManyCellsAreRefusedWithWhatHelps(t *testing.T) {
 }
 
 func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
-	r := Request{Window: window(t, "2026"), Bucket: calendar.Day, By: []string{"user_id"}, Measures: []string{"Cores", "Cores*HEPScore23", "records"}}
-	s, err := Make(t.Context(), plain(yearOfUsers), r)
+	r := Request{Window: testWindow(t, "2026"), Bucket: calendar.Day, By: []string{"user_id"}, Measures: []string{"Cores", "Cores*HEPScore23", "records"}}
+	s, err := MakeTable(t.Context(), plain(yearOfUsers), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +265,7 @@ func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 
 func TestErrorsOfTheAnswerComeThrough(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	_, err := Make(t.Context(), plain(func(context.Context, usage.Question) (*usage.Answer, error) { return nil, broken }), Request{Window: window(t, "2026")})
+	_, err := MakeTable(t.Context(), plain(func(context.Context, Question) (*Answer, error) { return nil, broken }), Request{Window: testWindow(t, "2026")})
 	if !errors.Is(err, broken) || errors.Is(err, ErrRequest) {
 		t.Error(err)
 	}

@@ -1,12 +1,10 @@
-package sheet
+package usage
 
 import (
 	"encoding/json"
 	"math"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
 
 // append writes cell i of figures of the column as a JSON number. It writes null
@@ -37,7 +35,7 @@ func (c *Column) append(b []byte, f *figures, i int) []byte {
 }
 
 // appendSum writes a sum in the column's unit.
-func (c *Column) appendSum(b []byte, s usage.Sum) []byte {
+func (c *Column) appendSum(b []byte, s Sum) []byte {
 	if s.IsZero() {
 		return append(b, '0')
 	}
@@ -58,10 +56,10 @@ func appendReal(b []byte, v float64) []byte {
 
 // untold reports whether the column has no figure for a group: the same person may
 // be in several of those that were put together.
-func (s *Sheet) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }
+func (s *Table) untold(c *Column, g int) bool { return c.apart && s.Groups[g].Others > 0 }
 
 // appendCell writes the figure of a group in a bucket.
-func (s *Sheet) appendCell(b []byte, c *Column, g, bucket int) []byte {
+func (s *Table) appendCell(b []byte, c *Column, g, bucket int) []byte {
 	if s.untold(c, g) {
 		return append(b, "null"...)
 	}
@@ -69,7 +67,7 @@ func (s *Sheet) appendCell(b []byte, c *Column, g, bucket int) []byte {
 }
 
 // appendWhole writes the figure of a group in the whole window.
-func (s *Sheet) appendWhole(b []byte, c *Column, g int) []byte {
+func (s *Table) appendWhole(b []byte, c *Column, g int) []byte {
 	if c.whole == nil || s.untold(c, g) {
 		return append(b, "null"...)
 	}
@@ -77,7 +75,7 @@ func (s *Sheet) appendWhole(b []byte, c *Column, g int) []byte {
 }
 
 // appendBefore writes the figure of a group in the other window.
-func (s *Sheet) appendBefore(b []byte, c *Column, g int) []byte {
+func (s *Table) appendBefore(b []byte, c *Column, g int) []byte {
 	if s.untold(c, g) {
 		return append(b, "null"...)
 	}
@@ -85,7 +83,7 @@ func (s *Sheet) appendBefore(b []byte, c *Column, g int) []byte {
 }
 
 // appendDifference writes how much more there is in the window than in the other.
-func (s *Sheet) appendDifference(b []byte, c *Column, g int) []byte {
+func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 	if c.whole == nil || s.untold(c, g) {
 		return append(b, "null"...)
 	}
@@ -106,7 +104,7 @@ func (s *Sheet) appendDifference(b []byte, c *Column, g int) []byte {
 
 // appendRelative writes the difference as a part of what was before: 1 is twice as
 // much. It is null where there was nothing.
-func (s *Sheet) appendRelative(b []byte, c *Column, g int) []byte {
+func (s *Table) appendRelative(b []byte, c *Column, g int) []byte {
 	if c.whole == nil || s.untold(c, g) {
 		return append(b, "null"...)
 	}
@@ -118,8 +116,8 @@ func (s *Sheet) appendRelative(b []byte, c *Column, g int) []byte {
 	return appendReal(b, (now-before)/before)
 }
 
-// appendText writes a text in JSON.
-func appendText(b []byte, s string) []byte {
+// appendQuoted writes a text in JSON.
+func appendQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= utf8.RuneSelf || s[i] == '"' || s[i] == '\\' {
 			text, _ := json.Marshal(s) // a text always has one in JSON
@@ -134,7 +132,7 @@ func orNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return appendText(b, s)
+	return appendQuoted(b, s)
 }
 
 // comma separates element i from the one before.

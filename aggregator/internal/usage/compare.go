@@ -1,17 +1,16 @@
-package sheet
+package usage
 
 import (
 	"context"
 	"slices"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // compare adds what the groups had in the other window, and the groups that were
 // only there.
-func (s *Sheet) compare(ctx context.Context, ask Ask) error {
+func (s *Table) compare(ctx context.Context, ask QueryFunc) error {
 	w := s.Request.Versus
 	a, err := s.Request.put(ctx, ask, []record.Time{w.From, w.To})
 	if err != nil {
@@ -41,7 +40,7 @@ func (c *Column) compare(other []Column, place []int, groups int) {
 }
 
 // gone adds the columns that only the other window has.
-func (s *Sheet) gone(other []Column) {
+func (s *Table) gone(other []Column) {
 	for i := range other {
 		o := &other[i]
 		if o.Component == "" || slices.ContainsFunc(s.Columns, func(c Column) bool {
@@ -60,15 +59,15 @@ func (s *Sheet) gone(other []Column) {
 
 // unite adds the groups of another answer that the sheet has not, all in the order of
 // their values, and returns where each of the others is.
-func (s *Sheet) unite(list []usage.Group) []int {
+func (s *Table) unite(list []Group) []int {
 	union := slices.Clone(s.Groups)
 	for _, g := range list {
-		union = append(union, Group{Values: g.Values, Lacks: g.Lacks})
+		union = append(union, TableGroup{Values: g.Values, Lacks: g.Lacks})
 	}
-	slices.SortStableFunc(union, compareGroups)
-	union = slices.CompactFunc(union, func(a, b Group) bool { return compareGroups(a, b) == 0 })
-	find := func(g Group) int {
-		at, _ := slices.BinarySearchFunc(union, g, compareGroups)
+	slices.SortStableFunc(union, compareTableGroups)
+	union = slices.CompactFunc(union, func(a, b TableGroup) bool { return compareTableGroups(a, b) == 0 })
+	find := func(g TableGroup) int {
+		at, _ := slices.BinarySearchFunc(union, g, compareTableGroups)
 		return at
 	}
 	if len(union) > len(s.Groups) {
@@ -84,14 +83,14 @@ func (s *Sheet) unite(list []usage.Group) []int {
 	}
 	place := make([]int, len(list))
 	for i, g := range list {
-		place[i] = find(Group{Values: g.Values, Lacks: g.Lacks})
+		place[i] = find(TableGroup{Values: g.Values, Lacks: g.Lacks})
 	}
 	s.placeOf = place
 	return place
 }
 
-// compareGroups orders groups as answers do: those that lack a key come first.
-func compareGroups(a, b Group) int {
+// compareTableGroups orders groups as answers do: those that lack a key come first.
+func compareTableGroups(a, b TableGroup) int {
 	for i := range a.Values {
 		switch {
 		case a.Lacks[i] && !b.Lacks[i]:

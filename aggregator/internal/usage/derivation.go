@@ -1,9 +1,8 @@
-package derive
+package usage
 
 import (
 	"context"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -49,9 +48,9 @@ type Filter struct {
 	Values []string
 }
 
-// Question is a question whose By may name derived keys.
-type Question struct {
-	usage.Question
+// Query is a question whose By may name derived keys.
+type Query struct {
+	Question
 
 	// Weights are the names of those whose worth is asked for.
 	Weights []string
@@ -59,39 +58,39 @@ type Question struct {
 	Having []Filter
 }
 
-// Answer is what a [Question] got. Its groups have the values of derived keys; a
+// Result is what a [Question] got. Its groups have the values of derived keys; a
 // group that nobody claims lacks the value.
-type Answer struct {
-	*usage.Answer
+type Result struct {
+	*Answer
 
 	// Worths are in the order of the question's Weights.
-	Worths []Worth
+	Worths []Value
 }
 
-// Worth is what was used in the unit of a weight.
-type Worth struct {
+// Value is what was used in the unit of a weight.
+type Value struct {
 	Name, Unit string
-	// Sum has a figure for each cell, as [usage.Component.Used] has. It is in 1 ÷ 3600
+	// Sum has a figure for each cell, as [Component.Used] has. It is in 1 ÷ 3600
 	// of 10^-15 of the unit, so that it is exact, see [Millionths].
-	Sum []usage.Sum
+	Sum []Sum
 	// Lacking are the parts of components that have no price, in their units; none
 	// where there is no such part.
-	Lacking []Lacking
+	Lacking []Unvalued
 }
 
-// Lacking is the part of a component that a weight does not know.
-type Lacking struct {
+// Unvalued is the part of a component that a weight does not know.
+type Unvalued struct {
 	Component string
 	Kind      record.Kind
-	// Used is for each cell, as [usage.Component.Used].
-	Used []usage.Sum
+	// Used is for each cell, as [Component.Used].
+	Used []Sum
 }
 
-// Ask answers questions without derived keys.
-type Ask func(context.Context, usage.Question) (*usage.Answer, error)
+// AskFunc answers questions without derived keys.
+type AskFunc func(context.Context, Question) (*Answer, error)
 
-// Book has what derives: it is made once for a configuration and never changed.
-type Book struct {
+// Derivation has what derives: it is made once for a configuration and never changed.
+type Derivation struct {
 	Keys    []Key
 	Weights []Weight
 }

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"strconv"
@@ -14,8 +14,8 @@ type lines struct {
 	send func([]byte) error
 }
 
-// piece is how much is sent at a time, in bytes.
-const piece = 64 << 10
+// tablePiece is how much is sent at a time, in bytes.
+const tablePiece = 64 << 10
 
 func (l *lines) flush(least int) error {
 	if len(l.buf) < least || len(l.buf) == 0 {
@@ -28,7 +28,7 @@ func (l *lines) flush(least int) error {
 
 // NDJSON writes a JSON object a line: first one that tells about the sheet, then one
 // for each cell that is not empty.
-func (s *Sheet) NDJSON(complete []byte, send func([]byte) error) error {
+func (s *Table) NDJSON(complete []byte, send func([]byte) error) error {
 	l := &lines{send: send}
 	l.buf = append(s.AppendAbout(append(l.buf, `{"about":{`...), complete), "}}\n"...)
 	for g := range s.Groups {
@@ -38,7 +38,7 @@ func (s *Sheet) NDJSON(complete []byte, send func([]byte) error) error {
 				continue
 			}
 			l.buf = s.appendObject(append(l.buf, group...), g, bucket)
-			if err := l.flush(piece); err != nil {
+			if err := l.flush(tablePiece); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (s *Sheet) NDJSON(complete []byte, send func([]byte) error) error {
 	return l.flush(0)
 }
 
-func (s *Sheet) emptyCell(i int) bool {
+func (s *Table) emptyCell(i int) bool {
 	for k := range s.Columns {
 		if s.Columns[k].some(&s.Columns[k].cells, i) {
 			return false
@@ -56,28 +56,28 @@ func (s *Sheet) emptyCell(i int) bool {
 }
 
 // groupObject is how the lines of a group begin.
-func (s *Sheet) groupObject(g int) []byte {
+func (s *Table) groupObject(g int) []byte {
 	b, group := []byte(`{"group":{`), &s.Groups[g]
 	for k := range group.Values {
-		b = append(appendText(comma(b, k), s.Request.By[k]), ':')
+		b = append(appendQuoted(comma(b, k), s.Request.By[k]), ':')
 		if group.Lacks[k] {
 			b = append(b, "null"...)
 		} else {
-			b = appendText(b, group.Values[k])
+			b = appendQuoted(b, group.Values[k])
 		}
 	}
 	b = strconv.AppendInt(append(b, `},"others":`...), int64(group.Others), 10)
 	return b
 }
 
-func (s *Sheet) appendObject(b []byte, g, bucket int) []byte {
+func (s *Table) appendObject(b []byte, g, bucket int) []byte {
 	b = orNull(append(b, `,"bucket":`...), s.Labels[bucket])
 	b = appendTime(append(b, `,"from":`...), s.Edges[bucket])
 	b = appendTime(append(b, `,"to":`...), s.Edges[bucket+1])
 	b = append(b, `,"measures":{`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		b = append(appendText(comma(b, i), c.Name), ':')
+		b = append(appendQuoted(comma(b, i), c.Name), ':')
 		b = s.appendCell(b, c, g, bucket)
 	}
 	b = append(b, '}')
@@ -87,15 +87,15 @@ func (s *Sheet) appendObject(b []byte, g, bucket int) []byte {
 	return append(s.appendBeforeObject(b, g), "}\n"...)
 }
 
-func (s *Sheet) hasBefore() bool { return s.Request.Versus != nil }
+func (s *Table) hasBefore() bool { return s.Request.Versus != nil }
 
 // appendBeforeObject writes the group's figures of the whole windows: the bucket has
 // no counterpart.
-func (s *Sheet) appendBeforeObject(b []byte, g int) []byte {
+func (s *Table) appendBeforeObject(b []byte, g int) []byte {
 	b = append(b, `,"compared":{`...)
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		b = append(appendText(comma(b, i), c.Name), `:{"before":`...)
+		b = append(appendQuoted(comma(b, i), c.Name), `:{"before":`...)
 		b = s.appendBefore(b, c, g)
 		b = s.appendDifference(append(b, `,"difference":`...), c, g)
 		b = s.appendRelative(append(b, `,"relative":`...), c, g)
@@ -106,7 +106,7 @@ func (s *Sheet) appendBeforeObject(b []byte, g int) []byte {
 
 // CSV writes a table with a line for each group and bucket, the empty ones too. Heads
 // of measures have their unit, as in "Cores [hour]".
-func (s *Sheet) CSV(send func([]byte) error) error {
+func (s *Table) CSV(send func([]byte) error) error {
 	l := &lines{send: send}
 	l.buf = s.csvHead(l.buf)
 	buckets := s.csvBuckets()
@@ -115,7 +115,7 @@ func (s *Sheet) CSV(send func([]byte) error) error {
 		for bucket := range s.buckets() {
 			l.buf = append(append(l.buf, group...), buckets[bucket]...)
 			l.buf = s.csvCells(l.buf, g, bucket)
-			if err := l.flush(piece); err != nil {
+			if err := l.flush(tablePiece); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func (s *Sheet) CSV(send func([]byte) error) error {
 	return l.flush(0)
 }
 
-func (s *Sheet) csvHead(b []byte) []byte {
+func (s *Table) csvHead(b []byte) []byte {
 	for _, key := range s.Request.By {
 		b = append(appendField(b, key), ',')
 	}
@@ -148,7 +148,7 @@ func (c *Column) head() string {
 }
 
 // csvBuckets is what the lines have of each bucket.
-func (s *Sheet) csvBuckets() [][]byte {
+func (s *Table) csvBuckets() [][]byte {
 	out := make([][]byte, s.buckets())
 	for i := range out {
 		b := append([]byte(s.Labels[i]), ',')
@@ -160,7 +160,7 @@ func (s *Sheet) csvBuckets() [][]byte {
 
 // csvGroup is how the lines of a group begin. Groups that were put together are
 // "(57 others)" in the first column.
-func (s *Sheet) csvGroup(g int) (b []byte) {
+func (s *Table) csvGroup(g int) (b []byte) {
 	group := &s.Groups[g]
 	for k := range s.Request.By {
 		switch {
@@ -174,7 +174,7 @@ func (s *Sheet) csvGroup(g int) (b []byte) {
 	return b
 }
 
-func (s *Sheet) csvCells(b []byte, g, bucket int) []byte {
+func (s *Table) csvCells(b []byte, g, bucket int) []byte {
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		b = csvNumber(s.appendCell(append(b, ','), c, g, bucket))

@@ -1,4 +1,4 @@
-package derive
+package usage
 
 import (
 	"context"
@@ -11,26 +11,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// run is one with cores for some time.
-type run struct {
+// derivedRun is one with cores for some time.
+type derivedRun struct {
 	group, user, host string // "" for none
 	start, stop       record.Time
 	cores, joules     int64
 }
 
-// world answers questions about runs in the obvious slow way, as package usage does.
-type world []run
+// derivedWorld answers questions about runs in the obvious slow way, as package usage does.
+type derivedWorld []derivedRun
 
-func (r *run) get(key string) (string, bool) {
+func (r *derivedRun) get(key string) (string, bool) {
 	v := map[string]string{"group": r.group, "user": r.user, "host": r.host}[key]
 	return v, v != ""
 }
 
-func (r *run) tuple(keys []string) (values []string, lacks []bool) {
+func (r *derivedRun) tuple(keys []string) (values []string, lacks []bool) {
 	for _, k := range keys {
 		v, has := r.get(k)
 		values, lacks = append(values, v), append(lacks, !has)
@@ -39,32 +38,32 @@ func (r *run) tuple(keys []string) (values []string, lacks []bool) {
 }
 
 // used is what a run used of a component from from to to.
-func (r *run) used(kind record.Kind, from, to record.Time) usage.Sum {
+func (r *derivedRun) used(kind record.Kind, from, to record.Time) Sum {
 	from, to = max(from, r.start), min(to, r.stop)
 	if from >= to {
-		return usage.Sum{}
+		return Sum{}
 	}
 	if kind == record.Rate {
-		return usage.SumOf(r.cores * int64(to-from))
+		return SumOf(r.cores * int64(to-from))
 	}
 	part := func(t record.Time) int64 { return r.joules * 1e6 * int64(t-r.start) / int64(r.stop-r.start) }
-	return usage.SumOf(part(to) - part(from))
+	return SumOf(part(to) - part(from))
 }
 
-func (w world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) {
+func (w derivedWorld) ask(_ context.Context, q Question) (*Answer, error) {
 	buckets := len(q.Edges) - 1
-	a := &usage.Answer{Edges: q.Edges, By: q.By, Way: "slow"}
-	cores, joules := usage.Component{Name: "Cores", Kind: record.Rate}, usage.Component{Name: "Energy", Kind: record.Total}
+	a := &Answer{Edges: q.Edges, By: q.By, Way: "slow"}
+	cores, joules := Component{Name: "Cores", Kind: record.Rate}, Component{Name: "Energy", Kind: record.Total}
 	for i := range w {
 		r := &w[i]
 		values, lacks := r.tuple(q.By)
 		if q.Keep != nil && !q.Keep(values, lacks) {
 			continue
 		}
-		g := slices.IndexFunc(a.Groups, func(o usage.Group) bool { return slices.Equal(o.Values, values) })
+		g := slices.IndexFunc(a.Groups, func(o Group) bool { return slices.Equal(o.Values, values) })
 		if g < 0 {
 			g = len(a.Groups)
-			a.Groups = append(a.Groups, usage.Group{Values: values, Lacks: lacks})
+			a.Groups = append(a.Groups, Group{Values: values, Lacks: lacks})
 			a.Records, a.Started, a.Stopped = grow(a.Records, buckets), grow(a.Started, buckets), grow(a.Stopped, buckets)
 			a.Waiters, a.Waited = grow(a.Waiters, buckets), grow(a.Waited, buckets)
 			cores.Used, joules.Used = grow(cores.Used, buckets), grow(joules.Used, buckets)
@@ -82,7 +81,7 @@ func (w world) ask(_ context.Context, q usage.Question) (*usage.Answer, error) {
 			}
 		}
 	}
-	a.Components = []usage.Component{cores, joules}
+	a.Components = []Component{cores, joules}
 	return a, nil
 }
 
@@ -127,12 +126,14 @@ func cost() Weight {
 		}}
 }
 
-func book() *Book { return &Book{Keys: []Key{projects(), classes()}, Weights: []Weight{cost()}} }
+func book() *Derivation {
+	return &Derivation{Keys: []Key{projects(), classes()}, Weights: []Weight{cost()}}
+}
 
-func draw(t *rapid.T) world {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) run {
+func draw(t *rapid.T) derivedWorld {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) derivedRun {
 		start := rapid.Int64Range(0, 900).Draw(t, "start")
-		return run{
+		return derivedRun{
 			group: rapid.SampledFrom([]string{"", "g0", "g1", "g2"}).Draw(t, "group"), user: rapid.SampledFrom([]string{"", "u0", "u1", "u2"}).Draw(t, "user"),
 			host: rapid.SampledFrom([]string{"", "h0", "h1", "h2"}).Draw(t, "host"), start: record.Time(start), stop: record.Time(start + rapid.Int64Range(1, 600).Draw(t, "time")),
 			cores: rapid.Int64Range(0, 9).Draw(t, "cores"), joules: rapid.Int64Range(0, 99).Draw(t, "joules"),
@@ -147,8 +148,8 @@ type cell struct {
 }
 
 // slow adds up each run, each instant that can matter by itself.
-func slow(w world, q Question) (cores, worth map[cell]usage.Sum, records, people map[cell]int) {
-	cores, worth, records, people = map[cell]usage.Sum{}, map[cell]usage.Sum{}, map[cell]int{}, map[cell]int{}
+func slow(w derivedWorld, q Query) (cores, worth map[cell]Sum, records, people map[cell]int) {
+	cores, worth, records, people = map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}
 	met := map[string]bool{}
 	key, class, price := projects(), classes(), cost()
 	for n := range w {
@@ -193,7 +194,7 @@ func slow(w world, q Question) (cores, worth map[cell]usage.Sum, records, people
 			}
 		}
 	}
-	zero := func(_ cell, s usage.Sum) bool { return s.IsZero() }
+	zero := func(_ cell, s Sum) bool { return s.IsZero() }
 	maps.DeleteFunc(cores, zero)
 	maps.DeleteFunc(worth, zero)
 	return cores, worth, records, people
@@ -202,7 +203,7 @@ func slow(w world, q Question) (cores, worth map[cell]usage.Sum, records, people
 func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
-		q := Question{Weights: []string{"cost"}, Question: usage.Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
+		q := Query{Weights: []string{"cost"}, Question: Question{By: []string{"project"}, Edges: []record.Time{100, 350, 600, 1200}, Counts: true, People: "user", Components: []string{"Cores"}}}
 		if rapid.Bool().Draw(t, "having") {
 			q.Having = []Filter{{Key: "project", Values: []string{"p1"}}}
 		}
@@ -210,9 +211,9 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cores, worth, records, people := map[cell]usage.Sum{}, map[cell]usage.Sum{}, map[cell]int{}, map[cell]int{}
+		cores, worth, records, people := map[cell]Sum{}, map[cell]Sum{}, map[cell]int{}, map[cell]int{}
 		for g, group := range a.Groups {
-			if g > 0 && compareGroups(&a.Groups[g-1], &group) >= 0 {
+			if g > 0 && compareDerived(&a.Groups[g-1], &group) >= 0 {
 				t.Fatalf("groups are out of order: %v", a.Groups)
 			}
 			name := group.Values[0]
@@ -255,69 +256,69 @@ func TestDerivedKeysAndWorthAreThoseOfTheObviousSlowSum(t *testing.T) {
 }
 
 func TestWhatHasNoPriceIsCountedApart(t *testing.T) {
-	w := world{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
-	a, err := book().Answer(t.Context(), w.ask, Question{Weights: []string{"cost"}, Question: usage.Question{Edges: []record.Time{0, 800}}})
+	w := derivedWorld{{host: "h1", start: 0, stop: 800, cores: 2}, {host: "h0", start: 0, stop: 800, cores: 1}}
+	a, err := book().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 800}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := a.Worths[0]
-	if len(got.Lacking) != 1 || got.Lacking[0].Component != "Cores" || got.Lacking[0].Used[0] != usage.SumOf(2*400) {
+	if len(got.Lacking) != 1 || got.Lacking[0].Component != "Cores" || got.Lacking[0].Used[0] != SumOf(2*400) {
 		t.Errorf("lacking %+v", got.Lacking)
 	}
-	if got.Sum[0] != usage.SumOf(400*1000+400*1001+2*400*1001) || got.Unit != "EUR" {
+	if got.Sum[0] != SumOf(400*1000+400*1001+2*400*1001) || got.Unit != "EUR" {
 		t.Errorf("worth %v", got)
 	}
 }
 
 func TestAQuestionWithoutDerivedKeysIsAskedAsItIs(t *testing.T) {
 	asked := 0
-	q := usage.Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
-	_, err := book().Answer(t.Context(), func(_ context.Context, got usage.Question) (*usage.Answer, error) {
+	q := Question{By: []string{"group"}, Edges: []record.Time{0, 1}}
+	_, err := book().Answer(t.Context(), func(_ context.Context, got Question) (*Answer, error) {
 		asked++
 		if !slices.Equal(got.By, q.By) || !slices.Equal(got.Edges, q.Edges) {
 			t.Errorf("%+v", got)
 		}
-		return &usage.Answer{}, nil
-	}, Question{Question: q})
+		return &Answer{}, nil
+	}, Query{Question: q})
 	if err != nil || asked != 1 {
 		t.Error(asked, err)
 	}
 }
 
 func TestUnknownNamesAndTooManyCellsAreRefused(t *testing.T) {
-	w := world{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
-	window := usage.Question{Edges: []record.Time{0, 10}}
-	for want, q := range map[string]Question{
+	w := derivedWorld{{group: "g0", stop: 10}, {group: "g1", stop: 10}}
+	window := Question{Edges: []record.Time{0, 10}}
+	for want, q := range map[string]Query{
 		`there is no weight "x"`: {Question: window, Weights: []string{"x"}},
-		"too many":               {Question: usage.Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
+		"too many":               {Question: Question{Edges: []record.Time{0, 10}, By: []string{"project"}, MaxCells: 1}},
 	} {
-		if _, err := book().Answer(t.Context(), w.ask, q); !errors.Is(err, usage.ErrQuestion) || !strings.Contains(err.Error(), want) {
+		if _, err := book().Answer(t.Context(), w.ask, q); !errors.Is(err, ErrQuestion) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 }
 
 func TestATotalHasItsPriceByTheUnit(t *testing.T) {
-	w := world{{start: 0, stop: 1000, joules: 3_000_000}}
-	a, err := book().Answer(t.Context(), w.ask, Question{Weights: []string{"cost"}, Question: usage.Question{Edges: []record.Time{0, 1000}}})
+	w := derivedWorld{{start: 0, stop: 1000, joules: 3_000_000}}
+	a, err := book().Answer(t.Context(), w.ask, Query{Weights: []string{"cost"}, Question: Question{Edges: []record.Time{0, 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Millionths(a.Worths[0].Sum[0]); got != usage.SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
+	if got := Millionths(a.Worths[0].Sum[0]); got != SumOf(21_000) { // 3 000 000 × 7 billionths = 0.021
 		t.Error(got)
 	}
 }
 
 func TestATotalInSecondsHasItsPriceByTheHour(t *testing.T) {
-	b := &Book{Weights: []Weight{{
+	b := &Derivation{Weights: []Weight{{
 		Name: "su", Unit: "SU", Components: []string{"Energy"}, Seconds: []string{"Energy"},
 		Of: func(string, record.Kind, []string, []bool, record.Time) (int64, bool) { return 1_900_000_000, true },
 	}}}
-	a, err := b.Answer(t.Context(), world{{start: 0, stop: 1000, joules: 7}}.ask, Question{Weights: []string{"su"}, Question: usage.Question{Edges: []record.Time{0, 1000}}})
+	a, err := b.Answer(t.Context(), derivedWorld{{start: 0, stop: 1000, joules: 7}}.ask, Query{Weights: []string{"su"}, Question: Question{Edges: []record.Time{0, 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, _ := usage.SumOf(7 * 1_000_000).Times(1_900_000_000); a.Worths[0].Sum[0] != want { // 7 s × 1.9 ÷ 3600
+	if want, _ := SumOf(7 * 1_000_000).Times(1_900_000_000); a.Worths[0].Sum[0] != want { // 7 s × 1.9 ÷ 3600
 		t.Error(a.Worths[0].Sum[0], want)
 	}
 }

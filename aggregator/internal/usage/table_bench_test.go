@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"context"
@@ -8,29 +8,29 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // yearOfUsers answers with 1 500 users, of whom most use something on most days.
-func yearOfUsers(_ context.Context, q usage.Question) (*usage.Answer, error) {
+func yearOfUsers(_ context.Context, q Question) (*Answer, error) {
 	const users = 1500
 	rng := rand.New(rand.NewPCG(1, 2))
 	cells := users * (len(q.Edges) - 1)
-	a := &usage.Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Started: make([]uint64, cells)}
-	cores := usage.Component{Name: "Cores", Used: make([]usage.Sum, cells)}
-	score := usage.Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]usage.Sum, cells)}
+	a := &Answer{Edges: q.Edges, By: q.By, Records: make([]uint64, cells), Started: make([]uint64, cells)}
+	cores := Component{Name: "Cores", Used: make([]Sum, cells)}
+	score := Score{Name: "HEPScore23", Used: make([]float64, cells), Lacking: make([]Sum, cells)}
 	for i := range users {
-		a.Groups = append(a.Groups, usage.Group{Values: []string{fmt.Sprintf("user%04d", i)}, Lacks: []bool{false}})
+		a.Groups = append(a.Groups, Group{Values: []string{fmt.Sprintf("user%04d", i)}, Lacks: []bool{false}})
 	}
 	for i := range cells {
 		if rng.IntN(3) > 0 {
 			v := rng.Int64N(1e15)
-			a.Records[i], cores.Used[i], score.Used[i] = uint64(rng.IntN(100)), usage.SumOf(v), float64(v)*21.5
+			a.Records[i], cores.Used[i], score.Used[i] = uint64(rng.IntN(100)), SumOf(v), float64(v)*21.5
 		}
 	}
-	cores.Scores = []usage.Score{score}
-	a.Components = []usage.Component{cores}
+	cores.Scores = []Score{score}
+	a.Components = []Component{cores}
 	return a, nil
 }
 
@@ -44,7 +44,7 @@ func BenchmarkAYearByUserAndDay(b *testing.B) {
 		if measure != "" {
 			r.Measures = []string{measure}
 		}
-		s, err := Make(b.Context(), plain(yearOfUsers), r)
+		s, err := MakeTable(b.Context(), plain(yearOfUsers), r)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package sheet
+package usage
 
 import (
 	"context"
@@ -6,32 +6,32 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups asks for two buckets, one of
 // them of 28 days and one of 31.
 func TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups(t *testing.T) {
-	days := func(n ...int64) (list []usage.Sum) {
+	days := func(n ...int64) (list []Sum) {
 		for _, v := range n {
-			list = append(list, usage.SumOf(v*int64(record.Day)))
+			list = append(list, SumOf(v*int64(record.Day)))
 		}
 		return list
 	}
-	ask := plain(func(_ context.Context, q usage.Question) (*usage.Answer, error) {
+	ask := plain(func(_ context.Context, q Question) (*Answer, error) {
 		if !q.Levels {
 			t.Error("the times are not asked for")
 		}
 		n := len(q.Edges) - 1
-		a := &usage.Answer{Edges: q.Edges, By: q.By, Running: days(28, 31, 56, 0, 28, 31)[:3*n], Queued: make([]usage.Sum, 3*n)}
+		a := &Answer{Edges: q.Edges, By: q.By, Running: days(28, 31, 56, 0, 28, 31)[:3*n], Queued: make([]Sum, 3*n)}
 		for _, name := range []string{"a", "b", "c"} {
-			a.Groups = append(a.Groups, usage.Group{Values: []string{name}, Lacks: []bool{false}})
+			a.Groups = append(a.Groups, Group{Values: []string{name}, Lacks: []bool{false}})
 		}
 		return a, nil
 	})
-	s, err := Make(t.Context(), ask, Request{Window: calendar.Window{From: window(t, "2026-02").From, To: window(t, "2026-03").To}, Bucket: calendar.Month,
-		By: []string{"group_id"}, Measures: []string{running, queued}, Order: running, Top: 1, Now: record.MaxTime})
+	s, err := MakeTable(t.Context(), ask, Request{Window: calendar.Window{From: testWindow(t, "2026-02").From, To: testWindow(t, "2026-03").To}, Bucket: calendar.Month,
+		By: []string{"group_id"}, Measures: []string{openRecords, queuedTime}, Order: openRecords, Top: 1, Now: record.MaxTime})
 	if err != nil {
 		t.Fatal(err)
 	}
