@@ -133,7 +133,7 @@ func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
 	s.Append(agg.Config, katana)
 	agg.Start()
 	agg.AwaitReady()
-	files := filepath.Join(s.Bin, "../aggregator/internal/directory/testdata/gridengine")
+	files := filepath.Join(s.Bin, "../aggregator/internal/accounting/testdata/gridengine")
 	accounting := filepath.Join(files, "accounting")
 	if out, err := s.Run("bursar", "import", "-address", agg.Admin(), "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
 		t.Fatal(out, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
@@ -72,9 +72,9 @@ type Options struct {
 	// Book returns what keys and weights follow from others now; nil: none do.
 	Book func() *usage.Derivation
 	// Directory returns who belongs where now; nil: nothing is known of that.
-	Directory func() *directory.Directory
+	Directory func() *accounting.Directory
 	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
-	Capacity func() *capacity.Capacities
+	Capacity func() *accounting.Capacities
 	// Days are the days of a window compared with what schedulers have, as it was
 	// done last; nil: nobody does.
 	Days func(w tally.Window) ([]tally.Day, bool)

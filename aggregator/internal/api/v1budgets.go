@@ -7,9 +7,9 @@ import (
 	"net/http"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -32,11 +32,11 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 		return err
 	}
 	has, now := s.money(), s.now()
-	list, err := has.Report(r.Context(), view, s.opt.Usage, s.book(), money.Ask{Name: words["name"], At: words["at"], Now: now})
+	list, err := has.Report(r.Context(), view, s.opt.Usage, s.book(), accounting.StatementRequest{Name: words["name"], At: words["at"], Now: now})
 	switch {
-	case errors.Is(err, money.ErrTime):
+	case errors.Is(err, accounting.ErrTime):
 		return refuse(http.StatusBadRequest, "at: %v", err)
-	case errors.Is(err, money.ErrBudget):
+	case errors.Is(err, accounting.ErrBudget):
 		return refuse(http.StatusNotFound, "%v; the budgets are %s", err, quoted(has.Budgets.Names()))
 	case errors.Is(err, usage.ErrQuestion):
 		return refuse(http.StatusBadRequest, "%v", err)
@@ -57,7 +57,7 @@ func (s *Server) v1Budgets(w http.ResponseWriter, r *http.Request, view *access.
 }
 
 // windowOf is the time that statements are about.
-func windowOf(list []money.Statement, now record.Time) calendar.Window {
+func windowOf(list []accounting.Statement, now record.Time) calendar.Window {
 	w := calendar.Window{From: now, To: now}
 	for i := range list {
 		w.From, w.To = min(w.From, list[i].Period.From), max(w.To, list[i].Period.To)
@@ -66,8 +66,8 @@ func windowOf(list []money.Statement, now record.Time) calendar.Window {
 }
 
 // Report says how budgets stand for the principal of a view, by what the book derives.
-func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask money.Ask) ([]money.Statement, error) {
-	return m.Budgets.Report(ctx, money.Books{
+func (m Money) Report(ctx context.Context, view *access.View, usages Usage, book *usage.Derivation, ask accounting.StatementRequest) ([]accounting.Statement, error) {
+	return m.Budgets.Report(ctx, accounting.UsageReader{
 		Book: book, Value: m.Value,
 		Ask: func(ctx context.Context, q usage.Query) (*usage.Result, error) {
 			return book.Answer(ctx, func(ctx context.Context, q usage.Question) (*usage.Answer, error) {
@@ -102,7 +102,7 @@ func running(ctx context.Context, view *access.View, yield func(*record.Record, 
 	})
 }
 
-func budgetOf(s *money.Statement) v1.Budget {
+func budgetOf(s *accounting.Statement) v1.Budget {
 	b := s.Budget
 	out := v1.Budget{
 		Name: b.Name, Match: map[string]string{}, Unit: s.Unit, Component: v1.Text(b.Component), Amount: jsonAmount(b.Amount()), Problem: v1.Text(s.Problem),
@@ -120,7 +120,7 @@ func budgetOf(s *money.Statement) v1.Budget {
 	return out
 }
 
-func standingOf(s *money.Statement) *v1.BudgetStanding {
+func standingOf(s *accounting.Statement) *v1.BudgetStanding {
 	out := &v1.BudgetStanding{
 		Used: jsonAmount(s.Used), Share: json.Number(s.Used.Share(s.Budget.Amount(), amountDigits)), Reserved: jsonAmount(s.Reserved), Left: jsonAmount(s.Left()),
 		AtLeast: s.AtLeast(), Running: s.Running, Unlimited: s.Unlimited, Unvalued: s.Unvalued, Unpriced: []v1.BudgetUnpriced{}, Exhausted: s.Exhausted(), GoneAt: v1.Stamp(s.Gone),
@@ -129,7 +129,7 @@ func standingOf(s *money.Statement) *v1.BudgetStanding {
 		out.Pace = &v1.BudgetPace{PerDay: jsonAmount(s.PerDay()), From: v1.Stamp(s.PaceFrom), To: v1.Stamp(s.Now)}
 	}
 	for _, u := range s.Unpriced {
-		j := v1.BudgetUnpriced{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: jsonAmount(money.Hours(u.Used))}
+		j := v1.BudgetUnpriced{Component: u.Component, Kind: u.Kind.String(), Unit: "hour", Used: jsonAmount(accounting.AmountOfHours(u.Used))}
 		if u.Kind == record.Total {
 			j.Unit, j.Used = "unit", json.Number(u.Used.AppendDecimal(nil))
 		}
@@ -138,4 +138,4 @@ func standingOf(s *money.Statement) *v1.BudgetStanding {
 	return out
 }
 
-func jsonAmount(a money.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }
+func jsonAmount(a accounting.Amount) json.Number { return json.Number(a.Decimal(amountDigits)) }

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -31,19 +31,19 @@ func pays(t *testing.T) change {
 		return v
 	}
 	billionths := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e9)) }
-	prices, budgets, err := money.Make(money.Settings{
-		Lists: []money.List{
-			{Name: "standard", Currency: "EUR", From: at("2026-01-01T00:00:00Z"), To: record.None, Rules: []money.Rule{
-				{Component: "Cores", Billionths: 1e7}, {Component: "Cores", Billionths: 5e6, When: []money.Condition{{Key: "group_id", Value: "atlas"}}},
+	prices, budgets, err := accounting.NewPricesAndBudgets(accounting.PriceSettings{
+		Lists: []accounting.PriceList{
+			{Name: "standard", Currency: "EUR", From: at("2026-01-01T00:00:00Z"), To: record.None, Rules: []accounting.PriceRule{
+				{Component: "Cores", Billionths: 1e7}, {Component: "Cores", Billionths: 5e6, When: []accounting.PriceCondition{{Key: "group_id", Value: "atlas"}}},
 			}},
-			{Name: "standard", Currency: "EUR", From: at("2026-03-15T00:00:00Z"), To: record.None, Rules: []money.Rule{
+			{Name: "standard", Currency: "EUR", From: at("2026-03-15T00:00:00Z"), To: record.None, Rules: []accounting.PriceRule{
 				{Component: "Cores", Billionths: 2e7}, {Component: "TotalCPU", Kind: record.Total, Billionths: 1},
 			}},
 		},
-		Budgets: []money.Budget{
-			{Name: "a-march", Scope: []money.Condition{{Key: "project", Value: "a"}}, Unit: "EUR", Billionths: billionths(20), Every: calendar.Month, From: record.None, To: record.None},
-			{Name: "cms", Scope: []money.Condition{{Key: "group_id", Value: "cms"}}, Unit: money.CoreHours, Billionths: billionths(5), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
-			{Name: "su", Scope: []money.Condition{{Key: "group_id", Value: "cms"}}, Unit: money.ServiceUnits, Billionths: billionths(5), From: at("2026-01-01T00:00:00Z"), To: at("2026-02-01T00:00:00Z")},
+		Budgets: []accounting.Budget{
+			{Name: "a-march", Scope: []accounting.PriceCondition{{Key: "project", Value: "a"}}, Unit: "EUR", Billionths: billionths(20), Every: calendar.Month, From: record.None, To: record.None},
+			{Name: "cms", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.CoreHours, Billionths: billionths(5), Every: calendar.Year, From: record.None, To: record.None, Zone: "Europe/Berlin"},
+			{Name: "su", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "cms"}}, Unit: accounting.ServiceUnits, Billionths: billionths(5), From: at("2026-01-01T00:00:00Z"), To: at("2026-02-01T00:00:00Z")},
 		},
 	})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -62,7 +62,7 @@ func parseCapacity(rawQuery string, now record.Time) (q capacityQuery, err error
 }
 
 // clusters tells what there is.
-func (q *capacityQuery) clusters(out *v1.Capacity, all *capacity.Capacities) {
+func (q *capacityQuery) clusters(out *v1.Capacity, all *accounting.Capacities) {
 	for _, c := range all.List() {
 		j := v1.Cluster{Name: c.Name, Configured: c.Configured, Match: map[string][]string{}, Sources: []string{}, Parts: []v1.ClusterPart{}}
 		for _, m := range c.Match {
@@ -96,7 +96,7 @@ func orEmpty(list []string) []string {
 
 // amounts are what a cluster or a group has at the instant and, with a window, at
 // each at which something changes in it.
-func (q *capacityQuery) amounts(all *capacity.Capacities, name string, components []string) (now v1.Amounts, list []v1.CapacityStep) {
+func (q *capacityQuery) amounts(all *accounting.Capacities, name string, components []string) (now v1.Amounts, list []v1.CapacityStep) {
 	at := func(t record.Time) v1.Amounts {
 		out := v1.Amounts{}
 		for _, component := range components {
@@ -122,13 +122,13 @@ func (q *capacityQuery) amounts(all *capacity.Capacities, name string, component
 }
 
 // amount is nil where it is not known.
-func amount(s capacity.Step, component string) *json.Number {
+func amount(s accounting.CapacityStep, component string) *json.Number {
 	if !s.Known {
 		return nil
 	}
 	text := s.Amount.String()
-	if component == capacity.SU {
-		text = new(big.Rat).SetFrac(s.Amount.Big(), big.NewInt(capacity.FactorOne)).FloatString(9)
+	if component == accounting.SU {
+		text = new(big.Rat).SetFrac(s.Amount.Big(), big.NewInt(accounting.FactorOne)).FloatString(9)
 		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
 	n := json.Number(text)
@@ -144,7 +144,7 @@ func censusOf(view *access.View) (*v1.Census, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := capacity.Censuses(facts)
+	list, err := accounting.Censuses(facts)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -29,23 +29,23 @@ func at(text string) record.Time {
 
 // twoClusters are those of march: atlas by its group, of which the cores are doubled
 // on the 11th; cms, of which nobody knows anything before the 21st; and idle.
-func twoClusters() *capacity.Capacities {
-	always := func(cores int64) capacity.Part {
-		return capacity.Part{From: record.None, To: record.None, Components: map[string]int64{"Cores": cores}}
+func twoClusters() *accounting.Capacities {
+	always := func(cores int64) accounting.ClusterPart {
+		return accounting.ClusterPart{From: record.None, To: record.None, Components: map[string]int64{"Cores": cores}}
 	}
-	group := func(name string) []capacity.Match {
-		return []capacity.Match{{Key: "group_id", Values: []string{name}}}
+	group := func(name string) []accounting.NodeMatch {
+		return []accounting.NodeMatch{{Key: "group_id", Values: []string{name}}}
 	}
 	more := always(10)
 	more.From, more.Factor, more.Name = at("2026-03-11T00:00:00Z"), 1_900_000_000, "new"
-	return capacity.New(&capacity.Plan{
-		Clusters: []capacity.Cluster{
-			{Name: "atlas", Match: group("atlas"), Parts: []capacity.Part{always(10), more}},
+	return accounting.NewCapacities(&accounting.CapacityPlan{
+		Clusters: []accounting.Cluster{
+			{Name: "atlas", Match: group("atlas"), Parts: []accounting.ClusterPart{always(10), more}},
 			{Name: "cms", Match: group("cms"), Sources: []string{"head1/slurm/cms"}},
-			{Name: "idle", Match: group("idle"), Parts: []capacity.Part{always(5)}},
+			{Name: "idle", Match: group("idle"), Parts: []accounting.ClusterPart{always(5)}},
 		},
-		Groups: []capacity.Group{{Name: "lhc", Clusters: []string{"atlas", "cms"}}, {Name: "known", Clusters: []string{"atlas"}, Groups: []string{"rest"}}, {Name: "rest", Clusters: []string{"idle"}}},
-	}, []capacity.Fact{{Source: record.Origin{Agent: "head1", Type: "slurm", Label: "cms"}, From: at("2026-03-21T00:00:00Z"), Components: map[string]int64{"Cores": 7, "GPUs": 2}}})
+		Groups: []accounting.NodeGroup{{Name: "lhc", Clusters: []string{"atlas", "cms"}}, {Name: "known", Clusters: []string{"atlas"}, Groups: []string{"rest"}}, {Name: "rest", Clusters: []string{"idle"}}},
+	}, []accounting.CapacityFact{{Source: record.Origin{Agent: "head1", Type: "slurm", Label: "cms"}, From: at("2026-03-21T00:00:00Z"), Components: map[string]int64{"Cores": 7, "GPUs": 2}}})
 }
 
 func withCapacity(o *api.Options, _ *store.Options) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -24,11 +24,11 @@ const (
 )
 
 // directory is who belongs where now.
-func (s *Server) directory() (*directory.Directory, error) {
+func (s *Server) directory() (*accounting.Directory, error) {
 	if s.opt.Directory != nil {
 		return s.opt.Directory(), nil
 	}
-	return directory.Make(directory.Settings{}, nil)
+	return accounting.NewDirectory(accounting.DirectorySettings{}, nil)
 }
 
 // v1Directory is GET /v1/directory: who belongs where at an instant. Who sees some
@@ -63,7 +63,7 @@ func (s *Server) v1Directory(w http.ResponseWriter, r *http.Request, view *acces
 	return nil
 }
 
-func describeDirectory(d *directory.Directory, at record.Time) *v1.Directory {
+func describeDirectory(d *accounting.Directory, at record.Time) *v1.Directory {
 	set := d.Settings()
 	out := &v1.Directory{At: v1.Stamp(at), People: []v1.Person{}, Projects: []v1.Project{}, HostClasses: []v1.HostClass{}, Contributions: []v1.Contribution{}}
 	out.Keys.User, out.Keys.Group, out.Keys.Host = set.UserKey, set.GroupKey, set.HostKey
@@ -92,7 +92,7 @@ func describeDirectory(d *directory.Directory, at record.Time) *v1.Directory {
 	return out
 }
 
-func describePerson(d *directory.Directory, id string, at record.Time) v1.Person {
+func describePerson(d *accounting.Directory, id string, at record.Time) v1.Person {
 	name, email := d.Name(id)
 	p := v1.Person{ID: id, Name: v1.Text(name), Email: v1.Text(email), Groups: list(d.Groups(id, at))}
 	if project, ok := d.Project(id, "", at); ok {
@@ -104,7 +104,7 @@ func describePerson(d *directory.Directory, id string, at record.Time) v1.Person
 
 func list(s []string) []string { return append([]string{}, s...) }
 
-func number(d *directory.Decimal) *json.Number {
+func number(d *accounting.Decimal) *json.Number {
 	if d == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func number(d *directory.Decimal) *json.Number {
 	return &n
 }
 
-func worths(list []directory.Worth) map[string]json.Number {
+func worths(list []accounting.UnitRate) map[string]json.Number {
 	out := map[string]json.Number{}
 	for _, w := range list {
 		out[w.Component] = json.Number(w.Worth.String())
@@ -124,7 +124,7 @@ func worths(list []directory.Worth) map[string]json.Number {
 func decimals(r *big.Rat) json.Number { return json.Number(r.FloatString(9)) }
 
 // unclaimed are the groups and users that have records and no project.
-func (s *Server) unclaimed(ctx context.Context, d *directory.Directory, at record.Time) (*v1.Unclaimed, error) {
+func (s *Server) unclaimed(ctx context.Context, d *accounting.Directory, at record.Time) (*v1.Unclaimed, error) {
 	from := max(at-unclaimedDays*record.Day, record.MinTime)
 	out := &v1.Unclaimed{From: v1.Stamp(from), To: v1.Stamp(at), Lines: []v1.UnclaimedUsage{}}
 	set := d.Settings()

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -21,29 +21,29 @@ import (
 // contributed: of which that of darwin is there for half of March.
 func withDirectory(t *testing.T) change {
 	t.Helper()
-	yes, one := true, directory.One
-	half, err := directory.ParseTime("2026-03-16T12:00:00Z")
+	yes, one := true, accounting.One
+	half, err := accounting.ParseTime("2026-03-16T12:00:00Z")
 	if err != nil {
 		t.Fatal(err)
 	}
-	project := func(id, pi, group string, exempt *bool) directory.Project {
-		return directory.Project{ID: id, From: record.None, To: record.None, States: []directory.State{{From: record.None, PI: pi, Groups: []string{group}, Exempt: exempt}}}
+	project := func(id, pi, group string, exempt *bool) accounting.Project {
+		return accounting.Project{ID: id, From: record.None, To: record.None, States: []accounting.ProjectState{{From: record.None, PI: pi, Groups: []string{group}, Exempt: exempt}}}
 	}
-	gave := func(by, credit string, amount directory.Decimal, from record.Time) directory.Contribution {
-		return directory.Contribution{ID: by, By: by, Credit: credit, Amount: amount * one, Split: 100 * one, Factor: one, From: from, To: record.None}
+	gave := func(by, credit string, amount accounting.Decimal, from record.Time) accounting.Contribution {
+		return accounting.Contribution{ID: by, By: by, Credit: credit, Amount: amount * one, Split: 100 * one, Factor: one, From: from, To: record.None}
 	}
-	d, err := directory.Make(directory.Settings{
-		People:        []directory.Person{{ID: "bell", Name: "A. Bell", Address: "bell@example.org"}, {ID: "bob", Groups: []directory.Groups{{From: record.None, Names: []string{"cms", "atlas"}}}}},
-		Projects:      []directory.Project{project("higgs", "bell", "atlas", nil), project("dark", "sagan", "cms", &yes), project("idle", "turing", "none", nil)},
-		Units:         directory.Units{Default: &one},
-		Contributions: []directory.Contribution{gave("bell", "", 10, record.None), gave("phys", "darwin", 20, half), gave("sagan", "", 5, record.None)},
+	d, err := accounting.NewDirectory(accounting.DirectorySettings{
+		People:        []accounting.Person{{ID: "bell", Name: "A. Bell", Address: "bell@example.org"}, {ID: "bob", Groups: []accounting.Groups{{From: record.None, Names: []string{"cms", "atlas"}}}}},
+		Projects:      []accounting.Project{project("higgs", "bell", "atlas", nil), project("dark", "sagan", "cms", &yes), project("idle", "turing", "none", nil)},
+		Units:         accounting.UnitRates{Default: &one},
+		Contributions: []accounting.Contribution{gave("bell", "", 10, record.None), gave("phys", "darwin", 20, half), gave("sagan", "", 5, record.None)},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, _ := d.Units()
 	return func(o *api.Options, _ *store.Options) {
-		o.Directory = func() *directory.Directory { return d }
+		o.Directory = func() *accounting.Directory { return d }
 		o.Book = func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys(), Weights: []usage.Weight{w}} }
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Money is what usage costs and what may be used, as it holds now.
 type Money struct {
-	Prices  *money.Prices
-	Budgets *money.Budgets
+	Prices  *accounting.Prices
+	Budgets *accounting.Budgets
 	// Value returns the value of a key that does not follow by the book for a record;
 	// nil: it is the first of its meta.
 	Value func(m record.Meta, key string) (string, bool)
@@ -23,7 +23,7 @@ type Money struct {
 
 func (s *Server) money() Money {
 	if s.opt.Money == nil {
-		return Money{Prices: &money.Prices{}, Budgets: &money.Budgets{}}
+		return Money{Prices: &accounting.Prices{}, Budgets: &accounting.Budgets{}}
 	}
 	return s.opt.Money()
 }
@@ -61,6 +61,8 @@ func (s *Server) v1Prices(w http.ResponseWriter, r *http.Request, view *access.V
 
 // concerns reports whether conditions of a price name nothing but classes of hosts and
 // what the grants of a reader name: others would tell whose records there are.
-func concerns(when []money.Condition, rows access.Rows) bool {
-	return !slices.ContainsFunc(when, func(c money.Condition) bool { return c.Key != money.ClassKey && !rows.Names(c.Key, c.Value) })
+func concerns(when []accounting.PriceCondition, rows access.Rows) bool {
+	return !slices.ContainsFunc(when, func(c accounting.PriceCondition) bool {
+		return c.Key != accounting.ClassKey && !rows.Names(c.Key, c.Value)
+	})
 }

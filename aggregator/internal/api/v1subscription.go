@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
@@ -96,7 +96,7 @@ func subscriptionWindow(w words, now record.Time) (q usage.Question, name string
 	return q, zone.String(), nil
 }
 
-func describeSubscription(s *directory.Subscription) *v1.Subscription {
+func describeSubscription(s *accounting.Subscription) *v1.Subscription {
 	out := &v1.Subscription{
 		Index: s.Index, Window: v1.Window{From: v1.Stamp(s.From), To: v1.Stamp(s.To)}, Unit: s.Unit,
 		Used: decimals(s.Used), Contributed: decimals(s.Contributed), Unclaimed: decimals(s.Unclaimed), Unpriced: []v1.SubscriptionUnpriced{}, Shares: []v1.SubscriptionShare{},

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -21,7 +21,7 @@ import (
 const (
 	maxAmount = 1 << 53
 	maxNodes  = 1_000_000
-	maxFactor = 1_000_000 * capacity.FactorOne / 1000
+	maxFactor = 1_000_000 * accounting.FactorOne / 1000
 )
 
 // Cluster is a block cluster "name" { … }: which records are of it, and what it has.
@@ -111,7 +111,7 @@ func (c *Config) validateClusters() (diags hcl.Diagnostics) {
 
 // groupCycle reports groups that include one another.
 func (c *Config) groupCycle(at map[string]hcl.Range) (diags hcl.Diagnostics) {
-	cycle := capacity.Cycle(c.groups())
+	cycle := accounting.GroupCycle(c.groups())
 	if cycle == nil {
 		return nil
 	}
@@ -123,10 +123,10 @@ func (c *Config) groupCycle(at map[string]hcl.Range) (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (c *Config) groups() (list []capacity.Group) {
+func (c *Config) groups() (list []accounting.NodeGroup) {
 	for i := range c.ClusterGroups {
 		g := &c.ClusterGroups[i]
-		list = append(list, capacity.Group{Name: g.Name.Value, Clusters: textsOf(g.Clusters), Groups: textsOf(g.Groups)})
+		list = append(list, accounting.NodeGroup{Name: g.Name.Value, Clusters: textsOf(g.Clusters), Groups: textsOf(g.Groups)})
 	}
 	return list
 }
@@ -228,7 +228,7 @@ func factor(text string) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("%q is no number", text)
 	}
-	r.Mul(r, big.NewRat(capacity.FactorOne, 1))
+	r.Mul(r, big.NewRat(accounting.FactorOne, 1))
 	if !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxFactor, 1)) > 0 {
 		return 0, fmt.Errorf("%s is no factor: want more than 0, at most 1000, with at most nine decimals", text)
 	}
@@ -269,7 +269,7 @@ func checkComponent(name string, amount int64) error {
 	switch wrong := record.ValidateName(name); {
 	case name == "" || wrong != "":
 		return fmt.Errorf("%q is no component: %s", name, cmp.Or(wrong, "it is empty"))
-	case name == capacity.SU:
+	case name == accounting.SU:
 		return errors.New("su follows from Cores and su_factor")
 	case amount < 0 || amount > maxAmount:
 		return fmt.Errorf("%s is %d; want 0 to %d", name, amount, int64(maxAmount))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -34,21 +34,21 @@ func TestClustersAreCommittedAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := capacity.Plan{
-		Clusters: []capacity.Cluster{{
-			Name: "nemo", Match: []capacity.Match{{Key: "site_id", Values: []string{"nemo"}}},
-			Parts: []capacity.Part{{Name: "before Slurm was asked", From: day(t, "2019-07-01T00:00:00Z"), To: day(t, "2026-03-12T00:00:00Z"), Components: map[string]int64{"Cores": 15360, "Memory": 61440000}}},
+	want := accounting.CapacityPlan{
+		Clusters: []accounting.Cluster{{
+			Name: "nemo", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"nemo"}}},
+			Parts: []accounting.ClusterPart{{Name: "before Slurm was asked", From: day(t, "2019-07-01T00:00:00Z"), To: day(t, "2026-03-12T00:00:00Z"), Components: map[string]int64{"Cores": 15360, "Memory": 61440000}}},
 		}, {
-			Name: "katana-gpu", Match: []capacity.Match{{Key: "host", Values: []string{"gpu-*", "kat-gpu*"}}, {Key: "site_id", Values: []string{"katana"}}},
-			Parts: []capacity.Part{
+			Name: "katana-gpu", Match: []accounting.NodeMatch{{Key: "host", Values: []string{"gpu-*", "kat-gpu*"}}, {Key: "site_id", Values: []string{"katana"}}},
+			Parts: []accounting.ClusterPart{
 				{Name: "A100 nodes", From: day(t, "2024-01-31T13:00:00Z"), To: record.None, Components: map[string]int64{"Cores": 256, "GPUs": 32, "GPUs:a100": 32}, Factor: 2_700_000_000},
 				{Name: "H100 nodes", From: day(t, "2025-09-14T14:00:00Z"), To: record.None, Components: map[string]int64{"Cores": 256, "GPUs": 32, "GPUs:h100": 32}, Factor: 4_000_000_000},
 			},
 		}, {
-			Name: "katana", Match: []capacity.Match{{Key: "site_id", Values: []string{"katana"}}}, Sources: []string{"kat-head/gridengine/katana"}, Factor: 1_900_000_000,
-			Parts: []capacity.Part{{From: day(t, "2012-10-05T00:00:00Z"), To: record.None, Components: map[string]int64{"Cores": 288, "Memory": 2304000}}},
+			Name: "katana", Match: []accounting.NodeMatch{{Key: "site_id", Values: []string{"katana"}}}, Sources: []string{"kat-head/gridengine/katana"}, Factor: 1_900_000_000,
+			Parts: []accounting.ClusterPart{{From: day(t, "2012-10-05T00:00:00Z"), To: record.None, Components: map[string]int64{"Cores": 288, "Memory": 2304000}}},
 		}},
-		Groups: []capacity.Group{{Name: "all", Clusters: []string{"nemo"}, Groups: []string{"south"}}, {Name: "south", Clusters: []string{"katana", "katana-gpu"}}},
+		Groups: []accounting.NodeGroup{{Name: "all", Clusters: []string{"nemo"}, Groups: []string{"south"}}, {Name: "south", Clusters: []string{"katana", "katana-gpu"}}},
 	}
 	if d := cmp.Diff(want, s.Capacity); d != "" {
 		t.Error(d)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -34,7 +34,7 @@ func readCluster(s *Shared, b *shared.Block) error {
 	if err != nil {
 		return err
 	}
-	c := capacity.Cluster{Name: b.Labels[0], Sources: in.sources}
+	c := accounting.Cluster{Name: b.Labels[0], Sources: in.sources}
 	if c.Factor, err = factor(in.factor); err != nil {
 		return fmt.Errorf("su_factor: %w", err)
 	}
@@ -66,21 +66,21 @@ func readCluster(s *Shared, b *shared.Block) error {
 	return nil
 }
 
-func (in *clusterBlock) matches(name string) (list []capacity.Match, err error) {
+func (in *clusterBlock) matches(name string) (list []accounting.NodeMatch, err error) {
 	if in.match == nil {
-		return []capacity.Match{{Key: "site_id", Values: []string{name}}}, nil
+		return []accounting.NodeMatch{{Key: "site_id", Values: []string{name}}}, nil
 	}
 	for _, key := range sortedKeys(in.match) {
 		wrong := record.ValidateName(key)
 		if key == "" || wrong != "" || len(in.match[key]) == 0 {
 			return nil, fmt.Errorf("match: invalid meta key %q or its values: %s", key, wrong)
 		}
-		list = append(list, capacity.Match{Key: key, Values: in.match[key]})
+		list = append(list, accounting.NodeMatch{Key: key, Values: in.match[key]})
 	}
 	return list, nil
 }
 
-func readCapacity(b *shared.Block, zone *time.Location) (p capacity.Part, err error) {
+func readCapacity(b *shared.Block, zone *time.Location) (p accounting.ClusterPart, err error) {
 	if b.Type != "capacity" {
 		return p, fmt.Errorf("this program does not know %q here", b.Type)
 	}
@@ -125,7 +125,7 @@ func readClusterGroup(s *Shared, b *shared.Block) error {
 	if err := only(b, 1, "clusters", "groups"); err != nil {
 		return err
 	}
-	g := capacity.Group{Name: b.Labels[0]}
+	g := accounting.NodeGroup{Name: b.Labels[0]}
 	if err := errors.Join(readValue(b, "clusters", &g.Clusters), readValue(b, "groups", &g.Groups)); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 )
@@ -20,11 +20,11 @@ type Directory struct {
 	UserKey  hcl.String `hcl:"user_key,optional"`
 	GroupKey hcl.String `hcl:"group_key,optional"`
 	HostKey  hcl.String `hcl:"host_key,optional"`
-	// Files are comma separated values, see [directory.Table].
+	// Files are comma separated values, see [accounting.DirectoryTable].
 	Files []hcl.Path `hcl:"files,optional"`
 	Range hcl.Range  `hcl:",def_range"`
 
-	tables []directory.Table // what the files say
+	tables []accounting.DirectoryTable // what the files say
 }
 
 // Person is a block person "id" { … }.
@@ -127,8 +127,8 @@ func (d *Directory) load(offline bool) (diags hcl.Diagnostics) {
 			diags.Add(hcl.Errorf(path.Range, "file cannot be read", "%v", err))
 			continue
 		}
-		t, err := directory.ReadTable(path.Path, text)
-		if problems, ok := errors.AsType[directory.Problems](err); ok {
+		t, err := accounting.ReadDirectoryTable(path.Path, text)
+		if problems, ok := errors.AsType[accounting.DirectoryProblems](err); ok {
 			for _, p := range problems {
 				diags.Add(hcl.Errorf(rangeOf(p.Place, path.Range), "wrong row", "%s", p.Text))
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -49,12 +49,12 @@ func TestTheExampleOfADirectorySaysWhatItsCommentsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := directory.Make(s.Directory, nil)
+	d, err := accounting.NewDirectory(s.Directory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(text string) record.Time {
-		at, err := directory.ParseTime(text)
+		at, err := accounting.ParseTime(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func FuzzReadShared(f *testing.F) {
 			return
 		}
 		if s, err := config.ReadShared(doc); err == nil {
-			if _, err := directory.Make(s.Directory, nil); err != nil {
+			if _, err := accounting.NewDirectory(s.Directory, nil); err != nil {
 				t.Error(err)
 			}
 		}

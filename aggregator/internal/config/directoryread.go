@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -26,9 +26,9 @@ func directoryParts() map[string]part {
 }
 
 // checkDirectory says what is wrong with the directory as a whole.
-func (s *Shared) checkDirectory() directory.Problems {
-	_, err := directory.Make(s.Directory, nil)
-	problems, _ := errors.AsType[directory.Problems](err)
+func (s *Shared) checkDirectory() accounting.DirectoryProblems {
+	_, err := accounting.NewDirectory(s.Directory, nil)
+	problems, _ := errors.AsType[accounting.DirectoryProblems](err)
 	return problems
 }
 
@@ -78,7 +78,7 @@ func (v *values) text(name string) (s string) {
 }
 
 func (v *values) time(name string) record.Time {
-	t, err := directory.ParseTime(v.text(name))
+	t, err := accounting.ParseTime(v.text(name))
 	if err != nil {
 		v.wrong(v.at(name), fmt.Errorf("%s: %w", name, err))
 	}
@@ -86,12 +86,12 @@ func (v *values) time(name string) record.Time {
 }
 
 // decimal reads a number; without one it is or.
-func (v *values) decimal(name string, or directory.Decimal) directory.Decimal {
+func (v *values) decimal(name string, or accounting.Decimal) accounting.Decimal {
 	var text string
 	if !v.get(name, &text) {
 		return or
 	}
-	d, err := directory.ParseDecimal(text)
+	d, err := accounting.ParseDecimal(text)
 	if err != nil {
 		v.wrong(v.at(name), fmt.Errorf("%s: %w", name, err))
 	}
@@ -99,15 +99,15 @@ func (v *values) decimal(name string, or directory.Decimal) directory.Decimal {
 }
 
 // worths reads a map of components to numbers.
-func (v *values) worths(name string) (list []directory.Worth) {
+func (v *values) worths(name string) (list []accounting.UnitRate) {
 	var worth map[string]string
 	v.get(name, &worth)
 	for _, component := range slices.Sorted(maps.Keys(worth)) {
-		d, err := directory.ParseDecimal(worth[component])
+		d, err := accounting.ParseDecimal(worth[component])
 		if err != nil {
 			v.wrong(v.at(name), fmt.Errorf("%s: %s: %w", name, component, err))
 		}
-		list = append(list, directory.Worth{Component: component, Worth: d, Place: v.At})
+		list = append(list, accounting.UnitRate{Component: component, Worth: d, Place: v.At})
 	}
 	return list
 }
@@ -120,7 +120,7 @@ func (v *values) since(read func(b *values, from record.Time)) {
 			v.wrong(b.At, fmt.Errorf("this program does not know the block %s here", b.Name()))
 			return
 		}
-		from, err := directory.ParseTime(b.Labels[0])
+		from, err := accounting.ParseTime(b.Labels[0])
 		if err == nil && from == record.None {
 			err = errors.New("the time of a block since is empty")
 		}
@@ -157,7 +157,7 @@ func readDirectory(s *Shared, b *shared.Block) error {
 	for i := range b.Blocks {
 		switch in := valuesOf(&b.Blocks[i]); in.Type {
 		case "file":
-			t := directory.Table{File: in.label()}
+			t := accounting.DirectoryTable{File: in.label()}
 			in.get("columns", &t.Columns)
 			in.get("rows", &t.Rows)
 			v.wrong(in.At, in.done(1))
@@ -172,22 +172,22 @@ func readDirectory(s *Shared, b *shared.Block) error {
 	return v.done(0)
 }
 
-func (v *values) class() directory.Class {
-	c := directory.Class{ID: v.label(), Pattern: v.text("pattern"), Place: v.At}
+func (v *values) class() accounting.Class {
+	c := accounting.Class{ID: v.label(), Pattern: v.text("pattern"), Place: v.At}
 	if f := v.decimal("su_factor", -1); f >= 0 {
-		c.Factors = append(c.Factors, directory.Factor{From: record.None, Factor: f, Place: v.At})
+		c.Factors = append(c.Factors, accounting.Factor{From: record.None, Factor: f, Place: v.At})
 	}
 	v.since(func(b *values, from record.Time) {
-		c.Factors = append(c.Factors, directory.Factor{From: from, Factor: b.decimal("su_factor", 0), Place: b.At})
+		c.Factors = append(c.Factors, accounting.Factor{From: from, Factor: b.decimal("su_factor", 0), Place: b.At})
 	})
 	return c
 }
 
 func readPerson(s *Shared, b *shared.Block) error {
 	v := valuesOf(b)
-	p := directory.Person{ID: v.label(), Name: v.text("name"), Address: v.text("email"), Place: v.At}
+	p := accounting.Person{ID: v.label(), Name: v.text("name"), Address: v.text("email"), Place: v.At}
 	add := func(v *values, from record.Time) {
-		g := directory.Groups{From: from, Place: v.At}
+		g := accounting.Groups{From: from, Place: v.At}
 		if v.get("groups", &g.Names) {
 			p.Groups = append(p.Groups, g)
 		}
@@ -200,8 +200,8 @@ func readPerson(s *Shared, b *shared.Block) error {
 
 func readProject(s *Shared, b *shared.Block) error {
 	v := valuesOf(b)
-	p := directory.Project{ID: v.label(), From: v.time("from"), To: v.time("to"), Place: v.At}
-	state := directory.State{}
+	p := accounting.Project{ID: v.label(), From: v.time("from"), To: v.time("to"), Place: v.At}
+	state := accounting.ProjectState{}
 	add := func(v *values, from record.Time) {
 		state.From, state.Place = from, v.At
 		v.get("pi", &state.PI)
@@ -229,7 +229,7 @@ func (v *values) names(name string, or []string) []string {
 
 func readServiceUnits(s *Shared, b *shared.Block) error {
 	v := valuesOf(b)
-	u := directory.Units{Name: v.text("unit"), Rates: v.worths("components"), Seconds: v.worths("seconds"), Place: v.At}
+	u := accounting.UnitRates{Name: v.text("unit"), Rates: v.worths("components"), Seconds: v.worths("seconds"), Place: v.At}
 	if f := v.decimal("default_factor", -1); f >= 0 {
 		u.Default = &f
 	}
@@ -242,9 +242,9 @@ func readServiceUnits(s *Shared, b *shared.Block) error {
 
 func readContribution(s *Shared, b *shared.Block) error {
 	v := valuesOf(b)
-	s.Directory.Contributions = append(s.Directory.Contributions, directory.Contribution{
+	s.Directory.Contributions = append(s.Directory.Contributions, accounting.Contribution{
 		ID: v.label(), By: v.text("by"), Credit: v.text("credit"), Amount: v.decimal("amount", 0),
-		Split: v.decimal("split", 100*directory.One), Factor: v.decimal("su_factor", directory.One),
+		Split: v.decimal("split", 100*accounting.One), Factor: v.decimal("su_factor", accounting.One),
 		From: v.time("from"), To: v.time("to"), Place: v.At,
 	})
 	if len(b.Blocks) > 0 {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -79,9 +79,9 @@ type moneyReader struct {
 	group string // the meta key of groups
 }
 
-func (c *Config) money() (money.Settings, hcl.Diagnostics) {
-	r := moneyReader{group: cmp.Or(c.Directory.GroupKey.Value, money.GroupKey)}
-	set := money.Settings{GroupKey: r.group}
+func (c *Config) money() (accounting.PriceSettings, hcl.Diagnostics) {
+	r := moneyReader{group: cmp.Or(c.Directory.GroupKey.Value, accounting.GroupKey)}
+	set := accounting.PriceSettings{GroupKey: r.group}
 	for i := range c.Prices {
 		set.Lists = append(set.Lists, r.list(&c.Prices[i]))
 	}
@@ -109,7 +109,7 @@ func (c *Config) validateMoney() hcl.Diagnostics {
 
 // missing reports whether a problem is that something required is not written, which
 // has been said.
-func (c *Config) missing(p money.Problem) bool {
+func (c *Config) missing(p accounting.PriceProblem) bool {
 	switch p.Field {
 	case "amount":
 		return !c.Budgets[p.Budget].Amount.IsSet()
@@ -122,7 +122,7 @@ func (c *Config) missing(p money.Problem) bool {
 }
 
 // placeOf is where a problem is, and what it is about.
-func (c *Config) placeOf(p money.Problem) (hcl.Range, string) {
+func (c *Config) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
 	var at hcl.Range
 	var places map[string]hcl.Range
 	block := "price"
@@ -159,8 +159,8 @@ func (r *moneyReader) wrong(v hcl.Range, name, format string, args ...any) {
 	r.diags.Add(hcl.Errorf(v, fmt.Sprintf("invalid value for %q", name), format, args...))
 }
 
-func (r *moneyReader) list(p *Price) money.List {
-	l := money.List{Name: p.Name.Value, Currency: p.Currency.Value, At: place(p.Range)}
+func (r *moneyReader) list(p *Price) accounting.PriceList {
+	l := accounting.PriceList{Name: p.Name.Value, Currency: p.Currency.Value, At: place(p.Range)}
 	zone := r.zone(p.Zone)
 	l.From, l.To = r.instant("from", p.From, zone), r.instant("to", p.To, zone)
 	for i := range p.Per {
@@ -169,8 +169,8 @@ func (r *moneyReader) list(p *Price) money.List {
 	return l
 }
 
-func (r *moneyReader) rule(p *Per) money.Rule {
-	rule := money.Rule{Component: p.Component.Value, At: place(p.Range)}
+func (r *moneyReader) rule(p *Per) accounting.PriceRule {
+	rule := accounting.PriceRule{Component: p.Component.Value, At: place(p.Range)}
 	price, hour, unit := p.Hour, p.HourAt != (hcl.Range{}), p.UnitAt != (hcl.Range{})
 	if unit {
 		rule.Kind, price = record.Total, p.Unit
@@ -184,18 +184,18 @@ func (r *moneyReader) rule(p *Per) money.Rule {
 	default:
 		rule.Billionths = price.Billionths.Int64()
 	}
-	rule.When = r.conditions(map[string]hcl.String{money.ClassKey: p.Class, r.group: p.Group, money.ProjectKey: p.Project, money.PIKey: p.PI}, p.Match)
+	rule.When = r.conditions(map[string]hcl.String{accounting.ClassKey: p.Class, r.group: p.Group, accounting.ProjectKey: p.Project, accounting.PIKey: p.PI}, p.Match)
 	return rule
 }
 
-func (r *moneyReader) budget(b *Budget) money.Budget {
-	out := money.Budget{
+func (r *moneyReader) budget(b *Budget) accounting.Budget {
+	out := accounting.Budget{
 		Name: b.Name.Value, Unit: b.Unit.Value, Component: b.Component.Value, Billionths: b.Amount.Billionths,
 		Zone: b.Zone.Value, Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
 	}
 	zone := r.zone(b.Zone)
 	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
-	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, money.ProjectKey: b.Project, money.PIKey: b.PI}, b.Match)
+	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, accounting.ProjectKey: b.Project, accounting.PIKey: b.PI}, b.Match)
 	var err error
 	if out.Every, err = calendar.ParseUnit(b.Period.Value); err != nil {
 		r.wrong(b.Period.Range, "period", "%v", err)
@@ -204,15 +204,15 @@ func (r *moneyReader) budget(b *Budget) money.Budget {
 }
 
 // conditions are those of words that are written and of match, by key.
-func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []money.Condition) {
+func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []accounting.PriceCondition) {
 	for _, from := range []map[string]hcl.String{words, match} {
 		for _, key := range slices.Sorted(maps.Keys(from)) {
 			if v := from[key]; v.Range != (hcl.Range{}) {
-				list = append(list, money.Condition{Key: key, Value: v.Value})
+				list = append(list, accounting.PriceCondition{Key: key, Value: v.Value})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b money.Condition) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(list, func(a, b accounting.PriceCondition) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -25,7 +25,7 @@ func TestPricesAndBudgetsComeBackFromTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, b, err := money.Make(s.Money)
+	p, b, err := accounting.NewPricesAndBudgets(s.Money)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -40,7 +40,7 @@ func priceBlocks(c *Config) (list []shared.Block) {
 	return list
 }
 
-func ruleBlock(r *money.Rule) shared.Block {
+func ruleBlock(r *accounting.PriceRule) shared.Block {
 	b := shared.Block{Type: "per", Labels: []string{r.Component}, At: r.At}
 	for _, c := range r.When {
 		b.Labels = append(b.Labels, c.Key+"="+c.Value)
@@ -54,7 +54,7 @@ func ruleBlock(r *money.Rule) shared.Block {
 	return b
 }
 
-func setConditions(b *shared.Block, list []money.Condition, at string) {
+func setConditions(b *shared.Block, list []accounting.PriceCondition, at string) {
 	if len(list) == 0 {
 		return
 	}
@@ -98,7 +98,7 @@ func readPrice(s *Shared, b *shared.Block) error {
 	if err := only(&plain, 2, "currency", "to"); err != nil {
 		return err
 	}
-	l := money.List{Name: b.Labels[0], From: record.None}
+	l := accounting.PriceList{Name: b.Labels[0], From: record.None}
 	var err error
 	if l.Currency, err = b.Text("currency"); err != nil {
 		return err
@@ -122,7 +122,7 @@ func readPrice(s *Shared, b *shared.Block) error {
 	return nil
 }
 
-func readRule(b *shared.Block) (r money.Rule, err error) {
+func readRule(b *shared.Block) (r accounting.PriceRule, err error) {
 	if b.Type != "per" || len(b.Labels) == 0 {
 		return r, fmt.Errorf("this program does not know such a block here")
 	}
@@ -156,7 +156,7 @@ func readBudget(s *Shared, b *shared.Block) error {
 	if err := only(b, 1, "match", "amount", "unit", "component", "period", "from", "to", "zone", "pace"); err != nil {
 		return err
 	}
-	m := money.Budget{Name: b.Labels[0]}
+	m := accounting.Budget{Name: b.Labels[0]}
 	texts := map[string]*string{"unit": &m.Unit, "component": &m.Component, "zone": &m.Zone}
 	period, pace := "", ""
 	texts["period"], texts["pace"] = &period, &pace
@@ -216,7 +216,7 @@ func optionalTime(b *shared.Block, name string) (record.Time, error) {
 	return t, nil
 }
 
-func readConditions(b *shared.Block) (list []money.Condition, err error) {
+func readConditions(b *shared.Block) (list []accounting.PriceCondition, err error) {
 	raw, ok := b.Values["match"]
 	if !ok {
 		return nil, nil
@@ -226,7 +226,7 @@ func readConditions(b *shared.Block) (list []money.Condition, err error) {
 		return nil, fmt.Errorf("match: %s is no map of keys to values: %w", raw, err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(match)) {
-		list = append(list, money.Condition{Key: key, Value: match[key]})
+		list = append(list, accounting.PriceCondition{Key: key, Value: match[key]})
 	}
 	return list, nil
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -27,13 +26,13 @@ type Shared struct {
 	// zones of whose days.
 	Dimensions, Zones []string
 	// Directory says to whom usage belongs.
-	Directory directory.Settings
+	Directory accounting.DirectorySettings
 	// Capacity is what clusters have.
-	Capacity capacity.Plan
+	Capacity accounting.CapacityPlan
 
 	clusterOrder []int // of the files, of each cluster
 	// Money are prices and budgets.
-	Money money.Settings
+	Money accounting.PriceSettings
 	// Kinds are those of components that clients push, where it is written.
 	Kinds record.Kinds
 	// StopsExpire is after how long stops are dismissed whose records have not come;
@@ -99,11 +98,11 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 	if wrong := s.checkDirectory(); wrong != nil {
 		return nil, fmt.Errorf("the directory: %w", wrong)
 	}
-	if cycle := capacity.Cycle(s.Capacity.Groups); cycle != nil {
+	if cycle := accounting.GroupCycle(s.Capacity.Groups); cycle != nil {
 		return nil, fmt.Errorf("the groups of clusters %s include one another", strings.Join(cycle, ", "))
 	}
 	s.Money.GroupKey = s.Directory.GroupKey
-	if _, _, err := money.Make(s.Money); err != nil {
+	if _, _, err := accounting.NewPricesAndBudgets(s.Money); err != nil {
 		return nil, err
 	}
 	return s, nil

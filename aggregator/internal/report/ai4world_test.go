@@ -16,9 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/directory"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
@@ -102,7 +102,7 @@ func clusterOf(t *testing.T, file string, without ...string) *cluster {
 	c.server = api.New(api.Options{
 		Reader: reader, Usage: reader, Writer: c, Version: "test", Log: slog.New(slog.DiscardHandler), Now: fifth,
 		Who:       func(*http.Request) access.Principal { return access.Daemon() },
-		Directory: func() *directory.Directory { return d },
+		Directory: func() *accounting.Directory { return d },
 		Book:      func() *usage.Derivation { return &usage.Derivation{Keys: d.Keys()} },
 	})
 	return c
@@ -111,18 +111,18 @@ func clusterOf(t *testing.T, file string, without ...string) *cluster {
 func fifth() time.Time { return time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC) }
 
 // owners is what the Nomad source tells of people, and one project.
-func owners(t *testing.T) *directory.Directory {
+func owners(t *testing.T) *accounting.Directory {
 	t.Helper()
-	told := directory.Told{Source: record.Origin{Agent: "head1", Type: "nomad", Label: "cloud"}, At: record.FromStd(fifth())}
+	told := accounting.SourcePeople{Source: record.Origin{Agent: "head1", Type: "nomad", Label: "cloud"}, At: record.FromStd(fifth())}
 	for i, group := range []string{"ai4eosc", "ai4eosc", "imagine", "ai4life", "imagine", "imagine", "tutorials"} {
-		told.People = append(told.People, directory.Person{
+		told.People = append(told.People, accounting.Person{
 			ID: fmt.Sprintf("u%d", i+1), Name: fmt.Sprintf("U%d", i+1), Address: fmt.Sprintf("u%d@x", i+1),
-			Groups: []directory.Groups{{From: record.None, Names: []string{group}}},
+			Groups: []accounting.Groups{{From: record.None, Names: []string{group}}},
 		})
 	}
-	d, err := directory.Make(directory.Settings{Projects: []directory.Project{{
-		ID: "imaging", From: record.None, To: record.None, States: []directory.State{{From: record.None, PI: "u3", Groups: []string{"imagine"}}},
-	}}}, []directory.Told{told})
+	d, err := accounting.NewDirectory(accounting.DirectorySettings{Projects: []accounting.Project{{
+		ID: "imaging", From: record.None, To: record.None, States: []accounting.ProjectState{{From: record.None, PI: "u3", Groups: []string{"imagine"}}},
+	}}}, []accounting.SourcePeople{told})
 	if err != nil {
 		t.Fatal(err)
 	}

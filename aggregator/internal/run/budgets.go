@@ -11,21 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/books"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
-	"github.com/bursar-accounting/bursar/aggregator/internal/money"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // budgetGauges are metrics of how budgets stand, on the node that leads.
 type budgetGauges struct {
-	books  *books.Keeper
+	books  *accounting.Keeper
 	money  func() api.Money
 	reader access.Reader
 	log    *slog.Logger
 
-	last             atomic.Pointer[[]money.Statement] // nil: this node does not lead
+	last             atomic.Pointer[[]accounting.Statement] // nil: this node does not lead
 	used, left, gone *prometheus.Desc
 }
 
@@ -87,7 +87,7 @@ func (g *budgetGauges) lead(ctx context.Context) error {
 	tick := time.NewTicker(budgetsLook)
 	defer tick.Stop()
 	var next time.Time
-	var has *books.Set
+	var has *accounting.Set
 	for {
 		now := g.books.Now()
 		if began := time.Now(); now.Budgets != nil && (began.After(next) || now != has) {
@@ -105,7 +105,7 @@ func (g *budgetGauges) lead(ctx context.Context) error {
 }
 
 // refresh makes the report anew.
-func (g *budgetGauges) refresh(ctx context.Context, now *books.Set) (err error) {
+func (g *budgetGauges) refresh(ctx context.Context, now *accounting.Set) (err error) {
 	if len(now.Budgets.Names()) == 0 {
 		g.last.Store(nil)
 		return nil
@@ -115,7 +115,7 @@ func (g *budgetGauges) refresh(ctx context.Context, now *books.Set) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, view.Close()) }()
-	list, err := g.money().Report(ctx, view, g.reader, now.Book, money.Ask{Now: record.FromStd(clock.Now())})
+	list, err := g.money().Report(ctx, view, g.reader, now.Book, accounting.StatementRequest{Now: record.FromStd(clock.Now())})
 	if err == nil {
 		g.last.Store(&list)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/books"
-	"github.com/bursar-accounting/bursar/aggregator/internal/capacity"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -16,14 +16,14 @@ import (
 // supply are the gauges of what clusters have and of the jobs that run and wait. Every
 // node has them, of its own state.
 type supply struct {
-	books          *books.Keeper
+	books          *accounting.Keeper
 	store          *store.Store
 	log            *slog.Logger
 	has, jobs, age *prometheus.Desc
 }
 
 // newSupply registers the gauges.
-func newSupply(b *books.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
+func newSupply(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
 	reg.MustRegister(&supply{
 		books: b, store: s, log: log,
 		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where it is unknown.", []string{"cluster", "component"}, nil),
@@ -50,8 +50,8 @@ func (s *supply) Collect(out chan<- prometheus.Metric) {
 				continue
 			}
 			amount := step.Amount.Float()
-			if component == capacity.SU {
-				amount /= capacity.FactorOne
+			if component == accounting.SU {
+				amount /= accounting.FactorOne
 			}
 			gauge(out, s.has, amount, c.Name, component)
 		}
@@ -76,7 +76,7 @@ func gauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, l
 	}
 }
 
-func (s *supply) census() (list []capacity.Census, err error) {
+func (s *supply) census() (list []accounting.Census, err error) {
 	v, err := s.store.View()
 	if err != nil {
 		return nil, err
@@ -86,5 +86,5 @@ func (s *supply) census() (list []capacity.Census, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return capacity.Censuses(facts)
+	return accounting.Censuses(facts)
 }

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
-	"github.com/bursar-accounting/bursar/aggregator/internal/books"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
@@ -97,7 +97,7 @@ type Aggregator struct {
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
 	usages    *usage.Keeper
-	books     *books.Keeper
+	books     *accounting.Keeper
 	kinds     atomic.Pointer[record.Kinds] // of components that clients post
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
@@ -127,7 +127,7 @@ func open(set Settings) (*Aggregator, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
 	}
-	if a.books, err = books.New(a.store, set.Log); err != nil {
+	if a.books, err = accounting.NewKeeper(a.store, set.Log); err != nil {
 		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
 	}
 	if err := a.mayStart(); err != nil {

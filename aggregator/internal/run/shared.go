@@ -1,8 +1,8 @@
 package run
 
 import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/books"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
@@ -29,7 +29,7 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	if err != nil {
 		return err
 	}
-	if err := a.books.Set(books.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
+	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
 		return err
 	}
 	agents := make([]pull.Agent, 0, len(s.Agents))

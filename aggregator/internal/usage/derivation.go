@@ -58,7 +58,7 @@ type Query struct {
 	Having []Filter
 }
 
-// Result is what a [Question] got. Its groups have the values of derived keys; a
+// Result is what a [Query] got. Its groups have the values of derived keys; a
 // group that nobody claims lacks the value.
 type Result struct {
 	*Answer

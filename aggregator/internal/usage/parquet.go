@@ -14,7 +14,7 @@ const (
 	rowsInGroup  = 1 << 17
 )
 
-// Parquet writes the table of [Sheet.CSV] as a Parquet file: keys and the bucket are
+// Parquet writes the table of [Table.CSV] as a Parquet file: keys and the bucket are
 // texts, from and to are times in microseconds, sums are decimals of 38 digits, six of
 // them behind the point, numbers are whole, and the rest is floating point. The
 // metadata have what is known of the answer as JSON under "bursar".

@@ -47,7 +47,7 @@ type Request struct {
 	Derived []string
 	// Weights are the names of the measures that value usage; they hide components.
 	Weights []string
-	// Measures are words of [Words], component names and COMPONENT*SCORE; Components
+	// Measures are words of [MeasureWords], component names and COMPONENT*SCORE; Components
 	// are names of components that are wanted with all scores. Without either there
 	// are the records and all components.
 	Measures, Components []string

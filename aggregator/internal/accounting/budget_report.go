@@ -1,0 +1,324 @@
+package accounting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// UsageReader is where a report finds what was used and what runs.
+type UsageReader struct {
+	// Ask answers a question of all records.
+	Ask func(context.Context, usage.Query) (*usage.Result, error)
+	// Book is what Ask derives by; nil derives nothing.
+	Book *usage.Derivation
+	// Running calls yield with every run that goes on, and up to when its source is
+	// complete: Ask counts it up to then, and no further than now.
+	Running func(ctx context.Context, yield func(r *record.Record, counted record.Time) error) error
+	// Value returns the value of a key that is none of Book for a record; nil: it is the
+	// first of its meta.
+	Value func(m record.Meta, key string) (string, bool)
+}
+
+// Asking for what there is not is one of these, wrapped.
+var (
+	ErrBudget = errors.New("no such budget")
+	ErrTime   = errors.New("no such time")
+)
+
+// StatementRequest is what is asked of budgets.
+type StatementRequest struct {
+	// Name is that of a budget; "" asks for all.
+	Name string
+	// At is a point in the period, in words of package calendar by the clock of each
+	// budget's zone; "" is now. A single period is answered whatever it is.
+	At string
+	// Now is the present.
+	Now record.Time
+}
+
+// Report says how budgets stand, by name.
+func (b *Budgets) Report(ctx context.Context, books UsageReader, q StatementRequest) ([]Statement, error) {
+	if books.Book == nil {
+		books.Book = &usage.Derivation{}
+	}
+	r := reporter{books: books, now: q.Now, list: []Statement{}}
+	for i := range b.list {
+		if q.Name == "" || q.Name == b.list[i].Name {
+			if err := r.add(&b.list[i], q.At); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if q.Name != "" && len(r.list) == 0 {
+		return nil, fmt.Errorf("%w: there is none of the name %q", ErrBudget, q.Name)
+	}
+	for _, s := range r.sheets() {
+		if err := s.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.list, r.reserve(ctx)
+}
+
+// reporter makes statements.
+type reporter struct {
+	books UsageReader
+	now   record.Time
+	list  []Statement
+	all   []*page // set by sheets
+}
+
+// page are statements that one question answers.
+type page struct {
+	*reporter
+	measure
+
+	keys     []string
+	period   Period
+	paceFrom record.Time   // None: not asked
+	cuts     []record.Time // at which keys or prices change
+	of       map[string][]*Statement
+}
+
+// add begins the statement of a budget.
+func (r *reporter) add(b *Budget, word string) error {
+	at, err := r.now, error(nil)
+	if word != "" {
+		at, err = calendar.Point(word, r.now, b.location())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTime, err)
+	}
+	p, err := b.period(at)
+	if err != nil {
+		return fmt.Errorf("budget %q: %w", b.Name, err)
+	}
+	s := Statement{Budget: b, Period: p, Unit: b.Unit, Now: r.now, Gone: record.None, PaceFrom: record.None}
+	if s.State() == "present" {
+		if s.PaceFrom, err = b.paceFrom(p, r.now); err != nil {
+			return fmt.Errorf("budget %q: %w", b.Name, err)
+		}
+		s.Paced = s.PaceFrom < r.now
+	}
+	if name := b.measure().weight; name != "" {
+		w, known := r.books.Book.Weight(name)
+		if known {
+			s.Unit = w.Unit
+		} else {
+			s.Problem = fmt.Sprintf("nothing says what usage is worth in %s: write the prices or factors of it", b.Unit)
+		}
+	}
+	r.list = append(r.list, s)
+	return nil
+}
+
+// sheets puts statements together that one question answers.
+func (r *reporter) sheets() []*page {
+	found := map[string]*page{}
+	for i := range r.list {
+		s := &r.list[i]
+		if s.Problem != "" || s.State() == "future" {
+			continue
+		}
+		keys, values := s.Budget.scope()
+		m := s.Budget.measure()
+		pace := record.None
+		if s.Paced {
+			pace = s.PaceFrom
+		}
+		name := fmt.Sprintf("%q %q %q %d %d %d", m.weight, m.component, keys, s.Period.From, s.Period.To, pace)
+		p := found[name]
+		if p == nil {
+			p = &page{reporter: r, measure: m, keys: keys, period: s.Period, paceFrom: pace, of: map[string][]*Statement{}}
+			found[name] = p
+			r.all = append(r.all, p)
+		}
+		p.of[tuple(values)] = append(p.of[tuple(values)], s)
+	}
+	return r.all
+}
+
+// tuple makes one text of values.
+func tuple(values []string) string {
+	var b []byte
+	for _, v := range values {
+		b = appendValue(b, v)
+	}
+	return string(b)
+}
+
+// end is up to when usage counts.
+func (p *page) end() record.Time { return min(p.period.To, p.now) }
+
+// fill asks what was used.
+func (p *page) fill(ctx context.Context) error {
+	edges := []record.Time{p.period.From, p.end()}
+	if p.paceFrom.Present() {
+		edges = append(edges, p.paceFrom)
+	}
+	edges = distinct(edges)
+	if len(edges) < 2 {
+		return nil // the period begins now
+	}
+	err := p.ask(ctx, edges, func(list []*Statement, c *cells) {
+		for b, from := range edges[:len(edges)-1] {
+			used := c.used(b)
+			for _, s := range list {
+				if from >= p.period.From {
+					s.Used = s.Used.Add(used)
+					c.lacking(b, s)
+				}
+				if p.paceFrom.Present() && from >= p.paceFrom {
+					s.Recent = s.Recent.Add(used)
+				}
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var gone []*Statement
+	for _, list := range p.of {
+		for _, s := range list {
+			s.forecast()
+			if s.Exhausted() {
+				gone = append(gone, s)
+			}
+		}
+	}
+	return p.find(ctx, gone)
+}
+
+// ask asks what was used in buckets, and hands out the figures of each group that has
+// budgets.
+func (p *page) ask(ctx context.Context, edges []record.Time, each func([]*Statement, *cells)) error {
+	q := usage.Query{Question: usage.Question{Edges: edges, By: p.keys, Now: p.now, Components: []string{p.component}}}
+	if p.weight != "" {
+		w, _ := p.books.Book.Weight(p.weight) // add has found it
+		q.Weights, q.Components = []string{p.weight}, w.Components
+	}
+	q.Unscored = q.Components
+	a, err := p.books.Ask(ctx, q)
+	if err != nil {
+		return fmt.Errorf("what was used by %s from %s to %s: %w", strings.Join(p.keys, ", "), edges[0], edges[len(edges)-1], err)
+	}
+	for g := range a.Groups {
+		group := &a.Groups[g]
+		if list := p.of[tuple(group.Values)]; list != nil && !slices.Contains(group.Lacks, true) {
+			each(list, &cells{page: p, answer: a, at: g * (len(edges) - 1)})
+		}
+	}
+	return nil
+}
+
+// cells are the figures of a group.
+type cells struct {
+	*page
+
+	answer *usage.Result
+	at     int
+}
+
+// used is what was used in a bucket.
+func (c *cells) used(bucket int) Amount {
+	if c.weight != "" {
+		return AmountOf(c.answer.Worths[0].Sum[c.at+bucket])
+	}
+	for i := range c.answer.Components {
+		if p := &c.answer.Components[i]; p.Name == c.component && p.Kind == record.Rate {
+			return AmountOfHours(p.Used[c.at+bucket])
+		}
+	}
+	return Amount{}
+}
+
+// lacking notes what has no price.
+func (c *cells) lacking(bucket int, s *Statement) {
+	if c.weight == "" {
+		return
+	}
+	for _, l := range c.answer.Worths[0].Lacking {
+		s.lacks(l.Component, l.Kind, l.Used[c.at+bucket])
+	}
+}
+
+// find finds when budgets were used up: the day, in it the hour, in it the minute.
+func (p *page) find(ctx context.Context, gone []*Statement) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	before := make(map[*Statement]Amount, len(gone))
+	for _, s := range gone {
+		before[s] = Amount{}
+	}
+	return p.narrow(ctx, calendar.Window{From: p.period.From, To: p.end()}, calendar.Day, before)
+}
+
+// narrow finds in which part of a window budgets were used up, of which this much was
+// used before it.
+func (p *page) narrow(ctx context.Context, w calendar.Window, u calendar.Unit, before map[*Statement]Amount) error {
+	edges, err := p.parts(w, u, before)
+	if err != nil {
+		return err
+	}
+	type part struct{ from, to record.Time }
+	in := map[part]map[*Statement]Amount{}
+	err = p.ask(ctx, edges, func(list []*Statement, c *cells) {
+		for _, s := range list {
+			sum, wanted := before[s]
+			for b := 0; wanted && b < len(edges)-1; b++ {
+				next := sum.Add(c.used(b))
+				if next.Cmp(s.Budget.Amount()) < 0 {
+					sum = next
+					continue
+				}
+				s.Gone = edges[b+1]
+				at := part{edges[b], edges[b+1]}
+				if in[at] == nil {
+					in[at] = map[*Statement]Amount{}
+				}
+				in[at][s] = sum
+				break
+			}
+		}
+	})
+	if err != nil || u == calendar.None {
+		return err
+	}
+	for at, list := range in {
+		finer := calendar.Hour
+		if u == calendar.Hour {
+			finer = calendar.None
+		}
+		if err := p.narrow(ctx, calendar.Window{From: at.from, To: at.to}, finer, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts cuts a window into days or hours as a budget's zone has them, or minutes.
+func (p *page) parts(w calendar.Window, u calendar.Unit, of map[*Statement]Amount) ([]record.Time, error) {
+	if u == calendar.None {
+		var edges []record.Time
+		for t := w.From; t < w.To; t = (t/record.Minute + 1) * record.Minute {
+			edges = append(edges, t)
+		}
+		return append(edges, w.To), nil
+	}
+	for s := range of { // any: one page may have several zones, and each is right
+		return calendar.Edges(w, u, s.Budget.location(), maxParts)
+	}
+	return nil, nil
+}
+
+// maxParts bounds the days of a period.
+const maxParts = 40_000

@@ -1,0 +1,349 @@
+package accounting
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// PriceSettings are price lists and budgets as they are written.
+type PriceSettings struct {
+	Lists   []PriceList
+	Budgets []Budget
+	// GroupKey is the meta key of groups; "" is [GroupKey].
+	GroupKey string
+}
+
+func (s *PriceSettings) groupKey() string { return cmp.Or(s.GroupKey, GroupKey) }
+
+// PriceList is a list of prices. Lists of one name follow each other in time: one ends
+// where the next begins.
+type PriceList struct {
+	Name, Currency string
+	// From is when it begins to hold and To when it ends, [record.None] for ever.
+	From, To record.Time
+	Rules    []PriceRule
+	// At is where it is written, for messages; it may be empty.
+	At string
+}
+
+// PriceRule is a price of a component.
+type PriceRule struct {
+	Component string
+	// Kind is [record.Rate] when the price is for an hour of an amount of one, and
+	// [record.Total] when it is for one of a total.
+	Kind record.Kind
+	// Billionths is the price in billionths of the currency.
+	Billionths int64
+	// When are conditions, each of another key, all of which hold; none is the price
+	// for everybody.
+	When []PriceCondition
+	At   string
+}
+
+// PriceCondition is that a record's first value of a key, or the value that follows for
+// it, is this one.
+type PriceCondition struct{ Key, Value string }
+
+// Budget is what somebody may use in a period.
+type Budget struct {
+	Name string
+	// Scope are conditions, each of another key, all of which hold.
+	Scope []PriceCondition
+	// Unit is the currency of the prices, [ServiceUnits], [CoreHours], or [HoursOf] with
+	// a Component.
+	Unit, Component string
+	// Billionths is the amount for each period, in billionths of the unit.
+	Billionths *big.Int
+	// Every is the unit of the calendar that is a period; [calendar.None] for a single
+	// one, which is From, To.
+	Every    calendar.Unit
+	From, To record.Time
+	// Zone is the name of the time zone by whose clock periods begin.
+	Zone string
+	// Pace is over how long the present pace is measured; 0 is [DefaultPace].
+	Pace record.Time
+	At   string
+}
+
+// GroupKey is the key of the condition group in a configuration, unless it names
+// another one. Those of project, pi and class are [ProjectKey], [PIKey], [ClassKey].
+const GroupKey = "group_id"
+
+// The units of budgets that are no currency. Hours are those of a rate: an amount of
+// one for an hour.
+const (
+	CoreHours    = "core-hours"
+	HoursOf      = "hours"
+	ServiceUnits = "SU"
+)
+
+// coreComponent is the component of [CoreHours].
+const coreComponent = "Cores"
+
+// DefaultPace is over how long the present pace is measured.
+const DefaultPace = 30 * record.Day
+
+// Bounds of what is written.
+const (
+	maxRules      = 2000
+	maxBudgets    = 5000
+	maxConditions = 5
+	maxPrice      = 1e9 // of a unit, so that sums stay within 128 bits
+)
+
+// PriceProblem is something wrong in [Settings].
+type PriceProblem struct {
+	// List and Budget are the indexes of where it is, -1 for neither; Rule is that in
+	// the list, -1 for none.
+	List, Rule, Budget int
+	// Field is the attribute that is wrong; "" when it is several.
+	Field string
+	Text  string
+}
+
+// Check returns what is wrong; nil when nothing is.
+func (s *PriceSettings) Check() []PriceProblem {
+	c := &checker{s: s}
+	c.lists()
+	c.currencies()
+	c.ambiguous()
+	c.budgets()
+	return c.found
+}
+
+// err makes one error of what is wrong.
+func (s *PriceSettings) err() error {
+	found := s.Check()
+	if len(found) == 0 {
+		return nil
+	}
+	p := found[0]
+	where := ""
+	switch {
+	case p.Budget >= 0:
+		where = fmt.Sprintf("budget %q", s.Budgets[p.Budget].Name)
+	case p.List >= 0:
+		where = fmt.Sprintf("price %q", s.Lists[p.List].Name)
+		if p.Rule >= 0 {
+			where += fmt.Sprintf(" per %q", s.Lists[p.List].Rules[p.Rule].Component)
+		}
+	}
+	if p.Field != "" {
+		where += ": " + p.Field
+	}
+	return fmt.Errorf("%s: %s", where, p.Text)
+}
+
+type checker struct {
+	s     *PriceSettings
+	found []PriceProblem
+}
+
+func (c *checker) list(i, rule int, field, format string, args ...any) {
+	c.found = append(c.found, PriceProblem{List: i, Rule: rule, Budget: -1, Field: field, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) budget(i int, field, format string, args ...any) {
+	c.found = append(c.found, PriceProblem{List: -1, Rule: -1, Budget: i, Field: field, Text: fmt.Sprintf(format, args...)})
+}
+
+// lists checks each list by itself, and those of one name.
+func (c *checker) lists() {
+	rules := 0
+	for i := range c.s.Lists {
+		l := &c.s.Lists[i]
+		c.words(func(field, text string) { c.list(i, -1, field, "%s", text) }, l.Name, l.From, l.To)
+		if len(l.Rules) == 0 {
+			c.list(i, -1, "", "it has no prices; write per \"Cores\" { hour = … }")
+		}
+		for r := range l.Rules {
+			c.rule(i, r)
+		}
+		if rules += len(l.Rules); rules > maxRules {
+			c.list(i, -1, "", "there are more than %d prices in all lists", maxRules)
+			return
+		}
+		for k := range i {
+			c.successors(i, &c.s.Lists[k])
+		}
+	}
+}
+
+// successors checks two lists of one name.
+func (c *checker) successors(i int, o *PriceList) {
+	l := &c.s.Lists[i]
+	switch {
+	case l.Name != o.Name:
+	case l.From == o.From:
+		c.list(i, -1, "from", "another list of the name %q begins then%s; lists of one name follow each other in time", l.Name, at(o.At))
+	case l.From < o.From && l.To.Present() && l.To > o.From, o.From < l.From && o.To.Present() && o.To > l.From:
+		c.list(i, -1, "to", "two lists of the name %q hold at the same time, see the other one%s; without \"to\" a list ends where the next begins", l.Name, at(o.At))
+	}
+}
+
+// at writes where something is.
+func at(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
+}
+
+// words checks what lists and budgets have in common.
+func (c *checker) words(wrong func(field, text string), name string, from, to record.Time) {
+	if text := record.ValidateName(name); text != "" {
+		wrong("name", text)
+	}
+	if from.Present() && to.Present() && to <= from {
+		wrong("to", fmt.Sprintf("it is not after from: %s", from))
+	}
+}
+
+func (c *checker) rule(i, r int) {
+	rule := &c.s.Lists[i].Rules[r]
+	if text := record.ValidateName(rule.Component); text != "" {
+		c.list(i, r, "component", "%s", text)
+	}
+	if rule.Billionths < 0 || rule.Billionths > maxPrice*1e9 {
+		c.list(i, r, map[record.Kind]string{record.Rate: "hour", record.Total: "unit"}[rule.Kind], "it is more than %d", int64(maxPrice))
+	}
+	c.conditions(rule.When, func(field, text string) { c.list(i, r, field, "%s", text) })
+}
+
+// conditions checks conditions.
+func (c *checker) conditions(list []PriceCondition, wrong func(field, text string)) {
+	if len(list) > maxConditions {
+		wrong("match", fmt.Sprintf("there are more than %d conditions", maxConditions))
+	}
+	for i, one := range list {
+		field := c.s.wordOf(one.Key)
+		switch text := record.ValidateName(one.Key); {
+		case text != "":
+			wrong("match", fmt.Sprintf("%q: %s", one.Key, text))
+		case record.ValidateName(one.Value) != "":
+			wrong(field, fmt.Sprintf("%q: %s", one.Value, record.ValidateName(one.Value)))
+		case slices.ContainsFunc(list[:i], func(o PriceCondition) bool { return o.Key == one.Key }):
+			wrong(field, fmt.Sprintf("there are two conditions on %s", one.Key))
+		}
+	}
+}
+
+// wordOf is the attribute by which a condition on a key is written.
+func (s *PriceSettings) wordOf(key string) string {
+	switch key {
+	case s.groupKey():
+		return "group"
+	case ProjectKey:
+		return "project"
+	case PIKey:
+		return "pi"
+	case ClassKey:
+		return "class"
+	}
+	return "match"
+}
+
+// currencies checks that all lists have one.
+func (c *checker) currencies() {
+	for i := range c.s.Lists {
+		l, first := &c.s.Lists[i], &c.s.Lists[0]
+		switch text := currencyText(l.Currency); {
+		case text != "":
+			c.list(i, -1, "currency", "%s", text)
+		case l.Currency != first.Currency:
+			c.list(i, -1, "currency", "%s, and price %q is in %s%s; a configuration has one currency, since sums of two would mean nothing", l.Currency, first.Name, first.Currency, at(first.At))
+		}
+	}
+}
+
+func currencyText(s string) string {
+	letters := strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	switch {
+	case s == "" || len(s) > 16 || !letters:
+		return fmt.Sprintf("%q is no name of a currency; expected letters, like EUR", s)
+	case strings.EqualFold(s, ServiceUnits), strings.EqualFold(s, HoursOf):
+		return fmt.Sprintf("%q is a unit of its own; expected a currency, like EUR", s)
+	}
+	return ""
+}
+
+// currency is that of the lists; "" without one.
+func (s *PriceSettings) currency() string {
+	if len(s.Lists) == 0 {
+		return ""
+	}
+	return s.Lists[0].Currency
+}
+
+func (c *checker) budgets() {
+	if len(c.s.Budgets) > maxBudgets {
+		c.budget(maxBudgets, "", "there are more than %d budgets", maxBudgets)
+		return
+	}
+	names := map[string]int{}
+	for i := range c.s.Budgets {
+		b := &c.s.Budgets[i]
+		wrong := func(field, text string) { c.budget(i, field, "%s", text) }
+		c.words(wrong, b.Name, b.From, b.To)
+		if k, twice := names[b.Name]; twice {
+			wrong("name", fmt.Sprintf("there is another budget %q%s", b.Name, at(c.s.Budgets[k].At)))
+		}
+		names[b.Name] = i
+		c.conditions(b.Scope, wrong)
+		if len(b.Scope) == 0 {
+			wrong("", "it does not say whose it is; write group, project, pi, or match = { key = value }")
+		}
+		if b.Billionths == nil || b.Billionths.Sign() <= 0 {
+			wrong("amount", "it must be more than 0")
+		}
+		c.unit(b, wrong)
+		c.period(b, wrong)
+	}
+}
+
+func (c *checker) unit(b *Budget, wrong func(field, text string)) {
+	currency := c.s.currency()
+	switch b.Unit {
+	case CoreHours, ServiceUnits:
+	case HoursOf:
+		if text := record.ValidateName(b.Component); text != "" {
+			wrong("component", "hours are those of a component, like component = \"GPUs\"")
+		}
+	case currency:
+		if b.Unit == "" {
+			wrong("unit", "expected core-hours, SU, hours or the currency of price lists")
+		}
+	default:
+		known := "there is no price list"
+		if currency != "" {
+			known = "prices are in " + currency
+		}
+		wrong("unit", fmt.Sprintf("nothing is measured in %q: %s, and the other units are %s, %s and %s", b.Unit, known, CoreHours, HoursOf, ServiceUnits))
+	}
+	if b.Unit != HoursOf && b.Component != "" {
+		wrong("component", fmt.Sprintf("only a budget of unit = %q has one", HoursOf))
+	}
+}
+
+func (c *checker) period(b *Budget, wrong func(field, text string)) {
+	if _, err := calendar.Zone(b.Zone); err != nil {
+		wrong("zone", err.Error())
+	}
+	switch {
+	case b.Every != calendar.None && b.Every < calendar.Day:
+		wrong("period", "it is too short; expected day, week, month, quarter or year")
+	case b.Every != calendar.None && (b.From.Present() || b.To.Present()):
+		wrong("period", "a budget has either a period, which comes again and again, or from and to")
+	case b.Every == calendar.None && (!b.From.Present() || !b.To.Present()):
+		wrong("period", "a budget has either a period, like \"year\", or from and to")
+	}
+	if b.Pace != 0 && b.Pace < record.Day || b.Pace > 3660*record.Day {
+		wrong("pace", "expected from a day to ten years, like \"30d\"")
+	}
+}

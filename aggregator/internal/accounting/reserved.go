@@ -1,0 +1,180 @@
+package accounting
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// LimitKey is the meta key of a running record that says how many seconds it may run.
+const LimitKey = "time_limit"
+
+// reserve adds what running runs may still use.
+func (r *reporter) reserve(ctx context.Context) error {
+	var present []*page
+	for _, p := range r.all {
+		if p.period.To > r.now {
+			present = append(present, p)
+		}
+	}
+	if len(present) == 0 {
+		return nil
+	}
+	for _, p := range present {
+		p.cuts = p.changes()
+	}
+	return r.books.Running(ctx, func(run *record.Record, counted record.Time) error {
+		limit, limited := limitOf(run)
+		for _, p := range present {
+			from, to := max(min(counted, r.now), run.Start, p.period.From), p.period.To
+			if limited {
+				to = min(to, limit)
+			}
+			if !limited {
+				p.unlimited(run, min(max(from, r.now), to-1))
+			} else if from < to {
+				p.run(run, from, to)
+			}
+		}
+		return nil
+	})
+}
+
+// limitOf is when a run will have reached its time limit.
+func limitOf(r *record.Record) (record.Time, bool) {
+	values := r.Meta.Get(LimitKey)
+	if len(values) == 0 {
+		return 0, false
+	}
+	seconds, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	if seconds > int64(record.MaxTime-max(r.Start, 0))/int64(record.Second) {
+		return record.MaxTime, true
+	}
+	return r.Start + record.Time(seconds)*record.Second, true
+}
+
+// changes are the instants at which keys or prices change.
+func (p *page) changes() []record.Time {
+	var cuts []record.Time
+	for _, name := range p.keys {
+		if k, is := p.books.Book.Key(name); is {
+			cuts = append(cuts, k.Cuts...)
+		}
+	}
+	if w, is := p.books.Book.Weight(p.weight); is {
+		cuts = append(cuts, w.Cuts...)
+		for _, name := range w.From {
+			if k, is := p.books.Book.Key(name); is {
+				cuts = append(cuts, k.Cuts...)
+			}
+		}
+	}
+	return distinct(cuts)
+}
+
+// unlimited counts a run without a limit in the budgets whose scope it is in.
+func (p *page) unlimited(run *record.Record, at record.Time) {
+	for _, s := range p.whose(run, at) {
+		s.Unlimited++
+	}
+}
+
+// run adds what a run may use from one instant to another.
+func (p *page) run(run *record.Record, from, to record.Time) {
+	met := map[*Statement]bool{}
+	for at := from; at < to; {
+		next := to
+		for _, c := range p.cuts {
+			if c > at {
+				next = min(next, c)
+				break
+			}
+		}
+		if list := p.whose(run, at); len(list) > 0 {
+			worth, whole := p.worth(run, at, next-at)
+			for _, s := range list {
+				s.Reserved = s.Reserved.Add(worth)
+				s.Unvalued = s.Unvalued || !whole
+				if !met[s] {
+					met[s] = true
+					s.Running++
+				}
+			}
+		}
+		at = next
+	}
+}
+
+// whose are the statements whose scope a run is in at an instant.
+func (p *page) whose(run *record.Record, at record.Time) []*Statement {
+	values, lacks := p.values(run, p.keys, at)
+	for _, lack := range lacks {
+		if lack {
+			return nil
+		}
+	}
+	return p.of[tuple(values)]
+}
+
+// worth is what a run uses in a span in which nothing changes. What is a total is not
+// known before. False says that something has no price.
+func (p *page) worth(run *record.Record, at, span record.Time) (sum Amount, whole bool) {
+	whole = true
+	var w *usage.Weight
+	var values []string
+	var lacks []bool
+	if p.weight != "" {
+		w, _ = p.books.Book.Weight(p.weight) // add has found it
+		values, lacks = p.values(run, w.From, at)
+	}
+	for i := range run.Components {
+		c := &run.Components[i]
+		switch {
+		case c.Kind != record.Rate:
+		case w == nil && c.Name == p.component:
+			sum = sum.Add(priced(c.Amount, span, 1e9))
+		case w != nil:
+			price, has := w.Of(c.Name, c.Kind, values, lacks, at)
+			if has {
+				sum = sum.Add(priced(c.Amount, span, price))
+			}
+			whole = whole && (has || !slices.Contains(w.Components, c.Name))
+		}
+	}
+	return sum, whole
+}
+
+// values are those of keys for a run at an instant.
+func (p *page) values(run *record.Record, keys []string, at record.Time) (values []string, lacks []bool) {
+	for _, name := range keys {
+		v, has := "", false
+		if k, is := p.books.Book.Key(name); is {
+			from, missing := make([]string, len(k.From)), make([]bool, len(k.From))
+			for i, f := range k.From {
+				from[i], has = p.value(run.Meta, f)
+				missing[i] = !has
+			}
+			v, has = k.Of(from, missing, at)
+		} else {
+			v, has = p.value(run.Meta, name)
+		}
+		values, lacks = append(values, v), append(lacks, !has)
+	}
+	return values, lacks
+}
+
+func (p *page) value(m record.Meta, key string) (string, bool) {
+	if p.books.Value != nil {
+		return p.books.Value(m, key)
+	}
+	if list := m.Get(key); len(list) > 0 {
+		return list[0], true
+	}
+	return "", false
+}
