@@ -27,8 +27,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/store":      {"aggregator/internal/store", "aggregator/internal/columns", "aggregator/internal/limit", "proto"},
 	"aggregator/internal/cluster":    {"aggregator/internal/cluster", "aggregator/internal/limit", "proto"},
 	"aggregator/internal/clock":      {"aggregator/internal/clock"},
-	"aggregator/internal/line":       {"aggregator/internal/line", "proto"},
-	"aggregator/internal/pull":       {"aggregator/internal/line", "aggregator/internal/clock", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/ingest":     {"aggregator/internal/ingest", "proto", "aggregator/internal/clock", "aggregator/internal/store", "aggregator/internal/columns"},
 	"aggregator/internal/intake":     {"plugins", "hcl", "proto"},
 	"aggregator/internal/disk":       {"aggregator/internal/disk", "proto"},
 	"aggregator/internal/limit":      {"aggregator/internal/limit", "proto"},
@@ -42,7 +41,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/report":     {"aggregator/internal/limit", "aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/access":     {"aggregator/internal/access", "aggregator/internal/tally", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/api":        {"aggregator/internal/action", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/backup", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/tally", "aggregator/internal/pulse", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "hcl", "proto", "aggregator/internal/clock"},
-	"aggregator/internal/peer":       {"aggregator/internal/line", "aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/pull", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/peer":       {"aggregator/internal/ingest", "aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/shared":     {"aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/watch":      {"aggregator/internal/watch", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -26,7 +26,7 @@ type importer struct {
 }
 
 func importRig(t *testing.T, changes ...change) *rig {
-	return newRig(t, append([]change{func(o *api.Options, _ *store.Options) { o.Cut = pull.Cut }}, changes...)...)
+	return newRig(t, append([]change{func(o *api.Options, _ *store.Options) { o.Cut = ingest.Cut }}, changes...)...)
 }
 
 func (rg *rig) begin(name string) *importer {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
-	"github.com/bursar-accounting/bursar/aggregator/internal/line"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -34,12 +34,12 @@ type links struct {
 	generation func() uint64 // of the own certificates
 
 	mu     sync.Mutex
-	open   map[string]*line.Line
+	open   map[string]*ingest.Connection
 	closed bool
 }
 
 func newLinks(dial func(context.Context, string) (net.Conn, error), generation func() uint64) *links {
-	return &links{dial: dial, generation: generation, open: map[string]*line.Line{}}
+	return &links{dial: dial, generation: generation, open: map[string]*ingest.Connection{}}
 }
 
 var errLinksClosed = errors.New("this node stops")
@@ -57,7 +57,7 @@ func (l *links) to(addr string) (bursarv1.PeerClient, error) {
 	conn := l.open[addr]
 	if conn == nil {
 		var err error
-		if conn, err = line.New(func() (*grpc.ClientConn, error) { return l.connect(addr) }, l.generation); err != nil {
+		if conn, err = ingest.NewConnection(func() (*grpc.ClientConn, error) { return l.connect(addr) }, l.generation); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", addr, err)
 		}
 		l.open[addr] = conn

@@ -18,7 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/proto/identity"
@@ -68,7 +68,7 @@ type actors struct {
 	mu     sync.Mutex
 	own    Actions
 	shared []config.SharedAction
-	agents []pull.Agent
+	agents []ingest.Agent
 	sums   map[string]checksum // of binaries, by path
 }
 
@@ -121,7 +121,7 @@ func (a *Aggregator) SetActions(own Actions) {
 }
 
 // obey takes the actions of the cluster, and its agents.
-func (s *actors) obey(shared []config.SharedAction, agents []pull.Agent) {
+func (s *actors) obey(shared []config.SharedAction, agents []ingest.Agent) {
 	s.mu.Lock()
 	s.shared, s.agents = shared, agents
 	s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -26,7 +26,7 @@ const askTime = 2 * time.Second
 
 // agents implements api.Agents by the pulls of the leader, whichever node it is.
 type agents struct {
-	manager *pull.Manager
+	manager *ingest.Manager
 	peer    *peer.Peer
 }
 
@@ -64,7 +64,7 @@ func (a agents) Agents(ctx context.Context) ([]api.AgentStatus, error) {
 }
 
 // pulls returns how the leader's pulls are doing.
-func (a agents) pulls(ctx context.Context) ([]pull.Status, error) {
+func (a agents) pulls(ctx context.Context) ([]ingest.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	body, err := a.peer.Ask(ctx, askPulls, nil)
@@ -107,12 +107,12 @@ func (a agents) retry(ctx context.Context, q *store.Quarantined) error {
 
 // sentPull is a pull.Status on its way to another node.
 type sentPull struct {
-	pull.Status
+	ingest.Status
 
 	Err string
 }
 
-func encodePulls(list []pull.Status) ([]byte, error) {
+func encodePulls(list []ingest.Status) ([]byte, error) {
 	out := make([]sentPull, 0, len(list))
 	for _, s := range list {
 		one := sentPull{Status: s}
@@ -125,12 +125,12 @@ func encodePulls(list []pull.Status) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func decodePulls(body []byte) ([]pull.Status, error) {
+func decodePulls(body []byte) ([]ingest.Status, error) {
 	var sent []sentPull
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return nil, fmt.Errorf("what the leader says of its pulls: %w", err)
 	}
-	out := make([]pull.Status, 0, len(sent))
+	out := make([]ingest.Status, 0, len(sent))
 	for _, s := range sent {
 		one := s.Status
 		if s.Err != "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -42,8 +42,8 @@ func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionRes
 // becomes of the pull.
 func (s *actors) dial(name string) (*grpc.ClientConn, error) {
 	s.mu.Lock()
-	at := slices.IndexFunc(s.agents, func(a pull.Agent) bool { return a.Name == name })
-	var agent pull.Agent
+	at := slices.IndexFunc(s.agents, func(a ingest.Agent) bool { return a.Name == name })
+	var agent ingest.Agent
 	if at >= 0 {
 		agent = s.agents[at]
 	}
@@ -54,5 +54,5 @@ func (s *actors) dial(name string) (*grpc.ClientConn, error) {
 	case s.agg.set.Keys == nil:
 		return nil, fmt.Errorf("%s has no certificate, so it cannot talk to the agent %s; add tls { ca cert key } to its aggregator block", s.agg.set.Name, name)
 	}
-	return pull.Dial(agent, s.agg.set.Keys)
+	return ingest.Dial(agent, s.agg.set.Keys)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -91,7 +91,7 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 
 // Submit implements pull.Committer. While the disk is nearly full nothing is
 // committed, so nothing is acknowledged: the agents keep what they have.
-func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (pull.Pending, error) {
+func (r *replica) Submit(ctx context.Context, c *store.IngestCommand) (ingest.Pending, error) {
 	if err := errors.Join(r.guard.CheckPull(), r.guards.refuse(), r.guards.gate.Check(store.VersionOf(c))); err != nil {
 		return nil, err
 	}

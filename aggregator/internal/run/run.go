@@ -21,9 +21,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -92,7 +92,7 @@ type Aggregator struct {
 	snapshots *snapshots
 	backups   *backup.Schedule
 	peer      *peer.Peer
-	manager   *pull.Manager
+	manager   *ingest.Manager
 	server    *api.Server
 	gauges    *api.Gauges
 	keeper    *shared.Keeper
@@ -149,7 +149,7 @@ func buildInfo(version string) prometheus.Collector {
 
 // serve makes what reads and writes the replicated state.
 func (a *Aggregator) serve() {
-	a.manager = &pull.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: pull.NewMetrics(a.registry)}
+	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry)}
 	pulls := agents{a.manager, a.peer}
 	pulls.answer()
 	a.usages = a.keepUsage()
@@ -169,7 +169,7 @@ func (a *Aggregator) serve() {
 		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
 		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
 		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
-		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: pull.Cut, Actions: a.actions,
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: ingest.Cut, Actions: a.actions,
 	})
 	pages.V1, pages.Orders = a.server, a.server
 	a.replica.node.OnLeader(a.lead)

@@ -5,7 +5,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
@@ -32,9 +32,9 @@ func (a *Aggregator) obey(d *shared.Document) error {
 	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
 		return err
 	}
-	agents := make([]pull.Agent, 0, len(s.Agents))
+	agents := make([]ingest.Agent, 0, len(s.Agents))
 	for _, g := range s.Agents {
-		agents = append(agents, pull.Agent{Name: g.Name, Address: g.Address})
+		agents = append(agents, ingest.Agent{Name: g.Name, Address: g.Address})
 	}
 	a.manager.Set(agents)
 	a.actors.obey(s.Actions, agents)

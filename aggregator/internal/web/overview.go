@@ -10,7 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -164,7 +164,7 @@ func (p *Pages) agentLines(ctx context.Context, v *access.View) ([]agentLine, er
 	return lines, nil
 }
 
-func fromStatus(s pull.Status) *agentLine {
+func fromStatus(s ingest.Status) *agentLine {
 	a := &agentLine{Name: s.Name, Configured: true, Connected: s.Connected, Contact: s.LastContact, Behind: s.Behind}
 	if s.Err != nil {
 		a.Error = s.Err.Error()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
@@ -46,7 +46,7 @@ type Pages struct {
 	// Orders makes plans; nil: no page does.
 	Orders Orderer
 	// Pulls says how the leader's pulls from agents are doing.
-	Pulls func(ctx context.Context) ([]pull.Status, error)
+	Pulls func(ctx context.Context) ([]ingest.Status, error)
 	// Health judges the cluster; nil: nobody does.
 	Health  func(ctx context.Context) health.Report
 	Node    string // this node's name

@@ -21,7 +21,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
@@ -35,7 +35,7 @@ type site struct {
 	index uint64
 	down  error
 	mux   *http.ServeMux
-	pulls []pull.Status
+	pulls []ingest.Status
 	facts health.Facts
 	pages *web.Pages
 	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
@@ -87,7 +87,7 @@ func newSite(t *testing.T) *site {
 		Health: judged(func(context.Context) health.Report { return health.Judge(s.facts) }),
 	}
 	pages := &web.Pages{
-		Reader: reader, V1: s, Orders: s, Pulls: func(context.Context) ([]pull.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
+		Reader: reader, V1: s, Orders: s, Pulls: func(context.Context) ([]ingest.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
 		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
@@ -208,7 +208,7 @@ func TestWhatARecordSaysCannotBecomeMarkup(t *testing.T) {
 		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{2}, Now: record.FromStd(time.Now()), Rows: s.batch(),
 		Quarantine: []store.Quarantined{{Source: record.Origin{Agent: evil, Type: evil, Label: evil}, ID: evil, Reason: "input", Message: evil, RecordID: evil, Raw: []byte(evil + "\xff")}},
 	})
-	s.pulls = []pull.Status{{Name: evil, Address: evil, Err: errors.New(evil)}}
+	s.pulls = []ingest.Status{{Name: evil, Address: evil, Err: errors.New(evil)}}
 	paths := append(pagePaths(), "/ui/record?"+url.Values{"id": {evil}}.Encode(), "/ui/record?"+url.Values{"id": {evil + "2"}}.Encode(),
 		"/ui/records?"+url.Values{"id": {evil}, "key": {evil}, "value": {evil}, "since": {evil}, "runs": {evil}}.Encode())
 	shown := map[string]bool{}
@@ -307,7 +307,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 	open := run("open", 0, "bob")
 	open.Stop = record.None
 	s.post(run("r1", 0, "alice"), open)
-	s.pulls = []pull.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
+	s.pulls = []ingest.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
 	_, body, _ := s.get("/")
 	for _, want := range []string{
 		"<b>2</b><span>records</span>", "<b>1</b><span>jobs running</span>", "1<small> of 2</small>", "catching up", "unreachable", "no route to host", "30 s ago", "12\u202f345",

@@ -1,4 +1,4 @@
-package line
+package ingest
 
 import (
 	"context"
@@ -10,53 +10,53 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// ErrClosed says that the line was closed before the call.
+// ErrClosed says that the connection was closed before the call.
 var ErrClosed = errors.New("the connection is closed")
 
 // Connect prepares a connection, which is made at its first call.
 type Connect func() (*grpc.ClientConn, error)
 
-// Line is a [grpc.ClientConnInterface]. It is safe for use by many goroutines.
-type Line struct {
+// Connection is a [grpc.ClientConnInterface]. It is safe for use by many goroutines.
+type Connection struct {
 	connect    Connect
 	generation func() uint64
 
 	mu     sync.Mutex
-	now    *wire
-	next   *wire // is being made to take the place of now; nil: none
+	now    *transport
+	next   *transport // is being made to take the place of now; nil: none
 	closed bool
 }
 
-// wire is one connection and the calls on it. It is guarded by its line.
-type wire struct {
+// transport is one connection and the calls on it. It is guarded by its Connection.
+type transport struct {
 	conn       *grpc.ClientConn
 	generation uint64
 	calls      int
 	retired    bool
 }
 
-// New makes a line. generation counts how often the own certificates were renewed;
-// nil: they never are. The caller closes the line.
-func New(connect Connect, generation func() uint64) (*Line, error) {
+// NewConnection makes a connection. generation counts how often the own certificates were renewed;
+// nil: they never are. The caller closes it.
+func NewConnection(connect Connect, generation func() uint64) (*Connection, error) {
 	if generation == nil {
 		generation = func() uint64 { return 0 }
 	}
-	l := &Line{connect: connect, generation: generation}
+	l := &Connection{connect: connect, generation: generation}
 	var err error
 	l.now, err = l.draw()
 	return l, err
 }
 
 // draw prepares a connection of the present generation.
-func (l *Line) draw() (*wire, error) {
-	w := &wire{generation: l.generation()}
+func (l *Connection) draw() (*transport, error) {
+	w := &transport{generation: l.generation()}
 	var err error
 	w.conn, err = l.connect()
 	return w, err
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (l *Line) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (l *Connection) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	w, err := l.take(ctx)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (l *Line) Invoke(ctx context.Context, method string, args, reply any, opts 
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (l *Line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (l *Connection) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	w, err := l.take(ctx)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (l *Line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 const hurry = time.Second
 
 // take returns the connection for the next call, which leaves it when it is over.
-func (l *Line) take(ctx context.Context) (*wire, error) {
+func (l *Connection) take(ctx context.Context) (*transport, error) {
 	if next := l.begin(); next != nil {
 		await(ctx, next.conn)
 	}
@@ -100,7 +100,7 @@ func (l *Line) take(ctx context.Context) (*wire, error) {
 
 // begin begins a new connection where the present one is of old; nil: it is not,
 // or the new one is being made already.
-func (l *Line) begin() *wire {
+func (l *Connection) begin() *transport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.next != nil || l.generation() == l.now.generation {
@@ -129,7 +129,7 @@ func await(ctx context.Context, conn *grpc.ClientConn) {
 
 // change puts the new connection in the place of the present one once it stands.
 // l.mu is held.
-func (l *Line) change() {
+func (l *Connection) change() {
 	if l.next == nil {
 		return
 	}
@@ -145,14 +145,14 @@ func (l *Line) change() {
 }
 
 // retire closes a connection after the last call on it. l.mu is held.
-func (l *Line) retire(w *wire) {
+func (l *Connection) retire(w *transport) {
 	w.retired = true
 	if w.calls == 0 {
 		_ = w.conn.Close() // nothing is lost with a connection
 	}
 }
 
-func (l *Line) leave(w *wire) {
+func (l *Connection) leave(w *transport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.calls--
@@ -163,7 +163,7 @@ func (l *Line) leave(w *wire) {
 
 // Close ends the connection; calls under way fail, but for those on one that is
 // being replaced.
-func (l *Line) Close() error {
+func (l *Connection) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -1,4 +1,4 @@
-package pull_test
+package ingest_test
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -63,7 +63,7 @@ func TestAClusterThatWentBackTellsTheAgentWhereItIsSoThatNothingIsTrimmed(t *tes
 	}
 	l.goBack(t, image)
 	a.chance, l.chance = nil, nil
-	loop, stop := runWith(t, a, l, func(loop *pull.Loop) { loop.Restored = true })
+	loop, stop := runWith(t, a, l, func(loop *ingest.Loop) { loop.Restored = true })
 	await(t, "the newer record", func() bool { return l.count(t) == 2 })
 	await(t, "its acknowledgement", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.acked == a.last })
 	stop()
@@ -79,7 +79,7 @@ func TestAGapIsAnAlarm(t *testing.T) {
 	a, l := newAgent(1), newLog(t)
 	a.add(t, rec(1), &wire.Frame{Kind: wire.KindGap, Gap: wire.Gap{Reason: "frames 1 to 9 are gone"}})
 	registry := prometheus.NewRegistry()
-	_, stop := runWith(t, a, l, func(loop *pull.Loop) { loop.Metrics = pull.NewMetrics(registry) })
+	_, stop := runWith(t, a, l, func(loop *ingest.Loop) { loop.Metrics = ingest.NewMetrics(registry) })
 	await(t, "the alarm", func() bool {
 		families, err := registry.Gather()
 		if err != nil {

@@ -1,4 +1,4 @@
-package pull
+package ingest
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/line"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -49,7 +48,7 @@ type Manager struct {
 type running struct {
 	*Loop
 
-	conn   *line.Line
+	conn   *Connection
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -131,7 +130,7 @@ func (m *Manager) reconcile(ctx context.Context) {
 
 // begin starts the loop of an agent.
 func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
-	conn, err := line.New(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, m.Keys.Generation)
+	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, m.Keys.Generation)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package pull_test
+package ingest_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
@@ -159,7 +159,7 @@ type done struct {
 
 func (d done) Wait(context.Context) (store.IngestResult, error) { return d.result, d.err }
 
-func (l *log) Submit(_ context.Context, c *store.IngestCommand) (pull.Pending, error) {
+func (l *log) Submit(_ context.Context, c *store.IngestCommand) (ingest.Pending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.chance != nil && l.chance.IntN(6) == 0 {
@@ -205,16 +205,16 @@ func (l *log) count(t *testing.T) uint64 {
 
 // run starts a loop that pulls from a into l. The function ends it and checks
 // that it ended well.
-func run(t *testing.T, a *agent, l *log) (loop *pull.Loop, stop func()) {
+func run(t *testing.T, a *agent, l *log) (loop *ingest.Loop, stop func()) {
 	t.Helper()
-	return runWith(t, a, l, func(*pull.Loop) {})
+	return runWith(t, a, l, func(*ingest.Loop) {})
 }
 
-func runWith(t *testing.T, a *agent, l *log, set func(*pull.Loop)) (loop *pull.Loop, stop func()) {
+func runWith(t *testing.T, a *agent, l *log, set func(*ingest.Loop)) (loop *ingest.Loop, stop func()) {
 	t.Helper()
-	loop = &pull.Loop{
+	loop = &ingest.Loop{
 		Name: "head1", Cluster: "c", Client: a, Cursors: l, Commit: l, Backoff: time.Millisecond,
-		Log: slog.New(slog.DiscardHandler), Metrics: pull.NewMetrics(prometheus.NewRegistry()),
+		Log: slog.New(slog.DiscardHandler), Metrics: ingest.NewMetrics(prometheus.NewRegistry()),
 	}
 	set(loop)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -358,7 +358,7 @@ func TestASourceThatFailsIsKnownThoughItsAgentAnswers(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	if got := loop.Status().Failing; len(got) != 1 || got[0] != (pull.Failing{Source: "slurm/nemo", Error: "sacct: exit status 1"}) {
+	if got := loop.Status().Failing; len(got) != 1 || got[0] != (ingest.Failing{Source: "slurm/nemo", Error: "sacct: exit status 1"}) {
 		t.Errorf("%+v", got)
 	}
 }

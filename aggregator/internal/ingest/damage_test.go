@@ -1,4 +1,4 @@
-package pull_test
+package ingest_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/pull"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 )
@@ -36,7 +36,7 @@ func TestADamagedBufferIsShownWithTheCommandThatMendsIt(t *testing.T) {
 		"/x; rm -rf /":                    "bursar-agent status   # on head1", // it is not for the agent to say what people type
 	} {
 		a, l := newAgent(1), newLog(t)
-		loop, stop := runWith(t, a, l, func(loop *pull.Loop) { loop.Name, loop.Client = "head1", rotten{a, file} })
+		loop, stop := runWith(t, a, l, func(loop *ingest.Loop) { loop.Name, loop.Client = "head1", rotten{a, file} })
 		await(t, "the remedy", func() bool { return loop.Status().Remedy != "" })
 		if s := loop.Status(); s.Remedy != want || s.Connected || s.Err == nil {
 			t.Errorf("%+v", s)
@@ -51,7 +51,7 @@ func TestAnAnswerThatIsNotWhatItSaysIsShownWithACommand(t *testing.T) {
 	follow(t, a, l)
 	a.lie = 1 // the answer is not what it says
 	a.add(t, rec(2))
-	loop, stop := runWith(t, a, l, func(*pull.Loop) {})
+	loop, stop := runWith(t, a, l, func(*ingest.Loop) {})
 	await(t, "the remedy", func() bool { return loop.Status().Remedy != "" })
 	stop()
 }

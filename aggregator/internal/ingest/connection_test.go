@@ -1,4 +1,4 @@
-package line_test
+package ingest_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/line"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// agent answers a Pull when it is told to, and all else at once.
-type agent struct {
+// lineAgent answers a Pull when it is told to, and all else at once.
+type lineAgent struct {
 	bursarv1.UnimplementedAgentServer
 
 	addr   string
@@ -26,17 +26,17 @@ type agent struct {
 	closed atomic.Bool // new connections are closed
 }
 
-func (a *agent) Status(context.Context, *bursarv1.StatusRequest) (*bursarv1.StatusResponse, error) {
+func (a *lineAgent) Status(context.Context, *bursarv1.StatusRequest) (*bursarv1.StatusResponse, error) {
 	return &bursarv1.StatusResponse{}, nil
 }
 
-func (a *agent) Pull(context.Context, *bursarv1.PullRequest) (*bursarv1.PullResponse, error) {
+func (a *lineAgent) Pull(context.Context, *bursarv1.PullRequest) (*bursarv1.PullResponse, error) {
 	a.pulls <- struct{}{}
 	<-a.answer
 	return &bursarv1.PullResponse{}, nil
 }
 
-func (a *agent) Order(_ *bursarv1.OrderRequest, stream grpc.ServerStreamingServer[bursarv1.OrderResponse]) error {
+func (a *lineAgent) Order(_ *bursarv1.OrderRequest, stream grpc.ServerStreamingServer[bursarv1.OrderResponse]) error {
 	a.pulls <- struct{}{}
 	<-a.answer
 	return stream.Send(&bursarv1.OrderResponse{Done: true})
@@ -46,7 +46,7 @@ func (a *agent) Order(_ *bursarv1.OrderRequest, stream grpc.ServerStreamingServe
 type counted struct {
 	net.Listener
 
-	of *agent
+	of *lineAgent
 }
 
 func (c counted) Accept() (net.Conn, error) {
@@ -68,7 +68,7 @@ func (c counted) Accept() (net.Conn, error) {
 type ending struct {
 	net.Conn
 
-	of   *agent
+	of   *lineAgent
 	done atomic.Bool
 }
 
@@ -79,13 +79,13 @@ func (e *ending) Close() error {
 	return e.Conn.Close()
 }
 
-func serve(t *testing.T) *agent {
+func serve(t *testing.T) *lineAgent {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{addr: l.Addr().String(), pulls: make(chan struct{}, 10), answer: make(chan struct{})}
+	a := &lineAgent{addr: l.Addr().String(), pulls: make(chan struct{}, 10), answer: make(chan struct{})}
 	s := grpc.NewServer()
 	bursarv1.RegisterAgentServer(s, a)
 	done := make(chan error, 1)
@@ -98,10 +98,10 @@ func serve(t *testing.T) *agent {
 }
 
 // connect is a line to the agent, and its generation.
-func (a *agent) connect(t *testing.T) (bursarv1.AgentClient, *line.Line, *atomic.Uint64) {
+func (a *lineAgent) connect(t *testing.T) (bursarv1.AgentClient, *ingest.Connection, *atomic.Uint64) {
 	t.Helper()
 	generation := new(atomic.Uint64)
-	l, err := line.New(func() (*grpc.ClientConn, error) {
+	l, err := ingest.NewConnection(func() (*grpc.ClientConn, error) {
 		return grpc.NewClient("passthrough:///"+a.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}, generation.Load)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *agent) connect(t *testing.T) (bursarv1.AgentClient, *line.Line, *atomic
 }
 
 // status makes calls until ok; none of them may fail.
-func status(t *testing.T, c bursarv1.AgentClient, what string, ok func() bool) {
+func statusOf(t *testing.T, c bursarv1.AgentClient, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := c.Status(t.Context(), &bursarv1.StatusRequest{}); err != nil {
@@ -130,7 +130,7 @@ func status(t *testing.T, c bursarv1.AgentClient, what string, ok func() bool) {
 func TestANewConnectionIsMadeInTheNextGenerationAndCallsOnTheOldOneAreAnswered(t *testing.T) {
 	a := serve(t)
 	c, _, generation := a.connect(t)
-	status(t, c, "the first one", func() bool { return a.conns.Load() == 1 })
+	statusOf(t, c, "the first one", func() bool { return a.conns.Load() == 1 })
 	calls := make(chan error, 2)
 	go func() {
 		_, err := c.Pull(t.Context(), &bursarv1.PullRequest{})
@@ -146,12 +146,12 @@ func TestANewConnectionIsMadeInTheNextGenerationAndCallsOnTheOldOneAreAnswered(t
 	<-a.pulls
 	<-a.pulls
 	for range 100 {
-		status(t, c, "the same generation", func() bool { return a.conns.Load() == 1 })
+		statusOf(t, c, "the same generation", func() bool { return a.conns.Load() == 1 })
 	}
 	generation.Add(1)
-	status(t, c, "the second one stands", func() bool { return a.conns.Load() == 2 })
+	statusOf(t, c, "the second one stands", func() bool { return a.conns.Load() == 2 })
 	for range 100 {
-		status(t, c, "calls are under way on the first one", func() bool { return a.open.Load() == 2 })
+		statusOf(t, c, "calls are under way on the first one", func() bool { return a.open.Load() == 2 })
 	}
 	close(a.answer)
 	for range 2 {
@@ -159,7 +159,7 @@ func TestANewConnectionIsMadeInTheNextGenerationAndCallsOnTheOldOneAreAnswered(t
 			t.Errorf("a call that was under way: %v", err)
 		}
 	}
-	status(t, c, "the first one is closed", func() bool { return a.open.Load() == 1 })
+	statusOf(t, c, "the first one is closed", func() bool { return a.open.Load() == 1 })
 	if n := a.conns.Load(); n != 2 {
 		t.Errorf("%d connections were made", n)
 	}
@@ -168,20 +168,20 @@ func TestANewConnectionIsMadeInTheNextGenerationAndCallsOnTheOldOneAreAnswered(t
 func TestWhereTheNewConnectionIsRefusedTheOldOneStaysInUse(t *testing.T) {
 	a := serve(t)
 	c, _, generation := a.connect(t)
-	status(t, c, "the first one", func() bool { return a.conns.Load() == 1 })
+	statusOf(t, c, "the first one", func() bool { return a.conns.Load() == 1 })
 	a.closed.Store(true)
 	generation.Add(1)
 	for range 300 {
-		status(t, c, "the second one is refused", func() bool { return a.open.Load() == 1 })
+		statusOf(t, c, "the second one is refused", func() bool { return a.open.Load() == 1 })
 	}
 	a.closed.Store(false)
-	status(t, c, "the second one is let in", func() bool { return a.conns.Load() == 2 && a.open.Load() == 1 })
+	statusOf(t, c, "the second one is let in", func() bool { return a.conns.Load() == 2 && a.open.Load() == 1 })
 }
 
 func TestALineThatIsClosedTakesNoCalls(t *testing.T) {
 	a := serve(t)
 	c, l, _ := a.connect(t)
-	status(t, c, "the first one", func() bool { return a.open.Load() == 1 })
+	statusOf(t, c, "the first one", func() bool { return a.open.Load() == 1 })
 	for range 2 {
 		if err := l.Close(); err != nil {
 			t.Error(err)
