@@ -41,9 +41,8 @@ var allowed = map[string][]string{
 	"aggregator/internal/report":     {"aggregator/internal/limit", "aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/access":     {"aggregator/internal/access", "aggregator/internal/tally", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/api":        {"aggregator/internal/action", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/backup", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/tally", "aggregator/internal/pulse", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/health", "aggregator/internal/limit", "aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "hcl", "proto", "aggregator/internal/clock"},
-	"aggregator/internal/peer":       {"aggregator/internal/ingest", "aggregator/internal/peer", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/membership": {"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/shared":     {"aggregator/internal/shared", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/watch":      {"aggregator/internal/watch", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }
 
 func TestImportsFollowTheArrow(t *testing.T) {

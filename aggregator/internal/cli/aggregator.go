@@ -8,9 +8,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/systemd"
 )
@@ -101,7 +101,7 @@ func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed strin
 func fenced(err error) bool {
 	for _, reason := range []error{
 		cluster.ErrForgotten, cluster.ErrMismatch, cluster.ErrCorrupt, cluster.ErrFormat,
-		store.ErrCorrupt, store.ErrFormat, watch.ErrFenced, watch.ErrTooOld,
+		store.ErrCorrupt, store.ErrFormat, membership.ErrFenced, membership.ErrProgramTooOld,
 	} {
 		if errors.Is(err, reason) {
 			return true

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -27,7 +27,7 @@ const askTime = 2 * time.Second
 // agents implements api.Agents by the pulls of the leader, whichever node it is.
 type agents struct {
 	manager *ingest.Manager
-	peer    *peer.Peer
+	peer    *membership.Peer
 }
 
 // answer lets this node answer the others while it leads.

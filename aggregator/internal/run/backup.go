@@ -14,7 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 )
 
 // snapshots implements api.Snapshots.
@@ -155,7 +155,7 @@ func (a *Aggregator) checkPeers(id string) error {
 	if a.set.BootstrapFrom == "" || a.transport == nil {
 		return nil
 	}
-	founded, silent := peer.Found(context.Background(), peer.Config{Name: a.set.Name, Peers: a.set.Raft.Peers, Dial: a.transport.DialPeer, Log: a.set.Log}, id)
+	founded, silent := membership.Found(context.Background(), membership.Config{Name: a.set.Name, Peers: a.set.Raft.Peers, Dial: a.transport.DialPeer, Log: a.set.Log}, id)
 	if len(founded) == 0 {
 		if len(silent) > 0 {
 			a.set.Log.Warn("-bootstrap-from: nodes do not answer; none of them may run with data of the old cluster", "nodes", strings.Join(silent, ", "))

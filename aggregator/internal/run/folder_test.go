@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -63,7 +63,7 @@ func TestANodeDoesNotStartWithTheDataFolderOfAnother(t *testing.T) {
 				continue
 			}
 			err := s.openFolder(name, s.data(owner))
-			if !errors.Is(err, peer.ErrFolder) || !strings.Contains(err.Error(), s.data(owner)+" is the data folder of "+owner+", and the name of this node is "+name) {
+			if !errors.Is(err, membership.ErrFolder) || !strings.Contains(err.Error(), s.data(owner)+" is the data folder of "+owner+", and the name of this node is "+name) {
 				t.Errorf("%s with the folder of %s: %v", name, owner, err)
 			}
 		}

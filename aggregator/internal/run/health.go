@@ -17,7 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
@@ -53,7 +53,7 @@ func (a *Aggregator) attend() {
 	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions}, Log: a.set.Log}
 	health.NewMetrics(d.watch, a.registry)
 	d.measure(a.registry)
-	a.peer.Source(peer.FactFunc(d.fill))
+	a.peer.Source(membership.FactFunc(d.fill))
 	a.doctor = d
 }
 
@@ -233,7 +233,7 @@ func (d *doctor) member(now time.Time, leader string, newest uint64, m cluster.M
 const factName = "health"
 
 // fill implements peer.FactSource.
-func (d *doctor) fill(f *peer.Fact) {
+func (d *doctor) fill(f *membership.NodeFact) {
 	local := d.local()
 	f.DiskFree, f.DiskSize = local.Disk.Free, local.Disk.Size
 	f.SetExtra(factName, json.RawMessage(local.Brief().Encode()))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 )
 
 // members implements api.Members. Changes are made by the leader, whichever node
@@ -51,7 +51,7 @@ func (m members) change(ctx context.Context, c memberChange) (err error) {
 		err = fmt.Errorf("the leader cannot %q; it runs another version", c.What)
 	}
 	if errors.Is(err, cluster.ErrNotLeader) {
-		return fmt.Errorf("%w: the leadership has just changed, ask again", peer.ErrNotNow)
+		return fmt.Errorf("%w: the leadership has just changed, ask again", membership.ErrNotNow)
 	}
 	return err
 }
@@ -73,9 +73,9 @@ func (m members) ask(ctx context.Context, c memberChange) error {
 	switch {
 	case err == nil, errors.Is(err, cluster.ErrUnknownOutcome):
 		return err
-	case errors.Is(err, peer.ErrNotNow):
+	case errors.Is(err, membership.ErrNotNow):
 		return fmt.Errorf("%w: %w", api.ErrNotNow, err)
-	case errors.Is(err, peer.ErrRefused), m.replica.node.IsLeader():
+	case errors.Is(err, membership.ErrRefused), m.replica.node.IsLeader():
 		return fmt.Errorf("%w: %w", api.ErrRefused, err)
 	}
 	return err
@@ -114,7 +114,7 @@ func (m members) Transfer(ctx context.Context) error {
 }
 
 // heard returns what is known of a node, this one included.
-func (r *replica) heard(id string) (peer.Fact, bool) {
+func (r *replica) heard(id string) (membership.NodeFact, bool) {
 	if id == r.node.ID() {
 		return r.peer.Roster().Own(), true
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -57,7 +57,7 @@ func (a *Aggregator) join() (err error) {
 	if err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
-	if err := peer.CheckFolder(a.set.DataDir, id, a.set.Name, a.set.Raft.Peers); err != nil {
+	if err := membership.CheckFolder(a.set.DataDir, id, a.set.Name, a.set.Raft.Peers); err != nil {
 		return errors.Join(err, a.set.Raft.close())
 	}
 	guard, err := space(a.set.DataDir, a.set.MinFree, a.registry, a.set.Log)
@@ -85,7 +85,7 @@ func (a *Aggregator) join() (err error) {
 	}
 	a.replica = &replica{node: node, store: a.store, guard: guard}
 	if a.snapshots, err = a.newSnapshots(); err == nil {
-		a.peer, err = peer.New(a.peerConfig())
+		a.peer, err = membership.New(a.peerConfig())
 	}
 	if err != nil {
 		stop, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -129,10 +129,10 @@ func (a *Aggregator) closeTransport() error {
 }
 
 // peerConfig is this node among the others.
-func (a *Aggregator) peerConfig() peer.Config {
-	conf := peer.Config{
+func (a *Aggregator) peerConfig() membership.Config {
+	conf := membership.Config{
 		Name: a.set.Name, Peers: a.set.Raft.Peers, DataDir: a.set.DataDir, Node: a.replica.node, Store: a.store,
-		Refuse: a.refuse, Sources: []peer.FactSource{peer.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
+		Refuse: a.refuse, Sources: []membership.FactSource{membership.FactFunc(a.ownFacts)}, Version: a.set.Version, Log: a.set.Log,
 	}
 	if a.transport != nil {
 		conf.Listener, conf.Dial, conf.Generation = a.transport.Peers(), a.transport.DialPeer, a.set.Keys.Generation
@@ -149,7 +149,7 @@ func (a *Aggregator) refuse() error {
 }
 
 // ownFacts are the facts that no other part knows of.
-func (a *Aggregator) ownFacts(f *peer.Fact) {
+func (a *Aggregator) ownFacts(f *membership.NodeFact) {
 	f.LogStalled = a.replica.node.LogStalled()
 	if a.set.Keys != nil {
 		f.CertEnds = a.set.Keys.Expires()

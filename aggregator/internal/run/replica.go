@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -19,7 +19,7 @@ import (
 // the cluster with its store.
 type replica struct {
 	node   *cluster.Node
-	peer   *peer.Peer
+	peer   *membership.Peer
 	store  *store.Store
 	guard  *disk.Guard
 	guards *guards
@@ -65,7 +65,7 @@ func (r *replica) linearizable(ctx context.Context) error {
 	defer cancel()
 	for {
 		err := r.peer.Linearizable(ctx)
-		if err == nil || !errors.Is(err, peer.ErrNotNow) {
+		if err == nil || !errors.Is(err, membership.ErrNotNow) {
 			return err
 		}
 		select {
@@ -83,7 +83,7 @@ func (r *replica) Write(ctx context.Context, c store.Command) (any, error) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
 	}
 	result, err := r.peer.Write(ctx, c)
-	if errors.Is(err, peer.ErrNotNow) {
+	if errors.Is(err, membership.ErrNotNow) {
 		return nil, fmt.Errorf("%w: %w", api.ErrNotNow, err)
 	}
 	return result, err

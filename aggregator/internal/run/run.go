@@ -23,11 +23,11 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
-	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -91,7 +91,7 @@ type Aggregator struct {
 	replica   *replica
 	snapshots *snapshots
 	backups   *backup.Schedule
-	peer      *peer.Peer
+	peer      *membership.Peer
 	manager   *ingest.Manager
 	server    *api.Server
 	gauges    *api.Gauges
@@ -119,7 +119,7 @@ func open(set Settings) (*Aggregator, error) {
 	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
 	a.setKinds(nil)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
-	err := watch.Fenced(set.DataDir)
+	err := membership.Fenced(set.DataDir)
 	if err != nil {
 		return nil, errors.Join(err, set.Raft.close())
 	}

@@ -9,10 +9,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
-	"github.com/bursar-accounting/bursar/aggregator/internal/peer"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 )
 
 // WatchSettings are how closely a node watches itself and its peers. The zero
@@ -30,14 +29,14 @@ type WatchSettings struct {
 // is too old for what the cluster has agreed on.
 func (a *Aggregator) mayStart() error {
 	_, version := a.store.Cluster()
-	return watch.TooOld(store.CommandFormat, version)
+	return membership.TooOld(store.CommandFormat, version)
 }
 
 // guards are what keeps this node from doing harm.
 type guards struct {
-	watch *watch.Watch
-	gate  *watch.Gate
-	clock *watch.Clock
+	watch *membership.Watch
+	gate  *membership.Gate
+	clock *membership.Clock
 }
 
 // keepWatch makes the guards.
@@ -46,19 +45,19 @@ func (a *Aggregator) keepWatch() {
 	peers := others{node, a.peer.Roster()}
 	direct := proposer{node}
 	a.replica.guards = &guards{
-		watch: watch.New(watch.Options{
+		watch: membership.NewWatch(membership.WatchOptions{
 			ID: node.ID(), Dir: a.set.DataDir, Voter: peers.voter, Peers: peers, Hashes: a.store, Writer: direct,
 			Log: a.set.Log, Metrics: a.registry, Every: set.Compare, Look: set.Look,
 		}),
-		gate: watch.NewGate(watch.GateOptions{
+		gate: membership.NewGate(membership.GateOptions{
 			Own: store.CommandFormat, Peers: peers, Writer: direct, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 			Cluster: func() uint32 { _, v := a.store.Cluster(); return v },
 		}),
-		clock: watch.NewClock(watch.ClockOptions{
+		clock: membership.NewClock(membership.ClockOptions{
 			Peers: peers, Throne: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 		}),
 	}
-	a.peer.Source(peer.FactFunc(a.watchFacts))
+	a.peer.Source(membership.FactFunc(a.watchFacts))
 	for _, duty := range []func(context.Context) error{a.replica.guards.watch.Lead, a.replica.guards.gate.Lead, a.replica.guards.clock.Lead} {
 		node.OnLeader(duty)
 	}
@@ -81,7 +80,7 @@ func (g *guards) refuse() error {
 }
 
 // watchFacts are the facts by which the others watch this node.
-func (a *Aggregator) watchFacts(f *peer.Fact) {
+func (a *Aggregator) watchFacts(f *membership.NodeFact) {
 	f.Clock = clock.Now()
 	f.HashIndex, f.Hash, _ = a.store.LastHash()
 	if err := a.replica.guards.watch.Readable(); err != nil {
@@ -116,7 +115,7 @@ func blockNames(list []shared.Difference) (names []string) {
 // others implements watch.Peers.
 type others struct {
 	node   *cluster.Node
-	roster *peer.Roster
+	roster *membership.Roster
 }
 
 // exchangeDoubt bounds how long a fact was on its way that this node did not ask
@@ -124,12 +123,12 @@ type others struct {
 const exchangeDoubt = 2 * time.Second
 
 // Peers implements watch.Peers.
-func (m others) Peers() (list []watch.Peer) {
+func (m others) Peers() (list []membership.Member) {
 	for _, member := range m.node.Members() {
 		if member.ID == m.node.ID() {
 			continue
 		}
-		p := watch.Peer{ID: member.ID, Voter: member.Voter}
+		p := membership.Member{ID: member.ID, Voter: member.Voter}
 		if f, ok := m.roster.ByID(member.ID); ok {
 			p.Name, p.Index, p.Hash, p.Commands, p.Heard = f.Name, f.HashIndex, f.Hash, f.CommandVersion, f.Seen
 			p.Offset, p.Doubt = f.Clock.Sub(clock.Of(f.Seen)), f.RoundTrip
@@ -163,7 +162,7 @@ func (p proposer) Write(ctx context.Context, c store.Command) (any, error) {
 }
 
 // handover implements watch.Throne.
-type handover struct{ peer *peer.Peer }
+type handover struct{ peer *membership.Peer }
 
 // TransferLeadership implements watch.Throne.
 func (h handover) TransferLeadership(ctx context.Context) error { return h.peer.Handover(ctx) }

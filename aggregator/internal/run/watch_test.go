@@ -15,10 +15,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/watch"
 )
 
 // closely makes a site whose nodes compare their states all the time.
@@ -175,7 +175,7 @@ func TestANodeWhoseStateWasChangedBehindItsBackIsFencedUntilItIsEmptied(t *testi
 	})
 	select {
 	case err := <-s.nodes["agg2"].done:
-		if !errors.Is(err, watch.ErrFenced) {
+		if !errors.Is(err, membership.ErrFenced) {
 			t.Fatal(err)
 		}
 	case <-time.After(patience):
@@ -183,7 +183,7 @@ func TestANodeWhoseStateWasChangedBehindItsBackIsFencedUntilItIsEmptied(t *testi
 	}
 	delete(s.nodes, "agg2")
 	_, err := run.Open(run.Settings{Name: "agg2", DataDir: s.data("agg2"), Log: slog.New(s.log)})
-	if !errors.Is(err, watch.ErrFenced) || !strings.Contains(err.Error(), "move "+s.data("agg2")+" away") {
+	if !errors.Is(err, membership.ErrFenced) || !strings.Contains(err.Error(), "move "+s.data("agg2")+" away") {
 		t.Fatal(err)
 	}
 	s.post("agg3", "meanwhile")
@@ -230,7 +230,7 @@ func TestAProgramThatIsTooOldForItsDataDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = run.Open(run.Settings{Name: "agg1", DataDir: dir, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, watch.ErrTooOld) {
+	if !errors.Is(err, membership.ErrProgramTooOld) {
 		t.Error(err)
 	}
 }

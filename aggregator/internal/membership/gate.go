@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -18,7 +18,7 @@ var (
 	// all members can apply yet.
 	ErrVersion = errors.New("not all nodes can do this yet")
 	// ErrTooOld is wrapped by the error of [TooOld].
-	ErrTooOld = errors.New("this program is too old for its data")
+	ErrProgramTooOld = errors.New("this program is too old for its data")
 )
 
 // TooOld returns an error that wraps [ErrTooOld] when a program that can apply commands up to version
@@ -27,7 +27,7 @@ func TooOld(own, cluster uint32) error {
 	if cluster <= own {
 		return nil
 	}
-	return fmt.Errorf("%w: the cluster writes commands of version %d, and this program knows them up to %d; install the version of bursar that ran here before, or a newer one (a cluster cannot go back once all of its nodes have run the newer one)", ErrTooOld, cluster, own)
+	return fmt.Errorf("%w: the cluster writes commands of version %d, and this program knows them up to %d; install the version of bursar that ran here before, or a newer one (a cluster cannot go back once all of its nodes have run the newer one)", ErrProgramTooOld, cluster, own)
 }
 
 // GateOptions are what a [Gate] needs.

@@ -1,4 +1,4 @@
-package peer
+package membership
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
-// Fact is what a node says of itself, newly every two seconds. A [FactSource] of
+// NodeFact is what a node says of itself, newly every two seconds. A [FactSource] of
 // each part fills its fields.
-type Fact struct {
+type NodeFact struct {
 	Name string // as in the certificate
 	ID   string
 	Addr string // by which the other nodes reach it
@@ -55,18 +55,18 @@ type Fact struct {
 // seconds and at every question of another node, so it is quick and waits for
 // nothing.
 type FactSource interface {
-	Fill(f *Fact)
+	Fill(f *NodeFact)
 }
 
 // FactFunc is a function as a [FactSource].
-type FactFunc func(f *Fact)
+type FactFunc func(f *NodeFact)
 
 // Fill implements [FactSource].
-func (fn FactFunc) Fill(f *Fact) { fn(f) }
+func (fn FactFunc) Fill(f *NodeFact) { fn(f) }
 
 // SetExtra keeps v under name; a v that is no JSON is a defect of the caller and
 // left out.
-func (f *Fact) SetExtra(name string, v any) {
+func (f *NodeFact) SetExtra(name string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return
@@ -95,7 +95,7 @@ func fromMicros(us int64) time.Time {
 }
 
 // message returns the fact as it is sent.
-func (f *Fact) message() *bursarv1.NodeFacts {
+func (f *NodeFact) message() *bursarv1.NodeFacts {
 	m := &bursarv1.NodeFacts{
 		Name: f.Name, Id: f.ID, Addr: f.Addr, Version: f.Version, CommandVersion: f.CommandVersion, Cluster: f.Cluster,
 		Fresh: f.Fresh, Waits: f.Waits, Leads: f.Leads, Term: f.Term, Applied: f.Applied, Command: f.Command,
@@ -114,11 +114,11 @@ func (f *Fact) message() *bursarv1.NodeFacts {
 
 // factOf reads what another node has sent. A newer program may send more, which
 // is not looked at; what is there must be right.
-func factOf(m *bursarv1.NodeFacts) (Fact, error) {
+func factOf(m *bursarv1.NodeFacts) (NodeFact, error) {
 	if m.GetName() == "" || m.GetId() == "" {
-		return Fact{}, fmt.Errorf("facts without a name or an id")
+		return NodeFact{}, fmt.Errorf("facts without a name or an id")
 	}
-	f := Fact{
+	f := NodeFact{
 		Name: m.GetName(), ID: m.GetId(), Addr: m.GetAddr(), Version: m.GetVersion(), CommandVersion: m.GetCommandVersion(),
 		Cluster: m.GetCluster(), Fresh: m.GetFresh(), Waits: m.GetWaits(), Leads: m.GetLeads(), Term: m.GetTerm(),
 		Applied: m.GetApplied(), Command: m.GetCommand(), HashIndex: m.GetHashIndex(), Hash: store.Hash{Hi: m.GetHashHi(), Lo: m.GetHashLo()},
@@ -129,10 +129,10 @@ func factOf(m *bursarv1.NodeFacts) (Fact, error) {
 	copy(f.ConfigDigest[:], m.GetConfigDigest())
 	if b := m.GetExtra(); len(b) > 0 {
 		if len(b) > maxExtra {
-			return Fact{}, fmt.Errorf("facts of %s: %d bytes of extra facts, at most %d", f.Name, len(b), maxExtra)
+			return NodeFact{}, fmt.Errorf("facts of %s: %d bytes of extra facts, at most %d", f.Name, len(b), maxExtra)
 		}
 		if err := json.Unmarshal(b, &f.Extra); err != nil {
-			return Fact{}, fmt.Errorf("facts of %s: %w", f.Name, err)
+			return NodeFact{}, fmt.Errorf("facts of %s: %w", f.Name, err)
 		}
 	}
 	return f, nil

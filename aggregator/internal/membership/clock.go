@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -145,7 +145,7 @@ func (c *Clock) say(err error) {
 // were heard, and an error when more than half of all members are known to be
 // further than tolerance from it, on the same side. An offset counts as far only
 // when it is so in spite of its doubt.
-func compareClocks(peers []Peer, now time.Time, tolerance time.Duration) (time.Duration, error) {
+func compareClocks(peers []Member, now time.Time, tolerance time.Duration) (time.Duration, error) {
 	all := []time.Duration{0}
 	ahead, behind, voters := 0, 0, 1
 	for _, p := range peers {

@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 )
 
 func TestTheVersionRisesToWhatAllMembersCanApply(t *testing.T) {
-	says := func(versions ...uint32) (list []Peer) {
+	says := func(versions ...uint32) (list []Member) {
 		for _, v := range versions {
-			list = append(list, Peer{ID: "x", Commands: v})
+			list = append(list, Member{ID: "x", Commands: v})
 		}
 		return list
 	}
 	for name, c := range map[string]struct {
 		own   uint32
-		peers []Peer
+		peers []Member
 		want  uint32
 	}{
 		"alone":                     {3, nil, 3},
@@ -43,7 +43,7 @@ func TestANewerCommandWaitsUntilTheLeaderHasRaisedTheVersion(t *testing.T) {
 	var agreed atomic.Uint32
 	agreed.Store(1)
 	o, log := &others{}, &writes{}
-	o.say(Peer{ID: "b", Commands: 2}, Peer{ID: "c", Commands: 1})
+	o.say(Member{ID: "b", Commands: 2}, Member{ID: "c", Commands: 1})
 	g := NewGate(GateOptions{Own: 2, Cluster: agreed.Load, Peers: o, Writer: log, Log: quiet(), Metrics: prometheus.NewRegistry(), Every: time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -59,7 +59,7 @@ func TestANewerCommandWaitsUntilTheLeaderHasRaisedTheVersion(t *testing.T) {
 		t.Error("the version was raised while a member could not follow")
 	}
 	log.fail(errors.New("not now"))
-	o.say(Peer{ID: "b", Commands: 2}, Peer{ID: "c", Commands: 2})
+	o.say(Member{ID: "b", Commands: 2}, Member{ID: "c", Commands: 2})
 	await(t, func() bool { return len(log.all()) > 1 })
 	log.fail(nil)
 	if c, ok := log.all()[0].(*store.SetVersionCommand); !ok || c.Version != 2 {
@@ -88,7 +88,7 @@ func TestAProgramThatIsTooOldSaysSo(t *testing.T) {
 		old          bool
 	}{{1, 0, false}, {1, 1, false}, {2, 1, false}, {1, 2, true}} {
 		err := TooOld(c.own, c.cluster)
-		if errors.Is(err, ErrTooOld) != c.old || c.old && !strings.Contains(err.Error(), "version 2, and this program knows them up to 1") {
+		if errors.Is(err, ErrProgramTooOld) != c.old || c.old && !strings.Contains(err.Error(), "version 2, and this program knows them up to 1") {
 			t.Error(c, err)
 		}
 	}

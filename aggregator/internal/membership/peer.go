@@ -1,4 +1,4 @@
-package peer
+package membership
 
 import (
 	"context"
@@ -131,9 +131,9 @@ func (p *Peer) Run(ctx context.Context) error {
 }
 
 // Fact returns what this node says of itself.
-func (p *Peer) Fact() Fact {
+func (p *Peer) Fact() NodeFact {
 	stats := p.conf.Node.Stats()
-	f := Fact{
+	f := NodeFact{
 		Name: p.me.Name, ID: p.me.ID, Addr: p.me.Addr, Version: p.conf.Version, CommandVersion: store.CommandFormat,
 		Fresh: p.conf.Node.Fresh(), Waits: p.waiting(), Leads: p.conf.Node.IsLeader(), Term: stats.Term, Applied: stats.Applied,
 		Clock: time.Now(), Started: p.started,

@@ -1,8 +1,8 @@
-// Package peer is a node among the other nodes of its cluster: how a cluster is
+// Package membership is a node among the other nodes of its cluster: how a cluster is
 // founded and grows, what a follower hands to the leader, and what each node says
 // of itself. It speaks the protocol of peer.proto over cluster.Transport.
 //
-//	p, err := peer.New(peer.Config{…})
+//	p, err := membership.New(membership.Config{…})
 //	node.OnLeader(p.Tend)              // a leader adds, replaces and readdresses nodes
 //	err = p.Run(ctx)                   // serves the others, gathers, exchanges facts
 //
@@ -13,6 +13,10 @@
 //	p.Answer(topic, fn); p.Ask(ctx, topic, body) // what only the leader knows
 //	p.Roster().All()                   // the facts of all nodes
 //
+// A node also looks at itself and at the others, and stops before it does harm: when
+// its state differs from that of the others ([Watch]), when its clock does ([Clock]),
+// and when it is too old for what the cluster has agreed on ([Gate]).
+//
 // # Errors
 //
 // [ErrNotNow] says that nothing was done and a later try may succeed; [ErrRefused]
@@ -21,7 +25,7 @@
 //
 // # Facts
 //
-// Every two seconds each node tells each other one its [Fact]. A part of the
+// Every two seconds each node tells each other one its [NodeFact]. A part of the
 // daemon that has something to say gives a [FactSource] to [Peer.Source]: it sets
-// fields of the Fact, or names of its own with [Fact.SetExtra].
-package peer
+// fields of the fact, or names of its own with [NodeFact.SetExtra].
+package membership

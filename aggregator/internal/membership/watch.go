@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // differ and nobody knows which is right.
 var ErrDiverged = errors.New("the states of the nodes differ, and none has a majority")
 
-// Peer is what another member of the cluster says of itself.
-type Peer struct {
+// Member is what another member of the cluster says of itself.
+type Member struct {
 	ID    string
 	Name  string
 	Voter bool
@@ -38,7 +38,7 @@ type Peer struct {
 }
 
 // Peers says who the other members are, whether they have been heard or not.
-type Peers interface{ Peers() []Peer }
+type Peers interface{ Peers() []Member }
 
 // Writer commits commands while this node leads.
 type Writer interface {
@@ -51,8 +51,8 @@ type Hashes interface {
 	LastHash() (index uint64, h store.Hash, ok bool)
 }
 
-// Options of a [Watch].
-type Options struct {
+// WatchOptions of a [Watch].
+type WatchOptions struct {
 	ID      string // this node's id
 	Dir     string // its data directory
 	Voter   func() bool
@@ -69,7 +69,7 @@ type Options struct {
 
 // Watch compares the state of this node with that of the others.
 type Watch struct {
-	opt Options
+	opt WatchOptions
 
 	mu    sync.Mutex
 	votes map[uint64]map[string]vote // by index and id
@@ -87,8 +87,8 @@ const (
 	remembered = 16
 )
 
-// New makes a watch.
-func New(opt Options) *Watch {
+// NewWatch makes a watch.
+func NewWatch(opt WatchOptions) *Watch {
 	if opt.Every == 0 {
 		opt.Every = defaultEvery
 	}
@@ -182,7 +182,7 @@ func (w *Watch) compare(now time.Time) error {
 
 // collect takes what the members say now. Members that are none any more are
 // forgotten. w.mu is held.
-func (w *Watch) collect(peers []Peer) {
+func (w *Watch) collect(peers []Member) {
 	if index, _, ok := w.opt.Hashes.LastHash(); ok {
 		w.note(index, nil)
 	}
@@ -198,7 +198,7 @@ func (w *Watch) collect(peers []Peer) {
 	}
 	for _, votes := range w.votes {
 		for id := range votes {
-			if id != w.opt.ID && !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id }) {
+			if id != w.opt.ID && !slices.ContainsFunc(peers, func(p Member) bool { return p.ID == id }) {
 				delete(votes, id)
 			}
 		}
@@ -206,7 +206,7 @@ func (w *Watch) collect(peers []Peer) {
 }
 
 // note remembers this node's vote at the index, and a peer's.
-func (w *Watch) note(index uint64, p *Peer) {
+func (w *Watch) note(index uint64, p *Member) {
 	if w.votes[index] == nil {
 		w.votes[index] = map[string]vote{}
 	}
@@ -303,8 +303,8 @@ func (w *Watch) Readable() error {
 	return w.out
 }
 
-// Facts are what a node knows of the states of all.
-type Facts struct {
+// WatchFacts are what a node knows of the states of all.
+type WatchFacts struct {
 	// Diverged is set while states differ and none has a majority.
 	Diverged error
 	// Wrong are the members that differ from the majority, by id.
@@ -315,8 +315,8 @@ type Facts struct {
 }
 
 // Facts returns what is known of the states of all members.
-func (w *Watch) Facts() Facts {
+func (w *Watch) Facts() WatchFacts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Facts{Diverged: w.bad, Wrong: slices.Clone(w.wrong), Equal: w.good}
+	return WatchFacts{Diverged: w.bad, Wrong: slices.Clone(w.wrong), Equal: w.good}
 }

@@ -1,4 +1,4 @@
-package peer
+package membership
 
 import (
 	"cmp"
@@ -10,22 +10,22 @@ import (
 // Roster keeps the newest fact of every node, this one included. Its methods may
 // be called by many goroutines at once.
 type Roster struct {
-	own func() Fact
+	own func() NodeFact
 
 	mu    sync.Mutex
-	facts map[string]Fact // by name
+	facts map[string]NodeFact // by name
 }
 
 // NewRoster makes a roster; own says what this node says of itself, nil is for
 // tests that have no such node.
-func NewRoster(own func() Fact) *Roster {
-	return &Roster{own: own, facts: map[string]Fact{}}
+func NewRoster(own func() NodeFact) *Roster {
+	return &Roster{own: own, facts: map[string]NodeFact{}}
 }
 
 // Own returns what this node says of itself now.
-func (r *Roster) Own() Fact {
+func (r *Roster) Own() NodeFact {
 	if r.own == nil {
-		return Fact{}
+		return NodeFact{}
 	}
 	f := r.own()
 	f.Seen = time.Now()
@@ -33,7 +33,7 @@ func (r *Roster) Own() Fact {
 }
 
 // Hear takes a fact of another node, heard now.
-func (r *Roster) Hear(f Fact) {
+func (r *Roster) Hear(f NodeFact) {
 	f.Seen = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,29 +43,29 @@ func (r *Roster) Hear(f Fact) {
 // All returns the newest fact of each node, sorted by name, with when it was
 // heard; this node's own is of now. Nodes that were never heard of are not among
 // them.
-func (r *Roster) All() []Fact {
+func (r *Roster) All() []NodeFact {
 	list := r.Others()
 	if r.own != nil {
 		list = append(list, r.Own())
 	}
-	slices.SortFunc(list, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b NodeFact) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // Others returns the newest fact of each other node, sorted by name.
-func (r *Roster) Others() []Fact {
+func (r *Roster) Others() []NodeFact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]Fact, 0, len(r.facts))
+	list := make([]NodeFact, 0, len(r.facts))
 	for _, f := range r.facts {
 		list = append(list, f)
 	}
-	slices.SortFunc(list, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b NodeFact) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // ByID returns the newest fact of the node with that id, other than this one.
-func (r *Roster) ByID(id string) (Fact, bool) {
+func (r *Roster) ByID(id string) (NodeFact, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range r.facts {
@@ -73,11 +73,11 @@ func (r *Roster) ByID(id string) (Fact, bool) {
 			return f, true
 		}
 	}
-	return Fact{}, false
+	return NodeFact{}, false
 }
 
 // keep forgets the nodes for which want is false.
-func (r *Roster) keep(want func(Fact) bool) {
+func (r *Roster) keep(want func(NodeFact) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, f := range r.facts {

@@ -1,4 +1,4 @@
-package peer
+package membership
 
 import (
 	"bytes"
@@ -89,8 +89,8 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-func someFact() Fact {
-	f := Fact{
+func someFact() NodeFact {
+	f := NodeFact{
 		Name: "agg1", ID: "id", Addr: "a:1", Version: "v1", CommandVersion: 1, Cluster: "c", Fresh: true, Waits: "w", Leads: true, Term: 2,
 		Applied: 3, Command: 4, HashIndex: 5, Hash: store.Hash{Hi: 6, Lo: 7}, Clock: time.UnixMicro(8).UTC(), Started: time.UnixMicro(9).UTC(),
 		DiskFree: 10, DiskSize: 11, ConfigDigest: [32]byte{12}, CertEnds: time.UnixMicro(13).UTC(), Fenced: "f", LogStalled: 14 * time.Millisecond, API: "x",
@@ -114,10 +114,10 @@ func TestEveryFactTravels(t *testing.T) {
 }
 
 func TestTheRosterKeepsTheNewestOfEachNode(t *testing.T) {
-	r := NewRoster(func() Fact { return Fact{Name: "b", ID: "me"} })
-	r.Hear(Fact{Name: "c", ID: "old"})
-	r.Hear(Fact{Name: "c", ID: "new"})
-	r.Hear(Fact{Name: "a", ID: "other"})
+	r := NewRoster(func() NodeFact { return NodeFact{Name: "b", ID: "me"} })
+	r.Hear(NodeFact{Name: "c", ID: "old"})
+	r.Hear(NodeFact{Name: "c", ID: "new"})
+	r.Hear(NodeFact{Name: "a", ID: "other"})
 	all := r.All()
 	if len(all) != 3 || all[0].Name != "a" || all[1].ID != "me" || all[2].ID != "new" || all[2].Seen.IsZero() {
 		t.Errorf("%+v", all)

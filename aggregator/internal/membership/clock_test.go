@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 
 func TestAClockIsWrongWhenAMajorityIsFarOnOneSide(t *testing.T) {
 	const s = time.Second
-	at := func(offset time.Duration) Peer { return Peer{Voter: true, Offset: offset, Heard: noon} }
+	at := func(offset time.Duration) Member { return Member{Voter: true, Offset: offset, Heard: noon} }
 	for name, c := range map[string]struct {
-		peers  []Peer
+		peers  []Member
 		offset time.Duration
 		wrong  string
 	}{
 		"alone":                         {nil, 0, ""},
-		"all equal":                     {[]Peer{at(0), at(0)}, 0, ""},
-		"within tolerance":              {[]Peer{at(4 * s), at(5 * s)}, -4 * s, ""},
-		"both are ahead":                {[]Peer{at(3600 * s), at(3601 * s)}, -3600 * s, "1h0m0s behind those of 2 of 3"},
-		"both are behind":               {[]Peer{at(-6 * s), at(-7 * s)}, 6 * s, "6s ahead of those of 2 of 3"},
-		"one is far":                    {[]Peer{at(0), at(3600 * s)}, 0, ""},
-		"one on each side":              {[]Peer{at(-60 * s), at(60 * s)}, 0, ""},
-		"one is far, one is mute":       {[]Peer{at(60 * s), {Voter: true}}, 0, ""},
-		"one is far, one is of old":     {[]Peer{at(60 * s), {Voter: true, Offset: 60 * s, Heard: noon.Add(-time.Minute)}}, 0, ""},
-		"two nodes cannot tell":         {[]Peer{at(60 * s)}, 0, ""},
-		"far, but perhaps not":          {[]Peer{at(6 * s), {Voter: true, Offset: 6 * s, Doubt: 2 * s, Heard: noon}}, -6 * s, ""},
-		"nodes without a vote are mute": {[]Peer{at(0), at(0), {Offset: 60 * s, Heard: noon}, {Offset: 60 * s, Heard: noon}, {Offset: 60 * s, Heard: noon}}, 0, ""},
+		"all equal":                     {[]Member{at(0), at(0)}, 0, ""},
+		"within tolerance":              {[]Member{at(4 * s), at(5 * s)}, -4 * s, ""},
+		"both are ahead":                {[]Member{at(3600 * s), at(3601 * s)}, -3600 * s, "1h0m0s behind those of 2 of 3"},
+		"both are behind":               {[]Member{at(-6 * s), at(-7 * s)}, 6 * s, "6s ahead of those of 2 of 3"},
+		"one is far":                    {[]Member{at(0), at(3600 * s)}, 0, ""},
+		"one on each side":              {[]Member{at(-60 * s), at(60 * s)}, 0, ""},
+		"one is far, one is mute":       {[]Member{at(60 * s), {Voter: true}}, 0, ""},
+		"one is far, one is of old":     {[]Member{at(60 * s), {Voter: true, Offset: 60 * s, Heard: noon.Add(-time.Minute)}}, 0, ""},
+		"two nodes cannot tell":         {[]Member{at(60 * s)}, 0, ""},
+		"far, but perhaps not":          {[]Member{at(6 * s), {Voter: true, Offset: 6 * s, Doubt: 2 * s, Heard: noon}}, -6 * s, ""},
+		"nodes without a vote are mute": {[]Member{at(0), at(0), {Offset: 60 * s, Heard: noon}, {Offset: 60 * s, Heard: noon}, {Offset: 60 * s, Heard: noon}}, 0, ""},
 	} {
 		offset, err := compareClocks(c.peers, noon, 5*s)
 		if offset != c.offset {
@@ -63,7 +63,7 @@ func TestALeaderWithAWrongClockProposesNothingAndHandsTheLeadershipOn(t *testing
 	go func() { ended <- c.Lead(ctx) }()
 	say := func(offset time.Duration) {
 		now := time.Now()
-		o.say(Peer{Voter: true, Offset: offset, Heard: now}, Peer{Voter: true, Offset: offset, Heard: now})
+		o.say(Member{Voter: true, Offset: offset, Heard: now}, Member{Voter: true, Offset: offset, Heard: now})
 	}
 	if err := c.Check(); err != nil || seat.tries.Load() > 0 {
 		t.Fatal(err)

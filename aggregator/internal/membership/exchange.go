@@ -1,4 +1,4 @@
-package peer
+package membership
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (p *Peer) others() []string {
 	}
 	delete(addrs, p.me.Addr)
 	p.links.keep(func(addr string) bool { return addrs[addr] })
-	p.roster.keep(func(f Fact) bool { return names[f.Name] || ids[f.ID] })
+	p.roster.keep(func(f NodeFact) bool { return names[f.Name] || ids[f.ID] })
 	list := make([]string, 0, len(addrs))
 	for addr := range addrs {
 		list = append(list, addr)
@@ -85,7 +85,7 @@ func (p *Peer) swap(ctx context.Context, addr string) {
 }
 
 // hear keeps the facts of another node, and which name has which id.
-func (p *Peer) hear(f Fact) {
+func (p *Peer) hear(f NodeFact) {
 	p.roster.Hear(f)
 	if f.Fresh {
 		return

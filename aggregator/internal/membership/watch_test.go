@@ -1,4 +1,4 @@
-package watch
+package membership
 
 import (
 	"context"
@@ -49,16 +49,16 @@ func TestOnlyTheMajorityOfAllVotersIsRight(t *testing.T) {
 // others are the other members.
 type others struct {
 	mu   sync.Mutex
-	list []Peer
+	list []Member
 }
 
-func (o *others) Peers() []Peer {
+func (o *others) Peers() []Member {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.list)
 }
 
-func (o *others) say(list ...Peer) {
+func (o *others) say(list ...Member) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.list = list
@@ -110,12 +110,12 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func watching(t *testing.T, peers Peers, hashes Hashes) *Watch {
 	t.Helper()
-	return New(Options{ID: "me", Dir: t.TempDir(), Voter: func() bool { return true }, Peers: peers, Hashes: hashes, Writer: &writes{},
+	return NewWatch(WatchOptions{ID: "me", Dir: t.TempDir(), Voter: func() bool { return true }, Peers: peers, Hashes: hashes, Writer: &writes{},
 		Log: quiet(), Metrics: prometheus.NewRegistry(), Every: time.Millisecond, Look: time.Millisecond})
 }
 
-func peer(id string, index, h uint64) Peer {
-	return Peer{ID: id, Name: id, Voter: true, Index: index, Hash: hash(h)}
+func watchedPeer(id string, index, h uint64) Member {
+	return Member{ID: id, Name: id, Voter: true, Index: index, Hash: hash(h)}
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -123,14 +123,14 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func TestTheNodeThatDiffersFromTheMajorityFencesItselfForGood(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(2)})
-	o.say(peer("b", 7, 1), peer("c", 0, 0))
+	o.say(watchedPeer("b", 7, 1), watchedPeer("c", 0, 0))
 	if err := w.compare(noon); err != nil {
 		t.Fatal("without a majority:", err)
 	}
 	if err := Fenced(w.opt.Dir); err != nil {
 		t.Fatal(err)
 	}
-	o.say(peer("b", 8, 9), peer("c", 7, 1)) // b has gone on; what it said of 7 counts
+	o.say(watchedPeer("b", 8, 9), watchedPeer("c", 7, 1)) // b has gone on; what it said of 7 counts
 	err := w.compare(noon)
 	if !errors.Is(err, ErrFenced) {
 		t.Fatal(err)
@@ -152,16 +152,16 @@ func TestTheNodeThatDiffersFromTheMajorityFencesItselfForGood(t *testing.T) {
 func TestOneOfTheMajorityGoesOnAndNamesTheOther(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(1)})
-	o.say(peer("b", 7, 1), peer("c", 7, 2))
+	o.say(watchedPeer("b", 7, 1), watchedPeer("c", 7, 2))
 	if err := w.compare(noon); err != nil || w.Check() != nil || w.Readable() != nil {
 		t.Fatal(err, w.Check())
 	}
 	if f := w.Facts(); !slices.Equal(f.Wrong, []string{"c"}) || !f.Equal.IsZero() {
 		t.Error(f)
 	}
-	o.say(peer("b", 7, 1))
+	o.say(watchedPeer("b", 7, 1))
 	w.opt.Hashes.(memory)[9] = hash(4)
-	o.say(peer("b", 9, 4))
+	o.say(watchedPeer("b", 9, 4))
 	if err := w.compare(noon); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestWithoutAMajorityNothingIsWrittenUntilThereIsOne(t *testing.T) {
 	o := &others{}
 	hashes := memory{7: hash(1)}
 	w := watching(t, o, hashes)
-	o.say(peer("b", 7, 2), peer("c", 7, 3))
+	o.say(watchedPeer("b", 7, 2), watchedPeer("c", 7, 3))
 	if err := w.compare(noon); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestWithoutAMajorityNothingIsWrittenUntilThereIsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	hashes[9] = hash(5)
-	o.say(peer("b", 9, 5), peer("c", 0, 0))
+	o.say(watchedPeer("b", 9, 5), watchedPeer("c", 0, 0))
 	if err := w.compare(noon); err != nil || w.Check() != nil {
 		t.Error(err, w.Check())
 	}
@@ -191,11 +191,11 @@ func TestWithoutAMajorityNothingIsWrittenUntilThereIsOne(t *testing.T) {
 func TestAMemberThatIsNoneAnyMoreHasNoVote(t *testing.T) {
 	o := &others{}
 	w := watching(t, o, memory{7: hash(1)})
-	o.say(peer("old", 7, 2), peer("b", 0, 0))
+	o.say(watchedPeer("old", 7, 2), watchedPeer("b", 0, 0))
 	if err := w.compare(noon); err != nil || w.Check() == nil {
 		t.Fatal(err, w.Check())
 	}
-	o.say(peer("new", 7, 1), peer("b", 0, 0))
+	o.say(watchedPeer("new", 7, 1), watchedPeer("b", 0, 0))
 	if err := w.compare(noon); err != nil || w.Check() != nil {
 		t.Error(err, w.Check())
 	}
@@ -207,7 +207,7 @@ func TestOnlyTheNewestComparisonsAreKept(t *testing.T) {
 	w := watching(t, o, hashes)
 	for i := range uint64(100) {
 		hashes[i+1] = hash(i)
-		o.say(peer("b", i+1, i))
+		o.say(watchedPeer("b", i+1, i))
 		if err := w.compare(noon); err != nil {
 			t.Fatal(err)
 		}
