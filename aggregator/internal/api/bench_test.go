@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -25,7 +25,7 @@ func whole(b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a, err := run.Open(run.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: b.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
+	a, err := daemon.Open(daemon.Settings{Access: access.Rules{Plain: identity.Admin}, Name: "agg1", DataDir: b.TempDir(), Plain: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

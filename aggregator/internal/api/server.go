@@ -14,9 +14,9 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -77,7 +77,7 @@ type Options struct {
 	Capacity func() *accounting.Capacities
 	// Days are the days of a window compared with what schedulers have, as it was
 	// done last; nil: nobody does.
-	Days func(w tally.Window) ([]tally.Day, bool)
+	Days func(w completeness.Window) ([]completeness.Day, bool)
 	// Pulse says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.
 	Pulse Pulse
@@ -94,7 +94,7 @@ type Options struct {
 	Checker Checker // of this node; nil: it cannot be checked
 	Actions Actions // nil: there are none
 	// Cut cuts a chunk of an import into the commands that bring the cursor to its
-	// end; as package pull does. Nil: nothing can be imported.
+	// end; as package ingest does. Nil: nothing can be imported.
 	Cut func(cursor store.Cursor, chunk []byte, emit func(*store.IngestCommand) error) error
 	// Sessions are of browsers at plain addresses; nil: there are none.
 	Sessions *access.Sessions

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -497,7 +497,7 @@ func TestGaugesHaveAuditorsNamesAndLabels(t *testing.T) {
 // block of the type bad.
 type files struct{}
 
-func (files) Acceptable(d *shared.Document) error {
+func (files) Acceptable(d *clusterconfig.Document) error {
 	if d.Find("bad") != nil {
 		return errors.New("this is bad")
 	}
@@ -539,7 +539,7 @@ func TestTheConfigurationIsReplacedByWhoeverHasSeenIt(t *testing.T) {
 
 func digestOf(t *testing.T, text string) string {
 	t.Helper()
-	d, err := shared.Decode([]byte(text))
+	d, err := clusterconfig.Decode([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

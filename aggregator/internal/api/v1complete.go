@@ -8,9 +8,9 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/pulse"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -21,13 +21,13 @@ type Pulse interface {
 	// Allowed is the pause after which the source is silent.
 	Allowed(source record.Origin) record.Time
 	// Silent are the sources that are silent at an instant.
-	Silent(now record.Time) []pulse.Silence
+	Silent(now record.Time) []health.Silence
 }
 
 // allowed is how long nothing must have come of a source for it to be silent.
 func (s *Server) allowed(source record.Origin) record.Time {
 	if s.opt.Pulse == nil {
-		return pulse.Default
+		return health.DefaultSilence
 	}
 	return s.opt.Pulse.Allowed(source)
 }
@@ -70,8 +70,8 @@ func (s *Server) missing(w calendar.Window) []v1.CompleteMissing {
 	if s.opt.Days == nil {
 		return out
 	}
-	days, _ := s.opt.Days(tally.Window{From: tally.Begin(w.From), To: w.To})
-	for _, t := range tally.Stretches(days) {
+	days, _ := s.opt.Days(completeness.Window{From: completeness.Begin(w.From), To: w.To})
+	for _, t := range completeness.Stretches(days) {
 		out = append(out, v1.CompleteMissing{Source: t.Source.String(), From: v1.Stamp(t.From), To: v1.Stamp(t.To), Runs: t.Missing})
 	}
 	return out

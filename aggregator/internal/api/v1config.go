@@ -5,15 +5,15 @@ import (
 	"net/http"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Config is what the server needs of the configuration that the cluster shares.
 type Config interface {
 	// Acceptable returns why the daemons cannot do what a configuration wants.
-	Acceptable(d *shared.Document) error
+	Acceptable(d *clusterconfig.Document) error
 	// Files says what the files of the nodes say, as far as is known.
 	Files() []ConfigFiles
 }
@@ -21,7 +21,7 @@ type Config interface {
 // ConfigFiles says how the files of a node stand to the cluster's configuration.
 type ConfigFiles struct {
 	Node    string
-	Digest  shared.Digest
+	Digest  clusterconfig.Digest
 	Differs bool
 }
 
@@ -30,7 +30,7 @@ func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.V
 	if !view.Principal().Rows.All() {
 		return access.ErrRows // it has names and addresses of people
 	}
-	committed, err := shared.Read(view)
+	committed, err := clusterconfig.Read(view)
 	if err != nil {
 		return err
 	}
@@ -38,8 +38,8 @@ func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.V
 	return nil
 }
 
-func (s *Server) config(c *shared.Committed) v1.Config {
-	out := v1.Config{Document: shared.New().Encode(), Nodes: []v1.ConfigFiles{}}
+func (s *Server) config(c *clusterconfig.Committed) v1.Config {
+	out := v1.Config{Document: clusterconfig.New().Encode(), Nodes: []v1.ConfigFiles{}}
 	if c != nil {
 		out.Digest, out.CommittedBy, out.CommittedAt = v1.Text(c.Digest.String()), v1.Text(c.By), v1.Time{Time: c.At}
 		out.Document = c.Document.Encode()
@@ -55,7 +55,7 @@ func (s *Server) config(c *shared.Committed) v1.Config {
 // v1ConfigCommit is PUT /v1/config: the body becomes the cluster's configuration,
 // if what it replaces is what the caller has seen.
 func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	before, err := shared.Read(view)
+	before, err := clusterconfig.Read(view)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 	}
 	var refused error
 	s.body(w, r, func(body []byte) {
-		d, err := shared.Decode(body)
+		d, err := clusterconfig.Decode(body)
 		if err == nil && s.opt.Config != nil {
 			err = s.opt.Config.Acceptable(d)
 		}
@@ -81,14 +81,14 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 	return refused
 }
 
-func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *access.View, d *shared.Document, before *shared.Committed) error {
-	steps, err := shared.Plan(view, d, before, caller(r), clock.Now())
-	if errors.Is(err, shared.ErrTooLarge) {
+func (s *Server) commitConfig(w http.ResponseWriter, r *http.Request, view *access.View, d *clusterconfig.Document, before *clusterconfig.Committed) error {
+	steps, err := clusterconfig.Plan(view, d, before, caller(r), calendar.Now())
+	if errors.Is(err, clusterconfig.ErrTooLarge) {
 		return refuse(http.StatusRequestEntityTooLarge, "%v", err)
 	}
 	done := false
 	if err == nil {
-		done, err = shared.Execute(r.Context(), s.try, steps)
+		done, err = clusterconfig.Execute(r.Context(), s.try, steps)
 	}
 	switch {
 	case errors.Is(err, ErrNotNow):

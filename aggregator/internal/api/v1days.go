@@ -7,7 +7,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -36,7 +36,7 @@ func (s *Server) v1Completeness(w http.ResponseWriter, r *http.Request, view *ac
 		return err
 	}
 	if source != "" {
-		days = slices.DeleteFunc(days, func(d tally.Day) bool { return !names(d.Source, source) })
+		days = slices.DeleteFunc(days, func(d completeness.Day) bool { return !names(d.Source, source) })
 	}
 	list, missing := []v1.Day{}, int64(0)
 	for i := range days {
@@ -55,7 +55,7 @@ func names(o record.Origin, word string) bool {
 	return word == o.String() || word == o.Type+"/"+o.Label
 }
 
-func daysAsked(rawQuery string, now record.Time) (source string, w tally.Window, err error) {
+func daysAsked(rawQuery string, now record.Time) (source string, w completeness.Window, err error) {
 	words, err := readWords(rawQuery, "source", "window", "from", "to")
 	if err != nil {
 		return "", w, err
@@ -64,15 +64,15 @@ func daysAsked(rawQuery string, now record.Time) (source string, w tally.Window,
 	if err != nil {
 		return "", w, err
 	}
-	today := tally.Begin(now)
+	today := completeness.Begin(now)
 	if asked == nil {
 		asked = &calendar.Window{From: today - daysBefore*aDay, To: today + aDay}
 	}
-	w = tally.Window{From: tally.Begin(asked.From), To: min(asked.To, today+aDay)}
+	w = completeness.Window{From: completeness.Begin(asked.From), To: min(asked.To, today+aDay)}
 	return words["source"], w, nil
 }
 
-func dayOf(d *tally.Day, now record.Time) v1.Day {
+func dayOf(d *completeness.Day, now record.Time) v1.Day {
 	out := v1.Day{
 		Source: d.Source.String(), Day: d.From.Std().Format(time.DateOnly), State: string(d.State(now)), Stored: d.Stored, Deleted: d.Deleted,
 		Missing: d.Missing(), Surplus: d.Surplus(), Unread: d.Unread(), CountedAt: v1.Stamp(d.Count.At),
@@ -84,9 +84,9 @@ func dayOf(d *tally.Day, now record.Time) v1.Day {
 	return out
 }
 
-func stretchesOf(days []tally.Day) []v1.Stretch {
+func stretchesOf(days []completeness.Day) []v1.Stretch {
 	list := []v1.Stretch{}
-	for _, t := range tally.Stretches(days) {
+	for _, t := range completeness.Stretches(days) {
 		list = append(list, v1.Stretch{
 			Agent: t.Source.Agent, Source: t.Source.String(), From: v1.Stamp(t.From), To: v1.Stamp(t.To), Days: t.Days,
 			Missing: t.Missing, Lost: t.Lost, Unread: t.Unread, Shared: t.Shared, Do: t.Remedy(),

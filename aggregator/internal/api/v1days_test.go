@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -87,8 +87,8 @@ func TestDaysAreComparedWithWhatSchedulersHave(t *testing.T) {
 func TestAnswersAboutUsageNameTheDaysThatLackRuns(t *testing.T) {
 	rg := countedDays(t, func(o *api.Options, _ *store.Options) {
 		source := record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}
-		o.Days = func(w tally.Window) ([]tally.Day, bool) {
-			return []tally.Day{{Source: source, From: w.From, To: w.From + record.Day, Count: wire.Count{Counted: 3, Records: 3}, Stored: 1}}, true
+		o.Days = func(w completeness.Window) ([]completeness.Day, bool) {
+			return []completeness.Day{{Source: source, From: w.From, To: w.From + record.Day, Count: wire.Count{Counted: 3, Records: 3}, Stored: 1}}, true
 		}
 	})
 	var s struct {

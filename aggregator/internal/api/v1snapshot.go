@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -17,11 +17,11 @@ import (
 type Snapshots interface {
 	// Save makes an image that holds all that was acknowledged before the call.
 	// The caller closes it.
-	Save(ctx context.Context) (*backup.Image, error)
+	Save(ctx context.Context) (*archive.Image, error)
 	// Restore takes the whole cluster back to an archive, in a new incarnation.
 	// The archive of another cluster is refused unless foreign is set. What was
 	// restored comes with errors too that leave the outcome unknown.
-	Restore(ctx context.Context, archive io.Reader, foreign bool) (*backup.Restored, error)
+	Restore(ctx context.Context, archive io.Reader, foreign bool) (*archive.Restored, error)
 }
 
 // ErrElsewhere is wrapped by what only the leader can do, on another node; the
@@ -117,9 +117,9 @@ func (s *Server) v1Restore(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return refuse(http.StatusMisdirectedRequest, "nothing was restored: %v", err)
-	case errors.Is(err, backup.ErrDamaged), errors.Is(err, backup.ErrFormat), errors.Is(err, backup.ErrForeign):
+	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrFormat), errors.Is(err, archive.ErrForeign):
 		return refuse(http.StatusUnprocessableEntity, "nothing was restored: %v", err)
-	case errors.Is(err, backup.ErrNoSpace):
+	case errors.Is(err, archive.ErrNoSpace):
 		return refuse(http.StatusInsufficientStorage, "nothing was restored: %v", err)
 	case err != nil && done == nil:
 		return refuse(http.StatusServiceUnavailable, "nothing was restored: %v", err)

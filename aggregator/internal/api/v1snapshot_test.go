@@ -11,21 +11,21 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // archives makes real archives of the node's store, and restores what it is told.
 type archives struct {
 	node    *node
-	shop    *backup.Shop
+	shop    *archive.Shop
 	refuse  error
 	unknown error
 }
 
 func (a *archives) Checkpoint(dir string) error { return a.node.store.Checkpoint(dir) }
 
-func (a *archives) Save(context.Context) (*backup.Image, error) {
+func (a *archives) Save(context.Context) (*archive.Image, error) {
 	if a.refuse != nil {
 		return nil, a.refuse
 	}
@@ -39,7 +39,7 @@ func (a *archives) Install(_ context.Context, dir string) error {
 	return a.node.store.Restore(dir)
 }
 
-func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*backup.Restored, error) {
+func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*archive.Restored, error) {
 	if a.refuse != nil {
 		return nil, a.refuse
 	}
@@ -52,7 +52,7 @@ func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*bac
 
 func archiveRig(t *testing.T) (*rig, *archives) {
 	a := &archives{}
-	a.shop = &backup.Shop{Store: a, Scratch: t.TempDir(), Node: "agg1", Version: "test", Now: time.Now}
+	a.shop = &archive.Shop{Store: a, Scratch: t.TempDir(), Node: "agg1", Version: "test", Now: time.Now}
 	rg := newRig(t, func(o *api.Options, s *store.Options) {
 		o.Snapshots, o.Members = a, &group{}
 		s.FS, s.Dir = nil, t.TempDir()
@@ -79,7 +79,7 @@ func TestASnapshotBringsBackWhatWasThere(t *testing.T) {
 	if saved.status != 200 || saved.header.Get("Content-Type") != "application/zstd" {
 		t.Fatal(saved)
 	}
-	if meta, err := backup.Verify(strings.NewReader(saved.body)); err != nil || meta.Records != 1 || meta.Cluster != "CLUSTER" {
+	if meta, err := archive.Verify(strings.NewReader(saved.body)); err != nil || meta.Records != 1 || meta.Cluster != "CLUSTER" {
 		t.Fatalf("%+v, %v", meta, err)
 	}
 	post("after")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -82,7 +82,7 @@ func (s *Server) uncounted(source record.Origin, w calendar.Window, now record.T
 	if s.opt.Days == nil {
 		return 0
 	}
-	due := tally.Window{From: tally.Begin(w.From), To: min(tally.Begin(w.To-1)+aDay, tally.Due(now))}
+	due := completeness.Window{From: completeness.Begin(w.From), To: min(completeness.Begin(w.To-1)+aDay, completeness.Due(now))}
 	if n = int64((due.To - due.From) / aDay); n <= 0 {
 		return 0
 	}

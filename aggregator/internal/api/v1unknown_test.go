@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/tally"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -75,10 +75,10 @@ func TestUsage_UnknownCompleteness_IsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rg := newRig(t, noon("2026-04-01T12:00:00Z"), func(o *api.Options, _ *store.Options) {
 				o.Configured = func() []string { return c.configured }
-				o.Days = func(w tally.Window) (days []tally.Day, ready bool) {
+				o.Days = func(w completeness.Window) (days []completeness.Day, ready bool) {
 					for i := range c.counted {
 						from := w.From + record.Time(i)*record.Day
-						days = append(days, tally.Day{Source: nemo, From: from, To: from + record.Day, Count: wire.Count{At: at}})
+						days = append(days, completeness.Day{Source: nemo, From: from, To: from + record.Day, Count: wire.Count{At: at}})
 					}
 					return days, true
 				}

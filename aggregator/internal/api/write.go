@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -22,7 +22,7 @@ var ErrNotNow = errors.New("cannot be written now")
 // writePause is how long a write that cannot be done now waits for the next try.
 const writePause = 50 * time.Millisecond
 
-func now() record.Time { return record.FromStd(clock.Now()) }
+func now() record.Time { return record.FromStd(calendar.Now()) }
 
 // try commits a command and waits while the cluster cannot, as long as patience
 // lasts. The error wraps [ErrNotNow] when nothing was written; after any other

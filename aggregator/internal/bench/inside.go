@@ -7,7 +7,7 @@ import (
 	"runtime/pprof"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -21,7 +21,7 @@ type inside struct {
 func (n *nodeSite) runInside(ctx context.Context) error {
 	log := newJournal()
 	leads := log.expect(leadsWord)
-	d := &run.Daemon{Log: log, Version: "bench", Load: func() (*config.Config, hcl.Diagnostics) {
+	d := &daemon.Daemon{Log: log, Version: "bench", Load: func() (*config.Config, hcl.Diagnostics) {
 		conf, _, diags := config.Load(n.config())
 		return conf, diags
 	}}

@@ -11,4 +11,6 @@
 // or whatever the zone did; a day that the zone left out has none; and a clock that
 // goes back over midnight makes no second day. An hour ends when the clock shows
 // the next full hour, and when it is changed, so that none is longer than an hour.
+//
+// [Now] is the time of this node's clock.
 package calendar

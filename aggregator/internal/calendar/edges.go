@@ -46,12 +46,12 @@ func Edges(w Window, u Unit, zone *time.Location, most int) ([]record.Time, erro
 func hours(w Window, zone *time.Location) []record.Time {
 	edges := []record.Time{w.From}
 	at := seconds(w.From)
-	change, ahead := jump(zone, at), offset(zone, at)
+	change, ahead := jump(zone, at), zoneOffset(zone, at)
 	for {
 		at = (floor(at+ahead, 3600)+1)*3600 - ahead
 		if at >= change {
 			at = change
-			change, ahead = jump(zone, at), offset(zone, at)
+			change, ahead = jump(zone, at), zoneOffset(zone, at)
 		}
 		t := record.Time(at) * record.Second
 		if t >= w.To {

@@ -33,7 +33,7 @@ const widest = 26 * 3600
 func first(zone *time.Location, civil int64) int64 {
 	at := civil - widest
 	for {
-		t, end := max(civil-offset(zone, at), at), jump(zone, at)
+		t, end := max(civil-zoneOffset(zone, at), at), jump(zone, at)
 		if t < end {
 			return t
 		}
@@ -41,19 +41,19 @@ func first(zone *time.Location, civil int64) int64 {
 	}
 }
 
-// offset is how far the clock of the zone is ahead of UTC at a second.
-func offset(zone *time.Location, at int64) int64 {
+// zoneOffset is how far the clock of the zone is ahead of UTC at a second.
+func zoneOffset(zone *time.Location, at int64) int64 {
 	_, n := time.Unix(at, 0).In(zone).Zone()
 	return int64(n)
 }
 
 // shown is what the clock of the zone shows at a second.
-func shown(zone *time.Location, at int64) int64 { return at + offset(zone, at) }
+func shown(zone *time.Location, at int64) int64 { return at + zoneOffset(zone, at) }
 
 // jump returns the first second after at at which the clock is changed; the
 // greatest number when it never is.
 func jump(zone *time.Location, at int64) int64 {
-	before := offset(zone, at)
+	before := zoneOffset(zone, at)
 	for {
 		_, bound := time.Unix(at, 0).In(zone).ZoneBounds()
 		if bound.IsZero() {
@@ -63,7 +63,7 @@ func jump(zone *time.Location, at int64) int64 {
 		if end <= at { // on December 31 of leap years ZoneBounds takes that day for the next year's
 			end = at + daySeconds
 		}
-		if offset(zone, end) != before {
+		if zoneOffset(zone, end) != before {
 			return end
 		}
 		at = end

@@ -8,8 +8,8 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
-	"github.com/bursar-accounting/bursar/aggregator/internal/run"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/systemd"
@@ -56,7 +56,7 @@ func (p *Program) check(ctx context.Context, paths []string, dev bool) error {
 	conf, file, diags := config.Load(paths...)
 	if !diags.HasErrors() {
 		diags.Extend(conf.Check())
-		diags.Extend(run.CheckActions(ctx, conf, dev))
+		diags.Extend(daemon.CheckActions(ctx, conf, dev))
 	}
 	return p.verdict(diags, file.Sources, "the configuration is fine")
 }
@@ -76,7 +76,7 @@ func (p *Program) verdict(diags hcl.Diagnostics, sources hcl.Sources, fine strin
 // serve runs the daemon.
 func (p *Program) serve(cmd *cobra.Command, paths []string, dev bool, seed string) error {
 	var sources hcl.Sources
-	d := &run.Daemon{
+	d := &daemon.Daemon{
 		Load: func() (*config.Config, hcl.Diagnostics) {
 			conf, file, diags := config.Load(paths...)
 			sources = file.Sources

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -89,10 +89,10 @@ func filesFlag(cmd *cobra.Command, paths *[]string) {
 
 // compared is what files and cluster say.
 type compared struct {
-	files       *shared.Document
+	files       *clusterconfig.Document
 	digest      string // of the cluster's configuration; "" when nothing is committed
 	by, at      string
-	differences []shared.Difference
+	differences []clusterconfig.Difference
 }
 
 // compareConfig compares the files with the active configuration, and prints where
@@ -106,12 +106,12 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if err := c.GetJSON(cmd.Context(), "/v1/config", nil, &answer); err != nil {
 		return nil, err
 	}
-	obeyed, err := shared.Decode(answer.Document)
+	obeyed, err := clusterconfig.Decode(answer.Document)
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
 	}
 	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: instant(answer.CommittedAt)}
-	out.differences = shared.Diff(out.files, obeyed)
+	out.differences = clusterconfig.Diff(out.files, obeyed)
 	for _, d := range out.differences {
 		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {
 			return nil, err

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/disk"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 )
 
 func (p *Program) diskCommand() *cobra.Command {
@@ -30,7 +30,7 @@ there is space again.`,
 				}
 				dir = conf.Aggregator.DataDir.Path
 			}
-			freed, err := disk.FreeBallast(dir)
+			freed, err := health.FreeBallast(dir)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 )
 
 func (p *Program) snapshotCommand() *cobra.Command {
@@ -35,7 +35,7 @@ file is read: "bursar snapshot verify" finds out whether all of it is sound.`,
 				return err
 			}
 			defer file.Close()
-			meta, err := backup.ReadMeta(file)
+			meta, err := archive.ReadMeta(file)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -46,7 +46,7 @@ file is read: "bursar snapshot verify" finds out whether all of it is sound.`,
 	return cmd
 }
 
-func (p *Program) showMeta(f format, meta *backup.Meta) error {
+func (p *Program) showMeta(f format, meta *archive.Meta) error {
 	raw, err := json.Marshal(meta)
 	if err != nil {
 		return err
@@ -94,12 +94,12 @@ func (p *Program) verifySnapshot(ctx context.Context, path, dir string) error {
 	}
 	defer file.Close()
 	bar := p.newBar("read", size)
-	meta, err := backup.Unpack(bar.reader(ctx, file), dir, nil)
+	meta, err := archive.Unpack(bar.reader(ctx, file), dir, nil)
 	bar.end()
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if _, err := backup.CheckImage(ctx, dir, meta); err != nil {
+	if _, err := archive.CheckImage(ctx, dir, meta); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	p.say("%s is sound: %d records at index %d, state hash %s", path, meta.Records, meta.Index, meta.Hash)

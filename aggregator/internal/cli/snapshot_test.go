@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -25,7 +25,7 @@ func snapshotFile(t *testing.T) string {
 	if _, err := s.Apply(1, 1, store.Encode(&store.SetClusterCommand{ID: "CLUSTER"})); err != nil {
 		t.Fatal(err)
 	}
-	shop := &backup.Shop{Store: s, Scratch: filepath.Join(dir, "scratch"), Node: "agg1", Version: "v1", Now: time.Now}
+	shop := &archive.Shop{Store: s, Scratch: filepath.Join(dir, "scratch"), Node: "agg1", Version: "v1", Now: time.Now}
 	if err := shop.Sweep(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestASnapshotIsInspectedAndVerified(t *testing.T) {
 		t.Errorf("inspect: %d\n%s", code, out)
 	}
 	code, out, _ = (shell{}).bursar(t.Context(), "snapshot", "inspect", "-format", "json", path)
-	var meta backup.Meta
+	var meta archive.Meta
 	if err := json.Unmarshal([]byte(out), &meta); err != nil || code != 0 || meta.Node != "agg1" {
 		t.Errorf("inspect as json: %d %v\n%s", code, err, out)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/backup"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -44,7 +44,7 @@ there is replaced. Any node can be asked.`,
 }
 
 // save writes the archive to path, or leaves what is there.
-func (p *Program) save(ctx context.Context, c *client.Client, path string) (meta backup.Meta, err error) {
+func (p *Program) save(ctx context.Context, c *client.Client, path string) (meta archive.Meta, err error) {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -71,7 +71,7 @@ func syncFolder(dir string) error {
 }
 
 // receive verifies the archive while it is written.
-func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer) (meta backup.Meta, err error) {
+func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer) (meta archive.Meta, err error) {
 	pr, pw := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -81,7 +81,7 @@ func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer)
 	}()
 	bar := p.newBar("save", 0)
 	out := bufio.NewWriterSize(into, 1<<20)
-	meta, err = backup.Read(io.TeeReader(pr, out), func(m backup.Meta) error {
+	meta, err = archive.Read(io.TeeReader(pr, out), func(m archive.Meta) error {
 		bar.total = m.Bytes
 		return nil
 	}, func(_ string, _ int64, content io.Reader) error {
@@ -131,7 +131,7 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 		return err
 	}
 	defer file.Close()
-	meta, err := backup.ReadMeta(file)
+	meta, err := archive.ReadMeta(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -18,7 +18,7 @@
 //	}
 //
 //	func Identity(dataDir string) (string, error)  // this node's id, made when there is none
-//	func NewTransport(TransportConfig) (*Transport, error) // one port: raft, and the protocol of package peer
+//	func NewTransport(TransportConfig) (*Transport, error) // one port: raft, and the protocol of package membership
 //	func (*Transport) Raft() raft.StreamLayer      // Config.Stream
 //	func (*Transport) Peers() net.Listener         // accepts *Conn
 //	func (*Transport) DialPeer(ctx, addr) (net.Conn, error)

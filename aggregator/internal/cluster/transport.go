@@ -59,7 +59,7 @@ type TransportConfig struct {
 }
 
 // Transport is one port for all that nodes say to each other: raft, and the
-// protocol of package peer. Both ends prove with a certificate that they are
+// protocol of package membership. Both ends prove with a certificate that they are
 // aggregators. A connection of raft is greeted with the id of the node that is
 // meant.
 type Transport struct {

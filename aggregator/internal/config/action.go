@@ -13,7 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -165,7 +165,7 @@ func (c *Config) LocalActions() []LocalAction {
 		a := &c.Actions[i]
 		b := a.block()
 		out = append(out, LocalAction{
-			Name: a.Name(), Digest: shared.New(b).Digest().String(), Full: fullDigest(a.tree.Nodes), Config: session.Tree(a.tree), Range: a.Range,
+			Name: a.Name(), Digest: clusterconfig.New(b).Digest().String(), Full: fullDigest(a.tree.Nodes), Config: session.Tree(a.tree), Range: a.Range,
 		})
 	}
 	return out
@@ -173,37 +173,37 @@ func (c *Config) LocalActions() []LocalAction {
 
 // fullDigest is a digest of values, secrets included.
 func fullDigest(nodes []hcl.Node) string {
-	b := shared.Block{Type: "config"}
+	b := clusterconfig.Block{Type: "config"}
 	fill(&b, nodes, false)
-	return fmt.Sprintf("%x", sha256.Sum256(shared.New(b).Encode()))
+	return fmt.Sprintf("%x", sha256.Sum256(clusterconfig.New(b).Encode()))
 }
 
-func actionBlocks(c *Config) (list []shared.Block) {
+func actionBlocks(c *Config) (list []clusterconfig.Block) {
 	for i := range c.Actions {
 		list = append(list, c.Actions[i].block())
 	}
 	return list
 }
 
-func (a *Action) block() shared.Block {
-	b := shared.Block{Type: "action", Labels: []string{a.Type.Value, a.Label.Value}, At: place(a.Range)}
+func (a *Action) block() clusterconfig.Block {
+	b := clusterconfig.Block{Type: "action", Labels: []string{a.Type.Value, a.Label.Value}, At: place(a.Range)}
 	for name, v := range map[string]hcl.String{"schedule": a.Schedule, "zone": a.Zone, "run_on": a.runOn} {
 		if v.Value != "" {
 			b.Set(name, v.Value, place(v.Range))
 		}
 	}
-	config := shared.Block{Type: "config", At: place(a.tree.Range)}
+	config := clusterconfig.Block{Type: "config", At: place(a.tree.Range)}
 	fill(&config, a.tree.Nodes, true)
-	b.Blocks = []shared.Block{config}
+	b.Blocks = []clusterconfig.Block{config}
 	return b
 }
 
 // fill puts attributes and blocks into a block. What is secret does not leave this
 // node: a mark stands for it.
-func fill(b *shared.Block, nodes []hcl.Node, mask bool) {
+func fill(b *clusterconfig.Block, nodes []hcl.Node, mask bool) {
 	for _, n := range nodes {
 		if n.Block {
-			inner := shared.Block{Type: n.Name, Labels: n.Labels, At: place(n.Range)}
+			inner := clusterconfig.Block{Type: n.Name, Labels: n.Labels, At: place(n.Range)}
 			fill(&inner, n.Children, mask)
 			b.Blocks = append(b.Blocks, inner)
 			continue
@@ -259,14 +259,14 @@ type SharedAction struct {
 	Digest  string
 }
 
-func readAction(s *Shared, b *shared.Block) error {
+func readAction(s *Shared, b *clusterconfig.Block) error {
 	if len(b.Labels) != 2 || len(b.Blocks) != 1 || b.Blocks[0].Type != "config" {
 		return fmt.Errorf("want 2 labels and the block config")
 	}
-	if err := only(&shared.Block{Type: b.Type, Labels: b.Labels, Values: b.Values}, 2, "schedule", "zone", "run_on"); err != nil {
+	if err := only(&clusterconfig.Block{Type: b.Type, Labels: b.Labels, Values: b.Values}, 2, "schedule", "zone", "run_on"); err != nil {
 		return err
 	}
-	a := SharedAction{Name: action.Name{Type: b.Labels[0], Label: b.Labels[1]}, Digest: shared.New(*b).Digest().String()}
+	a := SharedAction{Name: action.Name{Type: b.Labels[0], Label: b.Labels[1]}, Digest: clusterconfig.New(*b).Digest().String()}
 	if err := identity.CheckName(a.Name.Label); err != nil || !typeName.MatchString(a.Name.Type) {
 		return fmt.Errorf("%q is not the name of an action", a.Name)
 	}
@@ -295,7 +295,7 @@ func readAction(s *Shared, b *shared.Block) error {
 }
 
 // node is a block as plugins get it, without places.
-func (a *SharedAction) node(b *shared.Block) (*bursarv1.Node, error) {
+func (a *SharedAction) node(b *clusterconfig.Block) (*bursarv1.Node, error) {
 	out := &bursarv1.Node{Name: b.Type, Labels: b.Labels, Block: true, Range: &bursarv1.Range{}}
 	for _, name := range slices.Sorted(maps.Keys(b.Values)) {
 		in := json.NewDecoder(strings.NewReader(string(b.Values[name])))

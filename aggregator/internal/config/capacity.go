@@ -12,7 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -295,11 +295,11 @@ func day(text string, zone *time.Location) (record.Time, error) {
 
 // clusterBlocks gives clusters with the place that each has in the files, since a
 // record is of the first one that takes it.
-func clusterBlocks(c *Config) (list []shared.Block) {
+func clusterBlocks(c *Config) (list []clusterconfig.Block) {
 	for i := range c.Clusters {
 		cl := &c.Clusters[i]
 		at := place(cl.Range)
-		b := shared.Block{Type: "cluster", Labels: []string{cl.Name.Value}, At: at}
+		b := clusterconfig.Block{Type: "cluster", Labels: []string{cl.Name.Value}, At: at}
 		b.Set("order", i, at)
 		if cl.Match != nil {
 			match := map[string][]string{}
@@ -320,7 +320,7 @@ func clusterBlocks(c *Config) (list []shared.Block) {
 	return list
 }
 
-func setTexts(b *shared.Block, at string, texts map[string]hcl.String) {
+func setTexts(b *clusterconfig.Block, at string, texts map[string]hcl.String) {
 	for name, text := range texts {
 		if text.Value != "" {
 			b.Set(name, text.Value, at)
@@ -328,9 +328,9 @@ func setTexts(b *shared.Block, at string, texts map[string]hcl.String) {
 	}
 }
 
-func (c *Capacity) block() shared.Block {
+func (c *Capacity) block() clusterconfig.Block {
 	at := place(c.Range)
-	b := shared.Block{Type: "capacity", At: at}
+	b := clusterconfig.Block{Type: "capacity", At: at}
 	setTexts(&b, at, map[string]hcl.String{"name": c.Name, "from": c.From, "to": c.To, "su_factor": c.SUFactor})
 	b.Set("components", c.Components, at)
 	if c.Nodes != 0 {
@@ -339,11 +339,11 @@ func (c *Capacity) block() shared.Block {
 	return b
 }
 
-func clusterGroupBlocks(c *Config) (list []shared.Block) {
+func clusterGroupBlocks(c *Config) (list []clusterconfig.Block) {
 	for i := range c.ClusterGroups {
 		g := &c.ClusterGroups[i]
 		at := place(g.Range)
-		b := shared.Block{Type: "cluster_group", Labels: []string{g.Name.Value}, At: at}
+		b := clusterconfig.Block{Type: "cluster_group", Labels: []string{g.Name.Value}, At: at}
 		if g.Clusters != nil {
 			b.Set("clusters", textsOf(g.Clusters), at)
 		}
@@ -356,7 +356,7 @@ func clusterGroupBlocks(c *Config) (list []shared.Block) {
 }
 
 // readValue reads a value of a block; what is not there is left as it is.
-func readValue(b *shared.Block, name string, to any) error {
+func readValue(b *clusterconfig.Block, name string, to any) error {
 	raw, ok := b.Values[name]
 	if !ok {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -26,7 +26,7 @@ func TestClustersAreCommittedAsTheyAreWritten(t *testing.T) {
 	if err := diags.Err(); err != nil {
 		t.Fatal(err)
 	}
-	committed, err := shared.Decode(c.Shared().Encode())
+	committed, err := clusterconfig.Decode(c.Shared().Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,38 +58,38 @@ func TestClustersAreCommittedAsTheyAreWritten(t *testing.T) {
 // TestACommittedClusterThatMakesNoSenseIsRefused has what no file of this program
 // gives, but another one may have committed.
 func TestACommittedClusterThatMakesNoSenseIsRefused(t *testing.T) {
-	block := func(set func(b *shared.Block)) *shared.Document {
-		b := shared.Block{Type: "cluster", Labels: []string{"x"}}
+	block := func(set func(b *clusterconfig.Block)) *clusterconfig.Document {
+		b := clusterconfig.Block{Type: "cluster", Labels: []string{"x"}}
 		set(&b)
-		return shared.New(b)
+		return clusterconfig.New(b)
 	}
-	part := func(values map[string]any) *shared.Document {
-		return block(func(b *shared.Block) {
-			inner := shared.Block{Type: "capacity"}
+	part := func(values map[string]any) *clusterconfig.Document {
+		return block(func(b *clusterconfig.Block) {
+			inner := clusterconfig.Block{Type: "capacity"}
 			for name, v := range values {
 				inner.Set(name, v, "")
 			}
-			b.Blocks = []shared.Block{inner}
+			b.Blocks = []clusterconfig.Block{inner}
 		})
 	}
-	group := func(name, member string) shared.Block {
-		b := shared.Block{Type: "cluster_group", Labels: []string{name}}
+	group := func(name, member string) clusterconfig.Block {
+		b := clusterconfig.Block{Type: "cluster_group", Labels: []string{name}}
 		b.Set("groups", []string{member}, "")
 		return b
 	}
-	for want, d := range map[string]*shared.Document{
-		`does not know "colour"`:             block(func(b *shared.Block) { b.Set("colour", "red", "") }),
-		`does not know "nodes"`:              block(func(b *shared.Block) { b.Blocks = []shared.Block{{Type: "nodes"}} }),
-		`match: [1]`:                         block(func(b *shared.Block) { b.Set("match", []int{1}, "") }),
-		`invalid meta key "a" or its values`: block(func(b *shared.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
-		`no source`:                          block(func(b *shared.Block) { b.Set("sources", []string{"x"}, "") }),
-		`su_factor: 2000 is no factor`:       block(func(b *shared.Block) { b.Set("su_factor", "2000", "") }),
+	for want, d := range map[string]*clusterconfig.Document{
+		`does not know "colour"`:             block(func(b *clusterconfig.Block) { b.Set("colour", "red", "") }),
+		`does not know "nodes"`:              block(func(b *clusterconfig.Block) { b.Blocks = []clusterconfig.Block{{Type: "nodes"}} }),
+		`match: [1]`:                         block(func(b *clusterconfig.Block) { b.Set("match", []int{1}, "") }),
+		`invalid meta key "a" or its values`: block(func(b *clusterconfig.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
+		`no source`:                          block(func(b *clusterconfig.Block) { b.Set("sources", []string{"x"}, "") }),
+		`su_factor: 2000 is no factor`:       block(func(b *clusterconfig.Block) { b.Set("su_factor", "2000", "") }),
 		`no day and no instant`:              part(map[string]any{"from": "yesterday"}),
 		`not after 2026-01-02`:               part(map[string]any{"from": "2026-01-02", "to": "2026-01-02"}),
 		`more than can be counted`:           part(map[string]any{"nodes": 1000, "components": map[string]int64{"Cores": 1 << 50}}),
 		`0 is no number of nodes`:            part(map[string]any{"nodes": 0}),
 		`Cores is -1`:                        part(map[string]any{"components": map[string]int64{"Cores": -1}}),
-		`include one another`:                shared.New(group("a", "b"), group("b", "a")),
+		`include one another`:                clusterconfig.New(group("a", "b"), group("b", "a")),
 	} {
 		if _, err := config.ReadShared(d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)

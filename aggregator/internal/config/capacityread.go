@@ -9,7 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -21,7 +21,7 @@ type clusterBlock struct {
 	zone, factor string
 }
 
-func readCluster(s *Shared, b *shared.Block) error {
+func readCluster(s *Shared, b *clusterconfig.Block) error {
 	inner := b.Blocks
 	outer := *b
 	outer.Blocks = nil
@@ -80,7 +80,7 @@ func (in *clusterBlock) matches(name string) (list []accounting.NodeMatch, err e
 	return list, nil
 }
 
-func readCapacity(b *shared.Block, zone *time.Location) (p accounting.ClusterPart, err error) {
+func readCapacity(b *clusterconfig.Block, zone *time.Location) (p accounting.ClusterPart, err error) {
 	if b.Type != "capacity" {
 		return p, fmt.Errorf("this program does not know %q here", b.Type)
 	}
@@ -121,7 +121,7 @@ func readCapacity(b *shared.Block, zone *time.Location) (p accounting.ClusterPar
 	return p, nil
 }
 
-func readClusterGroup(s *Shared, b *shared.Block) error {
+func readClusterGroup(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 1, "clusters", "groups"); err != nil {
 		return err
 	}

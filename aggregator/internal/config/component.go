@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -26,17 +26,17 @@ func (c *Component) validate() (diags hcl.Diagnostics) {
 	return diags
 }
 
-func componentBlocks(c *Config) (list []shared.Block) {
+func componentBlocks(c *Config) (list []clusterconfig.Block) {
 	for i := range c.Components {
 		of := &c.Components[i]
-		b := shared.Block{Type: "component", Labels: []string{of.Name.Value}, At: place(of.Name.Range)}
+		b := clusterconfig.Block{Type: "component", Labels: []string{of.Name.Value}, At: place(of.Name.Range)}
 		b.Set("kind", of.Kind.Value, place(of.Kind.Range))
 		list = append(list, b)
 	}
 	return list
 }
 
-func readComponent(s *Shared, b *shared.Block) error {
+func readComponent(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 1, "kind"); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -164,13 +164,13 @@ func rangeOf(place string, or hcl.Range) hcl.Range {
 
 // writer makes blocks of the shared configuration, and remembers where they stand.
 type writer struct {
-	shared.Block
+	clusterconfig.Block
 	places map[string]hcl.Range
 }
 
 func (w *writer) block(typ string, at hcl.Range, labels ...string) *writer {
 	w.places[place(at)] = at
-	return &writer{shared.Block{Type: typ, Labels: labels, At: place(at)}, w.places}
+	return &writer{clusterconfig.Block{Type: typ, Labels: labels, At: place(at)}, w.places}
 }
 
 func (w *writer) text(name string, s hcl.String) {
@@ -200,7 +200,7 @@ func (w *writer) flag(name string, yes *bool) {
 func (w *writer) add(b *writer) { w.Blocks = append(w.Blocks, b.Block) }
 
 // directoryWritten returns the blocks of the directory with where they stand.
-func (c *Config) directoryWritten() (list []shared.Block, places map[string]hcl.Range) {
+func (c *Config) directoryWritten() (list []clusterconfig.Block, places map[string]hcl.Range) {
 	top := &writer{places: map[string]hcl.Range{}}
 	d := top.block("directory", c.Directory.Range)
 	d.text("user_key", c.Directory.UserKey)

@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-func example(t *testing.T) *shared.Document {
+func example(t *testing.T) *clusterconfig.Document {
 	t.Helper()
 	c, _, diags := config.Load("../../../hcl/examples/aggregator-directory.hcl")
 	if err := diags.Err(); err != nil {
@@ -27,7 +27,7 @@ func TestTheDirectoryIsTheSameFromTheFilesAndFromTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := shared.Decode(doc.Encode())
+	decoded, err := clusterconfig.Decode(doc.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func FuzzReadShared(f *testing.F) {
 	f.Add([]byte(`{"format":1,"blocks":[{"type":"directory","blocks":[{"type":"file","labels":["p"],"values":{"columns":["user","group"],"rows":[["a","g"]]}},{"type":"host_class","labels":["c"],"values":{"pattern":"x"}}]}]}`))
 	f.Add([]byte(`{"format":1,"blocks":[{"type":"contribution","labels":["c"],"values":{"by":"x","amount":"1"}},{"type":"service_units","values":{"components":{"Cores":"1"}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		doc, err := shared.Decode(text)
+		doc, err := clusterconfig.Decode(text)
 		if err != nil {
 			return
 		}

@@ -8,15 +8,15 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // directoryParts are the kinds of blocks of the directory.
 func directoryParts() map[string]part {
-	none := func(*Config) []shared.Block { return nil }
+	none := func(*Config) []clusterconfig.Block { return nil }
 	return map[string]part{
-		"directory": {func(c *Config) []shared.Block {
+		"directory": {func(c *Config) []clusterconfig.Block {
 			blocks, _ := c.directoryWritten() // all of them
 			return blocks
 		}, readDirectory},
@@ -34,12 +34,12 @@ func (s *Shared) checkDirectory() accounting.DirectoryProblems {
 
 // values reads the values of a block. The first thing that is wrong is its err.
 type values struct {
-	*shared.Block
+	*clusterconfig.Block
 	err  error
 	seen map[string]bool
 }
 
-func valuesOf(b *shared.Block) *values { return &values{Block: b, seen: map[string]bool{}} }
+func valuesOf(b *clusterconfig.Block) *values { return &values{Block: b, seen: map[string]bool{}} }
 
 func (v *values) at(name string) string {
 	if at := v.Places[name]; at != "" {
@@ -151,7 +151,7 @@ func (v *values) label() string {
 	return v.Labels[0]
 }
 
-func readDirectory(s *Shared, b *shared.Block) error {
+func readDirectory(s *Shared, b *clusterconfig.Block) error {
 	v, d := valuesOf(b), &s.Directory
 	d.UserKey, d.GroupKey, d.HostKey = v.text("user_key"), v.text("group_key"), v.text("host_key")
 	for i := range b.Blocks {
@@ -183,7 +183,7 @@ func (v *values) class() accounting.Class {
 	return c
 }
 
-func readPerson(s *Shared, b *shared.Block) error {
+func readPerson(s *Shared, b *clusterconfig.Block) error {
 	v := valuesOf(b)
 	p := accounting.Person{ID: v.label(), Name: v.text("name"), Address: v.text("email"), Place: v.At}
 	add := func(v *values, from record.Time) {
@@ -198,7 +198,7 @@ func readPerson(s *Shared, b *shared.Block) error {
 	return v.done(1)
 }
 
-func readProject(s *Shared, b *shared.Block) error {
+func readProject(s *Shared, b *clusterconfig.Block) error {
 	v := valuesOf(b)
 	p := accounting.Project{ID: v.label(), From: v.time("from"), To: v.time("to"), Place: v.At}
 	state := accounting.ProjectState{}
@@ -227,7 +227,7 @@ func (v *values) names(name string, or []string) []string {
 	return list
 }
 
-func readServiceUnits(s *Shared, b *shared.Block) error {
+func readServiceUnits(s *Shared, b *clusterconfig.Block) error {
 	v := valuesOf(b)
 	u := accounting.UnitRates{Name: v.text("unit"), Rates: v.worths("components"), Seconds: v.worths("seconds"), Place: v.At}
 	if f := v.decimal("default_factor", -1); f >= 0 {
@@ -240,7 +240,7 @@ func readServiceUnits(s *Shared, b *shared.Block) error {
 	return v.done(0)
 }
 
-func readContribution(s *Shared, b *shared.Block) error {
+func readContribution(s *Shared, b *clusterconfig.Block) error {
 	v := valuesOf(b)
 	s.Directory.Contributions = append(s.Directory.Contributions, accounting.Contribution{
 		ID: v.label(), By: v.text("by"), Credit: v.text("credit"), Amount: v.decimal("amount", 0),

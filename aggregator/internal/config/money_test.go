@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -17,7 +17,7 @@ func TestPricesAndBudgetsComeBackFromTheLog(t *testing.T) {
 	if err := diags.Err(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := shared.Decode(c.Shared().Encode())
+	d, err := clusterconfig.Decode(c.Shared().Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestPricesInTheLogThatMakeNoSenseAreRefused(t *testing.T) {
 		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","carry":true`):              "does not know",
 		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"from":"x"`):                                "RFC 3339",
 	} {
-		d, err := shared.Decode([]byte(text))
+		d, err := clusterconfig.Decode([]byte(text))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

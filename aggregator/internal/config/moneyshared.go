@@ -10,7 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -20,11 +20,11 @@ const ever = "ever"
 
 // priceBlocks gives the price lists. Their begin is a label, since lists of one name
 // follow each other; so are the conditions of a price.
-func priceBlocks(c *Config) (list []shared.Block) {
+func priceBlocks(c *Config) (list []clusterconfig.Block) {
 	set, _ := c.money()
 	for i := range set.Lists {
 		l, at := &set.Lists[i], place(c.Prices[i].Range)
-		b := shared.Block{Type: "price", Labels: []string{l.Name, ever}, At: at}
+		b := clusterconfig.Block{Type: "price", Labels: []string{l.Name, ever}, At: at}
 		if l.From.Present() {
 			b.Labels[1] = l.From.String()
 		}
@@ -40,8 +40,8 @@ func priceBlocks(c *Config) (list []shared.Block) {
 	return list
 }
 
-func ruleBlock(r *accounting.PriceRule) shared.Block {
-	b := shared.Block{Type: "per", Labels: []string{r.Component}, At: r.At}
+func ruleBlock(r *accounting.PriceRule) clusterconfig.Block {
+	b := clusterconfig.Block{Type: "per", Labels: []string{r.Component}, At: r.At}
 	for _, c := range r.When {
 		b.Labels = append(b.Labels, c.Key+"="+c.Value)
 	}
@@ -54,7 +54,7 @@ func ruleBlock(r *accounting.PriceRule) shared.Block {
 	return b
 }
 
-func setConditions(b *shared.Block, list []accounting.PriceCondition, at string) {
+func setConditions(b *clusterconfig.Block, list []accounting.PriceCondition, at string) {
 	if len(list) == 0 {
 		return
 	}
@@ -65,11 +65,11 @@ func setConditions(b *shared.Block, list []accounting.PriceCondition, at string)
 	b.Set("match", when, at)
 }
 
-func budgetBlocks(c *Config) (list []shared.Block) {
+func budgetBlocks(c *Config) (list []clusterconfig.Block) {
 	set, _ := c.money()
 	for i := range set.Budgets {
 		m, at := &set.Budgets[i], place(c.Budgets[i].Range)
-		b := shared.Block{Type: "budget", Labels: []string{m.Name}, At: at}
+		b := clusterconfig.Block{Type: "budget", Labels: []string{m.Name}, At: at}
 		setConditions(&b, m.Scope, at)
 		texts := map[string]string{"amount": decimal(m.Billionths), "unit": m.Unit, "component": m.Component, "period": m.Every.String(), "zone": m.Zone}
 		if m.From.Present() {
@@ -92,7 +92,7 @@ func budgetBlocks(c *Config) (list []shared.Block) {
 }
 
 // readPrice reads a price list from the log.
-func readPrice(s *Shared, b *shared.Block) error {
+func readPrice(s *Shared, b *clusterconfig.Block) error {
 	plain := *b
 	plain.Blocks = nil
 	if err := only(&plain, 2, "currency", "to"); err != nil {
@@ -122,7 +122,7 @@ func readPrice(s *Shared, b *shared.Block) error {
 	return nil
 }
 
-func readRule(b *shared.Block) (r accounting.PriceRule, err error) {
+func readRule(b *clusterconfig.Block) (r accounting.PriceRule, err error) {
 	if b.Type != "per" || len(b.Labels) == 0 {
 		return r, fmt.Errorf("this program does not know such a block here")
 	}
@@ -152,7 +152,7 @@ func readRule(b *shared.Block) (r accounting.PriceRule, err error) {
 }
 
 // readBudget reads a budget from the log.
-func readBudget(s *Shared, b *shared.Block) error {
+func readBudget(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 1, "match", "amount", "unit", "component", "period", "from", "to", "zone", "pace"); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func readBudget(s *Shared, b *shared.Block) error {
 	return err
 }
 
-func readDecimal(b *shared.Block, name string) (*big.Int, error) {
+func readDecimal(b *clusterconfig.Block, name string) (*big.Int, error) {
 	text, err := b.Text(name)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func readDecimal(b *shared.Block, name string) (*big.Int, error) {
 	return n, nil
 }
 
-func optionalTime(b *shared.Block, name string) (record.Time, error) {
+func optionalTime(b *clusterconfig.Block, name string) (record.Time, error) {
 	text, err := b.Text(name)
 	if err != nil || text == "" {
 		return record.None, err
@@ -216,7 +216,7 @@ func optionalTime(b *shared.Block, name string) (record.Time, error) {
 	return t, nil
 }
 
-func readConditions(b *shared.Block) (list []accounting.PriceCondition, err error) {
+func readConditions(b *clusterconfig.Block) (list []accounting.PriceCondition, err error) {
 	raw, ok := b.Values["match"]
 	if !ok {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -48,8 +48,8 @@ type SharedAgent struct{ Name, Address string }
 // A part is a kind of block that the cluster shares: how files give it, and how
 // it is read from the log.
 type part struct {
-	from func(*Config) []shared.Block
-	read func(*Shared, *shared.Block) error
+	from func(*Config) []clusterconfig.Block
+	read func(*Shared, *clusterconfig.Block) error
 }
 
 // parts are all of them, by the type of the block.
@@ -73,17 +73,17 @@ func parts() map[string]part {
 
 // Shared returns the part of the configuration that the cluster shares. Of a
 // configuration with errors it is what could be read.
-func (c *Config) Shared() *shared.Document {
-	var blocks []shared.Block
+func (c *Config) Shared() *clusterconfig.Document {
+	var blocks []clusterconfig.Block
 	for _, p := range parts() {
 		blocks = append(blocks, p.from(c)...)
 	}
-	return shared.New(blocks...)
+	return clusterconfig.New(blocks...)
 }
 
 // ReadShared reads what the cluster shares. An error says that this program
 // cannot do what is written there, with the block.
-func ReadShared(d *shared.Document) (*Shared, error) {
+func ReadShared(d *clusterconfig.Document) (*Shared, error) {
 	known, s := parts(), &Shared{Dimensions: defaultDimensions(), Zones: defaultZones()}
 	for i := range d.Blocks {
 		b := &d.Blocks[i]
@@ -109,7 +109,7 @@ func ReadShared(d *shared.Document) (*Shared, error) {
 }
 
 // only refuses what a block holds beyond the named values.
-func only(b *shared.Block, labels int, names ...string) error {
+func only(b *clusterconfig.Block, labels int, names ...string) error {
 	if len(b.Labels) != labels || len(b.Blocks) > 0 {
 		return fmt.Errorf("want %d labels and no blocks", labels)
 	}
@@ -125,17 +125,17 @@ func only(b *shared.Block, labels int, names ...string) error {
 	return nil
 }
 
-func agentBlocks(c *Config) (list []shared.Block) {
+func agentBlocks(c *Config) (list []clusterconfig.Block) {
 	for i := range c.Agents {
 		a := &c.Agents[i]
-		b := shared.Block{Type: "agent", Labels: []string{a.Name.Value}, At: place(a.Name.Range)}
+		b := clusterconfig.Block{Type: "agent", Labels: []string{a.Name.Value}, At: place(a.Name.Range)}
 		b.Set("address", a.Address.String(), place(a.Address.Range))
 		list = append(list, b)
 	}
 	return list
 }
 
-func readAgent(s *Shared, b *shared.Block) error {
+func readAgent(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 1, "address"); err != nil {
 		return err
 	}
@@ -155,9 +155,9 @@ func readAgent(s *Shared, b *shared.Block) error {
 }
 
 // metricsBlocks gives the keys; how often a node counts is its own affair.
-func metricsBlocks(c *Config) []shared.Block {
+func metricsBlocks(c *Config) []clusterconfig.Block {
 	m := &c.Aggregator.Metrics
-	b := shared.Block{Type: "metrics", At: place(c.Aggregator.Range)}
+	b := clusterconfig.Block{Type: "metrics", At: place(c.Aggregator.Range)}
 	for name, key := range map[string]hcl.String{"site_meta_key": m.SiteKey, "group_meta_key": m.GroupKey, "user_meta_key": m.UserKey} {
 		if key.Value != "" {
 			b.Set(name, key.Value, place(key.Range))
@@ -166,10 +166,10 @@ func metricsBlocks(c *Config) []shared.Block {
 	if len(b.Values) == 0 {
 		return nil
 	}
-	return []shared.Block{b}
+	return []clusterconfig.Block{b}
 }
 
-func readMetrics(s *Shared, b *shared.Block) error {
+func readMetrics(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 0, "site_meta_key", "group_meta_key", "user_meta_key"); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -80,9 +80,9 @@ func checkDimension(before []string, name string) error {
 	return nil
 }
 
-func usageBlocks(c *Config) []shared.Block {
+func usageBlocks(c *Config) []clusterconfig.Block {
 	u := &c.Aggregator.Usage
-	b := shared.Block{Type: "usage", At: place(u.Range)}
+	b := clusterconfig.Block{Type: "usage", At: place(u.Range)}
 	for name, list := range map[string][]hcl.String{"dimensions": u.Dimensions, "zones": u.Zones} {
 		if list == nil {
 			continue
@@ -96,10 +96,10 @@ func usageBlocks(c *Config) []shared.Block {
 	if len(b.Values) == 0 {
 		return nil
 	}
-	return []shared.Block{b}
+	return []clusterconfig.Block{b}
 }
 
-func readUsage(s *Shared, b *shared.Block) error {
+func readUsage(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 0, "dimensions", "zones"); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func readUsage(s *Shared, b *shared.Block) error {
 	return nil
 }
 
-func readNames(b *shared.Block, name string, to *[]string) error {
+func readNames(b *clusterconfig.Block, name string, to *[]string) error {
 	raw, ok := b.Values[name]
 	if !ok {
 		return nil

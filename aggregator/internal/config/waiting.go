@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/shared"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -38,17 +38,17 @@ func (w *WaitingStops) validate() (diags hcl.Diagnostics) {
 	return diags
 }
 
-func waitingBlocks(c *Config) []shared.Block {
+func waitingBlocks(c *Config) []clusterconfig.Block {
 	w := c.Aggregator.WaitingStops
 	if w == nil {
 		return nil
 	}
-	b := shared.Block{Type: "waiting_stops", At: place(w.Range)}
+	b := clusterconfig.Block{Type: "waiting_stops", At: place(w.Range)}
 	b.Set("expire_after", w.ExpireAfter.Duration.String(), place(w.ExpireAfter.Range))
-	return []shared.Block{b}
+	return []clusterconfig.Block{b}
 }
 
-func readWaiting(s *Shared, b *shared.Block) error {
+func readWaiting(s *Shared, b *clusterconfig.Block) error {
 	if err := only(b, 0, "expire_after"); err != nil {
 		return err
 	}

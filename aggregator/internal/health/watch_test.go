@@ -98,8 +98,8 @@ func TestAFindingThatPassesAtOnceIsNotLogged(t *testing.T) {
 	})
 }
 
-// full is a node with all that it can say.
-func full() Local {
+// fullFacts is a node with all that it can say.
+func fullFacts() Local {
 	return Local{
 		Version: "1.0", Disk: Disk{Path: "/d", Free: 1, Size: 2, Level: LevelLow, Since: noon, Ballast: 3, Stalled: time.Second},
 		CertFrom: noon, CertEnds: noon.Add(time.Hour), CertError: "e", Fenced: "f", Paused: "p", ConfigDiffers: []string{"g"}, ConfigProblem: "h",
@@ -112,11 +112,11 @@ const golden = `{"format":1,"version":"1.0","disk":{"path":"/d","free":1,"size":
 	`"agents":[{"name":"a","address":"b","connected":true,"error":"c","contact":"2026-03-01T12:00:00Z","behind":5}]}`
 
 func TestWhatANodeSaysOfItselfIsReadByTheOthers(t *testing.T) {
-	if got := string(full().Encode()); got != golden {
+	if got := string(fullFacts().Encode()); got != golden {
 		t.Errorf("format 1 is written as %s", got)
 	}
 	got, err := DecodeLocal([]byte(golden))
-	if err != nil || !reflect.DeepEqual(got, full()) {
+	if err != nil || !reflect.DeepEqual(got, fullFacts()) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if _, err := DecodeLocal([]byte(`{"format":1,"something":"new"}`)); err != nil {
@@ -138,7 +138,7 @@ func TestOfManyAgentsTheOthersHearOfThoseInTrouble(t *testing.T) {
 	if b.Agents[0].Connected || len(b.Encode()) > 60<<10 || !l.Agents[0].Connected {
 		t.Errorf("%d bytes, %+v", len(b.Encode()), b.Agents[0])
 	}
-	few := full()
+	few := fullFacts()
 	if got := few.Brief(); !reflect.DeepEqual(got, few) {
 		t.Errorf("%+v", got)
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/clock"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
@@ -246,7 +246,7 @@ func (l *Loop) remind(ctx context.Context, c store.Cursor) {
 	}
 }
 
-func now() record.Time { return record.FromStd(clock.Now()) }
+func now() record.Time { return record.FromStd(calendar.Now()) }
 
 // take emits all chunks of an answer as commands.
 func take(b *batcher, resp *bursarv1.PullResponse) error {

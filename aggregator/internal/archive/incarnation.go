@@ -1,0 +1,97 @@
+package archive
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+)
+
+// The document in the replicated state that tells the lives of a cluster apart.
+const (
+	incarnationSpace  = "cluster"
+	incarnationKey    = "incarnation"
+	incarnationFormat = 1
+)
+
+// Incarnation is one life of a cluster. It ends with a restore, which takes the
+// cluster back to what it was; what had been told about the time after that is
+// no longer so. A cluster that was never restored has the zero Incarnation.
+type Incarnation struct {
+	Format int `json:"format"`
+	// ID is random.
+	ID string `json:"id"`
+	// Restores counts how often this history was taken back.
+	Restores int `json:"restores"`
+	// From is the archive's index, Hash its state hash and Made its time.
+	From uint64    `json:"from"`
+	Hash string    `json:"hash"`
+	Made time.Time `json:"made"`
+	// Restored is when, by the clock of the node that took the archive.
+	Restored time.Time `json:"restored"`
+}
+
+// next is the incarnation that a restore of the archive begins.
+func (i Incarnation) next(m *Meta, now time.Time) Incarnation {
+	return Incarnation{
+		Format: incarnationFormat, ID: rand.Text(), Restores: i.Restores + 1,
+		From: m.Index, Hash: m.Hash, Made: m.Made, Restored: now.UTC().Truncate(time.Millisecond),
+	}
+}
+
+// documents is what a [store.View] and a [store.Image] have.
+type documents interface {
+	Document(space, key string) ([]byte, bool, error)
+}
+
+// IncarnationDocument is the space and key of what changes with the incarnation.
+func IncarnationDocument() store.Document {
+	return store.Document{Space: incarnationSpace, Key: incarnationKey}
+}
+
+// ReadIncarnation returns the incarnation of a state.
+func ReadIncarnation(from documents) (Incarnation, error) {
+	raw, ok, err := from.Document(incarnationSpace, incarnationKey)
+	if err != nil || !ok {
+		return Incarnation{}, err
+	}
+	return decodeIncarnation(raw)
+}
+
+func decodeIncarnation(raw []byte) (i Incarnation, err error) {
+	if err := json.Unmarshal(raw, &i); err != nil {
+		return Incarnation{}, fmt.Errorf("incarnation of the cluster: %w", err)
+	}
+	if i.Format != incarnationFormat || i.ID == "" {
+		return Incarnation{}, fmt.Errorf("incarnation of the cluster: %w: %d", ErrFormat, i.Format)
+	}
+	return i, nil
+}
+
+// command is what makes i the incarnation of a state.
+func (i Incarnation) command() (store.Command, error) {
+	raw, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return &store.DocumentCommand{Sets: []store.Document{{Space: incarnationSpace, Key: incarnationKey, Value: raw}}}, nil
+}
+
+// begin makes i the incarnation of the image in dir.
+func (i Incarnation) begin(dir string) error {
+	cmd, err := i.command()
+	if err != nil {
+		return err
+	}
+	result, err := store.ChangeImage(dir, cmd)
+	if err != nil {
+		return err
+	}
+	if done, ok := result.(store.DocumentResult); !ok || !done.Done {
+		return errors.New("the image did not take its new incarnation")
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !faults
+
+package calendar_test
+
+const withFaults = false

@@ -1,5 +1,0 @@
-//go:build !faults
-
-package clock_test
-
-const withFaults = false

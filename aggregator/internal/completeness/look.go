@@ -1,0 +1,210 @@
+package completeness
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+const (
+	day   = 24 * time.Hour
+	micro = record.Time(day / time.Microsecond) // a day
+)
+
+// View is what is needed of a view of the store.
+type View interface {
+	Facts(kind store.FactKind) ([]store.Fact, error)
+	Agents() ([]store.Cursor, error)
+	Scan(ctx context.Context, q store.Query, block func(*columns.Block, columns.Mask) error, loose func(*columns.Row) error) error
+	Holdings(row *columns.Row) ([]record.Holding, error)
+	Deletion(id string) (by string, at record.Time, ok bool, err error)
+}
+
+// Window are the days that are looked at: those that begin in [From, To).
+type Window struct{ From, To record.Time }
+
+// Begin is the begin of the day of t.
+func Begin(t record.Time) record.Time {
+	begin := t - t%micro
+	if t < begin {
+		begin -= micro
+	}
+	return begin
+}
+
+// has reports whether the day that begins at t is looked at.
+func (w Window) has(t record.Time) bool { return t >= w.From && t < w.To }
+
+// Look compares the days of a window of all sources that are known, by source and
+// time. Its cost is a scan of the window's records for each source.
+func Look(ctx context.Context, v View, w Window) ([]Day, error) {
+	counts, err := counted(v, w)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := known(v, counts)
+	if err != nil {
+		return nil, err
+	}
+	var out []Day
+	for _, source := range sources {
+		days, err := look(ctx, v, w, source, counts[source])
+		if err != nil {
+			return nil, fmt.Errorf("compare the days of %s: %w", source, err)
+		}
+		out = append(out, days...)
+	}
+	return sorted(out), nil
+}
+
+// counted are the counts of the window, by source and begin of the day.
+func counted(v View, w Window) (map[record.Origin]map[record.Time]wire.Count, error) {
+	facts, err := v.Facts(store.FactCount)
+	if err != nil {
+		return nil, err
+	}
+	out := map[record.Origin]map[record.Time]wire.Count{}
+	for i := range facts {
+		var f wire.Frame
+		if err := wire.DecodeFrame(facts[i].Data, &f); err != nil {
+			return nil, fmt.Errorf("what %s counted: %w", facts[i].Source, err)
+		}
+		if out[facts[i].Source] == nil {
+			out[facts[i].Source] = map[record.Time]wire.Count{}
+		}
+		if w.has(f.Count.From) {
+			out[facts[i].Source][f.Count.From] = f.Count
+		}
+	}
+	return out, nil
+}
+
+// known are the sources of agents, and those that have counted.
+func known(v View, counts map[record.Origin]map[record.Time]wire.Count) ([]record.Origin, error) {
+	agents, err := v.Agents()
+	if err != nil {
+		return nil, err
+	}
+	all := map[record.Origin]bool{}
+	for source := range counts {
+		all[source] = true
+	}
+	for i := range agents {
+		for _, c := range agents[i].Checkpoints {
+			all[c.Source] = true
+		}
+		for _, m := range agents[i].Watermarks {
+			all[m.Source] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), record.Origin.Compare), nil
+}
+
+// look compares the days of one source.
+func look(ctx context.Context, v View, w Window, source record.Origin, counts map[record.Time]wire.Count) ([]Day, error) {
+	stored, err := stored(ctx, v, w, source)
+	if err != nil {
+		return nil, err
+	}
+	var out []Day
+	for from := Begin(w.From); from < w.To; from += micro {
+		if !w.has(from) {
+			continue
+		}
+		d := Day{Source: source, From: from, To: from + micro, Stored: stored[from], Count: wire.Count{At: record.None}}
+		if c, ok := counts[from]; ok {
+			d.Count = c
+		}
+		if err := d.search(ctx, v); err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// ends keeps the records that ended in [from, to).
+func ends(from, to record.Time) (q store.Query) {
+	q.Stop.GTE(int64(from))
+	q.Stop.LTE(int64(to) - 1)
+	return q
+}
+
+// stored counts the shown records that the source says, by the day of their stop.
+func stored(ctx context.Context, v View, w Window, source record.Origin) (map[record.Time]int64, error) {
+	n := map[record.Time]int64{}
+	q := ends(w.From, Begin(w.To-1)+micro)
+	q.Origin = &source
+	err := v.Scan(ctx, q, func(b *columns.Block, m columns.Mask) error {
+		stops, err := b.Stops()
+		if err != nil {
+			return err
+		}
+		for i := range m.Rows() {
+			n[Begin(stops[i])]++
+		}
+		return nil
+	}, func(row *columns.Row) error {
+		n[Begin(row.Shown().Stop)]++
+		return nil
+	})
+	return n, err
+}
+
+// search looks, where something seems to be missing, for what the rows of the
+// source do not show: records that another source said first, or says better, and
+// those that were deleted.
+func (d *Day) search(ctx context.Context, v View) error {
+	if d.Missing() == 0 {
+		return nil
+	}
+	err := each(ctx, v, ends(d.From, d.To), func(row *columns.Row) error {
+		if row.Origin == d.Source {
+			return nil
+		}
+		held, err := v.Holdings(row)
+		for i := range held {
+			if h := held[i].Shown(); h != nil && held[i].Origin == d.Source && h.Stop >= d.From && h.Stop < d.To {
+				d.Stored++
+			}
+		}
+		return err
+	})
+	if err != nil || d.Missing() == 0 {
+		return err
+	}
+	q, ids := ends(d.From, d.To), map[string]bool{}
+	q.Origin, q.Superseded = &d.Source, true
+	err = each(ctx, v, q, func(row *columns.Row) error {
+		_, _, deleted, err := v.Deletion(row.Record.ID)
+		if deleted {
+			ids[row.Record.ID] = true
+		}
+		return err
+	})
+	d.Deleted = min(int64(len(ids)), d.Missing())
+	return err
+}
+
+// each calls yield with the rows of q.
+func each(ctx context.Context, v View, q store.Query, yield func(*columns.Row) error) error {
+	return v.Scan(ctx, q, func(b *columns.Block, m columns.Mask) error {
+		for i := range m.Rows() {
+			row, err := b.Row(i)
+			if err != nil {
+				return err
+			}
+			if err := yield(&row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, yield)
+}

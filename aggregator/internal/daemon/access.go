@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+)
+
+// maxConnection is how old a connection of the REST interface may get, so that
+// certificates that were renewed, and authorities that went, count for all.
+const maxConnection = time.Hour
+
+// admit makes the gate by which requests come in.
+func (a *Aggregator) admit() *access.Gate {
+	a.gate = &access.Gate{}
+	if a.set.Keys != nil {
+		a.gate.Certificates = a.set.Keys
+		a.registry.MustRegister(a.set.Keys.Collector())
+	}
+	a.gate.Set(a.set.Access)
+	return a.gate
+}
+
+// SetAccess changes who may do what, for open connections too.
+func (a *Aggregator) SetAccess(r access.Rules) { a.gate.Set(r) }
+
+// followKeys takes over certificates that are renewed, until ctx ends.
+func (a *Aggregator) followKeys(ctx context.Context) error {
+	if a.set.Keys == nil {
+		return nil
+	}
+	return a.set.Keys.Run(ctx, a.set.Log)
+}
+
+type begunKey struct{}
+
+// begun says when a connection began.
+type begun struct {
+	at         time.Time
+	generation uint64 // of this node's certificates
+}
+
+// generation counts how often this node's certificates were renewed.
+func (a *Aggregator) generation() uint64 {
+	if a.set.Keys == nil {
+		return 0
+	}
+	return a.set.Keys.Generation()
+}
+
+// begin notes when a connection began, and who made it over the unix socket.
+func (a *Aggregator) begin(ctx context.Context, c net.Conn) context.Context {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
+		if _, ok := wrapped.NetConn().(*net.UnixConn); ok {
+			ctx = access.WithLocal(ctx, a.caller(wrapped.NetConn()))
+		}
+	}
+	return context.WithValue(ctx, begunKey{}, begun{time.Now(), a.generation()})
+}
+
+// aging ends connections that are old, or older than this node's certificates,
+// after the request that they are at: the next one shows what is valid now at both
+// ends.
+func (a *Aggregator) aging(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, ok := r.Context().Value(begunKey{}).(begun)
+		if ok && (time.Since(b.at) > maxConnection || r.TLS != nil && b.generation != a.generation()) {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,278 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/identity/identitytest"
+)
+
+// guarded is an aggregator with a TLS listener, and a plain one with the given
+// roles.
+type guarded struct {
+	t          *testing.T
+	ca         *identitytest.CA
+	agg        *Aggregator
+	plain, tls string
+}
+
+func newGuarded(t *testing.T, rules access.Rules) *guarded {
+	t.Helper()
+	g := &guarded{t: t, ca: identitytest.New(t)}
+	var open [2]net.Listener
+	for i := range open {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[i] = l
+	}
+	g.plain, g.tls = "http://"+open[0].Addr().String(), "https://"+open[1].Addr().String()
+	var err error
+	g.agg, err = Open(Settings{
+		Name: "agg1", DataDir: t.TempDir(), Plain: open[:1], TLS: open[1:], Keys: g.ca.Keys(identity.Aggregator, "agg1"),
+		Access: rules, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.agg.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// client makes an HTTP client with a certificate.
+func (g *guarded) client(id identity.Identity) *http.Client {
+	g.t.Helper()
+	files := g.ca.Issue(id)
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	pool := g.ca.Pool()
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{cert}},
+		DisableKeepAlives: true,
+	}}
+}
+
+// answer is the status of an answer and its text; 0 when the connection broke.
+func (g *guarded) answer(c *http.Client, url, route, path string) (int, string) {
+	g.t.Helper()
+	method, _, _ := strings.Cut(route, " ")
+	var body io.Reader
+	if method == http.MethodPost || method == http.MethodPut {
+		body = strings.NewReader("not even JSON")
+	}
+	req, err := http.NewRequestWithContext(g.t.Context(), method, url+path, body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(text)
+}
+
+// matrix says who may use each route: m monitor, r read, w write, o operate,
+// a admin, * everybody, and an example of its path.
+func matrix() map[string][2]string {
+	const job = "/v1/quarantine/head1/slurm/nemo/1"
+	return map[string][2]string{
+		"GET /health_check":       {"*", "/health_check"},
+		"GET /ui/login":           {"*", "/ui/login?token=x"},
+		"GET /metrics":            {"moa", "/metrics"},
+		"POST /record":            {"wa", "/record"},
+		"PUT /record":             {"wa", "/record"},
+		"POST /records":           {"wa", "/records"},
+		"GET /records":            {"roa", "/records"},
+		"GET /record/{record_id}": {"roa", "/record/x"},
+
+		"GET /v1/records":                     {"roa", "/v1/records"},
+		"GET /v1/records/{id...}":             {"roa", "/v1/records/x"},
+		"DELETE /v1/records/{id...}":          {"oa", "/v1/records/x"},
+		"POST /v1/records/{id...}:undelete":   {"oa", "/v1/records/x:undelete"},
+		"GET /v1/usage":                       {"roa", "/v1/usage?window=2026"},
+		"GET /v1/directory":                   {"roa", "/v1/directory"},
+		"GET /v1/subscription":                {"roa", "/v1/subscription"},
+		"GET /v1/budgets":                     {"roa", "/v1/budgets"},
+		"GET /v1/reports":                     {"roa", "/v1/reports"},
+		"GET /v1/reports/{report}":            {"roa", "/v1/reports/usage"},
+		"GET /v1/prices":                      {"mroa", "/v1/prices"},
+		"GET /v1/capacity":                    {"mroa", "/v1/capacity"},
+		"GET /v1/changes":                     {"roa", "/v1/changes"},
+		"GET /v1/agents":                      {"mroa", "/v1/agents"},
+		"GET /v1/counters":                    {"mroa", "/v1/counters"},
+		"GET /v1/gaps":                        {"mroa", "/v1/gaps"},
+		"GET /v1/completeness":                {"mroa", "/v1/completeness"},
+		"GET /v1/status":                      {"mroa", "/v1/status"},
+		"GET /v1/quarantine":                  {"roa", "/v1/quarantine"},
+		"GET " + quarantinedRoute:             {"roa", job},
+		"DELETE " + quarantinedRoute:          {"oa", job},
+		"POST " + quarantinedRoute + ":retry": {"oa", job + ":retry"},
+		"GET /v1/conflicts":                   {"roa", "/v1/conflicts"},
+		"POST /v1/imports/{name}":             {"oa", "/v1/imports/import"},
+		"POST /v1/imports/{name}/{epoch}":     {"oa", "/v1/imports/import/00"},
+		"GET /v1/waiting":                     {"roa", "/v1/waiting"},
+		"DELETE /v1/waiting/{id...}":          {"oa", "/v1/waiting/x"},
+		"GET /v1/kinds":                       {"roa", "/v1/kinds"},
+		"POST /v1/kinds:repair":               {"oa", "/v1/kinds:repair"},
+		"GET /v1/openapi.yaml":                {"mrwoa", "/v1/openapi.yaml"},
+
+		"GET /v1/actions":                    {"mroa", "/v1/actions"},
+		"GET " + actionRoute + "/runs":       {"mroa", "/v1/actions/exec/x/runs"},
+		"GET " + actionRoute + "/runs/{run}": {"mroa", "/v1/actions/exec/x/runs/1"},
+		"GET " + effectRoute + "}":           {"roa", "/v1/actions/exec/x/runs/1/effects/0"},
+		"POST " + effectRoute + "...}:retry": {"oa", "/v1/actions/exec/x/runs/1/effects/0:retry"},
+		"POST " + effectRoute + "...}:skip":  {"oa", "/v1/actions/exec/x/runs/1/effects/0:skip"},
+		"POST " + actionsRoute + ":plan":     {"oa", "/v1/actions/exec/x:plan"},
+		"POST " + actionsRoute + ":run":      {"oa", "/v1/actions/exec/x:run"},
+		"POST " + actionsRoute + ":pause":    {"oa", "/v1/actions/exec/x:pause"},
+		"POST " + actionsRoute + ":resume":   {"oa", "/v1/actions/exec/x:resume"},
+
+		"POST /v1/sessions":                {"a", "/v1/sessions"},
+		"POST /v1/check":                   {"oa", "/v1/check"},
+		"GET /v1/cluster":                  {"mroa", "/v1/cluster"},
+		"GET /v1/cluster/members":          {"mroa", "/v1/cluster/members"},
+		"POST /v1/cluster/members":         {"a", "/v1/cluster/members"},
+		"DELETE /v1/cluster/members/{id}":  {"a", "/v1/cluster/members/x"},
+		"POST /v1/cluster/leader:transfer": {"a", "/v1/cluster/leader:transfer"},
+		"GET /v1/config":                   {"roa", "/v1/config"},
+		"PUT /v1/config":                   {"a", "/v1/config"},
+		"GET /v1/snapshot":                 {"a", "/v1/snapshot"},
+		"POST /v1/snapshot:restore":        {"a", "/v1/snapshot:restore"},
+
+		"GET /{$}":                       {"roa", "/"},
+		"GET /ui/cluster":                {"mroa", "/ui/cluster"},
+		"GET /ui/{$}":                    {"mrwoa", "/ui/"},
+		"GET /ui/usage":                  {"roa", "/ui/usage"},
+		"GET /ui/reports":                {"roa", "/ui/reports"},
+		"GET /ui/actions":                {"mroa", "/ui/actions"},
+		"GET /ui/actions/{type}/{label}": {"mroa", "/ui/actions/exec/x"},
+		"GET /ui/actions/{type}/{label}/runs/{run}":                  {"mroa", "/ui/actions/exec/x/runs/1"},
+		"GET /ui/actions/{type}/{label}/runs/{run}/effects/{effect}": {"roa", "/ui/actions/exec/x/runs/1/effects/0"},
+		"POST /ui/actions/{type}/{label}/plan":                       {"oa", "/ui/actions/exec/x/plan"},
+
+		"GET /ui/records":       {"roa", "/ui/records"},
+		"GET /ui/record":        {"roa", "/ui/record?id=x"},
+		"GET /ui/agents":        {"mroa", "/ui/agents"},
+		"GET /ui/quarantine":    {"roa", "/ui/quarantine"},
+		"GET /ui/conflicts":     {"roa", "/ui/conflicts"},
+		"GET /ui/static/{file}": {"mrwoa", "/ui/static/style.css"},
+		"GET /ui/{anything...}": {"mrwoa", "/ui/nothing"},
+		"GET /favicon.ico":      {"mrwoa", "/favicon.ico"},
+	}
+}
+
+const (
+	quarantinedRoute = "/v1/quarantine/{agent}/{type}/{label}/{id...}"
+	actionRoute      = "/v1/actions/{type}/{label}"
+	actionsRoute     = "/v1/actions/{type}/{label...}"
+	effectRoute      = actionRoute + "/runs/{run}/effects/{effect"
+)
+
+func TestARouteWithoutARuleOfAccessIsRefusedAndThisTestSaysSo(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	needs, expected := access.Routes(), matrix()
+	served := g.agg.server.Served()
+	for _, route := range served {
+		if _, ok := needs[route]; !ok {
+			t.Errorf("%s is served, but has no rule in access.Routes", route)
+		}
+		if _, ok := expected[route]; !ok {
+			t.Errorf("%s is served, but not in the matrix of this test: say who may use it", route)
+		}
+	}
+}
+
+func TestEveryRouteIsForItsRolesOnly(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	who := map[string]*http.Client{"-": g.client(identity.Identity{Role: identity.Client, Name: "nothing"})}
+	for i, name := range identity.RightNames() {
+		who[name[:1]] = g.client(identity.Identity{Role: identity.Client, Name: name, Rights: 1 << i})
+	}
+	for _, route := range g.agg.server.Served() {
+		c := matrix()[route]
+		for letter, client := range who {
+			status, text := g.answer(client, g.tls, route, c[1])
+			g.judge(route, letter, c[0] == "*" || strings.Contains(c[0], letter), http.StatusForbidden, status, text)
+		}
+		status, text := g.answer(http.DefaultClient, g.plain, route, c[1])
+		g.judge(route, "without a certificate", c[0] == "*", http.StatusUnauthorized, status, text)
+	}
+}
+
+// judge fails the test when the answer is not that of who may, or may not.
+func (g *guarded) judge(route, who string, may bool, refusal, status int, text string) {
+	g.t.Helper()
+	refused := status == http.StatusForbidden || status == http.StatusUnauthorized || status == 0
+	switch {
+	case may && refused:
+		g.t.Errorf("%s by %s: refused with %d %s", route, who, status, text)
+	case may:
+	case !refused:
+		g.t.Errorf("%s by %s: answered with %d", route, who, status)
+	case access.Routes()[route].Hold:
+		if status != 0 {
+			g.t.Errorf("%s by %s: a client would take %d for success and drop its copy", route, who, status)
+		}
+	case status != refusal:
+		g.t.Errorf("%s by %s: %d, want %d", route, who, status, refusal)
+	}
+}
+
+func TestAnAgentDoesNotEvenConnectAndANodeMayEverything(t *testing.T) {
+	g := newGuarded(t, access.Rules{})
+	agent := g.client(identity.Identity{Role: identity.Agent, Name: "head1"})
+	if status, text := g.answer(agent, g.tls, "GET", "/health_check"); status != 0 {
+		t.Errorf("an agent: %d %s", status, text)
+	}
+	node := g.client(identity.Identity{Role: identity.Aggregator, Name: "agg2"})
+	if status, text := g.answer(node, g.tls, "GET", "/v1/status"); status != http.StatusOK {
+		t.Errorf("a node: %d %s", status, text)
+	}
+}
+
+func TestTheConfigurationGivesAndTakesRolesWithoutARestart(t *testing.T) {
+	none := identity.Rights(0)
+	read := identity.Read
+	g := newGuarded(t, access.Rules{})
+	alice := g.client(identity.Identity{Role: identity.Client, Name: "alice", Rights: identity.Read})
+	bob := g.client(identity.Identity{Role: identity.Client, Name: "bob"})
+	want := func(who string, c *http.Client, url string, want int) {
+		t.Helper()
+		if status, text := g.answer(c, url, "GET", "/records"); status != want {
+			t.Errorf("%s: %d %s, want %d", who, status, text, want)
+		}
+	}
+	want("alice by her certificate", alice, g.tls, 200)
+	want("bob has no role", bob, g.tls, 403)
+	want("plain", http.DefaultClient, g.plain, 401)
+	g.agg.SetAccess(access.Rules{Plain: identity.Read, Clients: map[string]access.Client{
+		"alice": {Rights: &none, Rows: access.AllRows()}, "bob": {Rights: &read, Rows: access.AllRows()},
+	}})
+	want("alice, whose role was taken", alice, g.tls, 403)
+	want("bob, who was given one", bob, g.tls, 200)
+	want("plain, which was given one", http.DefaultClient, g.plain, 200)
+}

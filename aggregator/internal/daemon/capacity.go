@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// supply are the gauges of what clusters have and of the jobs that run and wait. Every
+// node has them, of its own state.
+type supply struct {
+	books          *accounting.Keeper
+	store          *store.Store
+	log            *slog.Logger
+	has, jobs, age *prometheus.Desc
+}
+
+// newSupply registers the gauges.
+func newSupply(b *accounting.Keeper, s *store.Store, log *slog.Logger, reg prometheus.Registerer) {
+	reg.MustRegister(&supply{
+		books: b, store: s, log: log,
+		has:  prometheus.NewDesc("bursar_capacity", "What a cluster has of a component; absent where it is unknown.", []string{"cluster", "component"}, nil),
+		jobs: prometheus.NewDesc("bursar_jobs", "Jobs of a source when it looked last, by what they do: running or pending.", []string{"source", "state"}, nil),
+		age:  prometheus.NewDesc("bursar_jobs_timestamp_seconds", "When a source looked last how many jobs it has.", []string{"source"}, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (s *supply) Describe(out chan<- *prometheus.Desc) {
+	out <- s.has
+	out <- s.jobs
+	out <- s.age
+}
+
+// Collect implements prometheus.Collector.
+func (s *supply) Collect(out chan<- prometheus.Metric) {
+	now := record.FromStd(calendar.Now())
+	all := s.books.Capacity()
+	for _, c := range all.List() {
+		for _, component := range c.Components {
+			step := all.At(c.Name, component, now)
+			if !step.Known {
+				continue
+			}
+			amount := step.Amount.Float()
+			if component == accounting.SU {
+				amount /= accounting.FactorOne
+			}
+			gauge(out, s.has, amount, c.Name, component)
+		}
+	}
+	list, err := s.census()
+	if err != nil {
+		s.log.Error("the census of jobs is not in the metrics", "error", err)
+		return
+	}
+	for i := range list {
+		c, source := &list[i], list[i].Source.String()
+		gauge(out, s.jobs, float64(c.Running), source, "running")
+		gauge(out, s.jobs, float64(c.Pending), source, "pending")
+		gauge(out, s.age, float64(c.At)/float64(record.Second), source)
+	}
+}
+
+// gauge leaves out what has a name that is no text: sources choose names.
+func gauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	if m, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...); err == nil {
+		out <- m
+	}
+}
+
+func (s *supply) census() (list []accounting.Census, err error) {
+	v, err := s.store.View()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	facts, err := v.Facts(store.FactCensus)
+	if err != nil {
+		return nil, err
+	}
+	return accounting.Censuses(facts)
+}

@@ -1,0 +1,362 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// doctor looks after the health of the node: its disk, and the verdict on the
+// cluster.
+type doctor struct {
+	agg      *Aggregator
+	watch    *health.Watch
+	probe    *health.DiskProbe
+	ballast  *health.Ballast
+	watchdog *health.Watchdog
+	tally    *completeness.Keeper
+	pulse    health.Learner
+
+	mu   sync.Mutex
+	data health.Data // as of its index
+}
+
+// attend makes the doctor of a node that is open.
+func (a *Aggregator) attend() {
+	d := &doctor{agg: a, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
+	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
+	node := a.replica.node
+	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
+	d.watchdog = &health.Watchdog{
+		Stalls: []func() time.Duration{d.probe.Stalled, node.LogStalled}, Leads: node.IsLeader, Exit: a.exit, Log: a.set.Log,
+		Level: func() health.DiskLevel { return a.replica.guard.State().Level }, Roomy: d.roomy,
+		HandOver: d.handOver,
+	}
+	d.watch = &health.Watch{Sources: []health.Source{d.cluster, d.strayed, d.agents, d.stored, d.actions}, Log: a.set.Log}
+	health.NewMetrics(d.watch, a.registry)
+	d.measure(a.registry)
+	a.peer.Source(membership.FactFunc(d.fill))
+	a.doctor = d
+}
+
+// handOver gives the leadership to another node: in order, or where this disk
+// hangs at once.
+func (d *doctor) handOver(ctx context.Context, to string) error {
+	if to == "" {
+		return d.agg.replica.node.TransferLeadership(ctx)
+	}
+	return d.agg.peer.Handover(ctx)
+}
+
+// measure registers what the doctor knows of this node's disk.
+func (d *doctor) measure(reg prometheus.Registerer) {
+	gauge := func(name, help string, value func() float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_" + name, Help: help}, value))
+	}
+	gauge("disk_ballast_bytes", "Size of the file that can be given up for room.", func() float64 { return float64(d.ballast.Size()) })
+	gauge("disk_probe_seconds", "How long the last test write to the disk took.", func() float64 { took, _ := d.probe.Last(); return took.Seconds() })
+	gauge("disk_stalled_seconds", "How long a write to the disk has been hanging, 0 when none is.", func() float64 { return d.stalled().Seconds() })
+	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "bursar_disk_probe_failures_total", Help: "Test writes to the disk that failed."}, func() float64 {
+		_, failed := d.probe.Last()
+		return float64(failed)
+	}))
+}
+
+func (d *doctor) stalled() time.Duration {
+	return max(d.probe.Stalled(), d.agg.replica.node.LogStalled())
+}
+
+// Report implements api.Health.
+func (d *doctor) Report(ctx context.Context) health.Report { return d.watch.Report(ctx) }
+
+// ballastEvery is how often the ballast is looked after.
+const ballastEvery = 10 * time.Second
+
+// run looks after the node until ctx ends.
+func (d *doctor) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.probe.Run(ctx) })
+	g.Go(func() error { return d.watchdog.Run(ctx) })
+	g.Go(func() error { return d.watch.Run(ctx) })
+	g.Go(func() error { return d.keepBallast(ctx) })
+	g.Go(func() error { return d.tally.Run(ctx) })
+	return g.Wait()
+}
+
+func (d *doctor) keepBallast(ctx context.Context) error {
+	guard, failed := d.agg.replica.guard, false
+	for {
+		err := d.ballast.Keep(guard.State().Free, guard.Marks().Warn)
+		if err != nil && !failed {
+			d.agg.set.Log.Warn("the ballast cannot be made; it is tried again", "error", err)
+		}
+		failed = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(ballastEvery):
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// local is what this node knows of itself alone.
+func (d *doctor) local() health.Local {
+	a := d.agg
+	s := a.replica.guard.State()
+	l := health.Local{Version: a.set.Version, Disk: health.Disk{
+		Path: a.set.DataDir, Free: s.Free, Size: s.Size, Level: health.Level(s.Level.String()), Since: s.Since, Ballast: d.ballast.Size(), Stalled: d.stalled(),
+	}}
+	if a.set.Keys != nil {
+		l.CertFrom, l.CertEnds = a.set.Keys.Begins(), a.set.Keys.Expires()
+		if err := a.set.Keys.Problem(); err != nil {
+			l.CertError = err.Error()
+		}
+	}
+	conf := a.keeper.Facts()
+	for _, diff := range conf.Differences {
+		l.ConfigDiffers = append(l.ConfigDiffers, diff.Block)
+	}
+	l.ConfigDiffers = slices.Compact(l.ConfigDiffers)
+	if conf.Problem != nil {
+		l.ConfigProblem = conf.Problem.Error()
+	}
+	l.Backup = a.ownBackups()
+	l.Unindexed = text(a.usages.TooLarge())
+	l.OldCopy, l.Unrecorded = text(a.replica.node.Behind()), text(a.replica.node.Unprotected())
+	if !a.replica.node.IsLeader() {
+		return l
+	}
+	if err := errors.Join(a.replica.guard.CheckPull(), a.replica.guards.refuse()); err != nil {
+		l.Paused = err.Error()
+	}
+	for _, p := range a.manager.Status() {
+		h := health.Agent{Name: p.Name, Address: p.Address, Connected: p.Connected, Contact: p.LastContact, Behind: p.Behind, Remedy: p.Remedy}
+		if p.Err != nil {
+			h.Error = p.Err.Error()
+		}
+		for _, s := range p.Failing {
+			if h.Failing == nil {
+				h.Failing = map[string]string{}
+			}
+			h.Failing[s.Source] = s.Error
+		}
+		l.Agents = append(l.Agents, h)
+	}
+	return l
+}
+
+// cluster is the source of what is known of the nodes.
+func (d *doctor) cluster(_ context.Context, f *health.Facts) {
+	a := d.agg
+	stats := a.replica.node.Stats()
+	f.Node, f.Version, f.Leader = a.set.Name, a.set.Version, stats.Leader.ID
+	newest := stats.Applied
+	for _, fact := range a.peer.Roster().All() {
+		newest = max(newest, fact.Applied, fact.Command)
+	}
+	for _, m := range stats.Servers {
+		f.Nodes = append(f.Nodes, d.member(f.Now, stats.Leader.ID, newest, m))
+	}
+	if own := a.peer.Roster().Own(); len(stats.Servers) == 0 {
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Critical, ID: "no-cluster", What: "this node belongs to no cluster yet: " + own.Waits, Do: "bursar config validate   # and start the other nodes",
+		})
+	}
+}
+
+// strayed finds nodes of different clusters.
+func (d *doctor) strayed(_ context.Context, f *health.Facts) {
+	if why := d.agg.peer.Strayed(); why != "" {
+		f.Others = append(f.Others, health.Finding{
+			Severity: health.Critical, ID: "other-cluster", What: why,
+			Do: "systemctl stop bursar   # on the node whose data folder is not the right one; start it with the right one, or with an empty one to have it join",
+		})
+	}
+}
+
+// member is what is known of a member; newest is the newest command that any node
+// has.
+func (d *doctor) member(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
+	n := health.Node{Name: m.Addr, ID: m.ID, Address: m.Addr, Voter: m.Voter, Leader: m.ID == leader, Self: m.ID == d.agg.replica.node.ID()}
+	fact, heard := d.agg.peer.Roster().ByID(m.ID)
+	for _, l := range d.agg.peer.Names() {
+		if l.ID == m.ID && l.Name != "" {
+			n.Name = l.Name
+		}
+	}
+	switch {
+	case n.Self:
+		n.Seen, n.Local = now, d.local()
+		fact = d.agg.peer.Roster().Own()
+	case !heard:
+		return n
+	default:
+		n.Seen, n.ClockOffset = fact.Seen, fact.Clock.Sub(calendar.ByClock(fact.Seen).Add(-fact.RoundTrip/2))
+		if local, err := health.DecodeLocal(fact.Extra[factName]); err == nil {
+			n.Local = local
+		}
+	}
+	n.Name, n.Applied, n.Fenced = fact.Name, fact.Applied, fact.Fenced
+	n.LagKnown, n.Lag = true, max(newest, fact.Applied)-fact.Applied
+	if fact.HashIndex > 0 {
+		n.Hash, n.HashIndex = fact.Hash.String(), fact.HashIndex
+	}
+	return n
+}
+
+// factName is under which the nodes tell each other what each knows of itself.
+const factName = "health"
+
+// fill implements peer.FactSource.
+func (d *doctor) fill(f *membership.NodeFact) {
+	local := d.local()
+	f.DiskFree, f.DiskSize = local.Disk.Free, local.Disk.Size
+	f.SetExtra(factName, json.RawMessage(local.Brief().Encode()))
+}
+
+// agents is the source of what is known of the agents: the leader pulls them.
+func (d *doctor) agents(_ context.Context, f *health.Facts) {
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Leader {
+			f.Agents = n.Agents
+		}
+	}
+}
+
+// roomy names a member other than this one with space on its disk.
+func (d *doctor) roomy() string {
+	report, ok := d.watch.Last()
+	if !ok {
+		return ""
+	}
+	for i := range report.Facts.Nodes {
+		n := &report.Facts.Nodes[i]
+		if !n.Self && n.Voter && report.Heard(n) && (n.Disk.Level == health.LevelNormal || n.Disk.Level == health.LevelWarn) {
+			return n.ID
+		}
+	}
+	return ""
+}
+
+// stored is the source of what the store of this node holds. It is counted again
+// only when something was applied.
+func (d *doctor) stored(_ context.Context, f *health.Facts) {
+	view, err := d.agg.store.View()
+	if err != nil {
+		f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
+		return
+	}
+	defer func() {
+		if err := view.Close(); err != nil {
+			d.agg.set.Log.Error("close a view", "error", err)
+		}
+	}()
+	f.Cluster, _ = view.Cluster()
+	index, _ := view.Applied()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.data.Known || d.data.Index != index {
+		data := health.Data{Known: true, Index: index, Records: view.Count()}
+		setOdd(view.Odd(), &data)
+		if err := countSources(view, &data); err != nil {
+			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
+			return
+		}
+		d.data = data
+		if err := d.listen(view, f.Now); err != nil {
+			f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
+		}
+	}
+	f.Data = d.data
+	f.Data.Lacking = d.lacking(f.Now)
+	for _, s := range d.pulse.Silent(record.FromStd(f.Now)) {
+		f.Data.Silent = append(f.Data.Silent, health.Silent{Agent: s.Source.Agent, Source: s.Source.String(), Since: s.Since.Std(), Allowed: time.Duration(s.Allowed) * time.Microsecond})
+	}
+}
+
+// listen learns how often sources speak.
+func (d *doctor) listen(view *store.View, now time.Time) error {
+	agents, err := view.Agents()
+	if err != nil {
+		return err
+	}
+	counters, err := view.Counters()
+	d.pulse.Look(record.FromStd(now), agents, counters)
+	return err
+}
+
+// lackingDays is how far back days that lack runs are spoken of.
+const lackingDays = 35 * 24 * time.Hour
+
+// lacking are the days of late that lack runs.
+func (d *doctor) lacking(now time.Time) (list []health.Lacking) {
+	days, _ := d.tally.Days(completeness.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
+	for _, s := range completeness.Stretches(days) {
+		list = append(list, health.Lacking{
+			Agent: s.Source.Agent, Source: s.Source.String(), From: s.From.Std(), To: s.To.Std(), Runs: s.Missing, Unread: s.Unread, Shared: s.Shared, Remedy: s.Remedy(),
+		})
+	}
+	return list
+}
+
+// setOdd takes over what the store has counted.
+func setOdd(odd store.Odd, data *health.Data) {
+	data.Quarantined, data.Conflicts, data.Waiting, data.Gaps = int(odd.Quarantined), int(odd.Conflicts), int(odd.Waiting), int(odd.Gaps)
+	data.OldestQuarantined, data.NewestGap = std(odd.OldestQuarantined), std(odd.NewestGap)
+}
+
+// countSources finds the source that is most behind, and those whose counters do
+// not add up.
+func countSources(view *store.View, data *health.Data) error {
+	cursors, err := view.Agents()
+	if err != nil {
+		return err
+	}
+	for i := range cursors {
+		for _, w := range cursors[i].Watermarks {
+			if at := std(w.CompleteTo); !at.IsZero() && (data.CompleteTo.IsZero() || at.Before(data.CompleteTo)) {
+				data.CompleteTo, data.Late = at, w.Source.String()
+			}
+		}
+	}
+	counters, err := view.Counters()
+	for _, c := range counters {
+		if !c.Counts.Conserved() {
+			data.Lost = append(data.Lost, c.Source.String())
+		}
+	}
+	return err
+}
+
+// std turns a time of the store into one of the library; zero when there is none.
+func std(t record.Time) time.Time {
+	if !t.Present() {
+		return time.Time{}
+	}
+	return t.Std()
+}

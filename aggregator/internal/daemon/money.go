@@ -1,0 +1,31 @@
+package daemon
+
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// money is what usage costs and what may be used, as the books say now.
+func (a *Aggregator) money() api.Money {
+	now := a.books.Now()
+	classes := now.Directory.Classes()
+	return api.Money{Prices: now.Prices, Budgets: now.Budgets, Value: func(m record.Meta, key string) (string, bool) {
+		return valueOf(classes, m, key)
+	}}
+}
+
+// valueOf is the first value of a key, or the class that follows for it.
+func valueOf(classes []usage.Class, m record.Meta, key string) (string, bool) {
+	from, of := key, func(value string) (string, bool) { return value, true }
+	for i := range classes {
+		if classes[i].Name == key {
+			from, of = classes[i].From, classes[i].Of
+		}
+	}
+	values := m.Get(from)
+	if len(values) == 0 {
+		return "", false
+	}
+	return of(values[0])
+}

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+)
+
+// programs runs those of an action where they are to run.
+func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionResponse) (action.Programs, error) {
+	switch {
+	case set.RunOn == "":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return action.Local{Dev: s.own.Dev}, nil
+	case about.GetCommands() == "":
+		return nil, fmt.Errorf("run_on = %q is of no use: the plugin runs no programs, it works where the leader is; remove it", set.RunOn)
+	}
+	view, err := s.agg.store.View()
+	if err != nil {
+		return nil, err
+	}
+	life, err := archive.ReadIncarnation(view)
+	cluster, _ := view.Cluster()
+	if err = errors.Join(err, view.Close()); err != nil {
+		return nil, err
+	}
+	return &action.Remote{
+		Agent: set.RunOn, Cluster: cluster, Incarnation: life.ID, Action: set.Name,
+		Dial: func() (*grpc.ClientConn, error) { return s.dial(set.RunOn) },
+	}, nil
+}
+
+// dial prepares a connection of its own: it lasts as long as the program, whatever
+// becomes of the pull.
+func (s *actors) dial(name string) (*grpc.ClientConn, error) {
+	s.mu.Lock()
+	at := slices.IndexFunc(s.agents, func(a ingest.Agent) bool { return a.Name == name })
+	var agent ingest.Agent
+	if at >= 0 {
+		agent = s.agents[at]
+	}
+	s.mu.Unlock()
+	switch {
+	case at < 0:
+		return nil, fmt.Errorf("the configuration of the cluster has no block agent %q", name)
+	case s.agg.set.Keys == nil:
+		return nil, fmt.Errorf("%s has no certificate, so it cannot talk to the agent %s; add tls { ca cert key } to its aggregator block", s.agg.set.Name, name)
+	}
+	return ingest.Dial(agent, s.agg.set.Keys)
+}

@@ -1,0 +1,181 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// client sends requests over kept connections to one node after the other, as a
+// client with a list of addresses does: where nobody listens it goes on to the
+// next. Every other failure is one.
+type client struct {
+	http *http.Client
+	site *site
+
+	mu  sync.Mutex
+	api map[string]string
+}
+
+func (c *client) learn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.api = map[string]string{}
+	for name, m := range c.site.nodes {
+		c.api[name] = m.api
+	}
+}
+
+func (c *client) addresses() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []string
+	for _, api := range c.api {
+		list = append(list, api)
+	}
+	return list
+}
+
+// do sends one request to any node.
+func (c *client) do(ctx context.Context, method, path, body string) error {
+	for ctx.Err() == nil {
+		for _, api := range c.addresses() {
+			req, err := http.NewRequestWithContext(ctx, method, api+path, io.NopCloser(strings.NewReader(body)))
+			if err != nil {
+				return err
+			}
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := c.http.Do(req)
+			if err != nil && strings.Contains(err.Error(), "connection refused") {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != 200 {
+				return fmt.Errorf("%s %s: %d %s %w", method, path, resp.StatusCode, text, err)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// load has clients write, and read what they wrote, until stop is called. A
+// request that fails fails the test.
+func (c *client) load(t *testing.T, written *atomic.Int64) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for i := range 3 {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				id := fmt.Sprintf("r%d-%d", i, n)
+				if err := c.do(context.WithoutCancel(ctx), "POST", "/record", recordJSON(id)); err != nil {
+					t.Errorf("a write: %v", err)
+					return
+				}
+				written.Add(1)
+				if err := c.do(context.WithoutCancel(ctx), "GET", "/record/"+id, ""); err != nil {
+					t.Errorf("a read of what was written: %v", err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// underLoad starts a site and its load.
+func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop func()) {
+	t.Helper()
+	names := []string{"agg1", "agg2", "agg3"}
+	s = newSite(t, names...)
+	s.start(names...)
+	s.post("agg1", "first")
+	c = &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, site: s}
+	t.Cleanup(c.http.CloseIdleConnections)
+	c.learn()
+	written = new(atomic.Int64)
+	end := c.load(t, written)
+	return s, c, written, func() {
+		end()
+		for _, name := range names {
+			s.has(name, int(written.Load())+1)
+		}
+	}
+}
+
+func TestNoRequestFailsInARollingRestart(t *testing.T) {
+	s, c, written, stop := underLoad(t)
+	for _, name := range []string{"agg1", "agg2", "agg3"} {
+		before := written.Load()
+		s.stop(name)
+		s.start(name)
+		c.learn()
+		s.until(name+" serves again", func() error {
+			status, _, text, err := s.request(name, "GET", "/health_check", "")
+			if err == nil && (status != 200 || written.Load() == before) {
+				err = fmt.Errorf("%d %s", status, text)
+			}
+			return err
+		})
+	}
+	stop()
+}
+
+func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
+	s, _, written, stop := underLoad(t)
+	for i := range 6 {
+		name := fmt.Sprint("agg", 1+i%3)
+		was, before := s.leader(name), written.Load()
+		s.until("the leadership is handed over by order", func() error {
+			if status, _, text, err := s.request(name, "POST", "/v1/cluster/leader:transfer", ""); err != nil || status != 200 {
+				return fmt.Errorf("%d %s %w", status, text, err)
+			}
+			return nil
+		})
+		s.until("another node leads and writes", func() error {
+			if is := s.leader(name); is == "" || is == was || written.Load() == before {
+				return fmt.Errorf("%q leads, after %q", is, was)
+			}
+			return nil
+		})
+	}
+	stop()
+}
+
+// leader returns the id of the leader that a node knows, "" for none.
+func (s *site) leader(name string) string {
+	s.t.Helper()
+	_, _, answer, err := s.request(name, "GET", "/v1/cluster/members", "")
+	var list struct {
+		Members []struct {
+			ID     string
+			Leader bool
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(answer), &list)
+	}
+	if err != nil {
+		s.t.Fatalf("members of %s: %v %s", name, err, answer)
+	}
+	for _, m := range list.Members {
+		if m.Leader {
+			return m.ID
+		}
+	}
+	return ""
+}

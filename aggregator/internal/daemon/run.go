@@ -1,0 +1,263 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/web"
+	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Settings are what an aggregator runs with.
+type Settings struct {
+	Name    string
+	DataDir string
+	// MinFree is how many bytes stay free on the file system of DataDir; zero
+	// is the smaller of 4 GiB and a twentieth of it.
+	MinFree int64
+	Version string
+	// Listeners of the REST interface, open already: the unix socket of local
+	// administration (nil: none), plain ones, and those that take mutual TLS.
+	Local net.Listener
+	Plain []net.Listener
+	TLS   []net.Listener
+	Keys  *identity.Keys // nil: no agents can be pulled, and no TLS listener
+	// Raft is the cluster; the zero value is this node alone. With a listener,
+	// Keys are required.
+	Raft Raft
+	// Files is what this node's files say of what the cluster shares, such as the
+	// agents to pull from; nil is nothing.
+	Files *clusterconfig.Document
+	// Actions are what of its own files this node's actions need.
+	Actions Actions
+	// Watch says how closely the node watches itself and its peers.
+	Watch WatchSettings
+	// Access says who may do what; the zero value lets nobody do anything.
+	Access access.Rules
+	// BootstrapFrom is an archive with which this node, which is empty, founds a
+	// cluster of its own; "": none.
+	BootstrapFrom string
+	// Backup is the plan of this node's own backups; the zero value is none.
+	Backup archive.Plan
+
+	// Compaction says when what nothing shows any more leaves the disk.
+	Compaction Compaction
+
+	IgnoreExisting bool
+	MaxBody        int64
+	AnswerMemory   int64 // of all answers together; 0 is a share of what the process may take
+	Patience       time.Duration
+	Gauges         api.GaugeOptions // Reader and Log are set here
+
+	// Ballast bounds the file that keeps room on the disk of DataDir; 0 is none.
+	Ballast uint64
+	// Exit ends the process where it cannot end in order; nil is os.Exit.
+	Exit func(code int)
+
+	Log *slog.Logger
+}
+
+// Aggregator is a node with everything that belongs to it.
+type Aggregator struct {
+	set       Settings
+	registry  *prometheus.Registry
+	store     *store.Store
+	transport *cluster.Transport // nil: no other node reaches this one
+	replica   *replica
+	snapshots *snapshots
+	backups   *archive.Schedule
+	peer      *membership.Peer
+	manager   *ingest.Manager
+	server    *api.Server
+	gauges    *api.Gauges
+	keeper    *clusterconfig.Keeper
+	usages    *usage.Keeper
+	books     *accounting.Keeper
+	kinds     atomic.Pointer[record.Kinds] // of components that clients post
+	// stopsExpire is a time.Duration: see expireStops.
+	stopsExpire atomic.Int64
+	gate        *access.Gate
+	doctor      *doctor
+	actors      *actors
+	actions     *action.Manager
+	conns       *limit.Conns
+}
+
+// Open opens the state on disk and puts the node together. The caller calls Run,
+// which closes it.
+func Open(set Settings) (*Aggregator, error) {
+	a, err := open(set)
+	return a, remedied(set.DataDir, err)
+}
+
+func open(set Settings) (*Aggregator, error) {
+	a := &Aggregator{set: set, registry: prometheus.NewRegistry()}
+	a.setKinds(nil)
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(set.Version))
+	err := membership.Fenced(set.DataDir)
+	if err != nil {
+		return nil, errors.Join(err, set.Raft.close())
+	}
+	a.store, err = store.Open(store.Options{Dir: filepath.Join(set.DataDir, "store"), Logger: set.Log, Registerer: a.registry, Fatal: a.fatal, MaySpill: a.maySpill})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), set.Raft.close())
+	}
+	if a.books, err = accounting.NewKeeper(a.store, set.Log); err != nil {
+		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
+	}
+	if err := a.mayStart(); err != nil {
+		return nil, errors.Join(err, set.Raft.close(), a.store.Close())
+	}
+	if err := a.join(); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
+	a.keepWatch()
+	a.serve()
+	return a, nil
+}
+
+func buildInfo(version string) prometheus.Collector {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bursar_build_info", Help: "The version that runs."}, []string{"version"})
+	g.WithLabelValues(version).Set(1)
+	return g
+}
+
+// serve makes what reads and writes the replicated state.
+func (a *Aggregator) serve() {
+	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry)}
+	pulls := agents{a.manager, a.peer}
+	pulls.answer()
+	a.usages = a.keepUsage()
+	reader := access.Reader{Source: a.replica, Usages: a.usages}
+	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
+	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
+	newSupply(a.books, a.store, a.set.Log, a.registry)
+	a.act()
+	a.keep()
+	a.plan()
+	a.attend()
+	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
+	a.conns = limit.NewConns(limit.PerAddress, a.registry)
+	who := a.who()
+	a.server = api.New(api.Options{
+		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),
+		Metrics:    promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}),
+		Registerer: a.registry, Health: a.doctor, Memory: a.answerMemory(),
+		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
+		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: ingest.Cut, Actions: a.actions,
+	})
+	pages.V1, pages.Orders = a.server, a.server
+	a.replica.node.OnLeader(a.lead)
+	a.replica.node.OnLeader(a.keeper.Lead)
+	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
+	a.replica.node.OnLeader(a.actions.Lead)
+	a.replica.node.OnLeader(a.expireStops)
+	a.compact()
+}
+
+// lead is what this node does while it leads. After a restore all of it begins
+// anew: the cursors of all agents have gone back.
+func (a *Aggregator) lead(ctx context.Context) error {
+	for {
+		if err := a.reign(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// reign leads until ctx ends or the state was taken back.
+func (a *Aggregator) reign(ctx context.Context) error {
+	if err := a.snapshots.sow(ctx); err != nil {
+		return err
+	}
+	id, err := a.replica.establish(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.keeper.Settle(ctx); err != nil {
+		return err
+	}
+	life, err := a.replica.incarnation()
+	if err != nil {
+		return err
+	}
+	a.set.Log.Info("this node leads", "cluster", id, "restores", life.Restores)
+	a.manager.Cluster, a.manager.Restored = id, life.Restores > 0
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.snapshots.restored:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if a.set.Keys == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return a.manager.Run(ctx)
+}
+
+// Run serves until ctx ends, and stops in order: the leadership goes elsewhere,
+// requests end, the state is closed. An error means that the node had to stop.
+func (a *Aggregator) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g.Go(func() error { return a.runNode(alive) })
+	g.Go(func() error {
+		defer stop() // the node outlives what the requests need of it
+		return a.listeners(ctx)
+	})
+	g.Go(func() error { return a.gauges.Run(ctx) })
+	g.Go(func() error { return a.backups.Run(ctx) })
+	g.Go(func() error { return a.rewrite(ctx) })
+	g.Go(func() error { return a.keeper.Run(ctx) })
+	g.Go(func() error { return a.usages.Run(ctx) })
+	g.Go(func() error { return a.books.Run(ctx) })
+	g.Go(func() error { return a.followKeys(ctx) })
+	g.Go(func() error { return a.doctor.run(ctx) })
+	g.Go(func() error {
+		err := a.replica.guards.run(ctx)
+		if err != nil {
+			stop() // a fenced node has no vote from now on
+		}
+		return err
+	})
+	return remedied(a.set.DataDir, errors.Join(g.Wait(), a.store.Close()))
+}
+
+// refusals writes what net/http has to say of clients into the log.
+type refusals struct{ log *slog.Logger }
+
+// Write implements io.Writer.
+func (r refusals) Write(p []byte) (int, error) {
+	r.log.Warn("a connection ended", "error", string(p))
+	return len(p), nil
+}

@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
+	"github.com/bursar-accounting/bursar/aggregator/internal/config"
+	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/auditor"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// keep makes the keeper of the cluster's configuration.
+func (a *Aggregator) keep() {
+	if a.set.Files == nil {
+		a.set.Files = clusterconfig.New()
+	}
+	a.keeper = clusterconfig.NewKeeper(clusterconfig.Options{
+		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
+		Obey: a.obey, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
+	})
+}
+
+// obey does what the cluster's configuration says.
+func (a *Aggregator) obey(d *clusterconfig.Document) error {
+	s, err := config.ReadShared(d)
+	if err != nil {
+		return err
+	}
+	if err := a.books.Set(accounting.Settings{Directory: s.Directory, Money: s.Money, Capacity: s.Capacity}); err != nil {
+		return err
+	}
+	agents := make([]ingest.Agent, 0, len(s.Agents))
+	for _, g := range s.Agents {
+		agents = append(agents, ingest.Agent{Name: g.Name, Address: g.Address})
+	}
+	a.manager.Set(agents)
+	a.actors.obey(s.Actions, agents)
+	a.setKinds(s.Kinds)
+	a.stopsExpire.Store(int64(s.StopsExpire))
+	a.gauges.SetKeys(s.SiteKey, s.GroupKey, s.UserKey)
+	a.usages.Set(usage.Settings{Dimensions: s.Dimensions, Zones: s.Zones, Classes: a.books.Now().Directory.Classes()})
+	return nil
+}
+
+// setKinds takes over what the configuration says of components.
+func (a *Aggregator) setKinds(own record.Kinds) {
+	kinds := auditor.Kinds(own)
+	a.kinds.Store(&kinds)
+}
+
+// SetFiles says what this node's files say now of what the cluster shares. They
+// count when this node leads and they have changed.
+func (a *Aggregator) SetFiles(d *clusterconfig.Document) { a.keeper.SetFiles(d) }
+
+// sharedConfig implements api.Config.
+type sharedConfig struct{ a *Aggregator }
+
+// Acceptable implements api.Config.
+func (c sharedConfig) Acceptable(d *clusterconfig.Document) error {
+	_, err := config.ReadShared(d)
+	return err
+}
+
+// Files implements api.Config.
+func (c sharedConfig) Files() (list []api.ConfigFiles) {
+	facts := c.a.keeper.Facts()
+	for _, f := range c.a.peer.Roster().All() {
+		digest := clusterconfig.Digest(f.ConfigDigest)
+		if digest == (clusterconfig.Digest{}) {
+			continue // it has not said yet
+		}
+		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && digest != facts.Committed.Digest})
+	}
+	return list
+}

@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+)
+
+const (
+	// stopTime is how long requests may take to end when the daemon stops.
+	stopTime = 10 * time.Second
+	// farewell is how long clients whose connections wait for their next request
+	// are told, with the answer to it, that this one is the last.
+	farewell = 2 * time.Second
+	// handoverTime bounds the search for another leader at the end.
+	handoverTime = 5 * time.Second
+	// lastCallers is how long callers who are at the door are let in.
+	lastCallers = 20 * time.Millisecond
+)
+
+// listeners serves on all listeners until ctx ends. Then the leadership goes to
+// another node and the requests end.
+func (a *Aggregator) listeners(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	patience := time.Duration(0)
+	if a.transport != nil {
+		patience = farewell // other nodes can answer what comes next
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		a.handOver(context.WithoutCancel(ctx))
+		return nil
+	})
+	if l := a.set.Local; l != nil {
+		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
+	}
+	for _, l := range a.set.Plain {
+		g.Go(func() error { return a.newFront(ctx, l, nil).run(ctx, patience) })
+	}
+	for _, l := range a.set.TLS {
+		g.Go(func() error { return a.newFront(ctx, l, a.set.Keys.Public()).run(ctx, patience) })
+	}
+	return g.Wait()
+}
+
+// handOver gives the leadership away, if this node has it and another one can.
+func (a *Aggregator) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, handoverTime)
+	defer cancel()
+	err := a.peer.Handover(ctx)
+	if err != nil && !errors.Is(err, cluster.ErrNotLeader) && !errors.Is(err, cluster.ErrNoPeer) {
+		a.set.Log.Warn("the leadership could not be handed on before the end", "error", err)
+	}
+}
+
+// front is the REST interface on one listener. It ends in steps, so that no
+// request fails that another node could have answered: nobody new is let in, each
+// answer says that it is the last of its connection, and what stays silent after
+// that is closed.
+type front struct {
+	server  *http.Server
+	door    *door
+	limits  *limit.Conns
+	secure  *tls.Config // nil: plain
+	leaving atomic.Bool
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.Config) *front {
+	f := &front{door: &door{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
+	f.server = &http.Server{
+		Handler: a.aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f.leaving.Load() {
+				w.Header().Set("Connection", "close")
+			}
+			a.server.ServeHTTP(w, r)
+		})),
+		ConnContext:       a.begin,
+		TLSConfig:         secure,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(refusals{a.set.Log}, "", 0),
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnState:         f.note,
+	}
+	return f
+}
+
+// note follows the connections.
+func (f *front) note(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch state {
+	case http.StateClosed, http.StateHijacked:
+		delete(f.conns, c)
+	default:
+		f.conns[c] = struct{}{}
+	}
+}
+
+// open counts the connections.
+func (f *front) open() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.conns)
+}
+
+// run serves until ctx ends and the requests are done. Patience is how long the
+// clients are told that this node goes.
+func (f *front) run(ctx context.Context, patience time.Duration) error {
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { ended <- f.end(context.WithoutCancel(ctx), patience) })
+	l := f.limits.Listener(f.door)
+	if f.secure != nil {
+		l = tls.NewListener(l, f.secure)
+	}
+	err := f.server.Serve(l)
+	if stop() {
+		return fmt.Errorf("serve on %s: %w", f.door.Addr(), err)
+	}
+	return <-ended
+}
+
+// end lets the requests end.
+func (f *front) end(ctx context.Context, patience time.Duration) error {
+	f.leaving.Store(true)
+	f.door.leave()
+	for until := time.Now().Add(patience); f.open() > 0 && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	err := errors.Join(f.server.Shutdown(ctx), f.server.Close())
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// door is a listener that lets in who has come before it is closed: what the
+// kernel has accepted and the program has not would be reset.
+type door struct {
+	net.Listener
+
+	leaving atomic.Bool
+	once    sync.Once
+	failed  error // of the close
+}
+
+// Close closes the door, once.
+func (d *door) Close() error {
+	d.once.Do(func() { d.failed = d.Listener.Close() })
+	return d.failed
+}
+
+// leave lets in the last callers and then closes the door.
+func (d *door) leave() {
+	d.leaving.Store(true)
+	tcp, ok := d.Listener.(*net.TCPListener)
+	if !ok {
+		_ = d.Close() // a unix socket, or a listener of a test
+		return
+	}
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), 0) }) // others have to knock again, and are refused then
+	}
+	_ = tcp.SetDeadline(time.Now().Add(lastCallers))
+}
+
+// Accept returns the next caller; net.ErrClosed when the last one is in.
+func (d *door) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	if d.leaving.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errors.Join(net.ErrClosed, d.Close())
+	}
+	return c, err
+}

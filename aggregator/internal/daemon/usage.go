@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+)
+
+// keepUsage makes the keeper of the sums of what was used.
+func (a *Aggregator) keepUsage() *usage.Keeper {
+	return usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf}, a.set.Log, a.registry)
+}
+
+// Check implements api.Checker.
+func (a *Aggregator) Check(ctx context.Context) (index uint64, wrong []string, err error) {
+	view, err := a.replica.view()
+	if err != nil {
+		return 0, nil, err
+	}
+	index, _ = view.Applied()
+	wrong, err = view.Check(ctx)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return 0, nil, err
+	}
+	more, err := a.usages.Check(ctx)
+	return index, append(wrong, more...), err
+}
+
+// lifeOf names the history that a view is the present of.
+func lifeOf(v *store.View) (string, error) {
+	id, _ := v.Cluster()
+	life, err := archive.ReadIncarnation(v)
+	return id + " " + life.ID, err
+}

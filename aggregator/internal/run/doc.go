@@ -1,2 +1,0 @@
-// Package run puts the aggregator together: it alone knows all the others.
-package run
