@@ -21,14 +21,13 @@ var allowed = map[string][]string{
 	"plugins/sdk":         {"plugins/sdk", "hcl", "proto"},
 	"aggregator/internal": {"aggregator/internal", "plugins", "hcl", "proto"},
 
-	// Inside the aggregator only run and what starts it know all.
+	// Inside the aggregator only daemon and what starts it know all.
 	"aggregator/internal/columns":       {"aggregator/internal/columns", "proto"},
 	"aggregator/internal/archive":       {"aggregator/internal/archive", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/store":         {"aggregator/internal/store", "aggregator/internal/columns", "aggregator/internal/limit", "proto"},
 	"aggregator/internal/cluster":       {"aggregator/internal/cluster", "aggregator/internal/limit", "proto"},
 	"aggregator/internal/calendar":      {"aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/ingest":        {"aggregator/internal/ingest", "proto", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns"},
-	"aggregator/internal/intake":        {"plugins", "hcl", "proto"},
 	"aggregator/internal/health":        {"aggregator/internal/health", "proto", "aggregator/internal/store", "aggregator/internal/columns"},
 	"aggregator/internal/limit":         {"aggregator/internal/limit", "proto"},
 	"aggregator/internal/usage":         {"aggregator/internal/usage", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "aggregator/internal/limit", "proto"},

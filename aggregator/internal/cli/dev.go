@@ -2,12 +2,10 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/bursar-accounting/bursar/aggregator/internal/dev"
 )
 
 func (p *Program) devCommand() *cobra.Command {
-	opt := dev.Options{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color, Getenv: p.Getenv}
+	opt := DevOptions{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color, Getenv: p.Getenv}
 	cmd := &cobra.Command{
 		Use: "dev", Short: "Start everything on this machine, to look at it",
 		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
@@ -24,7 +22,7 @@ the aggregator's: a folder with an action shows what it would do, and does it.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt.ListenChosen = cmd.Flags().Changed("listen")
-			return dev.Run(cmd.Context(), opt)
+			return RunDev(cmd.Context(), opt)
 		},
 	}
 	f := cmd.Flags()

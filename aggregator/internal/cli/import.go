@@ -11,13 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/intake"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // importOptions are the options of bursar import.
 type importOptions struct {
-	spec     intake.Spec
+	spec     ImportSpec
 	conn     *connection
 	dry      bool
 	withdraw bool
@@ -25,7 +24,7 @@ type importOptions struct {
 }
 
 func (p *Program) importCommand() *cobra.Command {
-	opt := importOptions{spec: intake.Spec{Executable: p.Executable}}
+	opt := importOptions{spec: ImportSpec{Executable: p.Executable}}
 	cmd := &cobra.Command{
 		Use: "import TYPE FILE…", Short: "Load old files of a scheduler or of another accounting system",
 		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on
@@ -54,7 +53,7 @@ after a mend, which settles it. The exit code is 2 when there was such.`,
 	f := cmd.Flags()
 	f.StringVar(&opt.spec.Label, "label", "", "`label` of the source, with which the ids begin; without -config the type, if it is not given")
 	f.StringVar(&opt.spec.Config, "config", "", "`file` or folder with a block source \"TYPE\" \"LABEL\", as an agent has it; its config and record blocks count")
-	f.StringVar(&opt.spec.Name, "name", intake.DefaultName, "`name` that the import has in place of an agent's; imports at the same time need different ones")
+	f.StringVar(&opt.spec.Name, "name", DefaultImportName, "`name` that the import has in place of an agent's; imports at the same time need different ones")
 	f.StringArrayVar(&opt.spec.Dirs, "plugin-dir", nil, "`folder` with the plugin, in place of the usual ones; may be repeated")
 	f.BoolVar(&opt.dry, "dry-run", false, "only say what would come; no cluster is asked")
 	f.BoolVar(&opt.withdraw, "withdraw", false, "take back what an earlier import brought and the mapping leaves out now")
@@ -66,7 +65,7 @@ after a mend, which settles it. The exit code is 2 when there was such.`,
 // load imports and shows what came of it.
 func (p *Program) load(ctx context.Context, opt *importOptions) error {
 	opt.spec.Log = slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	src, diags, sources, err := intake.Open(ctx, opt.spec)
+	src, diags, sources, err := OpenImport(ctx, opt.spec)
 	if err == nil && diags.HasErrors() {
 		return troubled{diags, sources}
 	}
@@ -90,11 +89,11 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 }
 
 // read reads the files into the cluster, or nowhere.
-func (p *Program) read(ctx context.Context, src *intake.Source, opt *importOptions) (*intake.Result, *intake.Counts, error) {
+func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOptions) (*ImportResult, *ImportCounts, error) {
 	bar := p.newBar("import", 0)
-	show := func(r *intake.Result, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
+	show := func(r *ImportResult, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
 	if opt.dry {
-		result, err := src.Read(ctx, intake.Nowhere{}, opt.withdraw, show)
+		result, err := src.Read(ctx, Nowhere{}, opt.withdraw, show)
 		bar.end()
 		return result, nil, err
 	}
@@ -103,7 +102,7 @@ func (p *Program) read(ctx context.Context, src *intake.Source, opt *importOptio
 		return nil, nil, err
 	}
 	defer c.Close()
-	cluster, err := intake.Begin(ctx, c, src, func(text string, args ...any) { p.say(bar.newline()+text, args...) })
+	cluster, err := BeginImport(ctx, c, src, func(text string, args ...any) { p.say(bar.newline()+text, args...) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,22 +133,22 @@ func brokenOff(ctx context.Context, read, unsent error) error {
 
 // jsonImport is what bursar import says at its end.
 type jsonImport struct {
-	Name        string           `json:"name"`
-	Type        string           `json:"type"`
-	Label       string           `json:"label"`
-	DryRun      bool             `json:"dry_run"`
-	Records     int64            `json:"records"`
-	Open        int64            `json:"open"`
-	LeftOut     int64            `json:"left_out"`
-	Withdrawn   int64            `json:"withdrawn"`
-	Renamed     int64            `json:"renamed"`
-	Quarantined int64            `json:"quarantined"`
-	Refused     int64            `json:"refused"`
-	Skipped     int64            `json:"skipped"`
-	Months      []jsonMonth      `json:"months"`
-	Problems    []intake.Problem `json:"problems"`
-	Committed   *intake.Counts   `json:"committed"`
-	Seconds     float64          `json:"seconds"`
+	Name        string        `json:"name"`
+	Type        string        `json:"type"`
+	Label       string        `json:"label"`
+	DryRun      bool          `json:"dry_run"`
+	Records     int64         `json:"records"`
+	Open        int64         `json:"open"`
+	LeftOut     int64         `json:"left_out"`
+	Withdrawn   int64         `json:"withdrawn"`
+	Renamed     int64         `json:"renamed"`
+	Quarantined int64         `json:"quarantined"`
+	Refused     int64         `json:"refused"`
+	Skipped     int64         `json:"skipped"`
+	Months      []jsonMonth   `json:"months"`
+	Problems    []Problem     `json:"problems"`
+	Committed   *ImportCounts `json:"committed"`
+	Seconds     float64       `json:"seconds"`
 
 	writes int64
 }
@@ -159,10 +158,10 @@ type jsonMonth struct {
 	Records int64  `json:"records"`
 }
 
-func importAnswer(src *intake.Source, opt *importOptions, r *intake.Result, committed *intake.Counts, took time.Duration) *jsonImport {
+func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, committed *ImportCounts, took time.Duration) *jsonImport {
 	out := &jsonImport{
 		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn, Renamed: r.Renamed,
-		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []intake.Problem{}, Committed: committed,
+		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Committed: committed,
 		Seconds: took.Round(time.Millisecond).Seconds(), writes: r.Frames,
 	}
 	for _, month := range r.MonthNames() {

@@ -45,8 +45,10 @@ var plugins = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, _ := plugins(); dir != "" {
-		_ = os.RemoveAll(dir)
+	for _, built := range []func() (string, error){plugins, programs} {
+		if dir, _ := built(); dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	os.Exit(code)
 }

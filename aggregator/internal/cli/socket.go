@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/dev"
 	"github.com/bursar-accounting/bursar/proto/local"
 )
 
@@ -17,7 +16,7 @@ func (p *Program) sockets() []string {
 		return p.Sockets
 	}
 	list := []string{"/run/bursar/api.sock", "/var/lib/bursar/api.sock"}
-	if own := dev.Socket(p.Getenv); own != "" {
+	if own := DevSocket(p.Getenv); own != "" {
 		list = append(list, own)
 	}
 	return list

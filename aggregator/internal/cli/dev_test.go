@@ -1,4 +1,4 @@
-package dev_test
+package cli_test
 
 import (
 	"bytes"
@@ -30,14 +30,6 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 	return dir, programtest.Build(dir, map[string]string{"bursar": "aggregator", "bursar-agent": "agent", "plugins/bursar-source-replay": "plugins/source/replay", "plugins/bursar-action-exec": "plugins/action/exec"})
 })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, _ := programs(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
 
 // dev is a running `bursar dev`.
 type dev struct {

@@ -1,4 +1,4 @@
-package dev
+package cli
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 
 // family are the daemons of a run.
 type family struct {
-	opt  Options
+	opt  DevOptions
 	logs string
 	// ended gets the error of the first daemon that ended by itself.
 	ended chan error
@@ -47,7 +47,7 @@ type birth struct {
 }
 
 // newFamily makes a family without members. The caller closes it.
-func newFamily(logs string, opt Options) *family {
+func newFamily(logs string, opt DevOptions) *family {
 	f := &family{opt: opt, logs: logs, ended: make(chan error, 1), births: make(chan birth)}
 	go f.midwife()
 	return f

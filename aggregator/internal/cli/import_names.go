@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Known is what the cluster has under an id.
-type Known struct {
+// KnownRecord is what the cluster has under an id.
+type KnownRecord struct {
 	Deleted bool
-	Runs    []Run
+	Runs    []ImportRun
 }
 
-// Run is what an origin says of a run.
-type Run struct {
+// ImportRun is what an origin says of a run.
+type ImportRun struct {
 	Origin string // as [record.Origin.String] writes it
 	Start  record.Time
 }
@@ -30,7 +30,7 @@ const sameStart = record.Second
 
 // has reports whether some origin that is wanted has a run that began then, and
 // whether any has one that began at another time.
-func (k *Known) has(start record.Time, wanted func(origin string) bool) (same, other bool) {
+func (k *KnownRecord) has(start record.Time, wanted func(origin string) bool) (same, other bool) {
 	for _, r := range k.Runs {
 		near := max(r.Start, start)-min(r.Start, start) <= sameStart
 		same = same || near && wanted(r.Origin)
@@ -45,7 +45,7 @@ func (k *Known) has(start record.Time, wanted func(origin string) bool) (same, o
 // Where another source has the run under one of the ids, it is that one. An id under
 // which another run is known is the last resort. One that was deleted stands for the
 // run: what was erased does not come back by another name.
-func choose(ids []string, known map[string]Known, start record.Time, own string) (id string, brought []string) {
+func choose(ids []string, known map[string]KnownRecord, start record.Time, own string) (id string, brought []string) {
 	best := -1
 	for _, candidate := range ids {
 		k := known[candidate]
@@ -60,7 +60,7 @@ func choose(ids []string, known map[string]Known, start record.Time, own string)
 	return id, brought
 }
 
-func rankOf(k *Known, theirs, other bool) int {
+func rankOf(k *KnownRecord, theirs, other bool) int {
 	switch {
 	case k.Deleted:
 		return 3
@@ -104,19 +104,19 @@ func (r *reader) look(ctx context.Context, jobs []*bursarv1.Job) error {
 }
 
 // Look implements Sink.
-func (Nowhere) Look(context.Context, []string) (map[string]Known, error) { return nil, nil }
+func (Nowhere) Look(context.Context, []string) (map[string]KnownRecord, error) { return nil, nil }
 
 // lookers is how many questions to the cluster are on their way at a time.
 const lookers = 8
 
 // Look implements Sink. An id of which the cluster knows nothing is not in the answer.
-func (c *Cluster) Look(ctx context.Context, ids []string) (map[string]Known, error) {
+func (c *ImportCluster) Look(ctx context.Context, ids []string) (map[string]KnownRecord, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := make(map[string]Known, len(ids))
+	out := make(map[string]KnownRecord, len(ids))
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	next := make(chan string)
@@ -145,8 +145,8 @@ func (c *Cluster) Look(ctx context.Context, ids []string) (map[string]Known, err
 }
 
 // entry asks what the cluster has under an id, again while it cannot answer.
-func (c *Cluster) entry(ctx context.Context, id string) (k Known, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c *ImportCluster) entry(ctx context.Context, id string) (k KnownRecord, err error) {
+	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		k, err = c.ask(ctx, id)
@@ -161,7 +161,7 @@ func (c *Cluster) entry(ctx context.Context, id string) (k Known, err error) {
 	}
 }
 
-func (c *Cluster) ask(ctx context.Context, id string) (Known, error) {
+func (c *ImportCluster) ask(ctx context.Context, id string) (KnownRecord, error) {
 	var answer struct {
 		Deleted  bool `json:"deleted"`
 		Holdings []struct {
@@ -173,12 +173,12 @@ func (c *Cluster) ask(ctx context.Context, id string) (Known, error) {
 	}
 	err := c.client.GetJSON(ctx, "/v1/records/"+url.PathEscape(id), nil, &answer)
 	if errors.Is(err, client.ErrNotFound) {
-		return Known{}, nil
+		return KnownRecord{}, nil
 	}
-	k := Known{Deleted: answer.Deleted}
+	k := KnownRecord{Deleted: answer.Deleted}
 	for _, h := range answer.Holdings {
 		if h.Record != nil {
-			k.Runs = append(k.Runs, Run{h.Origin, record.FromStd(h.Record.Start)})
+			k.Runs = append(k.Runs, ImportRun{h.Origin, record.FromStd(h.Record.Start)})
 		}
 	}
 	return k, err

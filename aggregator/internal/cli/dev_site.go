@@ -1,4 +1,4 @@
-package dev
+package cli
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type site struct {
 
 // prepare finds the programs and the schedulers and writes certificates and
 // configurations into dir.
-func prepare(ctx context.Context, opt Options, dir string) (*site, error) {
+func prepare(ctx context.Context, opt DevOptions, dir string) (*site, error) {
 	s := &site{bursar: opt.Executable, dir: dir, socket: filepath.Join(dir, "api.sock"), temporary: opt.DataDir == ""}
 	var err error
 	if s.agent, err = beside(opt.Executable, "bursar-agent"); err != nil {
@@ -111,7 +111,7 @@ func certificates(dir string) (aggregator identity.Files, err error) {
 
 // sources returns the source blocks: those of the user, a scheduler that answers
 // on this machine, or a recorded cluster.
-func (s *site) sources(ctx context.Context, opt Options, plugins []string) string {
+func (s *site) sources(ctx context.Context, opt DevOptions, plugins []string) string {
 	s.waitsForRecords = true
 	switch {
 	case len(s.configs.agent) > 0:

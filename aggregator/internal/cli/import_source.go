@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// DefaultName is the name under which imports are kept, as agents have theirs.
-const DefaultName = "import"
+// DefaultImportName is the name under which imports are kept, as agents have theirs.
+const DefaultImportName = "import"
 
-// Spec says what is imported, and as what.
-type Spec struct {
+// ImportSpec says what is imported, and as what.
+type ImportSpec struct {
 	Type  string   // of the source, for example gridengine
 	Label string   // of the source; "": that of the only block in Config, or else the type
 	Name  string   // of the import
@@ -35,8 +35,8 @@ type Spec struct {
 	Log        *slog.Logger // gets what the plugin logs
 }
 
-// Source is a plugin that reads the files.
-type Source struct {
+// ImportSource is a plugin that reads the files.
+type ImportSource struct {
 	Name, Type, Label string
 
 	session *session.Session
@@ -46,10 +46,10 @@ type Source struct {
 // readyTimeout is how long a plugin has to describe and configure itself.
 const readyTimeout = 30 * time.Second
 
-// Open starts the plugin and gives it the files. What is wrong with the
+// OpenImport starts the plugin and gives it the files. What is wrong with the
 // configuration is in the diagnostics, whose places are in the sources. The
 // caller closes the Source, which is nil after either.
-func Open(ctx context.Context, spec Spec) (src *Source, diags hcl.Diagnostics, sources hcl.Sources, err error) {
+func OpenImport(ctx context.Context, spec ImportSpec) (src *ImportSource, diags hcl.Diagnostics, sources hcl.Sources, err error) {
 	if err := identity.CheckName(spec.Name); err != nil {
 		return nil, nil, nil, fmt.Errorf("name of the import: %w", err)
 	}
@@ -62,12 +62,12 @@ func Open(ctx context.Context, spec Spec) (src *Source, diags hcl.Diagnostics, s
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	src, more, err := start(ctx, &spec, cfg)
+	src, more, err := startSource(ctx, &spec, cfg)
 	return src, append(diags, more...), cfg.sources, err
 }
 
-// start starts the plugin and makes a session with it.
-func start(ctx context.Context, spec *Spec, cfg *settings) (*Source, hcl.Diagnostics, error) {
+// startSource starts the plugin and makes a session with it.
+func startSource(ctx context.Context, spec *ImportSpec, cfg *settings) (*ImportSource, hcl.Diagnostics, error) {
 	path, err := cfg.find(spec)
 	if err != nil {
 		return nil, nil, err
@@ -76,7 +76,7 @@ func start(ctx context.Context, spec *Spec, cfg *settings) (*Source, hcl.Diagnos
 	if err != nil {
 		return nil, nil, err
 	}
-	src := &Source{Name: spec.Name, Type: spec.Type, Label: cfg.label, folder: folder}
+	src := &ImportSource{Name: spec.Name, Type: spec.Type, Label: cfg.label, folder: folder}
 	var diags hcl.Diagnostics
 	src.session, diags, err = launch(ctx, spec, cfg, path, folder)
 	if src.session == nil {
@@ -89,7 +89,7 @@ func start(ctx context.Context, spec *Spec, cfg *settings) (*Source, hcl.Diagnos
 }
 
 // launch starts the plugin's process and configures it.
-func launch(ctx context.Context, spec *Spec, cfg *settings, path, folder string) (*session.Session, hcl.Diagnostics, error) {
+func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*session.Session, hcl.Diagnostics, error) {
 	env := map[string]string{}
 	for name, v := range cfg.plugin.Env {
 		env[name] = v.Value
@@ -113,7 +113,7 @@ func launch(ctx context.Context, spec *Spec, cfg *settings, path, folder string)
 }
 
 // find returns where the plugin is.
-func (s *settings) find(spec *Spec) (string, error) {
+func (s *settings) find(spec *ImportSpec) (string, error) {
 	if s.plugin.Path != nil {
 		return filepath.Abs(s.plugin.Path.Path)
 	}
@@ -129,6 +129,6 @@ func (s *settings) find(spec *Spec) (string, error) {
 }
 
 // Close ends the plugin.
-func (s *Source) Close() error {
+func (s *ImportSource) Close() error {
 	return errors.Join(s.session.Close(), os.RemoveAll(s.folder))
 }

@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// Counts is what became of the writes at the cluster.
-type Counts struct {
+// ImportCounts is what became of the writes at the cluster.
+type ImportCounts struct {
 	Pulled      int64 `json:"pulled"`
 	Added       int64 `json:"added"`
 	Merged      int64 `json:"merged"`
@@ -27,7 +27,7 @@ type Counts struct {
 	Quarantined int64 `json:"quarantined"`
 }
 
-func (c *Counts) add(o Counts) {
+func (c *ImportCounts) add(o ImportCounts) {
 	c.Pulled += o.Pulled
 	c.Added += o.Added
 	c.Merged += o.Merged
@@ -39,9 +39,9 @@ func (c *Counts) add(o Counts) {
 	c.Quarantined += o.Quarantined
 }
 
-// Cluster is a Sink that pushes to a cluster. One chunk is on its way while the
+// ImportCluster is a Sink that pushes to a cluster. One chunk is on its way while the
 // next is made; they are committed in order. It is for one goroutine.
-type Cluster struct {
+type ImportCluster struct {
 	client *client.Client
 	path   string // of the import
 	log    func(string, ...any)
@@ -56,16 +56,16 @@ type Cluster struct {
 	stop   context.CancelCauseFunc
 	chunks chan []byte
 	done   chan struct{}
-	counts Counts // after done
+	counts ImportCounts // after done
 }
 
-// patience is how long a chunk is sent again and again while the cluster cannot
+// importPatience is how long a chunk is sent again and again while the cluster cannot
 // take it.
-const patience = 5 * time.Minute
+const importPatience = 5 * time.Minute
 
-// Begin begins an import under a name, in which src reads. Ctx bounds all of it;
+// BeginImport begins an import under a name, in which src reads. Ctx bounds all of it;
 // the caller closes the Cluster. Say tells people what takes its time.
-func Begin(ctx context.Context, c *client.Client, src *Source, say func(string, ...any)) (*Cluster, error) {
+func BeginImport(ctx context.Context, c *client.Client, src *ImportSource, say func(string, ...any)) (*ImportCluster, error) {
 	var begun struct {
 		Epoch    string `json:"epoch"`
 		Observed int64  `json:"observed"`
@@ -74,7 +74,7 @@ func Begin(ctx context.Context, c *client.Client, src *Source, say func(string, 
 	if err := c.PostJSON(ctx, path, nil, &begun); err != nil {
 		return nil, err
 	}
-	out := &Cluster{
+	out := &ImportCluster{
 		client: c, path: path + "/" + begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{},
 		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan []byte, 1), done: make(chan struct{}),
 	}
@@ -87,7 +87,7 @@ func Begin(ctx context.Context, c *client.Client, src *Source, say func(string, 
 }
 
 // quarantined looks up which jobs of the source are in quarantine.
-func (c *Cluster) quarantined(ctx context.Context, src *Source) error {
+func (c *ImportCluster) quarantined(ctx context.Context, src *ImportSource) error {
 	var list struct {
 		Quarantine []struct {
 			Agent string `json:"agent"`
@@ -110,10 +110,10 @@ func (c *Cluster) quarantined(ctx context.Context, src *Source) error {
 }
 
 // Settles implements Sink.
-func (c *Cluster) Settles(quarantine string) bool { return c.all || c.settle[quarantine] }
+func (c *ImportCluster) Settles(quarantine string) bool { return c.all || c.settle[quarantine] }
 
 // Take implements Sink. The error is why the cluster did not take an earlier one.
-func (c *Cluster) Take(f *wire.Frame) error {
+func (c *ImportCluster) Take(f *wire.Frame) error {
 	c.clock = max(c.clock+1, time.Now().UnixMicro())
 	f.Version.Observed = c.clock
 	c.buffer = wire.AppendFrame(c.buffer[:0], f)
@@ -128,7 +128,7 @@ func (c *Cluster) Take(f *wire.Frame) error {
 }
 
 // flush hands the chunk to the goroutine that sends.
-func (c *Cluster) flush() error {
+func (c *ImportCluster) flush() error {
 	chunk := c.builder.Finish()
 	if chunk == nil {
 		return nil
@@ -143,7 +143,7 @@ func (c *Cluster) flush() error {
 
 // Close sends the rest, unless something failed before, and waits until all is
 // committed.
-func (c *Cluster) Close() (Counts, error) {
+func (c *ImportCluster) Close() (ImportCounts, error) {
 	err := c.flush()
 	close(c.chunks)
 	<-c.done
@@ -155,10 +155,10 @@ func (c *Cluster) Close() (Counts, error) {
 }
 
 // Stop gives up what is not committed yet, because of err.
-func (c *Cluster) Stop(err error) { c.stop(err) }
+func (c *ImportCluster) Stop(err error) { c.stop(err) }
 
 // send sends the chunks until there are no more or one fails.
-func (c *Cluster) send() {
+func (c *ImportCluster) send() {
 	defer close(c.done)
 	for chunk := range c.chunks {
 		if c.ctx.Err() != nil {
@@ -172,8 +172,8 @@ func (c *Cluster) send() {
 
 // deliver sends a chunk until it is committed. One whose answer was lost is sent
 // again, which commits nothing twice.
-func (c *Cluster) deliver(chunk []byte) error {
-	ctx, cancel := context.WithTimeout(c.ctx, patience)
+func (c *ImportCluster) deliver(chunk []byte) error {
+	ctx, cancel := context.WithTimeout(c.ctx, importPatience)
 	defer cancel()
 	said := false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -191,17 +191,17 @@ func (c *Cluster) deliver(chunk []byte) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the cluster did not take the records for %s: %w", patience, err)
+			return fmt.Errorf("the cluster did not take the records for %s: %w", importPatience, err)
 		case <-time.After(pause):
 		}
 	}
 }
 
-func (c *Cluster) post(ctx context.Context, chunk []byte) (Counts, error) {
+func (c *ImportCluster) post(ctx context.Context, chunk []byte) (ImportCounts, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var answer struct {
-		Counts Counts `json:"counts"`
+		Counts ImportCounts `json:"counts"`
 	}
 	err := c.client.Upload(ctx, http.MethodPost, c.path, "application/octet-stream", bytes.NewReader(chunk), &answer)
 	return answer.Counts, err

@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ type settings struct {
 }
 
 // configure reads the configuration of an import, if it has one.
-func configure(spec *Spec) (*settings, hcl.Diagnostics) {
+func configure(spec *ImportSpec) (*settings, hcl.Diagnostics) {
 	s := &settings{label: spec.Label, dirs: spec.Dirs, tree: session.EmptyTree(hcl.Range{})}
 	var diags hcl.Diagnostics
 	if spec.Config != "" {
@@ -61,7 +61,7 @@ func configure(spec *Spec) (*settings, hcl.Diagnostics) {
 	return s, diags
 }
 
-func (s *settings) read(spec *Spec) hcl.Diagnostics {
+func (s *settings) read(spec *ImportSpec) hcl.Diagnostics {
 	var cfg file
 	loaded, diags := hcl.Load(spec.Config)
 	diags.Extend(hcl.Decode(loaded, &cfg, loaded.Context()))
@@ -94,7 +94,7 @@ func (s *settings) read(spec *Spec) hcl.Diagnostics {
 }
 
 // pick finds the source block of the type: that of the label, or the only one.
-func (f *file) pick(spec *Spec) (*sourceBlock, error) {
+func (f *file) pick(spec *ImportSpec) (*sourceBlock, error) {
 	var found []*sourceBlock
 	var labels []string
 	for i := range f.Sources {

@@ -1,4 +1,4 @@
-package dev
+package cli
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Socket is the name under which a user's own `bursar dev` is found: a link to its unix
+// DevSocket is the name under which a user's own `bursar dev` is found: a link to its unix
 // socket, in a folder of the user's. "" where there is no such folder.
-func Socket(getenv func(string) string) string {
+func DevSocket(getenv func(string) string) string {
 	dir := getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
 		if dir = getenv("HOME"); dir == "" {
@@ -26,7 +26,7 @@ func Socket(getenv func(string) string) string {
 // announce makes the link to the socket, and returns what takes it away. The run that
 // began last has it.
 func announce(getenv func(string) string, socket string) (remove func() error, err error) {
-	link := Socket(getenv)
+	link := DevSocket(getenv)
 	none := func() error { return nil }
 	if link == "" {
 		return none, nil

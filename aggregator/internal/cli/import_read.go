@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// Sink takes the frames of an import, in order.
-type Sink interface {
+// ImportSink takes the frames of an import, in order.
+type ImportSink interface {
 	// Take keeps the frame, whose version it completes.
 	Take(f *wire.Frame) error
 	// Settles reports whether a job of that id may be in quarantine, so that what
 	// becomes of it now has to settle that.
 	Settles(quarantine string) bool
 	// Look says what the cluster has under those ids, by id.
-	Look(ctx context.Context, ids []string) (map[string]Known, error)
+	Look(ctx context.Context, ids []string) (map[string]KnownRecord, error)
 }
 
-// Result says what became of the files' jobs. A job is counted in one of the
+// ImportResult says what became of the files' jobs. A job is counted in one of the
 // first five.
-type Result struct {
+type ImportResult struct {
 	Records     int64 // became records
 	Filtered    int64 // left out by the mapping or the source's filters
 	Quarantined int64 // failed
@@ -51,24 +51,24 @@ type Problem struct {
 const maxProblems = 10
 
 // Failed is how much went to quarantine.
-func (r *Result) Failed() int64 { return r.Quarantined + r.Refused }
+func (r *ImportResult) Failed() int64 { return r.Quarantined + r.Refused }
 
 // MonthNames returns the keys of Months in order.
-func (r *Result) MonthNames() []string { return slices.Sorted(maps.Keys(r.Months)) }
+func (r *ImportResult) MonthNames() []string { return slices.Sorted(maps.Keys(r.Months)) }
 
 // reader makes frames of what the plugin sends.
 type reader struct {
-	src    *Source
-	sink   Sink
+	src    *ImportSource
+	sink   ImportSink
 	back   bool // what is left out is taken back
-	result Result
-	known  map[string]Known // about the runs of the batch that may have several ids
+	result ImportResult
+	known  map[string]KnownRecord // about the runs of the batch that may have several ids
 }
 
 // Read reads all files and hands what they become to the sink. With withdraw,
 // what the mapping leaves out is taken back, in case an earlier import brought
 // it. Show is called after every batch; its Progress may be nil.
-func (s *Source) Read(ctx context.Context, sink Sink, withdraw bool, show func(*Result, *bursarv1.Progress)) (*Result, error) {
+func (s *ImportSource) Read(ctx context.Context, sink ImportSink, withdraw bool, show func(*ImportResult, *bursarv1.Progress)) (*ImportResult, error) {
 	r := &reader{src: s, sink: sink, back: withdraw}
 	r.result.Months = map[string]int64{}
 	err := s.session.Stream(ctx, &bursarv1.CollectRequest_Start{}, func(resp *bursarv1.CollectResponse) error {

@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"os"
@@ -48,7 +48,7 @@ func TestTheSourceBlockOfAnImportIsFoundByTypeAndLabel(t *testing.T) {
 		"a mistake":               {"source \"ai4\" {}", "ai4", "", "x.hcl:1"},
 		"an odd label":            {"", "ai4", "a b", "use letters"},
 	} {
-		spec := Spec{Type: c.typ, Label: c.label, Files: []string{"/f"}}
+		spec := ImportSpec{Type: c.typ, Label: c.label, Files: []string{"/f"}}
 		if c.config != "" {
 			spec.Config = text(t, c.config)
 		}
@@ -64,7 +64,7 @@ func TestTheSourceBlockOfAnImportIsFoundByTypeAndLabel(t *testing.T) {
 }
 
 func TestTheFilesTakeThePlaceOfThoseInTheConfiguration(t *testing.T) {
-	spec := Spec{Type: "gridengine", Label: "katana", Config: text(t, two), Files: []string{"/new/a", "/new/b"}}
+	spec := ImportSpec{Type: "gridengine", Label: "katana", Config: text(t, two), Files: []string{"/new/a", "/new/b"}}
 	cfg, diags := configure(&spec)
 	if diags.HasErrors() {
 		t.Fatal(diags.Error())
@@ -91,7 +91,7 @@ func TestTheShippedExamplesAreRight(t *testing.T) {
 	}
 	for _, path := range files {
 		typ := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "import-"), ".hcl")
-		cfg, diags := configure(&Spec{Type: typ, Config: path, Files: []string{"/f"}})
+		cfg, diags := configure(&ImportSpec{Type: typ, Config: path, Files: []string{"/f"}})
 		if len(diags) > 0 || cfg.record == nil {
 			t.Errorf("%s: %v", path, diags)
 		}

@@ -1,4 +1,4 @@
-package intake
+package cli
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// cluster is what a cluster holds, by the rule by which it merges.
-type cluster map[string]*record.Entry
+// importedCluster is what a cluster holds, by the rule by which it merges.
+type importedCluster map[string]*record.Entry
 
-func (c cluster) write(w record.Write) {
+func (c importedCluster) write(w record.Write) {
 	e := c[w.ID]
 	if e == nil {
 		e = &record.Entry{ID: w.ID}
@@ -24,18 +24,18 @@ func (c cluster) write(w record.Write) {
 	e.Merge(w)
 }
 
-func (c cluster) put(o record.Origin, rank record.Rank, at int64, id string, start, stop record.Time) {
+func (c importedCluster) put(o record.Origin, rank record.Rank, at int64, id string, start, stop record.Time) {
 	c.write(record.Write{ID: id, Op: record.OpPut, Origin: o, Rank: rank, Version: record.Version{Ended: true, Observed: at},
 		Record: &record.Record{ID: id, Start: start, Stop: stop, Submit: record.None}})
 }
 
-func (c cluster) look() map[string]Known {
-	out := map[string]Known{}
+func (c importedCluster) look() map[string]KnownRecord {
+	out := map[string]KnownRecord{}
 	for id, e := range c {
-		k := Known{Deleted: e.Deleted}
+		k := KnownRecord{Deleted: e.Deleted}
 		for _, h := range e.Holdings {
 			if h.Record != nil {
-				k.Runs = append(k.Runs, Run{h.Origin.String(), h.Record.Start})
+				k.Runs = append(k.Runs, ImportRun{h.Origin.String(), h.Record.Start})
 			}
 		}
 		out[id] = k
@@ -44,7 +44,7 @@ func (c cluster) look() map[string]Known {
 }
 
 // total is the time of all records that are shown, and how many there are.
-func (c cluster) total() (sum record.Time, n int) {
+func (c importedCluster) total() (sum record.Time, n int) {
 	for _, e := range c {
 		if r := e.Shown(); r != nil {
 			sum, n = sum+r.Stop-r.Start, n+1
@@ -53,7 +53,7 @@ func (c cluster) total() (sum record.Time, n int) {
 	return sum, n
 }
 
-func (c cluster) shown() []string {
+func (c importedCluster) shown() []string {
 	var out []string
 	for id, e := range c {
 		if e.Shown() != nil {
@@ -96,7 +96,7 @@ var (
 )
 
 // collect is the scheduler's source: it knows which start is the first one.
-func (c cluster) collect(all []began, at int64) {
+func (c importedCluster) collect(all []began, at int64) {
 	for i, s := range all {
 		id := "x-main"
 		if i > 0 {
@@ -109,7 +109,7 @@ func (c cluster) collect(all []began, at int64) {
 }
 
 // load is an import of files, from which on start, as the source ai4 names runs.
-func (c cluster) load(all []began, from int, at int64) {
+func (c importedCluster) load(all []began, from int, at int64) {
 	later, known := false, c.look()
 	for _, s := range all[from:] {
 		if !s.file {
@@ -133,7 +133,7 @@ func (c cluster) load(all []began, from int, at int64) {
 }
 
 // old is an import as it once was: each start by its time.
-func (c cluster) old(all []began, at int64) {
+func (c importedCluster) old(all []began, at int64) {
 	for _, s := range all {
 		if s.file {
 			c.put(imported, record.RankImport, at, timed(s.state), s.state, s.stop)
@@ -157,27 +157,27 @@ func want(all []began) (sum record.Time, n int) {
 // A world in which a snapshot and the scheduler's source saw the same starts, in both
 // orders, beside what older imports left, is counted once in the end.
 func TestARunOfTwoSourcesIsOneRecordInEitherOrder(t *testing.T) {
-	for name, play := range map[string]func(c cluster, all []began){
-		"the scheduler's source first": func(c cluster, all []began) { c.collect(all, 1000); c.load(all, 0, 2000) },
-		"the import again after it":    func(c cluster, all []began) { c.load(all, 0, 1000); c.collect(all, 2000); c.load(all, 0, 3000) },
-		"an import of an old release": func(c cluster, all []began) {
+	for name, play := range map[string]func(c importedCluster, all []began){
+		"the scheduler's source first": func(c importedCluster, all []began) { c.collect(all, 1000); c.load(all, 0, 2000) },
+		"the import again after it":    func(c importedCluster, all []began) { c.load(all, 0, 1000); c.collect(all, 2000); c.load(all, 0, 3000) },
+		"an import of an old release": func(c importedCluster, all []began) {
 			c.old(all, 500)
 			c.collect(all, 1000)
 			c.load(all, 0, 2000)
 		},
-		"an import of an old release, then the source": func(c cluster, all []began) {
+		"an import of an old release, then the source": func(c importedCluster, all []began) {
 			c.old(all, 500)
 			c.load(all, 0, 1000)
 			c.collect(all, 2000)
 			c.load(all, 0, 3000)
 		},
-		"three times": func(c cluster, all []began) {
+		"three times": func(c importedCluster, all []began) {
 			c.collect(all, 1000)
 			for n := range int64(3) {
 				c.load(all, 0, 2000+1000*n)
 			}
 		},
-		"the newer files alone, after all": func(c cluster, all []began) {
+		"the newer files alone, after all": func(c importedCluster, all []began) {
 			c.load(all, 0, 1000)
 			c.load(all, len(all)/2, 2000)
 			c.collect(all, 3000)
@@ -186,7 +186,7 @@ func TestARunOfTwoSourcesIsOneRecordInEitherOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				all, c := task(t), cluster{}
+				all, c := task(t), importedCluster{}
 				play(c, all)
 				sum, n := c.total()
 				if wantSum, wantN := want(all); sum != wantSum || n != wantN {
@@ -201,7 +201,7 @@ func TestARunOfTwoSourcesIsOneRecordInEitherOrder(t *testing.T) {
 // each part takes its own earliest start for the first.
 func TestFilesThatAreImportedInPartsAreCountedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all, c := task(t), cluster{}
+		all, c := task(t), importedCluster{}
 		for i := range all {
 			all[i].scheduler = false
 		}
@@ -221,7 +221,7 @@ func TestFilesThatAreImportedInPartsAreCountedOnce(t *testing.T) {
 // start, so that the order is all one and nothing is asked twice.
 func TestATaskThatWasSeenFromItsFirstStartNeedsNoSecondImport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all, c := task(t), cluster{}
+		all, c := task(t), importedCluster{}
 		for i := range all {
 			all[i].file, all[i].scheduler = true, true
 			all[i].state = max(all[i].event, all[i].event/1000*1000+min(all[i].event%1000+20, 999)) // the same millisecond
@@ -238,7 +238,7 @@ func TestATaskThatWasSeenFromItsFirstStartNeedsNoSecondImport(t *testing.T) {
 // What was erased does not come back by another name.
 func TestAnErasedRunStaysErased(t *testing.T) {
 	for _, id := range []string{"x-main", timed(1_700_000_000_000_000)} {
-		c := cluster{}
+		c := importedCluster{}
 		all := []began{{event: 1_700_000_000_000_000, state: 1_700_000_000_000_000, stop: 1_700_000_001_000_000, file: true}}
 		c.old(all, 1)
 		c.write(record.Write{ID: id, Op: record.OpDelete})

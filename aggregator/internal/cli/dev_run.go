@@ -1,4 +1,4 @@
-package dev
+package cli
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Options say what is started, and where.
-type Options struct {
+// DevOptions say what is started, and where.
+type DevOptions struct {
 	Out io.Writer // what the user asked for: where the pages are, what to try
 	Err io.Writer // what goes wrong, and what the daemons warn of
 	// Executable is the path of bursar; bursar-agent and the folder plugins are
@@ -37,9 +37,9 @@ type Options struct {
 	Color   bool
 }
 
-// Run starts everything and waits until ctx ends. Then, or when one of the
+// RunDev starts everything and waits until ctx ends. Then, or when one of the
 // daemons ends by itself, which is an error, it stops all of them.
-func Run(ctx context.Context, opt Options) (err error) {
+func RunDev(ctx context.Context, opt DevOptions) (err error) {
 	dir, remove, err := folder(opt.DataDir)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func with(files []string, args ...string) []string {
 }
 
 // follow tells the user what is there, and waits.
-func follow(ctx context.Context, f *family, s *site, opt Options) error {
+func follow(ctx context.Context, f *family, s *site, opt DevOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -132,7 +132,7 @@ func freePort() (string, error) {
 }
 
 // address is where the pages will be.
-func address(opt Options) (string, error) {
+func address(opt DevOptions) (string, error) {
 	l, err := net.Listen("tcp", opt.Listen)
 	if err == nil {
 		at := l.Addr().String()
