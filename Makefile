@@ -83,7 +83,7 @@ powercuts: ## Cut the power CUTS times (default 10000), of the store and of the 
 
 .PHONY: bench
 bench: build ## Measure what DESIGN.md promises; prints each line with its spread.
-	go run ./aggregator/internal/bench $(BENCHARGS)
+	go run ./aggregator/bench $(BENCHARGS)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint and a tidy go.mod.
