@@ -64,13 +64,14 @@ race: ## Run the same tests with the race detector, which takes several times as
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
 	e2e/setup.sh
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
-	go test -tags e2e -timeout 40m -count 1 -p 2 ./e2e/...
+	go test -tags e2e -timeout 40m -count 1 -p 3 -parallel 6 ./e2e/... # most of it is waiting
 
 .PHONY: soak
-soak: build ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, by SEED (default: the time), and the back-fill of 200 000 jobs.
+soak: build powercuts ## Run CYCLES (default 2000) cycles of faults, DEATHS (default 500) kills of a leader in mid-action, KILLS (default 500) of daemons of each kind, by SEED (default: the time), the power cuts, and the back-fill of 200 000 jobs.
 	$(GOBUILD) -tags faults -o $(BIN)/faults/bursar ./aggregator
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoFaultLosesOrDoublesARecord -cycles $(or $(CYCLES),2000) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e/faults -run NoKilledOrPausedLeaderDoublesOrLosesAnEffect -deaths $(or $(DEATHS),500) -seed $(or $(SEED),$(shell date +%s))
+	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run _Kills_ -kills $(or $(KILLS),500) -seed $(or $(SEED),$(shell date +%s))
 	go test -tags e2e -timeout 0 -count 1 -v ./e2e -run Backfill_OfAYear -history 200000
 
 .PHONY: fuzz

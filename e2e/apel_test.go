@@ -133,7 +133,7 @@ type apelRun struct {
 func (a *apelSite) ended(name string, number int) apelRun {
 	a.t.Helper()
 	var r apelRun
-	a.Eventually(2*time.Minute, fmt.Sprintf("run %d of %s ends", number, name), func() (bool, string) {
+	a.Eventually(fmt.Sprintf("run %d of %s ends", number, name), func() (bool, string) {
 		r = apelRun{}
 		err := a.node().Get(fmt.Sprintf("/v1/actions/%s/runs/%d", name, number), &r)
 		return err == nil && r.Run.Ended != nil, fmt.Sprintf("%+v %v", r, err)
@@ -162,6 +162,7 @@ func (a *apelSite) received() *apeltest.Receiver {
 }
 
 func TestThreeNodesReportToAPELThroughErrorsAndADeadLeader(t *testing.T) {
+	t.Parallel()
 	a := newAPELSite(t)
 	for i := range 3 {
 		a.post(gridJobs(a.chance, a.first.AddDate(0, i, 0), "early", 500)...)
@@ -239,7 +240,7 @@ func (a *apelSite) errors() {
 		a.t.Errorf("%s %v", out, err)
 	}
 	a.must("retry", "apel/egi", "1", "0")
-	a.Eventually(time.Minute, "the effect that was refused is done", func() (bool, string) {
+	a.Eventually("the effect that was refused is done", func() (bool, string) {
 		r := a.ended("apel/egi", 1)
 		return r.Run.Done == 12, fmt.Sprintf("%+v", r.Run)
 	})
@@ -269,7 +270,7 @@ func (a *apelSite) late() {
 		a.t.Errorf("%s", plan)
 	}
 	a.must("run", "apel/egi")
-	a.Eventually(time.Minute, "a message is on its way", func() (bool, string) { return a.service.Held() == 1, "" })
+	a.Eventually("a message is on its way", func() (bool, string) { return a.service.Held() == 1, "" })
 	a.cluster.Leader().Kill()
 	r := a.ended("apel/egi", 2)
 	if r.Run.Effects != 4 || r.Run.Done != 4 {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAuditorsClientsWorkUnmodified(t *testing.T) {
+	t.Parallel()
 	python := rig.Python(t)
 	s := site.New(t)
 	agg := s.Aggregator()

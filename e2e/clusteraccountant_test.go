@@ -128,6 +128,7 @@ func cut(text string) string {
 // again and the line of 45 fields, both Sagan's, and with contributions from their dates
 // on.
 func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	agg := s.Aggregator()
 	s.Append(agg.Config, katana)

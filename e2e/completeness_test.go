@@ -36,12 +36,10 @@ func (d *days) counted() (n int) {
 	return n
 }
 
-// TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain: jobs of every kind, moved
-// five days into the past, and a history before them are collected; then slurmdbd
-// gets runs of long ago, behind every overlap.
-func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
-	c := rig.Slurm(t, rig.Host)
-	c.Menu()
+// slurmLateRuns checks that runs are found and collected again that slurmdbd gets late,
+// behind every overlap. Before them all that has run, moved five days into the past, and
+// a history are collected.
+func slurmLateRuns(t *testing.T, c *rig.Cluster) {
 	back := "update rig_job_table set mod_time=mod_time"
 	for _, column := range []string{"time_submit", "time_eligible", "time_start", "time_end"} {
 		back += fmt.Sprintf(", %[1]s=if(%[1]s>432000, %[1]s-432000, %[1]s)", column)
@@ -61,7 +59,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want), time.Minute)
+	agg.AwaitRecords(int64(want))
 
 	late := c.Fill(40, 1, today.Add(-6*24*time.Hour))
 	agent.Configure(sources)
@@ -71,7 +69,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 	var found days
 	compare := func(what string, ok func() bool) {
 		t.Helper()
-		s.Eventually(time.Minute, what, func() (bool, string) {
+		s.Eventually(what, func() (bool, string) {
 			found = days{}
 			err := agg.Get("/v1/completeness?window=21d", &found)
 			return err == nil && found.counted() >= 20 && ok(), fmt.Sprintf("%+v %v", found, err)
@@ -86,7 +84,7 @@ func TestRunsThatSlurmTellsTooLateAreFoundAndCollectedAgain(t *testing.T) {
 	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.Admin()); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
 		t.Error(out, err)
 	}
-	s.Eventually(time.Minute, "the status of the cluster names the remedy", func() (bool, string) {
+	s.Eventually("the status of the cluster names the remedy", func() (bool, string) {
 		var status struct {
 			Findings []struct{ ID, Do string }
 		}

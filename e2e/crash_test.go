@@ -4,22 +4,15 @@ package e2e_test
 
 import (
 	"bufio"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
-
-var seed = flag.Uint64("seed", 1, "seed of the schedule of faults")
 
 // truth is what a fake scheduler has written into its log.
 type truth struct {
@@ -64,7 +57,8 @@ func replaySource(path string) string {
 	return fmt.Sprintf("source \"replay\" \"lab\" {\n  interval = \"200ms\"\n  config { path = %q }\n}\n", path)
 }
 
-func TestEveryJobIsCountedOnceThroughThirtyKills(t *testing.T) {
+func TestReplay_Kills_CountEachJobOnce(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
@@ -81,48 +75,17 @@ func TestEveryJobIsCountedOnceThroughThirtyKills(t *testing.T) {
 			time.Sleep(150 * time.Millisecond)
 		}
 	})
-	chance := rand.New(rand.NewPCG(*seed, 0))
-	for n := range 30 {
-		time.Sleep(time.Duration(chance.IntN(900)) * time.Millisecond)
-		switch victim := chance.IntN(3); victim {
-		case 0:
-			agent.Kill()
-			agent.Start()
-		case 1:
-			agg.Kill()
-			agg.Start()
-		case 2:
-			killPlugins(agent.PID())
-		}
-		if agent.Ended() || agg.Ended() {
-			t.Fatalf("a daemon ended by itself after kill %d (seed %d)", n, *seed)
-		}
-	}
+	killing{
+		victims: []func(){agent.Restart, agg.Restart, agent.KillChildren},
+		alive:   []*site.Daemon{agent.Daemon, agg.Daemon},
+		pause:   900 * time.Millisecond,
+	}.run(t)
 	writing.Wait()
-	agg.AwaitRecords(int64(want.jobs), 2*time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	if got := measure(agg); got != want {
 		t.Errorf("counted %+v, want %+v (seed %d)", got, want, *seed)
 	}
 	checkConserved(t, agg)
-}
-
-// killPlugins kills all children of an agent, among them the one in which it looks
-// at its buffer before it opens it.
-func killPlugins(parent int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // a pattern that is right
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if ppid, err := strconv.Atoi(fields[1]); err != nil || ppid != parent {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		}
-	}
 }
 
 // checkConserved checks that every write that was pulled has one outcome.
@@ -149,6 +112,7 @@ func checkConserved(t *testing.T, g *site.Aggregator) {
 }
 
 func TestAWipedAggregatorRefillsItselfFromTheAgent(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	want := writeJobs(t, log, 0, 20_000)
@@ -156,19 +120,20 @@ func TestAWipedAggregatorRefillsItselfFromTheAgent(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	agg.Kill()
 	if err := os.RemoveAll(agg.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	if got := measure(agg); got != want {
 		t.Errorf("refilled with %+v, want %+v", got, want)
 	}
 }
 
 func TestAWipedAgentLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	want := writeJobs(t, log, 0, 20_000)
@@ -176,14 +141,14 @@ func TestAWipedAgentLosesAndDoublesNothing(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	agent.Kill()
 	more := writeJobs(t, log, 20_000, 5000)
 	if err := os.RemoveAll(agent.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs+more.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs + more.jobs))
 	want = truth{want.jobs + more.jobs, want.coreSeconds + more.coreSeconds}
 	if got := measure(agg); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
@@ -192,6 +157,7 @@ func TestAWipedAgentLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	want := writeJobs(t, log, 0, 10_000)
@@ -199,7 +165,7 @@ func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	agent.Stop()
 	backup := filepath.Join(s.Dir, "backup")
 	if err := os.CopyFS(backup, os.DirFS(agent.DataDir)); err != nil {
@@ -207,7 +173,7 @@ func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
 	}
 	agent.Start()
 	more := writeJobs(t, log, 10_000, 10_000)
-	agg.AwaitRecords(int64(want.jobs+more.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs + more.jobs))
 	agent.Kill()
 	last := writeJobs(t, log, 20_000, 3000)
 	if err := os.RemoveAll(agent.DataDir); err != nil {
@@ -218,7 +184,7 @@ func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
 	}
 	agent.Start()
 	want = truth{want.jobs + more.jobs + last.jobs, want.coreSeconds + more.coreSeconds + last.coreSeconds}
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	if got := measure(agg); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

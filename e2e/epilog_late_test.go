@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
 	"github.com/bursar-accounting/bursar/e2e/site"
@@ -52,8 +51,10 @@ func told(s *site.Site, g *site.Aggregator, label string) (records int, quaranti
 // quarantine; when it has them, each run is one record with its own id, and nothing is
 // left in quarantine, also when the agent was killed in between.
 func TestRunsThatSlurmdbdLackedAreOneRecordWhenItHasThem(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
 			s := site.New(t)
 			h := newEpilogs(t, s)
 			c := rig.Slurm(t, v, rig.WithConf("Epilog="+h.dir+"/hook", "Prolog="+h.dir+"/hook"), rig.WithPath(h.dir))
@@ -71,14 +72,14 @@ func TestRunsThatSlurmdbdLackedAreOneRecordWhenItHasThem(t *testing.T) {
 			for _, id := range jobs {
 				c.WaitState(id, "COMPLETED")
 			}
-			s.Eventually(2*time.Minute, "all are told without slurmdbd's word", func() (bool, string) {
+			s.Eventually("all are told without slurmdbd's word", func() (bool, string) {
 				records, quarantined := told(s, agg, "alone")
 				return records+strings.Count(quarantined, "head1/slurm-epilog/alone") >= len(jobs), fmt.Sprint(records, " records, ", quarantined)
 			})
 			agent.Kill()
 			agent.Start()
 			speak()
-			s.Eventually(4*time.Minute, "the records of both are those of the accounting database, and nothing is in quarantine", func() (bool, string) {
+			s.Eventually("the records of both are those of the accounting database, and nothing is in quarantine", func() (bool, string) {
 				for _, label := range labels() {
 					if ok, why := same(finished(c, label), labelled(t, agg, label)); !ok {
 						return false, label + ": " + why

@@ -114,7 +114,7 @@ func (h *epilogs) waiting() (n int) {
 // drain hands over what is in the spools, as the timer does.
 func (h *epilogs) drain() {
 	h.t.Helper()
-	h.s.Eventually(time.Minute, "the spools are drained", func() (bool, string) {
+	h.s.Eventually("the spools are drained", func() (bool, string) {
 		said := ""
 		for _, label := range labels() {
 			if out, err := h.s.Run("bursar-epilog", "-drain", "-config", filepath.Join(h.dir, label+".hcl")); err != nil {
@@ -138,7 +138,7 @@ func finished(c *rig.Cluster, label string) map[string]slurmRecord {
 func (h *epilogs) await(g *site.Aggregator, c *rig.Cluster) {
 	h.t.Helper()
 	awaitExpected(h.t, h.s, g, c, "rig")
-	h.s.Eventually(time.Minute, "the records of epilogs alone are those of the accounting database", func() (bool, string) {
+	h.s.Eventually("the records of epilogs alone are those of the accounting database", func() (bool, string) {
 		return same(finished(c, "alone"), labelled(h.t, g, "alone"))
 	})
 }
@@ -157,6 +157,7 @@ func (h *epilogs) harmless(c *rig.Cluster) {
 }
 
 func TestEpilogsTellOfEachRunOnceWhateverDies(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	h := newEpilogs(t, s)
 	c := rig.Slurm(t, rig.Host, rig.WithConf(h.conf()...), rig.WithPath(h.dir))
@@ -173,7 +174,7 @@ func TestEpilogsTellOfEachRunOnceWhateverDies(t *testing.T) {
 	for _, id := range jobs {
 		c.WaitState(id, "COMPLETED")
 	}
-	s.Eventually(time.Minute, "the epilogs wait in the spool", func() (bool, string) {
+	s.Eventually("the epilogs wait in the spool", func() (bool, string) {
 		return h.waiting() >= 2*5, fmt.Sprint(h.waiting()) // for each label: three nodes' and two of slurmctld
 	})
 	agent.Start()
@@ -187,33 +188,27 @@ func TestEpilogsTellOfEachRunOnceWhateverDies(t *testing.T) {
 	checkSound(t, agg, agent)
 }
 
-// kill kills the agent and its plugins twenty times while jobs end, and slurmdbd is
-// away for some of the time.
+// kill kills the agent and its plugins while jobs end, and slurmdbd is away for some of
+// the time.
 func (h *epilogs) kill(agent *site.Agent, c *rig.Cluster) {
 	h.t.Helper()
-	chance := rand.New(rand.NewPCG(*seed, 1))
 	var jobs []string
-	for n := range 20 {
-		switch n {
-		case 5:
-			c.StopDaemon("slurmdbd")
-		case 12:
-			c.StartDaemon("slurmdbd")
-		}
-		if n%2 == 0 {
-			jobs = append(jobs, c.Submit(rig.Alice, "-a", "1-3", "--wrap", "sleep 0."+strconv.Itoa(chance.IntN(10))))
-		}
-		time.Sleep(time.Duration(chance.IntN(700)) * time.Millisecond)
-		if chance.IntN(2) == 0 {
-			agent.Kill()
-			agent.Start()
-		} else {
-			killPlugins(agent.PID())
-		}
-		if agent.Ended() {
-			h.t.Fatalf("the agent ended by itself after kill %d (seed %d)", n, *seed)
-		}
-	}
+	killing{
+		victims: []func(){agent.Restart, agent.KillChildren},
+		alive:   []*site.Daemon{agent.Daemon},
+		pause:   700 * time.Millisecond,
+		before: func(chance *rand.Rand, n int) {
+			switch away := 7; {
+			case n%20 == 5 && n+away < *kills:
+				c.StopDaemon("slurmdbd")
+			case n%20 == 5+away:
+				c.StartDaemon("slurmdbd")
+			}
+			if n%2 == 0 {
+				jobs = append(jobs, c.Submit(rig.Alice, "-a", "1-3", "--wrap", "sleep 0."+strconv.Itoa(chance.IntN(10))))
+			}
+		},
+	}.run(h.t)
 	for _, id := range jobs {
 		for task := 1; task <= 3; task++ {
 			c.WaitState(fmt.Sprintf("%s_%d", id, task), "COMPLETED")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAFullDiskPausesAndResumes(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
@@ -53,7 +54,7 @@ func (f *fullDisks) write(n int) {
 // arrives waits until all is there, and there once.
 func (f *fullDisks) arrives() {
 	f.t.Helper()
-	f.agg.AwaitRecords(int64(f.want.jobs), time.Minute)
+	f.agg.AwaitRecords(int64(f.want.jobs))
 	f.there = f.want
 	f.reads("all has arrived")
 }
@@ -84,7 +85,7 @@ func (f *fullDisks) fillAggregator() {
 	f.paused(1)
 	f.write(3000)
 	f.takesNoRecord()
-	f.s.Eventually(time.Minute, "the agent has collected what the aggregator does not take", func() (bool, string) {
+	f.s.Eventually("the agent has collected what the aggregator does not take", func() (bool, string) {
 		status, err := f.agent.Status()
 		return err == nil && status.Source("lab").Counts.Records >= int64(f.want.jobs), f.agent.Log(2)
 	})
@@ -103,7 +104,7 @@ func (f *fullDisks) fillAggregator() {
 func (f *fullDisks) paused(want int) {
 	f.t.Helper()
 	line := "bursar_writes_paused " + string('0'+byte(want)) + "\n"
-	f.s.Eventually(time.Minute, "/metrics has "+strings.TrimSpace(line), func() (bool, string) {
+	f.s.Eventually("/metrics has "+strings.TrimSpace(line), func() (bool, string) {
 		resp, err := http.Get(f.agg.URL + "/metrics")
 		if err != nil {
 			return false, err.Error()
@@ -133,7 +134,7 @@ func (f *fullDisks) fillAgent() {
 	f.t.Helper()
 	f.agentDisk.Fill(0)
 	f.write(20_000)
-	f.s.Eventually(time.Minute, "the agent says that it is paused", func() (bool, string) {
+	f.s.Eventually("the agent says that it is paused", func() (bool, string) {
 		status, err := f.agent.Status()
 		source := status.Source("lab")
 		return err == nil && source.State == "paused" && strings.Contains(source.Error, "no space left"), source.State + " " + source.Error

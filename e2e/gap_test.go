@@ -36,6 +36,7 @@ func gaps(t *testing.T, g *site.Aggregator) []string {
 // the snapshot is one that the node made by itself before the agent came, and the
 // agent has dropped what the cluster had by then.
 func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgentLost(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log, backups := filepath.Join(s.Dir, "jobs.ndjson"), filepath.Join(s.Dir, "backups")
 	if err := os.Mkdir(backups, 0o755); err != nil {
@@ -46,21 +47,21 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 	agg := s.AggregatorWith(fmt.Sprintf("min_free = \"1MiB\"\nbackup { path = %q }", backups), agent)
 	agg.Start()
 	var files []string
-	s.Eventually(time.Minute, "a backup", func() (bool, string) {
+	s.Eventually("a backup", func() (bool, string) {
 		files, _ = filepath.Glob(filepath.Join(backups, "bursar-agg1-*.snapshot"))
 		return len(files) == 1, fmt.Sprint(files)
 	})
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	old := time.Now().Add(time.Minute)
-	s.Eventually(3*time.Minute, "the agent drops what is acknowledged", func() (bool, string) {
+	s.Eventually("the agent drops what is acknowledged", func() (bool, string) {
 		if time.Now().Before(old) {
 			return false, "nothing is old enough"
 		}
 		agent.Stop()
 		agent.Start() // it looks at its start
 		var status site.AgentStatus
-		s.Eventually(time.Minute, "the agent answers", func() (bool, string) {
+		s.Eventually("the agent answers", func() (bool, string) {
 			var err error
 			status, err = agent.Status()
 			return err == nil, fmt.Sprint(err)
@@ -73,11 +74,11 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 	if out, err := s.Run("bursar", "snapshot", "restore", "-yes", "-address", agg.Admin(), files[0]); err != nil {
 		t.Fatal(out, err)
 	}
-	s.Eventually(time.Minute, "the gap", func() (bool, string) {
+	s.Eventually("the gap", func() (bool, string) {
 		got := gaps(t, agg)
 		return len(got) == 1 && strings.HasPrefix(got[0], "head1: the agent's buffer no longer has the frames 1 to "), fmt.Sprint(got)
 	})
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	if got := measure(agg); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
@@ -107,13 +108,14 @@ func rot(t *testing.T, file string) {
 }
 
 func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	want := writeJobs(t, log, 0, 2000)
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
 	agg := s.Aggregator(agent)
 	agent.Start()
-	s.Eventually(time.Minute, "all jobs are in the buffer", func() (bool, string) {
+	s.Eventually("all jobs are in the buffer", func() (bool, string) {
 		status, err := agent.Status()
 		return err == nil && status.Source("lab").Counts.Records == int64(want.jobs), fmt.Sprintf("%+v %v", status, err)
 	})
@@ -123,7 +125,7 @@ func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
 	agent.Start()
 	agg.Start()
 	remedy := fmt.Sprintf("systemctl stop bursar-agent && mv %s %s.damaged && systemctl start bursar-agent", file, file)
-	s.Eventually(time.Minute, "the status of the cluster names it", func() (bool, string) {
+	s.Eventually("the status of the cluster names it", func() (bool, string) {
 		var status struct {
 			Findings []struct{ ID, About, Do string }
 		}
@@ -143,7 +145,7 @@ func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	if got := measure(agg); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

@@ -128,7 +128,7 @@ func gridRecords(t testing.TB, agg *site.Aggregator) map[string]gridRecord {
 func awaitGrid(t testing.TB, s *site.Site, agg *site.Aggregator, path string, least int) map[string]gridRecord {
 	t.Helper()
 	var want map[string]gridRecord
-	s.Eventually(time.Minute, "the records are the lines of the accounting file", func() (bool, string) {
+	s.Eventually("the records are the lines of the accounting file", func() (bool, string) {
 		want = gridLines(t, path)
 		d := cmp.Diff(want, gridRecords(t, agg))
 		return d == "" && len(want) >= least, fmt.Sprintf("%d runs of %d (-lines +records)\n%.3000s", len(want), least, d)
@@ -137,6 +137,7 @@ func awaitGrid(t testing.TB, s *site.Site, agg *site.Aggregator, path string, le
 }
 
 func TestEveryRunOfGridEngineIsOneRecord(t *testing.T) {
+	t.Parallel()
 	g := rig.GridEngine(t)
 	s := site.New(t)
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: gridSource(g)})
@@ -173,7 +174,7 @@ func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
 			t.Fatal(out, err)
 		}
 	}
-	s.Eventually(time.Minute, "the runs of the file are there", func() (bool, string) {
+	s.Eventually("the runs of the file are there", func() (bool, string) {
 		runs, cpu := 0, int64(0)
 		for id, r := range gridRecords(t, agg) {
 			if strings.HasPrefix(id, "old-") {
@@ -189,7 +190,7 @@ func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
 // nothing runs any more.
 func awaitGridFacts(t *testing.T, s *site.Site, agg *site.Aggregator) {
 	t.Helper()
-	s.Eventually(2*time.Minute, "the aggregator tells what Grid Engine has", func() (bool, string) {
+	s.Eventually("the aggregator tells what Grid Engine has", func() (bool, string) {
 		var there struct {
 			Clusters []struct{ Components map[string]int64 }
 			Census   struct{ Running, Pending int64 }
@@ -226,16 +227,34 @@ func gridMenu(t *testing.T, g *rig.Grid) map[string]string {
 	return ids
 }
 
-// awaitIdle waits until no job but those named is in the queue.
+// awaitIdle waits until no job but those named is in the queue. A task that qmaster was
+// handing over when it was killed may stay there for ever, in state t, and keep its slot:
+// that is Grid Engine's own doing. It is deleted by force, as an admin would.
 func awaitIdle(t *testing.T, s *site.Site, g *rig.Grid, but ...string) {
 	t.Helper()
-	s.Eventually(2*time.Minute, "all jobs ended", func() (bool, string) {
+	const handover = 15 * time.Second // takes a moment when all is well
+	since := map[string]time.Time{}
+	s.Eventually("all jobs ended", func() (bool, string) {
 		out, err := g.Run("qstat", "-u", "*")
 		left := 0
 		for line := range strings.Lines(out) {
 			f := strings.Fields(line)
-			if len(f) > 5 && f[0] != "job-ID" && !slices.Contains(but, f[0]) {
-				left++
+			if len(f) < 6 || f[0] == "job-ID" || slices.Contains(but, f[0]) {
+				continue
+			}
+			left++
+			if f[4] != "t" {
+				continue
+			}
+			task := f[0] + "." + f[len(f)-1]
+			if since[task].IsZero() {
+				since[task] = time.Now()
+			}
+			if time.Since(since[task]) > handover {
+				t.Logf("Grid Engine has left the task %s in state t", task)
+				said, err := g.Run("qdel", "-f", f[0], "-t", f[len(f)-1])
+				t.Log(said, err)
+				delete(since, task)
 			}
 		}
 		return err == nil && left == 0, out
@@ -313,37 +332,35 @@ func checkAgainstQacct(t *testing.T, g *rig.Grid, all map[string]gridRecord) {
 	}
 }
 
-func TestNoRunOfGridEngineIsLostOrDoubledThroughTwentyKills(t *testing.T) {
+func TestGridEngine_Kills_CountEachRunOnce(t *testing.T) {
+	t.Parallel()
 	g := rig.GridEngine(t)
 	s := site.New(t)
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: gridSource(g)})
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	jobs := g.Submit(rig.Alice, "sleep 0.2", "-t", "1-60")
-	chance := rand.New(rand.NewPCG(*seed, 7))
-	for n := range 20 {
-		time.Sleep(time.Duration(chance.IntN(700)) * time.Millisecond)
-		switch n % 4 {
-		case 0:
-			agent.Kill()
-			agent.Start()
-		case 3:
-			if n%8 == 3 {
-				g.KillMaster()
-				g.StartMaster()
+	tasks := 0
+	killing{
+		victims: []func(){
+			agent.Restart, agent.Restart, agent.KillChildren, agent.KillChildren, agent.KillChildren,
+			func() { g.KillMaster(); g.StartMaster() },
+		},
+		alive: []*site.Daemon{agent.Daemon, agg.Daemon},
+		pause: 700 * time.Millisecond,
+		before: func(_ *rand.Rand, n int) {
+			if n%10 == 0 {
+				g.Submit(rig.Alice, "sleep 0.2", "-t", "1-25")
+				tasks += 25
 			}
-			fallthrough
-		default:
-			killPlugins(agent.PID())
-		}
-		if n%5 == 2 {
-			rotateGrid(t, g, n)
-		}
-	}
+			if n%5 == 2 {
+				rotateGrid(t, g, n)
+			}
+		},
+	}.run(t)
 	awaitIdle(t, s, g)
-	all := awaitGrid(t, s, agg, g.Accounting(), 30)
-	t.Logf("%d runs of the array %s of 60 tasks are in the files, seed %d", len(all), jobs, *seed)
+	all := awaitGrid(t, s, agg, g.Accounting(), tasks/2)
+	t.Logf("%d runs of %d tasks are in the files, seed %d", len(all), tasks, *seed)
 	checkConserved(t, agg)
 }
 

@@ -37,6 +37,7 @@ func hangers(t *testing.T, dir, kind string, types []string) {
 }
 
 func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	inCollect := []string{"hang-collect", "hang-collect-pushed", "hang-stopped", "hang-empty", "hang-talks", "hang-count"}
 	all := append([]string{"hang-describe", "hang-configure", "hang-ends"}, inCollect...)
@@ -56,8 +57,8 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), 2*time.Minute) // the others keep nothing from being counted
-	s.Eventually(3*time.Minute, "every source that hangs is shown", func() (bool, string) {
+	agg.AwaitRecords(int64(want.jobs)) // the others keep nothing from being counted
+	s.Eventually("every source that hangs is shown", func() (bool, string) {
 		status, err := agent.Status()
 		if err != nil {
 			return false, err.Error()
@@ -81,7 +82,7 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 			t.Errorf("the log lacks the goroutines of %s", typ)
 		}
 	}
-	s.Eventually(time.Minute, "the cluster shows them", func() (bool, string) {
+	s.Eventually("the cluster shows them", func() (bool, string) {
 		var list struct {
 			Agents []struct {
 				Sources []struct{ Type, Error string }
@@ -105,6 +106,7 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 }
 
 func TestAggregator_ActionThatHangsInAnyCallIsKilledAndShown(t *testing.T) {
+	t.Parallel()
 	x := newThirdSite(t)
 	types := []string{"hang-describe", "hang-configure", "hang-plan", "hang-execute", "hang-probe"}
 	hangers(t, x.plugins, "action", types)

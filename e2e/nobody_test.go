@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -105,6 +104,7 @@ func routes(t *testing.T, g *site.Aggregator) (list [][2]string) {
 // site in a browser of this machine, get nothing from a node and an agent that are
 // configured as they are installed.
 func TestLocalUser_EveryRouteAndSocket_GetsHealthAlone(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	for dir := s.Dir; dir != "/"; dir = filepath.Dir(dir) { // the sockets keep the user out, not the folders above
 		info, err := os.Stat(dir)
@@ -125,7 +125,7 @@ func TestLocalUser_EveryRouteAndSocket_GetsHealthAlone(t *testing.T) {
 	agent.Start()
 	g.Start()
 	g.AwaitReady()
-	s.Eventually(time.Minute, "the agent is pulled", func() (bool, string) {
+	s.Eventually("the agent is pulled", func() (bool, string) {
 		status, err := agent.Status()
 		return err == nil && len(status.Sources) == 1, fmt.Sprint(status, err)
 	})

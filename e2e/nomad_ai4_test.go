@@ -57,6 +57,7 @@ func snapshot(t *testing.T, c *rig.NomadCluster, dir string, at time.Time) {
 // counted once, whichever came first, tasks that were restarted before the first
 // snapshot saw them included.
 func TestSnapshotsAndNomadItselfAreOneAccountInEitherOrder(t *testing.T) {
+	t.Parallel()
 	c := rig.Nomad(t)
 	s, other := site.New(t), site.New(t) // a site for each order
 	w := c.Watch()
@@ -122,7 +123,7 @@ func TestSnapshotsAndNomadItselfAreOneAccountInEitherOrder(t *testing.T) {
 // awaitNomadShown waits until all starts of the watch are there as Nomad tells them.
 func awaitNomadShown(t *testing.T, s *site.Site, g *site.Aggregator, w *rig.NomadWatch) {
 	t.Helper()
-	s.Eventually(time.Minute, "Nomad's starts are there", func() (bool, string) {
+	s.Eventually("Nomad's starts are there", func() (bool, string) {
 		got := nomadRecords(g)
 		for id, want := range nomadExpected(w) {
 			if got[id] != want {

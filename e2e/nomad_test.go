@@ -97,7 +97,7 @@ func nomadRecords(g *site.Aggregator) map[string]nomadRecord {
 // awaitNomad waits until the records are the starts of the watch.
 func awaitNomad(t *testing.T, s *site.Site, g *site.Aggregator, w *rig.NomadWatch) {
 	t.Helper()
-	s.Eventually(time.Minute, "the records are Nomad's starts", func() (bool, string) {
+	s.Eventually("the records are Nomad's starts", func() (bool, string) {
 		if !g.Ready() {
 			return false, "the aggregator is not ready"
 		}
@@ -112,7 +112,7 @@ func awaitNomad(t *testing.T, s *site.Site, g *site.Aggregator, w *rig.NomadWatc
 
 // awaitOver waits until a job has so many allocations, all of them over.
 func awaitOver(s *site.Site, w *rig.NomadWatch, job string, allocations int) {
-	s.Eventually(time.Minute, fmt.Sprintf("%d allocations of %s are over", allocations, job), func() (bool, string) {
+	s.Eventually(fmt.Sprintf("%d allocations of %s are over", allocations, job), func() (bool, string) {
 		over, all := 0, w.Of(job)
 		for _, a := range all {
 			if a.Over() {
@@ -124,7 +124,7 @@ func awaitOver(s *site.Site, w *rig.NomadWatch, job string, allocations int) {
 }
 
 func awaitStarted(s *site.Site, w *rig.NomadWatch, job string) {
-	s.Eventually(time.Minute, job+" has started", func() (bool, string) {
+	s.Eventually(job+" has started", func() (bool, string) {
 		for _, a := range w.Of(job) {
 			if a.ClientStatus == "running" {
 				return true, ""
@@ -135,6 +135,7 @@ func awaitStarted(s *site.Site, w *rig.NomadWatch, job string) {
 }
 
 func TestEveryStartOfEveryTaskInNomadIsCountedOnceWithItsTimes(t *testing.T) {
+	t.Parallel()
 	c := rig.Nomad(t)
 	s := site.New(t)
 	w := c.Watch()
@@ -169,7 +170,7 @@ func TestEveryStartOfEveryTaskInNomadIsCountedOnceWithItsTimes(t *testing.T) {
 	awaitOver(s, w, "after", 1)
 	c.Stop("phys", "web")
 	c.Collect()
-	s.Eventually(time.Minute, "web has stopped", func() (bool, string) {
+	s.Eventually("web has stopped", func() (bool, string) {
 		return !slices.ContainsFunc(w.Of("web"), func(a rig.NomadAllocation) bool { return !a.Over() }), ""
 	})
 	awaitNomad(t, s, agg, w)
@@ -188,11 +189,11 @@ func purgeRunning(t *testing.T, s *site.Site, c *rig.NomadCluster, g *site.Aggre
 	c.Register(mockJob("phys", "purged", "service", "1h", nil))
 	awaitStarted(s, w, "purged")
 	id := "cloud-" + w.Of("purged")[0].ID + "-main"
-	s.Eventually(time.Minute, "the run is counted", func() (bool, string) { _, there := nomadRecords(g)[id]; return there, "" })
+	s.Eventually("the run is counted", func() (bool, string) { _, there := nomadRecords(g)[id]; return there, "" })
 	before := time.Now()
 	c.Purge("phys", "purged")
 	after := time.Now()
-	s.Eventually(time.Minute, "the run ends with the purge", func() (bool, string) {
+	s.Eventually("the run ends with the purge", func() (bool, string) {
 		r := nomadRecords(g)[id]
 		return r.Stop >= before.UnixMicro() && r.Stop <= after.UnixMicro() && r.Estimated == "true" && r.User == "u-purged", fmt.Sprintf("%+v, purged at %s", r, before)
 	})
@@ -234,11 +235,11 @@ func nomadMenu(c *rig.NomadCluster, s *site.Site, w *rig.NomadWatch) {
 	awaitOver(s, w, "batch", 2)
 	awaitOver(s, w, "fails", 2)
 	awaitOver(s, w, "loops", 1)
-	s.Eventually(time.Minute, "web is replaced", func() (bool, string) {
+	s.Eventually("web is replaced", func() (bool, string) {
 		all := w.Of("web")
 		return len(all) == 2 && all[0].Over() != all[1].Over(), fmt.Sprint(all)
 	})
-	s.Eventually(time.Minute, "the children are over", func() (bool, string) {
+	s.Eventually("the children are over", func() (bool, string) {
 		over := 0
 		for _, a := range w.Allocations() {
 			if strings.Contains(a.JobID, "/") && a.Over() {
@@ -277,7 +278,8 @@ func checkNomadFacts(t *testing.T, a *site.Agent) {
 	}
 }
 
-func TestNoStartInNomadIsLostOrDoubledByTwentyKills(t *testing.T) {
+func TestNomad_Kills_CountEachStartOnce(t *testing.T) {
+	t.Parallel()
 	c := rig.Nomad(t)
 	s := site.New(t)
 	w := c.Watch()
@@ -285,31 +287,25 @@ func TestNoStartInNomadIsLostOrDoubledByTwentyKills(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	chance := rand.New(rand.NewPCG(*seed, 0))
 	jobs := 0
-	for range 20 {
-		for range 2 {
-			jobs++
-			c.Register(mockJob("default", fmt.Sprintf("j%d", jobs), "batch", fmt.Sprintf("%dms", 50+chance.IntN(2500)), func(_, group, task object) {
-				task["Config"].(object)["exit_code"] = chance.IntN(2)
-				group["Count"] = 1 + chance.IntN(2)
-				group["RestartPolicy"] = object{"Attempts": chance.IntN(3), "Delay": 200 * time.Millisecond, "Interval": time.Hour, "Mode": "fail"}
-				group["ReschedulePolicy"] = object{"Attempts": 0, "Unlimited": false}
-			}))
-		}
-		switch chance.IntN(3) {
-		case 0:
-			agent.Kill()
-			agent.Start()
-		case 1:
-			killPlugins(agent.PID())
-		case 2:
-			c.KillServer()
-			c.StartServer()
-		}
-		forget(c, agg, w)
-	}
-	s.Eventually(time.Minute, "all jobs are over", func() (bool, string) {
+	killing{
+		victims: []func(){agent.Restart, agent.KillChildren, func() { c.KillServer(); c.StartServer() }},
+		alive:   []*site.Daemon{agent.Daemon, agg.Daemon},
+		pause:   time.Millisecond, // what is registered takes its time
+		before: func(chance *rand.Rand, _ int) {
+			forget(c, agg, w)
+			for range 2 {
+				jobs++
+				c.Register(mockJob("default", fmt.Sprintf("j%d", jobs), "batch", fmt.Sprintf("%dms", 50+chance.IntN(2500)), func(_, group, task object) {
+					task["Config"].(object)["exit_code"] = chance.IntN(2)
+					group["Count"] = 1 + chance.IntN(2)
+					group["RestartPolicy"] = object{"Attempts": chance.IntN(3), "Delay": 200 * time.Millisecond, "Interval": time.Hour, "Mode": "fail"}
+					group["ReschedulePolicy"] = object{"Attempts": 0, "Unlimited": false}
+				}))
+			}
+		},
+	}.run(t)
+	s.Eventually("all jobs are over", func() (bool, string) {
 		seen := map[string]bool{}
 		for _, a := range w.Allocations() {
 			if !a.Over() {
@@ -320,9 +316,6 @@ func TestNoStartInNomadIsLostOrDoubledByTwentyKills(t *testing.T) {
 		return len(seen) == jobs, fmt.Sprintf("%d of %d were seen", len(seen), jobs)
 	})
 	awaitNomad(t, s, agg, w)
-	if agent.Ended() {
-		t.Error("the agent has ended by itself")
-	}
 	checkSound(t, agg, agent)
 	t.Logf("%d starts of %d jobs, seed %d", len(w.Starts()), jobs, *seed)
 }

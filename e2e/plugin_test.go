@@ -8,12 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
 func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	log := filepath.Join(s.Dir, "jobs.ndjson")
 	want := writeJobs(t, log, 0, 2000)
@@ -25,7 +25,7 @@ func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testin
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs), time.Minute)
+	agg.AwaitRecords(int64(want.jobs))
 	pid := agent.PID()
 
 	build := exec.Command("go", "build", "-o", filepath.Join(plugins, "bursar-source-example"), "github.com/bursar-accounting/bursar/plugins/source/example")
@@ -38,7 +38,7 @@ func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testin
 		t.Fatal(out, err)
 	}
 	more := writeJobs(t, log, 2000, 1000)
-	agg.AwaitRecords(int64(want.jobs+more.jobs)+2, time.Minute)
+	agg.AwaitRecords(int64(want.jobs+more.jobs) + 2)
 	if _, ok := agg.ByID()["third-2"]; !ok {
 		t.Error("the plugin's records are not there")
 	}

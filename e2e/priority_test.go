@@ -107,7 +107,7 @@ func (p *prioritized) acts() map[string]string {
 			Attempts    []struct{ Message string }
 		}
 	}
-	p.site.Eventually(3*time.Minute, "all of a run is done", func() (bool, string) {
+	p.site.Eventually("all of a run is done", func() (bool, string) {
 		err := p.agg.Get(fmt.Sprintf("/v1/actions/priority/rig/runs/%d", p.runs), &run)
 		return err == nil && run.Run.Done == 2 && run.Run.Effects == 2, fmt.Sprintf("%+v %v", run, err)
 	})
@@ -161,6 +161,7 @@ func (p *prioritized) shows(priority, used string) {
 }
 
 func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	text, err := os.ReadFile(filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl"))
 	if err != nil {
@@ -177,33 +178,29 @@ func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
 	}
 }
 
-func TestPrioritiesOfPartitionsFollowWhatGroupsHaveUsed(t *testing.T) {
-	for _, v := range rig.Variants() {
-		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel() // most of it is waiting
-			s, c := site.New(t), rig.Slurm(t, v)
-			p := &prioritized{T: t, site: s, c: c}
-			p.starts(where(v))
-			p.agg.AwaitReady()
-			p.ran("1", "physics", 45)
-			p.ran("2", "chem", 15)
-			p.ran("3", "nobody", 30)
+// slurmPriorities checks that the priorities of partitions follow what groups have used.
+func slurmPriorities(t *testing.T, c *rig.Cluster, v rig.Variant) {
+	s := site.New(t)
+	p := &prioritized{T: t, site: s, c: c}
+	p.starts(where(v))
+	p.agg.AwaitReady()
+	p.ran("1", "physics", 45)
+	p.ran("2", "chem", 15)
+	p.ran("3", "nobody", 30)
 
-			plan, err := s.Run("bursar", "actions", "plan", "-address", p.agg.Admin(), "priority/rig")
-			if err != nil || !strings.Contains(plan, "priority 49002 of 1 to 65335, usage 28350") {
-				t.Errorf("%s\n%v", plan, err)
-			}
-			p.agrees("1", "1", nil, "", "") // a plan sets nothing
-			p.agrees("49002", "16335", p.acts(), "set to 49002, before it was 1", "set to 16335, before it was 1")
-			p.agrees("49002", "16335", p.acts(), "it is 49002 already", "it is 16335 already")
-
-			c.Scontrol("update", "PartitionName="+rig.GPU, "PriorityJobFactor=7")
-			p.agrees("49002", "16335", p.acts(), "it is 49002 already", "set to 16335, before it was 7")
-
-			p.ran("4", "chem", 30)
-			p.agrees("32668", "32668", p.acts(), "set to 32668, before it was 49002", "set to 32668, before it was 16335")
-			p.shows("32668", "28350")
-			p.agg.Stop()
-		})
+	plan, err := s.Run("bursar", "actions", "plan", "-address", p.agg.Admin(), "priority/rig")
+	if err != nil || !strings.Contains(plan, "priority 49002 of 1 to 65335, usage 28350") {
+		t.Errorf("%s\n%v", plan, err)
 	}
+	p.agrees("1", "1", nil, "", "") // a plan sets nothing
+	p.agrees("49002", "16335", p.acts(), "set to 49002, before it was 1", "set to 16335, before it was 1")
+	p.agrees("49002", "16335", p.acts(), "it is 49002 already", "it is 16335 already")
+
+	c.Scontrol("update", "PartitionName="+rig.GPU, "PriorityJobFactor=7")
+	p.agrees("49002", "16335", p.acts(), "it is 49002 already", "set to 16335, before it was 7")
+
+	p.ran("4", "chem", 30)
+	p.agrees("32668", "32668", p.acts(), "set to 32668, before it was 49002", "set to 32668, before it was 16335")
+	p.shows("32668", "28350")
+	p.agg.Stop()
 }

@@ -70,7 +70,7 @@ func (p *pusher) truth(t *testing.T, all map[string][3]int64) {
 // checkPushed waits until the aggregator shows exactly what was pushed.
 func checkPushed(t *testing.T, s *site.Site, g *site.Aggregator, want map[string][3]int64) {
 	t.Helper()
-	s.Eventually(time.Minute, "all that was pushed is there, and closed", func() (bool, string) {
+	s.Eventually("all that was pushed is there, and closed", func() (bool, string) {
 		got, wrong := g.ByID(), 0
 		for id, w := range want {
 			r, ok := got[id]
@@ -82,7 +82,8 @@ func checkPushed(t *testing.T, s *site.Site, g *site.Aggregator, want map[string
 	})
 }
 
-func TestWhatIsPushedIsCountedOnceThroughTwentyKills(t *testing.T) {
+func TestReceiver_Kills_CountEachPushOnce(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	plain1, url1 := receiver(s, "plain", "")
 	secure, urlTLS := receiver(s, "remote", "tls {}")
@@ -100,24 +101,11 @@ func TestWhatIsPushedIsCountedOnceThroughTwentyKills(t *testing.T) {
 		push(t, s, "blocking", urlTLS, urlTLS, 400, cert.Cert, cert.Key, cert.CA),
 		push(t, s, "queued", url2, url2, 400),
 	}
-	chance := rand.New(rand.NewPCG(*seed, 1))
-	for n := range 20 {
-		time.Sleep(time.Duration(chance.IntN(1200)) * time.Millisecond)
-		agent := []*site.Agent{head1, head2}[chance.IntN(2)]
-		switch chance.IntN(3) {
-		case 0:
-			agent.Kill()
-			agent.Start()
-		case 1:
-			agg.Kill()
-			agg.Start()
-		case 2:
-			killPlugins(agent.PID())
-		}
-		if head1.Ended() || head2.Ended() || agg.Ended() {
-			t.Fatalf("a daemon ended by itself after kill %d (seed %d)", n, *seed)
-		}
-	}
+	killing{
+		victims: []func(){head1.Restart, head2.Restart, agg.Restart, agg.Restart, head1.KillChildren, head2.KillChildren},
+		alive:   []*site.Daemon{head1.Daemon, head2.Daemon, agg.Daemon},
+		pause:   1200 * time.Millisecond,
+	}.run(t)
 	last, want := time.Now(), map[string][3]int64{}
 	for _, c := range clients {
 		c.truth(t, want)
@@ -145,7 +133,7 @@ func checkNothingWaits(t *testing.T, g *site.Aggregator) {
 func awaitHealthy(t *testing.T, s *site.Site, urls ...string) {
 	t.Helper()
 	for _, url := range urls {
-		s.Eventually(time.Minute, url+" is healthy", func() (bool, string) {
+		s.Eventually(url+" is healthy", func() (bool, string) {
 			status, _, err := send("GET", url+"/health_check", "")
 			return status == http.StatusOK, fmt.Sprint(status, err)
 		})
@@ -187,6 +175,7 @@ func stopOf(id, stop string) string {
 }
 
 func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	block1, url1 := receiver(s, "r", "")
 	block2, url2 := receiver(s, "r", "")
@@ -204,7 +193,7 @@ func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *test
 	must(t, "PUT", url2+"/record", stopOf("early", "2024-02-24T02:00:00Z"), 200, "")
 	must(t, "POST", url1+"/records", "["+openRecord("early", "")+","+openRecord("there", "")+"]", 500, "RECORD_EXISTS")
 	must(t, "POST", url1+"/records", "["+openRecord("early", "")+"]", 200, "")
-	agg.AwaitRecords(3, time.Minute)
+	agg.AwaitRecords(3)
 
 	head1.Kill()
 	if err := os.RemoveAll(head1.DataDir); err != nil {
@@ -216,7 +205,7 @@ func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *test
 	must(t, "POST", url1+"/record", openRecord("there", `,"second":["body"]`), 200, "") // nobody here knows it any more
 	must(t, "POST", url1+"/record", openRecord("mark", ""), 200, "")
 	want := map[string]string{"there": "2024-02-24T01:00:00Z", "early": "2024-02-24T02:00:00Z", "lost": "2024-02-24T03:00:00Z", "mark": ""}
-	s.Eventually(time.Minute, "all are closed", func() (bool, string) {
+	s.Eventually("all are closed", func() (bool, string) {
 		got := agg.ByID()
 		for id, stop := range want {
 			if r, ok := got[id]; !ok || r.Open() != (stop == "") || !r.Open() && r.Stop.String() != stop {
@@ -233,6 +222,7 @@ func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *test
 }
 
 func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "tardis", "")
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: block})
@@ -245,7 +235,7 @@ func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
 			t.Error(status, text, err)
 		}
 	}
-	s.Eventually(time.Minute, "both are in quarantine", func() (bool, string) {
+	s.Eventually("both are in quarantine", func() (bool, string) {
 		out, err := s.Run("bursar", "quarantine", "list", "-address", agg.Admin())
 		return err == nil && strings.Contains(out, "head1/receiver/tardis") && strings.Contains(out, "Json deserialize error") && strings.Contains(out, "missing field `components`"), fmt.Sprint(out, err)
 	})
@@ -255,6 +245,7 @@ func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
 }
 
 func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "r", `patience = "2s"`)
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: block, Buffer: `max_size = "1MiB"`})
@@ -297,7 +288,7 @@ func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
 	}
 	var waiting sync.WaitGroup // somebody who pushes, so that there is something to be stuck with
 	waiting.Go(func() { add(fmt.Sprintf("r%05d", n-1)) })
-	s.Eventually(time.Minute, "a receiver whose agent takes nothing is not healthy", func() (bool, string) {
+	s.Eventually("a receiver whose agent takes nothing is not healthy", func() (bool, string) {
 		status, _, err := send("GET", url+"/health_check", "")
 		return status == http.StatusInternalServerError, fmt.Sprint(status, err)
 	})
@@ -308,13 +299,14 @@ func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
 		if taken[id] {
 			continue
 		}
-		s.Eventually(time.Minute, "what was broken off is taken", func() (bool, string) { return add(id), id })
+		s.Eventually("what was broken off is taken", func() (bool, string) { return add(id), id })
 	}
-	agg.AwaitRecords(int64(n), time.Minute)
+	agg.AwaitRecords(int64(n))
 	checkConserved(t, agg)
 }
 
 func TestAReloadOfAReceiverLosesNoPush(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "r", "")
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: block})
@@ -345,7 +337,7 @@ func TestAReloadOfAReceiverLosesNoPush(t *testing.T) {
 		}
 	}
 	pushing.Wait()
-	agg.AwaitRecords(n, time.Minute)
+	agg.AwaitRecords(n)
 	checkConserved(t, agg)
 }
 

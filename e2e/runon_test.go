@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -72,7 +71,7 @@ func (r *runOn) actions(verb string, args ...string) string {
 // awaitHistory waits until the ledger of a run has a text.
 func (r *runOn) awaitHistory(run int, text string) {
 	r.t.Helper()
-	r.Eventually(time.Minute, fmt.Sprintf("%q in the ledger", text), func() (bool, string) {
+	r.Eventually(fmt.Sprintf("%q in the ledger", text), func() (bool, string) {
 		out, err := r.Run("bursar", "actions", "history", "-format", "json", "-address", r.agg.Admin(), "exec/mark", fmt.Sprint(run))
 		var dense bytes.Buffer
 		if json.Compact(&dense, []byte(out)) != nil {
@@ -91,8 +90,9 @@ func (r *runOn) ran() string {
 }
 
 func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T) {
+	t.Parallel()
 	r := newRunOn(t)
-	r.Eventually(time.Minute, "the action", func() (bool, string) {
+	r.Eventually("the action", func() (bool, string) {
 		out, err := r.Run("bursar", "actions", "list", "-address", r.agg.Admin())
 		return strings.Contains(out, "exec/mark") && strings.Contains(out, "head1"), fmt.Sprint(out, err)
 	})
@@ -122,17 +122,18 @@ func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T
 }
 
 func TestAProgramWhoseAgentDiesIsInDoubtAndNotRepeatedByItself(t *testing.T) {
+	t.Parallel()
 	r := newRunOn(t)
 	r.agent.Configure(r.allow())
 	if out, err := r.Run("bursar-agent", "reload", "-config", r.agent.Config); err != nil {
 		t.Fatal(out, err)
 	}
 	r.Write("block", "")
-	r.Eventually(time.Minute, "the action", func() (bool, string) {
+	r.Eventually("the action", func() (bool, string) {
 		out, err := r.Run("bursar", "actions", "run", "-address", r.agg.Admin(), "exec/mark")
 		return err == nil, fmt.Sprint(out, err)
 	})
-	r.Eventually(time.Minute, "the program", func() (bool, string) { return r.ran() != "", "" })
+	r.Eventually("the program", func() (bool, string) { return r.ran() != "", "" })
 	r.agent.Kill()
 	r.awaitHistory(1, `"state":"unknown"`)
 	r.agent.Start()

@@ -45,7 +45,9 @@ func facts(a *site.Agent) (out factsOf) {
 
 // fullCluster runs three jobs that take all cores, two of Alice's and one of
 // Bob's, and lets one of hers and three of his wait.
-func fullCluster(c *rig.Cluster) {
+func fullCluster(t *testing.T, c *rig.Cluster) {
+	t.Helper()
+	t.Cleanup(c.Clear)
 	whole := fmt.Sprintf("-n%d", rig.CPUsPerNode)
 	array := c.Submit(rig.Alice, "--array=1-2", "-N1", whole, "--wrap", "sleep 600")
 	single := c.Submit(rig.Bob, "-N1", whole, "--wrap", "sleep 600")
@@ -56,32 +58,30 @@ func fullCluster(c *rig.Cluster) {
 	c.Submit(rig.Bob, "--array=1-3", "--wrap", "sleep 600")
 }
 
-func TestTheSourceTellsWhatSlurmKnowsBesideJobs(t *testing.T) {
-	for _, v := range rig.Variants() {
-		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel() // most of it is waiting
-			c := rig.Slurm(t, v)
-			s := site.New(t)
-			config := fmt.Sprintf("getent = %q\ncapacity_interval = \"0s\"", filepath.Join(c.BinDir(), "getent"))
-			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", config, "")})
-			fullCluster(c)
-			began := time.Now()
-			agent.CollectOnce()
-			first := facts(agent)
-			checkFacts(t, first)
-			checkWatermark(t, first, began)
+// slurmFacts checks what the source knows beside jobs, on a cluster where nothing has run.
+func slurmFacts(t *testing.T, c *rig.Cluster) {
+	s := site.New(t)
+	config := fmt.Sprintf("getent = %q\ncapacity_interval = \"0s\"", filepath.Join(c.BinDir(), "getent"))
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", config, "")})
+	fullCluster(t, c)
+	began := time.Now()
+	agent.CollectOnce()
+	first := facts(agent)
+	checkFacts(t, first)
+	checkWatermark(t, first, began)
 
-			// A node that drains is still there; the rest does not change.
-			c.Scontrol("update", "NodeName=n3", "State=DRAIN", "Reason=its CPUTot=99 is odd")
-			agent.CollectOnce()
-			second := facts(agent)
-			if len(second.Capacity) != 1 || len(second.Directory) != 1 || len(second.Census) != 2 {
-				t.Errorf("after a node drained: %+v", second)
-			}
+	// A node that drains is still there; the rest does not change.
+	t.Cleanup(func() { c.Scontrol("update", "NodeName=n3", "State=RESUME") })
+	c.Scontrol("update", "NodeName=n3", "State=DRAIN", "Reason=its CPUTot=99 is odd")
+	agent.CollectOnce()
+	second := facts(agent)
+	if len(second.Capacity) != 1 || len(second.Directory) != 1 || len(second.Census) != 2 {
+		t.Errorf("after a node drained: %+v", second)
+	}
 
-			// An aggregator takes them with the records.
-			agg := s.Aggregator(agent)
-			s.Append(agg.Config, fmt.Sprintf(`
+	// An aggregator takes them with the records.
+	agg := s.Aggregator(agent)
+	s.Append(agg.Config, fmt.Sprintf(`
 cluster "rig" {
   match   = { site_id = "e2e" }
   sources = ["head1/slurm/rig"]
@@ -101,33 +101,32 @@ budget "radium" {
   unit    = "EUR"
 }
 `, rig.Alice))
-			agent.Start()
-			agg.Start()
-			awaitExpected(t, s, agg, c, "rig")
-			awaitServed(t, s, agg)
-			checkSound(t, agg, agent)
-			agent.Stop()
+	agent.Start()
+	agg.Start()
+	awaitExpected(t, s, agg, c, "rig")
+	awaitServed(t, s, agg)
+	checkSound(t, agg, agent)
+	agent.Stop()
 
-			// A controller that is gone holds up no record and empties nothing.
-			before := facts(agent)
-			c.StopDaemon("slurmctld")
-			agent.CollectOnce()
-			after := facts(agent)
-			if len(after.Watermark) != len(before.Watermark)+1 {
-				t.Errorf("without slurmctld: watermarks %v, before %v", after.Watermark, before.Watermark)
-			}
-			before.Watermark, after.Watermark = nil, nil
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("without slurmctld (-before +after):\n%s", diff)
-			}
-		})
+	// A controller that is gone holds up no record and empties nothing.
+	before := facts(agent)
+	t.Cleanup(func() { c.StartDaemon("slurmctld") })
+	c.StopDaemon("slurmctld")
+	agent.CollectOnce()
+	after := facts(agent)
+	if len(after.Watermark) != len(before.Watermark)+1 {
+		t.Errorf("without slurmctld: watermarks %v, before %v", after.Watermark, before.Watermark)
+	}
+	before.Watermark, after.Watermark = nil, nil
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("without slurmctld (-before +after):\n%s", diff)
 	}
 }
 
 // awaitServed waits until the aggregator says what checkFacts found, and derives by it.
 func awaitServed(t *testing.T, s *site.Site, g *site.Aggregator) {
 	t.Helper()
-	s.Eventually(time.Minute, "the aggregator tells what Slurm has", func() (bool, string) {
+	s.Eventually("the aggregator tells what Slurm has", func() (bool, string) {
 		var there struct {
 			Clusters []struct {
 				Name       string
@@ -214,5 +213,30 @@ func checkWatermark(t *testing.T, got factsOf, began time.Time) {
 	least, most := record.Time(began.Truncate(time.Second).Add(-lag).UnixMicro()), record.Time(time.Now().Add(-lag).UnixMicro())
 	if len(got.Watermark) != 1 || got.Watermark[0] < least || got.Watermark[0] > most {
 		t.Errorf("watermarks %v, want one from %s to %s", got.Watermark, least, most)
+	}
+}
+
+// slurmTimeLimit checks that the default mapping gives the time limit of running jobs only.
+func slurmTimeLimit(t *testing.T, c *rig.Cluster) {
+	s := site.New(t)
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: fmt.Sprintf("source \"slurm\" \"rig\" {\n  config {\n    sacct = %q\n    lag   = \"0s\"\n  }\n}\n", c.SacctPath())})
+	limited := c.Submit(rig.Alice, "-t", "10", "--wrap", "sleep 600")
+	c.WaitState(limited, "RUNNING")
+	said := func() (limits []string) {
+		agent.CollectOnce()
+		for _, f := range agent.Frames() {
+			if f.Kind == wire.KindRecord && f.Record.ID == "rig-"+limited {
+				limits = append(limits, fmt.Sprint(f.Record.Open(), f.Record.Meta.Get("time_limit")))
+			}
+		}
+		return limits
+	}
+	if got := said(); len(got) != 1 || got[0] != "true [600]" {
+		t.Errorf("while it runs: %v", got)
+	}
+	c.Scancel(rig.Alice, limited)
+	c.WaitState(limited, "CANCELLED")
+	if got := said(); len(got) != 2 || got[1] != "false []" {
+		t.Errorf("when it has ended: %v", got)
 	}
 }

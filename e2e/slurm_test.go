@@ -191,29 +191,44 @@ func same(want, got map[string]slurmRecord) (bool, string) {
 // database, which goes on changing meanwhile.
 func awaitExpected(t testing.TB, s *site.Site, g *site.Aggregator, c *rig.Cluster, label string) {
 	t.Helper()
-	s.Eventually(time.Minute, "the records of "+label+" are those of the accounting database", func() (bool, string) {
+	s.Eventually("the records of "+label+" are those of the accounting database", func() (bool, string) {
 		return same(expected(label, c.Runs()), labelled(t, g, label))
 	})
 }
 
-func TestEveryJobKindBecomesItsRecord(t *testing.T) {
+// TestSlurm_EachVersion_IsAccountedAsItIs has one cluster of each version for all that
+// needs neither hooks nor a history of a year. Each part leaves the cluster idle.
+func TestSlurm_EachVersion_IsAccountedAsItIs(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel()
 			c := rig.Slurm(t, v)
-			s := site.New(t)
-			// The second source wants jobs only that end well.
-			agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU) + slurmSource(c, "good", `states = ["COMPLETED"]`, "")})
-			agg := s.Aggregator(agent)
-			agent.Start()
-			agg.Start()
-			facts := c.MenuWithTimeout()
-			awaitExpected(t, s, agg, c, "rig")
-			checkMenu(t, facts, agg.Whole())
-			checkWithdrawn(t, s, agg, c, facts)
-			checkSound(t, agg, agent)
+			t.Run("Facts_FullCluster_AreServed", func(t *testing.T) { slurmFacts(t, c.In(t)) }) // first: nobody has run a job
+			t.Run("TimeLimit_DefaultMapping_IsOfRunningJobsOnly", func(t *testing.T) { slurmTimeLimit(t, c.In(t)) })
+			t.Run("Priorities_GroupsHaveUsed_ArePartitions", func(t *testing.T) { slurmPriorities(t, c.In(t), v) })
+			t.Run("Jobs_OfEveryKind_BecomeRecords", func(t *testing.T) { slurmMenu(t, c.In(t)) })
+			if v == rig.Host {
+				// last: it moves all that has run into the past
+				t.Run("LateRuns_BehindEveryOverlap_AreFoundAndCollected", func(t *testing.T) { slurmLateRuns(t, c.In(t)) })
+			}
 		})
 	}
+}
+
+// slurmMenu collects jobs of every kind by two sources, of which the second wants only
+// jobs that end well.
+func slurmMenu(t *testing.T, c *rig.Cluster) {
+	s := site.New(t)
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: slurmSource(c, "rig", "", usedCPU) + slurmSource(c, "good", `states = ["COMPLETED"]`, "")})
+	agg := s.Aggregator(agent)
+	agent.Start()
+	agg.Start()
+	facts := c.MenuWithTimeout()
+	awaitExpected(t, s, agg, c, "rig")
+	checkMenu(t, facts, agg.Whole())
+	checkWithdrawn(t, s, agg, c, facts)
+	checkSound(t, agg, agent)
 }
 
 // checkMenu says for each case of the menu what must hold, beside the comparison
@@ -256,7 +271,7 @@ func checkWithdrawn(t *testing.T, s *site.Site, g *site.Aggregator, c *rig.Clust
 	c.Scancel(rig.Alice, id)
 	c.WaitState(id, "CANCELLED")
 	awaitExpected(t, s, g, c, "rig")
-	s.Eventually(time.Minute, "the records of good are those of the jobs that ended well", func() (bool, string) {
+	s.Eventually("the records of good are those of the jobs that ended well", func() (bool, string) {
 		want := expected("good", c.Runs())
 		maps.DeleteFunc(want, func(_ string, r slurmRecord) bool { return r.State != "COMPLETED" })
 		return same(want, labelled(t, g, "good"))
@@ -285,6 +300,7 @@ func checkSound(t *testing.T, g *site.Aggregator, a *site.Agent) {
 var history = flag.Int("history", 60_000, "finished jobs that Slurm has before the agent comes")
 
 func TestBackfill_OfAYearWhileNewJobsArrive_HasEveryJobOnce(t *testing.T) {
+	t.Parallel()
 	c := rig.Slurm(t, rig.Host)
 	s := site.New(t)
 	filled := c.Fill(*history, 365, time.Now().Truncate(time.Second))
@@ -295,7 +311,7 @@ func TestBackfill_OfAYearWhileNewJobsArrive_HasEveryJobOnce(t *testing.T) {
 	agg.Start()
 	news := submitUntil(t, c, agg, int64(*history))
 	t.Logf("%d jobs were back-filled in %s, while %d new ones arrived", *history, time.Since(began).Round(100*time.Millisecond), news)
-	s.Eventually(time.Minute, "the new jobs have ended", func() (bool, string) {
+	s.Eventually("the new jobs have ended", func() (bool, string) {
 		ended := strings.TrimSpace(c.SQL("select count(*) from rig_job_table where job_name = 'new' and state = 3"))
 		return ended == strconv.Itoa(news), ended
 	})

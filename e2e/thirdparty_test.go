@@ -157,7 +157,7 @@ func (x *thirdSite) post(g *site.Aggregator, n int) {
 			x.t.Fatal(answer.Status)
 		}
 	}
-	g.AwaitRecords(int64(x.posted), time.Minute)
+	g.AwaitRecords(int64(x.posted))
 }
 
 // listedAction is an action as a node lists it.
@@ -185,13 +185,14 @@ func listActions(g *site.Aggregator) (map[string]listedAction, error) {
 // listed waits until a node lists the actions as they should be.
 func (x *thirdSite) listed(g *site.Aggregator, what string, ok func(map[string]listedAction) bool) {
 	x.t.Helper()
-	x.Eventually(5*time.Minute, what, func() (bool, string) {
+	x.Eventually(what, func() (bool, string) {
 		all, err := listActions(g)
 		return err == nil && ok(all), fmt.Sprintf("%+v %v", all, err)
 	})
 }
 
 func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testing.T) {
+	t.Parallel()
 	x := newThirdSite(t)
 	nodes := x.cluster.Nodes
 	x.post(nodes[0], 3)

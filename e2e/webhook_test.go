@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -109,7 +108,7 @@ func (m *mirror) take(r *http.Request, body []byte) {
 
 // has waits until the receiver has n records.
 func (m *mirror) has(s *site.Site, n int) {
-	s.Eventually(time.Minute, fmt.Sprintf("%d records are posted", n), func() (bool, string) {
+	s.Eventually(fmt.Sprintf("%d records are posted", n), func() (bool, string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return len(m.records) == n, fmt.Sprint(m.posts, " posts: ", m.records)
@@ -117,6 +116,7 @@ func (m *mirror) has(s *site.Site, n int) {
 }
 
 func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
+	t.Parallel()
 	s := site.New(t)
 	m := &mirror{t: t, secret: "e2e-5ecret-of-the-signature", token: "e2e-t0ken-of-the-header", keys: map[string]int{}, records: map[string]uint64{}}
 	receiver := httptest.NewServer(m)

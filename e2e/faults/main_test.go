@@ -16,7 +16,7 @@ import (
 
 var (
 	seed   = flag.Uint64("seed", 1, "seed of the schedules of faults")
-	cycles = flag.Int("cycles", 60, "cycles of faults")
+	cycles = flag.Int("cycles", 25, "cycles of faults")
 	nodes  = flag.Int("nodes", 3, "aggregators of a site")
 	flips  = flag.Int("flips", 25, "cycles of the test of damaged files")
 	only   = flag.String("only", "", "the name of the one fault that the cycles have")

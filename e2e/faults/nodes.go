@@ -241,7 +241,7 @@ func (m *Member) Terminate() error {
 func (m *Member) Cut() error {
 	_ = m.Signal(syscall.SIGSTOP) // it may have ended
 	return m.Disk.Cut(func() {
-		m.killChildren() // a plugin has no file of the disk open, but its folder perhaps
+		m.KillChildren() // a plugin has no file of the disk open, but its folder perhaps
 		m.Kill()
 	})
 }
@@ -259,34 +259,6 @@ func (m *Member) Ended() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.up && m.Daemon.Ended()
-}
-
-// killChildren kills the plugins of an agent.
-func (m *Member) killChildren() {
-	for _, pid := range children(m.PID()) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-	}
-}
-
-// children are the processes that a process has started.
-func children(parent int) (pids []int) {
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	if err != nil || parent == 0 {
-		return nil
-	}
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for field := range strings.FieldsSeq(string(text)) {
-			var pid int
-			if _, err := fmt.Sscan(field, &pid); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
 }
 
 // clear takes everything away but, after a failure, the directory with the data.

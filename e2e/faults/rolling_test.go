@@ -99,11 +99,11 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 		if err := n.Terminate(); err != nil {
 			t.Error(err)
 		}
-		s.Eventually(time.Minute, "requests are served by the others", func() (bool, string) {
+		s.Eventually("requests are served by the others", func() (bool, string) {
 			return l.served.Load() > before+100, fmt.Sprint(l.served.Load()-before, " served")
 		})
 		n.Start()
-		s.Eventually(time.Minute, n.Name+" has caught up", func() (bool, string) { return caughtUp(n) })
+		s.Eventually(n.Name+" has caught up", func() (bool, string) { return caughtUp(n) })
 	}
 	cancel()
 	working.Wait()

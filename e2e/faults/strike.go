@@ -49,7 +49,7 @@ func (c *Campaign) strike(f Fault) error {
 		m.Kill()
 		m.Start()
 	case KillChild:
-		m.killChildren()
+		m.KillChildren()
 	case Cut:
 		if err := m.Cut(); err != nil {
 			return err

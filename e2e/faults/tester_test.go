@@ -51,7 +51,7 @@ func TestTheHarnessSeesAnAgentThatDoesNotSync(t *testing.T) {
 				t.Fatal(err)
 			}
 			agent.Start()
-			s.Eventually(time.Minute, "the agent has collected all", func() (bool, string) {
+			s.Eventually("the agent has collected all", func() (bool, string) {
 				out, err := s.Run("bursar-agent", "status", "-config", filepath.Join(s.Dir, agent.Name+".hcl"), "-format", "json")
 				return strings.Contains(out, `"records":500`) || strings.Contains(out, `"records": 500`), fmt.Sprint(out, err)
 			})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
 // boot makes a machine's root and becomes its systemd. $1 is the root that is left as
@@ -224,17 +225,8 @@ func (m *machine) property(unit, name string) string {
 	return m.must("systemctl", "show", "-P", name, unit)
 }
 
-// eventually waits until ok, and fails the test with what it last said when that
-// takes too long.
+// eventually is [site.Eventually].
 func (m *machine) eventually(what string, ok func() (bool, string)) {
 	m.t.Helper()
-	last := ""
-	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		done, state := ok()
-		if done {
-			return
-		}
-		last = state
-	}
-	m.t.Fatalf("%s: it never happened; last: %s", what, last)
+	site.Eventually(m.t, what, ok)
 }

@@ -98,7 +98,7 @@ func (d *desk) prometheus(t *testing.T) {
 	server.Become("/usr/bin/prometheus")
 	server.Start()
 	base := "http://" + at + "/api/v1/"
-	d.lab.Eventually(time.Minute, "a scrape, and a look at all rules", func() (bool, string) {
+	d.lab.Eventually("a scrape, and a look at all rules", func() (bool, string) {
 		var up result
 		var groups struct {
 			Groups []struct {

@@ -132,7 +132,7 @@ func NewLab(t testing.TB) *Lab {
 // await waits until all is there that the pages show.
 func (l *Lab) await(records int64) {
 	l.t.Helper()
-	l.Eventually(time.Minute, "all records, a conflict and an entry of the quarantine", func() (bool, string) {
+	l.Eventually("all records, a conflict and an entry of the quarantine", func() (bool, string) {
 		s, err := l.Agg.Status()
 		return err == nil && s.Records == records && s.Conflicts == 1 && s.Quarantined == 1, fmt.Sprintf("%+v of %d records, %v", s, records, err)
 	})
@@ -141,11 +141,11 @@ func (l *Lab) await(records int64) {
 // act runs the action once.
 func (l *Lab) act() {
 	l.t.Helper()
-	l.Eventually(time.Minute, "the action is run", func() (bool, string) {
+	l.Eventually("the action is run", func() (bool, string) {
 		out, err := l.Run("bursar", "actions", "run", "-address", l.Agg.Admin(), "exec/quota")
 		return err == nil, fmt.Sprint(out, err)
 	})
-	l.Eventually(time.Minute, "the action has run", func() (bool, string) {
+	l.Eventually("the action has run", func() (bool, string) {
 		var run json.RawMessage
 		err := l.Agg.Get("/v1/actions/exec/quota/runs/1", &run)
 		return strings.Contains(string(run), `"done"`), fmt.Sprint(string(run), err)

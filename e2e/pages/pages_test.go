@@ -69,6 +69,7 @@ type desk struct {
 }
 
 func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
+	t.Parallel()
 	d := &desk{NewLab(t), NewBrowser(t), Library(t, "axe")}
 	if *screenshots != "" {
 		d.takePictures(t)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAJobOfGridEngineIsALineOfItsAccountingFile(t *testing.T) {
+	t.Parallel()
 	g := rig.GridEngine(t)
 	id := g.Submit(rig.Alice, "exit 3", "-N", "three", "-P", "astro")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {

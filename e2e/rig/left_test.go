@@ -19,6 +19,7 @@ import (
 const holdEnv = "BURSAR_E2E_HOLD"
 
 func TestHoldForTheTestThatKills(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(holdEnv) == "" {
 		return
 	}
@@ -29,6 +30,7 @@ func TestHoldForTheTestThatKills(t *testing.T) {
 }
 
 func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
+	t.Parallel()
 	holder := exec.Command(os.Args[0], "-test.run=^TestHoldForTheTestThatKills$")
 	holder.Env = append(os.Environ(), holdEnv+"=1")
 	out, err := holder.StdoutPipe()
@@ -84,6 +86,7 @@ func processesOf(dir string) []string {
 }
 
 func TestADaemonThatWasStoppedComesBackWithItsState(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
 			c := rig.Slurm(t, v)

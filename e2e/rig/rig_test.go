@@ -13,6 +13,7 @@ import (
 )
 
 func TestSlurmAccountsAJobThatRan(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
 			c := rig.Slurm(t, v)
@@ -32,6 +33,7 @@ func TestSlurmAccountsAJobThatRan(t *testing.T) {
 }
 
 func TestSacctServesWhatFillWrote(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
 			c := rig.Slurm(t, v)
@@ -54,6 +56,7 @@ func TestSacctServesWhatFillWrote(t *testing.T) {
 }
 
 func TestPostgresAnswersOnItsSocket(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command("psql", rig.Postgres(t), "-Atc", "show server_version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "15.") {
 		t.Errorf("psql: %q, %v", out, err)
@@ -61,6 +64,7 @@ func TestPostgresAnswersOnItsSocket(t *testing.T) {
 }
 
 func TestPythonHasAuditorsClient(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(rig.Python(t), "-c", "import pyauditor, tzlocal; print(pyauditor.Record)").CombinedOutput()
 	if err != nil {
 		t.Errorf("python: %q, %v", out, err)
@@ -68,9 +72,10 @@ func TestPythonHasAuditorsClient(t *testing.T) {
 }
 
 func TestEveryKindOfJobReachesTheAccountingDatabase(t *testing.T) {
+	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel()
 			for _, f := range rig.Slurm(t, v).MenuWithTimeout() {
 				t.Logf("%-18s %+v", f.Case, f.Run)
 			}

@@ -110,6 +110,28 @@ func Slurm(t testing.TB, v Variant, opts ...Option) *Cluster {
 	return c
 }
 
+// In is the cluster for a part of the test that started it, which fails alone.
+func (c *Cluster) In(t testing.TB) *Cluster {
+	part := *c
+	part.t = t
+	return &part
+}
+
+// Clear cancels all jobs and returns when the nodes are idle.
+func (c *Cluster) Clear() {
+	c.t.Helper()
+	_, err := c.run("scancel", "--user="+Alice)
+	if err == nil {
+		_, err = c.run("scancel", "--user="+Bob)
+	}
+	if err == nil {
+		err = c.until(c.allIdle)
+	}
+	if err != nil {
+		c.t.Fatalf("rig: clear: %v", err)
+	}
+}
+
 // root is the directory that holds the variant's Debian; "" is the machine's own.
 func (c *Cluster) root() string {
 	if c.variant == Chroot {

@@ -34,7 +34,7 @@ func TestAnAgentsBufferIsDamaged(t *testing.T) {
 		c.stop(g)
 	}
 	c.write(100)
-	c.site.Eventually(patience, "the agent has what no node has", func() (bool, string) {
+	c.site.Eventually("the agent has what no node has", func() (bool, string) {
 		s, err := c.agent.Status()
 		return err == nil && s.Source("lab").Counts.Records == int64(c.wrote), fmt.Sprint(s, err)
 	})

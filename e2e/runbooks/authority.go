@@ -122,7 +122,7 @@ func (e *estate) try(block []string) (string, error) {
 func (e *estate) changed(before string) {
 	e.t.Helper()
 	block := blocks(e.t, "Certificates are renewed")[1]
-	e.site.Eventually(patience, "each daemon shows a new certificate", func() (bool, string) {
+	e.site.Eventually("each daemon shows a new certificate", func() (bool, string) {
 		out, err := e.try(block)
 		for line := range strings.Lines(out) {
 			if strings.Contains(before, line) {
@@ -137,7 +137,7 @@ func (e *estate) changed(before string) {
 func (e *estate) show(words ...string) {
 	e.t.Helper()
 	block := blocks(e.t, "Certificates are renewed")[1]
-	e.site.Eventually(patience, "each daemon shows "+strings.Join(words, " and "), func() (bool, string) {
+	e.site.Eventually("each daemon shows "+strings.Join(words, " and "), func() (bool, string) {
 		out, err := e.try(block)
 		if err != nil {
 			return false, out
@@ -217,7 +217,7 @@ func (l *load) work(worker int) {
 		}
 		l.fresh[worker].Add(1)
 		transport := &http.Transport{TLSClientConfig: keys.Client(identity.Aggregator, "")}
-		client := &http.Client{Transport: transport, Timeout: patience}
+		client := &http.Client{Transport: transport, Timeout: site.Patience}
 		for end := n + 20; n < end && !l.stopped(); n++ {
 			node := l.e.nodes[(worker+n)%len(l.e.nodes)]
 			if err := l.round(client, node.TLSURL, fmt.Sprintf("load-%d-%d", worker, n)); err != nil {
@@ -259,7 +259,7 @@ func (l *load) renewed() {
 	l.e.t.Helper()
 	for i := range l.fresh {
 		before := l.fresh[i].Load()
-		l.e.site.Eventually(patience, "the client uses its new files", func() (bool, string) {
+		l.e.site.Eventually("the client uses its new files", func() (bool, string) {
 			now := l.fresh[i].Load()
 			return now >= before+2, fmt.Sprintf("worker %d has read them %d times", i, now)
 		})
@@ -270,7 +270,7 @@ func (l *load) renewed() {
 func (l *load) more(n int64) {
 	l.e.t.Helper()
 	before := l.done.Load()
-	l.e.site.Eventually(patience, "the load goes on", func() (bool, string) { return l.done.Load() >= before+n, fmt.Sprint(l.done.Load()) })
+	l.e.site.Eventually("the load goes on", func() (bool, string) { return l.done.Load() >= before+n, fmt.Sprint(l.done.Load()) })
 }
 
 // door is a port of a daemon, and the first words to it.
@@ -377,7 +377,7 @@ func (e *estate) dwell(th thief) (raft, agent net.Conn) {
 // ends waits until the other end closes the connection.
 func (e *estate) ends(conn net.Conn) {
 	e.t.Helper()
-	err := conn.SetReadDeadline(time.Now().Add(patience))
+	err := conn.SetReadDeadline(time.Now().Add(site.Patience))
 	if err == nil {
 		_, err = io.Copy(io.Discard, conn)
 	}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFailedRequest(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	e.comesIn(e.thief("honest", "srv/bursar-ca"), true)
 	l := e.load()
@@ -32,7 +33,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.write(20)
 	e.comesIn(mallory, true)
 	e.admin(steps[2])
-	e.site.Eventually(patience, "each daemon trusts the new authority alone", func() (bool, string) {
+	e.site.Eventually("each daemon trusts the new authority alone", func() (bool, string) {
 		out, err := e.try(renewal[1])
 		return err == nil && strings.Count(out, "trusts bursar 2\n") == 7, out
 	})
@@ -53,6 +54,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 }
 
 func TestTheKeyOfTheAuthorityWasStolen(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	mallory := e.thief("mallory", "srv/bursar-ca")
 	raft, agent := e.dwell(mallory)

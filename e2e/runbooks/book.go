@@ -90,7 +90,7 @@ func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed str
 func (c *cluster) stop(g *site.Aggregator) {
 	c.t.Helper()
 	if !g.Ended() {
-		if err := g.Terminate(patience); err != nil {
+		if err := g.Terminate(site.Patience); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -10,14 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
-
-// patience is how long what must come may take; the machine may be busy.
-const patience = 2 * time.Minute
 
 // cluster is a site with aggregators and one agent, which reads a file.
 type cluster struct {
@@ -142,8 +138,8 @@ func (c *cluster) start(nodes ...*site.Aggregator) {
 func (c *cluster) whole(nodes ...*site.Aggregator) {
 	c.t.Helper()
 	for _, g := range nodes {
-		g.AwaitRecords(int64(c.wrote), patience)
-		c.site.Eventually(patience, "all are voters", func() (bool, string) {
+		g.AwaitRecords(int64(c.wrote))
+		c.site.Eventually("all are voters", func() (bool, string) {
 			list, err := members(g)
 			voters := 0
 			for _, m := range list {
@@ -180,7 +176,7 @@ func members(g *site.Aggregator) ([]member, error) {
 // leader returns the node that leads.
 func (c *cluster) leader() (found *site.Aggregator) {
 	c.t.Helper()
-	c.site.Eventually(patience, "a node leads", func() (bool, string) {
+	c.site.Eventually("a node leads", func() (bool, string) {
 		list, err := members(c.nodes[0])
 		for _, m := range list {
 			for i, g := range c.nodes {
@@ -197,7 +193,7 @@ func (c *cluster) leader() (found *site.Aggregator) {
 // await waits until a node's status has one of these findings, or none of them.
 func (c *cluster) await(g *site.Aggregator, there bool, findings ...string) {
 	c.t.Helper()
-	c.site.Eventually(patience, fmt.Sprintf("the status has %v: %v", findings, there), func() (bool, string) {
+	c.site.Eventually(fmt.Sprintf("the status has %v: %v", findings, there), func() (bool, string) {
 		var answer struct {
 			Findings []struct {
 				ID   string `json:"id"`

@@ -34,13 +34,13 @@ func TestADiskIsFull(t *testing.T) {
 	disks[full].Fill(0)
 	c.write(2000)
 	for _, g := range c.others(full) {
-		g.AwaitRecords(int64(c.wrote), patience)
+		g.AwaitRecords(int64(c.wrote))
 	}
 	c.await(c.others(full)[0], true, "disk-low", "disk-readonly", "node-silent")
 	c.told(c.follow(blocks(t, "A disk is full")[0], full), "MiB are free again")
 	disks[full].Empty()
 	if full.Ended() { // systemd would have tried all the time
-		if code := full.Exit(patience); code != exitDisk || strings.Contains(full.Log(200), "goroutine ") {
+		if code := full.Exit(); code != exitDisk || strings.Contains(full.Log(200), "goroutine ") {
 			t.Errorf("it has ended with %d:\n%s", code, full.Log(40))
 		}
 		full.Kill()
@@ -54,7 +54,7 @@ func TestADiskIsFull(t *testing.T) {
 // has said why.
 func (c *cluster) refuses(g *site.Aggregator, why string) {
 	c.t.Helper()
-	if code := g.Exit(patience); code != systemd.ExitFenced {
+	if code := g.Exit(); code != systemd.ExitFenced {
 		c.t.Errorf("it has ended with %d", code)
 	}
 	c.told(g.Log(10), why)
@@ -85,8 +85,8 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	}
 	c.start(back)
 	c.write(300)
-	whole.AwaitRecords(int64(c.wrote), patience)
-	back.AwaitRecords(int64(c.wrote), patience)
+	whole.AwaitRecords(int64(c.wrote))
+	back.AwaitRecords(int64(c.wrote))
 	c.stop(back)
 	whole.Kill()
 	if err := errors.Join(os.RemoveAll(back.DataDir), os.Rename(older, back.DataDir)); err != nil {
@@ -237,7 +237,7 @@ func TestAClockIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.await(c.others(late)[0], true, "clock-apart")
-	c.site.Eventually(patience, "another node leads", func() (bool, string) { return c.leader() != late, late.Log(3) })
+	c.site.Eventually("another node leads", func() (bool, string) { return c.leader() != late, late.Log(3) })
 	c.told(late.Log(200), "this node proposes nothing until its clock is right")
 	c.write(100)
 	c.whole(c.nodes...)

@@ -76,7 +76,7 @@ func TestAPersonsRecordsAreErased(t *testing.T) {
 		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.wrote)
 	}
 	for _, g := range c.nodes {
-		c.site.Eventually(patience, "the name leaves the database", func() (bool, string) {
+		c.site.Eventually("the name leaves the database", func() (bool, string) {
 			in := filesWith(t, filepath.Join(g.DataDir, "store"), "erika")
 			return len(in) == 0, fmt.Sprint(in)
 		})

@@ -15,6 +15,7 @@ import (
 )
 
 func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
+	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(here(), "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +38,7 @@ func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
 }
 
 func TestEveryCommandOfARunbookExistsWithItsOptions(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#|>\n]+)").FindAllStringSubmatch(book(t), -1)
 	word := regexp.MustCompile("^[a-z][a-z-]*$")
@@ -97,7 +99,7 @@ func (c *cluster) goOnWith(left *site.Aggregator) {
 	c.t.Helper()
 	steps := blocks(c.t, "Two of three nodes are lost for good")
 	c.follow(steps[0], left)
-	left.AwaitRecords(int64(c.wrote), patience)
+	left.AwaitRecords(int64(c.wrote))
 	c.follow(steps[1], c.others(left)...)
 	c.whole(c.nodes...)
 }
@@ -148,14 +150,14 @@ func (c *cluster) seed(line string) {
 	}
 	d := c.site.Daemon("seed", args[0], args[1:]...)
 	d.Start()
-	c.site.Eventually(patience, "the snapshot is in place", func() (bool, string) {
+	c.site.Eventually("the snapshot is in place", func() (bool, string) {
 		s, err := first.Status()
 		return err == nil && s.Records >= 200, d.Log(3)
 	})
 	if err := d.Signal(syscall.SIGINT); err != nil {
 		c.t.Fatal(err)
 	}
-	if code := d.Exit(patience); code != 0 {
+	if code := d.Exit(); code != 0 {
 		c.t.Fatalf("it ends with %d:\n%s", code, d.Log(20))
 	}
 }
@@ -175,7 +177,7 @@ func TestAllNodesAreLostAndThereIsNoBackup(t *testing.T) {
 	steps := blocks(t, "All nodes are lost, and there is no backup")
 	c.follow(steps[0], c.nodes...)
 	c.write(10)
-	c.site.Eventually(patience, "the new cluster has what the agent retains", func() (bool, string) {
+	c.site.Eventually("the new cluster has what the agent retains", func() (bool, string) {
 		ids, behind := c.clusters(old[0])
 		return len(ids) == 1 && behind == 0, c.agent.Log(3)
 	})

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -75,7 +74,7 @@ func (c *Cluster) Start() {
 // Leader waits until one of the nodes that run leads, and returns it.
 func (c *Cluster) Leader() (found *Aggregator) {
 	c.site.t.Helper()
-	c.site.Eventually(time.Minute, "a node leads", func() (bool, string) {
+	c.site.Eventually("a node leads", func() (bool, string) {
 		last := ""
 		for _, g := range c.Nodes {
 			if g.PID() == 0 {

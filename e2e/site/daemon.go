@@ -94,6 +94,29 @@ func (d *Daemon) Kill() {
 	d.cmd = nil
 }
 
+// Restart kills the program and starts it again.
+func (d *Daemon) Restart() {
+	d.site.t.Helper()
+	d.Kill()
+	d.Start()
+}
+
+// KillChildren kills what the program has started: the plugins of an agent.
+func (d *Daemon) KillChildren() {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.PID())) // a pattern that is right
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+		}
+	}
+}
+
 // Stop ends the program in good order and fails the test when it does not exit
 // with 0.
 func (d *Daemon) Stop() {
@@ -148,9 +171,9 @@ func (d *Daemon) Ended() bool {
 
 // Exit waits until the program ends by itself and returns its exit code, -1 after
 // a signal.
-func (d *Daemon) Exit(within time.Duration) (code int) {
+func (d *Daemon) Exit() (code int) {
 	d.site.t.Helper()
-	d.site.Eventually(within, d.name+" ends", func() (bool, string) { return d.Ended(), d.Log(3) })
+	d.site.Eventually(d.name+" ends", func() (bool, string) { return d.Ended(), d.Log(3) })
 	return d.cmd.ProcessState.ExitCode()
 }
 

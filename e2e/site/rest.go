@@ -32,7 +32,7 @@ func (g *Aggregator) Ready() bool {
 // AwaitReady waits until the health check passes.
 func (g *Aggregator) AwaitReady() {
 	g.site.t.Helper()
-	g.site.Eventually(time.Minute, "the aggregator is ready", func() (bool, string) { return g.Ready(), g.Log(3) })
+	g.site.Eventually("the aggregator is ready", func() (bool, string) { return g.Ready(), g.Log(3) })
 }
 
 // Get decodes an answer of /v1.
@@ -64,9 +64,9 @@ func (g *Aggregator) Status() (Status, error) {
 }
 
 // AwaitRecords waits until exactly n records are there.
-func (g *Aggregator) AwaitRecords(n int64, within time.Duration) {
+func (g *Aggregator) AwaitRecords(n int64) {
 	g.site.t.Helper()
-	g.site.Eventually(within, fmt.Sprintf("%d records", n), func() (bool, string) {
+	g.site.Eventually(fmt.Sprintf("%d records", n), func() (bool, string) {
 		s, err := g.Status()
 		return err == nil && s.Records == n, fmt.Sprint(s.Records, " records, ", err)
 	})

@@ -119,17 +119,27 @@ func (s *Site) FreePort() int {
 	return port
 }
 
-// Eventually waits until ok, and fails the test with what it last said when that
-// takes too long.
-func (s *Site) Eventually(within time.Duration, what string, ok func() (bool, string)) {
-	s.t.Helper()
+// Patience is how long what must come may take. The tests of all packages share a
+// machine, which may do much else.
+const Patience = 5 * time.Minute
+
+// Eventually waits until ok, and fails the test with what it last said when that takes
+// longer than [Patience].
+func Eventually(t testing.TB, what string, ok func() (bool, string)) {
+	t.Helper()
 	last := ""
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		done, state := ok()
 		if done {
 			return
 		}
 		last = state
 	}
-	s.t.Fatalf("%s: not within %s; last: %s", what, within, last)
+	t.Fatalf("%s: not within %s; last: %s", what, Patience, last)
+}
+
+// Eventually is [Eventually] for the test of the site.
+func (s *Site) Eventually(what string, ok func() (bool, string)) {
+	s.t.Helper()
+	Eventually(s.t, what, ok)
 }
