@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -87,14 +86,7 @@ func postJobs(t *testing.T, g *site.Aggregator, jobs ...gridJob) {
 	for _, j := range jobs {
 		list = append(list, j.record())
 	}
-	answer, err := http.Post(g.URL+"/records", "application/json", strings.NewReader("["+strings.Join(list, ",")+"]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Fatal(answer.Status)
-	}
+	g.Post("/records", "["+strings.Join(list, ",")+"]")
 }
 
 // apelSum is what APEL should have of the jobs that one row stands for.

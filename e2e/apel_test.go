@@ -103,7 +103,7 @@ func (a *apelSite) node() *site.Aggregator {
 
 // bursar calls an order of actions.
 func (a *apelSite) bursar(verb string, args ...string) (string, error) {
-	return a.Run("bursar", append([]string{"actions", verb, "-address", a.node().Admin()}, args...)...)
+	return a.node().Bursar(append([]string{"actions", verb}, args...)...)
 }
 
 func (a *apelSite) must(verb string, args ...string) string {

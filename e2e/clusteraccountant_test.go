@@ -131,12 +131,12 @@ func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	agg := s.Aggregator()
-	s.Append(agg.Config, katana)
+	agg.Add(katana)
 	agg.Start()
 	agg.AwaitReady()
 	files := filepath.Join(s.Bin, "../aggregator/internal/accounting/testdata/gridengine")
 	accounting := filepath.Join(files, "accounting")
-	if out, err := s.Run("bursar", "import", "-address", agg.Admin(), "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
+	if out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
 		t.Fatal(out, err)
 	}
 	want := map[string]string{

@@ -62,10 +62,7 @@ func slurmLateRuns(t *testing.T, c *rig.Cluster) {
 	agg.AwaitRecords(int64(want))
 
 	late := c.Fill(40, 1, today.Add(-6*24*time.Hour))
-	agent.Configure(sources)
-	if out, err := s.Run("bursar-agent", "reload", "-config", agent.Config); err != nil {
-		t.Fatal(out, err)
-	}
+	agent.Reload(sources)
 	var found days
 	compare := func(what string, ok func() bool) {
 		t.Helper()
@@ -81,20 +78,11 @@ func slurmLateRuns(t *testing.T, c *rig.Cluster) {
 			t.Errorf("what sacct counts by state is not what is collected: %+v", d)
 		}
 	}
-	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.Admin()); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
+	if out, err := agg.Bursar("completeness", "-check"); err == nil || !strings.Contains(fmt.Sprint(out, err), found.Stretches[0].Do) {
 		t.Error(out, err)
 	}
-	s.Eventually("the status of the cluster names the remedy", func() (bool, string) {
-		var status struct {
-			Findings []struct{ ID, Do string }
-		}
-		err := agg.Get("/v1/status", &status)
-		for _, f := range status.Findings {
-			if f.ID == "runs-missing" && strings.HasPrefix(f.Do, found.Stretches[0].Do) {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("%+v %v", status, err)
+	agg.AwaitFinding("the remedy", func(f site.Finding) bool {
+		return f.ID == "runs-missing" && strings.HasPrefix(f.Do, found.Stretches[0].Do)
 	})
 	remedy := append(strings.Fields(found.Stretches[0].Do)[1:], "-config", agent.Config)
 	for _, more := range [][]string{{"-plan"}, nil} {
@@ -103,7 +91,7 @@ func slurmLateRuns(t *testing.T, c *rig.Cluster) {
 		}
 	}
 	compare("nothing is missing any more", func() bool { return found.Missing == 0 })
-	if out, err := s.Run("bursar", "completeness", "-check", "-address", agg.Admin()); err != nil {
+	if out, err := agg.Bursar("completeness", "-check"); err != nil {
 		t.Error(out, err)
 	}
 	checkConserved(t, agg)

@@ -3,8 +3,6 @@
 package e2e_test
 
 import (
-	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,65 +12,32 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-// truth is what a fake scheduler has written into its log.
-type truth struct {
-	jobs        int
-	coreSeconds int64
-}
-
-// writeJobs appends n finished jobs to a file of JSON lines.
-func writeJobs(t testing.TB, path string, first, n int) truth {
+// collected is a site with an agent that collects jobs, and an aggregator; nothing runs
+// yet.
+func collected(t *testing.T) (*site.Site, *site.Jobs, *site.Agent, *site.Aggregator) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := bufio.NewWriter(f)
-	var sum truth
-	for i := first; i < first+n; i++ {
-		start, seconds, cores := int64(1_760_000_000+i), int64(1+i%5000), int64(1+i%64)
-		fmt.Fprintf(w, `{"id":"%d","start":%d,"stop":%d,"user":"u%d","cpus":%d}`+"\n", i, start, start+seconds, i%100, cores)
-		sum.jobs++
-		sum.coreSeconds += seconds * cores
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	return sum
-}
-
-// measure counts what the aggregator holds.
-func measure(g *site.Aggregator) truth {
-	var got truth
-	for _, r := range g.ByID() {
-		seconds, _ := r.Runtime()
-		got.jobs++
-		got.coreSeconds += seconds * r.Component("Cores").Amount
-	}
-	return got
-}
-
-func replaySource(path string) string {
-	return fmt.Sprintf("source \"replay\" \"lab\" {\n  interval = \"200ms\"\n  config { path = %q }\n}\n", path)
+	s := site.New(t)
+	jobs := s.Jobs()
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source()})
+	return s, jobs, agent, s.Aggregator(agent)
 }
 
 func TestReplay_Kills_CountEachJobOnce(t *testing.T) {
 	t.Parallel()
-	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
-	agg := s.Aggregator(agent)
-	want := writeJobs(t, log, 0, 1000)
+	_, jobs, agent, agg := collected(t)
+	jobs.Write(1000)
 	agent.Start()
 	agg.Start()
+	stop := make(chan struct{})
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		for i := 1000; i < 100_000; i += 1000 {
-			more := writeJobs(t, log, i, 1000)
-			want.jobs += more.jobs
-			want.coreSeconds += more.coreSeconds
-			time.Sleep(150 * time.Millisecond)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(150 * time.Millisecond):
+				jobs.Write(300)
+			}
 		}
 	})
 	killing{
@@ -80,11 +45,9 @@ func TestReplay_Kills_CountEachJobOnce(t *testing.T) {
 		alive:   []*site.Daemon{agent.Daemon, agg.Daemon},
 		pause:   900 * time.Millisecond,
 	}.run(t)
+	close(stop)
 	writing.Wait()
-	agg.AwaitRecords(int64(want.jobs))
-	if got := measure(agg); got != want {
-		t.Errorf("counted %+v, want %+v (seed %d)", got, want, *seed)
-	}
+	jobs.Arrive(agg)
 	checkConserved(t, agg)
 }
 
@@ -111,71 +74,55 @@ func checkConserved(t *testing.T, g *site.Aggregator) {
 	}
 }
 
-func TestAWipedAggregatorRefillsItselfFromTheAgent(t *testing.T) {
+func TestAggregator_Wiped_IsRefilledByTheAgent(t *testing.T) {
 	t.Parallel()
-	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 20_000)
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
-	agg := s.Aggregator(agent)
+	_, jobs, agent, agg := collected(t)
+	jobs.Write(20_000)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs))
+	jobs.Arrive(agg)
 	agg.Kill()
 	if err := os.RemoveAll(agg.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs))
-	if got := measure(agg); got != want {
-		t.Errorf("refilled with %+v, want %+v", got, want)
-	}
+	jobs.Arrive(agg)
 }
 
-func TestAWipedAgentLosesAndDoublesNothing(t *testing.T) {
+func TestAgent_Wiped_LosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 20_000)
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
-	agg := s.Aggregator(agent)
+	_, jobs, agent, agg := collected(t)
+	jobs.Write(20_000)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs))
+	jobs.Arrive(agg)
 	agent.Kill()
-	more := writeJobs(t, log, 20_000, 5000)
+	jobs.Write(5000)
 	if err := os.RemoveAll(agent.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs + more.jobs))
-	want = truth{want.jobs + more.jobs, want.coreSeconds + more.coreSeconds}
-	if got := measure(agg); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
+	jobs.Arrive(agg)
 	checkConserved(t, agg)
 }
 
-func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
+func TestAgent_RestoredFromAnOldCopy_LosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 10_000)
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
-	agg := s.Aggregator(agent)
+	s, jobs, agent, agg := collected(t)
+	jobs.Write(10_000)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs))
+	jobs.Arrive(agg)
 	agent.Stop()
 	backup := filepath.Join(s.Dir, "backup")
 	if err := os.CopyFS(backup, os.DirFS(agent.DataDir)); err != nil {
 		t.Fatal(err)
 	}
 	agent.Start()
-	more := writeJobs(t, log, 10_000, 10_000)
-	agg.AwaitRecords(int64(want.jobs + more.jobs))
+	jobs.Write(10_000)
+	jobs.Arrive(agg)
 	agent.Kill()
-	last := writeJobs(t, log, 20_000, 3000)
+	jobs.Write(3000)
 	if err := os.RemoveAll(agent.DataDir); err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +130,6 @@ func TestAnAgentRestoredFromAnOldCopyLosesAndDoublesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent.Start()
-	want = truth{want.jobs + more.jobs + last.jobs, want.coreSeconds + more.coreSeconds + last.coreSeconds}
-	agg.AwaitRecords(int64(want.jobs))
-	if got := measure(agg); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
+	jobs.Arrive(agg)
 	checkConserved(t, agg)
 }

@@ -34,7 +34,7 @@ func told(s *site.Site, g *site.Aggregator, label string) (records int, quaranti
 			records++
 		}
 	}
-	out, err := s.Run("bursar", "quarantine", "list", "-address", g.Admin(), "-format", "csv")
+	out, err := g.Bursar("quarantine", "list", "-format", "csv")
 	if err != nil {
 		return records, err.Error()
 	}

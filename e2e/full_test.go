@@ -3,9 +3,7 @@
 package e2e_test
 
 import (
-	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +14,14 @@ import (
 func TestAFullDiskPausesAndResumes(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
+	jobs := s.Jobs()
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source()})
 	agg := s.AggregatorWith(`min_free = "32MiB"`, agent)
 	f := &fullDisks{
-		t: t, s: s, log: log, agent: agent, agg: agg,
+		t: t, s: s, jobs: jobs, agent: agent, agg: agg,
 		agentDisk: s.SmallDisk(agent.DataDir, "64m"), aggDisk: s.SmallDisk(agg.DataDir, "256m"),
 	}
-	f.write(2000)
+	f.jobs.Write(2000)
 	agent.Start()
 	agg.Start()
 	f.arrives()
@@ -36,27 +34,21 @@ func TestAFullDiskPausesAndResumes(t *testing.T) {
 type fullDisks struct {
 	t     *testing.T
 	s     *site.Site
-	log   string
+	jobs  *site.Jobs
 	agent *site.Agent
 	agg   *site.Aggregator
 
 	agentDisk, aggDisk site.Disk
 
-	want  truth // all that the scheduler has
-	there truth // what has arrived
-}
-
-func (f *fullDisks) write(n int) {
-	more := writeJobs(f.t, f.log, f.want.jobs, n)
-	f.want = truth{f.want.jobs + more.jobs, f.want.coreSeconds + more.coreSeconds}
+	there int   // records that have arrived
+	used  int64 // core-seconds of them
 }
 
 // arrives waits until all is there, and there once.
 func (f *fullDisks) arrives() {
 	f.t.Helper()
-	f.agg.AwaitRecords(int64(f.want.jobs))
-	f.there = f.want
-	f.reads("all has arrived")
+	f.jobs.Arrive(f.agg)
+	f.there, f.used = f.agg.Used()
 }
 
 // reads checks that the aggregator answers with what has arrived, no more and no
@@ -66,8 +58,8 @@ func (f *fullDisks) reads(when string) {
 	if !f.agg.Ready() {
 		f.t.Errorf("%s: the health check fails", when)
 	}
-	if got := measure(f.agg); got != f.there {
-		f.t.Errorf("%s: %+v are read, want %+v", when, got, f.there)
+	if there, used := f.agg.Used(); there != f.there || used != f.used {
+		f.t.Errorf("%s: %d records of %d core-seconds are read, want %d of %d", when, there, used, f.there, f.used)
 	}
 }
 
@@ -83,11 +75,11 @@ func (f *fullDisks) fillAggregator() {
 	f.reads("it was started with little space")
 	f.aggDisk.Fill(8 << 20) // its end may have given some back
 	f.paused(1)
-	f.write(3000)
+	f.jobs.Write(3000)
 	f.takesNoRecord()
 	f.s.Eventually("the agent has collected what the aggregator does not take", func() (bool, string) {
 		status, err := f.agent.Status()
-		return err == nil && status.Source("lab").Counts.Records >= int64(f.want.jobs), f.agent.Log(2)
+		return err == nil && status.Source("lab").Counts.Records >= int64(f.jobs.Count), f.agent.Log(2)
 	})
 	f.reads("less than the wanted space is free")
 	f.aggDisk.Fill(0)
@@ -105,13 +97,8 @@ func (f *fullDisks) paused(want int) {
 	f.t.Helper()
 	line := "bursar_writes_paused " + string('0'+byte(want)) + "\n"
 	f.s.Eventually("/metrics has "+strings.TrimSpace(line), func() (bool, string) {
-		resp, err := http.Get(f.agg.URL + "/metrics")
-		if err != nil {
-			return false, err.Error()
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		return err == nil && strings.Contains(string(text), line), f.agg.Log(2)
+		text, err := f.agg.Metrics()
+		return err == nil && strings.Contains(text, line), f.agg.Log(2)
 	})
 }
 
@@ -133,14 +120,14 @@ func (f *fullDisks) takesNoRecord() {
 func (f *fullDisks) fillAgent() {
 	f.t.Helper()
 	f.agentDisk.Fill(0)
-	f.write(20_000)
+	f.jobs.Write(20_000)
 	f.s.Eventually("the agent says that it is paused", func() (bool, string) {
 		status, err := f.agent.Status()
 		source := status.Source("lab")
 		return err == nil && source.State == "paused" && strings.Contains(source.Error, "no space left"), source.State + " " + source.Error
 	})
 	status, err := f.agg.Status()
-	if err != nil || status.Records < int64(f.there.jobs) {
+	if err != nil || status.Records < int64(f.there) {
 		f.t.Errorf("while the agent's disk is full: %+v, %v", status, err)
 	}
 	if f.agent.Ended() {

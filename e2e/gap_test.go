@@ -3,15 +3,12 @@
 package e2e_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
@@ -38,12 +35,12 @@ func gaps(t *testing.T, g *site.Aggregator) []string {
 func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgentLost(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
-	log, backups := filepath.Join(s.Dir, "jobs.ndjson"), filepath.Join(s.Dir, "backups")
+	jobs, backups := s.Jobs(), filepath.Join(s.Dir, "backups")
 	if err := os.Mkdir(backups, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	want := writeJobs(t, log, 0, 2000)
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log), Buffer: `retain = "1m"`})
+	jobs.Write(2000)
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source(), Buffer: `retain = "1m"`})
 	agg := s.AggregatorWith(fmt.Sprintf("min_free = \"1MiB\"\nbackup { path = %q }", backups), agent)
 	agg.Start()
 	var files []string
@@ -52,7 +49,7 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 		return len(files) == 1, fmt.Sprint(files)
 	})
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs))
+	jobs.Arrive(agg)
 	old := time.Now().Add(time.Minute)
 	s.Eventually("the agent drops what is acknowledged", func() (bool, string) {
 		if time.Now().Before(old) {
@@ -71,71 +68,37 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 	if got := gaps(t, agg); got != nil {
 		t.Errorf("a gap before there is one: %q", got)
 	}
-	if out, err := s.Run("bursar", "snapshot", "restore", "-yes", "-address", agg.Admin(), files[0]); err != nil {
+	if out, err := agg.Bursar("snapshot", "restore", "-yes", files[0]); err != nil {
 		t.Fatal(out, err)
 	}
 	s.Eventually("the gap", func() (bool, string) {
 		got := gaps(t, agg)
 		return len(got) == 1 && strings.HasPrefix(got[0], "head1: the agent's buffer no longer has the frames 1 to "), fmt.Sprint(got)
 	})
-	agg.AwaitRecords(int64(want.jobs))
-	if got := measure(agg); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
+	jobs.Arrive(agg)
 	checkConserved(t, agg)
-	if out, err := s.Run("bursar", "gaps", "-address", agg.Admin(), "-format", "csv"); err != nil || strings.Count(out, "\n") != 2 {
+	if out, err := agg.Bursar("gaps", "-format", "csv"); err != nil || strings.Count(out, "\n") != 2 {
 		t.Error(out, err)
-	}
-}
-
-// rot flips a bit in the newest chunk of a buffer whose agent does not run.
-func rot(t *testing.T, file string) {
-	t.Helper()
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		chunks := tx.Bucket([]byte("chunks"))
-		key, value := chunks.Cursor().Last()
-		value = append([]byte{}, value...)
-		value[len(value)-1] ^= 1
-		return chunks.Put(append([]byte{}, key...), value)
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
 	}
 }
 
 func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
 	t.Parallel()
-	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 2000)
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log)})
-	agg := s.Aggregator(agent)
+	s, jobs, agent, agg := collected(t)
+	jobs.Write(2000)
 	agent.Start()
 	s.Eventually("all jobs are in the buffer", func() (bool, string) {
 		status, err := agent.Status()
-		return err == nil && status.Source("lab").Counts.Records == int64(want.jobs), fmt.Sprintf("%+v %v", status, err)
+		return err == nil && status.Source("lab").Counts.Records == int64(jobs.Count), fmt.Sprintf("%+v %v", status, err)
 	})
 	agent.Stop()
 	file := filepath.Join(agent.DataDir, "buffer.db")
-	rot(t, file)
+	site.DamageLast(t, file, "chunks")
 	agent.Start()
 	agg.Start()
 	remedy := fmt.Sprintf("systemctl stop bursar-agent && mv %s %s.damaged && systemctl start bursar-agent", file, file)
-	s.Eventually("the status of the cluster names it", func() (bool, string) {
-		var status struct {
-			Findings []struct{ ID, About, Do string }
-		}
-		err := agg.Get("/v1/status", &status)
-		for _, f := range status.Findings {
-			if f.ID == "agent-damaged" && f.About == "head1" && f.Do == remedy+"   # on head1" {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("%+v %v", status, err)
+	agg.AwaitFinding(remedy, func(f site.Finding) bool {
+		return f.ID == "agent-damaged" && f.About == "head1" && f.Do == remedy+"   # on head1"
 	})
 	if out, err := s.Run("bursar-agent", "status", "-config", agent.Config); err != nil || !strings.Contains(out, "Do first: "+remedy) {
 		t.Error(out, err)
@@ -145,8 +108,5 @@ func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent.Start()
-	agg.AwaitRecords(int64(want.jobs))
-	if got := measure(agg); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
-	}
+	jobs.Arrive(agg)
 }

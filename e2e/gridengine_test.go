@@ -169,7 +169,7 @@ func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
 	t.Helper()
 	file := filepath.Join(s.Bin, "../plugins/source/gridengine/internal/accounting/testdata/accounting-6.1")
 	for range 2 {
-		out, err := s.Run("bursar", "import", "-address", agg.Admin(), "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "old", "gridengine", file)
+		out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "old", "gridengine", file)
 		if err != nil {
 			t.Fatal(out, err)
 		}

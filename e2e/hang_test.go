@@ -43,9 +43,9 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 	all := append([]string{"hang-describe", "hang-configure", "hang-ends"}, inCollect...)
 	plugins := filepath.Join(s.Dir, "plugins")
 	hangers(t, plugins, "source", all)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 500)
-	sources := replaySource(log)
+	jobs := s.Jobs()
+	jobs.Write(500)
+	sources := jobs.Source()
 	for _, typ := range all {
 		interval := "1s"
 		if typ == "hang-count" {
@@ -57,7 +57,7 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs)) // the others keep nothing from being counted
+	jobs.Arrive(agg) // the others keep nothing from being counted
 	s.Eventually("every source that hangs is shown", func() (bool, string) {
 		status, err := agent.Status()
 		if err != nil {
@@ -112,7 +112,7 @@ func TestAggregator_ActionThatHangsInAnyCallIsKilledAndShown(t *testing.T) {
 	hangers(t, x.plugins, "action", types)
 	for _, g := range x.cluster.Nodes {
 		for _, typ := range types {
-			x.Append(g.Config, fmt.Sprintf("\naction %q \"x\" { schedule = \"5s\" }\n", typ))
+			g.Add(fmt.Sprintf("\naction %q \"x\" { schedule = \"5s\" }\n", typ))
 		}
 	}
 	for _, g := range x.cluster.Nodes {

@@ -65,7 +65,7 @@ func TestSnapshotsAndNomadItselfAreOneAccountInEitherOrder(t *testing.T) {
 	dir := t.TempDir()
 	load := func(agg *site.Aggregator) {
 		t.Helper()
-		out, err := s.Run("bursar", "import", "-address", agg.Admin(), "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "cloud", "ai4", dir)
+		out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "cloud", "ai4", dir)
 		if err != nil {
 			t.Fatal(out, err)
 		}

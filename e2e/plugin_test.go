@@ -15,17 +15,17 @@ import (
 func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
-	log := filepath.Join(s.Dir, "jobs.ndjson")
-	want := writeJobs(t, log, 0, 2000)
+	jobs := s.Jobs()
+	jobs.Write(2000)
 	plugins := filepath.Join(s.Dir, "plugins")
 	if err := os.Mkdir(plugins, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: replaySource(log), Plugins: []string{plugins}})
+	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source(), Plugins: []string{plugins}})
 	agg := s.Aggregator(agent)
 	agent.Start()
 	agg.Start()
-	agg.AwaitRecords(int64(want.jobs))
+	jobs.Arrive(agg)
 	pid := agent.PID()
 
 	build := exec.Command("go", "build", "-o", filepath.Join(plugins, "bursar-source-example"), "github.com/bursar-accounting/bursar/plugins/source/example")
@@ -33,12 +33,9 @@ func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testin
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines := s.Write("third.txt", "1 alice 1760000000 1760000060\n2 bob 1760000000 1760000120\n")
-	agent.Configure(replaySource(log) + fmt.Sprintf("\nsource \"example\" \"third\" {\n  interval = \"1s\"\n  config { path = %q }\n}\n", lines))
-	if out, err := s.Run("bursar-agent", "reload", "-config", agent.Config); err != nil {
-		t.Fatal(out, err)
-	}
-	more := writeJobs(t, log, 2000, 1000)
-	agg.AwaitRecords(int64(want.jobs+more.jobs) + 2)
+	agent.Reload(jobs.Source() + fmt.Sprintf("\nsource \"example\" \"third\" {\n  interval = \"1s\"\n  config { path = %q }\n}\n", lines))
+	jobs.Write(1000)
+	agg.AwaitRecords(int64(jobs.Count) + 2)
 	if _, ok := agg.ByID()["third-2"]; !ok {
 		t.Error("the plugin's records are not there")
 	}

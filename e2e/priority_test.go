@@ -4,8 +4,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +70,7 @@ allow_action "priority" "rig" {
 }
 `, scontrol, scontrol)})
 	p.agg = p.site.Aggregator(agent)
-	p.site.Append(p.agg.Config, priorityAction(p.c, line))
+	p.agg.Add(priorityAction(p.c, line))
 	agent.Start()
 	p.agg.Start()
 }
@@ -81,22 +79,14 @@ allow_action "priority" "rig" {
 func (p *prioritized) ran(id, group string, minutes int) {
 	p.Helper()
 	start := time.Now().Add(-2 * time.Hour).UTC().Truncate(time.Second)
-	body := fmt.Sprintf(`{"record_id":%q,"meta":{"group_id":[%q]},"components":[{"name":"Cores","amount":1,"scores":[{"name":"HEPscore23","value":10.5}]}],"start_time":%q,"stop_time":%q}`,
-		id, group, start.Format(time.RFC3339), start.Add(time.Duration(minutes)*time.Minute).Format(time.RFC3339))
-	answer, err := http.Post(p.agg.URL+"/record", "application/json", strings.NewReader(body))
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		p.Fatal(answer.Status)
-	}
+	p.agg.Post("/record", fmt.Sprintf(`{"record_id":%q,"meta":{"group_id":[%q]},"components":[{"name":"Cores","amount":1,"scores":[{"name":"HEPscore23","value":10.5}]}],"start_time":%q,"stop_time":%q}`,
+		id, group, start.Format(time.RFC3339), start.Add(time.Duration(minutes)*time.Minute).Format(time.RFC3339)))
 }
 
 // acts orders a run and returns what became of each group.
 func (p *prioritized) acts() map[string]string {
 	p.Helper()
-	if _, err := p.site.Run("bursar", "actions", "run", "-address", p.agg.Admin(), "priority/rig"); err != nil {
+	if _, err := p.agg.Bursar("actions", "run", "priority/rig"); err != nil {
 		p.Fatal(err)
 	}
 	p.runs++
@@ -137,23 +127,18 @@ func (p *prioritized) agrees(physics, chem string, said map[string]string, want 
 // is what /v1/usage says.
 func (p *prioritized) shows(priority, used string) {
 	p.Helper()
-	answer, err := http.Get(p.agg.URL + "/metrics")
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err := p.agg.Metrics()
 	if err != nil {
 		p.Fatal(err)
 	}
 	for _, group := range []string{"physics", "chem"} {
 		for name, value := range map[string]string{"priority": priority, "resource_usage": used} {
 			want := fmt.Sprintf("bursar_action_priority_%s{action=\"rig\",group=%q} %s\n", name, group, value)
-			if !strings.Contains(string(text), want) {
+			if !strings.Contains(text, want) {
 				p.Errorf("%s is not among the metrics", want)
 			}
 		}
-		usage, err := p.site.Run("bursar", "usage", "-address", p.agg.Admin(), "-window", "14d", "-by", "group_id", "-where", "group_id="+group, "-measure", "Cores*HEPscore23", "-unit", "second", "-format", "csv")
+		usage, err := p.agg.Bursar("usage", "-window", "14d", "-by", "group_id", "-where", "group_id="+group, "-measure", "Cores*HEPscore23", "-unit", "second", "-format", "csv")
 		if err != nil || !strings.Contains(usage, used) {
 			p.Errorf("%s\n%v, want %s", usage, err, used)
 		}
@@ -188,7 +173,7 @@ func slurmPriorities(t *testing.T, c *rig.Cluster, v rig.Variant) {
 	p.ran("2", "chem", 15)
 	p.ran("3", "nobody", 30)
 
-	plan, err := s.Run("bursar", "actions", "plan", "-address", p.agg.Admin(), "priority/rig")
+	plan, err := p.agg.Bursar("actions", "plan", "priority/rig")
 	if err != nil || !strings.Contains(plan, "priority 49002 of 1 to 65335, usage 28350") {
 		t.Errorf("%s\n%v", plan, err)
 	}

@@ -24,7 +24,7 @@ import (
 
 // receiver is the source block of a receiver, and where it listens.
 func receiver(s *site.Site, label, more string) (block, url string) {
-	address, scheme := fmt.Sprintf("127.0.0.1:%d", s.FreePort()), "http"
+	address, scheme := s.Address(), "http"
 	if strings.Contains(more, "tls") {
 		scheme = "https"
 	} else {
@@ -236,7 +236,7 @@ func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
 		}
 	}
 	s.Eventually("both are in quarantine", func() (bool, string) {
-		out, err := s.Run("bursar", "quarantine", "list", "-address", agg.Admin())
+		out, err := agg.Bursar("quarantine", "list")
 		return err == nil && strings.Contains(out, "head1/receiver/tardis") && strings.Contains(out, "Json deserialize error") && strings.Contains(out, "missing field `components`"), fmt.Sprint(out, err)
 	})
 	if st, err := agg.Status(); err != nil || st.Quarantined != 2 || st.Records != 0 {
@@ -331,10 +331,7 @@ func TestAReloadOfAReceiverLosesNoPush(t *testing.T) {
 		}
 	})
 	for i := range 4 {
-		agent.Configure(strings.Replace(block, "config {", fmt.Sprintf("config {\n    patience = \"%ds\"", 20+i), 1))
-		if out, err := s.Run("bursar-agent", "reload", "-config", agent.Config); err != nil {
-			t.Fatal(out, err)
-		}
+		agent.Reload(strings.Replace(block, "config {", fmt.Sprintf("config {\n    patience = \"%ds\"", 20+i), 1))
 	}
 	pushing.Wait()
 	agg.AwaitRecords(n)

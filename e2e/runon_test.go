@@ -47,7 +47,7 @@ func newRunOn(t *testing.T) *runOn {
 	}
 	r.agent = s.Agent(site.AgentSpec{Name: "head1"})
 	r.agg = s.Aggregator(r.agent)
-	s.Append(r.agg.Config, fmt.Sprintf(headAction, r.script))
+	r.agg.Add(fmt.Sprintf(headAction, r.script))
 	r.agent.Start()
 	r.agg.Start()
 	r.agg.AwaitReady()
@@ -61,7 +61,7 @@ func (r *runOn) allow() string {
 // actions runs bursar actions.
 func (r *runOn) actions(verb string, args ...string) string {
 	r.t.Helper()
-	out, err := r.Run("bursar", append([]string{"actions", verb, "-address", r.agg.Admin()}, args...)...)
+	out, err := r.agg.Bursar(append([]string{"actions", verb}, args...)...)
 	if err != nil {
 		r.t.Fatalf("%s\n%v", out, err)
 	}
@@ -72,7 +72,7 @@ func (r *runOn) actions(verb string, args ...string) string {
 func (r *runOn) awaitHistory(run int, text string) {
 	r.t.Helper()
 	r.Eventually(fmt.Sprintf("%q in the ledger", text), func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "history", "-format", "json", "-address", r.agg.Admin(), "exec/mark", fmt.Sprint(run))
+		out, err := r.agg.Bursar("actions", "history", "-format", "json", "exec/mark", fmt.Sprint(run))
 		var dense bytes.Buffer
 		if json.Compact(&dense, []byte(out)) != nil {
 			return false, fmt.Sprint(out, err)
@@ -93,7 +93,7 @@ func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T
 	t.Parallel()
 	r := newRunOn(t)
 	r.Eventually("the action", func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "list", "-address", r.agg.Admin())
+		out, err := r.agg.Bursar("actions", "list")
 		return strings.Contains(out, "exec/mark") && strings.Contains(out, "head1"), fmt.Sprint(out, err)
 	})
 	r.actions("run", "exec/mark")
@@ -102,10 +102,7 @@ func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T
 		t.Fatalf("it ran all the same: %s", got)
 	}
 
-	r.agent.Configure(r.allow())
-	if out, err := r.Run("bursar-agent", "reload", "-config", r.agent.Config); err != nil {
-		t.Fatal(out, err)
-	}
+	r.agent.Reload(r.allow())
 	r.awaitHistory(1, `"outcome":"done","message":"fine"`)
 	if got := r.ran(); !strings.HasPrefix(got, "bursar-agent --group=atlas ") || strings.Count(got, "\n") != 1 {
 		t.Fatalf("it ran as %q", got)
@@ -124,13 +121,10 @@ func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T
 func TestAProgramWhoseAgentDiesIsInDoubtAndNotRepeatedByItself(t *testing.T) {
 	t.Parallel()
 	r := newRunOn(t)
-	r.agent.Configure(r.allow())
-	if out, err := r.Run("bursar-agent", "reload", "-config", r.agent.Config); err != nil {
-		t.Fatal(out, err)
-	}
+	r.agent.Reload(r.allow())
 	r.Write("block", "")
 	r.Eventually("the action", func() (bool, string) {
-		out, err := r.Run("bursar", "actions", "run", "-address", r.agg.Admin(), "exec/mark")
+		out, err := r.agg.Bursar("actions", "run", "exec/mark")
 		return err == nil, fmt.Sprint(out, err)
 	})
 	r.Eventually("the program", func() (bool, string) { return r.ran() != "", "" })

@@ -71,7 +71,6 @@ func slurmFacts(t *testing.T, c *rig.Cluster) {
 	checkWatermark(t, first, began)
 
 	// A node that drains is still there; the rest does not change.
-	t.Cleanup(func() { c.Scontrol("update", "NodeName=n3", "State=RESUME") })
 	c.Scontrol("update", "NodeName=n3", "State=DRAIN", "Reason=its CPUTot=99 is odd")
 	agent.CollectOnce()
 	second := facts(agent)
@@ -81,7 +80,7 @@ func slurmFacts(t *testing.T, c *rig.Cluster) {
 
 	// An aggregator takes them with the records.
 	agg := s.Aggregator(agent)
-	s.Append(agg.Config, fmt.Sprintf(`
+	agg.Add(fmt.Sprintf(`
 cluster "rig" {
   match   = { site_id = "e2e" }
   sources = ["head1/slurm/rig"]

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,9 +74,6 @@ func newThirdSite(t *testing.T) *thirdSite {
 	x.copy(filepath.Join(x.Bin, "bursar"), filepath.Join(bin, "bursar"))
 	x.Bin = bin
 	x.cluster = x.Cluster(3, "")
-	for i, g := range x.cluster.Nodes {
-		g.Daemon = x.Daemon(fmt.Sprint("agg", i+1), "bursar", "aggregator", "-dev", "-config", g.Config)
-	}
 	x.cluster.Start()
 	return x
 }
@@ -146,16 +142,8 @@ func (x *thirdSite) post(g *site.Aggregator, n int) {
 	begin := time.Date(now.Year(), now.Month()-1, 2, 0, 0, 0, 0, time.UTC)
 	for range n {
 		x.posted++
-		body := fmt.Sprintf(`{"record_id":"r%d","meta":{"group_id":["g"]},"components":[{"name":"Cores","amount":2,"scores":[]}],"start_time":%q,"stop_time":%q}`,
-			x.posted, begin.Format(time.RFC3339), begin.Add(time.Hour).Format(time.RFC3339))
-		answer, err := http.Post(g.URL+"/record", "application/json", strings.NewReader(body))
-		if err != nil {
-			x.t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			x.t.Fatal(answer.Status)
-		}
+		g.Post("/record", fmt.Sprintf(`{"record_id":"r%d","meta":{"group_id":["g"]},"components":[{"name":"Cores","amount":2,"scores":[]}],"start_time":%q,"stop_time":%q}`,
+			x.posted, begin.Format(time.RFC3339), begin.Add(time.Hour).Format(time.RFC3339)))
 	}
 	g.AwaitRecords(int64(x.posted))
 }
@@ -207,7 +195,7 @@ func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testin
 			return all["mail"].Configured && all["crasher"].Configured && all["hanger"].Configured
 		})
 	}
-	if out, err := x.Run("bursar", "actions", "run", "-address", nodes[1].Admin(), "mail/usage"); err != nil {
+	if out, err := nodes[1].Bursar("actions", "run", "mail/usage"); err != nil {
 		t.Fatal(out, err)
 	}
 	x.listed(nodes[2], "the mail is sent", func(all map[string]listedAction) bool {
@@ -229,7 +217,7 @@ func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testin
 	if want := "mail -s usage accounting@example.org\ng: 6 core hours\n"; err != nil || string(text) != want {
 		t.Errorf("%s, want %s; %v", text, want, err)
 	}
-	out, err := x.Run("bursar", "actions", "list", "-address", leader.Admin())
+	out, err := leader.Bursar("actions", "list")
 	if err != nil || !strings.Contains(out, "mail/usage") || !strings.Contains(out, "disabled") {
 		t.Error(out, err)
 	}
@@ -250,7 +238,7 @@ func (x *thirdSite) install(program string) {
 	}
 	for _, g := range x.cluster.Nodes {
 		pid := g.PID()
-		x.Append(g.Config, fmt.Sprintf(thirdParty, mail, sha256.Sum256(binary), program))
+		g.Add(fmt.Sprintf(thirdParty, mail, sha256.Sum256(binary), program))
 		if err := g.Signal(syscall.SIGHUP); err != nil || g.PID() != pid {
 			x.t.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
 		}
 	}
 	agg := s.Aggregator()
-	s.Append(agg.Config, fmt.Sprintf(webhookAction, receiver.URL, filepath.Join(secrets, "secret"), filepath.Join(secrets, "token")))
+	agg.Add(fmt.Sprintf(webhookAction, receiver.URL, filepath.Join(secrets, "secret"), filepath.Join(secrets, "token")))
 	agg.Start()
 	agg.AwaitReady()
 	for i := range 5 {
@@ -137,11 +137,11 @@ func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
 	m.has(s, 5)
 	handIn(t, agg, 5)
 	m.has(s, 6)
-	history, err := s.Run("bursar", "actions", "history", "-address", agg.Admin(), "webhook/mirror")
+	history, err := agg.Bursar("actions", "history", "webhook/mirror")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := s.Run("bursar", "actions", "plan", "-v", "-address", agg.Admin(), "webhook/mirror", "after=0")
+	plan, err := agg.Bursar("actions", "plan", "-v", "webhook/mirror", "after=0")
 	if err != nil || !strings.Contains(plan, "post 2 changes, up to number 2 to "+receiver.URL) || !strings.Contains(plan, "Authorization: ***") {
 		t.Errorf("%s, %v", plan, err)
 	}
@@ -168,15 +168,7 @@ func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
 // handIn writes a record.
 func handIn(t *testing.T, agg *site.Aggregator, n int) {
 	t.Helper()
-	body := fmt.Sprintf(`{"record_id":"r%d","meta":{},"components":[{"name":"Cores","amount":1,"scores":[]}],"start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-01T01:00:00Z"}`, n)
-	answer, err := http.Post(agg.URL+"/record", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Fatal(answer.Status)
-	}
+	agg.Post("/record", fmt.Sprintf(`{"record_id":"r%d","meta":{},"components":[{"name":"Cores","amount":1,"scores":[]}],"start_time":"2026-01-01T00:00:00Z","stop_time":"2026-01-01T01:00:00Z"}`, n))
 }
 
 // nowhere fails the test when a file below a folder has a text.

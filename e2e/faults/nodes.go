@@ -8,14 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
-	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // Member is a daemon of the site: an aggregator or an agent.
@@ -118,17 +116,15 @@ func (s *Site) must(err error) {
 // member makes what aggregators and agents have in common.
 func (s *Site) member(name string) *Member {
 	s.t.Helper()
-	m := &Member{Name: name, Data: filepath.Join(s.Dir, name, "data"), listen: s.local()}
+	m := &Member{Name: name, Data: filepath.Join(s.Dir, name, "data"), listen: s.Address()}
 	var err error
 	m.Disk, err = NewDisk(filepath.Join(s.Dir, "disks", name), filepath.Join(s.Dir, name))
 	s.must(err)
-	proxy, err := s.Network.Proxy(name, s.local(), m.listen, s.who)
+	proxy, err := s.Network.Proxy(name, s.Address(), m.listen, s.who)
 	s.must(err)
 	m.reach = proxy.Addr
 	return m
 }
-
-func (s *Site) local() string { return fmt.Sprintf("127.0.0.1:%d", s.FreePort()) }
 
 // who names the daemon that has dialled; "" is a stranger.
 func (s *Site) who(addr *net.TCPAddr) string {
@@ -147,52 +143,24 @@ func (s *Site) who(addr *net.TCPAddr) string {
 func (s *Site) All() []*Member { return append(append([]*Member{}, s.Nodes...), s.Agents...) }
 
 func (s *Site) agent(m *Member) {
-	config := s.Write(m.Name+".hcl", fmt.Sprintf(`agent {
-  name        = %q
-  data_dir    = %q
-  listen      = %q
-  plugin_dirs = [%q]
-  %s
-}
-
-%s`, m.Name, m.Data, m.listen, filepath.Join(s.Bin, "plugins"), site.TLSBlock(s.Cert(identity.Agent, m.Name)), m.Jobs.Source()))
-	// -dev: the repository may lie below a folder such as /tmp.
-	m.Daemon = s.Daemon(m.Name, "bursar-agent", "-dev", "-config", config)
+	m.Daemon = s.Site.Agent(site.AgentSpec{Name: m.Name, DataDir: m.Data, Listen: m.listen, Sources: m.Jobs.Source()}).Daemon
 }
 
 func (s *Site) aggregator(m *Member, settings, actions string) {
-	api := s.local()
-	m.URL = "http://" + api
-	text := []string{fmt.Sprintf(`aggregator {
-  name     = %q
-  data_dir = %q
-  min_free = "32MiB"
-  %s
-  %s
-  api {
-    listen   = [%q]
-    patience = "10s"
-  }
-  %s
-}
-`, m.Name, m.Data, s.raft(m), settings, api, site.TLSBlock(s.Cert(identity.Aggregator, m.Name)))}
+	spec := site.NodeSpec{
+		Name: m.Name, DataDir: m.Data, Listen: m.listen, Agents: map[string]string{},
+		Settings: "min_free = \"32MiB\"\n  " + settings, API: `patience = "10s"`, Blocks: actions,
+	}
+	if len(s.Nodes) > 1 { // a node alone has no block raft
+		for _, n := range s.Nodes {
+			spec.Peers = append(spec.Peers, site.Peer(n.Name, n.reach))
+		}
+	}
 	for _, a := range s.Agents {
-		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.reach))
+		spec.Agents[a.Name] = a.reach
 	}
-	text = append(text, "access { plain_role = \"monitor,read,write\" }\n", actions)
-	m.Daemon = s.Daemon(m.Name, "bursar", "aggregator", "-config", s.Write(m.Name+".hcl", strings.Join(text, "\n")))
-}
-
-// raft is the raft block of a node. A node alone has none.
-func (s *Site) raft(m *Member) string {
-	if len(s.Nodes) == 1 {
-		return ""
-	}
-	var peers []string
-	for _, n := range s.Nodes {
-		peers = append(peers, fmt.Sprintf("      %s = %q\n", n.Name, n.reach))
-	}
-	return fmt.Sprintf("raft {\n    listen = %q\n    peers  = {\n%s    }\n  }", m.listen, strings.Join(peers, ""))
+	g := s.Site.Node(spec)
+	m.Daemon, m.URL = g.Daemon, g.URL
 }
 
 // lie gives all daemons syncs that do nothing.

@@ -93,7 +93,7 @@ func (d *desk) prometheus(t *testing.T) {
 		}
 	}
 	config := d.lab.Write("prometheus.yml", fmt.Sprintf(prometheusConfig, rules[0], rules[1], strings.TrimPrefix(d.lab.Agg.URL, "http://")))
-	at := fmt.Sprintf("127.0.0.1:%d", d.lab.FreePort())
+	at := d.lab.Address()
 	server := d.lab.Daemon("prometheus", "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(d.lab.Dir, "tsdb"), "--web.listen-address", at)
 	server.Become("/usr/bin/prometheus")
 	server.Start()

@@ -3,12 +3,10 @@
 package pages
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -111,14 +109,14 @@ func NewLab(t testing.TB) *Lab {
 	l := &Lab{Site: site.New(t), t: t}
 	now := time.Now().UTC()
 	jobs := l.Write("jobs.ndjson", jobsOf(now))
-	agent := l.Site.Agent(site.AgentSpec{Name: "head1", Sources: fmt.Sprintf("source \"replay\" \"lab\" {\n  interval = \"1s\"\n  config { path = %q }\n}\n", jobs)})
+	agent := l.Site.Agent(site.AgentSpec{Name: "head1", Sources: site.Replay(jobs, "1s")})
 	l.Agg = l.Site.Aggregator(agent)
 	script := l.Write("quota.sh", "#!/bin/sh\ncat > /dev/null\necho set\n")
 	if err := os.Chmod(script, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l.Agg.Access("  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n")
-	l.Append(l.Agg.Config, fmt.Sprintf(config, script))
+	l.Agg.Access = "  client \"curie\" {\n    roles = [\"read\"]\n    rows  = [{ group_id = [\"physics\"] }]\n  }\n"
+	l.Agg.Add(fmt.Sprintf(config, script))
 	l.Agg.Start()
 	l.Agg.AwaitReady()
 	records := recordsOf(now)
@@ -142,7 +140,7 @@ func (l *Lab) await(records int64) {
 func (l *Lab) act() {
 	l.t.Helper()
 	l.Eventually("the action is run", func() (bool, string) {
-		out, err := l.Run("bursar", "actions", "run", "-address", l.Agg.Admin(), "exec/quota")
+		out, err := l.Agg.Bursar("actions", "run", "exec/quota")
 		return err == nil, fmt.Sprint(out, err)
 	})
 	l.Eventually("the action has run", func() (bool, string) {
@@ -267,15 +265,7 @@ func (l *Lab) post(records []job) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		answer, err := http.Post(l.Agg.URL+"/records", "application/json", bytes.NewReader(body))
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			l.t.Fatalf("%s: %s %v", answer.Status, text, err)
-		}
+		l.Agg.Post("/records", string(body))
 	}
 }
 

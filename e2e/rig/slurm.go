@@ -117,19 +117,21 @@ func (c *Cluster) In(t testing.TB) *Cluster {
 	return &part
 }
 
-// Clear cancels all jobs and returns when the nodes are idle.
+// Clear cancels all jobs, lets drained nodes take jobs again, and returns when the nodes
+// are idle.
 func (c *Cluster) Clear() {
 	c.t.Helper()
-	_, err := c.run("scancel", "--user="+Alice)
-	if err == nil {
-		_, err = c.run("scancel", "--user="+Bob)
+	for _, user := range []string{Alice, Bob} {
+		c.Scancel(user, "--user="+user)
 	}
-	if err == nil {
-		err = c.until(c.allIdle)
-	}
-	if err != nil {
-		c.t.Fatalf("rig: clear: %v", err)
-	}
+	c.settle("an idle cluster", func() error {
+		drained, err := c.run("sinfo", "-h", "-N", "-p", Compute, "-t", "drain", "-o", "%N")
+		for _, node := range strings.Fields(drained) {
+			_, wrong := c.run("scontrol", "update", "NodeName="+node, "State=RESUME")
+			err = errors.Join(err, wrong)
+		}
+		return errors.Join(err, c.allIdle())
+	})
 }
 
 // root is the directory that holds the variant's Debian; "" is the machine's own.

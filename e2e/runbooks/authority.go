@@ -51,7 +51,7 @@ func newEstate(t *testing.T) *estate {
 	}
 	list := []string{"/srv", e.path("srv"), "head1:7070", e.agent.Address}
 	for i, g := range e.nodes {
-		list = append(list, fmt.Sprintf("agg%d:8443", i+1), strings.TrimPrefix(g.TLSURL, "https://"), fmt.Sprintf("agg%d:8701", i+1), e.peers[i])
+		list = append(list, fmt.Sprintf("agg%d:8443", i+1), strings.TrimPrefix(g.TLSURL, "https://"), fmt.Sprintf("agg%d:8701", i+1), e.nodes[i].Listen)
 	}
 	e.places = strings.NewReplacer(list...)
 	if _, err := identity.CreateCA(e.path("srv/bursar-ca"), "bursar 1", identity.LifetimeCA, time.Now()); err != nil {
@@ -70,13 +70,15 @@ func newEstate(t *testing.T) *estate {
 		}
 		e.issue("srv/bursar-ca", "srv/bursar-ca", id)
 		e.admin([]string{fmt.Sprintf("cd /srv/bursar-ca && scp ca.pem %s.pem %s.key %s:/etc/bursar/tls/", m, m, m)})
-		e.cluster.files[m] = e.files(m)
 	}
 	e.agent.Use(e.files("head1"))
-	e.configure(3)
+	for _, g := range e.nodes {
+		g.Files = e.files(g.Name)
+		g.Configure()
+	}
 	e.agent.Start()
-	e.write(100)
-	e.start(e.nodes...)
+	e.jobs.Write(100)
+	e.Start()
 	e.whole(e.nodes...)
 	e.pids = e.running()
 	return e
@@ -285,8 +287,8 @@ func (e *estate) doors() (list []door) {
 	for i, g := range e.nodes {
 		list = append(list,
 			door{"REST", strings.TrimPrefix(g.TLSURL, "https://"), "", []byte("GET /health_check HTTP/1.1\r\nHost: a\r\n\r\n"), identity.Client},
-			door{"raft", e.peers[i], "bursar-raft/1", []byte("\x01R\x01a\x01b"), identity.Aggregator},
-			door{"peer", e.peers[i], "bursar-peer/1", h2, identity.Aggregator})
+			door{"raft", e.nodes[i].Listen, "bursar-raft/1", []byte("\x01R\x01a\x01b"), identity.Aggregator},
+			door{"peer", e.nodes[i].Listen, "bursar-peer/1", h2, identity.Aggregator})
 	}
 	return append(list, door{"pull", e.agent.Address, "h2", h2, identity.Aggregator})
 }
@@ -352,7 +354,7 @@ func (e *estate) comesIn(th thief, want bool) {
 // they may.
 func (e *estate) dwell(th thief) (raft, agent net.Conn) {
 	e.t.Helper()
-	list, err := members(e.nodes[0])
+	list, err := e.nodes[0].Members()
 	if err != nil {
 		e.t.Fatal(err)
 	}

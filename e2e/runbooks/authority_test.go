@@ -26,11 +26,11 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.admin(steps[0])
 	e.show("by bursar 1", "trusts bursar 1, bursar 2")
 	l.renewed()
-	e.write(20)
+	e.jobs.Write(20)
 	e.admin(steps[1])
 	e.show("by bursar 2", "trusts bursar 1, bursar 2")
 	l.renewed()
-	e.write(20)
+	e.jobs.Write(20)
 	e.comesIn(mallory, true)
 	e.admin(steps[2])
 	e.site.Eventually("each daemon trusts the new authority alone", func() (bool, string) {
@@ -38,7 +38,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 		return err == nil && strings.Count(out, "trusts bursar 2\n") == 7, out
 	})
 	l.more(20)
-	e.write(20)
+	e.jobs.Write(20)
 
 	e.comesIn(mallory, false)
 	e.comesIn(e.thief("now", "srv/bursar-ca-2"), true)
@@ -46,7 +46,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	e.ends(agent)
 	e.onlyEnded("aggregator/mallory")
 	l.more(20)
-	e.wrote += l.end()
+	e.jobs.Count += l.end()
 	e.whole(e.nodes...)
 	if now := e.running(); !slices.Equal(now, e.pids) {
 		t.Errorf("the processes were %v and are %v", e.pids, now)
@@ -64,7 +64,7 @@ func TestTheKeyOfTheAuthorityWasStolen(t *testing.T) {
 	e.comesIn(e.thief("now", "srv/bursar-ca-2"), true)
 	e.ends(raft)
 	e.ends(agent)
-	e.write(100)
+	e.jobs.Write(100)
 	e.whole(e.nodes...)
 	if now := e.running(); !slices.Equal(now, e.pids) {
 		t.Errorf("the processes were %v and are %v", e.pids, now)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -19,17 +18,11 @@ import (
 // book returns the runbooks.
 func book(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(here(), "..", "..", "aggregator", "RUNBOOKS.md"))
+	text, err := os.ReadFile(filepath.Join(site.Top(), "aggregator", "RUNBOOKS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// here is the folder of this package.
-func here() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(file)
 }
 
 // executed marks the heading of a runbook that a test executes.
@@ -80,7 +73,7 @@ func (c *cluster) follow(block []string, nodes ...*site.Aggregator) (printed str
 			}
 		}
 		if line == "systemctl start bursar" {
-			c.start(nodes...)
+			site.Start(nodes...)
 		}
 	}
 	return printed

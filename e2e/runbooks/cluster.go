@@ -3,30 +3,23 @@
 package runbooks
 
 import (
-	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/e2e/site"
-	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// cluster is a site with aggregators and one agent, which reads a file.
+// cluster is a site with aggregators and one agent, which collects jobs.
 type cluster struct {
+	*site.Cluster
+
 	t     *testing.T
 	site  *site.Site
 	nodes []*site.Aggregator
 	agent *site.Agent
-	jobs  string
-	files map[string]identity.Files
-	peers []string
-	wrote int
-	pad   int    // bytes of chance in each job
-	more  string // settings of the aggregators
+	jobs  *site.Jobs
 }
 
 // newCluster makes the configuration of three nodes; nothing runs yet.
@@ -47,90 +40,28 @@ func running(t *testing.T) *cluster {
 func (c *cluster) begin(n int) {
 	c.t.Helper()
 	c.agent.Start()
-	c.write(n)
-	c.start(c.nodes...)
+	c.jobs.Write(n)
+	c.Start()
 	c.whole(c.nodes...)
 }
 
 // newClusterWith is newCluster with settings of the agent's buffer.
 func newClusterWith(t *testing.T, buffer string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, site: site.New(t), files: map[string]identity.Files{}}
-	c.jobs = filepath.Join(c.site.Dir, "jobs.ndjson")
-	c.agent = c.site.Agent(site.AgentSpec{Name: "head1", Buffer: buffer, Sources: fmt.Sprintf(
-		"source \"replay\" \"lab\" {\n  interval = \"200ms\"\n  config { path = %q }\n}\n", c.jobs)})
-	for i := range 3 {
-		name := fmt.Sprint("agg", i+1)
-		c.peers = append(c.peers, fmt.Sprintf("127.0.0.1:%d", c.site.FreePort()))
-		c.files[name] = c.site.Cert(identity.Aggregator, name)
-		g := &site.Aggregator{
-			URL: fmt.Sprintf("http://127.0.0.1:%d", c.site.FreePort()), Config: filepath.Join(c.site.Dir, name+".hcl"),
-			TLSURL:  fmt.Sprintf("https://127.0.0.1:%d", c.site.FreePort()),
-			DataDir: filepath.Join(c.site.Dir, name),
-		}
-		g.Daemon = c.site.Daemon(name, "bursar", "aggregator", "-config", g.Config)
-		c.nodes = append(c.nodes, g)
-	}
-	c.configure(3)
+	c := &cluster{t: t, site: site.New(t)}
+	c.jobs = c.site.Jobs()
+	c.agent = c.site.Agent(site.AgentSpec{Name: "head1", Buffer: buffer, Sources: c.jobs.Source()})
+	c.Cluster = c.site.Cluster(3, "", c.agent)
+	c.nodes = c.Nodes
+	c.configure(`min_free = "1MiB"`)
 	return c
 }
 
-// configure writes the configuration of all nodes with the first n as peers.
-func (c *cluster) configure(n int) {
-	var peers []string
-	for i := range n {
-		peers = append(peers, fmt.Sprintf("agg%d = %q", i+1, c.peers[i]))
-	}
-	for i, g := range c.nodes {
-		name := fmt.Sprint("agg", i+1)
-		c.site.Write(name+".hcl", fmt.Sprintf(`aggregator {
-  name     = %q
-  data_dir = %q
-  min_free = "1MiB"
-  raft {
-    listen = %q
-    peers = {
-      %s
-    }
-  }
-  api {
-    listen     = [%q]
-    tls_listen = [%q]
-  }
-  %s
-  %s
-}
-
-agent "head1" { address = %q }
-access { plain_role = "monitor,read,write" }
-`, name, g.DataDir, c.peers[i], strings.Join(peers, "\n      "), strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), site.TLSBlock(c.files[name]), c.more, c.agent.Address))
-	}
-}
-
-// write lets the scheduler finish n jobs.
-func (c *cluster) write(n int) {
-	c.t.Helper()
-	f, err := os.OpenFile(c.jobs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer f.Close()
-	chance := make([]byte, c.pad)
-	for range n {
-		c.wrote++
-		_, _ = rand.Read(chance) // it never fails
-		fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"u%x","cpus":1}`+"\n", c.wrote, 1_760_000_000+c.wrote, 1_760_000_100+c.wrote, chance)
-	}
-}
-
-// start starts nodes, and waits until each of them answers.
-func (c *cluster) start(nodes ...*site.Aggregator) {
-	c.t.Helper()
-	for _, g := range nodes {
-		g.Start()
-	}
-	for _, g := range nodes {
-		g.AwaitReady()
+// configure gives all nodes settings.
+func (c *cluster) configure(settings string) {
+	for _, g := range c.nodes {
+		g.Settings = settings
+		g.Configure()
 	}
 }
 
@@ -138,9 +69,9 @@ func (c *cluster) start(nodes ...*site.Aggregator) {
 func (c *cluster) whole(nodes ...*site.Aggregator) {
 	c.t.Helper()
 	for _, g := range nodes {
-		g.AwaitRecords(int64(c.wrote))
+		g.AwaitRecords(int64(c.jobs.Count))
 		c.site.Eventually("all are voters", func() (bool, string) {
-			list, err := members(g)
+			list, err := g.Members()
 			voters := 0
 			for _, m := range list {
 				if m.Voter {
@@ -151,61 +82,19 @@ func (c *cluster) whole(nodes ...*site.Aggregator) {
 		})
 	}
 	for _, g := range nodes {
-		if n := len(g.ByID()); n != c.wrote {
-			c.t.Errorf("%s holds %d records, want %d", g.URL, n, c.wrote)
+		if n := len(g.ByID()); n != c.jobs.Count {
+			c.t.Errorf("%s holds %d records, want %d", g.URL, n, c.jobs.Count)
 		}
 	}
-}
-
-// member is what a test looks at in a member of the cluster.
-type member struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Voter  bool   `json:"voter"`
-	Leader bool   `json:"leader"`
-}
-
-func members(g *site.Aggregator) ([]member, error) {
-	var answer struct {
-		Members []member `json:"members"`
-	}
-	err := g.Get("/v1/cluster/members", &answer)
-	return answer.Members, err
-}
-
-// leader returns the node that leads.
-func (c *cluster) leader() (found *site.Aggregator) {
-	c.t.Helper()
-	c.site.Eventually("a node leads", func() (bool, string) {
-		list, err := members(c.nodes[0])
-		for _, m := range list {
-			for i, g := range c.nodes {
-				if m.Leader && m.Name == fmt.Sprint("agg", i+1) {
-					found = g
-				}
-			}
-		}
-		return found != nil, fmt.Sprint(list, " ", err)
-	})
-	return found
 }
 
 // await waits until a node's status has one of these findings, or none of them.
 func (c *cluster) await(g *site.Aggregator, there bool, findings ...string) {
 	c.t.Helper()
 	c.site.Eventually(fmt.Sprintf("the status has %v: %v", findings, there), func() (bool, string) {
-		var answer struct {
-			Findings []struct {
-				ID   string `json:"id"`
-				What string `json:"what"`
-			} `json:"findings"`
-		}
-		err := g.Get("/v1/status", &answer)
-		has := false
-		for _, f := range answer.Findings {
-			has = has || slices.Contains(findings, f.ID)
-		}
-		return err == nil && has == there, fmt.Sprint(answer.Findings, " ", err)
+		all, err := g.Findings()
+		has := slices.ContainsFunc(all, func(f site.Finding) bool { return slices.Contains(findings, f.ID) })
+		return err == nil && has == there, fmt.Sprint(all, " ", err)
 	})
 }
 

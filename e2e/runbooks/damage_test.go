@@ -30,11 +30,11 @@ func TestADiskIsFull(t *testing.T) {
 		disks[g] = c.site.SmallDisk(g.DataDir, "256m")
 	}
 	c.begin(200)
-	full := c.leader()
+	full := c.Leader()
 	disks[full].Fill(0)
-	c.write(2000)
+	c.jobs.Write(2000)
 	for _, g := range c.others(full) {
-		g.AwaitRecords(int64(c.wrote))
+		g.AwaitRecords(int64(c.jobs.Count))
 	}
 	c.await(c.others(full)[0], true, "disk-low", "disk-readonly", "node-silent")
 	c.told(c.follow(blocks(t, "A disk is full")[0], full), "MiB are free again")
@@ -46,7 +46,7 @@ func TestADiskIsFull(t *testing.T) {
 		full.Kill()
 		full.Start()
 	}
-	c.write(100)
+	c.jobs.Write(100)
 	c.whole(c.nodes...)
 }
 
@@ -65,10 +65,10 @@ func TestRaftDBIsDamaged(t *testing.T) {
 	c := running(t)
 	bad := c.nodes[1]
 	bad.Kill()
-	c.damageLast(filepath.Join(bad.DataDir, "raft", "raft.db"), "logs") // the newest entry
+	site.DamageLast(t, filepath.Join(bad.DataDir, "raft", "raft.db"), "logs") // the newest entry
 	bad.Start()
 	c.refuses(bad, "raft.db: entry ")
-	c.write(100)
+	c.jobs.Write(100)
 	c.follow(blocks(t, "raft.db is damaged")[0], bad)
 	c.whole(c.nodes...)
 }
@@ -83,10 +83,10 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	if err := os.CopyFS(older, os.DirFS(back.DataDir)); err != nil {
 		t.Fatal(err)
 	}
-	c.start(back)
-	c.write(300)
-	whole.AwaitRecords(int64(c.wrote))
-	back.AwaitRecords(int64(c.wrote))
+	site.Start(back)
+	c.jobs.Write(300)
+	whole.AwaitRecords(int64(c.jobs.Count))
+	back.AwaitRecords(int64(c.jobs.Count))
 	c.stop(back)
 	whole.Kill()
 	if err := errors.Join(os.RemoveAll(back.DataDir), os.Rename(older, back.DataDir)); err != nil {
@@ -106,12 +106,12 @@ func TestTheStoreIsDamaged(t *testing.T) {
 	c := running(t)
 	bad := c.nodes[0]
 	c.stop(bad)
-	c.start(bad) // what was in Pebble's log is in tables now
+	site.Start(bad) // what was in Pebble's log is in tables now
 	c.stop(bad)
 	c.damageTables(bad.DataDir)
 	bad.Start()
 	c.refuses(bad, ".sst")
-	c.write(100)
+	c.jobs.Write(100)
 	c.told(c.follow(blocks(t, "The store is damaged")[0], bad), "does not read")
 	c.whole(c.nodes...)
 }
@@ -148,7 +148,7 @@ func TestANodeIsFenced(t *testing.T) {
 	c.refuses(bad, "this node is fenced")
 	bad.Start()
 	c.refuses(bad, "this node is fenced")
-	c.write(100)
+	c.jobs.Write(100)
 	c.told(c.follow(blocks(t, "A node is fenced")[0], bad), "the store is not sound")
 	c.whole(c.nodes...)
 }
@@ -163,9 +163,9 @@ func TestAllThreeNodesDiffer(t *testing.T) {
 	for i, g := range c.others(sound) {
 		c.falsify(g, byte(i+1))
 	}
-	c.start(c.nodes...)
+	c.Start()
 	c.await(sound, true, "state-differs")
-	c.write(100)
+	c.jobs.Write(100)
 	for _, g := range c.nodes {
 		said := c.follow(blocks(t, "A node is fenced")[1], g)
 		if g == sound {
@@ -232,14 +232,14 @@ func TestAClockIsWrong(t *testing.T) {
 	c := newCluster(t)
 	clocks := c.ownClocks()
 	c.begin(200)
-	late := c.leader()
+	late := c.Leader()
 	if err := os.WriteFile(clocks[late], []byte("-1h"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.await(c.others(late)[0], true, "clock-apart")
-	c.site.Eventually("another node leads", func() (bool, string) { return c.leader() != late, late.Log(3) })
+	c.site.Eventually("another node leads", func() (bool, string) { return c.Leader() != late, late.Log(3) })
 	c.told(late.Log(200), "this node proposes nothing until its clock is right")
-	c.write(100)
+	c.jobs.Write(100)
 	c.whole(c.nodes...)
 	c.await(late, true, "clock-apart")
 	c.told(c.follow(blocks(t, "A clock is wrong")[0], late), "the clocks of ")
@@ -247,7 +247,7 @@ func TestAClockIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.await(late, false, "clock-apart")
-	c.write(100)
+	c.jobs.Write(100)
 	c.whole(c.nodes...)
 }
 

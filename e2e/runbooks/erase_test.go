@@ -41,18 +41,18 @@ func filesWith(t *testing.T, dir, text string) (list []string) {
 func TestAPersonsRecordsAreErased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.more = `compaction {
+	c.configure(`min_free = "1MiB"
+  compaction {
     every = "1s"
     whole = "2s"
     files = "2s"
-  }`
-	c.configure(3)
+  }`)
 	c.begin(3000)
-	f, err := os.OpenFile(c.jobs, os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(c.jobs.Path, os.O_APPEND|os.O_WRONLY, 0)
 	for i := range 100 {
-		c.wrote++
+		c.jobs.Count++
 		if err == nil {
-			_, err = fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"erika","cpus":1}`+"\n", c.wrote, 1_760_000_000+i, 1_760_000_100+i)
+			_, err = fmt.Fprintf(f, `{"id":"%d","start":%d,"stop":%d,"user":"erika","cpus":1}`+"\n", c.jobs.Count, 1_760_000_000+i, 1_760_000_100+i)
 		}
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -67,13 +67,13 @@ func TestAPersonsRecordsAreErased(t *testing.T) {
 			t.Error("the name was never in the database: the test proves nothing")
 		}
 	}
-	c.start(c.nodes...)
+	c.Start()
 	c.whole(c.nodes...)
 	c.follow(blocks(t, "A person's records are erased")[0], c.nodes[0])
-	c.wrote -= 100
+	c.jobs.Count -= 100
 	c.whole(c.nodes...)
-	if got := c.sh("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.wrote || strings.Contains(got, "erika") {
-		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.wrote)
+	if got := c.sh("bursar records -limit -1 -format json", c.nodes[1]); strings.Count(got, "record_id") != c.jobs.Count || strings.Contains(got, "erika") {
+		t.Errorf("%d records are left of %d", strings.Count(got, "record_id"), c.jobs.Count)
 	}
 	for _, g := range c.nodes {
 		c.site.Eventually("the name leaves the database", func() (bool, string) {

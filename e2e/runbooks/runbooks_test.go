@@ -16,7 +16,7 @@ import (
 
 func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
 	t.Parallel()
-	names, err := filepath.Glob(filepath.Join(here(), "*_test.go"))
+	names, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestANodeIsLostAndReplaced(t *testing.T) {
 	c := running(t)
 	lost := c.nodes[2]
 	c.lose(lost)
-	c.write(100)
+	c.jobs.Write(100)
 	c.follow(blocks(t, "A node is lost and replaced")[0], lost)
 	c.whole(c.nodes...)
 }
@@ -80,7 +80,7 @@ func TestANodesDataFolderWasEmptied(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "A node's data folder was emptied")[0], c.nodes[1])
-	c.write(100)
+	c.jobs.Write(100)
 	c.whole(c.nodes...)
 }
 
@@ -90,7 +90,7 @@ func TestTwoOfThreeNodesAreLostForGood(t *testing.T) {
 	for _, g := range c.nodes[1:] {
 		g.Kill()
 	}
-	c.write(100)
+	c.jobs.Write(100)
 	c.goOnWith(c.nodes[0])
 }
 
@@ -99,7 +99,7 @@ func (c *cluster) goOnWith(left *site.Aggregator) {
 	c.t.Helper()
 	steps := blocks(c.t, "Two of three nodes are lost for good")
 	c.follow(steps[0], left)
-	left.AwaitRecords(int64(c.wrote))
+	left.AwaitRecords(int64(c.jobs.Count))
 	c.follow(steps[1], c.others(left)...)
 	c.whole(c.nodes...)
 }
@@ -108,13 +108,13 @@ func TestASnapshotIsRestoredAndTheAgentRefillsWhatIsNewer(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[1])
-	c.write(150)
+	c.jobs.Write(150)
 	c.whole(c.nodes...)
 	steps := blocks(t, "Restore a snapshot")
 	c.follow(steps[0], c.nodes[2])
-	c.follow(steps[1], c.leader())
+	c.follow(steps[1], c.Leader())
 	c.whole(c.nodes...)
-	c.write(50)
+	c.jobs.Write(50)
 	c.whole(c.nodes...)
 }
 
@@ -122,7 +122,7 @@ func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[0])
-	c.write(100)
+	c.jobs.Write(100)
 	c.whole(c.nodes...)
 	c.lose(c.nodes...)
 	first := c.nodes[0]
@@ -135,8 +135,8 @@ func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
 	}
 	c.follow(step, first)
 	c.seed(serve)
-	c.start(first)
-	c.start(c.nodes[1:]...)
+	site.Start(first)
+	site.Start(c.nodes[1:]...)
 	c.whole(c.nodes...)
 }
 
@@ -165,7 +165,7 @@ func (c *cluster) seed(line string) {
 func TestAllNodesAreLostAndThereIsNoBackup(t *testing.T) {
 	t.Parallel()
 	c := newClusterWith(t, `max_size = "1MiB"`)
-	c.pad = 100
+	c.jobs.Pad = 100
 	c.begin(16_000)
 	old, _ := c.clusters("")
 	if len(old) != 1 {
@@ -176,13 +176,13 @@ func TestAllNodesAreLostAndThereIsNoBackup(t *testing.T) {
 	}
 	steps := blocks(t, "All nodes are lost, and there is no backup")
 	c.follow(steps[0], c.nodes...)
-	c.write(10)
+	c.jobs.Write(10)
 	c.site.Eventually("the new cluster has what the agent retains", func() (bool, string) {
 		ids, behind := c.clusters(old[0])
 		return len(ids) == 1 && behind == 0, c.agent.Log(3)
 	})
-	if s, err := c.nodes[0].Status(); err != nil || s.Records < 10 || s.Records >= int64(c.wrote) {
-		t.Fatalf("of %d jobs the new cluster has %d, %v; there is nothing to recollect", c.wrote, s.Records, err)
+	if s, err := c.nodes[0].Status(); err != nil || s.Records < 10 || s.Records >= int64(c.jobs.Count) {
+		t.Fatalf("of %d jobs the new cluster has %d, %v; there is nothing to recollect", c.jobs.Count, s.Records, err)
 	}
 	c.told(c.follow(put(steps[1], "OLDID", old[0]), c.nodes[0]), "Forgot cluster "+old[0])
 	if ids, _ := c.clusters(""); len(ids) != 1 || ids[0] == old[0] {
@@ -200,8 +200,8 @@ func (c *cluster) clusters(but string) (ids []string, behind uint64) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if got := s.Source("lab").Counts.Records; got < int64(c.wrote) {
-		behind += uint64(int64(c.wrote) - got)
+	if got := s.Source("lab").Counts.Records; got < int64(c.jobs.Count) {
+		behind += uint64(int64(c.jobs.Count) - got)
 	}
 	for _, k := range s.Buffer.Clusters {
 		if k.ID != but {
@@ -214,12 +214,15 @@ func (c *cluster) clusters(but string) (ids []string, behind uint64) {
 func TestOneNodeGrowsToThree(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.configure(1)
+	first, peers := c.nodes[0], c.nodes[0].Peers
+	first.Peers = peers[:1]
+	first.Configure()
 	c.agent.Start()
-	c.write(200)
-	c.start(c.nodes[0])
+	c.jobs.Write(200)
+	site.Start(c.nodes[0])
 	c.whole(c.nodes[0])
-	c.configure(3)
+	first.Peers = peers
+	first.Configure()
 	steps := blocks(t, "Grow from one node to three")
 	c.follow(steps[0], c.nodes[0])
 	c.follow(steps[1], c.nodes[1])

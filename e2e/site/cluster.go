@@ -2,14 +2,7 @@
 
 package site
 
-import (
-	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/bursar-accounting/bursar/proto/identity"
-)
+import "fmt"
 
 // Cluster is aggregators that replicate each other.
 type Cluster struct {
@@ -17,56 +10,39 @@ type Cluster struct {
 	site  *Site
 }
 
-// Cluster makes n aggregators with the same text of blocks behind their own; none of
+// Cluster makes n aggregators with the same blocks, which pull from the agents; none of
 // them runs yet.
-func (s *Site) Cluster(n int, text string) *Cluster {
+func (s *Site) Cluster(n int, blocks string, agents ...*Agent) *Cluster {
 	s.t.Helper()
-	c := &Cluster{site: s}
-	var peers []string
+	var listen, peers []string
 	for i := range n {
-		peers = append(peers, fmt.Sprintf("127.0.0.1:%d", s.FreePort()))
-		name := fmt.Sprintf("agg%d", i+1)
-		g := &Aggregator{
-			URL: fmt.Sprintf("http://127.0.0.1:%d", s.FreePort()), Config: s.path(name + ".hcl"), DataDir: s.path(name),
-		}
-		g.Daemon = s.Daemon(name, "bursar", "aggregator", "-dev", "-config", g.Config)
-		c.Nodes = append(c.Nodes, g)
+		listen = append(listen, s.Address())
+		peers = append(peers, Peer(fmt.Sprintf("agg%d", i+1), listen[i]))
 	}
-	for i, g := range c.Nodes {
-		s.Write(filepath.Base(g.Config), c.config(i, peers)+text)
+	c := &Cluster{site: s}
+	for i := range n {
+		c.Nodes = append(c.Nodes, s.Node(NodeSpec{
+			Name: fmt.Sprintf("agg%d", i+1), Listen: listen[i], Peers: peers, Agents: addresses(agents), Blocks: blocks,
+		}))
 	}
 	return c
 }
 
-// config is the aggregator block of a node.
-func (c *Cluster) config(i int, peers []string) string {
-	name, all := fmt.Sprintf("agg%d", i+1), ""
-	for j, p := range peers {
-		all += fmt.Sprintf("\n      agg%d = %q", j+1, p)
-	}
-	return fmt.Sprintf(`aggregator {
-  name     = %q
-  data_dir = %q
-  raft {
-    listen = %q
-    peers = {%s
-    }
-  }
-  api {
-    listen = [%q]
-  }
-  %s
-}
-`+plainAccess, name, c.Nodes[i].DataDir, peers[i], all, strings.TrimPrefix(c.Nodes[i].URL, "http://"), TLSBlock(c.site.Cert(identity.Aggregator, name)))
-}
+// Peer is a line of the block peers.
+func Peer(name, address string) string { return fmt.Sprintf("%s = %q", name, address) }
 
 // Start starts all nodes and waits until each of them answers.
 func (c *Cluster) Start() {
 	c.site.t.Helper()
-	for _, g := range c.Nodes {
+	Start(c.Nodes...)
+}
+
+// Start starts nodes and waits until each of them answers.
+func Start(nodes ...*Aggregator) {
+	for _, g := range nodes {
 		g.Start()
 	}
-	for _, g := range c.Nodes {
+	for _, g := range nodes {
 		g.AwaitReady()
 	}
 }
@@ -80,17 +56,13 @@ func (c *Cluster) Leader() (found *Aggregator) {
 			if g.PID() == 0 {
 				continue
 			}
-			var answer struct {
-				Members []struct {
-					Name   string `json:"name"`
-					Leader bool   `json:"leader"`
-				} `json:"members"`
-			}
-			err := g.Get("/v1/cluster/members", &answer)
-			last = fmt.Sprint(answer, " ", err)
-			for _, m := range answer.Members {
-				if i := slices.IndexFunc(c.Nodes, func(g *Aggregator) bool { return g.name == m.Name }); m.Leader && i >= 0 && c.Nodes[i].PID() != 0 {
-					found = c.Nodes[i]
+			members, err := g.Members()
+			last = fmt.Sprint(members, " ", err)
+			for _, m := range members {
+				for _, n := range c.Nodes {
+					if m.Leader && n.Name == m.Name && n.PID() != 0 {
+						found = n
+					}
 				}
 			}
 			return found != nil, last

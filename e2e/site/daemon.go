@@ -4,11 +4,8 @@ package site
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/bursar-accounting/bursar/proto/identity"
-	"github.com/bursar-accounting/bursar/proto/local"
 )
 
 // Daemon is a program that can be started, killed and started again.
@@ -190,133 +184,15 @@ func (d *Daemon) Log(lines int) string {
 // Run runs one of the programs to its end and returns what it printed; the error
 // holds what it said on stderr.
 func (s *Site) Run(program string, args ...string) (string, error) {
+	return s.run(nil, program, args...)
+}
+
+func (s *Site) run(env []string, program string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(s.Bin, program), args...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), env...)
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("%s %v: %w\n%s", program, args, err, errs.String())
 	}
 	return out.String(), nil
-}
-
-// AgentSpec says what an agent collects.
-type AgentSpec struct {
-	Name    string
-	Sources string   // HCL
-	Buffer  string   // HCL inside buffer { }
-	Plugins []string // folders beside that of make build
-}
-
-// Agent is an agent with its configuration.
-type Agent struct {
-	*Daemon
-
-	Name    string
-	Address string
-	Config  string // path
-	DataDir string
-	spec    AgentSpec
-	files   identity.Files
-}
-
-// Agent makes an agent; it does not run yet.
-func (s *Site) Agent(spec AgentSpec) *Agent {
-	s.t.Helper()
-	a := &Agent{Name: spec.Name, spec: spec, DataDir: s.path(spec.Name), Config: s.path(spec.Name + ".hcl"), files: s.Cert(identity.Agent, spec.Name)}
-	a.Address = fmt.Sprintf("127.0.0.1:%d", s.FreePort())
-	// -dev: the repository may lie below a folder such as /tmp.
-	a.Daemon = s.Daemon(spec.Name, "bursar-agent", "-dev", "-config", a.Config)
-	a.Configure(spec.Sources)
-	return a
-}
-
-// Use gives the agent other certificates, from its next start on.
-func (a *Agent) Use(f identity.Files) {
-	a.files = f
-	a.Configure(a.spec.Sources)
-}
-
-// Configure writes the configuration with these sources.
-func (a *Agent) Configure(sources string) {
-	var dirs []string
-	for _, d := range append(a.spec.Plugins, filepath.Join(a.site.Bin, "plugins")) {
-		dirs = append(dirs, strconv.Quote(d))
-	}
-	a.site.Write(filepath.Base(a.Config), fmt.Sprintf(`agent {
-  name        = %q
-  data_dir    = %q
-  listen      = %q
-  plugin_dirs = [%s]
-  %s
-  buffer {
-    %s
-  }
-}
-
-%s
-`, a.Name, a.DataDir, a.Address, strings.Join(dirs, ", "), TLSBlock(a.files), a.spec.Buffer, sources))
-}
-
-// Aggregator is an aggregator with its configuration.
-type Aggregator struct {
-	*Daemon
-
-	URL     string // of the plain REST interface
-	TLSURL  string
-	Config  string
-	DataDir string
-}
-
-// plainAccess gives the plain address what clients without certificates may have.
-const plainAccess = "access {\n  plain_role = \"monitor,read,write\"\n}\n"
-
-// Access adds HCL to the block access.
-func (g *Aggregator) Access(text string) {
-	g.site.t.Helper()
-	config, err := os.ReadFile(g.Config)
-	if err != nil {
-		g.site.t.Fatal(err)
-	}
-	g.site.Write(filepath.Base(g.Config), strings.Replace(string(config), plainAccess, strings.TrimSuffix(plainAccess, "}\n")+text+"}\n", 1))
-}
-
-// Admin is the address at which root and the group bursar administer the node.
-func (g *Aggregator) Admin() string { return "unix:" + filepath.Join(g.DataDir, "api.sock") }
-
-// Local is a client over the unix socket; the host of its requests is localhost.
-func Local(dataDir string) *http.Client {
-	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return local.Dial(ctx, filepath.Join(dataDir, "api.sock"))
-	}}}
-}
-
-// Aggregator makes an aggregator that pulls from the agents; it does not run yet.
-func (s *Site) Aggregator(agents ...*Agent) *Aggregator {
-	s.t.Helper()
-	return s.AggregatorWith("", agents...)
-}
-
-// AggregatorWith is Aggregator with settings, HCL for the aggregator block.
-func (s *Site) AggregatorWith(settings string, agents ...*Agent) *Aggregator {
-	s.t.Helper()
-	g := &Aggregator{DataDir: s.path("agg1"), Config: s.path("agg1.hcl")}
-	plain, secure := fmt.Sprintf("127.0.0.1:%d", s.FreePort()), fmt.Sprintf("127.0.0.1:%d", s.FreePort())
-	g.URL, g.TLSURL = "http://"+plain, "https://"+secure
-	text := []string{fmt.Sprintf(`aggregator {
-  name     = "agg1"
-  data_dir = %q
-  api {
-    listen     = [%q]
-    tls_listen = [%q]
-  }
-  %s
-  %s
-}
-`+plainAccess, g.DataDir, plain, secure, settings, TLSBlock(s.Cert(identity.Aggregator, "agg1")))}
-	for _, a := range agents {
-		text = append(text, fmt.Sprintf("agent %q { address = %q }\n", a.Name, a.Address))
-	}
-	s.Write("agg1.hcl", strings.Join(text, "\n"))
-	g.Daemon = s.Daemon("agg1", "bursar", "aggregator", "-dev", "-config", g.Config)
-	return g
 }

@@ -3,9 +3,15 @@
 package site
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 // Disk is a small file system of a test's own.
@@ -64,5 +70,25 @@ func (d Disk) Empty() {
 	d.site.t.Helper()
 	if err := os.Remove(d.filler()); err != nil {
 		d.site.t.Fatal(err)
+	}
+}
+
+// DamageLast turns over a bit in the middle of the last value of a bucket, in a file of
+// bbolt that no process has open.
+func DamageLast(t testing.TB, path, bucket string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		k, v := b.Cursor().Last()
+		v = slices.Clone(v)
+		v[len(v)/2] ^= 4
+		return b.Put(slices.Clone(k), v)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -61,6 +63,62 @@ type Status struct {
 func (g *Aggregator) Status() (Status, error) {
 	var s Status
 	return s, g.Get("/v1/status", &s)
+}
+
+// Finding is what a test looks at in a finding of the status.
+type Finding struct{ ID, About, What, Do string }
+
+// Findings are those of the node's status.
+func (g *Aggregator) Findings() ([]Finding, error) {
+	var status struct{ Findings []Finding }
+	err := g.Get("/v1/status", &status)
+	return status.Findings, err
+}
+
+// AwaitFinding waits until the node's status has a finding that is looked for.
+func (g *Aggregator) AwaitFinding(what string, is func(Finding) bool) {
+	g.site.t.Helper()
+	g.site.Eventually("the status names "+what, func() (bool, string) {
+		all, err := g.Findings()
+		return slices.ContainsFunc(all, is), fmt.Sprintf("%+v %v", all, err)
+	})
+}
+
+// Member is what a test looks at in a member of the cluster.
+type Member struct {
+	ID, Name      string
+	Voter, Leader bool
+}
+
+// Members are those of the cluster, as the node says.
+func (g *Aggregator) Members() ([]Member, error) {
+	var answer struct{ Members []Member }
+	err := g.Get("/v1/cluster/members", &answer)
+	return answer.Members, err
+}
+
+// Metrics is what the node tells a Prometheus.
+func (g *Aggregator) Metrics() (string, error) {
+	resp, err := client().Get(g.URL + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// Post hands in JSON at the plain address, which has to be taken.
+func (g *Aggregator) Post(path, body string) {
+	g.site.t.Helper()
+	resp, err := client().Post(g.URL+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		g.site.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		g.site.t.Fatalf("POST %s: %s %s %v", path, resp.Status, text, err)
+	}
 }
 
 // AwaitRecords waits until exactly n records are there.

@@ -4,12 +4,9 @@ package site
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -40,12 +37,17 @@ func NewIn(t testing.TB, dir string) *Site {
 	return s
 }
 
+// Top is the top of the repository.
+func Top() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
 func binDir(t testing.TB) string {
 	if dir := os.Getenv("BURSAR_BIN"); dir != "" {
 		return dir
 	}
-	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "bin")
+	dir := filepath.Join(Top(), "bin")
 	if _, err := os.Stat(filepath.Join(dir, "bursar")); err != nil {
 		t.Fatalf("%v: run make build first", err)
 	}
@@ -99,24 +101,11 @@ func (s *Site) Issue(id identity.Identity) identity.Files {
 	return files
 }
 
-// TLSBlock is the tls block of a daemon's configuration.
-func TLSBlock(f identity.Files) string {
-	return fmt.Sprintf("tls {\n    ca   = %q\n    cert = %q\n    key  = %q\n  }", f.CA, f.Cert, f.Key)
-}
-
-// FreePort returns a loopback port that nobody listens on, and that no other site
-// on this machine gets while the test runs, see [porttest.Free].
-func (s *Site) FreePort() int {
+// Address returns a loopback address on which nothing listens, and that no other site on
+// this machine gets while the test runs, see [porttest.Free].
+func (s *Site) Address() string {
 	s.t.Helper()
-	_, text, err := net.SplitHostPort(porttest.Free(s.t))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return port
+	return porttest.Free(s.t)
 }
 
 // Patience is how long what must come may take. The tests of all packages share a
