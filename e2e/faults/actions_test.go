@@ -18,6 +18,7 @@ var deaths = flag.Int("deaths", 20, "kills of the leader in the test of actions;
 const deathsOnOneSite = 60
 
 func TestNoKilledOrPausedLeaderDoublesOrLosesAnEffectOfAnAction(t *testing.T) {
+	t.Parallel()
 	for seed, left := *seed, *deaths; left > 0 && !t.Failed(); seed, left = seed+1, left-deathsOnOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			g := faults.NewSiege(t, seed, readAPEL)

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// recovery is how long all may take, after the last fault has ended, until every
+// Recovery is how long all may take, after the last fault has ended, until every
 // node holds all there is. A loaded machine needs some of it.
-const recovery = 60 * time.Second
+const Recovery = 2 * time.Minute
 
 // aftermath is how long clients go on after the last fault has ended.
 const aftermath = 300 * time.Millisecond
@@ -55,7 +55,7 @@ func (c *Campaign) Begin() {
 	for _, m := range c.site.All() {
 		m.Start()
 	}
-	c.fail(c.Settle(recovery))
+	c.fail(c.Settle(Recovery))
 }
 
 // Run runs a schedule, and ends the test at the first thing that is not as it has
@@ -227,7 +227,7 @@ func (c *Campaign) damage(m *Member) (Damage, bool) {
 // settle waits until all is there, with the remedy for what was damaged.
 func (c *Campaign) settle() error {
 	if len(c.damaged) == 0 {
-		return c.Settle(recovery)
+		return c.Settle(Recovery)
 	}
 	err := c.settleUnless(c.refused, untilRemedy)
 	if err != nil && !errors.Is(err, ErrNotYet) {
@@ -244,7 +244,7 @@ func (c *Campaign) settle() error {
 		c.fate[d.Class+": "+fate]++
 	}
 	clear(c.damaged)
-	return c.Settle(recovery)
+	return c.Settle(Recovery)
 }
 
 // untilRemedy is how long an operator waits before he heals a daemon that is

@@ -14,6 +14,7 @@ import (
 const onOneSite = 100
 
 func TestNoFaultLosesOrDoublesARecord(t *testing.T) {
+	t.Parallel()
 	for seed, left := *seed, *cycles; left > 0 && !t.Failed(); seed, left = seed+1, left-onOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 3, Seed: seed})
@@ -25,6 +26,7 @@ func TestNoFaultLosesOrDoublesARecord(t *testing.T) {
 }
 
 func TestADamagedFileIsRefusedOrHealedAndNeverBelieved(t *testing.T) {
+	t.Parallel()
 	s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 2, Seed: *seed})
 	c := faults.NewCampaign(t, s, *seed)
 	c.Begin()

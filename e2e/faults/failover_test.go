@@ -50,7 +50,7 @@ func TestWritesGoOnAfterALeaderIsKilled(t *testing.T) {
 		leader.Kill()
 		took = append(took, untilAccepted(t, s, leader, n, from))
 		leader.Start()
-		if err := c.Settle(time.Minute); err != nil {
+		if err := c.Settle(faults.Recovery); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestWritesGoOnAfterALeaderIsKilled(t *testing.T) {
 // untilAccepted writes through the nodes that are left, until one has accepted.
 func untilAccepted(t *testing.T, s *faults.Site, dead *faults.Member, n int, from time.Time) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), faults.Recovery)
 	defer cancel()
 	accepted := make(chan time.Duration, len(s.Nodes))
 	var all sync.WaitGroup

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		faults.RunLiar()
 	}
 	if os.Getenv(inside) != "" {
+		flag.Parse()
+		_ = flag.Set("test.parallel", "2") // sites, whatever -parallel says: each is a handful of daemons under load
 		os.Exit(m.Run())
 	}
 	os.Exit(outside())

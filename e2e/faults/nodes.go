@@ -199,7 +199,7 @@ func (m *Member) Terminate() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	time.Sleep(time.Until(m.since.Add(time.Second)))
-	err := m.Daemon.Terminate(recovery)
+	err := m.Daemon.Terminate(Recovery)
 	m.pid, m.up = 0, false
 	return err
 }

@@ -43,7 +43,7 @@ func TestALeaderThatWasPausedDoesNotAnswerFromThePast(t *testing.T) {
 			t.Fatal(err)
 		}
 		asking.Wait()
-		if err := c.Settle(time.Minute); err != nil {
+		if err := c.Settle(faults.Recovery); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -107,7 +107,7 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 	}
 	cancel()
 	working.Wait()
-	if err := c.Settle(time.Minute); err != nil {
+	if err := c.Settle(faults.Recovery); err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range l.failed {

@@ -78,7 +78,7 @@ func (g *Siege) rest() {
 func (g *Siege) await(what string, ask func() error) {
 	g.t.Helper()
 	err := errors.New("it was not asked")
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(Recovery); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if err = ask(); err == nil {
 			return
 		}
@@ -277,7 +277,7 @@ func (g *Siege) Judge() {
 	for _, a := range g.armed {
 		g.site.must(node.Order(a.String(), "pause"))
 	}
-	if err := g.campaign.Settle(recovery); err != nil {
+	if err := g.campaign.Settle(Recovery); err != nil {
 		g.t.Fatal(err)
 	}
 	g.campaign.say("all records are there, and the nodes are the same")

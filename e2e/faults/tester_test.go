@@ -17,6 +17,7 @@ import (
 // the same programs and the same power cuts, and only fsync is off.
 
 func TestTheHarnessSeesAggregatorsThatDoNotSync(t *testing.T) {
+	t.Parallel()
 	for _, liar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("liar=%t", liar), func(t *testing.T) {
 			s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 1, Seed: *seed, Liar: liar})
@@ -42,6 +43,7 @@ func expect(t *testing.T, err error, found bool) {
 }
 
 func TestTheHarnessSeesAnAgentThatDoesNotSync(t *testing.T) {
+	t.Parallel()
 	for _, liar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("liar=%t", liar), func(t *testing.T) {
 			s := faults.NewSite(t, faults.Plan{Nodes: 1, Agents: 1, Seed: *seed, Liar: liar})
@@ -64,7 +66,7 @@ func TestTheHarnessSeesAnAgentThatDoesNotSync(t *testing.T) {
 			}
 			agent.Start()
 			s.Nodes[0].Start()
-			within := time.Minute
+			within := faults.Recovery
 			if liar {
 				within = 5 * time.Second // what is lost does not come
 			}

@@ -22,13 +22,20 @@ import (
 func TestPackages(t *testing.T) {
 	dir := made(t)
 	system(t, dir)
-	t.Run("the same sources give the same bytes in another folder", func(t *testing.T) { checkSame(t, dir) })
+	t.Run("the same sources give the same bytes in another folder", func(t *testing.T) {
+		t.Parallel()
+		checkSame(t, dir)
+	})
 	for _, tool := range []tool{rpm{}, dnf{}, dpkg{}} {
 		t.Run(fmt.Sprintf("%T installs, upgrades, downgrades and erases", tool)[len("packages."):], func(t *testing.T) {
+			t.Parallel()
 			life(t, dir, tool)
 		})
 	}
-	t.Run("a job of a real Slurm is counted", func(t *testing.T) { checkSlurm(t, dir) })
+	t.Run("a job of a real Slurm is counted", func(t *testing.T) {
+		t.Parallel()
+		checkSlurm(t, dir)
+	})
 }
 
 // made is a folder with the packages in old and new. For work on this test it can be
