@@ -84,25 +84,3 @@ func processesOf(dir string) []string {
 	}
 	return found
 }
-
-func TestADaemonThatWasStoppedComesBackWithItsState(t *testing.T) {
-	t.Parallel()
-	for _, v := range rig.Variants() {
-		t.Run(v.String(), func(t *testing.T) {
-			c := rig.Slurm(t, v)
-			before := c.Submit(rig.Alice, "--wrap", "sleep 1")
-			c.WaitState(before, "COMPLETED")
-			for _, name := range []string{"slurmdbd", "slurmctld", "mariadbd", "slurmd-n1"} {
-				c.StopDaemon(name)
-				if err := exec.Command(c.SacctPath(), "-n", "-j", before).Run(); name == "slurmdbd" && err == nil {
-					t.Error("sacct succeeded without slurmdbd")
-				}
-				c.StartDaemon(name)
-			}
-			if got := c.WaitState(before, "COMPLETED"); got != "COMPLETED" {
-				t.Errorf("job is %s", got)
-			}
-			c.WaitState(c.Submit(rig.Bob, "-w", "n1", "--wrap", "exit 2"), "FAILED")
-		})
-	}
-}
