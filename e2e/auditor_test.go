@@ -12,7 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-func TestAuditorsClientsWorkUnmodified(t *testing.T) {
+func TestAuditorClient_Unmodified_Works(t *testing.T) {
 	t.Parallel()
 	python := rig.Python(t)
 	s := site.New(t)

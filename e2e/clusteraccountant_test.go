@@ -127,7 +127,7 @@ func cut(text string) string {
 // its files, and what bursar says of the same jobs: with the run of a number that came
 // again and the line of 45 fields, both Sagan's, and with contributions from their dates
 // on.
-func TestTheOctoberOfClusterAccountantFromItsFiles(t *testing.T) {
+func TestClusterAccountant_OctoberFromItsFiles_IsItsReport(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	agg := s.Aggregator()

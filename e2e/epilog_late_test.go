@@ -50,7 +50,7 @@ func told(s *site.Site, g *site.Aggregator, label string) (records int, quaranti
 // slurmdbd lacks their runs, they become records with the jobs' plain numbers or go to
 // quarantine; when it has them, each run is one record with its own id, and nothing is
 // left in quarantine, also when the agent was killed in between.
-func TestRunsThatSlurmdbdLackedAreOneRecordWhenItHasThem(t *testing.T) {
+func TestEpilogs_SlurmdbdLackedRuns_AreOneRecordEach(t *testing.T) {
 	t.Parallel()
 	for _, v := range rig.Variants() {
 		t.Run(v.String(), func(t *testing.T) {

@@ -156,7 +156,7 @@ func (h *epilogs) harmless(c *rig.Cluster) {
 	}
 }
 
-func TestEpilogsTellOfEachRunOnceWhateverDies(t *testing.T) {
+func TestEpilogs_Kills_TellOfEachRunOnce(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	h := newEpilogs(t, s)

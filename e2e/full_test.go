@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-func TestAFullDiskPausesAndResumes(t *testing.T) {
+func TestDisk_Full_PausesAndResumes(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	jobs := s.Jobs()

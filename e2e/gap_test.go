@@ -29,10 +29,10 @@ func gaps(t *testing.T, g *site.Aggregator) []string {
 	return reasons
 }
 
-// TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgentLost:
+// TestCluster_RestoredToBeforeAnAgent_RefillsAndNamesGap:
 // the snapshot is one that the node made by itself before the agent came, and the
 // agent has dropped what the cluster had by then.
-func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgentLost(t *testing.T) {
+func TestCluster_RestoredToBeforeAnAgent_RefillsAndNamesGap(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	jobs, backups := s.Jobs(), filepath.Join(s.Dir, "backups")
@@ -82,7 +82,7 @@ func TestAClusterThatIsTakenBackToBeforeAnAgentHasItsJobsAgainAndSaysWhatTheAgen
 	}
 }
 
-func TestADamagedBufferIsNamedWithTheCommandThatMendsIt(t *testing.T) {
+func TestBuffer_Damaged_IsNamedWithRemedy(t *testing.T) {
 	t.Parallel()
 	s, jobs, agent, agg := collected(t)
 	jobs.Write(2000)

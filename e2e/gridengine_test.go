@@ -136,7 +136,7 @@ func awaitGrid(t testing.TB, s *site.Site, agg *site.Aggregator, path string, le
 	return want
 }
 
-func TestEveryRunOfGridEngineIsOneRecord(t *testing.T) {
+func TestGridEngine_EveryKindOfJob_IsOneRecord(t *testing.T) {
 	t.Parallel()
 	g := rig.GridEngine(t)
 	s := site.New(t)

@@ -36,7 +36,7 @@ func hangers(t *testing.T, dir, kind string, types []string) {
 	}
 }
 
-func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
+func TestAgent_PluginHangsInAnyCall_IsKilledShownAndRestarted(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	inCollect := []string{"hang-collect", "hang-collect-pushed", "hang-stopped", "hang-empty", "hang-talks", "hang-count"}
@@ -105,7 +105,7 @@ func TestAgent_PluginThatHangsInAnyCallIsKilledShownAndRestarted(t *testing.T) {
 	agent.Stop()
 }
 
-func TestAggregator_ActionThatHangsInAnyCallIsKilledAndShown(t *testing.T) {
+func TestAggregator_ActionHangsInAnyCall_IsKilledAndShown(t *testing.T) {
 	t.Parallel()
 	x := newThirdSite(t)
 	types := []string{"hang-describe", "hang-configure", "hang-plan", "hang-execute", "hang-probe"}

@@ -56,7 +56,7 @@ func snapshot(t *testing.T, c *rig.NomadCluster, dir string, at time.Time) {
 // One Nomad through the snapshots of ai4-accounting and through the source nomad is
 // counted once, whichever came first, tasks that were restarted before the first
 // snapshot saw them included.
-func TestSnapshotsAndNomadItselfAreOneAccountInEitherOrder(t *testing.T) {
+func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 	t.Parallel()
 	c := rig.Nomad(t)
 	s, other := site.New(t), site.New(t) // a site for each order

@@ -134,7 +134,7 @@ func awaitStarted(s *site.Site, w *rig.NomadWatch, job string) {
 	})
 }
 
-func TestEveryStartOfEveryTaskInNomadIsCountedOnceWithItsTimes(t *testing.T) {
+func TestNomad_EveryKindOfTask_IsCountedOnce(t *testing.T) {
 	t.Parallel()
 	c := rig.Nomad(t)
 	s := site.New(t)

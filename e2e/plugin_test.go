@@ -12,7 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-func TestAThirdPartyPluginCollectsAfterAReloadWithoutAPauseOfTheOthers(t *testing.T) {
+func TestThirdParty_SourceAddedByReload_Collects(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	jobs := s.Jobs()

@@ -145,7 +145,7 @@ func (p *prioritized) shows(priority, used string) {
 	}
 }
 
-func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
+func TestPriority_Example_IsTaken(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	text, err := os.ReadFile(filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl"))
@@ -154,11 +154,11 @@ func TestTheExampleOfPrioritiesIsTaken(t *testing.T) {
 	}
 	files := s.Cert(identity.Aggregator, "agg1")
 	example := strings.NewReplacer("/etc/bursar/tls/ca.pem", files.CA, "/etc/bursar/tls/agg1.pem", files.Cert, "/etc/bursar/tls/agg1.key", files.Key).Replace(string(text))
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", s.Write("good.hcl", example)); err != nil {
+	if out, err := s.Run("bursar", "aggregator", "-dev", "-check", "-config", s.Write("good.hcl", example)); err != nil {
 		t.Error(out, err)
 	}
 	bad := s.Write("bad.hcl", strings.Replace(example, `"{2}", "set"`, `"{3}", "set"`, 1))
-	if out, err := s.Run("bursar", "aggregator", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl line 49, in action") || !strings.Contains(err.Error(), "refers to {3}") {
+	if out, err := s.Run("bursar", "aggregator", "-dev", "-check", "-config", bad); err == nil || !strings.Contains(err.Error(), "bad.hcl line 49, in action") || !strings.Contains(err.Error(), "refers to {3}") {
 		t.Error(out, err)
 	}
 }

@@ -174,7 +174,7 @@ func stopOf(id, stop string) string {
 	return fmt.Sprintf(`{"record_id":%q,"components":[],"stop_time":%q}`, id, stop)
 }
 
-func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *testing.T) {
+func TestReceiver_UpdateElsewhereOrAfterLostBuffer_ClosesRecord(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	block1, url1 := receiver(s, "r", "")
@@ -221,7 +221,7 @@ func TestAnOpenRecordIsClosedByAnUpdateAtAnotherAgentAndAfterALostBuffer(t *test
 	checkNothingWaits(t, agg)
 }
 
-func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
+func TestReceiver_BodyRefused_IsInQuarantine(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "tardis", "")
@@ -244,7 +244,7 @@ func TestABodyThatIsRefusedIsInQuarantine(t *testing.T) {
 	}
 }
 
-func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
+func TestReceiver_BufferFull_StallsPushes(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "r", `patience = "2s"`)
@@ -305,7 +305,7 @@ func TestAFullBufferStallsPushesAndAnswersNone(t *testing.T) {
 	checkConserved(t, agg)
 }
 
-func TestAReloadOfAReceiverLosesNoPush(t *testing.T) {
+func TestReceiver_Reload_LosesNoPush(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	block, url := receiver(s, "r", "")

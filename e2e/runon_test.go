@@ -89,7 +89,7 @@ func (r *runOn) ran() string {
 	return string(text)
 }
 
-func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T) {
+func TestRunOn_AgentAllowsProgram_RunsThereOnly(t *testing.T) {
 	t.Parallel()
 	r := newRunOn(t)
 	r.Eventually("the action", func() (bool, string) {
@@ -118,7 +118,7 @@ func TestAProgramOfAnActionRunsOnTheAgentThatAllowsItAndNowhereElse(t *testing.T
 	}
 }
 
-func TestAProgramWhoseAgentDiesIsInDoubtAndNotRepeatedByItself(t *testing.T) {
+func TestRunOn_AgentDies_OutcomeIsUnknownAndNotRepeated(t *testing.T) {
 	t.Parallel()
 	r := newRunOn(t)
 	r.agent.Reload(r.allow())

@@ -179,7 +179,7 @@ func (x *thirdSite) listed(g *site.Aggregator, what string, ok func(map[string]l
 	})
 }
 
-func TestAThirdPartyActionRunsOnceAfterAReloadAndBrokenOnesAreDisabled(t *testing.T) {
+func TestThirdParty_ActionAddedByReload_RunsOnce(t *testing.T) {
 	t.Parallel()
 	x := newThirdSite(t)
 	nodes := x.cluster.Nodes

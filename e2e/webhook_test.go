@@ -115,7 +115,7 @@ func (m *mirror) has(s *site.Site, n int) {
 	})
 }
 
-func TestChangesArePostedSignedAndNoSecretIsKept(t *testing.T) {
+func TestWebhook_Changes_ArePostedSignedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
 	m := &mirror{t: t, secret: "e2e-5ecret-of-the-signature", token: "e2e-t0ken-of-the-header", keys: map[string]int{}, records: map[string]uint64{}}

@@ -38,7 +38,7 @@ func (a *account) compare(class faults.Class) error {
 	return armed.Compare(a.runs, a.happened, a.happened, a.stale)
 }
 
-func TestAnAccountOfEffectsIsAcceptedWhereNothingIsWrong(t *testing.T) {
+func TestAccount_NothingWrong_IsAccepted(t *testing.T) {
 	first := faults.Happened{Key: "k1", Attempt: 1, Fence: 5, Name: "a"}
 	for name, change := range map[string]func(*account){
 		"as it is":                          func(*account) {},
@@ -53,7 +53,7 @@ func TestAnAccountOfEffectsIsAcceptedWhereNothingIsWrong(t *testing.T) {
 	}
 }
 
-func TestAnAccountOfEffectsShowsWhatIsWrong(t *testing.T) {
+func TestAccount_SomethingWrong_IsRefused(t *testing.T) {
 	for name, change := range map[string]func(*account){
 		"an effect that is not in the ledger":  func(a *account) { a.happened[0].Key = "k3" },
 		"an attempt that is not in the ledger": func(a *account) { a.happened[1].Attempt = 2 },

@@ -17,7 +17,7 @@ var deaths = flag.Int("deaths", 20, "kills of the leader in the test of actions;
 // deathsOnOneSite is how many there are until there is a new site.
 const deathsOnOneSite = 60
 
-func TestNoKilledOrPausedLeaderDoublesOrLosesAnEffectOfAnAction(t *testing.T) {
+func TestActions_LeaderKilledOrPaused_HaveEachEffectOnce(t *testing.T) {
 	t.Parallel()
 	for seed, left := *seed, *deaths; left > 0 && !t.Failed(); seed, left = seed+1, left-deathsOnOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

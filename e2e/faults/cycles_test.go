@@ -13,7 +13,7 @@ import (
 // the next seed, since a site that has seen more takes longer to compare.
 const onOneSite = 100
 
-func TestNoFaultLosesOrDoublesARecord(t *testing.T) {
+func TestSite_Faults_CountEachRecordOnce(t *testing.T) {
 	t.Parallel()
 	for seed, left := *seed, *cycles; left > 0 && !t.Failed(); seed, left = seed+1, left-onOneSite {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestNoFaultLosesOrDoublesARecord(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsRefusedOrHealedAndNeverBelieved(t *testing.T) {
+func TestSite_DamagedFiles_AreRefusedOrHealed(t *testing.T) {
 	t.Parallel()
 	s := faults.NewSite(t, faults.Plan{Nodes: *nodes, Agents: 2, Seed: *seed})
 	c := faults.NewCampaign(t, s, *seed)

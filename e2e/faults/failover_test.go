@@ -36,7 +36,7 @@ func add(ctx context.Context, client *http.Client, node *faults.Member, id strin
 	return resp.StatusCode, err
 }
 
-func TestWritesGoOnAfterALeaderIsKilled(t *testing.T) {
+func TestCluster_LeaderKilled_AcceptsWrites(t *testing.T) {
 	if *nodes < 2 {
 		t.Skip("a node alone has no other to go on")
 	}

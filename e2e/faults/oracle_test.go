@@ -32,13 +32,13 @@ func recordOf(id string, j faults.Job) *record.Record {
 	return &record.Record{ID: id, Start: j.Start, Stop: j.Stop, Components: []record.Component{{Name: "Cores", Amount: j.Cores}}}
 }
 
-func TestTheOracleAcceptsTheTruth(t *testing.T) {
+func TestOracle_Truth_IsAccepted(t *testing.T) {
 	if err := someJobs().Compare(hold(someJobs())); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheOracleSeesWhatIsWrong(t *testing.T) {
+func TestOracle_SomethingWrong_IsSeen(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(held faults.Truth)
@@ -64,7 +64,7 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheOracleSeesADoubledRecord(t *testing.T) {
+func TestOracle_DoubledRecord_IsSeen(t *testing.T) {
 	held := hold(someJobs())
 	held.Take(recordOf("lab-1", someJobs()["lab-1"]))
 	if err := someJobs().Compare(held); err == nil || errors.Is(err, faults.ErrNotYet) {
@@ -72,7 +72,7 @@ func TestTheOracleSeesADoubledRecord(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedGivesTheSameSchedule(t *testing.T) {
+func TestSchedule_SameSeed_IsTheSame(t *testing.T) {
 	one, two, other := faults.Schedule(7, 30, 3, 3, ""), faults.Schedule(7, 30, 3, 3, ""), faults.Schedule(8, 30, 3, 3, "")
 	same := func(a, b []faults.Cycle) bool {
 		for i := range a {

@@ -13,7 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/faults"
 )
 
-func TestALeaderThatWasPausedDoesNotAnswerFromThePast(t *testing.T) {
+func TestLeader_WasPaused_AnswersNothingStale(t *testing.T) {
 	if *nodes < 2 {
 		t.Skip("a node alone has no other to lead")
 	}

@@ -67,7 +67,7 @@ func arrives(t *testing.T, conn net.Conn, within time.Duration) bool {
 	return err == nil
 }
 
-func TestAHeldLinkLosesNothingAndHeals(t *testing.T) {
+func TestProxy_HeldLink_LosesNothing(t *testing.T) {
 	for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
 		n, conn := echo(t)
 		if !answers(t, conn, time.Minute) {
@@ -84,7 +84,7 @@ func TestAHeldLinkLosesNothingAndHeals(t *testing.T) {
 	}
 }
 
-func TestAResetBreaksTheConnection(t *testing.T) {
+func TestProxy_Reset_BreaksConnection(t *testing.T) {
 	n, conn := echo(t)
 	if !answers(t, conn, time.Minute) {
 		t.Fatal("a good link does not carry")

@@ -29,7 +29,7 @@ var (
 
 const later = math.MaxInt64
 
-func TestTheCheckerTellsWhatIsLinearizable(t *testing.T) {
+func TestChecker_Histories_TellsLinearizable(t *testing.T) {
 	cases := []struct {
 		name string
 		ops  []porcupine.Operation

@@ -82,7 +82,7 @@ func (l *load) ask(client *http.Client, m *faults.Member, n, i int) error {
 	return nil
 }
 
-func TestARollingRestartFailsNoRequest(t *testing.T) {
+func TestCluster_RollingRestart_FailsNoRequest(t *testing.T) {
 	if *nodes < 2 {
 		t.Skip("a node alone has no other to go on")
 	}

@@ -16,7 +16,7 @@ import (
 // A machine that lies about syncs is the mutation that the harness has to find:
 // the same programs and the same power cuts, and only fsync is off.
 
-func TestTheHarnessSeesAggregatorsThatDoNotSync(t *testing.T) {
+func TestHarness_AggregatorsDoNotSync_SeesLoss(t *testing.T) {
 	t.Parallel()
 	for _, liar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("liar=%t", liar), func(t *testing.T) {
@@ -42,7 +42,7 @@ func expect(t *testing.T, err error, found bool) {
 	}
 }
 
-func TestTheHarnessSeesAnAgentThatDoesNotSync(t *testing.T) {
+func TestHarness_AgentDoesNotSync_SeesLoss(t *testing.T) {
 	t.Parallel()
 	for _, liar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("liar=%t", liar), func(t *testing.T) {

@@ -68,7 +68,7 @@ type desk struct {
 	axe     string
 }
 
-func TestAPersonSeesInTheBrowserWhatTheAggregatorCounts(t *testing.T) {
+func TestPages_InABrowser_ShowWhatIsCounted(t *testing.T) {
 	t.Parallel()
 	d := &desk{NewLab(t), NewBrowser(t), Library(t, "axe")}
 	if *screenshots != "" {

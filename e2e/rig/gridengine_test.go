@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
 
-func TestAJobOfGridEngineIsALineOfItsAccountingFile(t *testing.T) {
+func TestGridEngine_JobEnded_IsInAccountingFile(t *testing.T) {
 	t.Parallel()
 	g := rig.GridEngine(t)
 	id := g.Submit(rig.Alice, "exit 3", "-N", "three", "-P", "astro")

@@ -15,10 +15,10 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/rig"
 )
 
-// holdEnv makes TestHoldForTheTestThatKills start a cluster and wait.
+// holdEnv makes TestRig_HeldForTheTestThatKills_Waits start a cluster and wait.
 const holdEnv = "BURSAR_E2E_HOLD"
 
-func TestHoldForTheTestThatKills(t *testing.T) {
+func TestRig_HeldForTheTestThatKills_Waits(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(holdEnv) == "" {
 		return
@@ -29,9 +29,9 @@ func TestHoldForTheTestThatKills(t *testing.T) {
 	select {}
 }
 
-func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
+func TestRig_TestKilled_LeavesNothing(t *testing.T) {
 	t.Parallel()
-	holder := exec.Command(os.Args[0], "-test.run=^TestHoldForTheTestThatKills$")
+	holder := exec.Command(os.Args[0], "-test.run=^TestRig_HeldForTheTestThatKills_Waits$")
 	holder.Env = append(os.Environ(), holdEnv+"=1")
 	out, err := holder.StdoutPipe()
 	if err != nil {

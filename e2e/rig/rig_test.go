@@ -74,7 +74,7 @@ func comesBack(t *testing.T, c *rig.Cluster) {
 	c.WaitState(c.Submit(rig.Bob, "-w", "n1", "--wrap", "exit 2"), "FAILED")
 }
 
-func TestPostgresAnswersOnItsSocket(t *testing.T) {
+func TestPostgres_Started_AnswersOnItsSocket(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("psql", rig.Postgres(t), "-Atc", "show server_version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "15.") {
@@ -82,7 +82,7 @@ func TestPostgresAnswersOnItsSocket(t *testing.T) {
 	}
 }
 
-func TestPythonHasAuditorsClient(t *testing.T) {
+func TestPython_Installed_HasAuditorsClient(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(rig.Python(t), "-c", "import pyauditor, tzlocal; print(pyauditor.Record)").CombinedOutput()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-func TestThereIsAGap(t *testing.T) {
+func TestRunbook_Gap_Holds(t *testing.T) {
 	t.Parallel()
 	c := newClusterWith(t, `max_size = "1MiB"`)
 	c.begin(200)
@@ -26,7 +26,7 @@ func TestThereIsAGap(t *testing.T) {
 	c.whole(c.nodes...)
 }
 
-func TestAnAgentsBufferIsDamaged(t *testing.T) {
+func TestRunbook_AgentsBufferDamaged_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	for _, g := range c.nodes {

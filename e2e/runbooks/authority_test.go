@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFailedRequest(t *testing.T) {
+func TestRunbook_AuthorityReplaced_FailsNoRequest(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	e.comesIn(e.thief("honest", "srv/bursar-ca"), true)
@@ -53,7 +53,7 @@ func TestCertificatesAndThenTheAuthorityAreReplacedUnderLoadWithoutARestartOrAFa
 	}
 }
 
-func TestTheKeyOfTheAuthorityWasStolen(t *testing.T) {
+func TestRunbook_AuthorityKeyStolen_Holds(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
 	mallory := e.thief("mallory", "srv/bursar-ca")

@@ -22,7 +22,7 @@ import (
 // exitDisk is with what a node ends whose disk takes nothing more.
 const exitDisk = 74
 
-func TestADiskIsFull(t *testing.T) {
+func TestRunbook_DiskFull_Holds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	disks := map[*site.Aggregator]site.Disk{}
@@ -60,7 +60,7 @@ func (c *cluster) refuses(g *site.Aggregator, why string) {
 	c.told(g.Log(10), why)
 }
 
-func TestRaftDBIsDamaged(t *testing.T) {
+func TestRunbook_RaftDBDamaged_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	bad := c.nodes[1]
@@ -101,7 +101,7 @@ func TestOlderCopyOfNodeData_DoesNotVoteUntilCaughtUp(t *testing.T) {
 	c.await(back, false, "node-old-copy")
 }
 
-func TestTheStoreIsDamaged(t *testing.T) {
+func TestRunbook_StoreDamaged_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	bad := c.nodes[0]
@@ -137,7 +137,7 @@ func (c *cluster) damageTables(data string) {
 	}
 }
 
-func TestANodeIsFenced(t *testing.T) {
+func TestRunbook_NodeFenced_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	bad := c.nodes[2]
@@ -153,7 +153,7 @@ func TestANodeIsFenced(t *testing.T) {
 	c.whole(c.nodes...)
 }
 
-func TestAllThreeNodesDiffer(t *testing.T) {
+func TestRunbook_AllNodesDiffer_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	for _, g := range c.nodes {
@@ -227,7 +227,7 @@ func hashOfPair(key, value []byte) (hi, lo uint64) {
 	return hi, xxhash.Sum64(b)
 }
 
-func TestAClockIsWrong(t *testing.T) {
+func TestRunbook_ClockWrong_Holds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	clocks := c.ownClocks()

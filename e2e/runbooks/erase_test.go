@@ -38,7 +38,7 @@ func filesWith(t *testing.T, dir, text string) (list []string) {
 	return list
 }
 
-func TestAPersonsRecordsAreErased(t *testing.T) {
+func TestRunbook_PersonErased_NameIsGone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.configure(`min_free = "1MiB"

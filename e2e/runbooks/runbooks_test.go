@@ -14,7 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/e2e/site"
 )
 
-func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
+func TestRunbooks_MarkedExecuted_AreExecuted(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("*_test.go")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestARunbookThatSaysSoIsExecuted(t *testing.T) {
 	}
 }
 
-func TestEveryCommandOfARunbookExistsWithItsOptions(t *testing.T) {
+func TestRunbooks_EveryCommand_Exists(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	commands := regexp.MustCompile("(?m)(?:^|`)(bursar(?:-agent)? [^`#|>\n]+)").FindAllStringSubmatch(book(t), -1)
@@ -55,7 +55,7 @@ func TestEveryCommandOfARunbookExistsWithItsOptions(t *testing.T) {
 	}
 }
 
-func TestANodeIsLostAndReplaced(t *testing.T) {
+func TestRunbook_NodeLost_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	lost := c.nodes[2]
@@ -76,7 +76,7 @@ func (c *cluster) lose(nodes ...*site.Aggregator) {
 	}
 }
 
-func TestANodesDataFolderWasEmptied(t *testing.T) {
+func TestRunbook_DataFolderEmptied_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "A node's data folder was emptied")[0], c.nodes[1])
@@ -84,7 +84,7 @@ func TestANodesDataFolderWasEmptied(t *testing.T) {
 	c.whole(c.nodes...)
 }
 
-func TestTwoOfThreeNodesAreLostForGood(t *testing.T) {
+func TestRunbook_TwoNodesLost_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	for _, g := range c.nodes[1:] {
@@ -104,7 +104,7 @@ func (c *cluster) goOnWith(left *site.Aggregator) {
 	c.whole(c.nodes...)
 }
 
-func TestASnapshotIsRestoredAndTheAgentRefillsWhatIsNewer(t *testing.T) {
+func TestRunbook_SnapshotRestored_AgentRefills(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[1])
@@ -118,7 +118,7 @@ func TestASnapshotIsRestoredAndTheAgentRefillsWhatIsNewer(t *testing.T) {
 	c.whole(c.nodes...)
 }
 
-func TestAllNodesAreLostAndThereIsABackup(t *testing.T) {
+func TestRunbook_AllNodesLostWithBackup_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.follow(blocks(t, "Save a snapshot")[0], c.nodes[0])
@@ -162,7 +162,7 @@ func (c *cluster) seed(line string) {
 	}
 }
 
-func TestAllNodesAreLostAndThereIsNoBackup(t *testing.T) {
+func TestRunbook_AllNodesLostWithoutBackup_Holds(t *testing.T) {
 	t.Parallel()
 	c := newClusterWith(t, `max_size = "1MiB"`)
 	c.jobs.Pad = 100
@@ -211,7 +211,7 @@ func (c *cluster) clusters(but string) (ids []string, behind uint64) {
 	return ids, behind
 }
 
-func TestOneNodeGrowsToThree(t *testing.T) {
+func TestRunbook_OneNodeGrowsToThree_Holds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	first, peers := c.nodes[0], c.nodes[0].Peers
