@@ -126,7 +126,7 @@ func (c *Cluster) Clear() {
 	}
 	c.settle("an idle cluster", func() error {
 		drained, err := c.run("sinfo", "-h", "-N", "-p", Compute, "-t", "drain", "-o", "%N")
-		for _, node := range strings.Fields(drained) {
+		for node := range strings.FieldsSeq(drained) {
 			_, wrong := c.run("scontrol", "update", "NodeName="+node, "State=RESUME")
 			err = errors.Join(err, wrong)
 		}

@@ -64,7 +64,8 @@ func (g *Aggregator) Configure() {
 	if len(g.Peers) > 0 {
 		raft = fmt.Sprintf("raft {\n    listen = %q\n    peers = {\n      %s\n    }\n  }", g.Listen, strings.Join(g.Peers, "\n      "))
 	}
-	text := fmt.Sprintf(`aggregator {
+	var text strings.Builder
+	fmt.Fprintf(&text, `aggregator {
   name     = %q
   data_dir = %q
   api {
@@ -83,9 +84,9 @@ access {
 `, g.Name, g.DataDir, strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), g.API,
 		raft, g.Settings, tlsBlock(g.Files), g.Access)
 	for _, name := range slices.Sorted(maps.Keys(g.Agents)) {
-		text += fmt.Sprintf("agent %q { address = %q }\n", name, g.Agents[name])
+		fmt.Fprintf(&text, "agent %q { address = %q }\n", name, g.Agents[name])
 	}
-	g.site.Write(filepath.Base(g.Config), text+g.Blocks)
+	g.site.Write(filepath.Base(g.Config), text.String()+g.Blocks)
 }
 
 // Add adds blocks to the configuration.
