@@ -351,8 +351,8 @@ func (e *estate) comesIn(th thief, want bool) {
 }
 
 // dwell opens a connection of raft and one to the agent, which stay open as long as
-// they may.
-func (e *estate) dwell(th thief) (raft, agent net.Conn) {
+// they may. Each channel is closed when the other end closes the connection.
+func (e *estate) dwell(th thief) (raft, agent <-chan struct{}) {
 	e.t.Helper()
 	list, err := e.nodes[0].Members()
 	if err != nil {
@@ -364,27 +364,57 @@ func (e *estate) dwell(th thief) (raft, agent net.Conn) {
 			doors[1].hello = append([]byte{1, 'R', byte(len(m.ID))}, m.ID+"\x01b"...)
 		}
 	}
-	for _, c := range []struct {
-		d    door
-		into *net.Conn
-	}{{doors[1], &raft}, {doors[len(doors)-1], &agent}} {
-		if *c.into, err = c.d.knock(th[c.d.role]); err != nil {
-			e.t.Fatalf("%s: %v", c.d.name, err)
+	stay := func(d door, live func(net.Conn)) <-chan struct{} {
+		conn, err := d.knock(th[d.role])
+		if err != nil {
+			e.t.Fatalf("%s: %v", d.name, err)
 		}
-		e.t.Cleanup(func() { (*c.into).Close() })
+		e.t.Cleanup(func() { conn.Close() })
+		ended := make(chan struct{})
+		go func() {
+			live(conn)
+			close(ended)
+		}()
+		return ended
 	}
-	return raft, agent
+	idle := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	return stay(doors[1], idle), stay(doors[len(doors)-1], answerPings)
+}
+
+// answerPings answers what a server of HTTP/2 asks, of which knock has read the first
+// byte, until the connection ends: a client that does not is given up.
+func answerPings(conn net.Conn) {
+	const settings, ping, acknowledged = 4, 6, 1
+	in := io.MultiReader(strings.NewReader("\x00"), conn)
+	header := make([]byte, 9) // length in three bytes, type, flags, stream in four
+	for {
+		if _, err := io.ReadFull(in, header); err != nil {
+			return
+		}
+		payload := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+		if _, err := io.ReadFull(in, payload); err != nil {
+			return
+		}
+		if header[4] != 0 || header[3] != settings && header[3] != ping {
+			continue
+		}
+		if header[3] == settings {
+			payload = nil
+		}
+		answer := append([]byte{0, 0, byte(len(payload)), header[3], acknowledged, 0, 0, 0, 0}, payload...)
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
 }
 
 // ends waits until the other end closes the connection.
-func (e *estate) ends(conn net.Conn) {
+func (e *estate) ends(connection <-chan struct{}) {
 	e.t.Helper()
-	err := conn.SetReadDeadline(time.Now().Add(site.Patience))
-	if err == nil {
-		_, err = io.Copy(io.Discard, conn)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		e.t.Errorf("the connection to %s lives on", conn.RemoteAddr())
+	select {
+	case <-connection:
+	case <-time.After(site.Patience):
+		e.t.Error("a connection of the old authority lives on")
 	}
 }
 
