@@ -10,48 +10,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bursar-accounting/bursar/plugins/program"
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
 // ErrUnsafe says that somebody else than root or the daemon's user could have
 // changed a program, or that it is no plain file.
 var ErrUnsafe = errors.New("unsafe program")
 
-// Check returns nil when path is a plugin's binary that only root and the
-// daemon's user can have changed: a regular executable file, no symlink, not
-// setuid or setgid, owned by one of the two, and writable, with every folder on the
-// way to it, by nobody else. Symbolic links and .. are followed as the system
-// follows them, folder by folder, each opened from the one before. Dev allows folders
-// that others may write to when they have the sticky bit, such as /tmp. The error is
-// ErrUnsafe and names what to change, or tells why the file cannot be looked at.
-func Check(path string, dev bool) error {
-	_, err := checkPath(path, &walk{dev: dev, plugin: true})
-	return err
-}
-
-// CheckProgram is Check for a program that is no plugin: it may be a symbolic link, and
-// setuid. It returns the path that is to be executed: that of the file which was
-// checked, without links.
-func CheckProgram(path string, dev bool) (string, error) { return checkPath(path, &walk{dev: dev}) }
-
-// CheckScript is CheckProgram for what an interpreter reads: it need not be executable.
-func CheckScript(path string, dev bool) error {
-	_, err := checkPath(path, &walk{dev: dev, script: true})
-	return err
-}
-
-// CheckCommand is CheckProgram for the first of the words of a command, and CheckScript
-// for the script that an interpreter among them is given.
+// CheckCommand returns the path of the file that is executed for the words of a command,
+// or why it cannot be trusted. The file, without links, and the script that an
+// interpreter among the words is given, must be such that only root and the daemon's
+// user can have changed them: plain files, owned by one of the two, and writable, with
+// every folder on the way to them, by nobody else. Symbolic links and .. are followed as
+// the system follows them, folder by folder, each opened from the one before. Dev allows
+// folders that others may write to when they have the sticky bit, such as /tmp. The error
+// wraps [ErrUnsafe] and names what to change, or says why a file cannot be read.
 func CheckCommand(words []string, dev bool) (string, error) {
 	if len(words) == 0 {
 		return "", unsafe("", "there is no program")
 	}
-	if script := program.Script(words); script != "" {
-		if err := CheckScript(script, dev); err != nil {
+	if script := process.Script(words); script != "" {
+		if _, err := checkPath(script, &walk{dev: dev, script: true}); err != nil {
 			return "", err
 		}
 	}
-	return CheckProgram(words[0], dev)
+	return checkPath(words[0], &walk{dev: dev})
 }
 
 func checkPath(path string, w *walk) (string, error) {

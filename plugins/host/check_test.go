@@ -10,6 +10,11 @@ import (
 	"testing"
 )
 
+func checkPlugin(path string, dev bool) error {
+	_, err := checkPath(path, &walk{dev: dev, plugin: true})
+	return err
+}
+
 func TestCheckNamesWhatMakesABinaryUnsafe(t *testing.T) {
 	cases := []struct {
 		name string
@@ -52,7 +57,7 @@ func TestCheckNamesWhatMakesABinaryUnsafe(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			err := Check(c.make(t, t.TempDir()), true)
+			err := checkPlugin(c.make(t, t.TempDir()), true)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -62,10 +67,10 @@ func TestCheckNamesWhatMakesABinaryUnsafe(t *testing.T) {
 
 func TestStickyFoldersAreSafeForDevelopmentOnly(t *testing.T) {
 	path := binary(t, folder(t, t.TempDir(), 0o777|os.ModeSticky), 0o755)
-	if err := Check(path, true); err != nil {
+	if err := checkPlugin(path, true); err != nil {
 		t.Error(err)
 	}
-	if err := Check(path, false); !errors.Is(err, ErrUnsafe) {
+	if err := checkPlugin(path, false); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -76,7 +81,7 @@ func TestForeignOwnerIsUnsafe(t *testing.T) {
 		t.Logf("only root can give a file away: %v", err)
 		return
 	}
-	if err := Check(path, true); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "user 12345") {
+	if err := checkPlugin(path, true); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "user 12345") {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -188,14 +193,14 @@ func TestCheckProgram_PathIsThatOfTheFile(t *testing.T) {
 		if err := os.WriteFile(given, []byte("\x7fELF"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		got, err := CheckProgram(given, true)
+		got, err := CheckCommand([]string{given}, true)
 		if want := realPath(t, path) + "/x"; err != nil || got != want {
 			t.Fatalf("seed %d: %s gave %s, %v; want %s", seed, given, got, err, want)
 		}
 		if err := os.Chmod(realPath(t, path), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := CheckProgram(given, true); !errors.Is(err, ErrUnsafe) {
+		if _, err := CheckCommand([]string{given}, true); !errors.Is(err, ErrUnsafe) {
 			t.Fatalf("seed %d: %s in a folder of mode 0777: %v", seed, given, err)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
 const (
@@ -106,13 +107,19 @@ func (c *child) pipes() ([]*os.File, error) {
 }
 
 func (c *child) live(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := c.launch()
-	started <- err
-	if err == nil {
-		awaitExit(c.pid)
-		c.bury()
+	failed := false
+	err := process.Run(c.cmd, func() error {
+		err := c.launch()
+		failed = err != nil
+		started <- err
+		return err
+	}, func() {
+		c.mu.Lock()
+		c.reaped = true
+		c.mu.Unlock()
+	})
+	if !failed {
+		c.release(err)
 	}
 }
 
@@ -130,13 +137,9 @@ func (c *child) launch() error {
 	return nil
 }
 
-// bury ends what the process has left behind, reaps it and lets go of its output.
-func (c *child) bury() {
-	c.mu.Lock()
-	_ = syscall.Kill(-c.pid, syscall.SIGKILL)
-	c.reaped = true
-	c.mu.Unlock()
-	c.exit = describeExit(c.cmd.Wait())
+// release closes the output of the process, which has ended.
+func (c *child) release(err error) {
+	c.exit = describeExit(err)
 	late := time.AfterFunc(leftover, func() {
 		c.stdout.Close()
 		c.stderr.Close()

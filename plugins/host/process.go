@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -185,7 +186,7 @@ func (p *Process) prepare(cmd *exec.Cmd) {
 	handshake := cmd.Env
 	*cmd = exec.Cmd{
 		Path: p.image.path, Args: []string{p.spec.Path}, Dir: p.spec.Dir,
-		Env: append(environment(&p.spec), handshake...), SysProcAttr: attributes(),
+		Env: append(environment(&p.spec), handshake...), SysProcAttr: process.Attributes(),
 	}
 }
 

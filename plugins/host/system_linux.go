@@ -1,12 +1,10 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,12 +34,6 @@ func sealMemoryFile(f *os.File) error {
 	return nil
 }
 
-// attributes of the new process: a process group of its own, so that all its
-// children can be killed, and death with the daemon.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 // restrain limits a process that has just been started: no core files, not too
 // many open files, and the first to be killed when memory runs out. What the
 // system does not let us do is left.
@@ -54,15 +46,4 @@ func restrain(pid int) {
 		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, files, nil)
 	}
 	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("500"), 0)
-}
-
-// awaitExit returns when the process has ended, and leaves it to be reaped, so
-// that its number cannot belong to somebody else yet.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }

@@ -5,7 +5,6 @@ package host
 import (
 	"errors"
 	"os"
-	"syscall"
 )
 
 const pathOnly = os.O_RDONLY
@@ -16,8 +15,4 @@ func newMemoryFile(string) (*os.File, error) {
 
 func sealMemoryFile(*os.File) error { return nil }
 
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
 func restrain(int) {}
-
-func awaitExit(int) {}

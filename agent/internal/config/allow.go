@@ -7,6 +7,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/errand"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
 )
 
 // AllowAction is a block allow_action "<type>" "<label>" { … }: what an action of the
@@ -57,13 +58,13 @@ func (a *AllowAction) command(words []hcl.String) hcl.Diagnostics {
 	for i, w := range words {
 		texts[i] = w.Value
 	}
-	c, err := errand.Compile(texts)
+	c, err := host.Compile(texts)
 	if err == nil {
 		a.rule.Commands = append(a.rule.Commands, c)
 		return nil
 	}
 	if len(words) > 0 {
-		at = words[errand.Place(err)].Range
+		at = words[host.Place(err)].Range
 	}
 	return hcl.Diagnostics{invalid(at, "commands", "%v", err)}
 }

@@ -13,7 +13,7 @@ func TestWhatIsWrongWithAllowActionIsSaidWithItsPlace(t *testing.T) {
 		`allow_action "exec" "a" { commands = [["/bin/x", "..."], ["/bin/y"]] }`:                                            "",
 		`allow_action "exec" "a" {}`:                                                                                        "missing attribute; commands must be set here",
 		`allow_action "exec" "a" { commands = [] }`:                                                                         "a.hcl:2:1: warning: nothing is allowed",
-		`allow_action "exec" "a" { commands = [[]] }`:                                                                       `a.hcl:2:1: invalid value for "commands"; it is empty`,
+		`allow_action "exec" "a" { commands = [[]] }`:                                                                       `a.hcl:2:1: invalid value for "commands"; empty command`,
 		`allow_action "exec" "a" { commands = [["x"]] }`:                                                                    `a.hcl:2:40: invalid value for "commands"; "x" is not the absolute path`,
 		`allow_action "exec" "a" { commands = [["/bin/x"], ["/bin/y", "/bin/sh"]] }`:                                        `a.hcl:2:62: invalid value for "commands"; "/bin/sh" is a shell`,
 		`allow_action "Exec" "a" { commands = [["/bin/x"]] }`:                                                               "invalid action type",

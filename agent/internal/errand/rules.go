@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/host"
 )
 
 // Rules are what actions may run, by their names.
@@ -12,7 +14,7 @@ type Rules map[string]*Rule
 
 // Rule is what one action may run.
 type Rule struct {
-	Commands []*Command
+	Commands []*host.Command
 	// Environment are names of variables that the action may set, beside those that
 	// begin with BURSAR_.
 	Environment []string
@@ -49,7 +51,7 @@ func (r Rules) permit(action string, arguments []string, environment map[string]
 func (r *Rule) command(action string, arguments []string) error {
 	nearest, why, which := -1, "", 0
 	for i, c := range r.Commands {
-		at, differs := c.difference(arguments)
+		at, differs := c.Difference(arguments)
 		if at < 0 {
 			return nil
 		}

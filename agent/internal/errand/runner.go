@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -150,7 +149,7 @@ func (p *Permit) Run(ctx context.Context) (sdk.Output, error) {
 	defer p.leave()
 	p.log.Info("a program of an action is run")
 	begun := time.Now()
-	out, err := program.RunFile(ctx, p.path, p.program)
+	out, err := host.RunProgram(ctx, p.path, p.program)
 	if err != nil && errors.Is(context.Cause(ctx), errReplaced) {
 		err = fmt.Errorf("%w: %w", errReplaced, err)
 	}

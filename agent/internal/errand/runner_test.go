@@ -33,11 +33,11 @@ func newBench(t *testing.T, script string) *bench {
 	if err := os.WriteFile(b.script, []byte("#!/bin/sh\necho $1 >> "+b.marks+"\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Compile([]string{b.script, "*"})
+	c, err := host.Compile([]string{b.script, "*"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := Rules{"exec/a": {Commands: []*Command{c}, Stdin: true, Place: "agent.hcl:1"}}
+	rules := Rules{"exec/a": {Commands: []*host.Command{c}, Stdin: true, Place: "agent.hcl:1"}}
 	b.Runner = NewRunner(Options{
 		Rules: func() (Rules, string) { return rules, "agent.hcl" }, Fences: NewFences(filepath.Join(dir, "fences")), Dev: true, Log: slog.New(slog.DiscardHandler),
 	})
@@ -201,11 +201,11 @@ func TestAdmit_ProgramThatOthersCanChangeIsNotRun(t *testing.T) {
 
 func TestAdmit_ScriptThatOthersCanChangeIsNotRun(t *testing.T) {
 	b := newBench(t, "")
-	c, err := Compile([]string{"/bin/sh", b.script, "*"})
+	c, err := host.Compile([]string{"/bin/sh", b.script, "*"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := Rules{"exec/a": {Commands: []*Command{c}}}
+	rules := Rules{"exec/a": {Commands: []*host.Command{c}}}
 	b.opt.Rules = func() (Rules, string) { return rules, "agent.hcl" }
 	e := b.errand(1, "a")
 	e.Arguments = []string{"/bin/sh", b.script, "a"}

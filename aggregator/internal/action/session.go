@@ -13,7 +13,6 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -56,7 +55,7 @@ func (l Local) Run(ctx context.Context, _ Errand, p sdk.Program) (sdk.Output, er
 	if err != nil {
 		return sdk.Output{}, sdk.NotStarted(err)
 	}
-	return program.RunFile(ctx, path, p)
+	return host.RunProgram(ctx, path, p)
 }
 
 // Spec is what a [Session] is made of.

@@ -3,18 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/bursar-accounting/bursar/plugins/program"
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
-// word is what a placeholder may become: nothing that a program could take for an
-// option, and nothing that has a meaning anywhere.
-var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`)
+// word is what a placeholder may become.
+var word = regexp.MustCompile("^" + process.Value + "$")
 
 // checkWord returns why a text may not reach an argument.
 func checkWord(s string) error {
@@ -35,29 +33,19 @@ const maxArguments = 100
 // check returns why a command is not taken, whatever the group; allowed are its
 // placeholders beside {1}, {2} and so on.
 func (c command) check(allowed ...string) error {
-	switch {
-	case len(c) == 0:
-		return errors.New("it is empty; the first element is the path of the program")
-	case len(c) > maxArguments:
+	if len(c) > maxArguments {
 		return fmt.Errorf("it has %d elements; at most %d are allowed", len(c), maxArguments)
-	case placeholder.MatchString(c[0]):
-		return fmt.Errorf("%q: the program itself has no placeholders", c[0])
-	case !filepath.IsAbs(c[0]):
-		return fmt.Errorf("%q is not an absolute path; there is no shell and no search for programs", c[0])
-	}
-	for _, arg := range c {
-		if strings.Contains(arg, "\x00") {
-			return fmt.Errorf("%q has a zero byte", arg)
-		}
-		for _, p := range placeholder.FindAllString(arg, -1) {
-			if _, numbered := number(p); !numbered && !slices.Contains(allowed, p) {
-				return fmt.Errorf("%q: there is no placeholder %s here; expected %s, or {1}, {2} … for the group's params", arg, p, strings.Join(allowed, ", "))
-			}
-		}
 	}
 	// No input reaches these programs.
-	if _, why := program.Check(c, func(i int) bool { return placeholder.MatchString(c[i]) }, false); why != "" {
+	if _, why := process.Check(c, func(i int) bool { return placeholder.MatchString(c[i]) }, false); why != "" {
 		return errors.New(why)
+	}
+	for _, arg := range c {
+		for _, p := range placeholder.FindAllString(arg, -1) {
+			if _, numbered := number(p); !numbered && !slices.Contains(allowed, p) {
+				return fmt.Errorf("%q: unknown placeholder %s; expected %s, or {1}, {2} … for the group's params", arg, p, strings.Join(allowed, ", "))
+			}
+		}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/internal/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
 // ErrTooWide is the error of a window that slurmdbd's MaxQueryTimeRange refuses.
@@ -71,8 +71,8 @@ func (c *Client) Rows(ctx context.Context, q Query, yield func(Row) error) error
 	})
 }
 
-func (c *Client) command(args ...string) *tool.Command {
-	return &tool.Command{Name: "sacct", Path: c.Path, Args: args, Env: tool.Environment(c.SlurmConf), Timeout: c.Timeout, Ignore: c.Ignore,
+func (c *Client) command(args ...string) *process.Tool {
+	return &process.Tool{Name: "sacct", Path: c.Path, Args: args, Env: process.Environment(c.SlurmConf), Timeout: c.Timeout, Ignore: c.Ignore,
 		Known: map[string]error{"Too wide of a date range": ErrTooWide}}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/getent"
-	"github.com/bursar-accounting/bursar/plugins/internal/tool"
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
 // Client asks one cell of Grid Engine.
@@ -24,7 +24,7 @@ type Client struct {
 }
 
 func (c *Client) run(ctx context.Context, name, path string, read func(io.Reader) error, args ...string) error {
-	t := tool.Command{Name: name, Path: path, Args: args, Env: c.environment(), Timeout: c.Timeout}
+	t := process.Tool{Name: name, Path: path, Args: args, Env: c.environment(), Timeout: c.Timeout}
 	return t.Run(ctx, func(r io.Reader) error {
 		if err := read(r); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/process"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
-	"github.com/bursar-accounting/bursar/plugins/internal/tool"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -181,7 +181,7 @@ func (p *pass) busy(ctx context.Context, end time.Time) (bool, error) {
 // and says whether to try again at once.
 func (p *pass) narrow(err error, width time.Duration) bool {
 	wide := errors.Is(err, sacct.ErrTooWide)
-	if !wide && !errors.Is(err, tool.ErrHung) {
+	if !wide && !errors.Is(err, process.ErrHung) {
 		return false
 	}
 	p.width = max(minWindow, min(p.width, width)/2)

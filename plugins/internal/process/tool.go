@@ -1,17 +1,14 @@
-package tool
+package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -22,8 +19,10 @@ var ErrHung = errors.New("it gave no output")
 
 const maxStderr = 16 << 10
 
-// Command is one run of a command.
-type Command struct {
+// Tool is one run of a scheduler's command. A command that fails in any way – a status
+// other than 0, an error on standard error, no output for too long – is an error,
+// whatever it printed.
+type Tool struct {
 	Name    string // in errors
 	Path    string
 	Args    []string
@@ -37,26 +36,33 @@ type Command struct {
 // sign of failure is an error: of use, a status other than 0, an error on standard
 // error, and no output for the timeout, after which the command and all that it
 // started are killed. The time that use takes does not count.
-func (c *Command) Run(ctx context.Context, use func(io.Reader) error) error {
+func (t *Tool) Run(ctx context.Context, use func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
-	cmd.Env = c.Env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 2 * time.Second
-	var stderr tail
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
+	stdout, to, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Name, err)
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", c.Name, err)
+	defer stdout.Close()
+	stderr := Head{Max: maxStderr}
+	cmd := Command(ctx, t.Path, t.Args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = t.Env, to, &stderr
+	started, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		ended <- Run(cmd, func() error {
+			err := cmd.Start()
+			started <- err
+			return err
+		}, func() {})
+	}()
+	err = <-started
+	to.Close()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", t.Name, err)
 	}
 	// What escaped from the process group may hold the pipe open.
 	defer context.AfterFunc(ctx, func() { stdout.Close() })()
-	dog := newWatchdog(ctx, stdout, c.Timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, c.Timeout)) })
+	dog := newWatchdog(ctx, stdout, t.Timeout, func() { cancel(fmt.Errorf("%w for %s", ErrHung, t.Timeout)) })
 	useErr := use(dog)
 	if useErr == nil {
 		_, useErr = io.Copy(io.Discard, dog)
@@ -65,30 +71,30 @@ func (c *Command) Run(ctx context.Context, use func(io.Reader) error) error {
 		cancel(useErr)
 	}
 	dog.resume() // it may also hang in its end
-	waitErr := cmd.Wait()
+	waitErr := <-ended
 	dog.stop()
-	return c.verdict(ctx, useErr, waitErr, stderr.String())
+	return t.verdict(ctx, useErr, waitErr, string(stderr.Kept))
 }
 
 // verdict tells the cause from its consequences.
-func (c *Command) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
-	said := c.errors(stderr)
+func (t *Tool) verdict(ctx context.Context, useErr, waitErr error, stderr string) error {
+	said := t.errors(stderr)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, ErrHung), cause != nil && !errors.Is(useErr, cause):
-		return withText(fmt.Errorf("%s: %w", c.Name, cause), said)
-	case c.known(stderr) != nil:
-		return withText(fmt.Errorf("%s: %w", c.Name, c.known(stderr)), said)
+		return withText(fmt.Errorf("%s: %w", t.Name, cause), said)
+	case t.known(stderr) != nil:
+		return withText(fmt.Errorf("%s: %w", t.Name, t.known(stderr)), said)
 	case waitErr != nil && useErr == nil, said != "" && useErr == nil:
-		return withText(fmt.Errorf("%s: %w", c.Name, orFailed(waitErr)), stderr)
+		return withText(fmt.Errorf("%s: %w", t.Name, orFailed(waitErr)), stderr)
 	case useErr != nil:
 		return withText(useErr, said)
 	}
 	return nil
 }
 
-func (c *Command) known(stderr string) error {
-	for text, err := range c.Known {
+func (t *Tool) known(stderr string) error {
+	for text, err := range t.Known {
 		if strings.Contains(stderr, text) {
 			return err
 		}
@@ -111,10 +117,10 @@ func withText(err error, stderr string) error {
 }
 
 // errors returns the lines of standard error that tell of an error.
-func (c *Command) errors(stderr string) string {
+func (t *Tool) errors(stderr string) string {
 	var out []string
 	for line := range strings.SplitSeq(stderr, "\n") {
-		harmless := slices.ContainsFunc(c.Ignore, func(s string) bool { return strings.Contains(line, s) })
+		harmless := slices.ContainsFunc(t.Ignore, func(s string) bool { return strings.Contains(line, s) })
 		if !harmless && isError(line) {
 			out = append(out, line)
 		}
@@ -184,14 +190,3 @@ func (w *watchdog) stop() {
 	w.timer.Stop()
 	w.busy()
 }
-
-// tail keeps the beginning of what is written to it.
-type tail struct{ buf bytes.Buffer }
-
-// Write takes all and keeps what fits.
-func (t *tail) Write(p []byte) (int, error) {
-	t.buf.Write(p[:min(len(p), max(0, maxStderr-t.buf.Len()))])
-	return len(p), nil
-}
-
-func (t *tail) String() string { return t.buf.String() }

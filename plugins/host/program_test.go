@@ -1,4 +1,4 @@
-package program_test
+package host
 
 import (
 	"context"
@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
+
+func runProgram(ctx context.Context, p sdk.Program) (sdk.Output, error) {
+	return RunProgram(ctx, append(p.Arguments, "")[0], p)
+}
 
 func sh(text string) sdk.Program { return sdk.Program{Arguments: []string{"/bin/sh", "-c", text}} }
 
@@ -20,7 +23,7 @@ func TestAProgramGetsItsInputAndASmallEnvironment(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	p := sh("cat; echo $A $SECRET; pwd; echo e >&2; exit 7")
 	p.Input, p.Environment = []byte("in "), map[string]string{"A": "b"}
-	out, err := program.Run(t.Context(), p)
+	out, err := runProgram(t.Context(), p)
 	if err != nil || out.Status != 7 || string(out.Stdout) != "in b\n/\n" || string(out.Error) != "e\n" {
 		t.Errorf("%d %q %q %v", out.Status, out.Stdout, out.Error, err)
 	}
@@ -28,19 +31,19 @@ func TestAProgramGetsItsInputAndASmallEnvironment(t *testing.T) {
 
 func TestAProgramThatIsNotStartedIsSaidNotToHaveRun(t *testing.T) {
 	for _, arguments := range [][]string{nil, {"true"}, {"/no/such/program"}, {"/"}} {
-		if _, err := program.Run(t.Context(), sdk.Program{Arguments: arguments}); !sdk.NotRun(err) {
+		if _, err := runProgram(t.Context(), sdk.Program{Arguments: arguments}); !sdk.NotRun(err) {
 			t.Errorf("%q: %v", arguments, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := program.Run(ctx, sh("true")); !sdk.NotRun(err) {
+	if _, err := runProgram(ctx, sh("true")); !sdk.NotRun(err) {
 		t.Error(err)
 	}
 }
 
 func TestOnlyTheBeginningOfAFloodIsKept(t *testing.T) {
-	out, err := program.Run(t.Context(), sh("head -c 3000000 /dev/zero"))
+	out, err := runProgram(t.Context(), sh("head -c 3000000 /dev/zero"))
 	if err != nil || out.Status != 0 || len(out.Stdout) != 1<<20 {
 		t.Errorf("%d, %d bytes, %v", out.Status, len(out.Stdout), err)
 	}
@@ -60,7 +63,7 @@ func TestAProgramIsKilledWithWhatItHasStarted(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := program.Run(ctx, sh("exec 3> "+path+"; sleep 600 & echo begun >&3; wait"))
+		_, err := runProgram(ctx, sh("exec 3> "+path+"; sleep 600 & echo begun >&3; wait"))
 		ended <- err
 	}()
 	text := make([]byte, 6)
@@ -87,7 +90,7 @@ func TestAProgramIsKilledWithWhatItHasStarted(t *testing.T) {
 func TestAProgramIsKilledWhenItsTimeIsOver(t *testing.T) {
 	p := sh("sleep 600 & wait")
 	p.Timeout = 2 * time.Second
-	if _, err := program.Run(t.Context(), p); err == nil || sdk.NotRun(err) || !strings.Contains(err.Error(), "was killed") {
+	if _, err := runProgram(t.Context(), p); err == nil || sdk.NotRun(err) || !strings.Contains(err.Error(), "was killed") {
 		t.Error(err)
 	}
 }

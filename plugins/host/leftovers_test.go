@@ -1,4 +1,4 @@
-package program_test
+package host
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/program"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -40,7 +39,7 @@ func TestAProgramThatEndsLeavesNothingBehind(t *testing.T) {
 	script := `(sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 3600' sh "$1" &)
 while ! test -e "$1"; do sleep 0.01; done
 echo well; exit 7`
-	out, err := program.Run(t.Context(), sdk.Program{Arguments: []string{"/bin/sh", "-c", script, "sh", file}, Timeout: time.Hour})
+	out, err := runProgram(t.Context(), sdk.Program{Arguments: []string{"/bin/sh", "-c", script, "sh", file}, Timeout: time.Hour})
 	if err != nil || out.Status != 7 || string(out.Stdout) != "well\n" {
 		t.Error(out, err)
 	}

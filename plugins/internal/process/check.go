@@ -1,4 +1,4 @@
-package program
+package process
 
 import (
 	"fmt"
@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 )
+
+// Value is a regular expression of what may be filled in: it can be no option, no path
+// and no list.
+const Value = `[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}`
 
 // kind says what a program does with its arguments and its input.
 type kind int
@@ -55,9 +59,10 @@ func kindOf(known map[string]kind, word string) kind {
 	return known[release.ReplaceAllString(base, "")]
 }
 
-// Check returns why a command, a program with its arguments, could run anything, and at
-// which word; "": it cannot. Open says of a word that somebody else fills in a part of
-// it, and input that somebody else gives its standard input; neither may say what a
+// Check returns why a command, a program with its arguments, cannot be allowed, and at
+// which word; "": it can. Open reports of a word that a part of it is filled in later, and
+// input is true when standard input comes from elsewhere. The first word is the absolute
+// path of a program, which is not open. Neither open words nor input may choose what a
 // program that runs programs is to run:
 //
 //   - Nothing is open behind a launcher, such as sudo, nice, find or systemd-run, but for
@@ -66,6 +71,9 @@ func kindOf(known map[string]kind, word string) kind {
 //     absolute path of a script, which is not open; what is behind it is for the script.
 //     Without open words and such input it may be anything.
 func Check(words []string, open func(i int) bool, input bool) (at int, why string) {
+	if at, why := unfit(words, open); why != "" {
+		return at, why
+	}
 	known, behind := kinds(), ""
 	anyOpen := slices.ContainsFunc(indices(words), open)
 	for i := 0; i < len(words); i++ {
@@ -92,6 +100,22 @@ func Check(words []string, open func(i int) bool, input bool) (at int, why strin
 		case anyOpen || input:
 			return i, fmt.Sprintf("%q runs any program: with it an action could run anything. Its first argument has to be the absolute path of a script, written out", word)
 		}
+	}
+	return -1, ""
+}
+
+// unfit is Check without regard to what the program does.
+func unfit(words []string, open func(i int) bool) (at int, why string) {
+	switch {
+	case len(words) == 0:
+		return 0, "empty command; the first element is the path of the program"
+	case open(0):
+		return 0, fmt.Sprintf("%q leaves open which program it is; write it out", words[0])
+	case !filepath.IsAbs(words[0]) || filepath.Clean(words[0]) != words[0]:
+		return 0, fmt.Sprintf("%q is not the absolute path of a program; there is no shell and no search for programs", words[0])
+	}
+	if at = slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "\x00") }); at >= 0 {
+		return at, fmt.Sprintf("%q has a zero byte", words[at])
 	}
 	return -1, ""
 }
