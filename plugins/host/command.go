@@ -82,7 +82,7 @@ func (c *Command) Difference(arguments []string) (int, string) {
 			return i, fmt.Sprintf("%q does not match %q", clip(a), clip(c.words[i].text))
 		case i >= len(c.words) && !c.more:
 			return i, fmt.Sprintf("%q is one argument too many", clip(a))
-		case i >= len(c.words) && !plain.MatchString(a):
+		case i >= len(c.words) && !further.MatchString(a):
 			return i, fmt.Sprintf(`%q does not match "..."`, clip(a))
 		}
 	}
@@ -92,8 +92,8 @@ func (c *Command) Difference(arguments []string) (int, string) {
 	return -1, ""
 }
 
-// plain matches what "..." takes.
-var plain = regexp.MustCompile("^" + process.Value + "$")
+// further matches what "..." takes.
+var further = regexp.MustCompile("^" + process.Value + "$")
 
 func (w *word) matches(argument string) bool {
 	if w.pattern == nil {

@@ -12,6 +12,11 @@
 //
 // Whatever a plugin says is hostile input: its handshake, its messages, its log
 // lines and the length of all of these are bounded and checked. No plugin can
-// stop the daemon or another plugin. Package host knows nothing of the values
-// that plugins send beyond their description.
+// stop the daemon or another plugin.
+//
+// A Session is a source plugin that runs, with its configuration and the mapping that is
+// compiled against what it says of itself. The agent collects through sessions, and
+// `bursar import` reads old files through one.
+//
+// RunProgram runs the programs of actions, those that a Command allows.
 package host

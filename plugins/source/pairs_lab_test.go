@@ -20,7 +20,6 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/local"
 	"github.com/bursar-accounting/bursar/proto/programtest"
@@ -73,7 +72,7 @@ func (l *lab) source(origin record.Origin, rank record.Rank, config *bursarv1.No
 		l.t.Fatal(err)
 	}
 	defer process.Close()
-	s, diags, err := session.New(ctx, process, process.Source(), session.Spec{Agent: origin.Agent, Type: origin.Type, Label: label, DataDir: l.t.TempDir(), Config: config})
+	s, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{Agent: origin.Agent, Type: origin.Type, Label: label, DataDir: l.t.TempDir(), Config: config})
 	if err != nil || diags.HasErrors() {
 		l.t.Fatal(err, diags)
 	}

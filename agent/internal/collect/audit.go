@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -39,7 +39,7 @@ type auditor struct {
 
 	off    bool
 	reach  time.Duration // how far back; 0: nothing is counted
-	cannot *Session      // that has no second route
+	cannot *host.Session // that has no second route
 	after  time.Time     // of the next try, after a failure
 	task   *auditTask    // what is under way
 }
@@ -174,7 +174,7 @@ func completeTo(s *Status) time.Time {
 
 // auditTask is a day that is being counted, piece by piece.
 type auditTask struct {
-	session *Session
+	session *host.Session
 	day     time.Time
 	at      time.Time // begin of the next piece
 	width   time.Duration
@@ -278,7 +278,7 @@ func (l *Loop) tally(t *auditTask, resp *bursarv1.CollectResponse, sum *wire.Cou
 	l.use(t.session)
 	for _, job := range resp.GetJobs() {
 		switch {
-		case session.Nameless(job.GetRun()) != "":
+		case host.Nameless(job.GetRun()) != "":
 			sum.Quarantined++
 		case job.GetEnded() && !has(job.GetRun(), t.seen.runs, met.runs):
 			l.tallyJob(t, job, sum, met)
@@ -326,13 +326,13 @@ func (t *auditTask) add(sum *wire.Count, met seen) {
 // errCannot: the source has no second route.
 var errCannot = errors.New("the source does not count")
 
-func (a *auditor) cannotBe(s *Session) bool {
+func (a *auditor) cannotBe(s *host.Session) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cannot == s
 }
 
-func (a *auditor) setCannot(s *Session) {
+func (a *auditor) setCannot(s *host.Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cannot, a.task = s, nil

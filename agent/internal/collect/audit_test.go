@@ -21,7 +21,6 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -192,18 +191,18 @@ type auditRig struct {
 	past    *past
 	buffer  *buffer.Buffer
 	record  string
-	session *collect.Session
+	session *host.Session
 	loop    *collect.Loop
 	stop    func()
 	seen    buffer.Position
 }
 
-// Plugin implements collect.Sessions.
-func (r *auditRig) Plugin(ctx context.Context) (*collect.Session, error) {
+// Plugin implements host.Sessions.
+func (r *auditRig) Plugin(ctx context.Context) (*host.Session, error) {
 	if r.session != nil {
 		return r.session, nil
 	}
-	spec := session.Spec{Agent: "a", Type: "fake", Label: "f"}
+	spec := host.SessionSpec{Agent: "a", Type: "fake", Label: "f"}
 	if r.record != "" {
 		file, diags := hcl.Parse("agent.hcl", []byte(r.record))
 		if diags.HasErrors() {
@@ -211,7 +210,7 @@ func (r *auditRig) Plugin(ctx context.Context) (*collect.Session, error) {
 		}
 		spec.Record = file.Body
 	}
-	opened, diags, err := session.New(ctx, alive{}, r.past, spec)
+	opened, diags, err := host.NewSession(ctx, alive{}, r.past, spec)
 	r.session = opened
 	return opened, errors.Join(err, diags.Err())
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -182,9 +182,9 @@ func (alive) Err() error                 { return nil }
 func (alive) Hang(error)                 {}
 func (alive) Close() error               { return nil }
 
-// Plugin implements collect.Sessions.
-func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
-	spec := session.Spec{Agent: "a", Type: "fake", Label: "f"}
+// Plugin implements host.Sessions.
+func (r *rig) Plugin(ctx context.Context) (*host.Session, error) {
+	spec := host.SessionSpec{Agent: "a", Type: "fake", Label: "f"}
 	if r.record != "" {
 		file, diags := hcl.Parse("agent.hcl", []byte(r.record))
 		if diags.HasErrors() {
@@ -193,7 +193,7 @@ func (r *rig) Plugin(ctx context.Context) (*collect.Session, error) {
 		spec.Record = file.Body
 	}
 	client := plugintest.Serve(r.t, func() sdk.Source { return r.sched })
-	opened, diags, err := session.New(ctx, alive{}, client, spec)
+	opened, diags, err := host.NewSession(ctx, alive{}, client, spec)
 	return opened, errors.Join(err, diags.Err())
 }
 

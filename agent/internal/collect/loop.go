@@ -27,7 +27,7 @@ type Buffer interface {
 // Sessions gives the session of the plugin that runs now, and waits for one
 // while there is none.
 type Sessions interface {
-	Plugin(ctx context.Context) (*Session, error)
+	Plugin(ctx context.Context) (*host.Session, error)
 }
 
 // Loop collects from one source. One stream with its plugin is open at a time.
@@ -231,7 +231,7 @@ func (l *Loop) failed(err error) {
 // defaultInterval is for plugins that do not say theirs.
 const defaultInterval = time.Minute
 
-func (l *Loop) every(session *Session) time.Duration {
+func (l *Loop) every(session *host.Session) time.Duration {
 	l.mu.Lock()
 	interval := l.interval
 	l.mu.Unlock()
@@ -245,7 +245,7 @@ func (l *Loop) every(session *Session) time.Duration {
 }
 
 // collect runs one stream from the checkpoint to its end.
-func (l *Loop) collect(ctx context.Context, session *Session) error {
+func (l *Loop) collect(ctx context.Context, session *host.Session) error {
 	from, err := l.buffer.Begin(l.source)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (l *Loop) collect(ctx context.Context, session *Session) error {
 }
 
 // take translates a batch, puts it into the buffer and remembers what was sent.
-func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.CollectResponse, from buffer.Start) error {
+func (l *Loop) take(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, from buffer.Start) error {
 	l.work.Lock()
 	defer l.work.Unlock()
 	l.use(session)
@@ -278,7 +278,7 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 		return err
 	}
 	l.set(func(s *Status) {
-		if says(resp) {
+		if host.Says(resp) {
 			l.recovered()
 		}
 		s.Progress = resp.GetProgress()
@@ -293,7 +293,7 @@ func (l *Loop) take(ctx context.Context, session *Session, resp *bursarv1.Collec
 }
 
 // use translates by the session's mapping from now on. l.work is held.
-func (l *Loop) use(session *Session) {
+func (l *Loop) use(session *host.Session) {
 	l.tr.rank, l.tr.attributes, l.tr.mapper = record.Rank(session.Description.GetRank()), session.Description.GetAttributes(), session.Mapper
 	l.tr.pushed = session.Description.GetPushed()
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -53,7 +53,7 @@ func (l *Loop) recollect(ctx context.Context, w Window, plan bool, progress func
 	return total, err
 }
 
-func (l *Loop) recollected(ctx context.Context, session *Session, resp *bursarv1.CollectResponse, plan bool) (Counts, error) {
+func (l *Loop) recollected(ctx context.Context, session *host.Session, resp *bursarv1.CollectResponse, plan bool) (Counts, error) {
 	l.work.Lock()
 	defer l.work.Unlock()
 	l.use(session)
@@ -79,7 +79,7 @@ func (l *Loop) Retry(ctx context.Context, quarantineID string, raw []byte) error
 	if plugin.Mapper == nil {
 		return errors.New("what was pushed is not mapped, so there is nothing to try again: push it again, corrected, and drop this")
 	}
-	job, err := session.ParseRaw(raw, plugin.Description.GetAttributes())
+	job, err := host.ParseRaw(raw, plugin.Description.GetAttributes())
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ var errEnough = errors.New("enough")
 
 // Sample collects a window and hands each job to show until that returns false.
 // Nothing is kept: it is for a preview.
-func Sample(ctx context.Context, session *Session, w Window, show func(*bursarv1.Job) bool) error {
+func Sample(ctx context.Context, session *host.Session, w Window, show func(*bursarv1.Job) bool) error {
 	start := &bursarv1.CollectRequest_Start{Window: &bursarv1.CollectRequest_Window{From: w.From.UnixMicro(), To: w.To.UnixMicro()}}
 	err := session.Stream(ctx, start, func(resp *bursarv1.CollectResponse) error {
 		for _, job := range resp.GetJobs() {

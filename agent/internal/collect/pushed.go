@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -67,5 +67,5 @@ func (t *translator) say(d *draft, w record.Write) {
 // invalid keeps a statement that is none in quarantine.
 func (t *translator) invalid(d *draft, w *record.Write, err error) {
 	d.counts.Quarantined++
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Invalid(w, err)})
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineInvalid(w, err)})
 }

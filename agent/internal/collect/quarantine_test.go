@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -111,7 +111,7 @@ func TestARetryNeedsNothingButTheQuarantinedInput(t *testing.T) {
 		{Kind: &bursarv1.Value_StringValue{StringValue: "1"}}, {Kind: &bursarv1.Value_IntValue{IntValue: t0.UnixMicro()}},
 		{Kind: &bursarv1.Value_IntValue{IntValue: t0.UnixMicro() + 5}}, {}, {Kind: &bursarv1.Value_IntValue{IntValue: -3}},
 	}}
-	raw, cut := session.Raw(odd, plugin.Description.GetAttributes())
+	raw, cut := host.Raw(odd, plugin.Description.GetAttributes())
 	if cut {
 		t.Fatal("cut")
 	}

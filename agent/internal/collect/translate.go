@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/agent/internal/buffer"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -37,7 +37,7 @@ type translator struct {
 	rank       record.Rank
 	pushed     bool // the source hands on records and stops instead of jobs
 	attributes []*bursarv1.Attribute
-	mapper     session.Mapper
+	mapper     host.Mapper
 	observe    func() int64
 
 	memory *memory
@@ -52,8 +52,8 @@ type translator struct {
 // cannot be kept.
 func (t *translator) batch(resp *bursarv1.CollectResponse) (*draft, error) {
 	d := newDraft(t.source)
-	if n := len(resp.GetCheckpoint()); n > session.MaxExtra {
-		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, session.MaxExtra)
+	if n := len(resp.GetCheckpoint()); n > host.MaxExtra {
+		return nil, fmt.Errorf("the plugin's checkpoint has %d bytes; at most %d are allowed", n, host.MaxExtra)
 	}
 	if t.amnesia && !t.again {
 		t.mark(d)
@@ -89,8 +89,8 @@ func (t *translator) frame(d *draft, f *wire.Frame) {
 
 // job translates one job; settles is the quarantined job that it settles.
 func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
-	if problem := session.Nameless(job.GetRun()); problem != "" {
-		raw, _ := session.Raw(job, t.attributes)
+	if problem := host.Nameless(job.GetRun()); problem != "" {
+		raw, _ := host.Raw(job, t.attributes)
 		t.refused(d, &bursarv1.Refused{Message: problem, Raw: raw})
 		return
 	}
@@ -104,7 +104,7 @@ func (t *translator) job(d *draft, job *bursarv1.Job, settles string) {
 	}
 	held := known && !before.withdrawn || open || t.amnesia || settles != ""
 	if settles == "" && (before.quarantined || t.again || !known && t.unsure(d)) {
-		settles = session.QuarantineID(job.GetRun())
+		settles = host.QuarantineID(job.GetRun())
 	}
 	r, keep, err := t.apply(job)
 	switch {
@@ -141,7 +141,7 @@ func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
 	for _, old := range job.GetFormerly() {
 		run := old.GetRun()
 		before, known := t.before(d, run)
-		if session.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
+		if host.Nameless(run) != "" || run == job.GetRun() || known && before.withdrawn && !t.again {
 			continue
 		}
 		oldID, err := t.mapper.ID(old)
@@ -149,7 +149,7 @@ func (t *translator) supersede(d *draft, job *bursarv1.Job, id string) {
 			continue // nothing was sent under it
 		}
 		t.close(d, run)
-		t.withdraw(d, oldID, true, session.QuarantineID(run))
+		t.withdraw(d, oldID, true, host.QuarantineID(run))
 		d.sent[run] = sent{fingerprint: t.mapper.Fingerprint(old), withdrawn: true}
 	}
 }
@@ -201,7 +201,7 @@ func (t *translator) withdraw(d *draft, id string, ended bool, settles string) {
 
 func (t *translator) quarantine(d *draft, job *bursarv1.Job, err error) {
 	d.counts.Quarantined++
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Failed(job, t.attributes, err)})
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineFailed(job, t.attributes, err)})
 }
 
 func (t *translator) refused(d *draft, r *bursarv1.Refused) {
@@ -209,12 +209,12 @@ func (t *translator) refused(d *draft, r *bursarv1.Refused) {
 	if run := r.GetRun(); run != "" {
 		t.failed(d, run, sent{quarantined: true, refused: true})
 	}
-	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: session.Refused(r)})
+	t.frame(d, &wire.Frame{Kind: wire.KindQuarantine, Quarantine: host.QuarantineRefused(r)})
 }
 
 // extra takes the frames that a source may make itself; others are refused.
 func (t *translator) extra(d *draft, f *bursarv1.Frame) {
-	out, refused := session.Extra(f)
+	out, refused := host.Extra(f)
 	if refused != nil {
 		t.refused(d, refused)
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -98,11 +98,11 @@ func invalid(r hcl.Range, name, format string, args ...any) *hcl.Diagnostic {
 func (s *Source) evaluate(file *hcl.File) hcl.Diagnostics {
 	s.text = textOf(s.Record, file.Sources)
 	if s.Config == nil {
-		s.Tree = session.EmptyTree(s.Range)
+		s.Tree = host.EmptyTree(s.Range)
 		return nil
 	}
 	tree, diags := hcl.Evaluate(s.Config, file.Context())
-	s.Tree = session.Tree(tree)
+	s.Tree = host.Tree(tree)
 	return diags
 }
 

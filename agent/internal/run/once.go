@@ -11,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/plugins/host"
 )
 
 // ErrPush says that a source gives jobs as they come, so that a single
@@ -35,10 +36,10 @@ func Once(ctx context.Context, cfg *config.Config, sources []*config.Source, p P
 }
 
 // fixed is a session that is not started again.
-type fixed struct{ session *collect.Session }
+type fixed struct{ session *host.Session }
 
-// Plugin implements collect.Sessions.
-func (f fixed) Plugin(context.Context) (*collect.Session, error) { return f.session, nil }
+// Plugin implements host.Sessions.
+func (f fixed) Plugin(context.Context) (*host.Session, error) { return f.session, nil }
 
 func once(ctx context.Context, cfg *config.Config, s *config.Source, b *buffer.Buffer, p Plugins, log *slog.Logger, show func(string, control.Source)) error {
 	session, diags, err := p.Open(ctx, cfg, s)

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -43,7 +41,7 @@ const readyTimeout = 30 * time.Second
 // Open starts the plugin of a source and configures it. What is wrong with the
 // configuration is in the diagnostics; the error is a plugin that cannot be
 // used. The caller closes the session, which is nil after either.
-func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source) (*collect.Session, hcl.Diagnostics, error) {
+func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source) (*host.Session, hcl.Diagnostics, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	path, err := p.Path(cfg, s)
@@ -61,7 +59,7 @@ func (p Plugins) Open(ctx context.Context, cfg *config.Config, s *config.Source)
 	if err != nil {
 		return nil, nil, err
 	}
-	opened, diags, err := session.New(ctx, process, process.Source(), session.Spec{
+	opened, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{
 		Agent: cfg.Agent.Name.Value, Type: s.Type.Value, Label: s.Label.Value, DataDir: folder,
 		Config: s.Tree, Record: s.Record, Dir: cfg.File.Dir, TLS: tlsOf(cfg),
 		Stall: s.StallTimeout.Duration,
@@ -108,8 +106,8 @@ func (p Plugins) folder(path string) (folder string, clean func(), err error) {
 // Prepared is a source whose plugin was asked.
 type Prepared struct {
 	Source  *config.Source
-	Session *collect.Session // nil when the plugin cannot be used
-	Err     error            // why
+	Session *host.Session // nil when the plugin cannot be used
+	Err     error         // why
 }
 
 // atOnce is how many plugins are started at the same time.

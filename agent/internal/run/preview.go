@@ -8,7 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/agent/internal/collect"
 	"github.com/bursar-accounting/bursar/agent/internal/config"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -70,7 +70,7 @@ func Preview(ctx context.Context, cfg *config.Config, s *config.Source, p Plugin
 	return samples, nil
 }
 
-func sample(session *collect.Session, job *bursarv1.Job) Sample {
+func sample(session *host.Session, job *bursarv1.Job) Sample {
 	out := Sample{Run: job.GetRun(), Ended: job.GetEnded(), Outcome: Excluded, Attributes: attributes(session, job)}
 	if job.GetExcluded() {
 		return out
@@ -97,8 +97,8 @@ func instant(value json.RawMessage) json.RawMessage {
 }
 
 // attributes are the values that the mapping names.
-func attributes(plugin *collect.Session, job *bursarv1.Job) []Attribute {
-	text, _ := session.Raw(job, plugin.Description.GetAttributes())
+func attributes(plugin *host.Session, job *bursarv1.Job) []Attribute {
+	text, _ := host.Raw(job, plugin.Description.GetAttributes())
 	var raw struct {
 		Attributes map[string]json.RawMessage `json:"attributes"`
 	}

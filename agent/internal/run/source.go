@@ -25,12 +25,12 @@ type seat struct {
 	mu      sync.Mutex
 	config  *config.Source
 	path    string // of the plugin
-	current *host.Supervisor[*collect.Session]
+	current *host.Supervisor[*host.Session]
 	stop    func()
 }
 
-// Plugin implements collect.Sessions.
-func (s *seat) Plugin(ctx context.Context) (*collect.Session, error) {
+// Plugin implements host.Sessions.
+func (s *seat) Plugin(ctx context.Context) (*host.Session, error) {
 	s.mu.Lock()
 	current := s.current
 	s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *seat) put(ctx context.Context, p Plugins, cfg *config.Config, prepared 
 		stop()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	supervisor := host.Supervise(host.Options[*collect.Session]{Launch: launch(p, cfg, prepared), Logger: log})
+	supervisor := host.Supervise(host.Options[*host.Session]{Launch: launch(p, cfg, prepared), Logger: log})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -77,9 +77,9 @@ func (s *seat) retry() {
 
 // launch gives what was prepared at the first start and starts the plugin anew
 // at all others.
-func launch(p Plugins, cfg *config.Config, first Prepared) func(context.Context) (*collect.Session, error) {
+func launch(p Plugins, cfg *config.Config, first Prepared) func(context.Context) (*host.Session, error) {
 	used := false
-	return func(ctx context.Context) (*collect.Session, error) {
+	return func(ctx context.Context) (*host.Session, error) {
 		if !used {
 			used = true
 			return first.Session, first.Err

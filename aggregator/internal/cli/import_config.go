@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -46,7 +46,7 @@ type settings struct {
 
 // configure reads the configuration of an import, if it has one.
 func configure(spec *ImportSpec) (*settings, hcl.Diagnostics) {
-	s := &settings{label: spec.Label, dirs: spec.Dirs, tree: session.EmptyTree(hcl.Range{})}
+	s := &settings{label: spec.Label, dirs: spec.Dirs, tree: host.EmptyTree(hcl.Range{})}
 	var diags hcl.Diagnostics
 	if spec.Config != "" {
 		diags = s.read(spec)
@@ -88,7 +88,7 @@ func (s *settings) read(spec *ImportSpec) hcl.Diagnostics {
 	if b.Config != nil {
 		tree, more := hcl.Evaluate(b.Config, loaded.Context())
 		diags.Extend(more)
-		s.tree = session.Tree(tree)
+		s.tree = host.Tree(tree)
 	}
 	return diags
 }

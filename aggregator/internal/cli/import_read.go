@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
@@ -97,7 +97,7 @@ func (r *reader) batch(ctx context.Context, resp *bursarv1.CollectResponse) erro
 	}
 	r.result.Skipped += max(resp.GetSkipped(), 0)
 	for _, f := range resp.GetFrames() {
-		out, refused := session.Extra(f)
+		out, refused := host.Extra(f)
 		if refused != nil {
 			if err := r.refuse(refused); err != nil {
 				return err
@@ -124,15 +124,15 @@ func (r *reader) write(f *wire.Frame) error {
 }
 
 func (r *reader) job(job *bursarv1.Job) error {
-	if problem := session.Nameless(job.GetRun()); problem != "" {
-		raw, _ := session.Raw(job, r.src.session.Description.GetAttributes())
+	if problem := host.Nameless(job.GetRun()); problem != "" {
+		raw, _ := host.Raw(job, r.src.session.Description.GetAttributes())
 		return r.refuse(&bursarv1.Refused{Message: problem, Raw: raw})
 	}
 	rec, keep, err := r.apply(job)
 	switch {
 	case err != nil:
 		r.result.Quarantined++
-		return r.quarantine(session.Failed(job, r.src.session.Description.GetAttributes(), err))
+		return r.quarantine(host.QuarantineFailed(job, r.src.session.Description.GetAttributes(), err))
 	case !keep:
 		return r.leaveOut(job, rec.ID)
 	}
@@ -224,7 +224,7 @@ func valid(id string) bool { return record.ValidateID(id) == nil }
 
 // settles is the quarantined job that the job's frame settles; "" for none.
 func (r *reader) settles(job *bursarv1.Job) string {
-	if id := session.QuarantineID(job.GetRun()); r.sink.Settles(id) {
+	if id := host.QuarantineID(job.GetRun()); r.sink.Settles(id) {
 		return id
 	}
 	return ""
@@ -232,7 +232,7 @@ func (r *reader) settles(job *bursarv1.Job) string {
 
 func (r *reader) refuse(refused *bursarv1.Refused) error {
 	r.result.Refused++
-	return r.quarantine(session.Refused(refused))
+	return r.quarantine(host.QuarantineRefused(refused))
 }
 
 func (r *reader) quarantine(q wire.Quarantine) error {

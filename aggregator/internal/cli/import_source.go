@@ -11,7 +11,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/plugins/session"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -39,7 +38,7 @@ type ImportSpec struct {
 type ImportSource struct {
 	Name, Type, Label string
 
-	session *session.Session
+	session *host.Session
 	folder  string
 }
 
@@ -89,7 +88,7 @@ func startSource(ctx context.Context, spec *ImportSpec, cfg *settings) (*ImportS
 }
 
 // launch starts the plugin's process and configures it.
-func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*session.Session, hcl.Diagnostics, error) {
+func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder string) (*host.Session, hcl.Diagnostics, error) {
 	env := map[string]string{}
 	for name, v := range cfg.plugin.Env {
 		env[name] = v.Value
@@ -100,7 +99,7 @@ func launch(ctx context.Context, spec *ImportSpec, cfg *settings, path, folder s
 	if err != nil {
 		return nil, nil, err
 	}
-	opened, diags, err := session.New(ctx, process, process.Source(), session.Spec{
+	opened, diags, err := host.NewSession(ctx, process, process.Source(), host.SessionSpec{
 		Agent: spec.Name, Type: spec.Type, Label: cfg.label, DataDir: folder, Config: cfg.tree, Record: cfg.record, Dir: cfg.dir,
 	})
 	if opened == nil {

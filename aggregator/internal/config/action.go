@@ -15,7 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
@@ -165,7 +165,7 @@ func (c *Config) LocalActions() []LocalAction {
 		a := &c.Actions[i]
 		b := a.block()
 		out = append(out, LocalAction{
-			Name: a.Name(), Digest: clusterconfig.New(b).Digest().String(), Full: fullDigest(a.tree.Nodes), Config: session.Tree(a.tree), Range: a.Range,
+			Name: a.Name(), Digest: clusterconfig.New(b).Digest().String(), Full: fullDigest(a.tree.Nodes), Config: host.Tree(a.tree), Range: a.Range,
 		})
 	}
 	return out

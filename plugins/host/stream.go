@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // Stream runs one Collect call of the plugin to its end, and acknowledges each
 // batch when take has returned. An error of take ends the call. A call that makes no
-// progress for too long ends with a [host.Stall], and the plugin with it; a message with
+// progress for too long ends with a [Stall], and the plugin with it; a message with
 // nothing in it is none. So does, without the plugin, that of a push source with
 // [ErrEnded] when it ends by itself.
 func (s *Session) Stream(ctx context.Context, start *bursarv1.CollectRequest_Start, take func(*bursarv1.CollectResponse) error) error {

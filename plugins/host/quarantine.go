@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -33,8 +32,8 @@ func Nameless(run string) string {
 	return ""
 }
 
-// Failed is a job that its mapping could not make a record of, or no valid one.
-func Failed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err error) wire.Quarantine {
+// QuarantineFailed is a job that its mapping could not make a record of, or no valid one.
+func QuarantineFailed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err error) wire.Quarantine {
 	raw, cut := Raw(job, attributes)
 	q := wire.Quarantine{ID: QuarantineID(job.GetRun()), Reason: "mapping", Message: trim(err.Error()), Raw: raw, Truncated: cut}
 	if e, ok := errors.AsType[*mapping.Error](err); ok {
@@ -46,8 +45,8 @@ func Failed(job *bursarv1.Job, attributes []*bursarv1.Attribute, err error) wire
 	return q
 }
 
-// Refused is input that was no job. One without a run is named by its bytes.
-func Refused(r *bursarv1.Refused) wire.Quarantine {
+// QuarantineRefused is input that was no job. One without a run is named by its bytes.
+func QuarantineRefused(r *bursarv1.Refused) wire.Quarantine {
 	raw := r.GetRaw()
 	cut := len(raw) > MaxRaw
 	if cut {
@@ -60,9 +59,9 @@ func Refused(r *bursarv1.Refused) wire.Quarantine {
 	return wire.Quarantine{ID: QuarantineID(run), Reason: "input", Message: trim(r.GetMessage()), Raw: raw, Truncated: cut}
 }
 
-// Invalid is a statement of who pushes that cannot be kept. It is named by its
+// QuarantineInvalid is a statement of who pushes that cannot be kept. It is named by its
 // bytes.
-func Invalid(w *record.Write, err error) wire.Quarantine {
+func QuarantineInvalid(w *record.Write, err error) wire.Quarantine {
 	raw := fmt.Appendf(nil, `{"record_id":%q,"stop_time":%q}`, w.ID, w.Stop)
 	if w.Record != nil {
 		raw, _ = json.Marshal(w.Record) // what has no JSON, such as a score that is no number, leaves the message
@@ -88,17 +87,4 @@ func QuarantineID(run string) string {
 		return fmt.Sprintf("%x", h.Sum64())
 	}
 	return strings.ToValidUTF8(run, "\uFFFD")
-}
-
-// trim bounds texts that come from outside.
-func trim(s string) string {
-	const most = 4 << 10
-	if len(s) > most {
-		cut := most
-		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

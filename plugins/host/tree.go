@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"github.com/bursar-accounting/bursar/hcl"

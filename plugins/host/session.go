@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"context"
@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Spec is a source as the configuration describes it.
-type Spec struct {
+// SessionSpec is a source as the configuration describes it.
+type SessionSpec struct {
 	Agent   string // the agent's name
 	Type    string
 	Label   string
@@ -36,7 +35,7 @@ type Mapper interface {
 
 // Session is a plugin that runs, knows its configuration and has a mapping.
 type Session struct {
-	host.Plugin
+	Plugin
 
 	Client      bursarv1.SourcePluginClient
 	Description *bursarv1.DescribeResponse
@@ -45,15 +44,15 @@ type Session struct {
 	stall time.Duration
 }
 
-// New asks a plugin what it is, compiles the mapping against that, and
+// NewSession asks a plugin what it is, compiles the mapping against that, and
 // configures the plugin. What is wrong with the configuration is in the
 // diagnostics; the error is a plugin that does not answer as it should.
-func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginClient, spec Spec) (*Session, hcl.Diagnostics, error) {
+func NewSession(ctx context.Context, plugin Plugin, client bursarv1.SourcePluginClient, spec SessionSpec) (*Session, hcl.Diagnostics, error) {
 	description, err := client.Describe(ctx, &bursarv1.DescribeRequest{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("describe: %w", err)
 	}
-	if err := host.CheckDescription(spec.Type, description); err != nil {
+	if err := CheckDescription(spec.Type, description); err != nil {
 		return nil, nil, err
 	}
 	mapper, diags := mapperOf(description, spec)
@@ -65,7 +64,7 @@ func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginCl
 	if err != nil {
 		return nil, diags, fmt.Errorf("configure: %w", err)
 	}
-	diags.Extend(host.Diagnostics(resp.GetDiagnostics()))
+	diags.Extend(Diagnostics(resp.GetDiagnostics()))
 	if diags.HasErrors() {
 		return nil, diags, nil
 	}
@@ -73,7 +72,7 @@ func New(ctx context.Context, plugin host.Plugin, client bursarv1.SourcePluginCl
 }
 
 // mapperOf compiles the mapping of a source that has one.
-func mapperOf(description *bursarv1.DescribeResponse, spec Spec) (Mapper, hcl.Diagnostics) {
+func mapperOf(description *bursarv1.DescribeResponse, spec SessionSpec) (Mapper, hcl.Diagnostics) {
 	if !description.GetPushed() {
 		mapper, diags := mapping.Compile(mapping.Options{
 			Agent: spec.Agent, Type: spec.Type, Label: spec.Label, Dir: spec.Dir,

@@ -1,10 +1,10 @@
-package session_test
+package host_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/plugins/session"
+	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -17,12 +17,12 @@ func TestRawInputIsMappedAgainAsItWas(t *testing.T) {
 		{Kind: &bursarv1.Value_BytesValue{BytesValue: []byte{0xff, 'x'}}}, {Kind: &bursarv1.Value_IntValue{IntValue: 1 << 60}}, {},
 		{Kind: &bursarv1.Value_StringValue{StringValue: "ä\n"}}, {Kind: &bursarv1.Value_IntValue{IntValue: -5}},
 	}}
-	text, _ := session.Raw(in, attributes)
-	out, err := session.ParseRaw(text, attributes)
+	text, _ := host.Raw(in, attributes)
+	out, err := host.ParseRaw(text, attributes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := session.Raw(out, attributes); string(again) != string(text) {
+	if again, _ := host.Raw(out, attributes); string(again) != string(text) {
 		t.Errorf("%s became %s", text, again)
 	}
 }
@@ -38,7 +38,7 @@ func TestTheRawInputInQuarantineKeepsItsBytes(t *testing.T) {
 		{Kind: &bursarv1.Value_FloatValue{FloatValue: math.NaN()}},
 	}}
 	const want = `{"run":"7","ended":true,"attributes":{"a":1.5,"b":{"bytes":"/w=="},"list":[true,null],"map":{"k":1152921504606846976},"nan":null}}`
-	if got, cut := session.Raw(in, attributes); string(got) != want || cut {
+	if got, cut := host.Raw(in, attributes); string(got) != want || cut {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
@@ -47,7 +47,7 @@ func FuzzParseRaw(f *testing.F) {
 	f.Add([]byte(`{"run":"1","ended":true,"attributes":{"a":1,"b":{"bytes":"AA=="},"c":[1,"x",null,{"d":1.5}]}}`))
 	attributes := []*bursarv1.Attribute{{Name: "a", Type: bursarv1.Type_TYPE_INT}, {Name: "b", Type: bursarv1.Type_TYPE_STRING}, {Name: "c", Type: bursarv1.Type_TYPE_MAP}}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		job, err := session.ParseRaw(text, attributes)
+		job, err := host.ParseRaw(text, attributes)
 		if err == nil && (job.GetRun() == "" || len(job.GetValues()) != len(attributes)) {
 			t.Errorf("%q gave %v", text, job)
 		}

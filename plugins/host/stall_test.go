@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
@@ -168,7 +167,7 @@ func TestStream_NoProgressEndsPlugin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, err, hung := play(t, c.actor, c.push, c.stall, c.take, c.call)
-			_, stalled := errors.AsType[*host.Stall](err)
+			_, stalled := errors.AsType[*Stall](err)
 			if stalled != c.hangs || (hung != nil) != c.hangs || !c.hangs && !errors.Is(err, c.err) {
 				t.Errorf("after %s: %v; the plugin was ended for: %v", after, err, hung)
 			}
@@ -204,7 +203,7 @@ func TestStream_AnyOrderOfSignsAndSilence(t *testing.T) {
 		}
 		acts = append(acts, act{0, "end"})
 		_, err, hung := play(t, actor{acts: acts}, false, limit, 0, "")
-		if _, stalled := errors.AsType[*host.Stall](err); stalled != hangs || (hung != nil) != hangs {
+		if _, stalled := errors.AsType[*Stall](err); stalled != hangs || (hung != nil) != hangs {
 			t.Fatalf("seed %d: %v; want it ended: %v", seed, err, hangs)
 		}
 	}

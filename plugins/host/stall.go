@@ -1,4 +1,4 @@
-package session
+package host
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/bursar-accounting/bursar/plugins/host"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -36,7 +35,7 @@ type watch struct {
 	steps uint64
 	older bool // the plugin does not know Progress
 	ours  bool // it is the daemon's turn, which counts as progress
-	stall *host.Stall
+	stall *Stall
 }
 
 // watch begins to watch a call. The context ends with the call; release ends the watch.
@@ -104,7 +103,7 @@ func (w *watch) run(ctx context.Context) {
 		if limit == 0 || silent < limit || ctx.Err() != nil {
 			continue
 		}
-		why := &host.Stall{Call: w.call, Silent: limit}
+		why := &Stall{Call: w.call, Silent: limit}
 		w.mu.Lock()
 		w.stall = why
 		w.mu.Unlock()
