@@ -78,7 +78,7 @@ func TestFlagsWithoutEffectOnTheReportOfClusterAccountantAreRefused(t *testing.T
 
 func TestReportSubscription_ClusterAccountant_FiltersAndTables(t *testing.T) {
 	s := shell{}
-	const files = "../directory/testdata/gridengine/"
+	const files = "../accounting/testdata/gridengine/"
 	line := []string{"report", "subscription", "-compat", "clusteraccountant", "-tables", files + "tables.sql", "-period", "2012-10", "-format", "csv"}
 	if code, _, errs := s.bursar(t.Context(), line...); code == 0 || !strings.Contains(errs, "no rows of the table accounting") {
 		t.Errorf("%d %s", code, errs)

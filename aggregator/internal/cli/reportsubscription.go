@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
@@ -45,8 +46,8 @@ options -p and -u. It differs from what bursar says of the same jobs:
 - contributions and types of nodes count whatever their dates;
 - the first type whose pattern matches gives the factor, even one that is retired;
 - principal investigators without usage have no row on its page, and its text has no exempt ones;
-- there are two clusters, katana and all that is not scluster counts there; where
-  one has no capacity, utilization is the computation units that were used.
+- the clusters are those of processor_type, and what is of none counts for the first;
+  where one has no capacity, utilization is the computation units that were used.
 Its sums of 32 bits, in which small jobs vanish, are exact here.`,
 		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -where cluster=nemo\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv\n" +
 			"  bursar report subscription -compat clusteraccountant -accounting accounting -tables tables.sql -period 2012-10 -period 2012",
@@ -112,7 +113,7 @@ func (f *originals) report(o report.SubscriptionOptions) (*report.Document, erro
 		defer func() { _ = file.Close() }() // it was read only
 		accounting = append(accounting, file)
 	}
-	original, err := report.ReadClusterAccountant(tables, accounting, zone)
+	original, err := compat.ReadClusterAccountant(tables, accounting, zone)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(append([]string{f.tables}, f.accounting...), ", "), err)
 	}

@@ -131,7 +131,7 @@ func (o *AI4Options) instants(w span) ([]time.Time, error) {
 		}
 		slices.SortFunc(list, time.Time.Compare)
 		if list = slices.Compact(list); len(list) == 0 {
-			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s", ErrNothing, len(o.Snapshots), w.From.Format(minute), w.To.Format(minute))
+			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s", ErrNothing, len(o.Snapshots), w.From.Format(MinuteLayout), w.To.Format(MinuteLayout))
 		}
 		return list, nil
 	}

@@ -34,6 +34,11 @@ func (s span) period(word string, zone *time.Location) Period {
 	return Period{Name: s.name(word, zone), From: s.From, To: s.To}
 }
 
+// PeriodOf names the window [from, to), which was asked for by a word, for people.
+func PeriodOf(word string, from, to time.Time, zone *time.Location) Period {
+	return span{from, to}.period(word, zone)
+}
+
 // toDate ends the name of a period that goes on.
 const toDate = " to date"
 
@@ -62,8 +67,8 @@ type usageAnswer struct{ v1.Usage }
 
 func (a *usageAnswer) window() span { return span{a.Window.From.Time, a.Window.To.Time} }
 
-// minute is how times stand in notes.
-const minute = "2006-01-02 15:04"
+// MinuteLayout is how times stand in notes.
+const MinuteLayout = "2006-01-02 15:04"
 
 // notes say how complete a period is.
 func notes(k *v1.Complete, period string) (notes []string) {
@@ -114,5 +119,5 @@ func moment(t v1.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.UTC().Format(minute)
+	return t.UTC().Format(MinuteLayout)
 }

@@ -87,7 +87,7 @@ func Find(name string) (*Entry, error) {
 		}
 		names = append(names, list[i].Name)
 	}
-	return nil, fmt.Errorf("%w: %.60q%s", ErrUnknown, name, instead(name, names))
+	return nil, fmt.Errorf("%w: %.60q%s", ErrUnknown, name, Suggestion(name, names))
 }
 
 // Make makes the report of a name. Of query it takes the values that the catalogue
@@ -130,8 +130,8 @@ func (d *Document) memory() (n int64) {
 	return n
 }
 
-// instead says what could have been meant.
-func instead(word string, words []string) string {
+// Suggestion says what could have been meant.
+func Suggestion(word string, words []string) string {
 	if near := hcl.Suggest(word, words); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
@@ -173,7 +173,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		name, inner, bracket := strings.Cut(key, "[")
 		p := e.Param(name)
 		if p == nil || bracket && (p.Kind != ParamPairs || !strings.HasSuffix(inner, "]")) {
-			return q, fmt.Errorf("%w: the report %s knows no %.60q%s", ErrQuery, e.Name, key, instead(name, e.params()))
+			return q, fmt.Errorf("%w: the report %s knows no %.60q%s", ErrQuery, e.Name, key, Suggestion(name, e.params()))
 		}
 		for _, value := range query[key] {
 			if bracket {
@@ -231,7 +231,7 @@ func (q *Query) add(p *Param, value string) error {
 		return nil
 	case ParamChoice:
 		if !slices.Contains(p.Words, value) {
-			return fmt.Errorf("%w: %s is %.60q%s", ErrQuery, p.Name, value, instead(value, p.Words))
+			return fmt.Errorf("%w: %s is %.60q%s", ErrQuery, p.Name, value, Suggestion(value, p.Words))
 		}
 	case ParamZone:
 		if _, err := time.LoadLocation(value); err != nil {

@@ -5,7 +5,7 @@ import "html/template"
 // Chart draws the chart of one of the document's tables as an SVG without scripts and
 // without styles, for a page that has its own; empty where there is nothing to draw.
 func (d *Document) Chart(t *Table) template.HTML {
-	if d.check() != nil {
+	if d.Check() != nil {
 		return ""
 	}
 	return t.draw(d.Periods)

@@ -12,7 +12,7 @@ import (
 // each in the form NAME or NAME PERIOD, and an empty line stands between two. Numbers
 // have all their digits; the totals are not written, since who reads a CSV adds up.
 func (d *Document) WriteCSV(w io.Writer) error {
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return err
 	}
 	for i := range d.Tables {

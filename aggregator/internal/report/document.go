@@ -123,16 +123,16 @@ func Figure(n *json.Number) Cell {
 	if n == nil || *n == "" {
 		return Cell{}
 	}
-	r := rational(n.String())
+	r := Rational(n.String())
 	if r == nil {
 		return Cell{}
 	}
 	return Cell{number: r, digits: n.String(), known: true}
 }
 
-// rational reads a number of JSON; nil for what is none, or is too long or too large
+// Rational reads a number of JSON; nil for what is none, or is too long or too large
 // to be meant.
-func rational(s string) *big.Rat {
+func Rational(s string) *big.Rat {
 	_, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if exponent, err := strconv.Atoi(power); power != "" && (err != nil || exponent < -400 || exponent > 400) {
 		return nil
@@ -218,7 +218,7 @@ func exact(r *big.Rat) string {
 }
 
 // check returns what is wrong with the shape of a document.
-func (d *Document) check() error {
+func (d *Document) Check() error {
 	for i := range d.Tables {
 		if err := d.Tables[i].check(len(d.Periods)); err != nil {
 			return fmt.Errorf("report %s: table %s: %w", d.Report, d.Tables[i].Name, err)
@@ -266,7 +266,7 @@ func (t *Table) column(name string) int {
 
 // WriteJSON writes the document as one JSON object.
 func (d *Document) WriteJSON(w io.Writer) error {
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return err
 	}
 	out := json.NewEncoder(w)

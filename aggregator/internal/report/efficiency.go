@@ -55,7 +55,7 @@ const (
 )
 
 func (o *EfficiencyOptions) fill() {
-	o.Periods = defaults(o.Periods)
+	o.Periods = DefaultPeriods(o.Periods)
 	for _, d := range []struct {
 		at    *string
 		value string
@@ -113,7 +113,7 @@ func (o *EfficiencyOptions) resources() []resource {
 
 // decimal is a factor as it was written: the shortest decimal of the number.
 func decimal(f float64) *big.Rat {
-	if r := rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
+	if r := Rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
 		return r
 	}
 	return new(big.Rat)
@@ -153,7 +153,7 @@ func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, 
 		return nil, n.error(ctx, r)
 	}
 	d.Notes = append(d.Notes, o.method()...)
-	return d, d.check()
+	return d, d.Check()
 }
 
 func (o *EfficiencyOptions) method() []string {

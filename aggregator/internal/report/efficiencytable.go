@@ -46,11 +46,11 @@ func (p *efficiencyPeriod) figures(s *savings, g *share) []Cell {
 	}
 	spare := g.spare()
 	energy := new(big.Rat).Mul(spare, s.kWh)
-	return []Cell{Rat(g.booked), Rat(g.used), quotient(g.used, g.booked), Rat(spare), Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+	return []Cell{Rat(g.booked), Rat(g.used), Quotient(g.used, g.booked), Rat(spare), Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
 }
 
-// quotient is not known where one is divided by nothing.
-func quotient(a, b *big.Rat) Cell {
+// Quotient is not known where one is divided by nothing.
+func Quotient(a, b *big.Rat) Cell {
 	if a == nil || b == nil || b.Sign() == 0 {
 		return Cell{}
 	}
@@ -264,7 +264,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		j := &list[i]
 		peaks = peaks || j.peak != nil
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.ID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), optional(j.State),
+			Words(j.ID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), optional(j.State),
 		})
 	}
 	if !peaks {

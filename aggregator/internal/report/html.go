@@ -14,7 +14,7 @@ var page string
 // WriteHTML writes the document as one file that needs nothing else: no script, no
 // font, no request.
 func (d *Document) WriteHTML(w io.Writer) error {
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return err
 	}
 	t, err := template.New("report").Funcs(template.FuncMap{

@@ -39,7 +39,7 @@ func (j *job) first(key string) string {
 func (j *job) amount(name string) (amount *big.Rat, kind string) {
 	for i := range j.Components {
 		if c := &j.Components[i]; c.Name == name {
-			return rational(c.Amount.String()), c.Kind
+			return Rational(c.Amount.String()), c.Kind
 		}
 	}
 	return nil, ""

@@ -30,7 +30,7 @@ func within(list ...bounds) error {
 // periodParam is the one or two periods of a report.
 func periodParam() Param {
 	return Param{
-		Name: "period", Title: "Period", Kind: ParamWindow, Default: defaults(nil), Most: 2,
+		Name: "period", Title: "Period", Kind: ParamWindow, Default: DefaultPeriods(nil), Most: 2,
 		About: "The time that is reported, a window as of /v1/usage; given twice, two of them side by side.",
 		Words: []string{"today", "yesterday", "this-week", "last-week", "this-month", "last-month", "this-quarter", "last-quarter", "this-year", "last-year", "7d", "30d", "2026-10", "2026-Q3"},
 	}

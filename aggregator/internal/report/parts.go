@@ -46,7 +46,7 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 		return nil, n.error(ctx, r)
 	}
 	d.Notes = append(d.Notes, "Shares are of the service units that all used; those without an owner have a row of their own.")
-	return d, d.check()
+	return d, d.Check()
 }
 
 func partsTable(a *usageAnswer, by string, period int, name string) Table {
@@ -67,7 +67,7 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	all := total(a, "su", nil)
 	for g := range a.Groups {
 		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), Rat(of(a, "records", g, nil)), Rat(used), quotient(used, all)})
+		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), Rat(of(a, "records", g, nil)), Rat(used), Quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(all), {}}

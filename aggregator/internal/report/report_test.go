@@ -236,7 +236,7 @@ func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(s string) time.Time {
-		v, err := time.ParseInLocation(minute, s, berlin)
+		v, err := time.ParseInLocation(MinuteLayout, s, berlin)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, er
 		}
 	}
 	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name), s.notes...)
-	return d, d.check()
+	return d, d.Check()
 }
 
 // whose returns an error where it is not said of whom the statement is: it is of one,
@@ -273,7 +273,7 @@ func (s *statement) unpriced(a *usageAnswer, period int) {
 		case !s.priced(u.Component, period):
 			never = append(never, u.Component)
 		default:
-			used := Rat(divided(rational(u.Total.String()), s.scale(u.Component)))
+			used := Rat(divided(Rational(u.Total.String()), s.scale(u.Component)))
 			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
 		}
 	}
@@ -392,7 +392,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	for g := range a.Groups {
 		name, value := groupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
-			Words(name), Rat(of(a, "records", g, nil)), Rat(of(a, "Cores", g, nil)), Rat(value), quotient(value, whole), Rat(past[name]), change(value, past[name]),
+			Words(name), Rat(of(a, "records", g, nil)), Rat(of(a, "Cores", g, nil)), Rat(value), Quotient(value, whole), Rat(past[name]), change(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {

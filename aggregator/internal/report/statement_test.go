@@ -180,7 +180,7 @@ func TestAStatementOfNobodyNamesWhoIsNear(t *testing.T) {
 
 func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 	at := func(s string) time.Time {
-		v, err := time.Parse(minute, s)
+		v, err := time.Parse(MinuteLayout, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
 		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
 	} {
 		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
-		if text := got.From.UTC().Format(minute) + " " + got.To.UTC().Format(minute); text != c.want {
+		if text := got.From.UTC().Format(MinuteLayout) + " " + got.To.UTC().Format(MinuteLayout); text != c.want {
 			t.Errorf("%s: %s, want %s", c.word, text, c.want)
 		}
 	}

@@ -115,7 +115,7 @@ func (s *statement) day(at v1.Time) Cell {
 	if local.Hour()+local.Minute()+local.Second() == 0 {
 		return Words(local.Format(time.DateOnly))
 	}
-	return Words(local.Format(minute))
+	return Words(local.Format(MinuteLayout))
 }
 
 // budgets are those that the subject draws on.
@@ -156,7 +156,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 		return nil, nil
 	}
 	if !a.Now.IsZero() {
-		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(minute), s.zone)
+		s.note("Budgets are as of %s %s, each of its whole period, also beyond that of the statement.", a.Now.In(s.zone).Format(MinuteLayout), s.zone)
 	}
 	s.note("Left of a budget is what is neither used nor reserved by jobs that run. Forecast at end is a forecast: what is used, and the pace of the last days until then. A budget has all records of its own conditions, also of others than the subject.")
 	return t, nil
@@ -307,7 +307,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			cost = Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(minute)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
+			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
 		})
 	}
 	if !s.costs {

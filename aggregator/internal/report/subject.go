@@ -56,7 +56,7 @@ func (n *absent) error(ctx context.Context, r Reader) error {
 		if near := hcl.Suggest(value, known); near != "" {
 			return fmt.Errorf("%w: no record of %s has the %s %q; did you mean %q?", ErrNothing, periods, key, value, near)
 		}
-		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, some(known))
+		return fmt.Errorf("%w: no record of %s has the %s %q; there are %s", ErrNothing, periods, key, value, SomeOf(known))
 	}
 	months, err := n.months(ctx, r)
 	if err != nil {
@@ -127,11 +127,11 @@ func (n *absent) months(ctx context.Context, r Reader) (string, error) {
 			}
 		}
 	}
-	return strings.Join(nearest(known, n.begin), ", "), nil
+	return strings.Join(NearestMonths(known, n.begin), ", "), nil
 }
 
-// nearest are the up to three months next to a time, in their order.
-func nearest(months []string, begin time.Time) []string {
+// NearestMonths are the up to three months next to a time, in their order.
+func NearestMonths(months []string, begin time.Time) []string {
 	far := func(label string) time.Duration {
 		month, err := time.Parse("2006-01", label)
 		if err != nil {
@@ -143,8 +143,8 @@ func nearest(months []string, begin time.Time) []string {
 	return slices.Sorted(slices.Values(months[:min(len(months), 3)]))
 }
 
-// some names a few of many.
-func some(names []string) string {
+// SomeOf names a few of many.
+func SomeOf(names []string) string {
 	slices.Sort(names)
 	if len(names) > 8 {
 		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)

@@ -48,7 +48,7 @@ func subscriptionEntry() Entry {
 // as shares of all, and the ratio of the two; a table with a chart for each period. It
 // is ClusterAccountant's report. Who contributed and used nothing is in it too.
 func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
-	o.Periods = defaults(o.Periods)
+	o.Periods = DefaultPeriods(o.Periods)
 	if o.By != "" && o.By != "pi" {
 		return parts(ctx, r, o)
 	}
@@ -85,7 +85,7 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 	d.Notes = append(d.Notes,
 		"The ratio is the share of what was used ÷ the share of what was contributed: over 100 % is more than was put in.",
 		"Over: used without a contribution. Under: contributed and not used. Exempt: all projects are, and neither counts in the sums of contributions.")
-	return d, d.check()
+	return d, d.Check()
 }
 
 // anybody reports whether a table has a line.

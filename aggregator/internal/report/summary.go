@@ -98,11 +98,11 @@ func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error)
 		d.Notes = append(d.Notes, s.people.note)
 	}
 	d.Notes = append(d.Notes, "By "+o.Bucket+" is what was in use, was running and was waiting in the mean of the "+o.Bucket+", by the time that it took; what is waiting and has never started is not known.")
-	return d, d.check()
+	return d, d.Check()
 }
 
 func (o *SummaryOptions) defaults() {
-	o.Periods = defaults(o.Periods)
+	o.Periods = DefaultPeriods(o.Periods)
 	if len(o.By) == 0 {
 		o.By = []string{"group_id", "user_id"}
 	}

@@ -50,7 +50,7 @@ func usageEntry() Entry {
 // measures of one or two periods side by side. It is what usage_stats of
 // ai4-accounting prints, exact.
 func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
-	o.Periods = defaults(o.Periods)
+	o.Periods = DefaultPeriods(o.Periods)
 	if o.By == "" {
 		o.By = "group_id"
 	}
@@ -77,10 +77,11 @@ func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
 	}
 	d.Tables = []Table{usageTable(o.By, d.Periods, answers)}
 	d.Notes = append(d.Notes, "What a run used is split to the microsecond where a period ends; rates such as cores come in hours.")
-	return d, d.check()
+	return d, d.Check()
 }
 
-func defaults(periods []string) []string {
+// DefaultPeriods are those of a report that is asked for without any.
+func DefaultPeriods(periods []string) []string {
 	if len(periods) == 0 {
 		return []string{"this-month", "this-year"}
 	}

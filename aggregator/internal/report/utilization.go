@@ -37,7 +37,7 @@ func utilizationEntry() Entry {
 // each cluster and all of them, and its course over the first period. Where no capacity
 // is known nothing is said, and the notes tell what was used there.
 func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document, error) {
-	o.Periods = defaults(o.Periods)
+	o.Periods = DefaultPeriods(o.Periods)
 	if o.Bucket == "" {
 		o.Bucket = "day"
 	}
@@ -66,7 +66,7 @@ func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document
 	}
 	d.Tables = append(d.Tables, series.course(o.Bucket, d.Periods[0].Name))
 	d.Notes = append(d.Notes, "Capacity counts for the time in which it was there; utilization is what was used of it, and over 100 % where more was used than is known to be there.")
-	return d, d.check()
+	return d, d.Check()
 }
 
 func (o *UtilizationOptions) ask(ctx context.Context, r Reader, window, bucket string) (*usageAnswer, error) {

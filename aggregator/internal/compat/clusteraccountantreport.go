@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -18,14 +19,14 @@ import (
 // contributions and node types count whatever their dates; its page has no line for who
 // used nothing, and its text calls nobody exempt. Only its sums of 32 bits, which lose
 // small jobs, are exact here.
-func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, error) {
-	o.Periods = defaults(o.Periods)
+func (c *ClusterAccountant) Subscription(o report.SubscriptionOptions) (*report.Document, error) {
+	o.Periods = report.DefaultPeriods(o.Periods)
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
 	}
-	d := &Document{
-		Format: Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
+	d := &report.Document{
+		Format: report.Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
 		Made: o.Now.UTC(), Zone: zone.String(),
 	}
 	for key := range o.Where {
@@ -40,11 +41,11 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		if err != nil {
 			return nil, fmt.Errorf("report subscription: %w", err)
 		}
-		s := span{From: time.UnixMicro(int64(w.From)), To: time.UnixMicro(int64(w.To))}
-		p := &accountantPeriod{c: c, Period: s.period(word, zone), number: i + 1, zone: zone, where: o.Where}
+		from, to := time.UnixMicro(int64(w.From)), time.UnixMicro(int64(w.To))
+		p := &accountantPeriod{c: c, Period: report.PeriodOf(word, from, to, zone), number: i + 1, zone: zone, where: o.Where}
 		d.Periods = append(d.Periods, p.Period)
 		if i == 0 {
-			begin = s.From
+			begin = from
 		}
 		found = found || len(p.within()) > 0
 		d.Tables = append(d.Tables, p.build()...)
@@ -57,7 +58,7 @@ func (c *ClusterAccountant) Subscription(o SubscriptionOptions) (*Document, erro
 		return nil, c.nothing(o.Periods, begin, zone)
 	}
 	d.Notes = append(d.Notes, c.notes()...)
-	return d, d.check()
+	return d, d.Check()
 }
 
 // unmatched is the error of a filter that no record passes, whatever the period.
@@ -68,7 +69,7 @@ func (c *ClusterAccountant) unmatched(where map[string]string) error {
 	}
 	for key, value := range where {
 		if !names[key][value] {
-			return fmt.Errorf("%w: no job of the accounting has the %s %q%s", ErrNothing, key, value, instead(value, slices.Sorted(maps.Keys(names[key]))))
+			return fmt.Errorf("%w: no job of the accounting has the %s %q%s", report.ErrNothing, key, value, report.Suggestion(value, slices.Sorted(maps.Keys(names[key]))))
 		}
 	}
 	return nil
@@ -84,17 +85,17 @@ func (c *ClusterAccountant) nothing(periods []string, begin time.Time, zone *tim
 	}
 	slices.Sort(months)
 	which := strings.Join(periods, " and ")
-	if months = nearest(slices.Compact(months), begin); len(months) > 0 {
-		return fmt.Errorf("%w: no job of the accounting ended in %s; the nearest months that have some are %s", ErrNothing, which, strings.Join(months, ", "))
+	if months = report.NearestMonths(slices.Compact(months), begin); len(months) > 0 {
+		return fmt.Errorf("%w: no job of the accounting ended in %s; the nearest months that have some are %s", report.ErrNothing, which, strings.Join(months, ", "))
 	}
 	var why []string
 	for _, reason := range slices.Sorted(maps.Keys(c.dropped)) {
 		why = append(why, fmt.Sprintf("%d %s", c.dropped[reason], reason))
 	}
 	if len(why) == 0 {
-		return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month", ErrNothing, which)
+		return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month", report.ErrNothing, which)
 	}
-	return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month; not taken: %s", ErrNothing, which, strings.Join(why, ", "))
+	return fmt.Errorf("%w: no job of the accounting ended in %s, nor in any other month; not taken: %s", report.ErrNothing, which, strings.Join(why, ", "))
 }
 
 func (c *ClusterAccountant) notes() (notes []string) {
@@ -102,7 +103,7 @@ func (c *ClusterAccountant) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("Not taken: %d %s.", c.dropped[why], why))
 	}
 	if len(c.strangers) > 0 {
-		notes = append(notes, fmt.Sprintf("Hosts of no processor type count with the factor 1 for %s: %s.", primary, some(slices.Collect(maps.Keys(c.strangers)))))
+		notes = append(notes, fmt.Sprintf("Hosts of no processor type count with the factor 1 for %s: %s.", c.clusters[0], report.SomeOf(slices.Collect(maps.Keys(c.strangers)))))
 	}
 	return append(notes,
 		"The ratio is (service units ÷ those of all investigators) ÷ (contribution ÷ those of all that are not exempt). All contributions count, whatever their date.",
@@ -113,7 +114,7 @@ func (c *ClusterAccountant) notes() (notes []string) {
 
 // accountantPeriod is a period of the report.
 type accountantPeriod struct {
-	Period
+	report.Period
 	c      *ClusterAccountant
 	number int
 	zone   *time.Location
@@ -144,7 +145,7 @@ func (p *accountantPeriod) within() (list []*accounted) {
 	return list
 }
 
-func (p *accountantPeriod) build() []Table {
+func (p *accountantPeriod) build() []report.Table {
 	list := p.within()
 	alias := map[string]string{}
 	for _, i := range p.c.people {
@@ -166,7 +167,7 @@ func (p *accountantPeriod) build() []Table {
 	if len(list) == 0 {
 		p.notes = append(p.notes, p.Name+": no job ended.")
 	}
-	return []Table{
+	return []report.Table{
 		p.subscription(byPI),
 		p.sums("project", "Service units by project", byProject),
 		p.sums("group", "Service units by Unix group", byGroup),
@@ -183,21 +184,21 @@ func add(to map[string]*big.Rat, name string, n *big.Rat) {
 }
 
 // subscription is the table of investigators.
-func (p *accountantPeriod) subscription(used map[string]*big.Rat) Table {
-	t := Table{
+func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
+	t := report.Table{
 		Name: fmt.Sprintf("subscription-%d", p.number), Title: "Service units and subscription by PI, " + p.Name,
-		Columns: []Column{
-			{Name: "pi", Title: "PI", Kind: Text},
-			{Name: "used", Title: "Used", Kind: Number, Unit: "SU", Period: p.number},
-			{Name: "used_share", Title: "Share of use", Kind: Share, Period: p.number},
-			{Name: "contributed", Title: "Contributed", Kind: Number, Unit: "units", Period: p.number},
-			{Name: "contribution_share", Title: "Share of contributions", Kind: Share, Period: p.number},
-			{Name: "ratio", Title: "Ratio", Kind: Ratio, Period: p.number},
-			{Name: "page", Title: "On its page", Kind: Text, Period: p.number},
-			{Name: "text", Title: "In its text", Kind: Text, Period: p.number},
-			{Name: "exempt", Title: "Exempt", Kind: Text},
+		Columns: []report.Column{
+			{Name: "pi", Title: "PI", Kind: report.Text},
+			{Name: "used", Title: "Used", Kind: report.Number, Unit: "SU", Period: p.number},
+			{Name: "used_share", Title: "Share of use", Kind: report.Share, Period: p.number},
+			{Name: "contributed", Title: "Contributed", Kind: report.Number, Unit: "units", Period: p.number},
+			{Name: "contribution_share", Title: "Share of contributions", Kind: report.Share, Period: p.number},
+			{Name: "ratio", Title: "Ratio", Kind: report.Ratio, Period: p.number},
+			{Name: "page", Title: "On its page", Kind: report.Text, Period: p.number},
+			{Name: "text", Title: "In its text", Kind: report.Text, Period: p.number},
+			{Name: "exempt", Title: "Exempt", Kind: report.Text},
 		},
-		Chart: &Chart{Kind: Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}},
+		Chart: &report.Chart{Kind: report.Bars, Label: "pi", Values: []string{"used_share", "contribution_share"}},
 	}
 	gave, all, total := map[string]*big.Rat{}, new(big.Rat), new(big.Rat)
 	for _, one := range p.c.contributions {
@@ -220,23 +221,23 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) Table {
 		return cmp.Or(used[b.user].Cmp(used[a.user]), gave[b.user].Cmp(gave[a.user]), strings.Compare(a.alias, b.alias))
 	})
 	for _, i := range people {
-		share, contribution := quotient(used[i.user], total), quotient(gave[i.user], all)
-		ratio := Cell{}
+		share, contribution := report.Quotient(used[i.user], total), report.Quotient(gave[i.user], all)
+		ratio := report.Cell{}
 		if used[i.user].Sign() > 0 && gave[i.user].Sign() > 0 {
-			ratio = quotient(share.Number(), contribution.Number())
+			ratio = report.Quotient(share.Number(), contribution.Number())
 		}
 		page, text := shown(i.exempt, used[i.user], gave[i.user], ratio)
-		t.Rows = append(t.Rows, []Cell{
-			Words(i.alias), Rat(used[i.user]), share, Rat(gave[i.user]), contribution, ratio, page, Words(text), Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
+		t.Rows = append(t.Rows, []report.Cell{
+			report.Words(i.alias), report.Rat(used[i.user]), share, report.Rat(gave[i.user]), contribution, ratio, page, report.Words(text), report.Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
 		})
 	}
-	t.Totals = []Cell{Words("Total"), Rat(total), {}, Rat(all), {}, {}, {}, {}, {}}
+	t.Totals = []report.Cell{report.Words("Total"), report.Rat(total), {}, report.Rat(all), {}, {}, {}, {}, {}}
 	return t
 }
 
 // shown is what stands on ClusterAccountant's page, where who used nothing has no line,
 // and in its text, which knows no exemption.
-func shown(exempt bool, used, gave *big.Rat, ratio Cell) (page Cell, text string) {
+func shown(exempt bool, used, gave *big.Rat, ratio report.Cell) (page report.Cell, text string) {
 	uses, contributes := used.Sign() > 0, gave.Sign() > 0
 	switch {
 	case uses && contributes && ratio.Number() == nil: // only who is exempt contributes, so that there is nothing to divide by
@@ -252,51 +253,55 @@ func shown(exempt bool, used, gave *big.Rat, ratio Cell) (page Cell, text string
 	}
 	switch {
 	case !uses:
-		return Cell{}, text
+		return report.Cell{}, text
 	case exempt:
-		return Words("N/A"), text
+		return report.Words("N/A"), text
 	}
-	return Words(text), text
+	return report.Words(text), text
 }
 
 // sums is a table of service units by something.
-func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) Table {
-	t := Table{
+func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) report.Table {
+	t := report.Table{
 		Name: fmt.Sprintf("%s-%d", name, p.number), Title: title + ", " + p.Name,
-		Columns: []Column{{Name: name, Title: name, Kind: Text}, {Name: "used", Title: "Used", Kind: Number, Unit: "SU", Period: p.number}},
+		Columns: []report.Column{{Name: name, Title: name, Kind: report.Text}, {Name: "used", Title: "Used", Kind: report.Number, Unit: "SU", Period: p.number}},
 	}
 	total := new(big.Rat)
 	names := slices.Sorted(maps.Keys(sums))
 	slices.SortStableFunc(names, func(a, b string) int { return sums[b].Cmp(sums[a]) })
 	for _, n := range names {
 		total.Add(total, sums[n])
-		t.Rows = append(t.Rows, []Cell{Words(n), Rat(sums[n])})
+		t.Rows = append(t.Rows, []report.Cell{report.Words(n), report.Rat(sums[n])})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{Words("Total"), Rat(total)}
+		t.Totals = []report.Cell{report.Words("Total"), report.Rat(total)}
 	}
 	return t
 }
 
-// utilization is the course of the two clusters: days ÷ 2 intervals, at most 50.
-func (p *accountantPeriod) utilization(list []*accounted) Table {
-	t := Table{
+// utilization is the course of the clusters: days ÷ 2 intervals, at most 50. The first
+// cluster, which has what is of no other one, is the last column.
+func (p *accountantPeriod) utilization(list []*accounted) report.Table {
+	clusters := append(slices.Clone(p.c.clusters[1:]), p.c.clusters[0])
+	t := report.Table{
 		Name: fmt.Sprintf("utilization-%d", p.number), Title: "Cluster utilization, " + p.Name,
-		Columns: []Column{
-			{Name: "from", Title: "From", Kind: Text},
-			{Name: secondary, Title: secondary, Kind: Share, Period: p.number},
-			{Name: primary, Title: primary, Kind: Share, Period: p.number},
-		},
-		Chart: &Chart{Kind: Line, Label: "from", Values: []string{secondary, primary}},
+		Columns: []report.Column{{Name: "from", Title: "From", Kind: report.Text}},
+		Chart:   &report.Chart{Kind: report.Line, Label: "from", Values: clusters},
+	}
+	for _, name := range clusters {
+		t.Columns = append(t.Columns, report.Column{Name: name, Title: name, Kind: report.Share, Period: p.number})
 	}
 	length := p.To.Sub(p.From).Milliseconds()
 	n := min(length/(24*time.Hour).Milliseconds()/2, 50)
 	if n == 0 {
-		p.notes = append(p.notes, p.Name+": of less than two days ClusterAccountant shows no utilization; it divides by zero.")
+		p.notes = append(p.notes, p.Name+": ClusterAccountant shows no utilization of less than two days; it divides by zero.")
 		return t
 	}
 	step := time.Duration(length/n) * time.Millisecond
-	used := map[string][]*big.Rat{primary: make([]*big.Rat, n), secondary: make([]*big.Rat, n)}
+	used := map[string][]*big.Rat{}
+	for _, name := range clusters {
+		used[name] = make([]*big.Rat, n)
+	}
 	for _, r := range list {
 		i := min(int64(r.end.Sub(p.From)/step), n-1)
 		if used[r.cluster][i] == nil {
@@ -306,16 +311,18 @@ func (p *accountantPeriod) utilization(list []*accounted) Table {
 	}
 	for i := range n {
 		begin := p.From.Add(time.Duration(i) * step)
-		t.Rows = append(t.Rows, []Cell{
-			Words(begin.In(p.zone).Format(minute)), p.full(used[secondary][i], secondary, begin.Add(step), step), p.full(used[primary][i], primary, begin.Add(step), step),
-		})
+		row := []report.Cell{report.Words(begin.In(p.zone).Format(report.MinuteLayout))}
+		for _, name := range clusters {
+			row = append(row, p.full(used[name][i], name, begin.Add(step), step))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
 // full is how full a cluster was in an interval, with the nodes that are there at its
 // end; what was used, taken for per cent, where there are none.
-func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, step time.Duration) Cell {
+func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, step time.Duration) report.Cell {
 	if used == nil {
 		used = new(big.Rat)
 	}
@@ -327,7 +334,7 @@ func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, st
 	}
 	capacity.Mul(capacity, big.NewRat(step.Milliseconds(), 1000))
 	if capacity.Sign() == 0 {
-		return Rat(new(big.Rat).Quo(used, big.NewRat(100, 1)))
+		return report.Rat(new(big.Rat).Quo(used, big.NewRat(100, 1)))
 	}
-	return Rat(new(big.Rat).Quo(used, capacity))
+	return report.Rat(new(big.Rat).Quo(used, capacity))
 }

@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"bufio"
@@ -13,12 +13,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
 // ClusterAccountant has the original files of that program: its tables, and the records
 // of Grid Engine's accounting that it takes. ReadClusterAccountant makes it.
 type ClusterAccountant struct {
 	types         []nodeType
+	clusters      []string // of types, as they come; what is of none counts for the first
 	people        []investigator
 	projects      map[string]string // Unix group: user id of the investigator
 	order         []string          // Unix groups as they come
@@ -55,12 +58,6 @@ type accounted struct {
 	units              *big.Rat // computation units: factor × CPU seconds
 	cluster            string
 }
-
-// The two clusters that ClusterAccountant knows.
-const (
-	primary   = "katana"
-	secondary = "scluster"
-)
 
 // ReadClusterAccountant reads a dump of ClusterAccountant's tables, and files of Grid
 // Engine's accounting as that program does: what its table accounting has comes first, and
@@ -182,6 +179,9 @@ func (c *ClusterAccountant) filled() error {
 	if len(missing) > 0 {
 		return fmt.Errorf("no INSERT statement of the dump has rows for %s; dump the tables with their data, as mysqldump does", strings.Join(missing, " and "))
 	}
+	if len(c.clusters) == 0 {
+		c.clusters = []string{"cluster"}
+	}
 	return nil
 }
 
@@ -202,6 +202,9 @@ func (c *ClusterAccountant) nodes(row sqlRow, zone *time.Location) error {
 	factor, err := row.product("su_charge")
 	if err != nil {
 		return err
+	}
+	if cluster := row["cluster"]; cluster != "" && !slices.Contains(c.clusters, cluster) {
+		c.clusters = append(c.clusters, cluster)
 	}
 	c.types = append(c.types, nodeType{installed: installed, pattern: pattern, number: number, factor: factor, cluster: row["cluster"], disabled: row.truth("disabled")})
 	return nil
@@ -249,7 +252,7 @@ func (c *ClusterAccountant) add(r accountingRow) error {
 	if err != nil {
 		return fmt.Errorf("invalid end %q: must be seconds since 1970", r.end)
 	}
-	cpu := rational(r.cpu)
+	cpu := report.Rational(r.cpu)
 	if cpu == nil {
 		return fmt.Errorf("invalid CPU seconds %q: must be a number", r.cpu)
 	}
@@ -274,14 +277,11 @@ func (c *ClusterAccountant) add(r accountingRow) error {
 func (c *ClusterAccountant) worth(host string) (*big.Rat, string) {
 	for i := range c.types {
 		if t := &c.types[i]; t.pattern.MatchString(host) {
-			if t.cluster == secondary {
-				return t.factor, secondary
-			}
-			return t.factor, primary
+			return t.factor, cmp.Or(t.cluster, c.clusters[0])
 		}
 	}
 	c.strangers[host]++
-	return big.NewRat(1, 1), primary
+	return big.NewRat(1, 1), c.clusters[0]
 }
 
 // sqlRow is a row of a table: the values as texts, NULL as an empty one.
@@ -295,7 +295,7 @@ func (r sqlRow) truth(column string) bool {
 func (r sqlRow) product(columns ...string) (*big.Rat, error) {
 	out := big.NewRat(1, 1)
 	for _, column := range columns {
-		n := rational(r[column])
+		n := report.Rational(r[column])
 		if n == nil {
 			return nil, fmt.Errorf("%s is %q, which is no number", column, r[column])
 		}

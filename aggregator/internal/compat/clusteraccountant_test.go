@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"encoding/json"
@@ -12,10 +12,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 )
 
 // original is where the files of ClusterAccountant and its figures are.
-const original = "../directory/testdata/gridengine/"
+const original = "../accounting/testdata/gridengine/"
+
+func now() time.Time { return time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC) }
 
 func readOriginal(t *testing.T) *ClusterAccountant {
 	t.Helper()
@@ -59,7 +63,7 @@ type printed struct {
 }
 
 // october2012 is the report of the month, and what was printed of it.
-func october2012(t *testing.T) (*Document, *printed) {
+func october2012(t *testing.T) (*report.Document, *printed) {
 	t.Helper()
 	var want printed
 	text, err := os.ReadFile(original + "expected-october.json")
@@ -73,7 +77,7 @@ func october2012(t *testing.T) (*Document, *printed) {
 	if len(c.records) != want.Imported {
 		t.Errorf("%d records are taken, want %d", len(c.records), want.Imported)
 	}
-	d, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()})
+	d, err := c.Subscription(report.SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,7 @@ func october2012(t *testing.T) (*Document, *printed) {
 }
 
 // same compares a figure, times scale, with one that was printed with some digits.
-func same(t *testing.T, what string, got Cell, want float64, scale int64, digits int) {
+func same(t *testing.T, what string, got report.Cell, want float64, scale int64, digits int) {
 	t.Helper()
 	if got.Number() == nil {
 		t.Errorf("%s is not known, want %g", what, want)
@@ -199,14 +203,14 @@ func TestADumpWithoutATableSaysWhichIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "nor in any other month; not taken: 1 comments") {
+	if _, err := c.Subscription(report.SubscriptionOptions{Periods: []string{"2012-10"}, Now: now()}); !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), "nor in any other month; not taken: 1 comments") {
 		t.Error(err)
 	}
 }
 
 func TestAPeriodOfClusterAccountantWithoutJobsNamesTheMonthsThatHaveSome(t *testing.T) {
-	_, err := readOriginal(t).Subscription(SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
-	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "the nearest months that have some are 2012-") {
+	_, err := readOriginal(t).Subscription(report.SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
+	if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), "the nearest months that have some are 2012-") {
 		t.Error(err)
 	}
 }
@@ -220,7 +224,7 @@ func TestWhoIsExemptAndContributedIsNotOver(t *testing.T) {
 	}{
 		{true, one, one, "N/A", "N/A"}, {true, one, none, "N/A", "Over"}, {true, none, one, "", "Under"}, {false, one, none, "Over", "Over"}, {false, none, none, "", "N/A"},
 	} {
-		if page, text := shown(c.exempt, c.used, c.gave, Cell{}); page.String() != c.page || text != c.text {
+		if page, text := shown(c.exempt, c.used, c.gave, report.Cell{}); page.String() != c.page || text != c.text {
 			t.Errorf("%+v: %q, %q", c, page, text)
 		}
 	}
@@ -274,7 +278,7 @@ func TestClusterAccountant_TablesAlone_GiveTheSameReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := SubscriptionOptions{Periods: []string{"2012-10", "2012"}, Now: now()}
+	o := report.SubscriptionOptions{Periods: []string{"2012-10", "2012"}, Now: now()}
 	whole := readOriginal(t)
 	want, err := whole.Subscription(o)
 	if err != nil {
@@ -293,7 +297,7 @@ func TestClusterAccountant_TablesAlone_GiveTheSameReport(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			if d := cmp.Diff(want.Tables, got.Tables, cmp.Comparer(func(a, b Cell) bool { return a.String() == b.String() })); d != "" {
+			if d := cmp.Diff(want.Tables, got.Tables, cmp.Comparer(func(a, b report.Cell) bool { return a.String() == b.String() })); d != "" {
 				t.Errorf("%s, %d files: %s", name, len(files), d)
 			}
 		}
@@ -316,7 +320,7 @@ func TestClusterAccountant_Filters_ChooseGroupAndOwner(t *testing.T) {
 		{map[string]string{"group": "phys1"}, "12.1778"}, {map[string]string{"owner": "carl"}, "18.7361"},
 		{map[string]string{"group": "phys1", "owner": "bob"}, "12.1778"}, {map[string]string{"group": "chem"}, "0.0000"},
 	} {
-		d, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Where: x.where, Now: now()})
+		d, err := c.Subscription(report.SubscriptionOptions{Periods: []string{"2012-10"}, Where: x.where, Now: now()})
 		if err != nil {
 			t.Fatal(x.where, err)
 		}
@@ -331,7 +335,7 @@ func TestClusterAccountant_Filters_ChooseGroupAndOwner(t *testing.T) {
 			key, value, _ := strings.Cut(pair, "=")
 			pairs[key] = value
 		}
-		if _, err := c.Subscription(SubscriptionOptions{Periods: []string{"2012-10"}, Where: pairs, Now: now()}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.Subscription(report.SubscriptionOptions{Periods: []string{"2012-10"}, Where: pairs, Now: now()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", where, err, want)
 		}
 	}
