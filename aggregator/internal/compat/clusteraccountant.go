@@ -180,7 +180,7 @@ func (c *ClusterAccountant) filled() error {
 		return fmt.Errorf("no INSERT statement of the dump has rows for %s; dump the tables with their data, as mysqldump does", strings.Join(missing, " and "))
 	}
 	if len(c.clusters) == 0 {
-		c.clusters = []string{"cluster"}
+		c.clusters = []string{"all"}
 	}
 	return nil
 }

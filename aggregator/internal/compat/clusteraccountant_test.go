@@ -251,7 +251,7 @@ func dumped(t *testing.T, c *ClusterAccountant, lines string, explicit bool) str
 		b.WriteString("CREATE TABLE IF NOT EXISTS `cluster`.`accounting` (\n`cpu` float NOT NULL DEFAULT '0', `job_number` char(50), task_number decimal(5,0), `pe_taskid` char(50),\n`hostname` char(50), `_group` char(50), `owner` char(50), `end_time` bigint(20),\nPRIMARY KEY (`job_number`,`task_number`,`pe_taskid`), KEY `g` (`_group`)) ENGINE=InnoDB;\n")
 	}
 	seen := newClusterAccountant()
-	seen.types = c.types
+	seen.types, seen.clusters = c.types, c.clusters
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSuffix(line, "\n")
 		before := len(seen.records)
