@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -14,9 +13,9 @@ import (
 // nothing until then. One of several answers shares their memory, and fails when there
 // must be more.
 func (s *Server) within(w http.ResponseWriter, r *http.Request, do func(r *http.Request) error) error {
-	if limit.From(r.Context()).OfSeveral() {
+	if store.LeaseOf(r.Context()).OfSeveral() {
 		err := do(r)
-		if more, ok := errors.AsType[*limit.MoreError](err); ok {
+		if more, ok := errors.AsType[*store.MoreError](err); ok {
 			return refuse(http.StatusServiceUnavailable, "%v", more)
 		}
 		return err
@@ -41,15 +40,15 @@ func (s *Server) attempt(w http.ResponseWriter, r *http.Request, first int64, do
 	if first > 0 {
 		s.extendWrite(w) // the time in the queue is not the client's
 	}
-	err = do(r.WithContext(limit.With(r.Context(), lease)))
-	if m, ok := errors.AsType[*limit.MoreError](err); ok {
+	err = do(r.WithContext(store.WithLease(r.Context(), lease)))
+	if m, ok := errors.AsType[*store.MoreError](err); ok {
 		return m.Bytes, err
 	}
 	return 0, err
 }
 
 // busy reports whether an answer failed for want of room, which may be there later.
-func busy(err error) bool { return errors.Is(err, limit.ErrNoRoom) || errors.Is(err, store.ErrSpill) }
+func busy(err error) bool { return errors.Is(err, store.ErrNoRoom) || errors.Is(err, store.ErrSpill) }
 
 // decodedBytes is about how much each byte of an answer's JSON takes once it is
 // decoded, together with the text itself.
@@ -58,7 +57,7 @@ const decodedBytes = 8
 // keeping lets ask fetch one of several answers, and counts what is kept of it: what is
 // decoded from a text of n bytes, in place of what it took to make the text.
 func keeping(ctx context.Context, ask func() (n int, err error)) error {
-	lease := limit.From(ctx)
+	lease := store.LeaseOf(ctx)
 	if !lease.OfSeveral() {
 		_, err := ask()
 		return err
@@ -78,14 +77,14 @@ const bodyRow = 1 << 10
 // pageRoom is the memory of an answer that is collected before it is sent.
 type pageRoom struct {
 	ctx   context.Context
-	lease *limit.Lease
+	lease *store.Lease
 	taken int64
 }
 
 // newPageRoom is the memory of a page of so many records; the query takes it with its
 // own.
 func newPageRoom(r *http.Request, records int) *pageRoom {
-	p := &pageRoom{ctx: r.Context(), lease: limit.From(r.Context()), taken: int64(records) * 2 * bodyRow}
+	p := &pageRoom{ctx: r.Context(), lease: store.LeaseOf(r.Context()), taken: int64(records) * 2 * bodyRow}
 	p.lease.Also(p.taken)
 	return p
 }

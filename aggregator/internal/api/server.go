@@ -15,8 +15,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/completeness"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/auditor"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -50,7 +50,7 @@ type Options struct {
 	// Health judges the cluster for /v1/status and /v1/cluster; nil: nobody does.
 	Health Health
 	// Memory bounds what answers take in memory together; nil: nothing does.
-	Memory *limit.Budget
+	Memory *store.Budget
 	// MaxInFlight bounds the requests to /v1 that are worked on; default 256.
 	MaxInFlight int
 	Log         *slog.Logger

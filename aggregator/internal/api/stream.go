@@ -8,7 +8,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -34,7 +33,7 @@ var errSlow = errors.New("the client reads too slowly while others wait for the 
 type stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	lease *limit.Lease
+	lease *store.Lease
 	typ   string
 	buf   []byte
 	sent  bool
@@ -44,7 +43,7 @@ type stream struct {
 }
 
 func newStream(w http.ResponseWriter, r *http.Request, typ string) *stream {
-	return &stream{w: w, rc: http.NewResponseController(w), lease: limit.From(r.Context()), typ: typ}
+	return &stream{w: w, rc: http.NewResponseController(w), lease: store.LeaseOf(r.Context()), typ: typ}
 }
 
 // format is how rows are written into a stream.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // pipe is a response whose client takes each byte from a pipe.
@@ -26,7 +26,7 @@ const endless = 20_000
 // sendTo streams pieces to a client until the client has all or a piece fails. The
 // client takes a piece at a time, and pauses for as long as the pauses say, which are
 // repeated. It returns how much was sent and how long that took.
-func sendTo(t *testing.T, lease *limit.Lease, pieces int, pauses ...time.Duration) (sent int64, took time.Duration, err error) {
+func sendTo(t *testing.T, lease *store.Lease, pieces int, pauses ...time.Duration) (sent int64, took time.Duration, err error) {
 	t.Helper()
 	server, client := net.Pipe()
 	over := make(chan struct{})
@@ -113,9 +113,9 @@ func TestStream_ReaderThatStops_IsCutOff(t *testing.T) {
 
 // leases returns a lease of all the memory for answers, and lets another answer wait for
 // it from a moment on.
-func leases(t *testing.T, from time.Duration) *limit.Lease {
+func leases(t *testing.T, from time.Duration) *store.Lease {
 	t.Helper()
-	budget := limit.NewBudget(1<<20, 24*time.Hour, nil)
+	budget := store.NewBudget(1<<20, 24*time.Hour, nil)
 	lease, err := budget.Begin(t.Context(), 1<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 )
 
 // traffic measures requests and bounds those of /v1 that are worked on at once.
 type traffic struct {
-	slots    *limit.Slots
-	lists    *limit.Slots // of GET /records, which those of /v1 do not crowd out
+	slots    *Slots
+	lists    *Slots // of GET /records, which those of /v1 do not crowd out
 	took     *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	refused  prometheus.Counter
@@ -29,7 +27,7 @@ func newTraffic(inFlight int, reg prometheus.Registerer) *traffic {
 		inFlight = defaultInFlight
 	}
 	t := &traffic{
-		slots: limit.NewSlots(inFlight), lists: limit.NewSlots(inFlight),
+		slots: NewSlots(inFlight), lists: NewSlots(inFlight),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bursar_http_request_duration_seconds", Help: "Time from a request to the end of its answer, by route, method and status; the code of a connection that was broken off is broken.",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 10, 30},

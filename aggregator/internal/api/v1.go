@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
@@ -151,7 +150,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, store.ErrQuery):
 		fail(w, http.StatusBadRequest, err.Error())
-	case errors.Is(err, limit.ErrTooMuch):
+	case errors.Is(err, store.ErrTooMuch):
 		fail(w, http.StatusUnprocessableEntity, err.Error()+"; ask for less at a time: a shorter window, longer buckets, fewer keys, smaller pages")
 	case busy(err):
 		w.Header().Set("Retry-After", "5")

@@ -14,8 +14,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	room "github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -188,7 +188,7 @@ func TestTooManyListsOfRecordsAreRefused(t *testing.T) {
 
 // TestAnswersWaitForMemoryAndAreRefusedClearly lets slots of memory run out.
 func TestAnswersWaitForMemoryAndAreRefusedClearly(t *testing.T) {
-	budget := room.NewBudget(64<<20, 50*time.Millisecond, nil)
+	budget := store.NewBudget(64<<20, 50*time.Millisecond, nil)
 	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Memory = budget })
 	rg.add(bob)
 	paths := []string{"/records", "/v1/records", "/v1/records?format=ndjson", "/v1/changes", "/v1/records?sort_by[asc]=runtime&limit=10000"}

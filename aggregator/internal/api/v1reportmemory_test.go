@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
-	memory "github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // manyUsers is a server with a budget for answers, and a record of each of n users.
-func manyUsers(t *testing.T, n int, total int64) (*rig, *memory.Budget) {
+func manyUsers(t *testing.T, n int, total int64) (*rig, *store.Budget) {
 	t.Helper()
-	budget := memory.NewBudget(total, time.Minute, nil)
+	budget := store.NewBudget(total, time.Minute, nil)
 	rg := newRig(t, noon("2026-04-10T12:00:00Z"), func(o *api.Options, _ *store.Options) { o.Memory = budget })
 	var list []string
 	for i := range n {
@@ -27,7 +26,7 @@ func manyUsers(t *testing.T, n int, total int64) (*rig, *memory.Budget) {
 }
 
 // allFree fails the test unless nothing of the budget is taken.
-func allFree(t *testing.T, b *memory.Budget, total int64) {
+func allFree(t *testing.T, b *store.Budget, total int64) {
 	t.Helper()
 	// The client may have the answer a moment before the handler ends.
 	l, err := b.Begin(t.Context(), total)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -115,7 +115,7 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 		return s.pieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
 	size := len(about) + page.SizeJSON()
-	if err := limit.From(r.Context()).Use(r.Context(), int64(size)); err != nil {
+	if err := store.LeaseOf(r.Context()).Use(r.Context(), int64(size)); err != nil {
 		return err
 	}
 	body := page.AppendJSON(make([]byte, 0, size), about)

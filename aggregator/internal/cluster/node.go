@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
@@ -39,7 +39,7 @@ type Node struct {
 	shelf      *shelf
 	installing sync.Mutex
 	receiving  sync.Mutex
-	wanting    limit.Complaint
+	wanting    store.Complaint
 	generation int // of the marker, offline
 	reads      readGuard
 	throne     throne

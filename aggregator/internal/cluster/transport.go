@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/hashicorp/raft"
 
 	pki "github.com/bursar-accounting/bursar/proto/identity"
@@ -73,9 +73,9 @@ type Transport struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	doors  doors
-	denied limit.Complaint
-	strays limit.Complaint
-	stuck  limit.Complaint
+	denied store.Complaint
+	strays store.Complaint
+	stuck  store.Complaint
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}

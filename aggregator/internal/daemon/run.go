@@ -23,7 +23,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
@@ -105,7 +105,7 @@ type Aggregator struct {
 	doctor      *doctor
 	actors      *actors
 	actions     *action.Manager
-	conns       *limit.Conns
+	conns       *api.Conns
 }
 
 // Open opens the state on disk and puts the node together. The caller calls Run,
@@ -162,7 +162,7 @@ func (a *Aggregator) serve() {
 	a.plan()
 	a.attend()
 	pages := &web.Pages{Reader: reader, Pulls: pulls.pulls, Health: a.doctor.Report, Node: a.set.Name, Version: a.set.Version, Log: a.set.Log, Book: a.books.Book}
-	a.conns = limit.NewConns(limit.PerAddress, a.registry)
+	a.conns = api.NewConns(api.PerAddress, a.registry)
 	who := a.who()
 	a.server = api.New(api.Options{
 		Reader: reader, Writer: a.replica, Who: who, Log: a.set.Log, Sessions: &a.gate.Sessions, Pages: pagesAddress(a.set.Plain),

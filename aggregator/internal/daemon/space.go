@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // space makes the guard of the disk that dir is on, with its metrics. A least of
@@ -43,19 +43,19 @@ func (a *Aggregator) maySpill() error {
 }
 
 // answerMemory is the budget of answers, by what the process may take.
-func (a *Aggregator) answerMemory() *limit.Budget {
-	may, group := limit.Memory(os.DirFS("/"))
-	limit.HeedGroup(may, group)
+func (a *Aggregator) answerMemory() *store.Budget {
+	may, group := store.ProcessMemory(os.DirFS("/"))
+	store.HeedGroup(may, group)
 	total := a.set.AnswerMemory
 	if total == 0 {
-		total = limit.AnswerMemory(may)
+		total = store.AnswerMemory(may)
 	}
 	patience := a.set.Patience
 	if patience == 0 {
 		patience = answerPatience
 	}
 	a.set.Log.Info("memory", "process_mib", may>>20, "by_control_group", group, "answers_mib", total>>20)
-	return limit.NewBudget(total, patience, a.registry)
+	return store.NewBudget(total, patience, a.registry)
 }
 
 // answerPatience is how long an answer waits for memory where nothing else is set.

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 )
 
 const (
@@ -74,7 +74,7 @@ func (a *Aggregator) handOver(ctx context.Context) {
 type front struct {
 	server  *http.Server
 	door    *door
-	limits  *limit.Conns
+	limits  *api.Conns
 	secure  *tls.Config // nil: plain
 	leaving atomic.Bool
 

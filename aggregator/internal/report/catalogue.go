@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -105,11 +105,11 @@ func Make(ctx context.Context, r Reader, name string, query url.Values, now time
 	}
 	q.Now = now
 	var d *Document
-	err = limit.Several(ctx, func(ctx context.Context) error {
+	err = store.Several(ctx, func(ctx context.Context) error {
 		if d, err = e.make(ctx, r, q); err != nil {
 			return err
 		}
-		lease := limit.From(ctx)
+		lease := store.LeaseOf(ctx)
 		lease.Free(lease.Used()) // the answers
 		return lease.Use(ctx, d.memory())
 	})

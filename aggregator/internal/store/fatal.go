@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -59,14 +59,14 @@ type pebbleLogger struct {
 // said are the kinds of errors, by their constant words.
 type said struct {
 	mu     sync.Mutex
-	errors map[string]*limit.Complaint
+	errors map[string]*Complaint
 }
 
-func (s *said) complaint(format string) *limit.Complaint {
+func (s *said) complaint(format string) *Complaint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.errors[format] == nil {
-		s.errors[format] = &limit.Complaint{}
+		s.errors[format] = &Complaint{}
 	}
 	return s.errors[format]
 }

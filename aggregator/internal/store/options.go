@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
@@ -92,7 +91,7 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLogger{o.Logger, o.Fatal, &said{errors: map[string]*limit.Complaint{}}},
+		Logger:                      pebbleLogger{o.Logger, o.Fatal, &said{errors: map[string]*Complaint{}}},
 		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
 		ReadOnly:                    o.readOnly,
 		Cleaner:                     cleaner{},

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -53,7 +53,7 @@ func (r *run) start() error {
 		return r.lookup()
 	}
 	way, takes := r.way()
-	lease := limit.From(r.ctx)
+	lease := LeaseOf(r.ctx)
 	if err := lease.Use(r.ctx, takes); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (r *run) way() (way func() error, takes int64) {
 		return r.sweep, viewBytes + blockBytes
 	}
 	if q.Order <= ByStart {
-		most := int(min(int64(r.view.store.overlap), limit.From(r.ctx).Most()/2/blockBytes))
+		most := int(min(int64(r.view.store.overlap), LeaseOf(r.ctx).Most()/2/blockBytes))
 		if q.Limit == 0 {
 			most = min(most, maxLong)
 		}
@@ -87,7 +87,7 @@ func (r *run) way() (way func() error, takes int64) {
 // keep gives back what the query took beyond n bytes.
 func (r *run) keep(n int64) {
 	if n += viewBytes; n < r.took {
-		limit.From(r.ctx).Free(r.took - n)
+		LeaseOf(r.ctx).Free(r.took - n)
 		r.took = n
 	}
 }

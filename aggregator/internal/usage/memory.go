@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/limit"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // What an answer takes, about, for each thing that a tally notes: there is a copy in
@@ -25,7 +25,7 @@ const (
 // memory is what an answer takes of the memory for answers. All who add up share it.
 type memory struct {
 	ctx   context.Context
-	lease *limit.Lease
+	lease *store.Lease
 
 	mu  sync.Mutex
 	err error // that there is no more
@@ -34,7 +34,7 @@ type memory struct {
 // memoryOf is the memory of the answer that is asked for by ctx; nil when nothing
 // bounds it.
 func memoryOf(ctx context.Context) *memory {
-	if l := limit.From(ctx); l != nil {
+	if l := store.LeaseOf(ctx); l != nil {
 		return &memory{ctx: ctx, lease: l}
 	}
 	return nil
@@ -54,7 +54,7 @@ func (m *memory) use(n int64) error {
 // began takes what every answer needs, and waits for it, so that it must happen before
 // anything is held that others want.
 func began(ctx context.Context) error {
-	l := limit.From(ctx)
+	l := store.LeaseOf(ctx)
 	if l.Began() && !l.OfSeveral() {
 		return nil // an answer may ask several questions
 	}
@@ -77,6 +77,6 @@ func (t *tally) enough() error {
 // crowded reports whether an answer failed for want of memory, which is no fault of an
 // index.
 func crowded(err error) bool {
-	_, more := errors.AsType[*limit.MoreError](err)
-	return more || errors.Is(err, limit.ErrNoRoom) || errors.Is(err, limit.ErrTooMuch)
+	_, more := errors.AsType[*store.MoreError](err)
+	return more || errors.Is(err, store.ErrNoRoom) || errors.Is(err, store.ErrTooMuch)
 }

@@ -1,4 +1,4 @@
-package limit
+package api
 
 import (
 	"errors"
@@ -66,7 +66,7 @@ func TestAnAddressHasSoManyConnectionsAndNoMore(t *testing.T) {
 		if err := got[0].Close(); err != nil {
 			t.Error(err)
 		}
-		got[0].(*counted).Conn.(*addressed).closed = make(chan struct{})
+		got[0].(*countedConn).Conn.(*addressed).closed = make(chan struct{})
 	}
 	if again := accept(t, c, "192.0.2.1", "192.0.2.1"); len(again) != 1 {
 		t.Errorf("after one was closed %d came through", len(again))

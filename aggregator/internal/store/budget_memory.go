@@ -1,4 +1,4 @@
-package limit
+package store
 
 import (
 	"io/fs"
@@ -20,13 +20,13 @@ const (
 	softShare = 85
 )
 
-// Memory returns how many bytes this process may take: the least of the machine's
+// ProcessMemory returns how many bytes this process may take: the least of the machine's
 // memory, of the bounds of its control group and those above it, and of GOMEMLIMIT.
 // Group says that a control group is the reason. root is the file system from its root
 // on. Zero: none of them could be found out.
-func Memory(root fs.FS) (bytes int64, group bool) {
+func ProcessMemory(root fs.FS) (bytes int64, group bool) {
 	bytes = math.MaxInt64
-	if n := machine(root); n > 0 {
+	if n := memoryMachine(root); n > 0 {
 		bytes = n
 	}
 	if n := controlGroup(root); n > 0 && n < bytes {
@@ -57,8 +57,8 @@ func HeedGroup(bytes int64, group bool) {
 	}
 }
 
-// machine is the memory of the machine.
-func machine(root fs.FS) int64 {
+// memoryMachine is the memory of the machine.
+func memoryMachine(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
 		return 0
@@ -97,7 +97,7 @@ func controlGroup(root fs.FS) (least int64) {
 		}
 		for dir := path.Join("/", parts[2]); ; dir = path.Dir(dir) {
 			for _, name := range names {
-				if n := bound(root, path.Join(top, dir, name)); n > 0 && (least == 0 || n < least) {
+				if n := memoryBound(root, path.Join(top, dir, name)); n > 0 && (least == 0 || n < least) {
 					least = n
 				}
 			}
@@ -118,8 +118,8 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// bound reads a number of bytes; 0 for none.
-func bound(root fs.FS, name string) int64 {
+// memoryBound reads a number of bytes; 0 for none.
+func memoryBound(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
 		return 0

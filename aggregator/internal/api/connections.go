@@ -1,6 +1,4 @@
-// Package limit keeps one client from taking all: it bounds the connections of an
-// address and the requests that are worked on at once.
-package limit
+package api
 
 import (
 	"net"
@@ -51,18 +49,18 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := origin(conn.RemoteAddr())
+		from := addressOf(conn.RemoteAddr())
 		if l.conns.enter(from) {
-			return &counted{Conn: conn, leave: func() { l.conns.leave(from) }}, nil
+			return &countedConn{Conn: conn, leave: func() { l.conns.leave(from) }}, nil
 		}
 		l.conns.refused.Inc()
 		conn.Close()
 	}
 }
 
-// origin is what connections are counted by; the zero address for those that are
+// addressOf is what connections are counted by; the zero address for those that are
 // not bounded.
-func origin(a net.Addr) netip.Addr {
+func addressOf(a net.Addr) netip.Addr {
 	from, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Addr{} // a test's pipe
@@ -106,8 +104,8 @@ func (c *Conns) leave(from netip.Addr) {
 	}
 }
 
-// counted is a connection that is counted until it is closed.
-type counted struct {
+// countedConn is a connection that is counted until it is closed.
+type countedConn struct {
 	net.Conn
 
 	once  sync.Once
@@ -115,13 +113,13 @@ type counted struct {
 }
 
 // Close implements net.Conn.
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	c.once.Do(c.leave)
 	return c.Conn.Close()
 }
 
 // NetConn returns the connection itself.
-func (c *counted) NetConn() net.Conn { return c.Conn }
+func (c *countedConn) NetConn() net.Conn { return c.Conn }
 
 // Slots bounds what is worked on at once.
 type Slots struct {

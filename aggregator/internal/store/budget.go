@@ -1,4 +1,4 @@
-package limit
+package store
 
 import (
 	"context"
@@ -182,7 +182,7 @@ func (l *Lease) End() {
 // still uses when it succeeds is counted to the lease in ctx. Without one, Several
 // calls do.
 func Several(ctx context.Context, do func(context.Context) error) error {
-	outer := From(ctx)
+	outer := LeaseOf(ctx)
 	if outer == nil || outer.whole {
 		return do(ctx)
 	}
@@ -192,7 +192,7 @@ func Several(ctx context.Context, do func(context.Context) error) error {
 			return err
 		}
 		l.whole = true
-		if err = do(With(ctx, l)); err == nil {
+		if err = do(WithLease(ctx, l)); err == nil {
 			outer.adopt(l)
 			return nil
 		}
@@ -254,13 +254,13 @@ func (l *Lease) Pressed() bool { return l != nil && l.budget.Waiting() }
 
 type leaseKey struct{}
 
-// With returns a context in which what an answer takes is counted to the lease.
-func With(ctx context.Context, l *Lease) context.Context {
+// WithLease returns a context in which what an answer takes is counted to the lease.
+func WithLease(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, leaseKey{}, l)
 }
 
-// From returns the lease of a context; nil without one.
-func From(ctx context.Context) *Lease {
+// LeaseOf returns the lease of a context; nil without one.
+func LeaseOf(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }

@@ -1,4 +1,4 @@
-package limit
+package store
 
 import (
 	"context"
@@ -87,8 +87,8 @@ func TestSeveral_AnswersOfRandomSizes_AllComeToAnEnd(t *testing.T) {
 				}
 				defer outer.End()
 				keeps, takes := 1+rand.Int64N(total/8), 1+rand.Int64N(total/2)
-				err = Several(With(t.Context(), outer), func(ctx context.Context) error {
-					l := From(ctx)
+				err = Several(WithLease(t.Context(), outer), func(ctx context.Context) error {
+					l := LeaseOf(ctx)
 					if !l.OfSeveral() || l == outer {
 						t.Error("the answers do not share a lease of their own")
 					}
@@ -122,14 +122,14 @@ func TestSeveral_ErrorOfAnotherKind_IsReturnedAtOnce(t *testing.T) {
 	outer, _ := b.Begin(t.Context(), 0)
 	defer outer.End()
 	calls, other := 0, errors.New("another")
-	err := Several(With(t.Context(), outer), func(ctx context.Context) error {
+	err := Several(WithLease(t.Context(), outer), func(ctx context.Context) error {
 		calls++
-		return errors.Join(other, From(ctx).Use(ctx, 50))
+		return errors.Join(other, LeaseOf(ctx).Use(ctx, 50))
 	})
 	if !errors.Is(err, other) || calls != 1 || b.taken.Load() != 0 {
 		t.Error(err, calls, b.taken.Load())
 	}
-	err = Several(With(t.Context(), outer), func(ctx context.Context) error { return From(ctx).Use(ctx, 101) })
+	err = Several(WithLease(t.Context(), outer), func(ctx context.Context) error { return LeaseOf(ctx).Use(ctx, 101) })
 	if !errors.Is(err, ErrTooMuch) {
 		t.Error(err)
 	}
@@ -189,7 +189,7 @@ func TestWithoutABudgetNothingIsBounded(t *testing.T) {
 	l.Also(1)
 	l.Free(1)
 	l.End()
-	if From(t.Context()) != nil {
+	if LeaseOf(t.Context()) != nil {
 		t.Error("a lease out of nothing")
 	}
 }
@@ -211,7 +211,7 @@ func TestTheMemoryOfAProcessIsTheLeastOfItsBounds(t *testing.T) {
 		"larger group":  {fstest.MapFS{"proc/meminfo": file(machine), "proc/self/cgroup": file("0::/\n"), "sys/fs/cgroup/memory.max": file("9999999999999\n")}, 8_000_000 << 10, false},
 		"nothing known": {fstest.MapFS{"proc/self/cgroup": file("rubbish\n0:\n")}, 0, false},
 	} {
-		if got, group := Memory(c.files); got != c.want || group != c.group {
+		if got, group := ProcessMemory(c.files); got != c.want || group != c.group {
 			t.Errorf("%s: %d %v", name, got, group)
 		}
 	}
