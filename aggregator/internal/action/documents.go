@@ -43,8 +43,8 @@ func ParseName(s string) (Name, error) {
 // String is TYPE/LABEL.
 func (n Name) String() string { return n.Type + "/" + n.Label }
 
-// Card is what is kept of an action beside its runs.
-type Card struct {
+// ActionState is what is kept of an action beside its runs.
+type ActionState struct {
 	Format int `json:"format"`
 	// Began is when the action was first seen, in microseconds, as all times here.
 	Began int64 `json:"began"`
@@ -79,7 +79,7 @@ type Card struct {
 const maxDoubtful = 50
 
 // doubt notes whether a run has effects that are unknown.
-func (c *Card) doubt(run *Run) {
+func (c *ActionState) doubt(run *Run) {
 	c.Doubtful = slices.DeleteFunc(slices.Clone(c.Doubtful), func(n uint64) bool { return n == run.Number })
 	if run.Counts.Unknown > 0 {
 		c.Doubtful = append(c.Doubtful, run.Number)
@@ -249,8 +249,10 @@ func decode[T any](raw []byte, format func(*T) int) (*T, error) {
 	return v, nil
 }
 
-func decodeCard(raw []byte) (*Card, error) { return decode(raw, func(c *Card) int { return c.Format }) }
-func decodeRun(raw []byte) (*Run, error)   { return decode(raw, func(r *Run) int { return r.Format }) }
+func decodeCard(raw []byte) (*ActionState, error) {
+	return decode(raw, func(c *ActionState) int { return c.Format })
+}
+func decodeRun(raw []byte) (*Run, error) { return decode(raw, func(r *Run) int { return r.Format }) }
 func decodeEffect(raw []byte) (*Effect, error) {
 	return decode(raw, func(e *Effect) int { return e.Format })
 }

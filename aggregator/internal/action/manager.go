@@ -99,20 +99,20 @@ type worker struct {
 
 // Lead runs the actions for as long as this node leads, until ctx ends.
 func (m *Manager) Lead(ctx context.Context) error {
-	reign := &reign{Manager: m, term: m.Leader.Term(), quiet: m.Now().Add(m.Quiet()), workers: map[Name]*worker{}}
+	term := &term{Manager: m, term: m.Leader.Term(), quiet: m.Now().Add(m.Quiet()), workers: map[Name]*worker{}}
 	m.metrics.leads(true)
 	defer m.metrics.leads(false)
-	defer reign.stop()
+	defer term.stop()
 	for told := ""; ctx.Err() == nil; {
 		settings, changed := m.configured()
-		err := reign.settle(ctx, settings)
+		err := term.settle(ctx, settings)
 		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != told && !errors.Is(err, ErrChanged) {
 			m.Log.Warn("actions do not go on", "error", err)
 			told = text
 		}
 		if err == nil {
 			told = ""
-			reign.employ(ctx, settings)
+			term.employ(ctx, settings)
 		}
 		timer := time.NewTimer(look)
 		select {
@@ -125,8 +125,8 @@ func (m *Manager) Lead(ctx context.Context) error {
 	return nil
 }
 
-// reign is the time for which this node leads.
-type reign struct {
+// term is the time for which this node leads.
+type term struct {
 	*Manager
 
 	term    uint64
@@ -137,7 +137,7 @@ type reign struct {
 
 // settle finds out whether the cluster was restored. Then it has forgotten effects
 // that have happened: all actions are paused.
-func (g *reign) settle(ctx context.Context, settings []Setting) error {
+func (g *term) settle(ctx context.Context, settings []Setting) error {
 	now := g.Life
 	noted, err := with(g.Views, func(view *store.View) (h held[life], err error) {
 		if now.Value, _, err = view.Document(g.Life.Space, g.Life.Key); err != nil {
@@ -166,7 +166,7 @@ func (g *reign) settle(ctx context.Context, settings []Setting) error {
 	return g.write(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
 }
 
-func (g *reign) write(ctx context.Context, was, becomes store.Document) error {
+func (g *term) write(ctx context.Context, was, becomes store.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	_, err := commit(ctx, g.Writer, &store.DocumentCommand{If: []store.Document{was, g.life}, Sets: []store.Document{becomes}})
@@ -175,13 +175,13 @@ func (g *reign) write(ctx context.Context, was, becomes store.Document) error {
 
 const afterRestore = "the cluster was restored and may have forgotten effects that have happened: look at `bursar actions plan`, then `bursar actions resume`"
 
-func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
+func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 	for i := range settings {
-		h, err := with(g.Views, func(view *store.View) (held[Card], error) { return readCard(view, settings[i].Name) })
+		h, err := with(g.Views, func(view *store.View) (held[ActionState], error) { return readCard(view, settings[i].Name) })
 		if err != nil {
 			return err
 		}
-		card := Card{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
+		card := ActionState{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		}
@@ -196,7 +196,7 @@ func (g *reign) pauseAll(ctx context.Context, settings []Setting) error {
 
 // employ has a worker for each setting. One that is not wanted any more may be in an
 // effect for an hour: what comes in its place waits for it, and the others do not.
-func (g *reign) employ(ctx context.Context, settings []Setting) {
+func (g *term) employ(ctx context.Context, settings []Setting) {
 	wanted := map[Name]string{}
 	for i := range settings {
 		wanted[settings[i].Name] = settings[i].Digest
@@ -218,7 +218,7 @@ func (g *reign) employ(ctx context.Context, settings []Setting) {
 	}
 }
 
-func (g *reign) start(ctx context.Context, s Setting) *worker {
+func (g *term) start(ctx context.Context, s Setting) *worker {
 	until, stop := context.WithCancel(ctx)
 	r := &runner{Manager: g.Manager, set: s, term: g.term, quiet: g.quiet, life: g.life, log: g.Log.With("action", s.Name.String())}
 	w := &worker{digest: s.Digest, until: until, stop: stop, done: make(chan struct{})}
@@ -230,7 +230,7 @@ func (g *reign) start(ctx context.Context, s Setting) *worker {
 }
 
 // stop ends all workers, and waits for them.
-func (g *reign) stop() {
+func (g *term) stop() {
 	for _, w := range g.workers {
 		w.stop()
 	}
@@ -254,7 +254,7 @@ func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]stri
 		return nil, nil, err
 	}
 	if p.card.value == nil {
-		p.card.value = &Card{Format: Format, Next: 1}
+		p.card.value = &ActionState{Format: Format, Next: 1}
 	}
 	run := Run{Why: WhyOrder, Arguments: arguments}
 	made, err := r.make(ctx, p, &run)

@@ -80,7 +80,7 @@ type Options struct {
 	Days func(w completeness.Window) ([]completeness.Day, bool)
 	// Pulse says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.
-	Pulse Pulse
+	Pulse Silence
 	// Money has prices and budgets; nil: there are none.
 	Money func() Money
 	// Now is the time of the clock; nil is time.Now.

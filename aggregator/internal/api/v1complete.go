@@ -16,8 +16,8 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Pulse knows how long sources usually say nothing.
-type Pulse interface {
+// Silence knows how long sources usually say nothing.
+type Silence interface {
 	// Allowed is the pause after which the source is silent.
 	Allowed(source record.Origin) record.Time
 	// Silent are the sources that are silent at an instant.

@@ -17,10 +17,10 @@ import (
 
 // archives makes real archives of the node's store, and restores what it is told.
 type archives struct {
-	node    *node
-	shop    *archive.Shop
-	refuse  error
-	unknown error
+	node     *node
+	archiver *archive.Archiver
+	refuse   error
+	unknown  error
 }
 
 func (a *archives) Checkpoint(dir string) error { return a.node.store.Checkpoint(dir) }
@@ -29,7 +29,7 @@ func (a *archives) Save(context.Context) (*archive.Image, error) {
 	if a.refuse != nil {
 		return nil, a.refuse
 	}
-	return a.shop.Image()
+	return a.archiver.Image()
 }
 
 func (a *archives) Install(_ context.Context, dir string) error {
@@ -47,12 +47,12 @@ func (a *archives) Restore(ctx context.Context, r io.Reader, foreign bool) (*arc
 	if foreign {
 		own = ""
 	}
-	return a.shop.Restore(ctx, r, own, a)
+	return a.archiver.Restore(ctx, r, own, a)
 }
 
 func archiveRig(t *testing.T) (*rig, *archives) {
 	a := &archives{}
-	a.shop = &archive.Shop{Store: a, Scratch: t.TempDir(), Node: "agg1", Version: "test", Now: time.Now}
+	a.archiver = &archive.Archiver{Store: a, Scratch: t.TempDir(), Node: "agg1", Version: "test", Now: time.Now}
 	rg := newRig(t, func(o *api.Options, s *store.Options) {
 		o.Snapshots, o.Members = a, &group{}
 		s.FS, s.Dir = nil, t.TempDir()
@@ -117,8 +117,8 @@ func TestARestoreThatCannotBeSaysWhy(t *testing.T) {
 	}{
 		{"cut", saved[:len(saved)-5], "", nil, 422, "damaged archive: near byte"},
 		{"another cluster's", foreign(), "", nil, 422, "of another cluster"},
-		{"no room", saved, "?foreign=true", func() { a.shop.Free = func() (int64, error) { return 1, nil } }, 507, "too little space"},
-		{"unknown", saved, "?foreign=true", func() { a.shop.Free, a.unknown = nil, errors.New("it is not known") }, 503, "may or may not"},
+		{"no room", saved, "?foreign=true", func() { a.archiver.Free = func() (int64, error) { return 1, nil } }, 507, "too little space"},
+		{"unknown", saved, "?foreign=true", func() { a.archiver.Free, a.unknown = nil, errors.New("it is not known") }, 503, "may or may not"},
 		{"elsewhere", saved, "", func() { a.refuse = fmt.Errorf("%w; agg2 does", api.ErrElsewhere) }, 421, "agg2"},
 		{"not now", saved, "", func() { a.refuse = errors.New("no leader") }, 503, "nothing was restored"},
 	} {

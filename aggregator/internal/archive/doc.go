@@ -6,8 +6,8 @@
 // SHA256SUMS` looks into it without bursar. It is written and verified in one
 // pass. DESIGN.md has the format and the reasons.
 //
-//	shop.Image()                 // an image of now, by hard links
+//	archiver.Image()                 // an image of now, by hard links
 //	image.Write(w)               // as an archive
-//	shop.Take(ctx, r)            // an archive, verified, with a new incarnation
+//	archiver.Take(ctx, r)            // an archive, verified, with a new incarnation
 //	Verify(r), ReadMeta(r)       // look at one
 package archive

@@ -12,16 +12,16 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// Checkpointer is what the shop needs of the store.
+// Checkpointer is what the archiver needs of the store.
 type Checkpointer interface {
 	// Checkpoint writes a consistent image into dir, which must not exist.
 	Checkpoint(dir string) error
 }
 
-// Shop makes archives of a node's store and takes archives in. Its scratch
-// directory is emptied by [Shop.Sweep], and lies on the file system of the store,
+// Archiver makes archives of a node's store and takes archives in. Its scratch
+// directory is emptied by [Archiver.Sweep], and lies on the file system of the store,
 // so that images are hard links.
-type Shop struct {
+type Archiver struct {
 	Store   Checkpointer
 	Scratch string
 	// Node and Version are written into archives.
@@ -36,7 +36,7 @@ type Shop struct {
 }
 
 // Sweep removes what a crash has left.
-func (s *Shop) Sweep() error {
+func (s *Archiver) Sweep() error {
 	if err := os.RemoveAll(s.Scratch); err != nil {
 		return fmt.Errorf("backup: scratch directory: %w", err)
 	}
@@ -54,7 +54,7 @@ type Image struct {
 }
 
 // Image makes an image of now. The caller closes it.
-func (s *Shop) Image() (*Image, error) {
+func (s *Archiver) Image() (*Image, error) {
 	parent, err := os.MkdirTemp(s.Scratch, "out-*")
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
@@ -123,7 +123,7 @@ func (t *Taken) Close() error { return os.RemoveAll(t.parent) }
 // Take reads an archive, verifies it to the last byte and row, and prepares the
 // image for an [Installer] with a new incarnation. approve, which may be nil, may
 // refuse it for what it says of itself. The caller closes what was taken.
-func (s *Shop) Take(ctx context.Context, r io.Reader, approve func(Meta) error) (*Taken, error) {
+func (s *Archiver) Take(ctx context.Context, r io.Reader, approve func(Meta) error) (*Taken, error) {
 	parent, err := os.MkdirTemp(s.Scratch, "in-*")
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
@@ -135,7 +135,7 @@ func (s *Shop) Take(ctx context.Context, r io.Reader, approve func(Meta) error) 
 	return t, nil
 }
 
-func (s *Shop) take(ctx context.Context, r io.Reader, approve func(Meta) error, t *Taken) (err error) {
+func (s *Archiver) take(ctx context.Context, r io.Reader, approve func(Meta) error, t *Taken) (err error) {
 	fits := func(m Meta) error {
 		if approve != nil {
 			if err := approve(m); err != nil {
@@ -162,7 +162,7 @@ func (s *Shop) take(ctx context.Context, r io.Reader, approve func(Meta) error, 
 var ErrNoSpace = errors.New("too little space on the disk")
 
 // room refuses what does not fit.
-func (s *Shop) room(m Meta) error {
+func (s *Archiver) room(m Meta) error {
 	if s.Free == nil {
 		return nil
 	}

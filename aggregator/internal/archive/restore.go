@@ -27,7 +27,7 @@ type Restored struct {
 // cluster that goes back; an archive of another one is refused, unless it is "".
 // Once the installation has begun, what is being restored is returned with the
 // error too.
-func (s *Shop) Restore(ctx context.Context, r io.Reader, cluster string, into Installer) (*Restored, error) {
+func (s *Archiver) Restore(ctx context.Context, r io.Reader, cluster string, into Installer) (*Restored, error) {
 	taken, err := s.Take(ctx, r, func(m Meta) error {
 		if cluster != "" && m.Cluster != cluster {
 			return fmt.Errorf("%w: it says %q, and this is %q", ErrForeign, m.Cluster, cluster)

@@ -17,7 +17,7 @@ import (
 // Schedule makes archives of this node by a plan, verifies each, and removes old
 // ones after that. The node's own clock counts.
 type Schedule struct {
-	Shop *Shop
+	Archiver *Archiver
 	// Cluster returns the id of the cluster whose state this node has; "" while it
 	// has none.
 	Cluster func() string
@@ -76,7 +76,7 @@ func (s *Schedule) Set(p Plan) {
 	if s.status.Plan == p {
 		return
 	}
-	s.status = Status{Plan: p, Began: s.Shop.Now(), Failures: s.status.Failures}
+	s.status = Status{Plan: p, Began: s.Archiver.Now(), Failures: s.status.Failures}
 	s.looked, s.retry = false, time.Time{}
 	if s.changed != nil {
 		close(s.changed)
@@ -133,7 +133,7 @@ func (s *Schedule) next() (time.Duration, <-chan struct{}) {
 		s.looked = true
 		s.find(cluster)
 	}
-	now := s.Shop.Now()
+	now := s.Archiver.Now()
 	due := s.retry
 	if due.IsZero() && !s.status.Last.IsZero() && !s.status.Last.After(now) {
 		due = s.status.Last.Add(s.status.Plan.Every)
@@ -144,7 +144,7 @@ func (s *Schedule) next() (time.Duration, <-chan struct{}) {
 // find looks for the newest archive that an earlier process has made. s.mu is
 // held.
 func (s *Schedule) find(cluster string) {
-	list, err := listKept(s.status.Plan.Dir, family(s.Shop.Node, cluster))
+	list, err := listKept(s.status.Plan.Dir, family(s.Archiver.Node, cluster))
 	if err != nil {
 		return // the backup that is due then says so
 	}
@@ -191,7 +191,7 @@ func (s *Schedule) turn(ctx context.Context) {
 		s.status.Last, s.status.Path, s.status.Bytes, s.status.Took = meta.Made, path, size, took
 		s.Log.Info("backup made and verified", "file", path, "bytes", size, "records", meta.Records, "index", meta.Index, "took", took.Round(time.Millisecond))
 	}
-	now := s.Shop.Now()
+	now := s.Archiver.Now()
 	if s.patient(now, err) {
 		return
 	}
@@ -233,23 +233,23 @@ func (s *Schedule) patient(now time.Time, err error) bool {
 // archive makes an archive, verifies it, and removes old ones. The path is "" when
 // there is no new one.
 func (s *Schedule) archive(ctx context.Context, p Plan) (meta Meta, path string, size int64, err error) {
-	if err := sweepTemporary(p.Dir, s.Shop.Node); err != nil {
+	if err := sweepTemporary(p.Dir, s.Archiver.Node); err != nil {
 		return meta, "", 0, fmt.Errorf("the directory of the backups: %w", err)
 	}
 	if err := s.Current(ctx); err != nil {
 		return meta, "", 0, notReady{err}
 	}
-	image, err := s.Shop.Image()
+	image, err := s.Archiver.Image()
 	if err != nil {
 		return meta, "", 0, err
 	}
 	meta = image.Meta
-	path = filepath.Join(p.Dir, nameOf(s.Shop.Node, meta.Cluster, meta.Made))
+	path = filepath.Join(p.Dir, nameOf(s.Archiver.Node, meta.Cluster, meta.Made))
 	size, err = s.put(ctx, image, path)
 	if err = errors.Join(err, image.Close()); err != nil {
 		return meta, "", 0, err
 	}
-	if err := thin(p.Dir, family(s.Shop.Node, meta.Cluster), path, p.Keep); err != nil {
+	if err := thin(p.Dir, family(s.Archiver.Node, meta.Cluster), path, p.Keep); err != nil {
 		return meta, path, size, fmt.Errorf("remove old backups: %w", err)
 	}
 	return meta, path, size, nil

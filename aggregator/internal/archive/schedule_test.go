@@ -43,7 +43,7 @@ func newRound(t *testing.T) *round {
 
 func (r *round) schedule() *archive.Schedule {
 	return &archive.Schedule{
-		Shop: r.bench.Shop, Log: slog.New(slog.DiscardHandler), Cluster: func() string { return "CLUSTER" },
+		Archiver: r.bench.Archiver, Log: slog.New(slog.DiscardHandler), Cluster: func() string { return "CLUSTER" },
 		Current: func(context.Context) error {
 			if err := r.fails.Load(); err != nil {
 				return *err
@@ -216,7 +216,7 @@ func (c *tainted) Checkpoint(dir string) error {
 func TestNoGoodBackupIsRemovedForOneThatIsNotSound(t *testing.T) {
 	r := newRound(t)
 	store := &tainted{Checkpointer: r.bench.store}
-	r.Shop.Store = store
+	r.Archiver.Store = store
 	r.Set(r.plan(1))
 	r.during(func() { r.until("a good backup", func(s archive.Status) bool { return !s.Last.IsZero() }) })
 	good := r.names()

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// family are the daemons of a run.
-type family struct {
+// processes are the daemons of a run.
+type processes struct {
 	opt  DevOptions
 	logs string
 	// ended gets the error of the first daemon that ended by itself.
@@ -47,15 +47,15 @@ type birth struct {
 }
 
 // newFamily makes a family without members. The caller closes it.
-func newFamily(logs string, opt DevOptions) *family {
-	f := &family{opt: opt, logs: logs, ended: make(chan error, 1), births: make(chan birth)}
+func newFamily(logs string, opt DevOptions) *processes {
+	f := &processes{opt: opt, logs: logs, ended: make(chan error, 1), births: make(chan birth)}
 	go f.midwife()
 	return f
 }
 
 // midwife starts the processes. The kernel ends a child when the thread ends that
 // started it, so this thread stays until the family is closed.
-func (f *family) midwife() {
+func (f *processes) midwife() {
 	runtime.LockOSThread()
 	for b := range f.births {
 		b.result <- b.cmd.Start()
@@ -63,10 +63,10 @@ func (f *family) midwife() {
 }
 
 // close ends what the family needs besides its members. Call it after stop.
-func (f *family) close() { close(f.births) }
+func (f *processes) close() { close(f.births) }
 
 // start starts a daemon and watches it.
-func (f *family) start(name, program string, args ...string) error {
+func (f *processes) start(name, program string, args ...string) error {
 	if err := os.MkdirAll(f.logs, 0o750); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *family) start(name, program string, args ...string) error {
 }
 
 // watch keeps what the daemon writes and waits for its end.
-func (f *family) watch(c *child, out *os.File) {
+func (f *processes) watch(c *child, out *os.File) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -122,7 +122,7 @@ func (f *family) watch(c *child, out *os.File) {
 }
 
 // keep writes the daemon's lines into its file and shows those that matter.
-func (f *family) keep(c *child, out io.Reader) {
+func (f *processes) keep(c *child, out io.Reader) {
 	lines := bufio.NewReaderSize(out, 64<<10)
 	for {
 		line, err := lines.ReadString('\n')
@@ -140,7 +140,7 @@ func (f *family) keep(c *child, out io.Reader) {
 
 // matters reports whether the user wants to see the line. While all is stopped,
 // the daemons complain of each other.
-func (f *family) matters(line string) bool {
+func (f *processes) matters(line string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opt.Verbose || !f.stopping && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR"))
@@ -150,7 +150,7 @@ func (f *family) matters(line string) bool {
 const lastLines = 20
 
 // report says how a daemon ended that should not have, with its last words.
-func (f *family) report(c *child) error {
+func (f *processes) report(c *child) error {
 	how := "it ended"
 	if c.err != nil {
 		how = c.err.Error()
@@ -169,7 +169,7 @@ const patience = 15 * time.Second
 
 // stop ends all daemons, those that were started last first, and whatever they
 // have started.
-func (f *family) stop() error {
+func (f *processes) stop() error {
 	f.mu.Lock()
 	f.stopping = true
 	children := f.children

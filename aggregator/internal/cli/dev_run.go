@@ -80,7 +80,7 @@ func folder(chosen string) (dir string, remove func() error, err error) {
 }
 
 // start starts the agent, and when it listens the aggregator.
-func start(ctx context.Context, f *family, s *site) error {
+func start(ctx context.Context, f *processes, s *site) error {
 	if err := f.start("agent", s.agent, with(s.configs.agent, "-dev")...); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func with(files []string, args ...string) []string {
 }
 
 // follow tells the user what is there, and waits.
-func follow(ctx context.Context, f *family, s *site, opt DevOptions) error {
+func follow(ctx context.Context, f *processes, s *site, opt DevOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

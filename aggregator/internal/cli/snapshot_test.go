@@ -25,7 +25,7 @@ func snapshotFile(t *testing.T) string {
 	if _, err := s.Apply(1, 1, store.Encode(&store.SetClusterCommand{ID: "CLUSTER"})); err != nil {
 		t.Fatal(err)
 	}
-	shop := &archive.Shop{Store: s, Scratch: filepath.Join(dir, "scratch"), Node: "agg1", Version: "v1", Now: time.Now}
+	shop := &archive.Archiver{Store: s, Scratch: filepath.Join(dir, "scratch"), Node: "agg1", Version: "v1", Now: time.Now}
 	if err := shop.Sweep(); err != nil {
 		t.Fatal(err)
 	}

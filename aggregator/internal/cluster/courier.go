@@ -139,7 +139,7 @@ func (n *Node) give(ctx context.Context, to Server, o order) error {
 }
 
 func (n *Node) send(c *Conn, o order) error {
-	f, err := n.shelf.open(o)
+	f, err := n.imageStore.open(o)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (n *Node) fetchFrom(ctx context.Context, from Server, o order) error {
 	if what != imageGo {
 		return errNotHere
 	}
-	return n.shelf.receive(o, patient{c})
+	return n.imageStore.receive(o, patient{c})
 }
 
 // handleImages serves a connection about an image.
@@ -184,7 +184,7 @@ func (n *Node) handleImages(g greeting, c *Conn) {
 }
 
 func (n *Node) takeOffer(c *Conn, o order) error {
-	if n.shelf.has(o) {
+	if n.imageStore.has(o) {
 		return sendByte(patient{c}, imageHave)
 	}
 	if !n.receiving.TryLock() {
@@ -194,14 +194,14 @@ func (n *Node) takeOffer(c *Conn, o order) error {
 	if err := sendByte(patient{c}, imageGo); err != nil {
 		return err
 	}
-	if err := n.shelf.receive(o, patient{c}); err != nil {
+	if err := n.imageStore.receive(o, patient{c}); err != nil {
 		return errors.Join(err, sendByte(patient{c}, imageNo))
 	}
 	return sendByte(patient{c}, imageHave)
 }
 
 func (n *Node) handOut(c *Conn, o order) error {
-	if !n.shelf.has(o) {
+	if !n.imageStore.has(o) {
 		return sendByte(patient{c}, imageNone)
 	}
 	if err := sendByte(patient{c}, imageGo); err != nil {

@@ -51,10 +51,10 @@ func (n *Node) openDisk() error {
 		return err
 	}
 	n.snaps.arrived = n.checkTail
-	if n.shelf, err = openShelf(filepath.Join(n.conf.raftDir(), "images")); err != nil {
+	if n.imageStore, err = openImageStore(filepath.Join(n.conf.raftDir(), "images")); err != nil {
 		return err
 	}
-	n.machine.shelf = n.shelf
+	n.machine.imageStore = n.imageStore
 	if err := n.reconcile(member); err != nil {
 		return err
 	}
@@ -375,5 +375,5 @@ func (n *Node) shorten() error {
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("cluster: snapshot: %w", err)
 	}
-	return n.shelf.sweep(n.entries.ordered())
+	return n.imageStore.sweep(n.entries.ordered())
 }

@@ -51,7 +51,7 @@ type entryLog struct {
 	// end does not return when raft would panic over an error.
 	end func()
 	// pulse knows of the writes under way; nil for nobody.
-	pulse *pulse
+	pulse *logWrites
 
 	mu     sync.Mutex
 	shape  shape

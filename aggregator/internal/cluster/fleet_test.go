@@ -139,7 +139,7 @@ func (s *ship) sink() {
 func (s *ship) kill() {
 	s.fleet.t.Helper()
 	s.sink()
-	s.throne.notice(false)
+	s.leadership.notice(false)
 	s.closing.Store(true)
 	s.halt(errBroken) // no farewell: Shutdown hands nothing over
 	<-s.done

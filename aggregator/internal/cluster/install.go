@@ -44,13 +44,13 @@ func (n *Node) Install(ctx context.Context, dir string) error {
 		return err
 	}
 	n.logger.Info("the state has been replaced by an image", "sha256", o.SHA256, "bytes", o.Size)
-	n.throne.renew()
+	n.leadership.renew()
 	return nil
 }
 
 // prepare packs the image and has the State look at it.
 func (n *Node) prepare(dir string) (order, error) {
-	o, err := n.shelf.pack(dir)
+	o, err := n.imageStore.pack(dir)
 	if err != nil {
 		return o, err
 	}
@@ -130,7 +130,7 @@ func (n *Node) fetch(o order) error {
 		}
 		cancel()
 	}()
-	for round := 0; !n.shelf.has(o); round++ {
+	for round := 0; !n.imageStore.has(o); round++ {
 		if ctx.Err() != nil {
 			return ErrStopped
 		}

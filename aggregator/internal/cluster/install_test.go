@@ -101,7 +101,7 @@ func TestANodeWhoseImageIsGoneEverywhereStopsAndSaysWhatToDo(t *testing.T) {
 	f.install("a")
 	f.agree([]string{"a"}, f.up()...)
 	for _, s := range f.up() {
-		if err := os.RemoveAll(s.shelf.dir); err != nil {
+		if err := os.RemoveAll(s.imageStore.dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,15 +174,15 @@ func TestAnInstallIsRefusedBeforeAnythingHasChanged(t *testing.T) {
 	f.agree(numbered(0, 6), f.ships...)
 }
 
-func TestALoneNodeInstallsAnImageAndBeginsItsReignAnew(t *testing.T) {
+func TestALoneNodeInstallsAnImageAndBeginsItsTermAnew(t *testing.T) {
 	dir, state := t.TempDir(), &memory{}
 	n := lead(t, lone(t, dir, state))
 	propose(t, n.Node, "c0")
-	reign, _ := n.throne.current()
+	term, _ := n.leadership.current()
 	if err := n.Install(t.Context(), backup(t, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if reign.Err() == nil {
+	if term.Err() == nil {
 		t.Fatal("the duties go on with what they knew")
 	}
 	propose(t, n.Node, "c1")
@@ -197,7 +197,7 @@ func TestALoneNodeInstallsAnImageAndBeginsItsReignAnew(t *testing.T) {
 
 func TestAnAnnouncedImageIsKeptOnlyIfItIsTheOne(t *testing.T) {
 	t.Parallel()
-	s, err := openShelf(filepath.Join(t.TempDir(), "images"))
+	s, err := openImageStore(filepath.Join(t.TempDir(), "images"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestAnAnnouncedImageIsKeptOnlyIfItIsTheOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := openShelf(filepath.Join(t.TempDir(), "images"))
+	other, err := openImageStore(filepath.Join(t.TempDir(), "images"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ type machine struct {
 	images  Images
 	scratch string // where received images are unpacked
 	halt    func(error)
-	// shelf has the images that entries name; fetch gets one that is not there.
-	shelf *shelf
-	fetch func(order) error
+	// imageStore has the images that entries name; fetch gets one that is not there.
+	imageStore *imageStore
+	fetch      func(order) error
 
 	// writing excludes Apply, Checkpoint and Restore from each other.
 	writing sync.Mutex
@@ -111,11 +111,11 @@ func (m *machine) unpackOrder(o order) (dir string, err error) {
 		if err := m.fetch(o); err != nil {
 			return "", err
 		}
-		dir, err = m.shelf.unpack(o, m.scratch)
+		dir, err = m.imageStore.unpack(o, m.scratch)
 		if !errors.Is(err, ErrCorrupt) {
 			return dir, err
 		}
-		if err := m.shelf.drop(o); err != nil {
+		if err := m.imageStore.drop(o); err != nil {
 			return "", err
 		}
 	}
@@ -124,7 +124,7 @@ func (m *machine) unpackOrder(o order) (dir string, err error) {
 
 // tryImage makes sure that the State would take an image.
 func (m *machine) tryImage(o order) error {
-	dir, err := m.shelf.unpack(o, m.scratch)
+	dir, err := m.imageStore.unpack(o, m.scratch)
 	if err != nil {
 		return err
 	}

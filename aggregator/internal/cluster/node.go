@@ -33,16 +33,16 @@ type Node struct {
 	slots    chan struct{} // one per command in flight
 	changing chan struct{} // one change of the members at a time
 	holding  chan struct{} // one at a time waits for all others to end
-	pulse    pulse
+	pulse    logWrites
 	probe    probe
 
-	shelf      *shelf
+	imageStore *imageStore
 	installing sync.Mutex
 	receiving  sync.Mutex
 	wanting    store.Complaint
 	generation int // of the marker, offline
 	reads      readGuard
-	throne     throne
+	leadership leadership
 	news       leaderNews
 	measure    *measure
 	progress   progress
@@ -115,7 +115,7 @@ func newNode(conf Config, id string) *Node {
 		ended:    make(chan struct{}),
 		begun:    make(chan struct{}),
 	}
-	n.throne = newThrone()
+	n.leadership = newLeadership()
 	n.OnLeader(n.tend)
 	n.measure = newMeasure(n)
 	n.machine = newMachine(conf.State, conf.Images, n.scratchDir(), n.halt)
@@ -162,7 +162,7 @@ func (n *Node) startRaft() error {
 	close(n.begun)
 	trans.raft.Store(r)
 	n.armed.Store(true)
-	n.tasks.Go(func() { n.throne.follow(notify, n.stopping) })
+	n.tasks.Go(func() { n.leadership.follow(notify, n.stopping) })
 	n.serveImages(n.handleImages)
 	n.tasks.Go(n.keepLogShort)
 	n.tasks.Go(n.keepProgress)
@@ -223,10 +223,10 @@ func (n *Node) ID() string { return n.id }
 // this node must not go on. The process should then exit; a restart with a pause
 // is right, for a full disk and the like may have been the reason.
 func (n *Node) Run(ctx context.Context) error {
-	reigns := make(chan struct{})
+	terms := make(chan struct{})
 	go func() {
-		defer close(reigns)
-		n.throne.serve(n, n.stopping)
+		defer close(terms)
+		n.leadership.serve(n, n.stopping)
 	}()
 	select {
 	case <-ctx.Done():
@@ -236,6 +236,6 @@ func (n *Node) Run(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()
 	err := n.Shutdown(stop)
-	<-reigns
+	<-terms
 	return err
 }

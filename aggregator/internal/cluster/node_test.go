@@ -287,7 +287,7 @@ func TestASecondProcessOnTheSameDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestADutyRunsWithTheReignAndBeginsAnewAfterAnError(t *testing.T) {
+func TestADutyRunsWithTheTermAndBeginsAnewAfterAnError(t *testing.T) {
 	t.Parallel()
 	begun := make(chan int, 10)
 	ended := make(chan error, 10)

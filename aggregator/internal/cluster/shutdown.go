@@ -30,7 +30,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 }
 
 func (n *Node) shutdown(ctx context.Context) error {
-	n.throne.notice(false)
+	n.leadership.notice(false)
 	if n.failure() == nil {
 		n.handOver(ctx)
 	}

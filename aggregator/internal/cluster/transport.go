@@ -69,13 +69,13 @@ type Transport struct {
 	raft   *raftStream
 	peers  *queue
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
-	doors  doors
-	denied store.Complaint
-	strays store.Complaint
-	stuck  store.Complaint
+	ctx              context.Context
+	cancel           context.CancelFunc
+	tasks            sync.WaitGroup
+	handshakeLimiter handshakeLimiter
+	denied           store.Complaint
+	strays           store.Complaint
+	stuck            store.Complaint
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
@@ -125,7 +125,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}
 	}
-	t := &Transport{conf: c, logger: c.Logger, addr: c.Listener.Addr(), conns: map[*Conn]struct{}{}, doors: newDoors()}
+	t := &Transport{conf: c, logger: c.Logger, addr: c.Listener.Addr(), conns: map[*Conn]struct{}{}, handshakeLimiter: newHandshakeLimiter()}
 	if c.Advertise != "" {
 		t.addr = address(c.Advertise)
 	}
@@ -212,7 +212,7 @@ func (t *Transport) accept() {
 			pause(t.ctx, 100*time.Millisecond) // out of descriptors, say
 			continue
 		}
-		leave, ok := t.doors.enter(conn.RemoteAddr())
+		leave, ok := t.handshakeLimiter.enter(conn.RemoteAddr())
 		if !ok {
 			conn.Close()
 			continue

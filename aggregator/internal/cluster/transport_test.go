@@ -179,7 +179,7 @@ func TestADialledNodeMustBeAnAggregator(t *testing.T) {
 
 func TestSilentCallersKeepNoPeerOut(t *testing.T) {
 	t.Parallel()
-	d := newDoors()
+	d := newHandshakeLimiter()
 	stranger := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}
 	var leave []func()
 	for range 2 * maxFromHost {

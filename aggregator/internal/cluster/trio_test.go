@@ -91,29 +91,29 @@ func TestATransferMovesTheLeadershipAndIsTold(t *testing.T) {
 	propose(t, now.Node, "after")
 }
 
-func TestEachLeaderReignsAndEveryReignEnds(t *testing.T) {
+func TestEachLeaderTermsAndEveryTermEnds(t *testing.T) {
 	t.Parallel()
-	var reigning, reigns atomic.Int32
+	var reigning, terms atomic.Int32
 	c := newTrio(t, func(ctx context.Context) error {
 		reigning.Add(1)
-		reigns.Add(1)
+		terms.Add(1)
 		<-ctx.Done()
 		reigning.Add(-1)
 		return nil
 	})
 	for range 3 {
-		before := reigns.Load()
+		before := terms.Load()
 		if err := c.leader(t).TransferLeadership(t.Context()); err != nil {
 			t.Log(err) // the peer may lag; then the same node goes on
 			continue
 		}
-		eventually(t, "a new reign", func() bool { return reigns.Load() > before })
+		eventually(t, "a new term", func() bool { return terms.Load() > before })
 	}
 	for _, n := range c.nodes {
 		n.stop(t)
 	}
-	if reigning.Load() != 0 || reigns.Load() < 1 {
-		t.Fatalf("%d reigns, %d still on", reigns.Load(), reigning.Load())
+	if reigning.Load() != 0 || terms.Load() < 1 {
+		t.Fatalf("%d reigns, %d still on", terms.Load(), reigning.Load())
 	}
 }
 

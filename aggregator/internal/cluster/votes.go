@@ -33,7 +33,7 @@ type votes struct {
 	voted    func() error
 	once     sync.Once
 	progress *progress // gets each term before it is used; nil: none
-	pulse    *pulse
+	pulse    *logWrites
 	closed   <-chan struct{}
 	logger   *slog.Logger
 }

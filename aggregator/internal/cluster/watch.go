@@ -12,15 +12,15 @@ import (
 // the leadership.
 const stallLimit = 5 * time.Second
 
-// pulse knows which writes of the log are under way.
-type pulse struct {
+// logWrites knows which writes of the log are under way.
+type logWrites struct {
 	mu   sync.Mutex
 	next int
 	open map[int]time.Time
 }
 
 // begin notes a write; the function that it returns ends it.
-func (p *pulse) begin() (end func()) {
+func (p *logWrites) begin() (end func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -40,7 +40,7 @@ func (p *pulse) begin() (end func()) {
 }
 
 // oldest returns how long the oldest write has been under way.
-func (p *pulse) oldest() time.Duration {
+func (p *logWrites) oldest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var most time.Duration

@@ -10,7 +10,7 @@ import (
 )
 
 // actions is the source of what is to be known of actions.
-func (d *doctor) actions(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) actions(_ context.Context, f *health.Facts) {
 	view, err := d.agg.store.View()
 	if err != nil {
 		return // the source of the store says so

@@ -83,7 +83,7 @@ type checksum struct {
 func (a *Aggregator) act() {
 	a.actors = &actors{agg: a, own: a.set.Actions, sums: map[string]checksum{}}
 	a.actions = action.New(action.Options{
-		Node: a.set.Name, Views: a.store, Writer: a.replica, Leader: throne{a.replica.node}, Plugins: a.actors,
+		Node: a.set.Name, Views: a.store, Writer: a.replica, Leader: actionLeader{a.replica.node}, Plugins: a.actors,
 		Quiet: func() time.Duration {
 			if len(a.replica.node.Members()) <= 1 {
 				return 0 // an old leader was this node, whose plugins died with it
@@ -94,14 +94,14 @@ func (a *Aggregator) act() {
 	})
 }
 
-// throne implements action.Leader.
-type throne struct{ node *cluster.Node }
+// actionLeader implements action.Leader.
+type actionLeader struct{ node *cluster.Node }
 
 // Term implements action.Leader.
-func (t throne) Term() uint64 { return t.node.Stats().Term }
+func (t actionLeader) Term() uint64 { return t.node.Stats().Term }
 
 // Verify implements action.Leader.
-func (t throne) Verify(ctx context.Context, term uint64) error {
+func (t actionLeader) Verify(ctx context.Context, term uint64) error {
 	if err := t.node.Linearizable(ctx); err != nil {
 		return err
 	}

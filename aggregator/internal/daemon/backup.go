@@ -19,7 +19,7 @@ import (
 
 // snapshots implements api.Snapshots.
 type snapshots struct {
-	shop    *archive.Shop
+	shop    *archive.Archiver
 	replica *replica
 	// restored is told when the state was taken back, or may have been.
 	restored chan struct{}
@@ -31,7 +31,7 @@ type snapshots struct {
 // store, so that images are hard links.
 func (a *Aggregator) newSnapshots() (*snapshots, error) {
 	dir := a.set.DataDir
-	shop := &archive.Shop{
+	shop := &archive.Archiver{
 		Applied: func() uint64 { index, _ := a.store.Applied(); return index },
 		Store:   a.store, Scratch: filepath.Join(dir, "scratch"), Node: a.set.Name, Version: a.set.Version, Now: time.Now,
 		Free: func() (int64, error) { return spare(dir, a.replica.guard.Marks().ReadOnly) },

@@ -24,9 +24,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// doctor looks after the health of the node: its disk, and the verdict on the
+// healthMonitor looks after the health of the node: its disk, and the verdict on the
 // cluster.
-type doctor struct {
+type healthMonitor struct {
 	agg      *Aggregator
 	watch    *health.Watch
 	probe    *health.DiskProbe
@@ -41,7 +41,7 @@ type doctor struct {
 
 // attend makes the doctor of a node that is open.
 func (a *Aggregator) attend() {
-	d := &doctor{agg: a, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
+	d := &healthMonitor{agg: a, ballast: health.NewBallast(a.set.DataDir, a.replica.guard.State().Size, a.set.Ballast)}
 	d.tally = &completeness.Keeper{View: a.store.View, Log: a.set.Log}
 	node := a.replica.node
 	d.probe = &health.DiskProbe{Path: filepath.Join(a.set.DataDir, "raft", "disk.probe"), Log: a.set.Log}
@@ -59,7 +59,7 @@ func (a *Aggregator) attend() {
 
 // handOver gives the leadership to another node: in order, or where this disk
 // hangs at once.
-func (d *doctor) handOver(ctx context.Context, to string) error {
+func (d *healthMonitor) handOver(ctx context.Context, to string) error {
 	if to == "" {
 		return d.agg.replica.node.TransferLeadership(ctx)
 	}
@@ -67,7 +67,7 @@ func (d *doctor) handOver(ctx context.Context, to string) error {
 }
 
 // measure registers what the doctor knows of this node's disk.
-func (d *doctor) measure(reg prometheus.Registerer) {
+func (d *healthMonitor) measure(reg prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bursar_" + name, Help: help}, value))
 	}
@@ -80,18 +80,18 @@ func (d *doctor) measure(reg prometheus.Registerer) {
 	}))
 }
 
-func (d *doctor) stalled() time.Duration {
+func (d *healthMonitor) stalled() time.Duration {
 	return max(d.probe.Stalled(), d.agg.replica.node.LogStalled())
 }
 
 // Report implements api.Health.
-func (d *doctor) Report(ctx context.Context) health.Report { return d.watch.Report(ctx) }
+func (d *healthMonitor) Report(ctx context.Context) health.Report { return d.watch.Report(ctx) }
 
 // ballastEvery is how often the ballast is looked after.
 const ballastEvery = 10 * time.Second
 
 // run looks after the node until ctx ends.
-func (d *doctor) run(ctx context.Context) error {
+func (d *healthMonitor) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.probe.Run(ctx) })
 	g.Go(func() error { return d.watchdog.Run(ctx) })
@@ -101,7 +101,7 @@ func (d *doctor) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (d *doctor) keepBallast(ctx context.Context) error {
+func (d *healthMonitor) keepBallast(ctx context.Context) error {
 	guard, failed := d.agg.replica.guard, false
 	for {
 		err := d.ballast.Keep(guard.State().Free, guard.Marks().Warn)
@@ -125,7 +125,7 @@ func text(err error) string {
 }
 
 // local is what this node knows of itself alone.
-func (d *doctor) local() health.Local {
+func (d *healthMonitor) local() health.Local {
 	a := d.agg
 	s := a.replica.guard.State()
 	l := health.Local{Version: a.set.Version, Disk: health.Disk{
@@ -171,7 +171,7 @@ func (d *doctor) local() health.Local {
 }
 
 // cluster is the source of what is known of the nodes.
-func (d *doctor) cluster(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) cluster(_ context.Context, f *health.Facts) {
 	a := d.agg
 	stats := a.replica.node.Stats()
 	f.Node, f.Version, f.Leader = a.set.Name, a.set.Version, stats.Leader.ID
@@ -190,7 +190,7 @@ func (d *doctor) cluster(_ context.Context, f *health.Facts) {
 }
 
 // strayed finds nodes of different clusters.
-func (d *doctor) strayed(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) strayed(_ context.Context, f *health.Facts) {
 	if why := d.agg.peer.Strayed(); why != "" {
 		f.Others = append(f.Others, health.Finding{
 			Severity: health.Critical, ID: "other-cluster", What: why,
@@ -201,7 +201,7 @@ func (d *doctor) strayed(_ context.Context, f *health.Facts) {
 
 // member is what is known of a member; newest is the newest command that any node
 // has.
-func (d *doctor) member(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
+func (d *healthMonitor) member(now time.Time, leader string, newest uint64, m cluster.Member) health.Node {
 	n := health.Node{Name: m.Addr, ID: m.ID, Address: m.Addr, Voter: m.Voter, Leader: m.ID == leader, Self: m.ID == d.agg.replica.node.ID()}
 	fact, heard := d.agg.peer.Roster().ByID(m.ID)
 	for _, l := range d.agg.peer.Names() {
@@ -233,14 +233,14 @@ func (d *doctor) member(now time.Time, leader string, newest uint64, m cluster.M
 const factName = "health"
 
 // fill implements peer.FactSource.
-func (d *doctor) fill(f *membership.NodeFact) {
+func (d *healthMonitor) fill(f *membership.NodeFact) {
 	local := d.local()
 	f.DiskFree, f.DiskSize = local.Disk.Free, local.Disk.Size
 	f.SetExtra(factName, json.RawMessage(local.Brief().Encode()))
 }
 
 // agents is the source of what is known of the agents: the leader pulls them.
-func (d *doctor) agents(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) agents(_ context.Context, f *health.Facts) {
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.Leader {
 			f.Agents = n.Agents
@@ -249,7 +249,7 @@ func (d *doctor) agents(_ context.Context, f *health.Facts) {
 }
 
 // roomy names a member other than this one with space on its disk.
-func (d *doctor) roomy() string {
+func (d *healthMonitor) roomy() string {
 	report, ok := d.watch.Last()
 	if !ok {
 		return ""
@@ -265,7 +265,7 @@ func (d *doctor) roomy() string {
 
 // stored is the source of what the store of this node holds. It is counted again
 // only when something was applied.
-func (d *doctor) stored(_ context.Context, f *health.Facts) {
+func (d *healthMonitor) stored(_ context.Context, f *health.Facts) {
 	view, err := d.agg.store.View()
 	if err != nil {
 		f.Unknown = append(f.Unknown, "the store cannot be read: "+err.Error())
@@ -300,7 +300,7 @@ func (d *doctor) stored(_ context.Context, f *health.Facts) {
 }
 
 // listen learns how often sources speak.
-func (d *doctor) listen(view *store.View, now time.Time) error {
+func (d *healthMonitor) listen(view *store.View, now time.Time) error {
 	agents, err := view.Agents()
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ func (d *doctor) listen(view *store.View, now time.Time) error {
 const lackingDays = 35 * 24 * time.Hour
 
 // lacking are the days of late that lack runs.
-func (d *doctor) lacking(now time.Time) (list []health.Lacking) {
+func (d *healthMonitor) lacking(now time.Time) (list []health.Lacking) {
 	days, _ := d.tally.Days(completeness.Window{From: record.FromStd(now.Add(-lackingDays)), To: record.FromStd(now)})
 	for _, s := range completeness.Stretches(days) {
 		list = append(list, health.Lacking{

@@ -102,7 +102,7 @@ type Aggregator struct {
 	// stopsExpire is a time.Duration: see expireStops.
 	stopsExpire atomic.Int64
 	gate        *access.Gate
-	doctor      *doctor
+	doctor      *healthMonitor
 	actors      *actors
 	actions     *action.Manager
 	conns       *api.Conns
@@ -184,14 +184,14 @@ func (a *Aggregator) serve() {
 // anew: the cursors of all agents have gone back.
 func (a *Aggregator) lead(ctx context.Context) error {
 	for {
-		if err := a.reign(ctx); err != nil || ctx.Err() != nil {
+		if err := a.leadUntilRestored(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// reign leads until ctx ends or the state was taken back.
-func (a *Aggregator) reign(ctx context.Context) error {
+// leadUntilRestored leads until ctx ends or the state was restored.
+func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 	if err := a.snapshots.sow(ctx); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func backupPlan(a *config.Aggregator) archive.Plan {
 // plan makes the schedule of this node's backups.
 func (a *Aggregator) plan() {
 	a.backups = &archive.Schedule{
-		Shop: a.snapshots.shop, Log: a.set.Log, Room: a.roomFor,
+		Archiver: a.snapshots.shop, Log: a.set.Log, Room: a.roomFor,
 		Cluster: func() string { id, _ := a.store.Cluster(); return id },
 		Current: a.mayBackUp,
 	}

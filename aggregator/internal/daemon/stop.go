@@ -73,7 +73,7 @@ func (a *Aggregator) handOver(ctx context.Context) {
 // that is closed.
 type front struct {
 	server  *http.Server
-	door    *door
+	door    *drainingListener
 	limits  *api.Conns
 	secure  *tls.Config // nil: plain
 	leaving atomic.Bool
@@ -83,7 +83,7 @@ type front struct {
 }
 
 func (a *Aggregator) newFront(ctx context.Context, l net.Listener, secure *tls.Config) *front {
-	f := &front{door: &door{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
+	f := &front{door: &drainingListener{Listener: l}, secure: secure, limits: a.conns, conns: map[net.Conn]struct{}{}}
 	f.server = &http.Server{
 		Handler: a.aging(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if f.leaving.Load() {
@@ -154,9 +154,9 @@ func (f *front) end(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// door is a listener that lets in who has come before it is closed: what the
+// drainingListener is a listener that lets in who has come before it is closed: what the
 // kernel has accepted and the program has not would be reset.
-type door struct {
+type drainingListener struct {
 	net.Listener
 
 	leaving atomic.Bool
@@ -165,13 +165,13 @@ type door struct {
 }
 
 // Close closes the door, once.
-func (d *door) Close() error {
+func (d *drainingListener) Close() error {
 	d.once.Do(func() { d.failed = d.Listener.Close() })
 	return d.failed
 }
 
 // leave lets in the last callers and then closes the door.
-func (d *door) leave() {
+func (d *drainingListener) leave() {
 	d.leaving.Store(true)
 	tcp, ok := d.Listener.(*net.TCPListener)
 	if !ok {
@@ -185,7 +185,7 @@ func (d *door) leave() {
 }
 
 // Accept returns the next caller; net.ErrClosed when the last one is in.
-func (d *door) Accept() (net.Conn, error) {
+func (d *drainingListener) Accept() (net.Conn, error) {
 	c, err := d.Listener.Accept()
 	if d.leaving.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, errors.Join(net.ErrClosed, d.Close())

@@ -16,8 +16,8 @@ import (
 // far from those of the others.
 var ErrClock = errors.New("the clock of this node is wrong")
 
-// Throne is what a leader with a wrong clock gives up.
-type Throne interface {
+// Leadership is what a leader with a wrong clock gives up.
+type Leadership interface {
 	// TransferLeadership hands the leadership to another node.
 	TransferLeadership(ctx context.Context) error
 }
@@ -25,7 +25,7 @@ type Throne interface {
 // ClockOptions are what a [Clock] needs.
 type ClockOptions struct {
 	Peers  Peers
-	Throne Throne
+	Throne Leadership
 	// Tolerance is how far the clock may be from those of the others; 0 means
 	// [DefaultTolerance].
 	Tolerance time.Duration

@@ -209,8 +209,8 @@ func (g *gate) empty(ctx context.Context) error {
 	}
 }
 
-// reign knows who leads, and who waits for a leader to be another.
-type reign struct {
+// leaderWatch knows who leads, and who waits for a leader to be another.
+type leaderWatch struct {
 	mu     sync.Mutex
 	leader cluster.Leader
 	change chan struct{} // closed and replaced at every change
@@ -220,9 +220,9 @@ type reign struct {
 // known: what it had committed, it has answered by then.
 const lateAnswer = 500 * time.Millisecond
 
-func (r *reign) init() { r.change = make(chan struct{}) }
+func (r *leaderWatch) init() { r.change = make(chan struct{}) }
 
-func (r *reign) follow(ctx context.Context, news <-chan cluster.Leader) {
+func (r *leaderWatch) follow(ctx context.Context, news <-chan cluster.Leader) {
 	for {
 		select {
 		case leader, ok := <-news:
@@ -240,7 +240,7 @@ func (r *reign) follow(ctx context.Context, news <-chan cluster.Leader) {
 	}
 }
 
-func (r *reign) now() (cluster.Leader, <-chan struct{}) {
+func (r *leaderWatch) now() (cluster.Leader, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.leader, r.change
@@ -248,7 +248,7 @@ func (r *reign) now() (cluster.Leader, <-chan struct{}) {
 
 // whileLeads calls cancel when a node other than id is known to lead, a little
 // later. The caller calls what it returns when it no longer wants that.
-func (r *reign) whileLeads(id string, cancel func()) (end func()) {
+func (r *leaderWatch) whileLeads(id string, cancel func()) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		for {

@@ -74,7 +74,7 @@ type Peer struct {
 	started time.Time
 	links   *links
 	roster  *Roster
-	reign   reign
+	reign   leaderWatch
 	gate    gate
 	indexes indexes
 	fresh   freshness

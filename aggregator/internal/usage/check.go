@@ -92,9 +92,9 @@ func (s *sums) byName() map[string]*series {
 }
 
 // name says what a run is about.
-func (s *sums) name(t *tuple, sh *shape) string { return s.who(t) + sh.String() }
+func (s *sums) name(t *tuple, sh *layout) string { return s.who(t) + sh.String() }
 
-func (s *shape) String() string {
+func (s *layout) String() string {
 	var b strings.Builder
 	for i := range s.parts {
 		fmt.Fprintf(&b, "%s ", s.parts[i].String())
@@ -104,7 +104,7 @@ func (s *shape) String() string {
 
 func (p *part) String() string { return fmt.Sprintf("%s (%s)%v", p.name, p.kind, p.scores) }
 
-func (st *strand) String() string {
+func (st *seriesKey) String() string {
 	text := st.part.String()
 	if st.again {
 		text += " once more"
@@ -140,15 +140,15 @@ func (d *differences) series(g *grid, name string, is, should *series) {
 	}
 	d.ledger(g, name, &is.ledger, &should.ledger)
 	slots, right := is.slotsByName(), should.slotsByName()
-	for _, shape := range union(slots, right) {
-		d.counter(g, name+shape, slots[shape], right[shape])
+	for _, layout := range union(slots, right) {
+		d.counter(g, name+layout, slots[layout], right[layout])
 	}
 }
 
 func (s *series) linesByName() map[string]*line {
 	out := map[string]*line{"time of runs": &s.running, "time of waits": &s.queued}
 	for _, l := range s.lines {
-		out[l.strand.String()] = &l.line
+		out[l.seriesKey.String()] = &l.line
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func (s *series) linesByName() map[string]*line {
 func (s *series) slotsByName() map[string]*counter {
 	out := map[string]*counter{}
 	for _, sl := range s.slots {
-		out[sl.shape.String()] = &sl.runs
+		out[sl.layout.String()] = &sl.runs
 	}
 	return out
 }
@@ -259,7 +259,7 @@ func (s *sums) alone() map[string]string {
 			stop = r.stop.String()
 		}
 		name := fmt.Sprintf("the %s run %q, change %d", kind, r.id, r.seq)
-		out[name] = fmt.Sprintf("%s%d from %s to %s", s.name(&s.tuples[r.tuple], r.shape), r.amounts, r.start, stop)
+		out[name] = fmt.Sprintf("%s%d from %s to %s", s.name(&s.tuples[r.tuple], r.layout), r.amounts, r.start, stop)
 	}
 	for _, r := range s.open {
 		add("open", r)

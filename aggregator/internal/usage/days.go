@@ -146,7 +146,7 @@ type counter struct {
 	chunks[counterChunk, counterWhole]
 }
 
-// counterChunk says how many runs of a tuple with a shape came and went.
+// counterChunk says how many runs of a tuple with a layout came and went.
 type counterChunk struct {
 	started [chunkDays]uint32
 	// left counts the runs that touch the day and none behind it.

@@ -36,7 +36,7 @@ func (t *tally) answer() *Answer {
 
 // answerRuns says how many runs have what.
 func (t *tally) answerRuns(a *Answer) {
-	for sh, n := range t.ofShapes { // counts: the order does not matter
+	for sh, n := range t.ofLayouts { // counts: the order does not matter
 		t.target(sh).runs += n
 	}
 	for _, to := range t.targets { // as above
@@ -49,8 +49,8 @@ func (t *tally) answerRuns(a *Answer) {
 
 func (o *Component) runs(to *target) {
 	var have []*part
-	for k := range to.shape.parts {
-		if p := &to.shape.parts[k]; p.name == o.Name && p.kind == o.Kind {
+	for k := range to.layout.parts {
+		if p := &to.layout.parts[k]; p.name == o.Name && p.kind == o.Kind {
 			have = append(have, p)
 		}
 	}

@@ -38,7 +38,7 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 	if shown.Empty() {
 		return nil
 	}
-	t, err := newTable(b, f.keys, f.shapes)
+	t, err := newTable(b, f.keys, f.layouts)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (f *follower) loose(row *columns.Row, shown bool) error {
 		}
 	}
 	if shown {
-		f.add(runOf(f.keys, f.shapes, row))
+		f.add(runOf(f.keys, f.layouts, row))
 	}
 	return nil
 }
@@ -120,6 +120,6 @@ func (f *follower) supersede(id string, seq uint64) error {
 	case row.Tombstone:
 		return nil
 	}
-	f.subtract(runOf(f.keys, f.shapes, &row))
+	f.subtract(runOf(f.keys, f.layouts, &row))
 	return nil
 }

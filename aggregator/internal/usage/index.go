@@ -80,20 +80,20 @@ type sums struct {
 
 	grid *grid
 	*keys
-	*shapes
-	strands *strands
-	series  []*series        // by the number of the tuple; nil while it has no days
-	slots   map[uint64]*slot // by tuple and shape
-	open    map[string]*run  // by record id
-	long    map[uint64]*run  // by seq: closed, but too long for days
+	*layouts
+	seriesKeys *seriesKeys
+	series     []*series              // by the number of the tuple; nil while it has no days
+	slots      map[uint64]*partialSum // by tuple and layout
+	open       map[string]*run        // by record id
+	long       map[uint64]*run        // by seq: closed, but too long for days
 	// patience is no less than the longest wait of a run.
 	patience record.Time
 }
 
 func newSums(g *grid, dims []string, classes []Class) sums {
 	return sums{
-		grid: g, keys: newKeys(dims, classes), shapes: newShapes(), strands: newStrands(),
-		slots: map[uint64]*slot{}, open: map[string]*run{}, long: map[uint64]*run{},
+		grid: g, keys: newKeys(dims, classes), layouts: newLayouts(), seriesKeys: newSeriesKeys(),
+		slots: map[uint64]*partialSum{}, open: map[string]*run{}, long: map[uint64]*run{},
 	}
 }
 
@@ -177,14 +177,14 @@ func (x *Index) advance(ctx context.Context, v *store.View) error {
 	return v.Changes(ctx, x.seq, f.block, f.loose)
 }
 
-// slotFor returns where runs of a tuple with a shape go.
-func (s *sums) slotFor(tuple uint32, sh *shape) *slot {
+// slotFor returns where runs of a tuple with a layout go.
+func (s *sums) partialSumFor(tuple uint32, sh *layout) *partialSum {
 	key := uint64(tuple)<<32 | uint64(sh.id)
 	sl, ok := s.slots[key]
 	if !ok {
-		sl = s.seriesFor(tuple).slot(sh, s.strands.ofShape(sh))
+		sl = s.seriesFor(tuple).partialSum(sh, s.seriesKeys.ofLayout(sh))
 		s.slots[key] = sl
-		s.bytes += slotBytes
+		s.bytes += partialSumBytes
 	}
 	return sl
 }
@@ -204,7 +204,7 @@ func (s *sums) seriesFor(tuple uint32) *series {
 
 // book adds a closed run to its series, or with sign -1 takes it out.
 func (s *sums) book(r *run, sign int64) {
-	sl := s.slotFor(r.tuple, r.shape)
+	sl := s.partialSumFor(r.tuple, r.layout)
 	before := sl.bytes
 	sl.book(s.grid, r, sign)
 	s.bytes += sl.bytes - before

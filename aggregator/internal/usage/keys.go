@@ -88,20 +88,22 @@ func (t *tuple) append(b []byte) []byte {
 	return b
 }
 
-// shapes gives lists of components their shapes.
-type shapes struct {
-	list      []*shape
-	of        map[string]*shape
-	templates map[uint32]*shape // of the store's
+// layouts gives lists of components their layouts.
+type layouts struct {
+	list      []*layout
+	of        map[string]*layout
+	templates map[uint32]*layout // of the store's
 }
 
-func newShapes() *shapes { return &shapes{of: map[string]*shape{}, templates: map[uint32]*shape{}} }
+func newLayouts() *layouts {
+	return &layouts{of: map[string]*layout{}, templates: map[uint32]*layout{}}
+}
 
-func (s *shapes) shape(cs []record.Component) *shape {
-	key := shapeKey(nil, cs)
+func (s *layouts) layout(cs []record.Component) *layout {
+	key := layoutKey(nil, cs)
 	sh, ok := s.of[string(key)]
 	if !ok {
-		sh = newShape(uint32(len(s.list)), string(key), cs)
+		sh = newLayout(uint32(len(s.list)), string(key), cs)
 		s.of[string(key)] = sh
 		s.list = append(s.list, sh)
 	}
@@ -109,9 +111,9 @@ func (s *shapes) shape(cs []record.Component) *shape {
 }
 
 // runOf reads a row that is no tombstone.
-func runOf(k *keys, s *shapes, row *columns.Row) *run {
+func runOf(k *keys, s *layouts, row *columns.Row) *run {
 	r := &run{
-		seq: row.Seq, id: row.Record.ID, tuple: k.number(row.Record.Meta), shape: s.shape(row.Record.Components),
+		seq: row.Seq, id: row.Record.ID, tuple: k.number(row.Record.Meta), layout: s.layout(row.Record.Components),
 		start: row.Record.Start, stop: row.ShownStop(), submit: row.Record.Submit,
 		origin: row.Origin,
 	}
@@ -123,9 +125,9 @@ func runOf(k *keys, s *shapes, row *columns.Row) *run {
 
 // table reads runs out of the columns of a block.
 type table struct {
-	block  *columns.Block
-	keys   *keys
-	shapes *shapes
+	block   *columns.Block
+	keys    *keys
+	layouts *layouts
 
 	seqs                   []uint64
 	starts, stops, submits []record.Time
@@ -134,8 +136,8 @@ type table struct {
 	loaded                 int
 }
 
-func newTable(b *columns.Block, k *keys, s *shapes) (*table, error) {
-	t := &table{block: b, keys: k, shapes: s}
+func newTable(b *columns.Block, k *keys, s *layouts) (*table, error) {
+	t := &table{block: b, keys: k, layouts: s}
 	var err error
 	if t.seqs, err = b.Seqs(); err != nil {
 		return nil, err
@@ -197,7 +199,7 @@ func (t *table) tuple(i int) (uint32, error) {
 
 // shared reads components of which the store has a template.
 func (t *table) shared(r *run, i int, id uint32) error {
-	sh, ok := t.shapes.templates[id]
+	sh, ok := t.layouts.templates[id]
 	if !ok {
 		cs, err := t.block.Template(id)
 		if err != nil {
@@ -206,10 +208,10 @@ func (t *table) shared(r *run, i int, id uint32) error {
 		if len(cs) > columns.MaxAmounts {
 			return t.own(r, i)
 		}
-		sh = t.shapes.shape(slices.Clone(cs))
-		t.shapes.templates[id] = sh
+		sh = t.layouts.layout(slices.Clone(cs))
+		t.layouts.templates[id] = sh
 	}
-	r.shape = sh
+	r.layout = sh
 	for ; t.loaded < len(sh.parts); t.loaded++ {
 		column, err := t.block.Amounts(t.loaded)
 		if err != nil {
@@ -233,7 +235,7 @@ func (t *table) own(r *run, i int) error {
 	if err != nil {
 		return fmt.Errorf("row %d: %w", t.seqs[i], err)
 	}
-	r.shape = t.shapes.shape(cs)
+	r.layout = t.layouts.layout(cs)
 	for k := range cs {
 		r.amounts = append(r.amounts, cs[k].Amount)
 	}

@@ -73,13 +73,13 @@ func (t *tally) merge(o *tally) {
 		if to, ok := t.targets[key]; ok {
 			to.runs += from.runs
 		} else {
-			t.targetOf(from.shape).runs += from.runs
+			t.targetOf(from.layout).runs += from.runs
 		}
 	}
 	t.open += o.open
 	t.many += o.many
-	for sh, n := range o.ofShapes { // counts: the order does not matter
-		t.ofShapes[sh] += n
+	for sh, n := range o.ofLayouts { // counts: the order does not matter
+		t.ofLayouts[sh] += n
 	}
 	for p := range o.people {
 		t.people[p] = struct{}{}

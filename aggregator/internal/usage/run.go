@@ -8,18 +8,18 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// part is a component of a shape.
+// part is a component of a layout.
 type part struct {
 	name   string
 	kind   record.Kind
 	scores []record.Score
 }
 
-// shape is a list of components without their amounts. Shapes that are equal are
-// the same shape.
-type shape struct {
+// layout is a list of components without their amounts. Layouts that are equal are
+// the same layout.
+type layout struct {
 	id    uint32
-	key   string // equal for equal shapes
+	key   string // equal for equal layouts
 	parts []part
 }
 
@@ -28,7 +28,7 @@ type run struct {
 	seq     uint64
 	id      string // of those that are kept one by one
 	tuple   uint32 // number of the values of the dimensions
-	shape   *shape
+	layout  *layout
 	amounts []int64 // one for each part
 
 	start, stop record.Time // stop is None while it goes on
@@ -44,7 +44,7 @@ func (r *run) negative() bool { return r.stop != record.None && r.stop < r.start
 // stop. The pieces of a run add up to the whole, whatever the cuts.
 func (r *run) used(k int, stop, from, to record.Time) Sum {
 	amount := r.amounts[k]
-	if r.shape.parts[k].kind != record.Total {
+	if r.layout.parts[k].kind != record.Total {
 		return product(amount, int64(to-from))
 	}
 	if from == r.start && to == stop {
@@ -86,7 +86,7 @@ func (r *run) wait() (int64, bool) {
 }
 
 // shapeKey writes components so that equal ones have equal keys.
-func shapeKey(b []byte, cs []record.Component) []byte {
+func layoutKey(b []byte, cs []record.Component) []byte {
 	b = binary.AppendUvarint(b, uint64(len(cs)))
 	for i := range cs {
 		b = appendText(b, cs[i].Name)
@@ -103,8 +103,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func newShape(id uint32, key string, cs []record.Component) *shape {
-	s := &shape{id: id, key: key, parts: make([]part, len(cs))}
+func newLayout(id uint32, key string, cs []record.Component) *layout {
+	s := &layout{id: id, key: key, parts: make([]part, len(cs))}
 	for i := range cs {
 		s.parts[i] = part{name: cs[i].Name, kind: cs[i].Kind, scores: cs[i].Scores}
 	}

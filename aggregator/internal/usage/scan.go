@@ -52,10 +52,10 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 // scanner adds rows to a tally.
 type scanner struct {
 	*tally
-	pieces []piece
-	known  *sums // nil: no index
-	shapes *shapes
-	people *keys // nil: nobody asks
+	pieces  []piece
+	known   *sums // nil: no index
+	layouts *layouts
+	people  *keys // nil: nobody asks
 
 	groupOf, whoIs numbers
 	run            run
@@ -72,7 +72,7 @@ type blockRows struct {
 }
 
 func newScanner(t *tally, pieces []piece, known *sums) *scanner {
-	s := &scanner{tally: t, pieces: pieces, known: known, shapes: newShapes()}
+	s := &scanner{tally: t, pieces: pieces, known: known, layouts: newLayouts()}
 	s.groupOf.keys = t.groups
 	if t.q.People != "" {
 		s.people = newKeys([]string{t.q.People}, t.q.classes)
@@ -148,21 +148,21 @@ func (s *scanner) row(i int) (err error) {
 // to something.
 func (s *scanner) components(i int) error {
 	id := s.rows.templates[i]
-	sh, ok := s.shapes.templates[id]
+	sh, ok := s.layouts.templates[id]
 	if !ok && id != 0 {
 		cs, err := s.rows.Template(id)
 		if err != nil {
 			return err
 		}
-		sh = s.shapes.shape(slices.Clone(cs))
-		s.shapes.templates[id] = sh
+		sh = s.layouts.layout(slices.Clone(cs))
+		s.layouts.templates[id] = sh
 	}
 	r := &s.run
 	r.amounts = r.amounts[:0]
 	if id == 0 || len(sh.parts) > columns.MaxAmounts {
 		return s.own(i)
 	}
-	r.shape = sh
+	r.layout = sh
 	for k, columns := range s.target(sh).of {
 		amount := int64(0)
 		if len(columns) > 0 {
@@ -185,7 +185,7 @@ func (s *scanner) own(i int) error {
 	if err != nil {
 		return fmt.Errorf("row %d of a block: %w", i, err)
 	}
-	s.run.shape = s.shapes.shape(cs)
+	s.run.layout = s.layouts.layout(cs)
 	for k := range cs {
 		s.run.amounts = append(s.run.amounts, cs[k].Amount)
 	}
@@ -207,7 +207,7 @@ func (s *scanner) loose(row *columns.Row) error {
 	if err := s.room(); err != nil {
 		return err
 	}
-	r := runOf(s.groups, s.shapes, row)
+	r := runOf(s.groups, s.layouts, row)
 	if s.known != nil && !s.known.inDays(r) {
 		return nil
 	}

@@ -4,37 +4,37 @@ package usage
 type series struct {
 	tuple uint32
 	bytes int // about how much memory it takes
-	lines []*strandLine
-	slots []*slot
+	lines []*seriesKeyLine
+	slots []*partialSum
 	// running is the time that its runs took, queued the time that they waited,
 	// both in microseconds.
 	running, queued line
 	ledger          ledger
 }
 
-// strandLine is what a series used of a strand.
-type strandLine struct {
-	*strand
+// seriesKeyLine is what a series used of a series.
+type seriesKeyLine struct {
+	*seriesKey
 	line
 }
 
-// slot is where the runs of a series go that have one shape.
-type slot struct {
+// partialSum is where the runs of a series go that have one layout.
+type partialSum struct {
 	*series
-	shape *shape
-	lines []*strandLine // of each part
-	runs  counter
+	layout *layout
+	lines  []*seriesKeyLine // of each part
+	runs   counter
 }
 
 // seriesBytes and slotBytes are about what these take without their days.
 const (
-	seriesBytes = 256
-	slotBytes   = 128
+	seriesBytes     = 256
+	partialSumBytes = 128
 )
 
-// slot returns the one of a shape, which is new.
-func (s *series) slot(sh *shape, list []*strand) *slot {
-	sl := &slot{series: s, shape: sh}
+// partialSum returns the one of a layout, which is new.
+func (s *series) partialSum(sh *layout, list []*seriesKey) *partialSum {
+	sl := &partialSum{series: s, layout: sh}
 	for _, st := range list {
 		sl.lines = append(sl.lines, s.line(st))
 	}
@@ -42,19 +42,19 @@ func (s *series) slot(sh *shape, list []*strand) *slot {
 	return sl
 }
 
-func (s *series) line(st *strand) *strandLine {
+func (s *series) line(st *seriesKey) *seriesKeyLine {
 	for _, l := range s.lines {
-		if l.strand == st {
+		if l.seriesKey == st {
 			return l
 		}
 	}
-	l := &strandLine{strand: st}
+	l := &seriesKeyLine{seriesKey: st}
 	s.lines = append(s.lines, l)
 	return l
 }
 
 // book adds a closed run to its days, or with sign -1 takes it out.
-func (s *slot) book(g *grid, r *run, sign int64) {
+func (s *partialSum) book(g *grid, r *run, sign int64) {
 	first, last := g.days(r.start, r.stop)
 	for d := first; d <= last; d++ {
 		from, to := max(r.start, g.start(d)), min(r.stop, g.start(d+1))
@@ -83,7 +83,7 @@ func (s *series) wait(g *grid, r *run, sign int64) {
 }
 
 // count counts the run, which touches no day behind last.
-func (s *slot) count(g *grid, r *run, last day, sign int64) {
+func (s *partialSum) count(g *grid, r *run, last day, sign int64) {
 	step := uint32(sign) // adding it modulo 2^32 is adding or subtracting 1
 	n, i := chunkOf(g.day(r.start))
 	c, whole := s.counterAt(n)
@@ -109,7 +109,7 @@ func (s *slot) count(g *grid, r *run, last day, sign int64) {
 	all.stopped[i] += step
 }
 
-func (s *slot) counterAt(n int32) (*counterChunk, *counterWhole) {
+func (s *partialSum) counterAt(n int32) (*counterChunk, *counterWhole) {
 	c, whole, made := s.runs.at(n)
 	if made {
 		s.bytes += counterChunkBytes

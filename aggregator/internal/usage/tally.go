@@ -17,20 +17,20 @@ type tally struct {
 	groups  *keys
 	ends    map[record.Origin]record.Time // up to when sources are complete
 
-	columns   []*column
-	columnOf  map[columnName]*column
-	targets   map[string]*target // by the key of a shape
-	last      *target            // that was asked for
-	ofStrands []strandColumns    // by the number of a strand
-	ofShapes  map[*shape]uint64  // runs that the index has of them
-	cells     [][]counts         // of each group, by bucket; nil while there is nothing
-	scratch   []counts           // a row of zeros
-	people    map[person]struct{}
-	known     int     // groups that are counted in grown
-	memory    *memory // nil: nothing bounds it
-	grown     int64   // bytes that memory does not know of yet
-	open      uint64
-	many      uint64 // records with more than one value for a key
+	columns      []*column
+	columnOf     map[columnName]*column
+	targets      map[string]*target // by the key of a layout
+	last         *target            // that was asked for
+	ofSeriesKeys []seriesKeyColumns // by the number of a series
+	ofLayouts    map[*layout]uint64 // runs that the index has of them
+	cells        [][]counts         // of each group, by bucket; nil while there is nothing
+	scratch      []counts           // a row of zeros
+	people       map[person]struct{}
+	known        int     // groups that are counted in grown
+	memory       *memory // nil: nothing bounds it
+	grown        int64   // bytes that memory does not know of yet
+	open         uint64
+	many         uint64 // records with more than one value for a key
 }
 
 // columnName says what a column adds up: a component, that part of it which has a
@@ -61,15 +61,15 @@ type column struct {
 	rows [][]Sum
 }
 
-// target says where the parts of a shape go.
+// target says where the parts of a layout go.
 type target struct {
-	shape *shape
-	of    [][]*column
-	runs  uint64 // that have the shape
+	layout *layout
+	of     [][]*column
+	runs   uint64 // that have the layout
 }
 
-// strandColumns are the columns to which a strand is added.
-type strandColumns struct {
+// seriesKeyColumns are the columns to which a series is added.
+type seriesKeyColumns struct {
 	known bool
 	list  []*column
 }
@@ -105,25 +105,25 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 func emptyTally(q *Question) *tally {
 	return &tally{
 		q: q, buckets: len(q.Edges) - 1,
-		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofShapes: map[*shape]uint64{}, people: map[person]struct{}{},
+		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]struct{}{},
 	}
 }
 
-// target returns that of a shape.
-func (t *tally) target(sh *shape) *target {
-	if t.last != nil && t.last.shape == sh {
+// target returns that of a layout.
+func (t *tally) target(sh *layout) *target {
+	if t.last != nil && t.last.layout == sh {
 		return t.last
 	}
 	t.last = t.targetOf(sh)
 	return t.last
 }
 
-func (t *tally) targetOf(sh *shape) *target {
+func (t *tally) targetOf(sh *layout) *target {
 	if to, ok := t.targets[sh.key]; ok {
-		to.shape = sh
+		to.layout = sh
 		return to
 	}
-	to := &target{shape: sh, of: make([][]*column, len(sh.parts))}
+	to := &target{layout: sh, of: make([][]*column, len(sh.parts))}
 	for k := range sh.parts {
 		to.of[k] = t.ofPart(&sh.parts[k])
 	}
@@ -149,12 +149,12 @@ func (t *tally) ofPart(p *part) (list []*column) {
 	return list
 }
 
-// ofStrand are the columns of a strand.
-func (t *tally) ofStrand(st *strand) []*column {
-	for st.n >= len(t.ofStrands) {
-		t.ofStrands = append(t.ofStrands, make([]strandColumns, st.n+1)...)
+// ofSeriesKey are the columns of a series.
+func (t *tally) ofSeriesKey(st *seriesKey) []*column {
+	for st.n >= len(t.ofSeriesKeys) {
+		t.ofSeriesKeys = append(t.ofSeriesKeys, make([]seriesKeyColumns, st.n+1)...)
 	}
-	c := &t.ofStrands[st.n]
+	c := &t.ofSeriesKeys[st.n]
 	if !c.known {
 		c.known, c.list = true, t.ofPart(&st.part)
 		if st.efficient(t.q.CPU, t.q.Cores) {
@@ -165,10 +165,10 @@ func (t *tally) ofStrand(st *strand) []*column {
 }
 
 // shapeRuns counts runs of the index.
-func (t *tally) shapeRuns(sh *shape, n uint64) { t.ofShapes[sh] += n }
+func (t *tally) layoutRuns(sh *layout, n uint64) { t.ofLayouts[sh] += n }
 
-// efficiency adds the columns of a shape that has both of the question's components.
-func (t *tally) efficiency(to *target, sh *shape) {
+// efficiency adds the columns of a layout that has both of the question's components.
+func (t *tally) efficiency(to *target, sh *layout) {
 	if t.q.CPU == "" || t.q.Cores == "" {
 		return
 	}
@@ -329,7 +329,7 @@ func (t *tally) share(r *run, end record.Time, p *piece) (from, to record.Time, 
 
 // use adds what a run used from from to to.
 func (t *tally) use(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
-	for k, columns := range t.target(r.shape).of {
+	for k, columns := range t.target(r.layout).of {
 		if len(columns) == 0 {
 			continue
 		}
@@ -350,7 +350,7 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 	}
 	// A run is counted where it starts, or in the first bucket when it came before.
 	if is && (started || p.bucket == 0 || t.q.Credit == AtStop) {
-		t.target(r.shape).runs++
+		t.target(r.layout).runs++
 	}
 	if is && t.q.People != "" {
 		t.met(group, p.bucket, who)

@@ -44,10 +44,10 @@ func (w *window) part(n int32) (at int, buckets []int32) {
 // series adds the days of a series to a group.
 func (t *tally) series(s *series, group uint32, who string, w *window) {
 	for _, sl := range s.slots {
-		t.shapeRuns(sl.shape, uint64(sl.runs.touching(w.first, w.end, w.spans[0].first)))
+		t.layoutRuns(sl.layout, uint64(sl.runs.touching(w.first, w.end, w.spans[0].first)))
 	}
 	for _, l := range s.lines {
-		for _, column := range t.ofStrand(l.strand) {
+		for _, column := range t.ofSeriesKey(l.seriesKey) {
 			l.into(t.row(column, group), w)
 		}
 	}

@@ -13,36 +13,36 @@ import (
 
 // reignPause is how long a leader waits before it begins anew after one of its
 // functions failed and nobody else could take over.
-const reignPause = time.Second
+const termPause = time.Second
 
-// throne turns raft's notices into reigns: one context for each time that this
-// node leads, and never two reigns at once.
-type throne struct {
+// leadership turns raft's notices into terms: one context for each time that this
+// node leads, and never two terms at once.
+type leadership struct {
 	mu     sync.Mutex
-	reign  context.Context // of the newest notice; nil before the first
+	term   context.Context // of the newest notice; nil before the first
 	cancel context.CancelFunc
 	duties []func(context.Context) error
 	wake   chan struct{}
 }
 
-func newThrone() throne { return throne{wake: make(chan struct{}, 1)} }
+func newLeadership() leadership { return leadership{wake: make(chan struct{}, 1)} }
 
 // OnLeader has duty run, in a goroutine of its own, each time that this node
 // becomes the leader and has applied everything that was committed before. Its
-// ctx ends with the leadership; it must then return, for the next reign waits
-// for it. When it returns nil the reign goes on without it. When it returns an
-// error while it reigns, all duties are ended and the leadership is handed on;
+// ctx ends with the leadership; it must then return, for the next term waits
+// for it. When it returns nil the term goes on without it. When it returns an
+// error while it leads, all duties are ended and the leadership is handed on;
 // where nobody can take it, the duties begin anew after a pause.
 //
 // OnLeader must be called before Run.
 func (n *Node) OnLeader(duty func(ctx context.Context) error) {
-	n.throne.mu.Lock()
-	defer n.throne.mu.Unlock()
-	n.throne.duties = append(n.throne.duties, duty)
+	n.leadership.mu.Lock()
+	defer n.leadership.mu.Unlock()
+	n.leadership.duties = append(n.leadership.duties, duty)
 }
 
 // follow takes raft's notices as they come: raft's main loop waits for it.
-func (t *throne) follow(notices <-chan bool, stop <-chan struct{}) {
+func (t *leadership) follow(notices <-chan bool, stop <-chan struct{}) {
 	for {
 		select {
 		case leads := <-notices:
@@ -55,80 +55,80 @@ func (t *throne) follow(notices <-chan bool, stop <-chan struct{}) {
 }
 
 // renew has the duties begin anew if this node leads.
-func (t *throne) renew() {
+func (t *leadership) renew() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reign != nil && t.reign.Err() == nil {
+	if t.term != nil && t.term.Err() == nil {
 		t.begin(true)
 	}
 }
 
-func (t *throne) notice(leads bool) {
+func (t *leadership) notice(leads bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begin(leads)
 }
 
 // begin is called under the lock.
-func (t *throne) begin(leads bool) {
+func (t *leadership) begin(leads bool) {
 	if t.cancel != nil {
 		t.cancel()
 	}
 	if !leads {
 		return
 	}
-	t.reign, t.cancel = context.WithCancel(context.Background())
+	t.term, t.cancel = context.WithCancel(context.Background())
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (t *throne) current() (context.Context, []func(context.Context) error) {
+func (t *leadership) current() (context.Context, []func(context.Context) error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.reign, t.duties
+	return t.term, t.duties
 }
 
-// serve runs the duties of one reign after the other.
-func (t *throne) serve(n *Node, stop <-chan struct{}) {
+// serve runs the duties of one term after the other.
+func (t *leadership) serve(n *Node, stop <-chan struct{}) {
 	for {
 		select {
 		case <-t.wake:
 		case <-stop:
 			return
 		}
-		reign, duties := t.current()
-		for reign.Err() == nil {
-			n.serveReign(reign, duties)
+		term, duties := t.current()
+		for term.Err() == nil {
+			n.serveTerm(term, duties)
 		}
 	}
 }
 
-// serveReign returns when the reign is over or has to begin anew.
-func (n *Node) serveReign(reign context.Context, duties []func(context.Context) error) {
-	err := n.openTerm(reign, n.raft.CurrentTerm())
+// serveTerm returns when the term is over or has to start anew.
+func (n *Node) serveTerm(term context.Context, duties []func(context.Context) error) {
+	err := n.openTerm(term, n.raft.CurrentTerm())
 	if err == nil {
-		err = perform(reign, duties)
+		err = perform(term, duties)
 	}
-	if reign.Err() != nil {
+	if term.Err() != nil {
 		return
 	}
 	if err == nil {
-		<-reign.Done()
+		<-term.Done()
 		return
 	}
 	n.logger.Error("a duty of the leader failed", "error", err)
-	err = n.TransferLeadership(reign)
-	if err != nil && !errors.Is(err, ErrNoPeer) && reign.Err() == nil {
+	err = n.TransferLeadership(term)
+	if err != nil && !errors.Is(err, ErrNoPeer) && term.Err() == nil {
 		n.logger.Warn("the leadership could not be handed on", "error", err)
 	}
-	pause(reign, reignPause)
+	pause(term, termPause)
 }
 
 // perform runs all duties until they have returned.
-func perform(reign context.Context, duties []func(context.Context) error) error {
-	group, ctx := errgroup.WithContext(reign)
+func perform(term context.Context, duties []func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(term)
 	for _, duty := range duties {
 		group.Go(func() error { return duty(ctx) })
 	}

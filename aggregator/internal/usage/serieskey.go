@@ -7,42 +7,42 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// strand is what parts of runs are added up together in the index: a name and a kind
+// seriesKey is what parts of runs are added up together in the index: a name and a kind
 // with the same scores, beside the same names of the other kind. These are there for
 // the efficiency, which is of runs that have both of two components. So what else a
 // run has does not split its sums.
-type strand struct {
+type seriesKey struct {
 	n int // its number, from 0 on
 	part
 	mates []string // names of the other kind in the same run, in their order
 	again bool     // a part before it has the same name and kind
 }
 
-// strands gives the parts of shapes their strands.
-type strands struct {
-	list  []*strand
-	of    map[string]*strand
-	known map[*shape][]*strand
+// seriesKeys gives the parts of layouts their series.
+type seriesKeys struct {
+	list  []*seriesKey
+	of    map[string]*seriesKey
+	known map[*layout][]*seriesKey
 }
 
-func newStrands() *strands {
-	return &strands{of: map[string]*strand{}, known: map[*shape][]*strand{}}
+func newSeriesKeys() *seriesKeys {
+	return &seriesKeys{of: map[string]*seriesKey{}, known: map[*layout][]*seriesKey{}}
 }
 
-// ofShape has a strand for each part.
-func (s *strands) ofShape(sh *shape) []*strand {
+// ofLayout has a series for each part.
+func (s *seriesKeys) ofLayout(sh *layout) []*seriesKey {
 	list, ok := s.known[sh]
 	if !ok {
 		for k := range sh.parts {
-			list = append(list, s.enter(strandOf(sh, k)))
+			list = append(list, s.enter(seriesKeyOf(sh, k)))
 		}
 		s.known[sh] = list
 	}
 	return list
 }
 
-func strandOf(sh *shape, k int) *strand {
-	st := &strand{part: sh.parts[k]}
+func seriesKeyOf(sh *layout, k int) *seriesKey {
+	st := &seriesKey{part: sh.parts[k]}
 	for i := range sh.parts {
 		switch o := &sh.parts[i]; {
 		case o.kind != st.kind:
@@ -56,8 +56,8 @@ func strandOf(sh *shape, k int) *strand {
 	return st
 }
 
-// enter returns the strand that is equal.
-func (s *strands) enter(st *strand) *strand {
+// enter returns the series that is equal.
+func (s *seriesKeys) enter(st *seriesKey) *seriesKey {
 	key := string(st.key())
 	old, ok := s.of[key]
 	if ok {
@@ -69,9 +69,9 @@ func (s *strands) enter(st *strand) *strand {
 	return st
 }
 
-// key is equal for equal strands.
-func (st *strand) key() []byte {
-	b := shapeKey(nil, []record.Component{{Name: st.name, Kind: st.kind, Scores: st.scores}})
+// key is equal for equal series.
+func (st *seriesKey) key() []byte {
+	b := layoutKey(nil, []record.Component{{Name: st.name, Kind: st.kind, Scores: st.scores}})
 	b = binary.AppendUvarint(b, uint64(len(st.mates)))
 	for _, name := range st.mates {
 		b = appendText(b, name)
@@ -82,9 +82,9 @@ func (st *strand) key() []byte {
 	return append(b, 0)
 }
 
-// efficient reports whether the strand counts in the efficiency of a total of CPU
+// efficient reports whether the series counts in the efficiency of a total of CPU
 // seconds and a rate of cores.
-func (st *strand) efficient(cpu, cores string) bool {
+func (st *seriesKey) efficient(cpu, cores string) bool {
 	if cpu == "" || cores == "" || st.again {
 		return false
 	}

@@ -41,17 +41,17 @@ func readOrder(data []byte) (o order, err error) {
 	return o, nil
 }
 
-// shelf keeps the archives of images that entries in the log name, until no
+// imageStore keeps the archives of images that entries in the log name, until no
 // entry here does and others have had the time to ask.
-type shelf struct{ dir string }
+type imageStore struct{ dir string }
 
 // shelfTime is how long an archive stays when no entry in the log names it.
-const shelfTime = 24 * time.Hour
+const imageStoreTime = 24 * time.Hour
 
 // errBusy: one image at a time.
 var errBusy = errors.New("another image is on its way")
 
-func openShelf(dir string) (*shelf, error) {
+func openImageStore(dir string) (*imageStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: images: %w", err)
 	}
@@ -62,19 +62,19 @@ func openShelf(dir string) (*shelf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: images: %w", err)
 	}
-	return &shelf{dir: dir}, nil
+	return &imageStore{dir: dir}, nil
 }
 
-func (s *shelf) path(sum string) string { return filepath.Join(s.dir, sum+".tar") }
+func (s *imageStore) path(sum string) string { return filepath.Join(s.dir, sum+".tar") }
 
 // has reports whether an image is there; its content is verified when it is used.
-func (s *shelf) has(o order) bool {
+func (s *imageStore) has(o order) bool {
 	info, err := os.Stat(s.path(o.SHA256))
 	return err == nil && info.Size() == o.Size
 }
 
 // pack makes an archive of the files in dir and keeps it.
-func (s *shelf) pack(dir string) (order, error) {
+func (s *imageStore) pack(dir string) (order, error) {
 	files, err := listImage(dir)
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s holds no files", dir)
@@ -91,7 +91,7 @@ func (s *shelf) pack(dir string) (order, error) {
 }
 
 // receive keeps an archive that another node sends, if it is what was ordered.
-func (s *shelf) receive(o order, from io.Reader) error {
+func (s *imageStore) receive(o order, from io.Reader) error {
 	got, err := s.keep(o.Size, func(w io.Writer) error {
 		_, err := io.CopyN(w, from, o.Size)
 		return err
@@ -104,7 +104,7 @@ func (s *shelf) receive(o order, from io.Reader) error {
 }
 
 // keep stores what write gives, durably and verified, under its checksum.
-func (s *shelf) keep(size int64, write func(io.Writer) error) (order, error) {
+func (s *imageStore) keep(size int64, write func(io.Writer) error) (order, error) {
 	f, err := os.CreateTemp(s.dir, "in-*"+tempSuffix)
 	if err != nil {
 		return order{}, err
@@ -132,10 +132,10 @@ func (s *shelf) keep(size int64, write func(io.Writer) error) (order, error) {
 }
 
 // open returns an archive that is here.
-func (s *shelf) open(o order) (*os.File, error) { return os.Open(s.path(o.SHA256)) }
+func (s *imageStore) open(o order) (*os.File, error) { return os.Open(s.path(o.SHA256)) }
 
 // sweep removes what no entry names and what has been here for a while.
-func (s *shelf) sweep(named map[string]bool) error {
+func (s *imageStore) sweep(named map[string]bool) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return fmt.Errorf("cluster: images: %w", err)
@@ -143,7 +143,7 @@ func (s *shelf) sweep(named map[string]bool) error {
 	for _, e := range entries {
 		sum, ok := strings.CutSuffix(e.Name(), ".tar")
 		info, err := e.Info()
-		if !ok || err != nil || named[sum] || time.Since(info.ModTime()) < shelfTime {
+		if !ok || err != nil || named[sum] || time.Since(info.ModTime()) < imageStoreTime {
 			continue
 		}
 		if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
@@ -154,7 +154,7 @@ func (s *shelf) sweep(named map[string]bool) error {
 }
 
 // unpack verifies an archive while it unpacks it below parent.
-func (s *shelf) unpack(o order, parent string) (string, error) {
+func (s *imageStore) unpack(o order, parent string) (string, error) {
 	f, err := s.open(o)
 	if err != nil {
 		return "", err
@@ -164,4 +164,4 @@ func (s *shelf) unpack(o order, parent string) (string, error) {
 }
 
 // drop removes an archive that is damaged.
-func (s *shelf) drop(o order) error { return os.Remove(s.path(o.SHA256)) }
+func (s *imageStore) drop(o order) error { return os.Remove(s.path(o.SHA256)) }

@@ -5,19 +5,21 @@ import (
 	"sync"
 )
 
-// doors counts the callers that have not proved who they are yet, so that
+// handshakeLimiter counts the callers that have not proved who they are yet, so that
 // strangers who connect and say nothing keep no peer out.
-type doors struct {
+type handshakeLimiter struct {
 	mu    *sync.Mutex
 	all   int
 	hosts map[string]int
 }
 
-func newDoors() doors { return doors{mu: new(sync.Mutex), hosts: map[string]int{}} }
+func newHandshakeLimiter() handshakeLimiter {
+	return handshakeLimiter{mu: new(sync.Mutex), hosts: map[string]int{}}
+}
 
 // enter lets a caller in unless there are too many, and returns what to call
 // when it has proved itself or gone.
-func (d *doors) enter(from net.Addr) (leave func(), ok bool) {
+func (d *handshakeLimiter) enter(from net.Addr) (leave func(), ok bool) {
 	host, _, err := net.SplitHostPort(from.String())
 	if err != nil {
 		host = from.String()
@@ -32,7 +34,7 @@ func (d *doors) enter(from net.Addr) (leave func(), ok bool) {
 	return func() { d.leave(host) }, true
 }
 
-func (d *doors) leave(host string) {
+func (d *handshakeLimiter) leave(host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all--

@@ -16,9 +16,9 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// bench is a store with a shop.
+// bench is a store with a archiver.
 type bench struct {
-	*archive.Shop
+	*archive.Archiver
 
 	store *store.Store
 	index uint64
@@ -32,7 +32,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	b := &bench{store: s, Shop: &archive.Shop{Store: s, Scratch: filepath.Join(dir, "backup"), Node: "agg1", Version: "v1", Now: time.Now}}
+	b := &bench{store: s, Archiver: &archive.Archiver{Store: s, Scratch: filepath.Join(dir, "backup"), Node: "agg1", Version: "v1", Now: time.Now}}
 	b.Applied = func() uint64 { return b.index }
 	if err := b.Sweep(); err != nil {
 		t.Fatal(err)
