@@ -215,13 +215,6 @@ func (t *tx) dropStage(u Upload) error {
 	return t.b.DeleteRange(prefix, after(prefix), nil)
 }
 
-func (c *DropStageCommand) apply(t *tx) (any, error) {
-	if _, ok := t.s.stages[c.Upload]; !ok {
-		return nil, nil
-	}
-	return nil, t.dropStage(c.Upload)
-}
-
 func (c *CommitStageCommand) apply(t *tx) (any, error) {
 	t.now = c.Now
 	parts, err := readStage(t.r, c.Upload)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"fmt"
 )
 
 func (c *QuarantineDropCommand) apply(t *tx) (any, error) {
@@ -37,16 +36,8 @@ func (c *SetVersionCommand) apply(t *tx) (any, error) {
 }
 
 func (c *HashCheckCommand) apply(t *tx) (any, error) {
-	if c.quiet {
-		return nil, nil
-	}
 	t.hashed = true
 	return func() any { return HashResult{Index: t.index, Hash: t.m.Hash} }, nil
-}
-
-// apply of a group is never called: the store takes its parts one by one.
-func (c *GroupCommand) apply(*tx) (any, error) {
-	return nil, fmt.Errorf("%w: a group within a group", ErrCommand)
 }
 
 func (c *DocumentCommand) apply(t *tx) (any, error) {

@@ -18,7 +18,7 @@ type Command interface {
 }
 
 // kind numbers the commands. The numbers are part of the log's format: they are
-// never reused.
+// never reused; 5 and 14 were of commands that no program proposed.
 type kind uint16
 
 const (
@@ -26,7 +26,6 @@ const (
 	kindPost           kind = 2
 	kindStage          kind = 3
 	kindCommitStage    kind = 4
-	kindDropStage      kind = 5
 	kindPutStop        kind = 6
 	kindDelete         kind = 7
 	kindUndelete       kind = 8
@@ -35,7 +34,6 @@ const (
 	kindSetVersion     kind = 11
 	kindCompactBlock   kind = 12
 	kindHashCheck      kind = 13
-	kindGroup          kind = 14
 	kindDocument       kind = 15
 	kindCorrect        kind = 16
 	kindDismissStops   kind = 17
@@ -70,15 +68,8 @@ func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc3
 // that of a new type of command, or of one that is written in a new way. The
 // cluster must have agreed on it before the command is proposed.
 func VersionOf(c Command) uint32 {
-	switch c := c.(type) {
-	case interface{ since() uint16 }: // of commands that came after the first version
+	if c, ok := c.(interface{ since() uint16 }); ok { // of commands that came after the first version
 		return uint32(c.since())
-	case *GroupCommand:
-		v := uint32(1)
-		for _, part := range c.Commands {
-			v = max(v, VersionOf(part))
-		}
-		return v
 	}
 	return 1
 }
@@ -129,8 +120,6 @@ func newCommand(k kind) Command {
 		return &StageCommand{}
 	case kindCommitStage:
 		return &CommitStageCommand{}
-	case kindDropStage:
-		return &DropStageCommand{}
 	case kindPutStop:
 		return &PutStopCommand{}
 	case kindDelete:
@@ -153,8 +142,6 @@ func newRareCommand(k kind) Command {
 		return &CompactBlockCommand{}
 	case kindHashCheck:
 		return &HashCheckCommand{}
-	case kindGroup:
-		return &GroupCommand{}
 	case kindDocument:
 		return &DocumentCommand{}
 	case kindCorrect:

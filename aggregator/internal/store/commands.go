@@ -54,11 +54,6 @@ type CommitStageCommand struct {
 	Now            record.Time
 }
 
-// DropStageCommand forgets an upload. It has no result.
-type DropStageCommand struct {
-	Upload Upload
-}
-
 // StageLife is how long an upload may stay uncommitted.
 const StageLife = record.Hour
 
@@ -116,17 +111,13 @@ type CompactBlockCommand struct {
 
 // HashCheckCommand makes every node remember its state hash at this index, see
 // [Store.HashAt]. The result is a [HashResult].
-type HashCheckCommand struct{ quiet bool }
+type HashCheckCommand struct{}
 
 // HashResult is the state hash at an index of the log.
 type HashResult struct {
 	Index uint64
 	Hash  Hash
 }
-
-// GroupCommand carries several commands in one entry. They are applied in order
-// and become visible together. The result is a []any with one result each.
-type GroupCommand struct{ Commands []Command }
 
 // DocumentCommand changes small named values that other packages keep in the
 // replicated state: configuration, the ledger of actions, tokens. All or
@@ -153,7 +144,6 @@ type DocumentResult struct {
 func (*PostCommand) kind() kind           { return kindPost }
 func (*StageCommand) kind() kind          { return kindStage }
 func (*CommitStageCommand) kind() kind    { return kindCommitStage }
-func (*DropStageCommand) kind() kind      { return kindDropStage }
 func (*PutStopCommand) kind() kind        { return kindPutStop }
 func (*DeleteCommand) kind() kind         { return kindDelete }
 func (*UndeleteCommand) kind() kind       { return kindUndelete }
@@ -162,7 +152,6 @@ func (*SetClusterCommand) kind() kind     { return kindSetCluster }
 func (*SetVersionCommand) kind() kind     { return kindSetVersion }
 func (*CompactBlockCommand) kind() kind   { return kindCompactBlock }
 func (*HashCheckCommand) kind() kind      { return kindHashCheck }
-func (*GroupCommand) kind() kind          { return kindGroup }
 func (*DocumentCommand) kind() kind       { return kindDocument }
 
 func (c *PostCommand) encode(e *encoder) {
@@ -196,9 +185,6 @@ func (c *CommitStageCommand) encode(e *encoder) {
 func (c *CommitStageCommand) decode(d *decoder) {
 	c.Upload, c.Parts, c.IgnoreExisting, c.Now = d.sixteen(), uint32(d.uint()), d.bool(), d.time()
 }
-
-func (c *DropStageCommand) encode(e *encoder) { e.raw(c.Upload[:]) }
-func (c *DropStageCommand) decode(d *decoder) { c.Upload = d.sixteen() }
 
 func (c *PutStopCommand) encode(e *encoder) {
 	e.text(c.ID)
@@ -246,20 +232,6 @@ func (c *CompactBlockCommand) decode(d *decoder) { c.Blocks = unlist(d, (*decode
 
 func (c *HashCheckCommand) encode(*encoder) {}
 func (c *HashCheckCommand) decode(*decoder) {}
-
-func (c *GroupCommand) encode(e *encoder) {
-	list(e, c.Commands, func(e *encoder, c *Command) { e.bytes(Encode(*c)) })
-}
-
-func (c *GroupCommand) decode(d *decoder) {
-	c.Commands = unlist(d, func(d *decoder) Command {
-		part, err := Decode(d.view())
-		if _, nested := part.(*GroupCommand); err != nil || nested {
-			d.fail()
-		}
-		return part
-	})
-}
 
 func (e *encoder) document(v *Document) {
 	e.text(v.Space)

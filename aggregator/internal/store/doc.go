@@ -12,7 +12,7 @@
 //	IngestCommand         frames of an agent's buffer, accepted when they continue
 //	                      its cursor                        → IngestResult
 //	PostCommand           AUDITOR's POST                    → PostResult
-//	StageCommand, CommitStageCommand, DropStageCommand      → PostResult of the commit
+//	StageCommand, CommitStageCommand                        → PostResult of the commit
 //	PutStopCommand        AUDITOR's PUT                     → PutResult
 //	DeleteCommand, UndeleteCommand                          → DeleteResult
 //	QuarantineDropCommand                                   → DeleteResult
@@ -21,7 +21,6 @@
 //	ForgetCommand       drops what compaction leaves     → DeleteResult
 //	SetClusterCommand, SetVersionCommand                    → string, uint32
 //	HashCheckCommand                                        → HashResult
-//	GroupCommand          several of these in one entry     → []any
 //
 // The rows of an IngestCommand, PostCommand and StageCommand are a batch of
 // package columns, made with its Builder.

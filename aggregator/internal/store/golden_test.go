@@ -65,7 +65,7 @@ func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]
 func ownCursor(b []byte) (Cursor, error) { return decodeCursor("a", b) }
 
 func ownSums(b []byte) (*memory, error) {
-	m := &memory{state: state{Index: 2, Parts: 4}}
+	m := &memory{state: state{Index: 2}}
 	var ok bool
 	var err error
 	if m.sums, ok, err = decodeSums(&m.state, b); err == nil && !ok {
@@ -126,9 +126,9 @@ func goldenValues() []golden {
 		{"index of an open row behind a tombstone", (&index{Seq: 300, Open: true, Tombstone: 299}).encode(), indexAgain},
 		{"cursor", (&Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
 			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode(), cursorAgain},
-		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Parts: 4, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},
+		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},
 		{"zone", (&zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}).encode(), zoneAgain},
-		{"sums", (&memory{state: state{Index: 2, Parts: 4}, sums: sums{Seqs: 5, Marks: Hash{6, 7}, Floor: 8}}).encodeSums(), sumsAgain},
+		{"sums", (&memory{state: state{Index: 2}, sums: sums{Seqs: 5, Marks: Hash{6, 7}, Floor: 8}}).encodeSums(), sumsAgain},
 		{"sum of a block", encodeBlockSum(Hash{1, 2}), blockSumAgain},
 		{"quarantined", encodeQuarantined(&Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}), quarantinedAgain},
 		{"counts", (&Counts{Pulled: 9, Added: 1, Merged: 2, Unchanged: 3, Quarantined: 3}).encode(), countsAgain},

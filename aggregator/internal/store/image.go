@@ -120,6 +120,7 @@ func ChangeImage(dir string, c Command) (result any, err error) {
 	if err := s.open(filepath.Base(dir)); err != nil {
 		return nil, fmt.Errorf("change the image: %w", err)
 	}
-	result, err = s.apply(s.memory.Index+1, s.memory.Term, c)
+	index := s.memory.Index + 1
+	result, err = s.run(index, c, func(m *memory) { m.Index = index })
 	return result, errors.Join(err, s.Close(), removeLock(o.FS, dir))
 }

@@ -15,7 +15,7 @@ func (s *Store) Restore(dir string) error { return s.restore(dir, nil) }
 // RestoreAt is Restore as the command at index: Applied then returns index and
 // term, whatever the image says of itself.
 func (s *Store) RestoreAt(dir string, index, term uint64) error {
-	return s.restore(dir, func(st *state) { st.Index, st.Term, st.Parts = index, term, 0 })
+	return s.restore(dir, func(st *state) { st.Index, st.Term = index, term })
 }
 
 // CheckImage returns an error when Restore would not take the image in dir. It

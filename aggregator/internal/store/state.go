@@ -11,7 +11,6 @@ type state struct {
 	Version uint32 // the cluster version
 	Index   uint64 // of the last command applied
 	Term    uint64
-	Parts   uint64 // commands of the group at Index+1 that are applied
 	Next    uint64 // the next sequence number
 	Clock   int64  // the last observed time given to a pushed write
 	Shown   uint64 // records that are shown
@@ -28,7 +27,7 @@ func (s *state) encode() []byte {
 	e.uint(uint64(s.Version))
 	e.uint(s.Index)
 	e.uint(s.Term)
-	e.uint(s.Parts)
+	e.uint(0) // reserved
 	e.uint(s.Next)
 	e.int(s.Clock)
 	e.uint(s.Shown)
@@ -40,8 +39,9 @@ func (s *state) encode() []byte {
 func decodeState(b []byte) (state, error) {
 	d := decoder{b: b}
 	d.format(stateFormat)
-	s := state{Cluster: d.text(), Version: uint32(d.uint()), Index: d.uint(), Term: d.uint(), Parts: d.uint(), Next: d.uint(),
-		Clock: d.int(), Shown: d.uint(), Rows: d.uint(), Hash: Hash{Hi: d.fixed(), Lo: d.fixed()}}
+	s := state{Cluster: d.text(), Version: uint32(d.uint()), Index: d.uint(), Term: d.uint()}
+	_ = d.uint() // reserved
+	s.Next, s.Clock, s.Shown, s.Rows, s.Hash = d.uint(), d.int(), d.uint(), d.uint(), Hash{Hi: d.fixed(), Lo: d.fixed()}
 	return s, d.end("state")
 }
 

@@ -32,7 +32,7 @@ func (m *memory) encodeSums() []byte {
 	e := encoder{}
 	e.byte(sumsFormat)
 	e.uint(m.Index)
-	e.uint(m.Parts)
+	e.uint(0) // reserved
 	e.fixed(m.Seqs, m.Marks.Hi, m.Marks.Lo)
 	e.uint(m.Floor)
 	return e.b
@@ -42,9 +42,10 @@ func (m *memory) encodeSums() []byte {
 func decodeSums(st *state, b []byte) (sums, bool, error) {
 	d := decoder{b: b}
 	d.format(sumsFormat)
-	index, parts := d.uint(), d.uint()
+	index := d.uint()
+	_ = d.uint() // reserved
 	s := sums{Seqs: d.fixed(), Marks: Hash{Hi: d.fixed(), Lo: d.fixed()}, Floor: d.uint()}
-	return s, index == st.Index && parts == st.Parts, d.end("sums")
+	return s, index == st.Index, d.end("sums")
 }
 
 func encodeBlockSum(h Hash) []byte {

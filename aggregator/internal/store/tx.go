@@ -200,35 +200,12 @@ func (s *Store) Apply(index, term uint64, data []byte) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply index %d: %w", index, err)
 	}
-	result, err := s.apply(index, term, c)
+	result, err := s.run(index, c, func(m *memory) { m.Index, m.Term = index, term })
 	if err != nil {
 		s.broken = err
 		return nil, fmt.Errorf("apply index %d: %w", index, err)
 	}
 	return result, nil
-}
-
-func (s *Store) apply(index, term uint64, c Command) (any, error) {
-	group, ok := c.(*GroupCommand)
-	if !ok {
-		return s.run(index, c, func(m *memory) { m.Index, m.Term, m.Parts = index, term, 0 })
-	}
-	return s.applyGroup(index, term, group)
-}
-
-// applyGroup commits each part by itself and notes how many are done, so that
-// after a crash the rest follows.
-func (s *Store) applyGroup(index, term uint64, g *GroupCommand) (any, error) {
-	results := make([]any, len(g.Commands))
-	for i := int(s.memory.Parts); i < len(g.Commands); i++ {
-		var err error
-		results[i], err = s.run(index, g.Commands[i], func(m *memory) { m.Parts = uint64(i) + 1 })
-		if err != nil {
-			return nil, fmt.Errorf("part %d: %w", i, err)
-		}
-	}
-	_, err := s.run(index, &HashCheckCommand{quiet: true}, func(m *memory) { m.Index, m.Term, m.Parts = index, term, 0 })
-	return results, err
 }
 
 func (s *Store) run(index uint64, c Command, stamp func(*memory)) (any, error) {
