@@ -54,16 +54,16 @@ func RunDev(ctx context.Context, opt DevOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	family := newFamily(filepath.Join(dir, "log"), opt)
-	defer family.close()
-	if err := start(ctx, family, site); err != nil {
-		return errors.Join(err, family.stop())
+	daemons := newProcesses(filepath.Join(dir, "log"), opt)
+	defer daemons.close()
+	if err := start(ctx, daemons, site); err != nil {
+		return errors.Join(err, daemons.stop())
 	}
-	if err := follow(ctx, family, site, opt); err != nil && ctx.Err() == nil {
-		return errors.Join(err, family.stop())
+	if err := follow(ctx, daemons, site, opt); err != nil && ctx.Err() == nil {
+		return errors.Join(err, daemons.stop())
 	}
 	_, err = fmt.Fprintln(opt.Out, "\nStopping.")
-	return errors.Join(err, family.stop())
+	return errors.Join(err, daemons.stop())
 }
 
 // folder makes the folder of a run, and what removes it.

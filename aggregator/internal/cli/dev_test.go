@@ -80,7 +80,7 @@ func start(t *testing.T, args ...string) *dev {
 	go func() { d.ended <- d.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
-		for _, pid := range d.family() {
+		for _, pid := range d.processes() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
@@ -125,9 +125,9 @@ func (d *dev) get(url string) string {
 	return string(body)
 }
 
-// family are the processes that live of the programs that were built for these
+// processes are the processes that live of the programs that were built for these
 // tests.
-func (d *dev) family() (pids []int) {
+func (d *dev) processes() (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		d.t.Fatal(err)
@@ -148,7 +148,7 @@ func (d *dev) family() (pids []int) {
 // nothingLeft fails when a process or a file of the run is left.
 func (d *dev) nothingLeft() {
 	d.t.Helper()
-	if left := d.family(); len(left) > 0 {
+	if left := d.processes(); len(left) > 0 {
 		d.t.Errorf("processes are left: %v", left)
 	}
 	if files, _ := filepath.Glob(filepath.Join(d.tmp, "*")); len(files) > 0 {
@@ -167,8 +167,8 @@ func TestDevShowsRecordsAndLeavesNothingBehind(t *testing.T) {
 		}
 		return json.Unmarshal([]byte(d.get(at+"/v1/status")), &s) == nil && s.Records > 19000
 	})
-	if len(d.family()) < 4 {
-		t.Errorf("only %d processes run", len(d.family()))
+	if len(d.processes()) < 4 {
+		t.Errorf("only %d processes run", len(d.processes()))
 	}
 	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestDevShowsRecordsAndLeavesNothingBehind(t *testing.T) {
 // child returns the process of that name.
 func (d *dev) child(name string) int {
 	d.t.Helper()
-	for _, pid := range d.family() {
+	for _, pid := range d.processes() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if strings.Contains(string(line), "\x00"+name+"\x00") || strings.HasSuffix(strings.SplitN(string(line), "\x00", 2)[0], "/"+name) {
 			return pid
@@ -220,7 +220,7 @@ func TestTheDaemonsEndWithDevWhateverEndsIt(t *testing.T) {
 	if err := d.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	d.until("the end of all processes", func() bool { return len(d.family()) == 0 })
+	d.until("the end of all processes", func() bool { return len(d.processes()) == 0 })
 }
 
 func TestAFolderIsKeptAndUsedAgain(t *testing.T) {

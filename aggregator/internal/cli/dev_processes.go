@@ -28,7 +28,7 @@ type processes struct {
 	children []*child
 	stopping bool
 
-	births chan birth
+	starts chan startRequest
 }
 
 // child is one daemon.
@@ -40,30 +40,30 @@ type child struct {
 	err  error
 }
 
-// birth asks for a process to be started.
-type birth struct {
+// startRequest asks for a process to be started.
+type startRequest struct {
 	cmd    *exec.Cmd
 	result chan error
 }
 
-// newFamily makes a family without members. The caller closes it.
-func newFamily(logs string, opt DevOptions) *processes {
-	f := &processes{opt: opt, logs: logs, ended: make(chan error, 1), births: make(chan birth)}
-	go f.midwife()
+// newProcesses returns none yet. The caller closes it.
+func newProcesses(logs string, opt DevOptions) *processes {
+	f := &processes{opt: opt, logs: logs, ended: make(chan error, 1), starts: make(chan startRequest)}
+	go f.startAll()
 	return f
 }
 
-// midwife starts the processes. The kernel ends a child when the thread ends that
-// started it, so this thread stays until the family is closed.
-func (f *processes) midwife() {
+// startAll starts the processes. The kernel ends a child when the thread ends that
+// started it, so this thread stays until they are closed.
+func (f *processes) startAll() {
 	runtime.LockOSThread()
-	for b := range f.births {
+	for b := range f.starts {
 		b.result <- b.cmd.Start()
 	}
 }
 
-// close ends what the family needs besides its members. Call it after stop.
-func (f *processes) close() { close(f.births) }
+// close ends what the daemons need beside their processes. Call it after stop.
+func (f *processes) close() { close(f.starts) }
 
 // start starts a daemon and watches it.
 func (f *processes) start(name, program string, args ...string) error {
@@ -81,8 +81,8 @@ func (f *processes) start(name, program string, args ...string) error {
 		return errors.Join(err, log.Close())
 	}
 	c.cmd.Stdout, c.cmd.Stderr = in, in
-	b := birth{c.cmd, make(chan error)}
-	f.births <- b
+	b := startRequest{c.cmd, make(chan error)}
+	f.starts <- b
 	if err := errors.Join(<-b.result, in.Close()); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", program, err), out.Close(), log.Close())
 	}
