@@ -232,10 +232,7 @@ const readers = 40
 // what the process may take beyond it for a moment. Where answers hold more than is
 // counted, the runtime cannot keep the limit.
 func TestAnswersStayWithinTheirMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it reads two million records")
-	}
-	most, records := int64(96<<20), 8_000
+	most, records := int64(48<<20), 4_000
 	if text := os.Getenv(memoryRecords); text != "" {
 		var err error
 		if records, err = strconv.Atoi(text); err != nil {

@@ -100,9 +100,11 @@ func (s *site) startWith(name string, peers map[string]string) {
 	s.nodes[name] = m
 }
 
-// stop ends a node in order.
+// stop ends a node in order. A node that others can replace waits for clients that keep
+// their connections, to tell them that it goes.
 func (s *site) stop(name string) {
 	s.t.Helper()
+	http.DefaultClient.CloseIdleConnections()
 	m := s.nodes[name]
 	delete(s.nodes, name)
 	m.cancel()
