@@ -70,6 +70,7 @@ func (s *site) valued(name, want string) {
 }
 
 func TestAllNodesHaveADirectoryOfTwentyThousandUsers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	files := people(t, 20_000, "1.5")
 	s.tune = func(set *daemon.Settings) { set.Files = files }

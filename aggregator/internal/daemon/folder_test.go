@@ -34,6 +34,7 @@ func (s *site) openFolder(name, dir string) error {
 }
 
 func TestANodeDoesNotStartWithTheDataFolderOfAnother(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	s := newSite(t, names...)
 	s.start(names...)
@@ -76,6 +77,7 @@ func TestANodeDoesNotStartWithTheDataFolderOfAnother(t *testing.T) {
 }
 
 func TestANodeWithTheDataFolderOfAnotherClusterSaysSo(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	other := newSite(t, names...)
 	other.start(names...)

@@ -24,6 +24,7 @@ func bulkOf(prefix string, n int) string {
 }
 
 func TestWritesOfEveryKindAreTakenByEveryNode(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	s := newSite(t, names...)
 	s.start(names...)
@@ -68,6 +69,7 @@ func TestWritesOfEveryKindAreTakenByEveryNode(t *testing.T) {
 }
 
 func TestAStaleReadSaysHowOldItMayBe(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	s := newSite(t, names...)
 	s.start(names...)

@@ -29,6 +29,7 @@ func chunksOf(t *testing.T, n int) []string {
 }
 
 func TestAnImportGoesOnAtAnyNodeWhenOneIsLost(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	s := newSite(t, names...)
 	s.start(names...)

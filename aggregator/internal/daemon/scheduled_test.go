@@ -48,6 +48,7 @@ func (s *site) backups(asked, of string) (*backupOf, string) {
 }
 
 func TestEachNodeMakesItsOwnBackupsAndAnyOfThemBeginsTheClusterAnew(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	dir := t.TempDir()
 	s.tune = func(set *daemon.Settings) { set.Backup = archive.Plan{Dir: dir, Every: time.Hour, Keep: 2} }
@@ -107,6 +108,7 @@ func (u unexpected) Error() string {
 }
 
 func TestABackupThatFailsIsInTheStatusOfEveryNodeWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	missing := filepath.Join(t.TempDir(), "not-mounted")
 	s.tune = func(set *daemon.Settings) {
@@ -144,6 +146,7 @@ func (s *site) openWith(name, archive string) error {
 }
 
 func TestANodeDoesNotBeginWithASnapshotWhileOthersHaveACluster(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	s.start("agg1", "agg2", "agg3")
 	s.post("agg1", "r1")

@@ -50,6 +50,7 @@ func (v verdict) finds(id, about string) bool {
 }
 
 func TestEveryNodeSaysHowTheClusterIs(t *testing.T) {
+	t.Parallel()
 	names := []string{"agg1", "agg2", "agg3"}
 	s := newSite(t, names...)
 	s.start(names...)

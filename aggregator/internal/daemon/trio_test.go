@@ -177,6 +177,7 @@ func (s *site) until(what string, try func() error) {
 }
 
 func TestThreeNodesFoundOneClusterAndAnyOfThemWritesAndReads(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	s.start("agg3", "agg1", "agg2")
 	for i, name := range []string{"agg1", "agg2", "agg3"} {
@@ -190,6 +191,7 @@ func TestThreeNodesFoundOneClusterAndAnyOfThemWritesAndReads(t *testing.T) {
 }
 
 func TestAWipedNodeComesBackAsANewOne(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	s.start("agg1", "agg2", "agg3")
 	s.post("agg1", "before")
@@ -206,6 +208,7 @@ func TestAWipedNodeComesBackAsANewOne(t *testing.T) {
 }
 
 func TestANodeAloneGrowsToThree(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	s.startWith("agg1", nil)
 	s.post("agg1", "alone")

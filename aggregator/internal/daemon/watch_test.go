@@ -69,6 +69,7 @@ func (s *site) config(name string, nodes int) (got configAnswer) {
 }
 
 func TestAllNodesObeyOneConfigurationThoughTheirFilesDiffer(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	closely(s)
 	s.start("agg1", "agg2", "agg3")
@@ -157,6 +158,7 @@ func rot(t *testing.T, data string) {
 }
 
 func TestANodeWhoseStateWasChangedBehindItsBackIsFencedUntilItIsEmptied(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	closely(s)
 	s.start("agg1", "agg2", "agg3")
@@ -195,6 +197,7 @@ func TestANodeWhoseStateWasChangedBehindItsBackIsFencedUntilItIsEmptied(t *testi
 }
 
 func TestANodeWhoseDataAreNotAllThereDoesNotServeAndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "agg1", "agg2", "agg3")
 	s.start("agg1", "agg2", "agg3")
 	s.post("agg1", "before")
