@@ -68,20 +68,28 @@ func (g *guarded) client(id identity.Identity) *http.Client {
 	}}
 }
 
-// answer is the status of an answer and its text; 0 when the connection broke.
-func (g *guarded) answer(c *http.Client, url, route, path string) (int, string) {
-	g.t.Helper()
+// ask is the status of an answer and its text; 0 when the connection broke. A request
+// that has a body has a bad one.
+func ask(t *testing.T, c *http.Client, base, route, path string, header ...string) (int, string) {
+	t.Helper()
 	method, _, _ := strings.Cut(route, " ")
 	var body io.Reader
 	if method == http.MethodPost || method == http.MethodPut {
 		body = strings.NewReader("not even JSON")
 	}
-	req, err := http.NewRequestWithContext(g.t.Context(), method, url+path, body)
+	req, err := http.NewRequestWithContext(t.Context(), method, base+path, body)
 	if err != nil {
-		g.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range header {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
 	}
 	resp, err := c.Do(req)
 	if err != nil {
@@ -215,10 +223,10 @@ func TestEveryRouteIsForItsRolesOnly(t *testing.T) {
 	for _, route := range g.agg.server.Served() {
 		c := matrix()[route]
 		for letter, client := range who {
-			status, text := g.answer(client, g.tls, route, c[1])
+			status, text := ask(g.t, client, g.tls, route, c[1])
 			g.judge(route, letter, c[0] == "*" || strings.Contains(c[0], letter), http.StatusForbidden, status, text)
 		}
-		status, text := g.answer(http.DefaultClient, g.plain, route, c[1])
+		status, text := ask(g.t, http.DefaultClient, g.plain, route, c[1])
 		g.judge(route, "without a certificate", c[0] == "*", http.StatusUnauthorized, status, text)
 	}
 }
@@ -245,11 +253,11 @@ func (g *guarded) judge(route, who string, may bool, refusal, status int, text s
 func TestAnAgentDoesNotEvenConnectAndANodeMayEverything(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
 	agent := g.client(identity.Identity{Role: identity.Agent, Name: "head1"})
-	if status, text := g.answer(agent, g.tls, "GET", "/health_check"); status != 0 {
+	if status, text := ask(g.t, agent, g.tls, "GET", "/health_check"); status != 0 {
 		t.Errorf("an agent: %d %s", status, text)
 	}
 	node := g.client(identity.Identity{Role: identity.Aggregator, Name: "agg2"})
-	if status, text := g.answer(node, g.tls, "GET", "/v1/status"); status != http.StatusOK {
+	if status, text := ask(g.t, node, g.tls, "GET", "/v1/status"); status != http.StatusOK {
 		t.Errorf("a node: %d %s", status, text)
 	}
 }
@@ -262,7 +270,7 @@ func TestTheConfigurationGivesAndTakesRolesWithoutARestart(t *testing.T) {
 	bob := g.client(identity.Identity{Role: identity.Client, Name: "bob"})
 	want := func(who string, c *http.Client, url string, want int) {
 		t.Helper()
-		if status, text := g.answer(c, url, "GET", "/records"); status != want {
+		if status, text := ask(g.t, c, url, "GET", "/records"); status != want {
 			t.Errorf("%s: %d %s, want %d", who, status, text, want)
 		}
 	}

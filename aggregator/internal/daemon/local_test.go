@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -58,37 +57,6 @@ func newUnguarded(t *testing.T, rules access.Rules) *unguarded {
 	return o
 }
 
-// ask is the status of an answer and its text; 0 when the connection broke.
-func (o *unguarded) ask(c *http.Client, base, route, path string, header ...string) (int, string) {
-	o.t.Helper()
-	method, _, _ := strings.Cut(route, " ")
-	var body io.Reader
-	if method == http.MethodPost || method == http.MethodPut {
-		body = strings.NewReader("not even JSON")
-	}
-	req, err := http.NewRequestWithContext(o.t.Context(), method, base+path, body)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	for _, h := range header {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			req.Host = value
-		}
-		req.Header.Set(name, value)
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(text)
-}
-
 func TestSocket_AnyRoute_IsForItsUserAndNoPageOfAnotherSite(t *testing.T) {
 	o := newUnguarded(t, access.Rules{Plain: identity.Monitor | identity.Read | identity.Write, Hosts: []string{"agg1.example.org"}})
 	plain := &http.Client{CheckRedirect: o.client.CheckRedirect, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -105,7 +73,7 @@ func TestSocket_AnyRoute_IsForItsUserAndNoPageOfAnotherSite(t *testing.T) {
 			}
 			t.Errorf("%s %s: answered with %d", route, what, status)
 		}
-		status, text := o.ask(o.client, "http://localhost", route, path)
+		status, text := ask(t, o.client, "http://localhost", route, path)
 		if status == 0 || status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusMisdirectedRequest {
 			t.Errorf("%s over the socket: %d %s", route, status, text)
 		}
@@ -115,29 +83,29 @@ func TestSocket_AnyRoute_IsForItsUserAndNoPageOfAnotherSite(t *testing.T) {
 			base   string
 		}{{"plain", plain, o.plain}, {"over the socket", o.client, "http://localhost"}} {
 			if !strings.HasSuffix(route, " /health_check") {
-				status, _ = o.ask(via.client, via.base, route, path, "Host: evil.example", "Origin: http://evil.example")
+				status, _ = ask(t, via.client, via.base, route, path, "Host: evil.example", "Origin: http://evil.example")
 				refused(via.name+" for another host", status, http.StatusMisdirectedRequest)
 			}
 			if method == http.MethodGet {
 				continue
 			}
 			for _, header := range []string{"Origin: http://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"} {
-				status, _ = o.ask(via.client, via.base, route, path, header)
+				status, _ = ask(t, via.client, via.base, route, path, header)
 				refused(via.name+" from "+header, status, http.StatusForbidden)
 			}
 		}
 	}
-	if status, text := o.ask(plain, o.plain, "GET", "/v1/config"); status != http.StatusForbidden {
+	if status, text := ask(t, plain, o.plain, "GET", "/v1/config"); status != http.StatusForbidden {
 		t.Errorf("the configuration at a plain address: %d %s", status, text)
 	}
-	if status, text := o.ask(plain, o.plain, "GET", "/v1/records", "Host: agg1.example.org:8000"); status != http.StatusOK {
+	if status, text := ask(t, plain, o.plain, "GET", "/v1/records", "Host: agg1.example.org:8000"); status != http.StatusOK {
 		t.Errorf("the name of the configuration: %d %s", status, text)
 	}
 }
 
 func TestLogin_TokenOfTheSocket_OpensOneBrowserThatChangesNothing(t *testing.T) {
 	o := newUnguarded(t, access.Rules{})
-	status, text := o.ask(o.client, "http://localhost", "POST", "/v1/sessions")
+	status, text := ask(t, o.client, "http://localhost", "POST", "/v1/sessions")
 	var link struct{ URL string }
 	if err := json.Unmarshal([]byte(text), &link); err != nil || status != http.StatusCreated || !strings.HasPrefix(link.URL, o.plain+"/ui/login?token=") {
 		t.Fatal(status, text, err)
@@ -148,20 +116,20 @@ func TestLogin_TokenOfTheSocket_OpensOneBrowserThatChangesNothing(t *testing.T) 
 	}
 	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: o.client.CheckRedirect}
 	path := strings.TrimPrefix(link.URL, o.plain)
-	if status, text := o.ask(browser, o.plain, "GET", path, "Host: evil.example"); status != http.StatusMisdirectedRequest {
+	if status, text := ask(t, browser, o.plain, "GET", path, "Host: evil.example"); status != http.StatusMisdirectedRequest {
 		t.Errorf("a login for another host: %d %s", status, text)
 	}
-	if status, text := o.ask(browser, o.plain, "GET", path); status != http.StatusSeeOther {
+	if status, text := ask(t, browser, o.plain, "GET", path); status != http.StatusSeeOther {
 		t.Fatalf("the link: %d %s", status, text)
 	}
 	for _, again := range []string{path, "/ui/login", "/ui/login?token=x"} {
-		if status, text := o.ask(&http.Client{CheckRedirect: browser.CheckRedirect}, o.plain, "GET", again); status != http.StatusGone {
+		if status, text := ask(t, &http.Client{CheckRedirect: browser.CheckRedirect}, o.plain, "GET", again); status != http.StatusGone {
 			t.Errorf("%s by another browser: %d %s", again, status, text)
 		}
 	}
 	for _, route := range o.agg.server.Served() {
 		may := matrix()[route]
-		status, text := o.ask(browser, o.plain, route, may[1])
+		status, text := ask(t, browser, o.plain, route, may[1])
 		if strings.HasSuffix(route, "/ui/login") {
 			continue
 		}
@@ -169,7 +137,7 @@ func TestLogin_TokenOfTheSocket_OpensOneBrowserThatChangesNothing(t *testing.T) 
 		if refused := status == http.StatusForbidden || status == 0; refused == looks {
 			t.Errorf("%s by the browser: %d %s", route, status, text)
 		}
-		status, text = o.ask(&http.Client{}, o.plain, route, may[1])
+		status, text = ask(t, &http.Client{}, o.plain, route, may[1])
 		if refused := status == http.StatusUnauthorized || status == 0; refused == (may[0] == "*") {
 			t.Errorf("%s without a session: %d %s", route, status, text)
 		}

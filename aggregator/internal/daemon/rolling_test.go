@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/run"
+	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 )
 
 // client sends requests over kept connections to one node after the other, as a
@@ -106,7 +106,7 @@ func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop fu
 	t.Helper()
 	names := []string{"agg1", "agg2", "agg3"}
 	s = newSite(t, names...)
-	s.tune = func(set *run.Settings) { set.Raft.Multiplier = 10 }
+	s.tune = func(set *daemon.Settings) { set.Raft.Multiplier = 10 }
 	s.start(names...)
 	s.post("agg1", "first")
 	c = &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, site: s}

@@ -183,7 +183,7 @@ func (g *guarded) sow(all *http.Client) {
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if _, text := g.answer(all, g.tls, "GET", "/v1/capacity"); strings.Contains(text, "secret-cluster") {
+		if _, text := ask(g.t, all, g.tls, "GET", "/v1/capacity"); strings.Contains(text, "secret-cluster") {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -191,7 +191,7 @@ func (g *guarded) sow(all *http.Client) {
 		}
 	}
 	g.odd()
-	g.answer(all, g.tls, "POST", "/v1/actions/webhook/secret-action:run") // a message says why not
+	ask(g.t, all, g.tls, "POST", "/v1/actions/webhook/secret-action:run") // a message says why not
 }
 
 // asked are queries of a route whose answers could hold a secret: by route, and for
@@ -232,7 +232,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 		"/v1/reports/summary?period=2026-02": "mine", "/v1/reports/efficiency?period=2026-02": "Cores", "/v1/reports/statement?period=2026-02&of=group_id=mine": "EUR", "/": "mine", "/ui/usage?of=Cores&in=2026-02": "mine", "/ui/reports?report=usage&period=2026-02": "mine",
 	} {
 		for name, c := range readers {
-			if status, text := g.answer(c, g.tls, "GET", path); status != http.StatusOK || !strings.Contains(text, want) {
+			if status, text := ask(g.t, c, g.tls, "GET", path); status != http.StatusOK || !strings.Contains(text, want) {
 				t.Errorf("%s of what %s sees: %d %.1000s", path, name, status, text)
 			}
 		}
@@ -290,7 +290,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{"/v1/records": "secret-1", "/v1/quarantine": "secret-job", "/v1/waiting": "secret-stop"} {
-		if _, text := g.answer(all, g.tls, "GET", path); !strings.Contains(text, want) {
+		if _, text := ask(g.t, all, g.tls, "GET", path); !strings.Contains(text, want) {
 			t.Errorf("%s: a reader of other rows has changed %s: %.500s", path, want, text)
 		}
 	}
@@ -299,7 +299,7 @@ func TestRowFilter_AnyRouteRoleAndFormat_NamesNothingOfOtherRows(t *testing.T) {
 // hidden is an answer in lower case without the names that the request itself has.
 func (g *guarded) hidden(c *http.Client, route, address string) string {
 	g.t.Helper()
-	_, text := g.answer(c, g.tls, route, address)
+	_, text := ask(g.t, c, g.tls, route, address)
 	text = strings.ToLower(text)
 	for _, said := range []string{"secret-action", "secret-agent", "secret-source", "secret-job", "secret-stop", "secret-1", "secret-group", "secret-grid", "secretthings", "secret-budgez"} {
 		if strings.Contains(strings.ToLower(address), said) {
