@@ -18,30 +18,18 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/gridengine/internal/grid"
 )
 
-// The facts, which are what the source tells beside runs; also the keys of the
-// configuration that switch them off.
-const (
-	capacity  = "capacity"
-	census    = "census"
-	directory = "directory"
-)
-
-// retryFact is when a fact that failed is asked for again, where its interval is
-// longer.
-const retryFact = 10 * time.Minute
-
 // readFacts reads what is told beside runs.
 func (c *config) readFacts() {
 	c.facts = map[string]time.Duration{}
 	commands := len(c.cells) > 0 && !slices.ContainsFunc(c.cells, func(g gridCell) bool { return g.commands == "" })
 	if c.Capacity && commands {
-		c.facts[capacity] = c.CapacityInterval
+		c.facts[facts.Capacity] = c.CapacityInterval
 	}
 	if c.Census && commands {
-		c.facts[census] = c.CensusInterval
+		c.facts[facts.Census] = c.CensusInterval
 	}
 	if c.Directory {
-		c.facts[directory] = c.DirectoryInterval
+		c.facts[facts.Directory] = c.DirectoryInterval
 	}
 }
 
@@ -60,15 +48,15 @@ type teller struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	looked map[string]time.Time       // when each fact was asked for last
-	warned map[string]string          // what is wrong with a fact, as it was said last
+	facts.Schedule
+
 	known  map[string]grid.Host       // hosts as they were seen last, by cell and name
 	users  map[string]map[string]bool // owners of runs with their groups
 	primed bool                       // the owners of the current files are known
 }
 
 func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
-	t := &teller{config: c, now: now, log: log, looked: map[string]time.Time{}, warned: map[string]string{},
+	t := &teller{config: c, now: now, log: log,
 		known: map[string]grid.Host{}, users: map[string]map[string]bool{}}
 	for _, g := range c.cells {
 		t.cells = append(t.cells, &grid.Client{Dir: g.commands, Root: g.root, Cell: g.sgeCell, Getent: string(c.Getent), Timeout: c.Timeout})
@@ -95,7 +83,7 @@ func (t *teller) saw(l *accounting.Line) {
 
 // answered reports whether all that was asked of qmaster last was answered: while
 // it is down runs end that it writes later.
-func (t *teller) answered() bool { return t.warned[census] == "" && t.warned[capacity] == "" }
+func (t *teller) answered() bool { return !t.Failed(facts.Census) && !t.Failed(facts.Capacity) }
 
 // tell sends the facts that are due, after the runs: what is wrong with them never
 // holds up a record. With renew it sends also what was sent before, because somebody
@@ -105,19 +93,16 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 		p.checkpoint.Told = told{}
 	}
 	before := p.checkpoint.Told
+	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
 	var b sdk.Batch
 	for _, f := range []struct {
 		name string
 		ask  func(context.Context, *sdk.Batch, *told) error
-	}{{capacity, t.capacity}, {census, t.census}, {directory, t.directory}} {
-		if !t.due(f.name, renew) {
-			continue
+	}{{facts.Capacity, t.capacity}, {facts.Census, t.census}, {facts.Directory, t.directory}} {
+		ask := func(ctx context.Context) error { return f.ask(ctx, &b, &p.checkpoint.Told) }
+		if err := t.Ask(ctx, with, f.name, renew, ask); err != nil {
+			return err
 		}
-		err := f.ask(ctx, &b, &p.checkpoint.Told)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		t.judge(f.name, err)
 	}
 	if b.Census == nil && p.checkpoint.Told == before {
 		return nil
@@ -127,40 +112,18 @@ func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	}
 	err := p.out.Send(ctx, b)
 	if err != nil {
-		clear(t.looked)
+		t.Forget()
 	}
 	return err
 }
 
-// due reports whether to ask for a fact now.
-func (t *teller) due(name string, renew bool) bool {
-	every, wanted := t.config.facts[name]
-	since, before := t.looked[name]
-	if t.warned[name] != "" {
-		every = min(every, retryFact)
+// remedy says what to do about a fact that cannot be had.
+func remedy(name string) string {
+	text := "make the command work for this user, or set " + name + " = false in the source's config block"
+	if name == facts.Directory {
+		return text
 	}
-	passed := t.now().Sub(since)
-	return wanted && (renew || !before || passed >= every || passed < 0)
-}
-
-// judge notes that a fact was asked for, and says what is wrong with it, once.
-func (t *teller) judge(name string, err error) {
-	t.looked[name] = t.now()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != t.warned[name] && text != "" {
-		remedy := "make the command work for this user, or set " + name + " = false in the source's config block"
-		if name != directory {
-			remedy += "; until then the source does not say up to when it is complete"
-		}
-		if r, ok := errors.AsType[*facts.Remediable](err); ok {
-			remedy = r.Remedy
-		}
-		t.log.Warn("the "+name+" is not told as it should be; runs are collected all the same", "fact", name, "error", err, "remedy", remedy)
-	}
-	t.warned[name] = text
+	return text + "; until then the source does not say up to when it is complete"
 }
 
 // capacity tells what the cells have when that has changed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -66,7 +67,7 @@ func (c *commands) script(name, script string) {
 
 func (c *commands) keys(more ...sdk.Node) []sdk.Node {
 	return append(more, text("commands", c.dir), text("getent", filepath.Join(c.dir, "getent")),
-		sdk.Node{Name: capacity, Value: sdk.Bool(true)}, sdk.Node{Name: census, Value: sdk.Bool(true)}, sdk.Node{Name: directory, Value: sdk.Bool(true)})
+		sdk.Node{Name: facts.Capacity, Value: sdk.Bool(true)}, sdk.Node{Name: facts.Census, Value: sdk.Bool(true)}, sdk.Node{Name: facts.Directory, Value: sdk.Bool(true)})
 }
 
 func amounts(c sdk.Capacity) map[string]int64 {
@@ -161,7 +162,7 @@ func TestWhatIsWrongWithACommandCostsNoRunAndIsSaidOnce(t *testing.T) {
 			if !s.watermark.IsZero() {
 				t.Error("it says that it is complete while qmaster does not answer")
 			}
-			if n := strings.Count(log.String(), "the capacity is not told"); n != 1 {
+			if n := strings.Count(log.String(), "the capacity is not complete"); n != 1 {
 				t.Errorf("said %d times: %s", n, log)
 			}
 			c.prints("qhost", fmt.Sprintf(qhost, "2", "512.0M"))
@@ -196,8 +197,8 @@ func TestWithoutCommandsOnlyTheDirectoryIsTold(t *testing.T) {
 	c := newCommands(s)
 	s.must(os.Remove(filepath.Join(c.dir, "qhost")))
 	s.write(job(1, -9))
-	s.restart(text("getent", filepath.Join(c.dir, "getent")), text("commands", c.dir), sdk.Node{Name: capacity, Value: sdk.Bool(false)},
-		sdk.Node{Name: census, Value: sdk.Bool(false)}, sdk.Node{Name: directory, Value: sdk.Bool(true)})
+	s.restart(text("getent", filepath.Join(c.dir, "getent")), text("commands", c.dir), sdk.Node{Name: facts.Capacity, Value: sdk.Bool(false)},
+		sdk.Node{Name: facts.Census, Value: sdk.Bool(false)}, sdk.Node{Name: facts.Directory, Value: sdk.Bool(true)})
 	s.poll()
 	if len(s.capacity)+len(s.census) != 0 || len(s.directory) != 1 || s.watermark.IsZero() {
 		t.Errorf("%v, %v, %v", s.capacity, s.census, s.directory)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
@@ -69,7 +70,7 @@ func (s *site) configure(keys ...sdk.Node) error {
 	if !slices.ContainsFunc(keys, func(n sdk.Node) bool { return n.Name == "sge_root" }) {
 		keys = append(keys, text("sge_root", s.dir))
 	}
-	for _, fact := range []string{capacity, census, directory} { // this machine may have the commands
+	for _, fact := range []string{facts.Capacity, facts.Census, facts.Directory} { // this machine may have the commands
 		if !slices.ContainsFunc(keys, func(n sdk.Node) bool { return n.Name == fact }) {
 			keys = append(keys, sdk.Node{Name: fact, Value: sdk.Bool(false)})
 		}

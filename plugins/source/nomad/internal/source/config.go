@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -69,13 +70,13 @@ func readConfig(cfg *sdk.Config) config {
 	c.owner = run.Owner{ID: c.Owner, Name: c.OwnerName, Email: c.OwnerEmail}
 	c.ends.AtDisconnect = c.Lost == "disconnect"
 	if c.Capacity {
-		c.facts[capacity] = c.CapacityInterval
+		c.facts[facts.Capacity] = c.CapacityInterval
 	}
 	if c.Census {
-		c.facts[census] = c.CensusInterval
+		c.facts[facts.Census] = c.CensusInterval
 	}
 	if c.Directory {
-		c.facts[directory] = c.DirectoryInterval
+		c.facts[facts.Directory] = c.DirectoryInterval
 	}
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -14,70 +13,40 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
 
-// The facts, which are what a source tells beside jobs; also the keys of the
-// configuration that switch them off.
-const (
-	capacity  = "capacity"
-	census    = "census"
-	directory = "directory"
-)
-
 // tell sends the facts that are due, after the runs: what is wrong with them never
 // holds up a record.
 func (p *pass) tell(ctx context.Context, people []sdk.Person, queue facts.Counts) error {
 	before := p.done.Told
-	if p.due(census) {
-		rows, err := queue.Rows(facts.Most)
-		p.judge(census, err)
-		p.batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
-	}
-	if p.due(directory) {
-		p.judge(directory, p.tellDirectory(people))
-	}
-	if p.due(capacity) {
-		err := p.tellCapacity(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	for _, f := range []struct {
+		name string
+		ask  func(context.Context) error
+	}{
+		{facts.Census, func(context.Context) error {
+			rows, err := queue.Rows(facts.Most)
+			p.batch.Census = &sdk.Census{At: p.done.Look, Rows: rows}
+			return err
+		}},
+		{facts.Directory, func(context.Context) error { return p.tellDirectory(people) }},
+		{facts.Capacity, p.tellCapacity},
+	} {
+		if err := p.facts.Ask(ctx, p.factSettings(), f.name, p.listings <= 1, f.ask); err != nil {
+			return err
 		}
-		p.judge(capacity, err)
 	}
 	if p.done.Told != before {
 		p.batch.Checkpoint = p.done.encode()
 	}
 	err := p.flush(ctx)
 	if err != nil {
-		clear(p.looked)
+		p.facts.Forget()
 	}
 	return err
 }
 
-// due reports whether to tell a fact now, and notes that it is told.
-func (p *pass) due(name string) bool {
-	every, wanted := p.config.facts[name]
-	since, before := p.looked[name]
-	now := p.now()
-	passed := now.Sub(since)
-	if !wanted || before && passed >= 0 && passed < every && p.listings > 1 {
-		return false
-	}
-	p.looked[name] = now
-	return true
-}
-
-// judge says what is wrong with something that is not needed for runs, once.
-func (p *pass) judge(name string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && p.warned[name] != text {
-		remedy := "give the token the right to it, or set " + name + " = false in the source's config block"
-		if r, ok := errors.AsType[*facts.Remediable](err); ok {
-			remedy = r.Remedy
-		}
-		p.log.Warn(name+" cannot be told in full", "error", err, "remedy", remedy)
-	}
-	p.warned[name] = text
+func (p *pass) factSettings() facts.Settings {
+	return facts.Settings{Every: p.config.facts, Now: p.now, Log: p.log, Remedy: func(name string) string {
+		return "give the token the right to it, or set " + name + " = false in the source's config block"
+	}}
 }
 
 // tellCapacity sends what the nodes have when that has changed.

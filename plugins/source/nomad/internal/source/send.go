@@ -71,7 +71,7 @@ func (p *pass) listNodes(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p.judge("nodes", err)
+	p.facts.Judge(p.factSettings(), "nodes", err)
 	for _, n := range nodes {
 		p.nodes[n.ID] = n
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
@@ -78,14 +79,13 @@ type Source struct {
 	oneLook bool // Collect ends after a listing, for tests
 
 	// What follows only saves work.
-	jobs   *jobs
-	looked map[string]time.Time // when each fact was asked for last
-	warned map[string]string    // what is wrong, as it was said last
+	jobs  *jobs
+	facts facts.Schedule
 }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
-	return &Source{now: time.Now, log: log, jobs: newJobs(), looked: map[string]time.Time{}, warned: map[string]string{}}
+	return &Source{now: time.Now, log: log, jobs: newJobs()}
 }
 
 // Describe says what the source is.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/setting"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
@@ -56,13 +57,13 @@ func readConfig(cfg *sdk.Config) config {
 		}
 	}
 	if c.Capacity {
-		c.facts[capacity] = c.CapacityInterval
+		c.facts[facts.Capacity] = c.CapacityInterval
 	}
 	if c.Census {
-		c.facts[census] = c.CensusInterval
+		c.facts[facts.Census] = c.CensusInterval
 	}
 	if c.Directory {
-		c.facts[directory] = c.DirectoryInterval
+		c.facts[facts.Directory] = c.DirectoryInterval
 	}
 	return c
 }

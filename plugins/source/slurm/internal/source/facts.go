@@ -12,18 +12,6 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/source/slurm/internal/cluster"
 )
 
-// The facts, which are what a source tells beside jobs; also the keys of the
-// configuration that switch them off.
-const (
-	capacity  = "capacity"
-	census    = "census"
-	directory = "directory"
-)
-
-// retryFact is when a fact that failed is asked for again, where its interval is
-// longer.
-const retryFact = 10 * time.Minute
-
 // tell sends the facts that are due, after the jobs: what is wrong with them never
 // holds up a record. With renew it sends also what was sent before, because
 // somebody has lost it.
@@ -32,18 +20,14 @@ func (p *pass) tell(ctx context.Context, renew bool) error {
 		p.told = told{}
 	}
 	before := p.told
+	with := facts.Settings{Every: p.config.facts, Now: func() time.Time { return p.began }, Log: p.log, Remedy: remedy}
 	for _, f := range []struct {
 		name string
 		ask  func(context.Context) error
-	}{{capacity, p.tellCapacity}, {census, p.tellCensus}, {directory, p.tellDirectory}} {
-		if !p.due(f.name, renew) {
-			continue
+	}{{facts.Capacity, p.tellCapacity}, {facts.Census, p.tellCensus}, {facts.Directory, p.tellDirectory}} {
+		if err := p.facts.Ask(ctx, with, f.name, renew, f.ask); err != nil {
+			return err
 		}
-		err := f.ask(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		p.judge(f.name, err)
 	}
 	if p.batch.Census == nil && p.told == before {
 		return nil
@@ -53,44 +37,13 @@ func (p *pass) tell(ctx context.Context, renew bool) error {
 	}
 	err := p.flush(ctx)
 	if err != nil {
-		clear(p.looked)
+		p.facts.Forget()
 	}
 	return err
 }
 
-// due reports whether to ask for a fact in this pass.
-func (p *pass) due(name string, renew bool) bool {
-	every, wanted := p.config.facts[name]
-	since, before := p.looked[name]
-	if p.warned[name] != "" {
-		every = min(every, retryFact)
-	}
-	passed := p.began.Sub(since)
-	return wanted && (renew || !before || passed >= every || passed < 0)
-}
-
-// judge notes that a fact was asked for, and says what is wrong with it, once.
-func (p *pass) judge(name string, err error) {
-	p.looked[name] = p.began
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != p.warned[name] {
-		if text == "" {
-			p.log.Info("the "+name+" is sent again", "fact", name)
-		} else {
-			p.log.Warn("the "+name+" is not told as it should be; jobs are collected all the same", "fact", name, "error", err, "remedy", remedy(name, err))
-		}
-	}
-	p.warned[name] = text
-}
-
-// remedy says what to do about a fact that cannot be told.
-func remedy(name string, err error) string {
-	if r, ok := errors.AsType[*facts.Remediable](err); ok {
-		return r.Remedy
-	}
+// remedy says what to do about a fact that cannot be had.
+func remedy(name string) string {
 	return "make the command work for this user, or set " + name + " = false in the source's config block"
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/fakesacct"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
@@ -160,7 +161,7 @@ func TestACommandThatFailsStopsNoRecordAndTellsNothing(t *testing.T) {
 		t.Errorf("watermark %s", s.watermark)
 	}
 	s.nodes("NodeName=n1 CPUTot=4 RealMemory=8000\n")
-	s.poll(retryFact)
+	s.poll(facts.Retry)
 	if len(s.facts.capacity) != 2 || !strings.Contains(log.String(), "capacity is sent again") {
 		t.Errorf("after it works again: %+v\n%s", s.facts.capacity, log)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/history"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
@@ -48,15 +49,14 @@ type Source struct {
 	refused map[refusal]bool      // rows that were refused
 	swept   time.Time             // the last look by deepOverlap
 	width   time.Duration         // of the next window
-	looked  map[string]time.Time  // when each fact was asked for last
-	warned  map[string]string     // what is wrong with a fact, as it was said last
+	facts   facts.Schedule
 }
 
 // New makes a source that logs to log.
 func New(log *slog.Logger) *Source {
 	return &Source{now: time.Now, log: log,
 		open: map[job.Key]openRun{}, half: map[job.Key]halfRun{}, missing: map[job.Key]time.Time{}, counted: map[job.Key]time.Time{},
-		refused: map[refusal]bool{}, looked: map[string]time.Time{}, warned: map[string]string{}}
+		refused: map[refusal]bool{}}
 }
 
 // Describe says what the source is.
