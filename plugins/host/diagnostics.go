@@ -1,9 +1,6 @@
 package host
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -28,17 +25,4 @@ func rangeOf(r *bursarv1.Range) hcl.Range {
 	out.Start.Line, out.Start.Column, out.Start.Byte = int(r.GetStartLine()), int(r.GetStartColumn()), int(r.GetStartByte())
 	out.End.Line, out.End.Column, out.End.Byte = int(r.GetEndLine()), int(r.GetEndColumn()), int(r.GetEndByte())
 	return out
-}
-
-// trim bounds texts that come from a plugin.
-func trim(s string) string {
-	const most = 4 << 10
-	if len(s) > most {
-		end := most
-		for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-			end--
-		}
-		s = s[:end] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -249,11 +249,3 @@ func escape(s string) string {
 }
 
 func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
-
-// clip shortens foreign text in an error.
-func clip(s string) string {
-	if len(s) <= 200 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:200], "") + "…"
-}

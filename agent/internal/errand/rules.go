@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Rules are what actions may run, by their names.
@@ -91,10 +92,4 @@ func quote(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(fmt.Sprintf("%q", short(s)))
 }
 
-func short(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func short(s string) string { return text.Clip(s, 200) }

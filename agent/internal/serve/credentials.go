@@ -13,7 +13,11 @@ import (
 	grpccreds "google.golang.org/grpc/credentials"
 
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
+
+// maxPeerText bounds what is logged of a peer's certificate, in bytes.
+const maxPeerText = 256
 
 func newCredentials(keys *identity.Keys, log *slog.Logger) *credentials {
 	return &credentials{TransportCredentials: grpccreds.NewTLS(keys.Server(identity.Aggregator)), keys: keys, log: log}
@@ -61,7 +65,7 @@ func (c *credentials) refused(addr net.Addr, err error) {
 	what := kind(err)
 	if cert := presented(err); cert != nil {
 		what = holder(cert)
-		attrs = append(attrs, "certificate", what, "issuer", short(cert.Issuer.String()))
+		attrs = append(attrs, "certificate", what, "issuer", text.Cut(cert.Issuer.String(), maxPeerText))
 	}
 	if c.first(addr, what, time.Now()) {
 		c.log.Warn("refused a connection; only aggregators with a certificate of the same CA may pull", append(attrs, "error", err)...)
@@ -74,7 +78,7 @@ func kind(err error) string {
 	if _, network := errors.AsType[net.Error](err); network {
 		return "network"
 	}
-	return short(err.Error())
+	return text.Cut(err.Error(), maxPeerText)
 }
 
 // presented is the certificate that the peer showed and that was not of the CA.
@@ -95,13 +99,7 @@ func holder(cert *x509.Certificate) string {
 	if len(names) == 0 {
 		names = []string{cert.Subject.String()}
 	}
-	return short(strings.Join(names, " "))
-}
-
-// short bounds what comes from a peer.
-func short(s string) string {
-	const most = 256
-	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+	return text.Cut(strings.Join(names, " "), maxPeerText)
 }
 
 // first reports whether that was not logged of the address within the last

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Bounds of what a plan tells.
@@ -235,9 +236,4 @@ func listed(names []string) string {
 }
 
 // cut is the beginning of a name.
-func cut(s string) string {
-	if len(s) <= maxWord {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxWord], "") + "…"
-}
+func cut(s string) string { return text.Clip(s, maxWord) }

@@ -52,7 +52,7 @@ func TestAPlanShowsWhatEachGroupGets(t *testing.T) {
 	if g := gauges(p); len(g) != 10 || g["priority c"] != 26292 || g["resource_usage c"] != 24000 {
 		t.Error(g)
 	}
-	p = reference().plan(t, must(t, append(five(), text("mode", "full_spread"))...), sdk.PlanStart{})
+	p = reference().plan(t, must(t, append(five(), textNode("mode", "full_spread"))...), sdk.PlanStart{})
 	if g := gauges(p); g["priority a"] != 47041 || g["priority e"] != 1 {
 		t.Error(g)
 	}

@@ -15,7 +15,7 @@ import (
 
 func attribute(name string, v sdk.Value) sdk.Node { return sdk.Node{Name: name, Value: v} }
 
-func text(name, v string) sdk.Node { return attribute(name, sdk.String(v)) }
+func textNode(name, v string) sdk.Node { return attribute(name, sdk.String(v)) }
 
 func list(name string, words ...string) sdk.Node { return attribute(name, sdk.Strings(words...)) }
 

@@ -36,7 +36,7 @@ func TestARunCountsForAsLongAsItRanInTheLookBack(t *testing.T) {
 		run("unscored", 2*hour, 1, one, one),        // AUDITOR multiplies what is there twice
 		run("tiny", hour, 1, component("Cores", 0)), // nothing
 	}}
-	g, _ := used(t, c, cores(), text("lookback", "1d"), groupOf("g", "a"), groupOf("long", "b"), groupOf("unscored", "c"), groupOf("tiny", "d"))
+	g, _ := used(t, c, cores(), textNode("lookback", "1d"), groupOf("g", "a"), groupOf("long", "b"), groupOf("unscored", "c"), groupOf("tiny", "d"))
 	for group, want := range map[string]float64{"g": 20 * (hour + hour + 0.5 + 0.000002), "long": 20 * 24 * hour, "unscored": 400, "tiny": 0} {
 		if got := g["resource_usage "+group]; got != want {
 			t.Errorf("%s used %v, want %v", group, got, want)
@@ -63,7 +63,7 @@ func TestTheRuleOfAUDITORTakesRunsByTheirStart(t *testing.T) {
 		run("g", 5*hour, -hour, one),
 		open,
 	}}
-	g, _ := used(t, c, cores(), text("lookback", "1d"), text("credit", "start"), groupOf("g", "a"))
+	g, _ := used(t, c, cores(), textNode("lookback", "1d"), textNode("credit", "start"), groupOf("g", "a"))
 	if want := 20.0 * 6 * hour; g["resource_usage g"] != want {
 		t.Errorf("%v, want %v", g, want)
 	}
@@ -82,14 +82,14 @@ func TestRunsThatGoOnCountAsFarAsTheirSourceIsComplete(t *testing.T) {
 		origins: map[string]string{records[1].ID: "nemo", records[2].ID: "nemo"},
 	}
 	bare := scored(map[string]string{"Cores": ""})
-	g, told := used(t, c, bare, text("lookback", "1d"), groupOf("g", "a"))
+	g, told := used(t, c, bare, textNode("lookback", "1d"), groupOf("g", "a"))
 	if want := 100.0*hour + 24*hour + hour + 0; g["resource_usage g"] != want {
 		t.Errorf("%v, want %v", g, want)
 	}
 	if !strings.Contains(told, "head1/slurm/nemo is complete up to 2026-11-20T11:00:00Z only") || strings.Contains(told, "fresh") || strings.Contains(told, "score") {
 		t.Error(told)
 	}
-	g, _ = used(t, c, bare, text("lookback", "1d"), attribute("running", sdk.Bool(false)), groupOf("g", "a"))
+	g, _ = used(t, c, bare, textNode("lookback", "1d"), attribute("running", sdk.Bool(false)), groupOf("g", "a"))
 	if g["resource_usage g"] != 100*hour {
 		t.Errorf("without running ones: %v", g)
 	}
@@ -130,7 +130,7 @@ func TestARecordCountsWithTheProductOfItsComponents(t *testing.T) {
 func TestAnotherMetaKeyMayNameTheGroup(t *testing.T) {
 	r := run("x", hour, 10, component("Cores", 1))
 	r.Meta = record.Meta{{Key: "group_id", Values: []string{"x"}}, {Key: "voms", Values: []string{"/atlas"}}}
-	g, _ := used(t, &cluster{records: []record.Record{r}}, cores(), text("group_meta", "voms"), groupOf("/atlas", "a"))
+	g, _ := used(t, &cluster{records: []record.Record{r}}, cores(), textNode("group_meta", "voms"), groupOf("/atlas", "a"))
 	if g["resource_usage /atlas"] != 10 {
 		t.Error(g)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Config says how a server is reached.
@@ -113,7 +114,7 @@ func explain(path string, err error) error {
 		case http.StatusForbidden, http.StatusUnauthorized:
 			return &Denied{Path: path, Text: body}
 		}
-		return fmt.Errorf("%s: status %d: %s", path, answer.StatusCode(), cut(body))
+		return fmt.Errorf("%s: status %d: %s", path, answer.StatusCode(), text.Cut(body, maxText))
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
@@ -123,7 +124,7 @@ type Denied struct{ Path, Text string }
 
 // Error tells what the token needs.
 func (d *Denied) Error() string {
-	return fmt.Sprintf("%s: %s; the token needs namespace \"*\" { capabilities = [\"read-job\"] } and node { policy = \"read\" }", d.Path, cut(d.Text))
+	return fmt.Sprintf("%s: %s; the token needs namespace \"*\" { capabilities = [\"read-job\"] } and node { policy = \"read\" }", d.Path, text.Cut(d.Text, maxText))
 }
 
 // list asks for all pages of a listing and returns the index of the first one:

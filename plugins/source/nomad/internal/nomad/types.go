@@ -2,9 +2,9 @@ package nomad
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Allocation is an allocation as listings, GET /v1/allocation and events have it.
@@ -148,7 +148,7 @@ type Text string
 func (t *Text) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {
-		*t = Text(cut(s))
+		*t = Text(text.Cut(s, maxText))
 	}
 	return nil
 }
@@ -165,17 +165,6 @@ func (t *Texts) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
-}
-
-func cut(s string) string {
-	if len(s) > maxText {
-		at := maxText
-		for at > maxText-utf8.UTFMax && !utf8.RuneStart(s[at]) {
-			at--
-		}
-		s = s[:at]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // Group returns a group's copy of j: j with no other group.
