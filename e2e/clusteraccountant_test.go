@@ -134,11 +134,9 @@ func TestClusterAccountant_OctoberFromItsFiles_IsItsReport(t *testing.T) {
 	agg.Add(katana)
 	agg.Start()
 	agg.AwaitReady()
-	files := filepath.Join(s.Bin, "../aggregator/internal/accounting/testdata/gridengine")
+	files := filepath.Join(site.Top(), "aggregator/internal/accounting/testdata/gridengine")
 	accounting := filepath.Join(files, "accounting")
-	if out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "katana", "gridengine", accounting); err != nil {
-		t.Fatal(out, err)
-	}
+	agg.Import("katana", "gridengine", accounting)
 	want := map[string]string{
 		"Bell": "13.9997 1200", "Physics": "30.9138 1489.35", "Sagan": "20.2777 496.451", "Guests": "5 800 Exempt", "Turing": "1 0 Over", "Darwin": "0 0",
 	}

@@ -157,7 +157,7 @@ func TestGridEngine_EveryKindOfJob_IsOneRecord(t *testing.T) {
 	checkSound(t, agg, agent)
 	checkAgainstQacct(t, g, all)
 	awaitGridFacts(t, s, agg)
-	example := filepath.Join(s.Bin, "../hcl/examples/agent-gridengine.hcl")
+	example := filepath.Join(site.Top(), "hcl/examples/agent-gridengine.hcl")
 	if out, err := s.Run("bursar-agent", "-check", "-dev", "-config", example); err != nil {
 		t.Error(out, err)
 	}
@@ -167,12 +167,9 @@ func TestGridEngine_EveryKindOfJob_IsOneRecord(t *testing.T) {
 // checkGridImport imports an old file twice: each run is there once.
 func checkGridImport(t *testing.T, s *site.Site, agg *site.Aggregator) {
 	t.Helper()
-	file := filepath.Join(s.Bin, "../plugins/source/gridengine/internal/accounting/testdata/accounting-6.1")
+	file := filepath.Join(site.Top(), "plugins/source/gridengine/internal/accounting/testdata/accounting-6.1")
 	for range 2 {
-		out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "old", "gridengine", file)
-		if err != nil {
-			t.Fatal(out, err)
-		}
+		agg.Import("old", "gridengine", file)
 	}
 	s.Eventually("the runs of the file are there", func() (bool, string) {
 		runs, cpu := 0, int64(0)
@@ -359,7 +356,7 @@ func TestGridEngine_Kills_CountEachRunOnce(t *testing.T) {
 		},
 	}.run(t)
 	awaitIdle(t, s, g)
-	all := awaitGrid(t, s, agg, g.Accounting(), tasks/2)
+	all := awaitGrid(t, s, agg, g.Accounting(), tasks/3)
 	t.Logf("%d runs of %d tasks are in the files, seed %d", len(all), tasks, *seed)
 	checkConserved(t, agg)
 }

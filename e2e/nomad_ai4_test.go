@@ -63,13 +63,6 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 	w := c.Watch()
 	c.Namespace("phys")
 	dir := t.TempDir()
-	load := func(agg *site.Aggregator) {
-		t.Helper()
-		out, err := agg.Bursar("import", "-dev", "-plugin-dir", filepath.Join(s.Bin, "plugins"), "-label", "cloud", "ai4", dir)
-		if err != nil {
-			t.Fatal(out, err)
-		}
-	}
 	before, after := s.Agent(site.AgentSpec{Name: "before", Sources: nomadSource(c, "")}), other.Agent(site.AgentSpec{Name: "after", Sources: nomadSource(c, "")})
 	first, second := s.Aggregator(before), other.Aggregator(after)
 	before.Start()
@@ -102,8 +95,8 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 	snapshot(t, c, dir, began.Add(41*time.Second))
 
 	awaitNomad(t, s, first, w)
-	load(first)
-	load(second)
+	first.Import("cloud", "ai4", dir)
+	second.Import("cloud", "ai4", dir)
 	if n := len(second.Whole()); n < 5 {
 		t.Fatal(n, "records of the snapshots")
 	}
@@ -111,7 +104,7 @@ func TestNomad_SnapshotsInEitherOrder_AreOneAccount(t *testing.T) {
 	awaitNomadShown(t, s, second, w)
 	for name, agg := range map[string]*site.Aggregator{"Nomad first": first, "snapshots first": second} {
 		for range 2 {
-			load(agg)
+			agg.Import("cloud", "ai4", dir)
 			awaitNomad(t, s, agg, w)
 			if status, err := agg.Status(); err != nil || status.Conflicts != 0 {
 				t.Errorf("%s: %+v, %v", name, status, err)

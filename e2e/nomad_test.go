@@ -176,7 +176,7 @@ func TestNomad_EveryKindOfTask_IsCountedOnce(t *testing.T) {
 	awaitNomad(t, s, agg, w)
 	checkSound(t, agg, agent)
 	checkNomadFacts(t, agent)
-	example := filepath.Join(s.Bin, "../hcl/examples/agent-nomad.hcl")
+	example := filepath.Join(site.Top(), "hcl/examples/agent-nomad.hcl")
 	if out, err := s.Run("bursar-agent", "-check", "-dev", "-config", example); err != nil {
 		t.Error(out, err)
 	}

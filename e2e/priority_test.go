@@ -148,7 +148,7 @@ func (p *prioritized) shows(priority, used string) {
 func TestPriority_Example_IsTaken(t *testing.T) {
 	t.Parallel()
 	s := site.New(t)
-	text, err := os.ReadFile(filepath.Join(s.Bin, "../hcl/examples/aggregator-priority.hcl"))
+	text, err := os.ReadFile(filepath.Join(site.Top(), "hcl/examples/aggregator-priority.hcl"))
 	if err != nil {
 		t.Fatal(err)
 	}

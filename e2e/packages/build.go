@@ -11,17 +11,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
 
-// top is the top of the repository.
-func top(t testing.TB) string {
-	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("no caller")
-	}
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
+	"github.com/bursar-accounting/bursar/e2e/site"
+)
 
 // command runs a command in dir, with env beside the test's own.
 func command(t testing.TB, dir string, env []string, name string, args ...string) string {
@@ -41,11 +33,11 @@ func command(t testing.TB, dir string, env []string, name string, args ...string
 // with the tools of this repository, and returns the folder that they are in.
 func build(t testing.TB, src string, env ...string) string {
 	t.Helper()
-	if src != top(t) {
+	if src != site.Top() {
 		if err := os.MkdirAll(filepath.Join(src, "bin"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(filepath.Join(top(t), "bin/tools"), filepath.Join(src, "bin/tools")); err != nil {
+		if err := os.Symlink(filepath.Join(site.Top(), "bin/tools"), filepath.Join(src, "bin/tools")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,13 +51,13 @@ func build(t testing.TB, src string, env ...string) string {
 // it had no packages yet, those of the same sources. Their version is a lower one.
 func previous(t testing.TB) string {
 	t.Helper()
-	env := []string{"PACKAGE_VERSION=0.0.0+0.before", "SOURCE_DATE_EPOCH=" + command(t, top(t), nil, "git", "log", "-1", "--format=%ct")}
-	if exec.Command("git", "-C", top(t), "cat-file", "-e", "HEAD~1:agent/packaging/build.sh").Run() != nil {
+	env := []string{"PACKAGE_VERSION=0.0.0+0.before", "SOURCE_DATE_EPOCH=" + command(t, site.Top(), nil, "git", "log", "-1", "--format=%ct")}
+	if exec.Command("git", "-C", site.Top(), "cat-file", "-e", "HEAD~1:agent/packaging/build.sh").Run() != nil {
 		t.Log("no commit before this one has packages: the same sources are built with a lower version")
-		return build(t, top(t), env...)
+		return build(t, site.Top(), env...)
 	}
 	src := t.TempDir()
-	command(t, top(t), nil, "/bin/sh", "-c", "git archive HEAD~1 | tar -x -C "+src)
+	command(t, site.Top(), nil, "/bin/sh", "-c", "git archive HEAD~1 | tar -x -C "+src)
 	return build(t, src, env...)
 }
 
@@ -77,7 +69,7 @@ func duplicate(t testing.TB) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command(t, top(t), nil, "/bin/bash", "-c", "git ls-files -z -c -o --exclude-standard | while IFS= read -r -d '' f; do [ -e \"$f\" ] && printf '%s\\0' \"$f\"; done | tar -c --null -T - | tar -x -C \"$1\"", "copy", dir)
+	command(t, site.Top(), nil, "/bin/bash", "-c", "git ls-files -z -c -o --exclude-standard | while IFS= read -r -d '' f; do [ -e \"$f\" ] && printf '%s\\0' \"$f\"; done | tar -c --null -T - | tar -x -C \"$1\"", "copy", dir)
 	return dir
 }
 
@@ -109,7 +101,7 @@ func system(t testing.TB, dir string) {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(top(t), "bin/tools/nfpm-*"))
+	found, err := filepath.Glob(filepath.Join(site.Top(), "bin/tools/nfpm-*"))
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/e2e/rig"
+	"github.com/bursar-accounting/bursar/e2e/site"
 	"github.com/bursar-accounting/bursar/proto/record"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
@@ -46,7 +47,7 @@ func made(t *testing.T) string {
 		return dir
 	}
 	dir := t.TempDir()
-	place(t, build(t, top(t)), filepath.Join(dir, "new")) // first: it makes the tools
+	place(t, build(t, site.Top()), filepath.Join(dir, "new")) // first: it makes the tools
 	place(t, previous(t), filepath.Join(dir, "old"))
 	return dir
 }
@@ -65,7 +66,7 @@ func checkSame(t *testing.T, dir string) {
 	if version == nil {
 		t.Fatal("no version in", name)
 	}
-	epoch := command(t, top(t), nil, "git", "log", "-1", "--format=%ct")
+	epoch := command(t, site.Top(), nil, "git", "log", "-1", "--format=%ct")
 	again := build(t, duplicate(t), "PACKAGE_VERSION="+version[1], "SOURCE_DATE_EPOCH="+epoch, "TZ=Asia/Tokyo", "USER=nobody")
 	for _, format := range []string{"rpm", "deb"} {
 		for name, file := range files(t, filepath.Join(dir, "new"), format) {
@@ -89,7 +90,7 @@ func checkSame(t *testing.T, dir string) {
 func names(t testing.TB) []string {
 	t.Helper()
 	list := []string{"bursar", "bursar-agent", "bursar-epilog"}
-	found, err := filepath.Glob(filepath.Join(top(t), "plugins/*/*/main.go"))
+	found, err := filepath.Glob(filepath.Join(site.Top(), "plugins/*/*/main.go"))
 	if err != nil || len(found) < 9 {
 		t.Fatal(found, err)
 	}

@@ -124,6 +124,15 @@ func (g *Aggregator) Bursar(args ...string) (string, error) {
 	return g.site.run([]string{"BURSAR_ADDR=" + g.Admin()}, "bursar", args...)
 }
 
+// Import imports files or a folder of the source typ as label, into the node.
+func (g *Aggregator) Import(label, typ, path string) {
+	g.site.t.Helper()
+	out, err := g.Bursar("import", "-dev", "-plugin-dir", filepath.Join(g.site.Bin, "plugins"), "-label", label, typ, path)
+	if err != nil {
+		g.site.t.Fatal(out, err)
+	}
+}
+
 // Local is a client over the unix socket; the host of its requests is localhost.
 func Local(dataDir string) *http.Client {
 	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
