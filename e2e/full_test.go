@@ -16,7 +16,7 @@ func TestDisk_Full_PausesAndResumes(t *testing.T) {
 	s := site.New(t)
 	jobs := s.Jobs()
 	agent := s.Agent(site.AgentSpec{Name: "head1", Sources: jobs.Source()})
-	agg := s.AggregatorWith(`min_free = "32MiB"`, agent)
+	agg := s.Aggregator(agent) // which wants 32 MiB free
 	f := &fullDisks{
 		t: t, s: s, jobs: jobs, agent: agent, agg: agg,
 		agentDisk: s.SmallDisk(agent.DataDir, "64m"), aggDisk: s.SmallDisk(agg.DataDir, "256m"),

@@ -149,7 +149,7 @@ func (s *Site) agent(m *Member) {
 func (s *Site) aggregator(m *Member, settings, actions string) {
 	spec := site.NodeSpec{
 		Name: m.Name, DataDir: m.Data, Listen: m.listen, Agents: map[string]string{},
-		Settings: "min_free = \"32MiB\"\n  " + settings, API: `patience = "10s"`, Blocks: actions,
+		Settings: settings, API: `patience = "10s"`, Blocks: actions,
 	}
 	if len(s.Nodes) > 1 { // a node alone has no block raft
 		for _, n := range s.Nodes {

@@ -257,15 +257,13 @@ func (g *Siege) Judge() {
 	truth := g.campaign.truth()
 	node := g.site.Leader()
 	for _, a := range g.armed {
-		g.await(a.String()+" has done what it should", func() error {
-			runs, err := a.Account(node, g.stale)
-			if err != nil || a.Judge == nil {
+		var runs []Run
+		g.await(a.String()+" has done what it should", func() (err error) {
+			if runs, err = a.Account(node, g.stale); err != nil || a.Judge == nil {
 				return err
 			}
 			return a.Judge(node, truth, runs)
 		})
-		runs, err := a.Account(node, g.stale)
-		g.site.must(err)
 		states := map[string]int{}
 		for i := range runs {
 			for _, e := range runs[i].Ledger {
@@ -275,7 +273,12 @@ func (g *Siege) Judge() {
 		g.campaign.say("%s: %d runs, effects %v", a, len(runs), states)
 	}
 	for _, a := range g.armed {
-		g.site.must(node.Order(a.String(), "pause"))
+		g.await("the pause of "+a.String(), func() error {
+			if err := node.Order(a.String(), "pause"); err != nil {
+				return fmt.Errorf("%w: %w", ErrNotYet, err)
+			}
+			return nil
+		})
 	}
 	if err := g.campaign.Settle(Recovery); err != nil {
 		g.t.Fatal(err)

@@ -60,6 +60,10 @@ func (s *Site) Node(spec NodeSpec) *Aggregator {
 // Configure writes the configuration, after a change of the [NodeSpec].
 func (g *Aggregator) Configure() {
 	g.site.t.Helper()
+	settings := g.Settings
+	if !strings.Contains(settings, "min_free") {
+		settings += "\n  min_free = \"32MiB\"" // else a tenth of the machine's disk, which others may fill
+	}
 	raft := ""
 	if len(g.Peers) > 0 {
 		raft = fmt.Sprintf("raft {\n    listen = %q\n    peers = {\n      %s\n    }\n  }", g.Listen, strings.Join(g.Peers, "\n      "))
@@ -82,7 +86,7 @@ access {
   %s
 }
 `, g.Name, g.DataDir, strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.TLSURL, "https://"), g.API,
-		raft, g.Settings, tlsBlock(g.Files), g.Access)
+		raft, settings, tlsBlock(g.Files), g.Access)
 	for _, name := range slices.Sorted(maps.Keys(g.Agents)) {
 		fmt.Fprintf(&text, "agent %q { address = %q }\n", name, g.Agents[name])
 	}
