@@ -21,10 +21,14 @@ type Site struct {
 	Bin string
 }
 
-// New makes a site that goes away with the test.
+// New makes a site that goes away with the test. It has a file system of its own, in
+// memory: an aggregator takes no jobs where a tenth of the disk is not free, and how full
+// the machine's is shall not matter. It needs root.
 func New(t testing.TB) *Site {
 	t.Helper()
-	return NewIn(t, t.TempDir())
+	s := &Site{t: t, Dir: t.TempDir()}
+	s.SmallDisk(s.Dir, "4g")
+	return NewIn(t, s.Dir)
 }
 
 // NewIn makes a site in a directory that is the caller's to remove.
