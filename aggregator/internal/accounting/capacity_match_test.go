@@ -22,6 +22,7 @@ func TestCapacityFollowsWhatSourcesTellAndWhatIsConfigured(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
+	k.every = 10 * time.Millisecond
 	go func() { done <- k.Run(ctx) }()
 	frame := wire.Frame{Kind: wire.KindCapacity, SourceType: "slurm", SourceLabel: "nemo", Capacity: wire.Capacity{From: 5, Components: []record.Component{{Name: "Cores", Amount: 64}}}}
 	c := &store.IngestCommand{Agent: "a", Epoch: store.Epoch{1}, Begin: &store.Begin{}, From: 1, To: 1, Now: 1, Facts: []store.Fact{

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -42,6 +43,7 @@ type Keeper struct {
 	Views Views
 	Log   *slog.Logger
 
+	every    time.Duration // 0: lookEvery
 	mu       sync.Mutex
 	settings Settings
 	facts    facts
@@ -88,7 +90,7 @@ const lookEvery = 5 * time.Second
 
 // Run follows what sources tell until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(cmp.Or(k.every, lookEvery))
 	defer tick.Stop()
 	said := ""
 	for {

@@ -65,6 +65,7 @@ func TestBooksFollowWhatSourcesTellAndWhatIsConfigured(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
+	k.every = 10 * time.Millisecond
 	go func() { done <- k.Run(ctx) }()
 	until := func(what string, ok func() bool) {
 		t.Helper()
