@@ -52,13 +52,16 @@ run: build ## Build everything, start `bursar dev`, print the address of the pag
 packages: $(NFPM) $(MD2MAN) ## Make RPM and deb packages for amd64 and arm64 in dist/.
 	NFPM=$(NFPM) MD2MAN=$(MD2MAN) agent/packaging/build.sh
 
+# Packages whose tests wait leave the processors to others.
+TWICE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+
 .PHONY: test
 test: ## Run all tests that need only Go. Memory that is lent is overwritten when it is taken back.
-	go test -tags poison ./...
+	go test -tags poison -p $(TWICE) ./...
 
 .PHONY: race
 race: ## Run the same tests with the race detector, which takes several times as long. Needs a C compiler.
-	CGO_ENABLED=1 go test -race -timeout 30m ./...
+	CGO_ENABLED=1 go test -race -timeout 30m -p $(TWICE) ./...
 
 .PHONY: e2e
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.
