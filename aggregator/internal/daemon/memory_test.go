@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // In the environment of a process that is an aggregator for a test: where its data
@@ -134,7 +135,7 @@ func (c *child) limitMemory(t *testing.T) int64 {
 // that is measured.
 func plainTest(t *testing.T) string {
 	t.Helper()
-	if !raceDetector {
+	if !racetest.Enabled {
 		return os.Args[0]
 	}
 	path := filepath.Join(t.TempDir(), "run.test")

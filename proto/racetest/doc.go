@@ -1,0 +1,2 @@
+// Package racetest tells tests whether the race detector watches them.
+package racetest

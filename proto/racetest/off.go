@@ -1,0 +1,6 @@
+//go:build !race
+
+package racetest
+
+// Enabled says that this test is built with the race detector.
+const Enabled = false
