@@ -65,10 +65,10 @@ func (s *Schedule) Judge(with Settings, name string, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	switch {
-	case text == s.failed[name]:
+	switch text {
+	case s.failed[name]:
 		return
-	case text == "":
+	case "":
 		with.Log.Info("the "+name+" is sent again", "fact", name)
 	default:
 		remedy := with.Remedy(name)
