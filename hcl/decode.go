@@ -233,25 +233,21 @@ func (d *decoder) blocksOf(name string, f blockField, blocks []*hclsyntax.Block,
 		field.Set(reflect.MakeSlice(field.Type(), 0, len(blocks)))
 	}
 	for _, b := range blocks {
-		elem := d.slot(f, field)
+		elem := f.slot(field)
 		wrong := labels(b, f)
 		diags.Extend(wrong)
 		diags.Extend(d.block(b, f, elem))
 		if wrong.HasErrors() { // without its name it is none of them
 			continue
 		}
-		if f.slice && f.pointer {
-			field.Set(reflect.Append(field, elem.Addr()))
-		} else if f.slice {
-			field.Set(reflect.Append(field, elem))
-		}
+		f.put(field, elem)
 	}
 	return diags
 }
 
 // slot is where a block goes: the field itself, what it points to, or a new
 // element of the slice.
-func (d *decoder) slot(f blockField, field reflect.Value) reflect.Value {
+func (f *blockField) slot(field reflect.Value) reflect.Value {
 	switch {
 	case f.slice:
 		return reflect.New(f.elem).Elem()
@@ -262,6 +258,16 @@ func (d *decoder) slot(f blockField, field reflect.Value) reflect.Value {
 		return field.Elem()
 	}
 	return field
+}
+
+// put appends a block to the slice that holds those of its type.
+func (f *blockField) put(field, elem reflect.Value) {
+	switch {
+	case f.slice && f.pointer:
+		field.Set(reflect.Append(field, elem.Addr()))
+	case f.slice:
+		field.Set(reflect.Append(field, elem))
+	}
 }
 
 func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Diagnostics {

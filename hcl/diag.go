@@ -145,7 +145,11 @@ func line(d *Diagnostic) string {
 	return b.String()
 }
 
+// place is file:line:column; a place that has no line is only named.
 func place(r Range) string {
+	if r.Start.Line == 0 {
+		return r.Filename
+	}
 	return fmt.Sprintf("%s:%d:%d", r.Filename, r.Start.Line, r.Start.Column)
 }
 

@@ -51,7 +51,8 @@ func fromTag(text string, field reflect.Value) {
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		expr, more := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
 		if diags = Diagnostics(more); !diags.HasErrors() {
-			diags = valueDecoder{}.expression(expr, field)
+			v, _ := expr.Value(nil) // what is wrong with it shows in the field
+			diags = valueDecoder{}.value(v, Range{}, field)
 		}
 	} else {
 		diags = valueDecoder{}.value(cty.StringVal(text), Range{}, field)

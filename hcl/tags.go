@@ -121,7 +121,7 @@ func blockFieldOf(f reflect.StructField, i []int, options string) blockField {
 // specLabels reads only the labels, so that a struct may contain itself.
 func specLabels(t reflect.Type) []string {
 	var out []string
-	for f := range t.Fields() {
+	for _, f := range reflect.VisibleFields(t) {
 		if name, ok := strings.CutSuffix(f.Tag.Get("hcl"), ",label"); ok {
 			out = append(out, name)
 		}

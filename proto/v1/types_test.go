@@ -49,7 +49,7 @@ type generator struct {
 // elsewhere.
 var (
 	texts = map[string]string{"Name": "string", "Time": "Time", "MaybeTime": "Time", "Column": "string"}
-	other = map[string]bool{"TimeTest": true, "NumberTest": true, "Report": true, "Reports": true, "Document": true, "Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true, "ConfigBlock": true}
+	other = map[string]bool{"TimeTest": true, "NumberTest": true, "Report": true, "Reports": true, "Document": true, "Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true}
 )
 
 func (g *generator) file(description []byte) []byte {

@@ -493,12 +493,11 @@ func TestGaugesHaveAuditorsNamesAndLabels(t *testing.T) {
 	}
 }
 
-// files are the configuration that a server of the tests accepts: what has no
-// block of the type bad.
+// files are the configuration that a server of the tests accepts: what is not bad.
 type files struct{}
 
 func (files) Acceptable(d *clusterconfig.Document) error {
-	if d.Find("bad") != nil {
+	if strings.Contains(string(d.Settings), "bad") {
 		return errors.New("this is bad")
 	}
 	return nil
@@ -510,15 +509,15 @@ func (files) Files() []api.ConfigFiles {
 
 func TestTheConfigurationIsReplacedByWhoeverHasSeenIt(t *testing.T) {
 	rg := newRig(t, func(o *api.Options, _ *store.Options) { o.Config = files{} })
-	const none = `{"digest":null,"committed_by":null,"committed_at":null,"document":{"format":1,"blocks":[]},"nodes":[{"node":"agg1","digest":"0000000000000000000000000000000000000000000000000000000000000000","differs":true}]}` + "\n"
+	const none = `{"digest":null,"committed_by":null,"committed_at":null,"document":{"format":3,"settings":{}},"nodes":[{"node":"agg1","digest":"0000000000000000000000000000000000000000000000000000000000000000","differs":true}]}` + "\n"
 	rg.want("GET", "/v1/config", "", 200, none)
-	const one, two = `{"format":1,"blocks":[{"type":"one"}]}`, `{"format":1,"blocks":[{"type":"two"}]}`
+	const one, two = `{"format":3,"settings":{"one":{}}}`, `{"format":3,"settings":{"two":{}}}`
 	for _, c := range []struct {
 		replaces, body string
 		status         int
 	}{
 		{"0", one, 409},
-		{"", `{"format":1,"blocks":[{"type":"bad"}]}`, 400},
+		{"", `{"format":3,"settings":{"bad":{}}}`, 400},
 		{"", one, 200},
 		{"", two, 409},
 		{digestOf(t, two), two, 409},

@@ -39,7 +39,7 @@ func (s *Server) v1Config(w http.ResponseWriter, _ *http.Request, view *access.V
 }
 
 func (s *Server) config(c *clusterconfig.Committed) v1.Config {
-	out := v1.Config{Document: clusterconfig.New().Encode(), Nodes: []v1.ConfigFiles{}}
+	out := v1.Config{Document: (&clusterconfig.Document{}).Encode(), Nodes: []v1.ConfigFiles{}}
 	if c != nil {
 		out.Digest, out.CommittedBy, out.CommittedAt = v1.Text(c.Digest.String()), v1.Text(c.By), v1.Time{Time: c.At}
 		out.Document = c.Document.Encode()

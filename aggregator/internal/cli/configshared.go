@@ -2,8 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -98,6 +101,9 @@ type compared struct {
 // compareConfig compares the files with the active configuration, and prints where
 // they differ.
 func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []string) (*compared, error) {
+	if _, err := os.Stat(paths[0]); !cmd.Flags().Changed("config") && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no configuration at %s: name the files of a node with -config FILE", paths[0])
+	}
 	conf, file, diags := config.Load(paths...)
 	if diags.HasErrors() {
 		return nil, troubled{diags, file.Sources}
@@ -111,7 +117,7 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 		return nil, fmt.Errorf("the cluster's configuration: %w (is this program as new as the cluster?)", err)
 	}
 	out := &compared{files: conf.Shared(), digest: string(answer.Digest), by: string(answer.CommittedBy), at: instant(answer.CommittedAt)}
-	out.differences = clusterconfig.Diff(out.files, obeyed)
+	out.differences = config.Diff(out.files, obeyed)
 	for _, d := range out.differences {
 		if _, err := fmt.Fprintln(p.Stdout, printable(d.String())); err != nil {
 			return nil, err

@@ -52,7 +52,7 @@ agent "head2" { address = "head2:7070" }
 
 const (
 	theirs = `{"format":1,"blocks":[{"type":"agent","labels":["head1"],"values":{"address":"head1:7071"}},{"type":"agent","labels":["head3"],"values":{"address":"head3\u001b[2J:1"}},{"type":"metrics","values":{"site_meta_key":"site_id"}}]}`
-	same   = `{"format":1,"blocks":[{"type":"agent","labels":["head1"],"values":{"address":"head1:7070"}},{"type":"agent","labels":["head2"],"values":{"address":"head2:7070"}},{"type":"metrics","values":{"site_meta_key":"site_id"}}]}`
+	same   = `{"format":3,"settings":{"agent":[{"address":"head1:7070","name":"head1"},{"address":"head2:7070","name":"head2"}],"metrics":{"site_meta_key":"site_id"}}}`
 )
 
 // files writes the configuration where the test runs, so that names are short.
@@ -123,6 +123,16 @@ func TestFilesWithErrorsAreNeitherComparedNorCommitted(t *testing.T) {
 	for _, command := range []string{"diff", "commit"} {
 		if code, _, errs := s.bursar(t.Context(), "config", command, "-config", bad); code != 1 || !strings.Contains(errs, "bad.hcl line 2, in aggregator") || *got != "" {
 			t.Error(command, code, errs, *got)
+		}
+	}
+}
+
+func TestConfigDiff_WithoutAFile_SaysHowToNameOne(t *testing.T) {
+	s, _ := configured(t, theirs)
+	for _, command := range []string{"diff", "commit"} {
+		code, _, errs := s.bursar(t.Context(), "config", command)
+		if code != 1 || !strings.Contains(errs, "no configuration at /etc/bursar/aggregator.hcl: name the files of a node with -config FILE") {
+			t.Error(command, code, errs)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package clusterconfig
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -23,33 +24,51 @@ type Committed struct {
 	By string
 	At time.Time
 
-	raw   []byte   // as it is in the store
-	parts []string // keys of what raw does not hold
+	former Digest   // what programs of before call it; zero when it is the same
+	raw    []byte   // as it is in the store
+	parts  []string // keys of what raw does not hold
 }
 
-type jsonCommitted struct {
-	Format int         `json:"format"`
-	By     string      `json:"by"`
-	At     time.Time   `json:"at"`
-	Blocks []jsonBlock `json:"blocks"`
+// Is reports whether the digest, of this program or of one of before, is that of what is
+// committed.
+func (c *Committed) Is(d Digest) bool {
+	return d == c.Digest || d == c.former && d != Digest{}
+}
+
+// committed is the written form.
+type committed struct {
+	Format   int             `json:"format"`
+	By       string          `json:"by"`
+	At       time.Time       `json:"at"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Blocks   []oldBlock      `json:"blocks,omitempty"`
 }
 
 func (c *Committed) encode() []byte {
-	return mustJSON(jsonCommitted{Format, c.By, c.At.UTC(), toJSON(c.Document.Blocks)})
+	return mustJSON(committed{Format: Format, By: c.By, At: c.At.UTC(), Settings: c.Document.settings()})
 }
 
 // DecodeCommitted reads what is kept in the store. The error wraps
 // [ErrDocument].
 func DecodeCommitted(raw []byte) (*Committed, error) {
-	var j jsonCommitted
+	var j committed
 	if err := strict(raw, &j); err != nil {
 		return nil, err
 	}
-	d, err := fromJSON(j.Format, j.Blocks)
-	if err != nil {
+	return (&encoded{j.Format, j.Settings, j.Blocks}).committed(j.By, j.At, raw)
+}
+
+func (e *encoded) committed(by string, at time.Time, raw []byte) (*Committed, error) {
+	c := &Committed{By: by, At: at, raw: raw}
+	if e.Format == oldFormat {
+		c.former = oldDigest(e.Blocks)
+	}
+	var err error
+	if c.Document, err = e.document(); err != nil {
 		return nil, err
 	}
-	return &Committed{Document: d, Digest: d.Digest(), By: j.By, At: j.At, raw: raw}, nil
+	c.Digest = c.Document.Digest()
+	return c, nil
 }
 
 // Documents is what of a view of the store is needed to read the configuration.
@@ -94,7 +113,7 @@ func Commit(d *Document, before *Committed, by string, at time.Time) *store.Docu
 		was.Value = before.raw
 	}
 	next := Committed{Document: d, By: by, At: at}
-	c := &store.DocumentCommand{If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
+	c := &store.DocumentCommand{Needs: Since, If: []store.Document{was}, Sets: []store.Document{{Space: space, Key: key, Value: next.encode()}}}
 	c.Sets = append(c.Sets, without(before)...)
 	return c
 }

@@ -1,11 +1,15 @@
 package clusterconfig
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // Difference is one thing that the files of a node and the cluster's
@@ -28,77 +32,82 @@ func (d Difference) String() string {
 	return d.At + ": " + line
 }
 
-// Diff returns where files and cluster differ, in the order of their blocks. A
-// nil cluster has nothing.
-func Diff(files, cluster *Document) []Difference {
-	if cluster == nil {
-		cluster = &Document{}
-	}
-	return diffBlocks(files.Blocks, cluster.Blocks, "")
-}
+// Diff returns where files and cluster differ, in the order of their blocks.
+func Diff(files, cluster []hcl.Member) []Difference { return diff(files, cluster, "", "") }
 
-// diffBlocks compares blocks that stand in the block of that name. Blocks within
-// a block may stand in any order, and that order counts only where nothing else
-// differs.
-func diffBlocks(files, cluster []Block, within string) (list []Difference) {
-	files, cluster = sorted(files), sorted(cluster)
-	i, k := 0, 0
-	for i < len(files) || k < len(cluster) {
-		switch c := order(files[i:], cluster[k:]); {
-		case c < 0:
-			b := &files[i]
-			list = append(list, Difference{within + b.Name(), b.At, "stands in these files only: " + b.summary()})
-			i++
-		case c > 0:
-			b := &cluster[k]
-			list = append(list, Difference{within + b.Name(), "", "stands in the cluster's configuration only: " + b.summary()})
-			k++
+// diff compares what stands in the block of that name, which is at. Blocks within a block
+// may stand in any order, and that order counts only where nothing else differs.
+func diff(files, cluster []hcl.Member, within, at string) (list []Difference) {
+	ours, theirs := sorted(files), sorted(cluster)
+	for len(ours) > 0 || len(theirs) > 0 {
+		c := 0
+		switch {
+		case len(ours) == 0:
+			c = 1
+		case len(theirs) == 0:
+			c = -1
 		default:
-			list = append(list, diffBlock(&files[i], &cluster[k], within)...)
-			i, k = i+1, k+1
+			c = compare(ours[0], theirs[0])
 		}
+		var here, there *hcl.Member
+		if c <= 0 {
+			here, ours = &ours[0], ours[1:]
+		}
+		if c >= 0 {
+			there, theirs = &theirs[0], theirs[1:]
+		}
+		list = append(list, diffMember(here, there, within, at)...)
+	}
+	if len(list) == 0 && !slices.EqualFunc(blocks(files), blocks(cluster), func(a, b hcl.Member) bool { return compare(a, b) == 0 }) {
+		list = []Difference{{strings.TrimSpace(within), at, "has its blocks in another order than in the cluster"}}
 	}
 	return list
 }
 
-func sorted(blocks []Block) []Block {
-	return slices.SortedStableFunc(slices.Values(blocks), func(a, b Block) int { return a.compare(&b) })
+// diffMember compares what has the same name; nil is not there.
+func diffMember(here, there *hcl.Member, within, at string) []Difference {
+	one := cmp.Or(here, there)
+	switch name := within + one.Header(); {
+	case one.Value != nil:
+		a, b := &hcl.Member{}, &hcl.Member{}
+		if here != nil {
+			a, at = here, place(here.Range)
+		}
+		if there != nil {
+			b = there
+		}
+		if bytes.Equal(a.Value, b.Value) {
+			return nil
+		}
+		return []Difference{{strings.TrimSpace(within), at, fmt.Sprintf("has %s = %s in these files and %s in the cluster", one.Name, written(a.Value), written(b.Value))}}
+	case there == nil:
+		return []Difference{{name, place(here.Range), "stands in these files only: " + summary(here)}}
+	case here == nil:
+		return []Difference{{name, "", "stands in the cluster's configuration only: " + summary(there)}}
+	default:
+		return diff(here.Members, there.Members, name+" ", place(here.Range))
+	}
 }
 
-func order(files, cluster []Block) int {
-	switch {
-	case len(files) == 0:
+func blocks(list []hcl.Member) []hcl.Member {
+	return slices.DeleteFunc(slices.Clone(list), func(m hcl.Member) bool { return m.Value != nil })
+}
+
+func place(r hcl.Range) string { return r.Filename + ":" + strconv.Itoa(r.Start.Line) }
+
+func sorted(list []hcl.Member) []hcl.Member {
+	return slices.SortedStableFunc(slices.Values(list), compare)
+}
+
+// compare orders values before blocks, and these by type and labels.
+func compare(a, b hcl.Member) int {
+	if (a.Value == nil) != (b.Value == nil) {
+		if a.Value != nil {
+			return -1
+		}
 		return 1
-	case len(cluster) == 0:
-		return -1
 	}
-	return files[0].compare(&cluster[0])
-}
-
-func diffBlock(here, there *Block, within string) (list []Difference) {
-	names := map[string]bool{}
-	for name := range here.Values {
-		names[name] = true
-	}
-	for name := range there.Values {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		a, b := here.Values[name], there.Values[name]
-		if string(a) == string(b) {
-			continue
-		}
-		at := here.Places[name]
-		if at == "" {
-			at = here.At
-		}
-		list = append(list, Difference{within + here.Name(), at, fmt.Sprintf("has %s = %s in these files and %s in the cluster", name, written(a), written(b))})
-	}
-	inner := diffBlocks(here.Blocks, there.Blocks, within+here.Name()+" ")
-	if len(inner) == 0 && !slices.EqualFunc(here.Blocks, there.Blocks, func(a, b Block) bool { return a.compare(&b) == 0 }) {
-		inner = []Difference{{within + here.Name(), here.At, "has its blocks in another order than in the cluster"}}
-	}
-	return append(list, inner...)
+	return cmp.Or(cmp.Compare(a.Name, b.Name), slices.Compare(a.Labels, b.Labels))
 }
 
 // maxWritten bounds what is shown of a value.
@@ -122,13 +131,15 @@ func written(raw json.RawMessage) string {
 }
 
 // summary says what stands in a block, in one line.
-func (b *Block) summary() string {
+func summary(b *hcl.Member) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(b.Values)) {
-		parts = append(parts, name+" = "+written(b.Values[name]))
-	}
-	for i := range b.Blocks {
-		parts = append(parts, b.Blocks[i].Name()+" { "+b.Blocks[i].summary()+" }")
+	for i := range b.Members {
+		m := &b.Members[i]
+		if m.Value != nil {
+			parts = append(parts, m.Name+" = "+written(m.Value))
+		} else {
+			parts = append(parts, m.Header()+" { "+summary(m)+" }")
+		}
 	}
 	if len(parts) == 0 {
 		return "empty"

@@ -32,7 +32,9 @@ type Options struct {
 	// Obey is told what is committed, at first and whenever it changes, by one
 	// goroutine at a time. An error says that this program cannot do what is
 	// wanted.
-	Obey    func(*Document) error
+	Obey func(*Document) error
+	// Diff says where files differ from what is committed; it is asked only when they do.
+	Diff    func(files, cluster *Document) []Difference
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -44,7 +46,9 @@ type Options struct {
 type Keeper struct {
 	opt  Options
 	wake chan struct{} // the files have changed
-	turn sync.Mutex    // held while a look is taken and obeyed
+	turn sync.Mutex    // held while a look is taken and obeyed, and guards what follows
+
+	hindered string // why the last commit failed; "" when it did not
 
 	mu        sync.Mutex // guards what follows
 	files     *Document
@@ -75,6 +79,7 @@ func NewKeeper(opt Options) *Keeper {
 	if k.committed, k.problem = k.read(); k.committed != nil {
 		k.base = k.committed.Digest.String()
 	}
+	k.mark = k.mark.renewed(k.committed)
 	k.take(opt.Files)
 	opt.Metrics.MustRegister(newCollector(k))
 	return k
@@ -180,11 +185,13 @@ func (k *Keeper) Settle(ctx context.Context) error {
 		return nil
 	}
 	done, err := k.commit(ctx, files, before)
-	if err != nil {
-		if ctx.Err() == nil {
-			k.opt.Log.Warn("the configuration cannot be committed now", "error", err)
+	if now := text(err); now != k.hindered && ctx.Err() == nil {
+		if k.hindered = now; now != "" {
+			k.opt.Log.Warn("the configuration cannot be committed now; trying again each second", "error", now)
 		}
-		return nil
+	}
+	if err != nil {
+		return nil //nolint:nilerr // Lead tries again
 	}
 	if done {
 		k.done(files)
@@ -211,7 +218,7 @@ func (k *Keeper) done(files *Document) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	digest := files.Digest()
-	k.opt.Log.Info("this node's files are the cluster's configuration now", "blocks", len(files.Blocks), "digest", digest)
+	k.opt.Log.Info("this node's files are the cluster's configuration now", "digest", digest)
 	k.base = digest.String()
 	next := mark{Files: k.mark.Files}
 	if k.digest != digest {
@@ -301,7 +308,7 @@ func (k *Keeper) report(c *Committed) {
 		k.opt.Log.Info("this node's files agree with the cluster's configuration again")
 		return
 	}
-	list := Diff(k.files, c.Document)
+	list := k.opt.Diff(k.files, c.Document)
 	first := ""
 	if len(list) > 0 {
 		first = list[0].String()
@@ -328,7 +335,7 @@ func (k *Keeper) Facts() Facts {
 	defer k.mu.Unlock()
 	f := Facts{Files: k.digest, Committed: k.committed, Problem: k.problem}
 	if k.committed != nil && k.digest != k.committed.Digest {
-		f.Differs, f.Differences = true, Diff(k.files, k.committed.Document)
+		f.Differs, f.Differences = true, k.opt.Diff(k.files, k.committed.Document)
 	}
 	return f
 }

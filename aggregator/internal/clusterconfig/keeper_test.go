@@ -2,6 +2,7 @@ package clusterconfig_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -66,7 +67,7 @@ func (c *trio) start(name string, files *clusterconfig.Document) *node {
 	}
 	n.Keeper = clusterconfig.NewKeeper(clusterconfig.Options{
 		Node: name, Dir: n.dir, Views: c.store, Writer: c, Files: files, Now: func() time.Time { return time.Unix(1_700_000_000, 0) },
-		Log: slog.New(slog.NewTextHandler(n.log, nil)), Metrics: prometheus.NewRegistry(),
+		Log: slog.New(slog.NewTextHandler(n.log, nil)), Metrics: prometheus.NewRegistry(), Diff: difference,
 		Obey: func(d *clusterconfig.Document) error {
 			n.obeyed = append(n.obeyed, addresses(d))
 			return n.refuse
@@ -76,12 +77,22 @@ func (c *trio) start(name string, files *clusterconfig.Document) *node {
 }
 
 func addresses(d *clusterconfig.Document) string {
+	var set struct {
+		Agent []struct{ Address string }
+	}
+	if err := json.Unmarshal(d.Settings, &set); err != nil {
+		return err.Error()
+	}
 	var list []string
-	for i := range d.Blocks {
-		address, _ := d.Blocks[i].Text("address")
-		list = append(list, address)
+	for _, a := range set.Agent {
+		list = append(list, a.Address)
 	}
 	return strings.Join(list, " ")
+}
+
+// difference compares the agents of two documents.
+func difference(files, cluster *clusterconfig.Document) []clusterconfig.Difference {
+	return clusterconfig.Diff(files.Written, doc("a", addresses(cluster)).Written)
 }
 
 // lead has a node lead; committed is what it makes of it.
@@ -118,7 +129,7 @@ func (n *node) look(t *testing.T) clusterconfig.Facts {
 	return n.Facts()
 }
 
-func one(address string) *clusterconfig.Document { return doc(agent("a", address, "a.hcl:1")) }
+func one(address string) *clusterconfig.Document { return doc("a", address) }
 
 // want fails when got is not want.
 func want(t *testing.T, what string, got, want any) {

@@ -29,7 +29,38 @@ type mark struct {
 // noBase is the base of a change that was made before anything was committed.
 const noBase = "none"
 
-const markFormat = 1
+// markFormat is the version of a mark. Those of version 1 have the digests of documents of
+// format 1.
+const (
+	markFormat    = 2
+	oldMarkFormat = 1
+)
+
+// renewed is a mark with the digests that this program has. What an old one says of other
+// documents than the committed one is not known any more.
+func (m mark) renewed(now *Committed) mark {
+	if m.Format != oldMarkFormat {
+		return m
+	}
+	out := mark{}
+	if now == nil {
+		if m.Base == noBase { // the files changed, and nothing is committed yet
+			out = mark{Files: m.Files, Base: noBase}
+		}
+		return out
+	}
+	known := func(old string) string {
+		if d, err := ParseDigest(old); err == nil && now.Is(d) {
+			return now.Digest.String()
+		}
+		return ""
+	}
+	out.Files, out.Base = known(m.Files), known(m.Base)
+	if out.Base != "" && out.Files == "" {
+		out.Files = m.Files // the change waits
+	}
+	return out
+}
 
 // decodeMark reads a mark. The error says why it cannot be read.
 func decodeMark(raw []byte) (m mark, err error) {
@@ -38,7 +69,7 @@ func decodeMark(raw []byte) (m mark, err error) {
 	if err := dec.Decode(&m); err != nil {
 		return mark{}, err
 	}
-	if m.Format != markFormat {
+	if m.Format != markFormat && m.Format != oldMarkFormat {
 		return mark{}, fmt.Errorf("format version %d, this program knows %d", m.Format, markFormat)
 	}
 	return m, nil

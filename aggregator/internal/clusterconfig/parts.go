@@ -80,11 +80,16 @@ func (h *head) read(view Documents, raw []byte) (*Committed, error) {
 	if got := Digest(sha256.Sum256(text)); got.String() != h.Digest {
 		return nil, fmt.Errorf("%w: its parts have the digest %s, want %s", ErrDocument, got, h.Digest)
 	}
-	d, err := Decode(text)
+	var e encoded
+	if err := strict(text, &e); err != nil {
+		return nil, err
+	}
+	c, err := e.committed(h.By, h.At, raw)
 	if err != nil {
 		return nil, err
 	}
-	return &Committed{Document: d, Digest: d.Digest(), By: h.By, At: h.At, raw: raw, parts: h.keys()}, nil
+	c.parts = h.keys()
+	return c, nil
 }
 
 // Plan returns the commands, one after the other, that put d in the place of before,
@@ -106,16 +111,17 @@ func Plan(view Documents, d *Document, before *Committed, by string, at time.Tim
 	}
 	i := 0
 	for part := range slices.Chunk(text, partBytes) {
-		steps = append(steps, &store.DocumentCommand{If: []store.Document{draft}, Sets: []store.Document{{Space: space, Key: h.keys()[i], Value: part}}})
+		steps = append(steps, &store.DocumentCommand{Needs: Since, If: []store.Document{draft}, Sets: []store.Document{{Space: space, Key: h.keys()[i], Value: part}}})
 		i++
 	}
 	last := &store.DocumentCommand{
-		If:   []store.Document{{Space: space, Key: key}, draft},
-		Sets: []store.Document{{Space: space, Key: key, Value: mine}, {Space: space, Key: draftKey}},
+		Needs: Since,
+		If:    []store.Document{{Space: space, Key: key}, draft},
+		Sets:  []store.Document{{Space: space, Key: key, Value: mine}, {Space: space, Key: draftKey}},
 	}
 	if before != nil {
 		last.If[0].Value = before.raw
-		if before.Digest.String() != h.Digest {
+		if !slices.Equal(before.parts, h.keys()) {
 			last.Sets = append(last.Sets, without(before)...)
 		}
 	}
@@ -130,8 +136,8 @@ func begin(view Documents, h *head, before *Committed, mine []byte) (store.Docum
 	if err != nil {
 		return draft, nil, err
 	}
-	c := &store.DocumentCommand{If: []store.Document{{Space: space, Key: draftKey, Value: other}}, Sets: []store.Document{draft}}
-	if o, ok := decodeHead(other); ok && o.Digest != h.Digest && (before == nil || o.Digest != before.Digest.String()) {
+	c := &store.DocumentCommand{Needs: Since, If: []store.Document{{Space: space, Key: draftKey, Value: other}}, Sets: []store.Document{draft}}
+	if o, ok := decodeHead(other); ok && o.Digest != h.Digest && (before == nil || !slices.Equal(o.keys(), before.parts)) {
 		c.Sets = append(c.Sets, without(&Committed{parts: o.keys()})...)
 	}
 	return draft, []*store.DocumentCommand{c}, nil

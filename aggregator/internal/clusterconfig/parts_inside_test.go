@@ -1,6 +1,20 @@
 package clusterconfig
 
-import "testing"
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+func TestTheHeadOfADocumentOfFormat1IsRead(t *testing.T) {
+	raw, err := os.ReadFile("testdata/committed-2.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := decodeHead(bytes.TrimSpace(raw)); !ok || h.By == "" || len(h.keys()) != 1 {
+		t.Errorf("%+v", h)
+	}
+}
 
 func FuzzHead(f *testing.F) {
 	f.Add([]byte(`{"format":2,"by":"a","at":"2026-01-01T00:00:00Z","digest":"0000000000000000000000000000000000000000000000000000000000000000","parts":3}`))

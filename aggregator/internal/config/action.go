@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -8,12 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -64,7 +63,7 @@ func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.
 	return diags
 }
 
-func (a *Action) validate() hcl.Diagnostics {
+func (a *CommittedAction) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	if !typeName.MatchString(a.Type.Value) {
 		diags.Add(hcl.Errorf(a.Type.Range, "invalid action type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", a.Type.Value))
@@ -97,7 +96,6 @@ func (c *Config) validateActions() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	used := map[string]bool{}
 	for i := range c.Actions {
-		diags.Extend(c.Actions[i].validate())
 		diags.Extend(c.validateRunOn(&c.Actions[i]))
 		used[c.Actions[i].Type.Value] = true
 	}
@@ -163,57 +161,85 @@ func (c *Config) LocalActions() []LocalAction {
 	var out []LocalAction
 	for i := range c.Actions {
 		a := &c.Actions[i]
-		b := a.block()
+		shared := a.committed()
 		out = append(out, LocalAction{
-			Name: a.Name(), Digest: clusterconfig.New(b).Digest().String(), Full: fullDigest(a.tree.Nodes), Config: host.Tree(a.tree), Range: a.Range,
+			Name: a.Name(), Digest: shared.digest(), Full: digest(mustJSON(treeOf("config", nil, a.tree.Nodes, false))), Config: host.Tree(a.tree), Range: a.Range,
 		})
 	}
 	return out
 }
 
-// fullDigest is a digest of values, secrets included.
-func fullDigest(nodes []hcl.Node) string {
-	b := clusterconfig.Block{Type: "config"}
-	fill(&b, nodes, false)
-	return fmt.Sprintf("%x", sha256.Sum256(clusterconfig.New(b).Encode()))
-}
+func digest(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
-func actionBlocks(c *Config) (list []clusterconfig.Block) {
-	for i := range c.Actions {
-		list = append(list, c.Actions[i].block())
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("config: encode: %v", err)) // it holds texts, numbers and booleans
 	}
-	return list
+	return text
 }
 
-func (a *Action) block() clusterconfig.Block {
-	b := clusterconfig.Block{Type: "action", Labels: []string{a.Type.Value, a.Label.Value}, At: place(a.Range)}
-	for name, v := range map[string]hcl.String{"schedule": a.Schedule, "zone": a.Zone, "run_on": a.runOn} {
-		if v.Value != "" {
-			b.Set(name, v.Value, place(v.Range))
-		}
-	}
-	config := clusterconfig.Block{Type: "config", At: place(a.tree.Range)}
-	fill(&config, a.tree.Nodes, true)
-	b.Blocks = []clusterconfig.Block{config}
-	return b
+// CommittedAction is an action as it is committed.
+type CommittedAction struct {
+	Type     hcl.String `hcl:"type,label"`
+	Label    hcl.String `hcl:"label,label"`
+	Schedule hcl.String `hcl:"schedule,optional"`
+	Zone     hcl.String `hcl:"zone,optional"`
+	RunOn    hcl.String `hcl:"run_on,optional"`
+	Config   tree       `hcl:"config,optional"`
+	Range    hcl.Range  `hcl:",def_range"`
 }
 
-// fill puts attributes and blocks into a block. What is secret does not leave this
+// committed is the action as the whole cluster has it. What is secret does not leave this
 // node: a mark stands for it.
-func fill(b *clusterconfig.Block, nodes []hcl.Node, mask bool) {
+func (a *Action) committed() CommittedAction {
+	return CommittedAction{
+		Type: a.Type, Label: a.Label, Schedule: a.Schedule, Zone: a.Zone, RunOn: a.runOn, Config: treeOf("", nil, a.tree.Nodes, true), Range: a.Range,
+	}
+}
+
+// Name is type/label.
+func (a *CommittedAction) Name() action.Name {
+	return action.Name{Type: a.Type.Value, Label: a.Label.Value}
+}
+
+func (a *CommittedAction) digest() string { return digest(hcl.EncodeJSON(a)) }
+
+// tree is a block of a plugin's configuration, its members in the order of their names.
+type tree struct {
+	Blocks []tree         `json:"blocks,omitempty"`
+	Labels []string       `json:"labels,omitempty"`
+	Type   string         `json:"type,omitempty"`
+	Values map[string]any `json:"values,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; numbers stay as they are written.
+func (t *tree) UnmarshalJSON(text []byte) error {
+	type plain tree
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	in.DisallowUnknownFields()
+	return in.Decode((*plain)(t))
+}
+
+// treeOf is the tree of nodes; mask leaves secrets out.
+func treeOf(typ string, labels []string, nodes []hcl.Node, mask bool) tree {
+	t := tree{Type: typ, Labels: labels}
 	for _, n := range nodes {
 		if n.Block {
-			inner := clusterconfig.Block{Type: n.Name, Labels: n.Labels, At: place(n.Range)}
-			fill(&inner, n.Children, mask)
-			b.Blocks = append(b.Blocks, inner)
+			t.Blocks = append(t.Blocks, treeOf(n.Name, n.Labels, n.Children, mask))
 			continue
+		}
+		if t.Values == nil {
+			t.Values = map[string]any{}
 		}
 		if n.Expression != "" {
-			b.Set(n.Name, map[string]any{expressionMark: n.Expression}, place(n.Range))
-			continue
+			t.Values[n.Name] = map[string]any{expressionMark: n.Expression}
+		} else {
+			t.Values[n.Name] = plain(n.Value, mask)
 		}
-		b.Set(n.Name, plain(n.Value, mask), place(n.Range))
 	}
+	return t
 }
 
 // The marks of values that JSON does not have, of those that are not shown, and of
@@ -259,64 +285,31 @@ type SharedAction struct {
 	Digest  string
 }
 
-func readAction(s *Shared, b *clusterconfig.Block) error {
-	if len(b.Labels) != 2 || len(b.Blocks) != 1 || b.Blocks[0].Type != "config" {
-		return fmt.Errorf("want 2 labels and the block config")
-	}
-	if err := only(&clusterconfig.Block{Type: b.Type, Labels: b.Labels, Values: b.Values}, 2, "schedule", "zone", "run_on"); err != nil {
-		return err
-	}
-	a := SharedAction{Name: action.Name{Type: b.Labels[0], Label: b.Labels[1]}, Digest: clusterconfig.New(*b).Digest().String()}
-	if err := identity.CheckName(a.Name.Label); err != nil || !typeName.MatchString(a.Name.Type) {
-		return fmt.Errorf("%q is not the name of an action", a.Name)
-	}
+func (a *CommittedAction) read() (SharedAction, error) {
+	out := SharedAction{Name: a.Name(), Schedule: a.Schedule.Value, Zone: a.Zone.Value, RunOn: a.RunOn.Value, Digest: a.digest()}
+	a.Config.Type = "config"
 	var err error
-	if a.Schedule, err = b.Text("schedule"); err != nil {
-		return err
-	}
-	if a.Zone, err = b.Text("zone"); err != nil {
-		return err
-	}
-	if a.RunOn, err = b.Text("run_on"); err != nil {
-		return err
-	}
-	zone, err := calendar.Zone(a.Zone)
-	if err != nil {
-		return err
-	}
-	if _, err := action.ParseSchedule(a.Schedule, zone); err != nil {
-		return err
-	}
-	if a.Config, err = a.node(&b.Blocks[0]); err != nil {
-		return err
-	}
-	s.Actions = append(s.Actions, a)
-	return nil
+	out.Config, err = out.node(&a.Config)
+	return out, err
 }
 
 // node is a block as plugins get it, without places.
-func (a *SharedAction) node(b *clusterconfig.Block) (*bursarv1.Node, error) {
-	out := &bursarv1.Node{Name: b.Type, Labels: b.Labels, Block: true, Range: &bursarv1.Range{}}
-	for _, name := range slices.Sorted(maps.Keys(b.Values)) {
-		in := json.NewDecoder(strings.NewReader(string(b.Values[name])))
-		in.UseNumber()
-		var v any
-		err := in.Decode(&v)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+func (a *SharedAction) node(t *tree) (*bursarv1.Node, error) {
+	out := &bursarv1.Node{Name: t.Type, Labels: t.Labels, Block: true, Range: &bursarv1.Range{}}
+	for _, name := range slices.Sorted(maps.Keys(t.Values)) {
 		one := &bursarv1.Node{Name: name, Range: &bursarv1.Range{}}
-		if text, ok := expression(v); ok {
+		var err error
+		if text, ok := expression(t.Values[name]); ok {
 			one.Labels = []string{text}
-		} else if one.Value, err = a.value(v); err != nil {
+		} else if one.Value, err = a.value(t.Values[name]); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.Children = append(out.Children, one)
 	}
-	for i := range b.Blocks {
-		inner, err := a.node(&b.Blocks[i])
+	for i := range t.Blocks {
+		inner, err := a.node(&t.Blocks[i])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Blocks[i].Name(), err)
+			return nil, fmt.Errorf("%s: %w", t.Blocks[i].Type, err)
 		}
 		out.Children = append(out.Children, inner)
 	}
@@ -355,7 +348,7 @@ func (a *SharedAction) value(v any) (*bursarv1.Value, error) {
 	case map[string]any:
 		return a.object(v)
 	}
-	return nil, fmt.Errorf("%v is no value", v)
+	return nil, fmt.Errorf("%v is not a value", v)
 }
 
 func (a *SharedAction) object(v map[string]any) (*bursarv1.Value, error) {

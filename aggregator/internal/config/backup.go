@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
 )
@@ -16,37 +15,12 @@ type Backup struct {
 	// Path is the directory that they are put into. It is not made: one that is
 	// missing may be a disk that is not mounted.
 	Path hcl.Path `hcl:"path"`
-	// Every is how often one is made; 24h when it is not written.
-	Every hcl.Duration `hcl:"every,optional"`
-	// Keep is how many of them are kept; 7 when it is not written.
-	Keep int `hcl:"keep,optional"`
-	// KeepAt is where it is written.
-	KeepAt hcl.Range `hcl:"keep,attr_range"`
+	// Every is how often one is made: it reads all of the state.
+	Every hcl.Duration `hcl:"every,optional" default:"24h" min:"1m"`
+	// Keep is how many of them are kept.
+	Keep int `hcl:"keep,optional" default:"7" min:"1" max:"10000"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
-}
-
-const (
-	everyDefault = 24 * time.Hour
-	minEvery     = time.Minute
-	keepDefault  = 7
-	maxKeep      = 10_000
-)
-
-// Interval is how often a backup is made.
-func (b *Backup) Interval() time.Duration {
-	if b.Every.Range == (hcl.Range{}) {
-		return everyDefault
-	}
-	return b.Every.Duration
-}
-
-// Kept is how many backups are kept.
-func (b *Backup) Kept() int {
-	if b.KeepAt == (hcl.Range{}) {
-		return keepDefault
-	}
-	return b.Keep
 }
 
 // validate reports what is wrong with the block; data is the data directory.
@@ -55,15 +29,6 @@ func (b *Backup) validate(data hcl.Path) hcl.Diagnostics {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	if b.Path.Range != (hcl.Range{}) && b.Path.Path == "" {
-		diags.Add(hcl.Errorf(b.Path.Range, `invalid value for "path"`, "it is empty; expected a directory such as /var/backups/bursar"))
-	}
-	if every := b.Interval(); every < minEvery {
-		diags.Add(hcl.Errorf(b.Every.Range, `invalid value for "every"`, "%s is less than %s; a backup reads all of the state", every, minEvery))
-	}
-	if keep := b.Kept(); keep < 1 || keep > maxKeep {
-		diags.Add(hcl.Errorf(b.KeepAt, `invalid value for "keep"`, "%d is not between 1 and %d", keep, maxKeep))
-	}
 	if data.Path != "" && b.Path.Path != "" && within(data.Path, b.Path.Path) {
 		diags.Add(hcl.Errorf(b.Path.Range, "backups beside the data", "%s is in the data_dir, with which it would be lost; put them on another disk, or at least into another directory", b.Path.Path))
 	}

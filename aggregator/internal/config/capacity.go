@@ -2,9 +2,9 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -20,7 +19,6 @@ import (
 // Bounds of what a cluster has, so that sums over all time fit.
 const (
 	maxAmount = 1 << 53
-	maxNodes  = 1_000_000
 	maxFactor = 1_000_000 * accounting.FactorOne / 1000
 )
 
@@ -54,7 +52,7 @@ type Capacity struct {
 	// Components are the amounts of one node.
 	Components map[string]int64 `hcl:"components"`
 	// Nodes is how many there are; zero is one.
-	Nodes int64 `hcl:"nodes,optional"`
+	Nodes int64 `hcl:"nodes,optional" min:"0" max:"1000000"`
 	// SUFactor is that of its cores; "" is the cluster's.
 	SUFactor hcl.String `hcl:"su_factor,optional"`
 	// Range is the header of the block.
@@ -72,89 +70,72 @@ type ClusterGroup struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// validateClusters reports all that is wrong with clusters and their groups.
-func (c *Config) validateClusters() (diags hcl.Diagnostics) {
-	for i := range c.Clusters {
-		diags.Extend(c.Clusters[i].validate())
-	}
-	diags.Extend(c.sourcesTwice())
+// readCapacity reads clusters and their groups.
+func (s *Settings) readCapacity(to *Shared) (diags hcl.Diagnostics) {
+	first := map[string]hcl.Range{} // of sources
 	names := map[string]hcl.Range{}
-	for i := range c.Clusters {
-		names[c.Clusters[i].Name.Value] = c.Clusters[i].Name.Range
+	for i := range s.Clusters {
+		c := &s.Clusters[i]
+		plan, more := c.read()
+		diags.Extend(more)
+		to.Capacity.Clusters = append(to.Capacity.Clusters, plan)
+		names[c.Name.Value] = c.Name.Range
+		for _, source := range c.Sources {
+			if at, is := first[source.Value]; is {
+				diags.Add(hcl.Errorf(source.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", source.Value, place(at)))
+			}
+			first[source.Value] = source.Range
+		}
 	}
 	groups := map[string]hcl.Range{}
-	for i := range c.ClusterGroups {
-		g := &c.ClusterGroups[i]
-		diags.Extend(checkClusterName(g.Name))
-		if at, is := names[g.Name.Value]; is {
-			diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, place(at)))
-		}
+	for i := range s.ClusterGroups {
+		g := &s.ClusterGroups[i]
+		diags.Extend(g.validate(names))
 		groups[g.Name.Value] = g.Name.Range
-		if len(g.Clusters)+len(g.Groups) == 0 {
-			diags.Add(hcl.Errorf(g.Range, "an empty group", "write clusters = [\"…\"] or groups = [\"…\"]"))
-		}
+		to.Capacity.Groups = append(to.Capacity.Groups, accounting.NodeGroup{Name: g.Name.Value, Clusters: textsOf(g.Clusters), Groups: textsOf(g.Groups)})
 	}
-	for i := range c.ClusterGroups {
-		for _, member := range c.ClusterGroups[i].Groups {
-			if _, is := groups[member.Value]; !is {
-				diags.Add(hcl.Errorf(member.Range, "unknown group of clusters", "there is no cluster_group %q", member.Value))
-			}
-		}
-		for _, member := range c.ClusterGroups[i].Clusters {
-			if at, is := groups[member.Value]; is {
-				diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, place(at)))
-			}
-		}
+	for i := range s.ClusterGroups {
+		diags.Extend(s.ClusterGroups[i].validateMembers(groups))
 	}
-	return append(diags, c.groupCycle(groups)...)
+	if cycle := accounting.GroupCycle(to.Capacity.Groups); cycle != nil {
+		diags.Add(includesItself(cycle, groups))
+	}
+	return diags
 }
 
-// groupCycle reports groups that include one another.
-func (c *Config) groupCycle(at map[string]hcl.Range) (diags hcl.Diagnostics) {
-	cycle := accounting.GroupCycle(c.groups())
-	if cycle == nil {
-		return nil
+func (g *ClusterGroup) validate(clusters map[string]hcl.Range) hcl.Diagnostics {
+	diags := checkClusterName(g.Name)
+	if at, is := clusters[g.Name.Value]; is {
+		diags.Add(hcl.Errorf(g.Name.Range, "a group is named as a cluster", "%q is a cluster at %s; both are asked for by their names, so give the group another one", g.Name.Value, place(at)))
 	}
-	var words []string
-	for _, name := range cycle {
-		words = append(words, fmt.Sprintf("%q (%s)", name, place(at[name])))
+	if len(g.Clusters)+len(g.Groups) == 0 {
+		diags.Add(hcl.Errorf(g.Range, "an empty group", "write clusters = [\"…\"] or groups = [\"…\"]"))
 	}
-	diags.Add(hcl.Errorf(at[cycle[0]], "groups that include one another", "%s includes itself by way of %s; take one of them out of groups", strings.Join(words[:1], ""), strings.Join(append(words[1:], words[0]), ", then ")))
 	return diags
 }
 
-func (c *Config) groups() (list []accounting.NodeGroup) {
-	for i := range c.ClusterGroups {
-		g := &c.ClusterGroups[i]
-		list = append(list, accounting.NodeGroup{Name: g.Name.Value, Clusters: textsOf(g.Clusters), Groups: textsOf(g.Groups)})
+func (g *ClusterGroup) validateMembers(groups map[string]hcl.Range) (diags hcl.Diagnostics) {
+	for _, member := range g.Groups {
+		if _, is := groups[member.Value]; !is {
+			diags.Add(hcl.Errorf(member.Range, "unknown group of clusters", "there is no cluster_group %q", member.Value))
+		}
 	}
-	return list
-}
-
-// textsOf are texts without their places; nil stays nil.
-func textsOf(list []hcl.String) []string {
-	if list == nil {
-		return nil
-	}
-	out := make([]string, len(list))
-	for i := range list {
-		out[i] = list[i].Value
-	}
-	return out
-}
-
-// sourcesTwice reports sources that two clusters list.
-func (c *Config) sourcesTwice() (diags hcl.Diagnostics) {
-	first := map[string]hcl.Range{}
-	for i := range c.Clusters {
-		for _, s := range c.Clusters[i].Sources {
-			if at, is := first[s.Value]; is {
-				diags.Add(hcl.Errorf(s.Range, "a source in two places", "%s is listed at %s already; what it has would count twice", s.Value, place(at)))
-			}
-			first[s.Value] = s.Range
+	for _, member := range g.Clusters {
+		if at, is := groups[member.Value]; is {
+			diags.Add(hcl.Errorf(member.Range, "a group among clusters", "%q is a group, at %s; write it in groups", member.Value, place(at)))
 		}
 	}
 	return diags
+}
+
+// includesItself reports groups that include one another.
+func includesItself(cycle []string, at map[string]hcl.Range) *hcl.Diagnostic {
+	words := make([]string, len(cycle))
+	for i, name := range cycle {
+		words[i] = fmt.Sprintf("%q (%s)", name, place(at[name]))
+	}
+	return hcl.Errorf(at[cycle[0]], "groups that include one another", "%s includes itself by way of %s; take one of them out of groups",
+		words[0], strings.Join(append(words[1:], words[0]), ", then "))
 }
 
 func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
@@ -166,22 +147,26 @@ func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (c *Cluster) validate() hcl.Diagnostics {
+func (c *Cluster) read() (accounting.Cluster, hcl.Diagnostics) {
 	diags := checkClusterName(c.Name)
-	if c.Match != nil && len(c.Match) == 0 {
+	out := accounting.Cluster{Name: c.Name.Value, Sources: textsOf(c.Sources)}
+	if c.Match == nil {
+		out.Match = []accounting.NodeMatch{{Key: "site_id", Values: []string{c.Name.Value}}}
+	} else if len(c.Match) == 0 {
 		diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "no record would be of the cluster; leave match out for site_id = %q", c.Name.Value))
 	}
-	for _, key := range sortedKeys(c.Match) {
+	for _, key := range slices.Sorted(maps.Keys(c.Match)) {
 		if wrong := record.ValidateName(key); key == "" || wrong != "" {
 			diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "invalid meta key %q: %s", key, cmp.Or(wrong, "it is empty")))
 		}
 		if len(c.Match[key]) == 0 {
 			diags.Add(hcl.Errorf(c.Range, `invalid value in "match"`, "%s has no values", key))
 		}
+		out.Match = append(out.Match, accounting.NodeMatch{Key: key, Values: c.Match[key]})
 	}
 	for _, s := range c.Sources {
-		if err := checkSource(s.Value); err != nil {
-			diags.Add(hcl.Errorf(s.Range, `invalid value in "sources"`, "%v", err))
+		if parts := strings.SplitN(s.Value, "/", 3); len(parts) < 3 || slices.Contains(parts, "") {
+			diags.Add(hcl.Errorf(s.Range, `invalid value in "sources"`, "%q is not a source; expected agent/type/label, as bursar agents lists them", s.Value))
 		}
 	}
 	zone, err := calendar.Zone(cmp.Or(c.Zone.Value, "UTC"))
@@ -189,180 +174,82 @@ func (c *Cluster) validate() hcl.Diagnostics {
 		diags.Add(hcl.Errorf(c.Zone.Range, `invalid value for "zone"`, "%v", err))
 		zone = time.UTC
 	}
-	diags.Extend(checkFactor(c.SUFactor))
+	out.Factor = factor(c.SUFactor, &diags)
 	for i := range c.Capacity {
-		diags.Extend(c.Capacity[i].validate(zone))
+		out.Parts = append(out.Parts, c.Capacity[i].read(zone, &diags))
 	}
-	return diags
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func checkSource(name string) error {
-	if parts := strings.SplitN(name, "/", 3); len(parts) < 3 || slices.Contains(parts, "") {
-		return fmt.Errorf("%q is no source; want agent/type/label, as bursar agents has them", name)
-	}
-	return nil
-}
-
-func checkFactor(f hcl.String) (diags hcl.Diagnostics) {
-	if _, err := factor(f.Value); err != nil {
-		diags.Add(hcl.Errorf(f.Range, `invalid value for "su_factor"`, "%v", err))
-	}
-	return diags
+	return out, diags
 }
 
 // factor reads a number in billionths; "" is 0.
-func factor(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
+func factor(text hcl.String, diags *hcl.Diagnostics) int64 {
+	if text.Value == "" {
+		return 0
 	}
-	r, ok := new(big.Rat).SetString(text)
+	const wrong = `invalid value for "su_factor"`
+	r, ok := new(big.Rat).SetString(text.Value)
 	if !ok {
-		return 0, fmt.Errorf("%q is no number", text)
+		diags.Add(hcl.Errorf(text.Range, wrong, "%q is not a number", text.Value))
+		return 0
 	}
 	r.Mul(r, big.NewRat(accounting.FactorOne, 1))
 	if !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxFactor, 1)) > 0 {
-		return 0, fmt.Errorf("%s is no factor: want more than 0, at most 1000, with at most nine decimals", text)
+		diags.Add(hcl.Errorf(text.Range, wrong, "must be more than 0 and at most 1000, with at most nine decimals, not %s", text.Value))
+		return 0
 	}
-	return r.Num().Int64(), nil
+	return r.Num().Int64()
 }
 
-func (c *Capacity) validate(zone *time.Location) (diags hcl.Diagnostics) {
-	from, err := day(c.From.Value, zone)
-	if err != nil {
-		diags.Add(hcl.Errorf(c.From.Range, `invalid value for "from"`, "%v", err))
+func (c *Capacity) read(zone *time.Location, diags *hcl.Diagnostics) accounting.ClusterPart {
+	p := accounting.ClusterPart{
+		Name: c.Name.Value, From: day("from", c.From, zone, diags), To: day("to", c.To, zone, diags),
+		Components: map[string]int64{}, Factor: factor(c.SUFactor, diags),
 	}
-	to, err := day(c.To.Value, zone)
-	if err != nil {
-		diags.Add(hcl.Errorf(c.To.Range, `invalid value for "to"`, "%v", err))
-	}
-	if from.Present() && to.Present() && to <= from && !diags.HasErrors() {
+	if p.From.Present() && p.To.Present() && p.To <= p.From {
 		diags.Add(hcl.Errorf(c.To.Range, `invalid value for "to"`, "%s is not after %s; to is the first day on which it is not there any more", c.To.Value, c.From.Value))
-	}
-	if c.Nodes < 0 || c.Nodes > maxNodes {
-		diags.Add(hcl.Errorf(c.Range, `invalid value for "nodes"`, "%d is no number of nodes; want 1 to %d", c.Nodes, maxNodes))
 	}
 	if len(c.Components) == 0 {
 		diags.Add(hcl.Errorf(c.Range, `invalid value for "components"`, "nothing is there; write for example components = { Cores = 64, Memory = 256000 } with what one node has"))
 	}
-	for _, name := range sortedKeys(c.Components) {
+	nodes := max(1, c.Nodes)
+	for _, name := range slices.Sorted(maps.Keys(c.Components)) {
 		amount := c.Components[name]
 		if err := checkComponent(name, amount); err != nil {
 			diags.Add(hcl.Errorf(c.Range, `invalid value in "components"`, "%v", err))
-		} else if c.Nodes > 0 && amount > maxAmount/c.Nodes {
-			diags.Add(hcl.Errorf(c.Range, `invalid value in "components"`, "%d nodes with %d of %s each are more than can be counted", c.Nodes, amount, name))
+		} else if amount > maxAmount/nodes {
+			diags.Add(hcl.Errorf(c.Range, `invalid value in "components"`, "%d nodes with %d of %s each are more than can be counted", nodes, amount, name))
 		}
+		p.Components[name] = amount * nodes
 	}
-	diags.Extend(checkFactor(c.SUFactor))
-	return diags
+	return p
 }
 
 func checkComponent(name string, amount int64) error {
 	switch wrong := record.ValidateName(name); {
 	case name == "" || wrong != "":
-		return fmt.Errorf("%q is no component: %s", name, cmp.Or(wrong, "it is empty"))
+		return fmt.Errorf("invalid component %q: %s", name, cmp.Or(wrong, "it is empty"))
 	case name == accounting.SU:
 		return errors.New("su follows from Cores and su_factor")
 	case amount < 0 || amount > maxAmount:
-		return fmt.Errorf("%s is %d; want 0 to %d", name, amount, int64(maxAmount))
+		return fmt.Errorf("%s must be between 0 and %d, not %d", name, int64(maxAmount), amount)
 	}
 	return nil
 }
 
 // day reads a date, which begins by the clock of zone, or an instant; "" is
 // [record.None].
-func day(text string, zone *time.Location) (record.Time, error) {
-	if text == "" {
-		return record.None, nil
+func day(name string, text hcl.String, zone *time.Location, diags *hcl.Diagnostics) record.Time {
+	if text.Value == "" {
+		return record.None
 	}
-	if t, err := record.ParseTime(text); err == nil {
-		return t, nil
+	if t, err := record.ParseTime(text.Value); err == nil {
+		return t
 	}
-	if _, err := time.Parse(time.DateOnly, text); err == nil {
-		w, err := calendar.ParseWindow(text, 0, zone)
-		return w.From, err
-	}
-	return record.None, fmt.Errorf("%q is no day and no instant; want for example 2026-03-01, or 2026-03-01T12:00:00Z", text)
-}
-
-// clusterBlocks gives clusters with the place that each has in the files, since a
-// record is of the first one that takes it.
-func clusterBlocks(c *Config) (list []clusterconfig.Block) {
-	for i := range c.Clusters {
-		cl := &c.Clusters[i]
-		at := place(cl.Range)
-		b := clusterconfig.Block{Type: "cluster", Labels: []string{cl.Name.Value}, At: at}
-		b.Set("order", i, at)
-		if cl.Match != nil {
-			match := map[string][]string{}
-			for key, list := range cl.Match {
-				match[key] = list
-			}
-			b.Set("match", match, at)
-		}
-		if cl.Sources != nil {
-			b.Set("sources", textsOf(cl.Sources), at)
-		}
-		setTexts(&b, at, map[string]hcl.String{"zone": cl.Zone, "su_factor": cl.SUFactor})
-		for k := range cl.Capacity {
-			b.Blocks = append(b.Blocks, cl.Capacity[k].block())
-		}
-		list = append(list, b)
-	}
-	return list
-}
-
-func setTexts(b *clusterconfig.Block, at string, texts map[string]hcl.String) {
-	for name, text := range texts {
-		if text.Value != "" {
-			b.Set(name, text.Value, at)
+	if _, err := time.Parse(time.DateOnly, text.Value); err == nil {
+		if w, err := calendar.ParseWindow(text.Value, 0, zone); err == nil {
+			return w.From
 		}
 	}
-}
-
-func (c *Capacity) block() clusterconfig.Block {
-	at := place(c.Range)
-	b := clusterconfig.Block{Type: "capacity", At: at}
-	setTexts(&b, at, map[string]hcl.String{"name": c.Name, "from": c.From, "to": c.To, "su_factor": c.SUFactor})
-	b.Set("components", c.Components, at)
-	if c.Nodes != 0 {
-		b.Set("nodes", c.Nodes, at)
-	}
-	return b
-}
-
-func clusterGroupBlocks(c *Config) (list []clusterconfig.Block) {
-	for i := range c.ClusterGroups {
-		g := &c.ClusterGroups[i]
-		at := place(g.Range)
-		b := clusterconfig.Block{Type: "cluster_group", Labels: []string{g.Name.Value}, At: at}
-		if g.Clusters != nil {
-			b.Set("clusters", textsOf(g.Clusters), at)
-		}
-		if g.Groups != nil {
-			b.Set("groups", textsOf(g.Groups), at)
-		}
-		list = append(list, b)
-	}
-	return list
-}
-
-// readValue reads a value of a block; what is not there is left as it is.
-func readValue(b *clusterconfig.Block, name string, to any) error {
-	raw, ok := b.Values[name]
-	if !ok {
-		return nil
-	}
-	if err := json.Unmarshal(raw, to); err != nil {
-		return fmt.Errorf("%s: %s: %w", name, raw, err)
-	}
-	return nil
+	diags.Add(hcl.Errorf(text.Range, fmt.Sprintf("invalid value for %q", name), "invalid date %q: use e.g. 2026-03-01 or 2026-03-01T12:00:00Z", text.Value))
+	return record.None
 }

@@ -58,41 +58,32 @@ func TestClustersAreCommittedAsTheyAreWritten(t *testing.T) {
 // TestACommittedClusterThatMakesNoSenseIsRefused has what no file of this program
 // gives, but another one may have committed.
 func TestACommittedClusterThatMakesNoSenseIsRefused(t *testing.T) {
-	block := func(set func(b *clusterconfig.Block)) *clusterconfig.Document {
-		b := clusterconfig.Block{Type: "cluster", Labels: []string{"x"}}
-		set(&b)
-		return clusterconfig.New(b)
+	cluster := func(members string) string {
+		return `{"cluster":[{"name":"x"` + members + `}]}`
 	}
-	part := func(values map[string]any) *clusterconfig.Document {
-		return block(func(b *clusterconfig.Block) {
-			inner := clusterconfig.Block{Type: "capacity"}
-			for name, v := range values {
-				inner.Set(name, v, "")
-			}
-			b.Blocks = []clusterconfig.Block{inner}
-		})
-	}
-	group := func(name, member string) clusterconfig.Block {
-		b := clusterconfig.Block{Type: "cluster_group", Labels: []string{name}}
-		b.Set("groups", []string{member}, "")
-		return b
-	}
-	for want, d := range map[string]*clusterconfig.Document{
-		`does not know "colour"`:             block(func(b *clusterconfig.Block) { b.Set("colour", "red", "") }),
-		`does not know "nodes"`:              block(func(b *clusterconfig.Block) { b.Blocks = []clusterconfig.Block{{Type: "nodes"}} }),
-		`match: [1]`:                         block(func(b *clusterconfig.Block) { b.Set("match", []int{1}, "") }),
-		`invalid meta key "a" or its values`: block(func(b *clusterconfig.Block) { b.Set("match", map[string][]string{"a": {}}, "") }),
-		`no source`:                          block(func(b *clusterconfig.Block) { b.Set("sources", []string{"x"}, "") }),
-		`su_factor: 2000 is no factor`:       block(func(b *clusterconfig.Block) { b.Set("su_factor", "2000", "") }),
-		`no day and no instant`:              part(map[string]any{"from": "yesterday"}),
-		`not after 2026-01-02`:               part(map[string]any{"from": "2026-01-02", "to": "2026-01-02"}),
-		`more than can be counted`:           part(map[string]any{"nodes": 1000, "components": map[string]int64{"Cores": 1 << 50}}),
-		`0 is no number of nodes`:            part(map[string]any{"nodes": 0}),
-		`Cores is -1`:                        part(map[string]any{"components": map[string]int64{"Cores": -1}}),
-		`include one another`:                clusterconfig.New(group("a", "b"), group("b", "a")),
+	part := func(members string) string { return cluster(`,"capacity":[{` + members + `}]`) }
+	for settings, want := range map[string]string{
+		cluster(`,"colour":"red"`):                          `configuration: cluster "x": invalid setting; this program does not know "colour"`,
+		cluster(`,"nodes":[{}]`):                            `does not know "nodes"`,
+		cluster(`,"match":[1]`):                             `match: `,
+		cluster(`,"match":{"a":[]}`):                        `a has no values`,
+		cluster(`,"sources":["x"]`):                         `not a source`,
+		cluster(`,"su_factor":"2000"`):                      `invalid value for "su_factor"; must be more than 0 and at most 1000`,
+		cluster(`},{"name":"x"`):                            `"x" is given more than once`,
+		`{"cluster":{}}`:                                    `not a list`,
+		`{"cluster":[{}]}`:                                  `name is missing`,
+		part(`"from":"yesterday"`):                          `components is missing`,
+		part(`"components":{"Cores":1},"from":"yesterday"`): `invalid date "yesterday"`,
+		part(`"components":{"Cores":1},"from":"2026-01-02","to":"2026-01-02"`):        `not after 2026-01-02`,
+		part(`"nodes":1000,"components":{"Cores":1125899906842624}`):                  `more than can be counted`,
+		part(`"nodes":-1,"components":{"Cores":1}`):                                   `nodes: must be between 0 and 1000000, not -1`,
+		part(`"nodes":null,"components":{"Cores":1}`):                                 `nodes: it is null`,
+		part(`"components":{"Cores":-1}`):                                             `Cores must be between 0 and`,
+		`{"cluster_group":[{"name":"a","groups":["b"]},{"name":"b","groups":["a"]}]}`: `include one another`,
 	} {
-		if _, err := config.ReadShared(d); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %q", err, want)
+		_, err := config.ReadShared(&clusterconfig.Document{Settings: []byte(settings)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", settings, err, want)
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
 )
@@ -12,30 +10,11 @@ import (
 type Config struct {
 	// Aggregator is this node.
 	Aggregator Aggregator `hcl:"aggregator,block"`
-	// Agents are pulled from.
-	Agents []Agent `hcl:"agent,block"`
+	Common
 	// Access is what clients may do.
 	Access Access `hcl:"access,block,optional"`
-
-	// Directory and what follows say to whom usage belongs.
-	Directory     Directory      `hcl:"directory,block,optional"`
-	People        []Person       `hcl:"person,block"`
-	Projects      []Project      `hcl:"project,block"`
-	HostClasses   []HostClass    `hcl:"host_class,block"`
-	ServiceUnits  *ServiceUnits  `hcl:"service_units,block"`
-	Contributions []Contribution `hcl:"contribution,block"`
-	// Clusters are what records are of, with what they have.
-	Clusters []Cluster `hcl:"cluster,block"`
-	// ClusterGroups are names for several clusters.
-	ClusterGroups []ClusterGroup `hcl:"cluster_group,block"`
-
-	// Components say what the amounts are that clients push.
-	Components []Component `hcl:"component,block"`
-
-	// Prices are what usage costs, and Budgets what may be used; the whole cluster has
-	// them.
-	Prices  []Price  `hcl:"price,block,repeat"`
-	Budgets []Budget `hcl:"budget,block"`
+	// Directory says which meta keys name users, groups and hosts, and who belongs where.
+	Directory Directory `hcl:"directory,block,optional"`
 
 	// Actions are what is done with the totals; the whole cluster has them. Plugins
 	// says where theirs are on this node.
@@ -55,10 +34,10 @@ type Aggregator struct {
 	MinFree hcl.Size `hcl:"min_free,optional"`
 	// ClockTolerance is how far this node's clock may be from those of the other
 	// nodes: further, and it neither leads nor writes. Zero is 5 s.
-	ClockTolerance hcl.Duration `hcl:"clock_tolerance,optional"`
+	ClockTolerance hcl.Duration `hcl:"clock_tolerance,optional" min:"100ms"`
 	// Ballast bounds the file that keeps room on DataDir's file system for the
 	// moment at which there is none; zero is no file.
-	Ballast hcl.Size `hcl:"ballast,optional"`
+	Ballast hcl.Size `hcl:"ballast,optional" default:"256MiB"`
 	// Raft says who the cluster is; nil is a cluster of this node alone.
 	Raft *Raft `hcl:"raft,block"`
 	// Backup says where this node puts archives of the state; nil is nowhere.
@@ -86,28 +65,13 @@ type Aggregator struct {
 // the disk. The times of the leader count, but for Files.
 type Compaction struct {
 	// Every is how often blocks that are mostly superseded are rewritten; zero is 1 m.
-	Every hcl.Duration `hcl:"every,optional"`
+	Every hcl.Duration `hcl:"every,optional" min:"1s"`
 	// Whole is how often all superseded records are dropped, and values are forgotten
 	// that no record has; zero is 1 h.
-	Whole hcl.Duration `hcl:"whole,optional"`
+	Whole hcl.Duration `hcl:"whole,optional" min:"1s"`
 	// Files is how often this node rewrites its database when something was dropped, so
 	// that it is in no file; zero is 1 d.
-	Files hcl.Duration `hcl:"files,optional"`
-}
-
-// leastCompaction is the least of these times.
-const leastCompaction = time.Second
-
-func (c *Compaction) validate() (diags hcl.Diagnostics) {
-	for _, d := range []struct {
-		name string
-		hcl.Duration
-	}{{"every", c.Every}, {"whole", c.Whole}, {"files", c.Files}} {
-		if d.Range != (hcl.Range{}) && d.Duration.Duration < leastCompaction {
-			diags.Add(hcl.Errorf(d.Range, fmt.Sprintf("invalid value for %q", d.name), "%s is less than %s, and the node would do little else", d.Duration.Duration, leastCompaction))
-		}
-	}
-	return diags
+	Files hcl.Duration `hcl:"files,optional" min:"1s"`
 }
 
 // API is the block api { … }: the REST interface and the pages.
@@ -117,7 +81,7 @@ type API struct {
 	Socket hcl.Path `hcl:"socket,optional"`
 	// Listen are the addresses without TLS. Who reaches them has the roles of
 	// access.plain_role; without one they say whether the node is healthy, and no more.
-	Listen []hcl.Address `hcl:"listen,optional"`
+	Listen []hcl.Address `hcl:"listen,optional" default:"[\"127.0.0.1:8000\"]"`
 	// Hosts are names and addresses by which clients without TLS ask this node, beside
 	// those of Listen, localhost, and the address that a connection came to. A request
 	// for another host is refused.
@@ -130,13 +94,13 @@ type API struct {
 	// warning, like AUDITOR's ignore_record_exists_error.
 	IgnoreRecordExists bool `hcl:"ignore_record_exists_error,optional"`
 	// MaxBody bounds the body of a request, decompressed.
-	MaxBody hcl.Size `hcl:"max_body,optional"`
+	MaxBody hcl.Size `hcl:"max_body,optional" default:"64MiB" min:"1KiB" max:"1GiB"`
 	// AnswerMemory is what answers may take in memory together; zero is an eighth of
 	// what the process may take, from 64 MiB to 1 GiB.
-	AnswerMemory hcl.Size `hcl:"answer_memory,optional"`
+	AnswerMemory hcl.Size `hcl:"answer_memory,optional" min:"64MiB"`
 	// Patience is how long a write waits for the cluster before its connection
 	// is broken off.
-	Patience hcl.Duration `hcl:"patience,optional"`
+	Patience hcl.Duration `hcl:"patience,optional" default:"25s" min:"1ms"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 }
@@ -145,12 +109,16 @@ type API struct {
 // leaves its gauge out.
 type Metrics struct {
 	// Frequency is how often records are counted.
-	Frequency hcl.Duration `hcl:"frequency,optional"`
-	// SiteKey, GroupKey and UserKey are the meta keys by whose values records
-	// are counted.
+	Frequency hcl.Duration `hcl:"frequency,optional" default:"30s" min:"1s"`
+	MetricKeys
+}
+
+// MetricKeys are the meta keys by whose values records are counted.
+type MetricKeys struct {
 	SiteKey  hcl.String `hcl:"site_meta_key,optional"`
 	GroupKey hcl.String `hcl:"group_meta_key,optional"`
 	UserKey  hcl.String `hcl:"user_meta_key,optional"`
+	Range    hcl.Range  `hcl:",def_range"`
 }
 
 // Agent is a block agent "name" { … }: an agent to pull from.
@@ -159,20 +127,6 @@ type Agent struct {
 	Name hcl.String `hcl:"name,label"`
 	// Address is where the agent listens.
 	Address hcl.Address `hcl:"address"`
-}
-
-// Default is the configuration in which nothing was written: loopback only, no
-// agents. Name and DataDir are empty, they have to be written.
-func Default() Config {
-	return Config{Aggregator: Aggregator{
-		Ballast: hcl.Size{Bytes: 256 << 20},
-		API: API{
-			Listen:   []hcl.Address{{Host: "127.0.0.1", Port: 8000}},
-			MaxBody:  hcl.Size{Bytes: 64 << 20},
-			Patience: hcl.Duration{Duration: 25 * time.Second},
-		},
-		Metrics: Metrics{Frequency: hcl.Duration{Duration: 30 * time.Second}},
-	}}
 }
 
 // SocketPath is where the unix socket is. Runtime is systemd's RuntimeDirectory; "" is
@@ -205,7 +159,7 @@ func LoadOffline(paths ...string) (*Config, *hcl.File, hcl.Diagnostics) {
 }
 
 func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline bool) (*Config, *hcl.File, hcl.Diagnostics) {
-	cfg := Default()
+	var cfg Config
 	diags.Extend(hcl.Decode(file, &cfg, ctx))
 	if file.Broken {
 		return &cfg, file, diags
@@ -213,5 +167,10 @@ func decode(file *hcl.File, ctx *hcl.EvalContext, diags hcl.Diagnostics, offline
 	diags.Extend(cfg.Directory.load(offline))
 	diags.Extend(cfg.evaluateActions(ctx, file.Sources))
 	diags.Extend(cfg.validate())
+	if s := cfg.Shared(); len(cfg.Directory.tables) > 0 && !diags.HasErrors() {
+		if err := s.Fits(); err != nil {
+			diags.Add(hcl.Errorf(cfg.Directory.Range, "too much for a cluster", "%v", err))
+		}
+	}
 	return &cfg, file, diags
 }

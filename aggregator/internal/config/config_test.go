@@ -102,10 +102,10 @@ func TestBackupsHaveADefaultForEverythingButTheirPlace(t *testing.T) {
 	if b := load(""); b != nil {
 		t.Errorf("backups without a word: %+v", b)
 	}
-	if b := load("backup { path = \"/b\" }"); b.Path.Path != "/b" || b.Interval() != 24*time.Hour || b.Kept() != 7 {
+	if b := load("backup { path = \"/b\" }"); b.Path.Path != "/b" || b.Every.Duration != 24*time.Hour || b.Keep != 7 {
 		t.Errorf("%+v", b)
 	}
-	if b := load("backup {\n path = \"/b\"\n every = \"90m\"\n keep = 2\n}"); b.Interval() != 90*time.Minute || b.Kept() != 2 {
+	if b := load("backup {\n path = \"/b\"\n every = \"90m\"\n keep = 2\n}"); b.Every.Duration != 90*time.Minute || b.Keep != 2 {
 		t.Errorf("%+v", b)
 	}
 }

@@ -1,30 +1,55 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
-	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Directory is the block directory { … }: which meta keys name users, groups and
 // hosts, and files that say who belongs where.
 type Directory struct {
-	UserKey  hcl.String `hcl:"user_key,optional"`
-	GroupKey hcl.String `hcl:"group_key,optional"`
-	HostKey  hcl.String `hcl:"host_key,optional"`
+	DirectoryKeys
 	// Files are comma separated values, see [accounting.DirectoryTable].
 	Files []hcl.Path `hcl:"files,optional"`
 	Range hcl.Range  `hcl:",def_range"`
 
-	tables []accounting.DirectoryTable // what the files say
+	tables []Table // what the files say
+}
+
+// DirectoryKeys are the meta keys that name users, groups and hosts.
+type DirectoryKeys struct {
+	UserKey  hcl.String `hcl:"user_key,optional"`
+	GroupKey hcl.String `hcl:"group_key,optional"`
+	HostKey  hcl.String `hcl:"host_key,optional"`
+}
+
+// DirectoryTables are the block directory { … } as it is committed, with what its files say.
+type DirectoryTables struct {
+	DirectoryKeys
+	Tables []Table   `hcl:"file,block,repeat"`
+	Range  hcl.Range `hcl:",def_range"`
+}
+
+// Table is a file of the directory, see [accounting.DirectoryTable].
+type Table struct {
+	File    hcl.String `hcl:"file,label"`
+	Columns []string   `hcl:"columns"`
+	Rows    rows       `hcl:"rows"`
+	Range   hcl.Range  `hcl:",def_range"`
+
+	table accounting.DirectoryTable // with the lines, when it was read from the file
 }
 
 // Person is a block person "id" { … }.
@@ -50,27 +75,25 @@ type Project struct {
 	From hcl.String `hcl:"from,optional"`
 	To   hcl.String `hcl:"to,optional"`
 
-	PI       hcl.String     `hcl:"pi,optional"`
-	Groups   []hcl.String   `hcl:"groups,optional"`
-	GroupsAt hcl.Range      `hcl:"groups,attr_range"`
-	Users    []hcl.String   `hcl:"users,optional"`
-	UsersAt  hcl.Range      `hcl:"users,attr_range"`
-	Exempt   *bool          `hcl:"exempt"`
-	Since    []ProjectSince `hcl:"since,block"`
-	Range    hcl.Range      `hcl:",def_range"`
+	ProjectState
+	Since []ProjectSince `hcl:"since,block"`
+	Range hcl.Range      `hcl:",def_range"`
 }
 
 // ProjectSince is a block since "date" { … } of a project: what is written there
 // holds from then on, and what is not stays as it was.
 type ProjectSince struct {
-	From     hcl.String   `hcl:"from,label"`
-	PI       hcl.String   `hcl:"pi,optional"`
-	Groups   []hcl.String `hcl:"groups,optional"`
-	GroupsAt hcl.Range    `hcl:"groups,attr_range"`
-	Users    []hcl.String `hcl:"users,optional"`
-	UsersAt  hcl.Range    `hcl:"users,attr_range"`
-	Exempt   *bool        `hcl:"exempt"`
-	Range    hcl.Range    `hcl:",def_range"`
+	From hcl.String `hcl:"from,label"`
+	ProjectState
+	Range hcl.Range `hcl:",def_range"`
+}
+
+// ProjectState is what may change of a project; nil is not written.
+type ProjectState struct {
+	PI     *hcl.String  `hcl:"pi"`
+	Groups []hcl.String `hcl:"groups,optional"`
+	Users  []hcl.String `hcl:"users,optional"`
+	Exempt *bool        `hcl:"exempt"`
 }
 
 // HostClass is a block host_class "id" { … }. A host is in the first one whose
@@ -134,7 +157,9 @@ func (d *Directory) load(offline bool) (diags hcl.Diagnostics) {
 			}
 			continue
 		}
-		d.tables = append(d.tables, t)
+		d.tables = append(d.tables, Table{
+			File: hcl.String{Value: filepath.Base(t.File), Range: path.Range}, Columns: t.Columns, Rows: t.Rows, Range: d.Range, table: t,
+		})
 	}
 	return diags
 }
@@ -162,198 +187,177 @@ func rangeOf(place string, or hcl.Range) hcl.Range {
 	return r
 }
 
-// writer makes blocks of the shared configuration, and remembers where they stand.
-type writer struct {
-	clusterconfig.Block
-	places map[string]hcl.Range
+// directoryReader makes the settings of the directory of what is written.
+type directoryReader struct {
+	places map[string]hcl.Range // by what people read
+	diags  hcl.Diagnostics
 }
 
-func (w *writer) block(typ string, at hcl.Range, labels ...string) *writer {
-	w.places[place(at)] = at
-	return &writer{clusterconfig.Block{Type: typ, Labels: labels, At: place(at)}, w.places}
+func (r *directoryReader) at(where hcl.Range) string {
+	text := place(where)
+	r.places[text] = where
+	return text
 }
 
-func (w *writer) text(name string, s hcl.String) {
-	if s.Range != (hcl.Range{}) {
-		w.places[place(s.Range)] = s.Range
-		w.Set(name, s.Value, place(s.Range))
-	}
-}
-
-func (w *writer) texts(name string, list []hcl.String, at hcl.Range) {
-	if list == nil && at == (hcl.Range{}) {
-		return
-	}
-	values := make([]string, len(list))
-	for i := range list {
-		values[i] = list[i].Value
-	}
-	w.Set(name, values, w.At)
-}
-
-func (w *writer) flag(name string, yes *bool) {
-	if yes != nil {
-		w.Set(name, *yes, w.At)
+func (r *directoryReader) wrong(name string, v hcl.String, err error) {
+	if err != nil {
+		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
 	}
 }
 
-func (w *writer) add(b *writer) { w.Blocks = append(w.Blocks, b.Block) }
-
-// directoryWritten returns the blocks of the directory with where they stand.
-func (c *Config) directoryWritten() (list []clusterconfig.Block, places map[string]hcl.Range) {
-	top := &writer{places: map[string]hcl.Range{}}
-	d := top.block("directory", c.Directory.Range)
-	d.text("user_key", c.Directory.UserKey)
-	d.text("group_key", c.Directory.GroupKey)
-	d.text("host_key", c.Directory.HostKey)
-	for i := range c.Directory.tables {
-		t := &c.Directory.tables[i]
-		f := d.block("file", c.Directory.Range, filepath.Base(t.File))
-		f.Set("columns", t.Columns, f.At)
-		f.Set("rows", t.Rows, f.At)
-		d.add(f)
-	}
-	for i := range c.HostClasses {
-		d.add(c.HostClasses[i].written(d))
-	}
-	if len(d.Values)+len(d.Blocks) > 0 {
-		top.add(d)
-	}
-	if c.ServiceUnits != nil {
-		top.add(c.ServiceUnits.written(top))
-	}
-	for i := range c.People {
-		top.add(c.People[i].written(top))
-	}
-	for i := range c.Projects {
-		top.add(c.Projects[i].written(top))
-	}
-	for i := range c.Contributions {
-		top.add(c.Contributions[i].written(top))
-	}
-	return top.Blocks, top.places
+func (r *directoryReader) time(name string, v hcl.String) record.Time {
+	t, err := accounting.ParseTime(v.Value)
+	r.wrong(name, v, err)
+	return t
 }
 
-func (p *Person) written(in *writer) *writer {
-	w := in.block("person", p.Range, p.ID.Value)
-	w.text("name", p.Name)
-	w.text("email", p.Email)
-	w.texts("groups", p.Groups, hcl.Range{})
-	for i := range p.Since {
-		s := w.block("since", p.Since[i].Range, p.Since[i].From.Value)
-		s.texts("groups", p.Since[i].Groups, p.Since[i].Range)
-		w.add(s)
+// since reads the label of a block since.
+func (r *directoryReader) since(v hcl.String) record.Time {
+	t, err := accounting.ParseTime(v.Value)
+	if err == nil && t == record.None {
+		err = errors.New("it is empty")
 	}
-	return w
+	r.wrong("since", v, err)
+	return t
 }
 
-func (p *Project) written(in *writer) *writer {
-	w := in.block("project", p.Range, p.ID.Value)
-	w.text("from", p.From)
-	w.text("to", p.To)
-	w.text("pi", p.PI)
-	w.texts("groups", p.Groups, p.GroupsAt)
-	w.texts("users", p.Users, p.UsersAt)
-	w.flag("exempt", p.Exempt)
-	for i := range p.Since {
-		c := &p.Since[i]
-		s := w.block("since", c.Range, c.From.Value)
-		s.text("pi", c.PI)
-		s.texts("groups", c.Groups, c.GroupsAt)
-		s.texts("users", c.Users, c.UsersAt)
-		s.flag("exempt", c.Exempt)
-		w.add(s)
+// decimal reads a number; without one it is or.
+func (r *directoryReader) decimal(name string, v hcl.String, or accounting.Decimal) accounting.Decimal {
+	if v.Range == (hcl.Range{}) {
+		return or
 	}
-	return w
+	d, err := accounting.ParseDecimal(v.Value)
+	r.wrong(name, v, err)
+	return d
 }
 
-func (h *HostClass) written(in *writer) *writer {
-	w := in.block("host_class", h.Range, h.ID.Value)
-	w.text("pattern", h.Pattern)
-	w.text("su_factor", h.Factor)
+// worths reads a map of components to numbers.
+func (r *directoryReader) worths(name string, worth map[string]hcl.String, at hcl.Range) (list []accounting.UnitRate) {
+	for _, component := range slices.Sorted(maps.Keys(worth)) {
+		d, err := accounting.ParseDecimal(worth[component].Value)
+		if err != nil {
+			r.wrong(name, worth[component], fmt.Errorf("%s: %w", component, err))
+		}
+		list = append(list, accounting.UnitRate{Component: component, Worth: d, Place: r.at(at)})
+	}
+	return list
+}
+
+// readDirectory reads to whom usage belongs.
+func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
+	r := &directoryReader{places: map[string]hcl.Range{}}
+	d := &to.Directory
+	d.UserKey, d.GroupKey, d.HostKey = s.Directory.UserKey.Value, s.Directory.GroupKey.Value, s.Directory.HostKey.Value
+	for i := range s.Directory.Tables {
+		t := &s.Directory.Tables[i]
+		if t.table.File == "" {
+			t.table = accounting.DirectoryTable{File: t.File.Value, Columns: t.Columns, Rows: t.Rows}
+		}
+		d.Tables = append(d.Tables, t.table)
+	}
+	for i := range s.HostClasses {
+		d.Classes = append(d.Classes, r.class(&s.HostClasses[i]))
+	}
+	for i := range s.People {
+		d.People = append(d.People, r.person(&s.People[i]))
+	}
+	for i := range s.Projects {
+		d.Projects = append(d.Projects, r.project(&s.Projects[i]))
+	}
+	for i := range s.Contributions {
+		d.Contributions = append(d.Contributions, r.contribution(&s.Contributions[i]))
+	}
+	if s.ServiceUnits != nil {
+		d.Units = r.units(s.ServiceUnits)
+	}
+	if r.diags.HasErrors() {
+		return r.diags
+	}
+	_, err := accounting.NewDirectory(*d, nil)
+	problems, _ := errors.AsType[accounting.DirectoryProblems](err)
+	for _, p := range problems {
+		at, ok := r.places[p.Place]
+		if !ok {
+			at = rangeOf(p.Place, s.Directory.Range)
+		}
+		r.diags.Add(hcl.Errorf(at, "wrong directory", "%s", p.Text))
+	}
+	return r.diags
+}
+
+func (r *directoryReader) class(h *HostClass) accounting.Class {
+	c := accounting.Class{ID: h.ID.Value, Pattern: h.Pattern.Value, Place: r.at(h.Range)}
+	if h.Factor.Range != (hcl.Range{}) {
+		c.Factors = append(c.Factors, accounting.Factor{From: record.None, Factor: r.decimal("su_factor", h.Factor, 0), Place: c.Place})
+	}
 	for i := range h.Since {
-		s := w.block("since", h.Since[i].Range, h.Since[i].From.Value)
-		s.text("su_factor", h.Since[i].Factor)
-		w.add(s)
+		s := &h.Since[i]
+		c.Factors = append(c.Factors, accounting.Factor{From: r.since(s.From), Factor: r.decimal("su_factor", s.Factor, 0), Place: r.at(s.Range)})
 	}
-	return w
+	return c
 }
 
-func (u *ServiceUnits) written(in *writer) *writer {
-	w := in.block("service_units", u.Range)
-	w.text("unit", u.Unit)
-	w.text("default_factor", u.Default)
-	for name, worth := range map[string]map[string]hcl.String{"components": u.Components, "seconds": u.Seconds} {
-		if worth == nil {
-			continue
-		}
-		values := map[string]string{}
-		for component, v := range worth {
-			values[component] = v.Value
-		}
-		w.Set(name, values, w.At)
+func (r *directoryReader) person(in *Person) accounting.Person {
+	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Place: r.at(in.Range)}
+	if in.Groups != nil {
+		p.Groups = append(p.Groups, accounting.Groups{From: record.None, Names: textsOf(in.Groups), Place: p.Place})
 	}
-	return w
+	for i := range in.Since {
+		s := &in.Since[i]
+		p.Groups = append(p.Groups, accounting.Groups{From: r.since(s.From), Names: textsOf(s.Groups), Place: r.at(s.Range)})
+	}
+	return p
 }
 
-func (c *Contribution) written(in *writer) *writer {
-	w := in.block("contribution", c.Range, c.ID.Value)
-	for _, v := range []struct {
-		name string
-		text hcl.String
-	}{{"by", c.By}, {"credit", c.Credit}, {"amount", c.Amount}, {"split", c.Split}, {"su_factor", c.Factor}, {"from", c.From}, {"to", c.To}} {
-		w.text(v.name, v.text)
+func (r *directoryReader) project(in *Project) accounting.Project {
+	p := accounting.Project{ID: in.ID.Value, From: r.time("from", in.From), To: r.time("to", in.To), Place: r.at(in.Range)}
+	state := accounting.ProjectState{From: p.From, Place: p.Place}
+	in.apply(&state)
+	p.States = append(p.States, state)
+	for i := range in.Since {
+		s := &in.Since[i]
+		state.From, state.Place = r.since(s.From), r.at(s.Range)
+		s.apply(&state)
+		p.States = append(p.States, state)
 	}
-	return w
+	return p
 }
 
-// validateDirectory reports what cannot be so, with where it is written.
-func (c *Config) validateDirectory() (diags hcl.Diagnostics) {
-	blocks, places := c.directoryWritten()
-	where := func(place string) hcl.Range {
-		if r, ok := places[place]; ok {
-			return r
-		}
-		return rangeOf(place, c.Directory.Range)
+// apply changes what is written; all else stays as it was.
+func (p *ProjectState) apply(to *accounting.ProjectState) {
+	if p.PI != nil {
+		to.PI = p.PI.Value
 	}
-	s := &Shared{}
-	known := parts()
-	for i := range blocks {
-		if err := known[blocks[i].Type].read(s, &blocks[i]); err != nil {
-			at := blocks[i].At
-			if wrong, ok := errors.AsType[*placed](err); ok {
-				at, err = wrong.at, wrong.err
-			}
-			diags.Add(hcl.Errorf(where(at), "invalid "+blocks[i].Name(), "%v", err))
-		}
+	if p.Groups != nil {
+		to.Groups = textsOf(p.Groups)
 	}
-	if diags.HasErrors() {
-		return diags
+	if p.Users != nil {
+		to.Users = textsOf(p.Users)
 	}
-	for i := range s.Directory.Tables { // read from the files, they have lines
-		s.Directory.Tables[i] = c.Directory.tables[i]
+	if p.Exempt != nil {
+		to.Exempt = p.Exempt
 	}
-	if problems := s.checkDirectory(); problems != nil {
-		for _, p := range problems {
-			diags.Add(hcl.Errorf(where(p.Place), "wrong directory", "%s", p.Text))
-		}
-	}
-	if len(c.Directory.tables) > 0 {
-		if err := c.Shared().Fits(); err != nil {
-			diags.Add(hcl.Errorf(c.Directory.Range, "too much for a cluster", "%v", err))
-		}
-	}
-	return diags
 }
 
-// placed is an error with where what is wrong is written.
-type placed struct {
-	at  string
-	err error
+func (r *directoryReader) units(in *ServiceUnits) accounting.UnitRates {
+	u := accounting.UnitRates{
+		Name: in.Unit.Value, Rates: r.worths("components", in.Components, in.Range), Seconds: r.worths("seconds", in.Seconds, in.Range),
+		Place: r.at(in.Range),
+	}
+	if in.Default.Range != (hcl.Range{}) {
+		f := r.decimal("default_factor", in.Default, 0)
+		u.Default = &f
+	}
+	return u
 }
 
-// Error implements error.
-func (p *placed) Error() string { return fmt.Sprintf("%s: %v", p.at, p.err) }
+func (r *directoryReader) contribution(c *Contribution) accounting.Contribution {
+	return accounting.Contribution{
+		ID: c.ID.Value, By: c.By.Value, Credit: c.Credit.Value, Amount: r.decimal("amount", c.Amount, 0),
+		Split: r.decimal("split", c.Split, 100*accounting.One), Factor: r.decimal("su_factor", c.Factor, accounting.One),
+		From: r.time("from", c.From), To: r.time("to", c.To), Place: r.at(c.Range),
+	}
+}
 
-// Unwrap returns the error itself.
-func (p *placed) Unwrap() error { return p.err }
+// groupKey is the meta key of groups.
+func (s *Settings) groupKey() string { return cmp.Or(s.Directory.GroupKey.Value, accounting.GroupKey) }

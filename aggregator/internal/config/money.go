@@ -1,11 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -79,70 +77,105 @@ type moneyReader struct {
 	group string // the meta key of groups
 }
 
-func (c *Config) money() (accounting.PriceSettings, hcl.Diagnostics) {
-	r := moneyReader{group: cmp.Or(c.Directory.GroupKey.Value, accounting.GroupKey)}
-	set := accounting.PriceSettings{GroupKey: r.group}
-	for i := range c.Prices {
-		set.Lists = append(set.Lists, r.list(&c.Prices[i]))
+// readMoney reads prices and budgets.
+func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
+	r := moneyReader{group: s.groupKey()}
+	set := &to.Money
+	set.GroupKey = to.Directory.GroupKey
+	for i := range s.Prices {
+		set.Lists = append(set.Lists, r.list(&s.Prices[i]))
 	}
-	for i := range c.Budgets {
-		set.Budgets = append(set.Budgets, r.budget(&c.Budgets[i]))
+	for i := range s.Budgets {
+		set.Budgets = append(set.Budgets, r.budget(&s.Budgets[i]))
 	}
-	return set, r.diags
-}
-
-// validateMoney reports what is wrong with prices and budgets.
-func (c *Config) validateMoney() hcl.Diagnostics {
-	set, diags := c.money()
-	if diags.HasErrors() {
-		return diags
+	if r.diags.HasErrors() {
+		return r.diags
 	}
 	for _, p := range set.Check() {
-		if c.missing(p) {
+		if s.missing(p) {
 			continue
 		}
-		at, what := c.placeOf(p)
-		diags.Add(hcl.Errorf(at, what, "%s", p.Text))
+		at, what := s.placeOf(p)
+		r.diags.Add(hcl.Errorf(at, what, "%s", p.Text))
 	}
-	return diags
+	return r.diags
+}
+
+// canonical has the times as instants, and conditions in match.
+func (p *Price) canonical(r *moneyReader) Price {
+	l := r.list(p)
+	out := Price{Name: p.Name, Currency: p.Currency, From: instantAt(l.From, p.From.Range), To: instantAt(l.To, p.To.Range), Range: p.Range}
+	for i := range p.Per {
+		per := &p.Per[i]
+		out.Per = append(out.Per, Per{Component: per.Component, Hour: per.Hour, Unit: per.Unit, Match: matchOf(l.Rules[i].When, per.Range), Range: per.Range})
+	}
+	return out
+}
+
+// canonical has the times as instants, and the scope in match.
+func (b *Budget) canonical(r *moneyReader) Budget {
+	m := r.budget(b)
+	out := *b
+	out.Group, out.Project, out.PI, out.Match = hcl.String{}, hcl.String{}, hcl.String{}, matchOf(m.Scope, b.Range)
+	out.From, out.To = instantAt(m.From, b.From.Range), instantAt(m.To, b.To.Range)
+	out.Period.Value = m.Every.String()
+	return out
+}
+
+func instantAt(t record.Time, at hcl.Range) hcl.String {
+	if !t.Present() {
+		return hcl.String{}
+	}
+	return hcl.String{Value: t.String(), Range: at}
+}
+
+func matchOf(list []accounting.PriceCondition, at hcl.Range) map[string]hcl.String {
+	if len(list) == 0 {
+		return nil
+	}
+	out := map[string]hcl.String{}
+	for _, c := range list {
+		out[c.Key] = hcl.String{Value: c.Value, Range: at}
+	}
+	return out
 }
 
 // missing reports whether a problem is that something required is not written, which
 // has been said.
-func (c *Config) missing(p accounting.PriceProblem) bool {
+func (s *Settings) missing(p accounting.PriceProblem) bool {
 	switch p.Field {
 	case "amount":
-		return !c.Budgets[p.Budget].Amount.IsSet()
+		return !s.Budgets[p.Budget].Amount.IsSet()
 	case "unit":
-		return p.Budget >= 0 && c.Budgets[p.Budget].Unit.Range == (hcl.Range{})
+		return p.Budget >= 0 && s.Budgets[p.Budget].Unit.Range == (hcl.Range{})
 	case "currency":
-		return c.Prices[p.List].Currency.Range == (hcl.Range{})
+		return s.Prices[p.List].Currency.Range == (hcl.Range{})
 	}
 	return false
 }
 
 // placeOf is where a problem is, and what it is about.
-func (c *Config) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
+func (s *Settings) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
 	var at hcl.Range
 	var places map[string]hcl.Range
 	block := "price"
 	switch {
 	case p.Budget >= 0:
-		b := &c.Budgets[p.Budget]
+		b := &s.Budgets[p.Budget]
 		at, block = b.Range, "budget"
 		places = map[string]hcl.Range{
 			"name": b.Name.Range, "group": b.Group.Range, "project": b.Project.Range, "pi": b.PI.Range, "amount": b.Amount.Range, "unit": b.Unit.Range,
 			"component": b.Component.Range, "period": b.Period.Range, "from": b.From.Range, "to": b.To.Range, "zone": b.Zone.Range, "pace": b.Pace.Range,
 		}
 	case p.Rule >= 0:
-		r := &c.Prices[p.List].Per[p.Rule]
+		r := &s.Prices[p.List].Per[p.Rule]
 		at = r.Range
 		places = map[string]hcl.Range{
 			"component": r.Component.Range, "class": r.Class.Range, "group": r.Group.Range, "project": r.Project.Range, "pi": r.PI.Range,
 			"hour": r.Hour.Range, "unit": r.Unit.Range,
 		}
 	default:
-		l := &c.Prices[p.List]
+		l := &s.Prices[p.List]
 		at = l.Range
 		places = map[string]hcl.Range{"name": l.Name.Range, "currency": l.Currency.Range, "from": l.From.Range, "to": l.To.Range}
 	}
@@ -248,6 +281,3 @@ func fixed(word string, zone *time.Location) (record.Time, error) {
 	}
 	return t, nil
 }
-
-// decimal writes billionths.
-func decimal(n *big.Int) string { return hcl.Decimal{Billionths: n}.String() }

@@ -59,40 +59,33 @@ func TestPricesAndBudgetsComeBackFromTheLog(t *testing.T) {
 }
 
 func TestPricesInTheLogThatMakeNoSenseAreRefused(t *testing.T) {
-	price := func(labels string, values, inner string) string {
-		return `{"format":1,"blocks":[{"type":"price","labels":[` + labels + `],"values":{` + values + `},"blocks":[` + inner + `]}]}`
+	price := func(members, per string) string {
+		return `{"price":[{"name":"a"` + members + `,"per":[` + per + `]}]}`
 	}
-	budget := func(values string) string {
-		return `{"format":1,"blocks":[{"type":"budget","labels":["b"],"values":{` + values + `}}]}`
-	}
-	const per, eur = `{"type":"per","labels":["Cores"],"values":{"hour":"1"}}`, `"currency":"EUR"`
+	budget := func(members string) string { return `{"budget":[{"name":"b",` + members + `}]}` }
+	const per, eur = `{"component":"Cores","hour":"1"}`, `,"currency":"EUR"`
 	for text, want := range map[string]string{
-		price(`"a"`, eur, per):                                                                         "2 labels",
-		price(`"a","now"`, eur, per):                                                                   "RFC 3339",
-		price(`"a","ever"`, `"x":1`, ""):                                                               "does not know",
-		price(`"a","ever"`, eur, ""):                                                                   "no prices",
-		price(`"a","ever"`, eur+`,"to":"x"`, per):                                                      "RFC 3339",
-		price(`"a","ever"`, eur, `{"type":"x","labels":["Cores"]}`):                                    "does not know",
-		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"]}`):                                  "either hour or unit",
-		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":1}}`):              "no text",
-		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"x"}}`):            "digits",
-		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"99999999999"}}`):  "too much",
-		price(`"a","ever"`, eur, `{"type":"per","labels":["Cores"],"values":{"hour":"1","match":[]}}`): "no map",
-		price(`"a","ever"`, eur, per+","+per):                                                          "has the same",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"}`):                                           "either a period",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"decade"`):                         "no unit of the calendar",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","pace":"x"`):                "pace",
-		budget(`"amount":"x","unit":"SU","match":{"a":"b"},"period":"year"`):                           "amount",
-		budget(`"amount":"1","unit":"EUR","match":{"a":"b"},"period":"year"`):                          "no price list",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","carry":true`):              "does not know",
-		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"from":"x"`):                                "RFC 3339",
+		price("", per):                                                                    "currency is missing",
+		price(eur+`,"from":"now"`, per):                                                   "RFC 3339",
+		price(eur+`,"x":1`, ""):                                                           "does not know",
+		price(eur, ""):                                                                    "no prices",
+		price(eur+`,"to":"x"`, per):                                                       "RFC 3339",
+		price(eur, `{"hour":"1"}`):                                                        "component is missing",
+		price(eur, `{"component":"Cores"}`):                                               "either hour, the price",
+		price(eur, `{"component":"Cores","hour":[]}`):                                     "expected a number",
+		price(eur, `{"component":"Cores","hour":"x"}`):                                    "digits",
+		price(eur, `{"component":"Cores","hour":"99999999999"}`):                          "too much",
+		price(eur, `{"component":"Cores","hour":"1","match":[]}`):                         "match: ",
+		price(eur, per+","+per):                                                           "has the same",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"}`):                              "either a period",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"decade"`):            "no unit of the calendar",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","pace":"x"`):   "pace",
+		budget(`"amount":"x","unit":"SU","match":{"a":"b"},"period":"year"`):              "amount",
+		budget(`"amount":"1","unit":"EUR","match":{"a":"b"},"period":"year"`):             "no price list",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"period":"year","carry":true`): "does not know",
+		budget(`"amount":"1","unit":"SU","match":{"a":"b"},"from":"x"`):                   "RFC 3339",
 	} {
-		d, err := clusterconfig.Decode([]byte(text))
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if _, err := config.ReadShared(d); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ReadShared(&clusterconfig.Document{Settings: []byte(text)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

@@ -18,17 +18,14 @@ type Raft struct {
 	// PeersAt is where Peers is written.
 	PeersAt hcl.Range `hcl:"peers,attr_range"`
 	// Multiplier stretches the timeouts of elections for slow networks and
-	// disks, 1 to 10; 0 is 1.
-	Multiplier int `hcl:"multiplier,optional"`
+	// disks; 0 is 1.
+	Multiplier int `hcl:"multiplier,optional" min:"0" max:"10"`
 	// Range is the header of the block.
 	Range hcl.Range `hcl:",def_range"`
 }
 
 // maxPeers bounds the nodes of a cluster: each write waits for most of them.
 const maxPeers = 9
-
-// maxMultiplier is the greatest stretch of the timeouts.
-const maxMultiplier = 10
 
 // Listens reports whether other nodes reach this one.
 func (a *Aggregator) Listens() bool { return a.Raft != nil && a.Raft.Listen != nil && a.TLS != nil }
@@ -53,9 +50,6 @@ func (a *Aggregator) validateRaft() hcl.Diagnostics {
 		return nil
 	}
 	var diags hcl.Diagnostics
-	if r.Multiplier < 0 || r.Multiplier > maxMultiplier {
-		diags.Add(hcl.Errorf(r.Range, `invalid value for "multiplier"`, "%d is not between 1 and %d", r.Multiplier, maxMultiplier))
-	}
 	diags.Extend(r.validatePeers(a.Name.Value))
 	diags.Extend(a.validateListen())
 	return diags

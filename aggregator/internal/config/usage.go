@@ -1,12 +1,10 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
-	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -30,24 +28,23 @@ type Usage struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-func defaultDimensions() []string { return []string{"site_id", "group_id", "user_id"} }
-
-func defaultZones() []string { return []string{"UTC"} }
-
-func (u *Usage) validate() (diags hcl.Diagnostics) {
-	names := make([]string, 0, len(u.Dimensions))
-	for _, d := range u.Dimensions {
-		if err := checkDimension(names, d.Value); err != nil {
-			diags.Add(hcl.Errorf(d.Range, `invalid value in "dimensions"`, "%v", err))
+func (u *Usage) read(to *Shared) (diags hcl.Diagnostics) {
+	for _, list := range []struct {
+		name   string
+		values []hcl.String
+		check  func(before []string, name string) error
+		to     *[]string
+	}{{"dimensions", u.Dimensions, checkDimension, &to.Dimensions}, {"zones", u.Zones, checkZone, &to.Zones}} {
+		names := make([]string, 0, len(list.values))
+		for _, v := range list.values {
+			if err := list.check(names, v.Value); err != nil {
+				diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value in %q", list.name), "%v", err))
+			}
+			names = append(names, v.Value)
 		}
-		names = append(names, d.Value)
-	}
-	zones := make([]string, 0, len(u.Zones))
-	for _, z := range u.Zones {
-		if err := checkZone(zones, z.Value); err != nil {
-			diags.Add(hcl.Errorf(z.Range, `invalid value in "zones"`, "%v", err))
+		if list.values != nil {
+			*list.to = names
 		}
-		zones = append(zones, z.Value)
 	}
 	return diags
 }
@@ -77,59 +74,5 @@ func checkDimension(before []string, name string) error {
 	case len(before) >= maxDimensions:
 		return fmt.Errorf("there are more than %d dimensions", maxDimensions)
 	}
-	return nil
-}
-
-func usageBlocks(c *Config) []clusterconfig.Block {
-	u := &c.Aggregator.Usage
-	b := clusterconfig.Block{Type: "usage", At: place(u.Range)}
-	for name, list := range map[string][]hcl.String{"dimensions": u.Dimensions, "zones": u.Zones} {
-		if list == nil {
-			continue
-		}
-		values := make([]string, len(list))
-		for i := range list {
-			values[i] = list[i].Value
-		}
-		b.Set(name, values, place(u.Range))
-	}
-	if len(b.Values) == 0 {
-		return nil
-	}
-	return []clusterconfig.Block{b}
-}
-
-func readUsage(s *Shared, b *clusterconfig.Block) error {
-	if err := only(b, 0, "dimensions", "zones"); err != nil {
-		return err
-	}
-	for name, to := range map[string]*[]string{"dimensions": &s.Dimensions, "zones": &s.Zones} {
-		if err := readNames(b, name, to); err != nil {
-			return err
-		}
-	}
-	for i, name := range s.Dimensions {
-		if err := checkDimension(s.Dimensions[:i], name); err != nil {
-			return fmt.Errorf("dimensions: %w", err)
-		}
-	}
-	for i, name := range s.Zones {
-		if err := checkZone(s.Zones[:i], name); err != nil {
-			return fmt.Errorf("zones: %w", err)
-		}
-	}
-	return nil
-}
-
-func readNames(b *clusterconfig.Block, name string, to *[]string) error {
-	raw, ok := b.Values[name]
-	if !ok {
-		return nil
-	}
-	var names []string
-	if err := json.Unmarshal(raw, &names); err != nil {
-		return fmt.Errorf("%s: %s is no list of names: %w", name, raw, err)
-	}
-	*to = names
 	return nil
 }

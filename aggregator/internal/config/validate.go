@@ -13,15 +13,6 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// Bounds of numbers that would make a daemon useless by mistake.
-const (
-	minBody      = 1 << 10
-	minAnswers   = 64 << 20
-	maxBody      = 1 << 30
-	minFrequency = time.Second
-	minTolerance = 100 * time.Millisecond
-)
-
 // validate reports all that is wrong beyond types and names of keys.
 func (c *Config) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
@@ -31,25 +22,11 @@ func (c *Config) validate() hcl.Diagnostics {
 	}
 	diags.Extend(a.validateRaft())
 	diags.Extend(a.Backup.validate(a.DataDir))
-	if t := a.ClockTolerance; t.Range != (hcl.Range{}) && t.Duration < minTolerance {
-		diags.Add(hcl.Errorf(t.Range, `invalid value for "clock_tolerance"`, "%s is less than %s, and clocks that are looked after differ by as much", t.Duration, minTolerance))
-	}
 	diags.Extend(a.API.validate(a.TLS != nil))
-	diags.Extend(a.Metrics.validate())
-	diags.Extend(a.Usage.validate())
-	diags.Extend(a.WaitingStops.validate())
-	diags.Extend(a.Compaction.validate())
 	diags.Extend(c.Access.validate(&a.API))
-	diags.Extend(c.validateDirectory())
-	diags.Extend(c.validateClusters())
-	diags.Extend(c.validateMoney())
-	for i := range c.Components {
-		diags.Extend(c.Components[i].validate())
-	}
 	diags.Extend(c.validateActions())
-	for i := range c.Agents {
-		diags.Extend(c.Agents[i].validate())
-	}
+	_, more := c.settings().read()
+	diags.Extend(more)
 	if len(c.Agents) > 0 && a.TLS == nil && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
@@ -82,15 +59,6 @@ func (a *API) validate(tls bool) hcl.Diagnostics {
 		}
 	}
 	diags.Extend(twice(slices.Concat(a.Listen, a.TLSListen)))
-	if a.MaxBody.Bytes < minBody || a.MaxBody.Bytes > maxBody {
-		diags.Add(hcl.Errorf(a.MaxBody.Range, `invalid value for "max_body"`, "%s is not between 1KiB and 1GiB", a.MaxBody))
-	}
-	if n := a.AnswerMemory.Bytes; n != 0 && n < minAnswers {
-		diags.Add(hcl.Errorf(a.AnswerMemory.Range, `invalid value for "answer_memory"`, "%s is less than 64MiB, which one large answer takes", a.AnswerMemory))
-	}
-	if a.Patience.Duration <= 0 {
-		diags.Add(hcl.Errorf(a.Patience.Range, `invalid value for "patience"`, "a write must be allowed some time, such as 25s"))
-	}
 	return diags
 }
 
@@ -116,11 +84,7 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-func (m *Metrics) validate() hcl.Diagnostics {
-	var diags hcl.Diagnostics
-	if m.Frequency.Duration < minFrequency {
-		diags.Add(hcl.Errorf(m.Frequency.Range, `invalid value for "frequency"`, "%s is less than a second", m.Frequency.Duration))
-	}
+func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
 	for _, k := range []struct {
 		name string
 		key  hcl.String

@@ -112,7 +112,7 @@ func (d *Daemon) open() (err error) {
 		return errors.Join(err, closeAll(set.Plain), closeAll(set.TLS), set.Local.Close())
 	}
 	d.log.Info("aggregator starts", "name", set.Name, "version", d.Version, "data_dir", set.DataDir,
-		"socket", set.Local.Addr().String(), "listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Blocks))
+		"socket", set.Local.Addr().String(), "listen", addresses(set.Plain), "tls_listen", addresses(set.TLS), "shared_blocks", len(set.Files.Written))
 	return nil
 }
 

@@ -199,6 +199,7 @@ func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.replica.guards.gate.Raise(ctx) // a configuration is committed in a form that all nodes read
 	if err := a.keeper.Settle(ctx); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func backupPlan(a *config.Aggregator) archive.Plan {
 	if a.Backup == nil {
 		return archive.Plan{}
 	}
-	return archive.Plan{Dir: a.Backup.Path.Path, Every: a.Backup.Interval(), Keep: a.Backup.Kept()}
+	return archive.Plan{Dir: a.Backup.Path.Path, Every: a.Backup.Every.Duration, Keep: a.Backup.Keep}
 }
 
 // plan makes the schedule of this node's backups.

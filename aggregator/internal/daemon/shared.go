@@ -15,11 +15,11 @@ import (
 // keep makes the keeper of the cluster's configuration.
 func (a *Aggregator) keep() {
 	if a.set.Files == nil {
-		a.set.Files = clusterconfig.New()
+		a.set.Files = &clusterconfig.Document{}
 	}
 	a.keeper = clusterconfig.NewKeeper(clusterconfig.Options{
 		Node: a.set.Name, Dir: a.set.DataDir, Views: a.store, Writer: a.replica, Files: a.set.Files,
-		Obey: a.obey, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
+		Obey: a.obey, Diff: config.Diff, Now: calendar.Now, Log: a.set.Log, Metrics: a.registry,
 	})
 }
 
@@ -72,7 +72,7 @@ func (c sharedConfig) Files() (list []api.ConfigFiles) {
 		if digest == (clusterconfig.Digest{}) {
 			continue // it has not said yet
 		}
-		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && digest != facts.Committed.Digest})
+		list = append(list, api.ConfigFiles{Node: f.Name, Digest: digest, Differs: facts.Committed != nil && !facts.Committed.Is(digest)})
 	}
 	return list
 }

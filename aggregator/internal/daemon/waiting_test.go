@@ -14,9 +14,9 @@ import (
 )
 
 // told changes the node's files and waits until the node obeys them.
-func told(t *testing.T, a *Aggregator, b clusterconfig.Block, obeys func() bool) {
+func told(t *testing.T, a *Aggregator, settings string, obeys func() bool) {
 	t.Helper()
-	a.SetFiles(clusterconfig.New(b))
+	a.SetFiles(&clusterconfig.Document{Settings: []byte(settings)})
 	until(t, obeys)
 }
 
@@ -54,10 +54,8 @@ func TestExpireStops_OnlyThoseThatWaitedForSoLong(t *testing.T) {
 	}
 	for _, c := range []struct{ after, want string }{{"", "old young"}, {"48h", "young"}, {"48h", "young"}, {"24h", ""}} {
 		if c.after != "" {
-			b := clusterconfig.Block{Type: "waiting_stops"}
-			b.Set("expire_after", c.after, "")
 			after, _ := time.ParseDuration(c.after)
-			told(t, g.agg, b, func() bool { return g.agg.stopsExpire.Load() == int64(after) })
+			told(t, g.agg, `{"waiting_stops":{"expire_after":"`+c.after+`"}}`, func() bool { return g.agg.stopsExpire.Load() == int64(after) })
 		}
 		if err := g.agg.expireOnce(t.Context()); err != nil {
 			t.Fatal(err)
@@ -70,9 +68,7 @@ func TestExpireStops_OnlyThoseThatWaitedForSoLong(t *testing.T) {
 
 func TestComponentBlock_SaysTheKindOfWhatIsPosted(t *testing.T) {
 	g := newGuarded(t, access.Rules{})
-	b := clusterconfig.Block{Type: "component", Labels: []string{"joules"}}
-	b.Set("kind", "total", "")
-	told(t, g.agg, b, func() bool { return (*g.agg.kinds.Load())["joules"] == record.Total })
+	told(t, g.agg, `{"component":[{"kind":"total","name":"joules"}]}`, func() bool { return (*g.agg.kinds.Load())["joules"] == record.Total })
 	client := g.ca.Client(g.ca.Issue(identity.Identity{Role: identity.Client, Name: "collector", Rights: identity.Read | identity.Write}))
 	body := `{"record_id":"a","components":[{"name":"Cores","amount":1,"scores":[]},{"name":"joules","amount":1,"scores":[]},{"name":"TotalCPU","amount":1,"scores":[]}],"start_time":"2024-02-24T00:27:58Z"}`
 	resp, err := client.Post(g.tls+"/record", "application/json", strings.NewReader(body))

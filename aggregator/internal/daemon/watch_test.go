@@ -31,9 +31,7 @@ func closely(s *site) {
 
 // agentFile are the files of a node that pulls from an agent.
 func agentFile(agent string) *clusterconfig.Document {
-	b := clusterconfig.Block{Type: "agent", Labels: []string{agent}}
-	b.Set("address", agent+":7070", "")
-	return clusterconfig.New(b)
+	return &clusterconfig.Document{Settings: []byte(`{"agent":[{"address":"` + agent + `:7070","name":"` + agent + `"}]}`)}
 }
 
 // configAnswer is what GET /v1/config answers.
@@ -99,7 +97,7 @@ func TestAllNodesObeyOneConfigurationThoughTheirFilesDiffer(t *testing.T) {
 	if status, _, answer, err := s.request("agg2", "PUT", "/v1/config?replaces=00", body); err != nil || status != 409 {
 		t.Error("a configuration was replaced unseen:", status, answer, err)
 	}
-	if status, _, answer, err := s.request("agg2", "PUT", "/v1/config?replaces="+first.Digest, `{"format":1,"blocks":[{"type":"agnt"}]}`); err != nil || status != 400 {
+	if status, _, answer, err := s.request("agg2", "PUT", "/v1/config?replaces="+first.Digest, `{"format":3,"settings":{"agnt":[]}}`); err != nil || status != 400 {
 		t.Error("a configuration was committed that nobody understands:", status, answer, err)
 	}
 	if status, _, answer, err := s.request("agg2", "PUT", "/v1/config?replaces="+first.Digest, body); err != nil || status != 200 {

@@ -76,14 +76,19 @@ func (g *Gate) Lead(ctx context.Context) error {
 	tick := time.NewTicker(g.opt.Every)
 	defer tick.Stop()
 	for {
-		if v := g.common(); v > g.opt.Cluster() {
-			g.raise(ctx, v)
-		}
+		g.Raise(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// Raise raises the cluster's version now, if all members have said that they can follow.
+func (g *Gate) Raise(ctx context.Context) {
+	if v := g.common(); v > g.opt.Cluster() {
+		g.raise(ctx, v)
 	}
 }
 

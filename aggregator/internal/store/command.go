@@ -46,8 +46,9 @@ const (
 //
 // Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand],
 // [DismissStopsCommand] and [ForgetCommand], and with the compaction of blocks:
-// before, followers of the feed took what it drops for unchanged.
-const CommandFormat = 3
+// before, followers of the feed took what it drops for unchanged. Version 4 came with
+// [DocumentCommand.Needs], for the configuration of a cluster as typed settings.
+const CommandFormat = 4
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
 // command that is damaged, of an unknown type or of a newer version. The node
@@ -104,6 +105,9 @@ func Decode(data []byte) (Command, error) {
 	}
 	d := decoder{b: body[headerSize:]}
 	c.decode(&d)
+	if document, ok := c.(*DocumentCommand); ok && version > 1 {
+		document.Needs = version
+	}
 	if err := d.end(fmt.Sprintf("command of type %d", k)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCommand, err)
 	}

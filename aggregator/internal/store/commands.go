@@ -126,6 +126,9 @@ type HashResult struct {
 type DocumentCommand struct {
 	If   []Document // what must be there; a nil Value: must not be there
 	Sets []Document // a nil Value deletes
+	// Needs is the version from which on programs can read the values, the least that
+	// the cluster must have agreed on; 0 is 1.
+	Needs uint16
 }
 
 // Document is a value under a space and a key of the caller's choice.
@@ -249,6 +252,8 @@ func (d *decoder) document() Document {
 	}
 	return v
 }
+
+func (c *DocumentCommand) since() uint16 { return max(1, c.Needs) }
 
 func (c *DocumentCommand) encode(e *encoder) {
 	list(e, c.If, (*encoder).document)

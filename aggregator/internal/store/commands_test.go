@@ -34,6 +34,7 @@ func everyCommand() []Command {
 		&ForgetCommand{UpTo: 9, Pairs: []uint32{3, 4}},
 		&HashCheckCommand{},
 		&DocumentCommand{If: []Document{{"s", "k", nil}}, Sets: []Document{{"s", "k", []byte("v")}, {"s", "e", []byte{}}}},
+		&DocumentCommand{Sets: []Document{{"s", "k", []byte("v")}}, Needs: 4},
 		&CorrectCommand{Writes: []record.Write{{ID: "a", Op: record.OpPut, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 5}, Record: &r, Stop: record.None}}, Now: t0},
 		&DismissStopsCommand{IDs: []string{"a", "b"}, Until: 7},
 	}

@@ -40,7 +40,11 @@ func goldens() []golden {
 
 func goldenCommands() (list []golden) {
 	for _, c := range everyCommand() {
-		list = append(list, golden{strings.TrimPrefix(fmt.Sprintf("%T", c), "*store."), Encode(c), func(b []byte) ([]byte, error) {
+		name := strings.TrimPrefix(fmt.Sprintf("%T", c), "*store.")
+		if d, ok := c.(*DocumentCommand); ok && d.Needs > 0 {
+			name += fmt.Sprintf(" of version %d", d.Needs)
+		}
+		list = append(list, golden{name, Encode(c), func(b []byte) ([]byte, error) {
 			c, err := Decode(b)
 			if err != nil {
 				return nil, err

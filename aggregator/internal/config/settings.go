@@ -1,0 +1,219 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// Common are the blocks of the whole cluster that stand beside the block aggregator.
+type Common struct {
+	// Agents are pulled from.
+	Agents []Agent `hcl:"agent,block"`
+
+	// People and what follows say to whom usage belongs.
+	People        []Person       `hcl:"person,block"`
+	Projects      []Project      `hcl:"project,block"`
+	HostClasses   []HostClass    `hcl:"host_class,block"`
+	ServiceUnits  *ServiceUnits  `hcl:"service_units,block"`
+	Contributions []Contribution `hcl:"contribution,block"`
+	// Clusters are what records are of, with what they have. A record is of the first
+	// one that takes it.
+	Clusters []Cluster `hcl:"cluster,block"`
+	// ClusterGroups are names for several clusters.
+	ClusterGroups []ClusterGroup `hcl:"cluster_group,block"`
+	// Components say what the amounts are that clients push.
+	Components []Component `hcl:"component,block"`
+	// Prices are what usage costs, and Budgets what may be used.
+	Prices  []Price  `hcl:"price,block,repeat"`
+	Budgets []Budget `hcl:"budget,block"`
+}
+
+// Settings are what the whole cluster shares, as they are committed to it: every node
+// obeys these, never its own files. Their tags are their JSON, see [hcl.EncodeJSON].
+type Settings struct {
+	Common
+	Metrics      MetricKeys        `hcl:"metrics,block,optional"`
+	Usage        Usage             `hcl:"usage,block,optional"`
+	WaitingStops *WaitingStops     `hcl:"waiting_stops,block"`
+	Directory    DirectoryTables   `hcl:"directory,block,optional"`
+	Actions      []CommittedAction `hcl:"action,block"`
+}
+
+// settings are those of the files, as they are written.
+func (c *Config) settings() *Settings {
+	a := &c.Aggregator
+	s := &Settings{
+		Common: c.Common, Metrics: a.Metrics.MetricKeys, Usage: a.Usage, WaitingStops: a.WaitingStops,
+		Directory: DirectoryTables{DirectoryKeys: c.Directory.DirectoryKeys, Tables: c.Directory.tables, Range: c.Directory.Range},
+	}
+	s.Metrics.Range = a.Range
+	for i := range c.Actions {
+		s.Actions = append(s.Actions, c.Actions[i].committed())
+	}
+	return s
+}
+
+// canonical returns the settings so that those that say the same are the same: what has no
+// order is sorted, and prices and budgets hold instants and conditions.
+func (s *Settings) canonical() *Settings {
+	out := *s
+	m := moneyReader{group: s.groupKey()}
+	out.Prices, out.Budgets = nil, nil
+	for i := range s.Prices {
+		out.Prices = append(out.Prices, s.Prices[i].canonical(&m))
+	}
+	for i := range s.Budgets {
+		out.Budgets = append(out.Budgets, s.Budgets[i].canonical(&m))
+	}
+	slices.SortStableFunc(out.Prices, func(a, b Price) int {
+		return cmp.Or(cmp.Compare(a.Name.Value, b.Name.Value), cmp.Compare(a.From.Value, b.From.Value))
+	})
+	out.Agents = sorted(s.Agents, func(a *Agent) string { return a.Name.Value })
+	out.People = sorted(s.People, func(p *Person) string { return p.ID.Value })
+	out.Projects = sorted(s.Projects, func(p *Project) string { return p.ID.Value })
+	out.Contributions = sorted(s.Contributions, func(c *Contribution) string { return c.ID.Value })
+	out.ClusterGroups = sorted(s.ClusterGroups, func(g *ClusterGroup) string { return g.Name.Value })
+	out.Components = sorted(s.Components, func(c *Component) string { return c.Name.Value })
+	out.Budgets = sorted(out.Budgets, func(b *Budget) string { return b.Name.Value })
+	out.Actions = sorted(s.Actions, func(a *CommittedAction) string { return a.Name().String() })
+	return &out
+}
+
+func sorted[T any](list []T, name func(*T) string) []T {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(name(&a), name(&b)) })
+}
+
+// Shared returns the part of the configuration that the cluster shares. Of a
+// configuration with errors it is what could be read.
+func (c *Config) Shared() *clusterconfig.Document {
+	s := c.settings().canonical()
+	return &clusterconfig.Document{Settings: hcl.EncodeJSON(s), Written: hcl.Members(s)}
+}
+
+// Diff returns where the files of a node differ from what is committed.
+func Diff(files, cluster *clusterconfig.Document) []clusterconfig.Difference {
+	committed, err := hcl.MembersOf(cluster.Settings, &Settings{})
+	if err != nil {
+		return []clusterconfig.Difference{{Block: "the cluster's configuration", Text: "cannot be read: " + err.Error()}}
+	}
+	return clusterconfig.Diff(files.Written, committed)
+}
+
+// Shared is what of a configuration the whole cluster has in common: the daemon
+// takes it from the log, never from its own files.
+type Shared struct {
+	// Agents are pulled from, by name.
+	Agents []SharedAgent
+	// SiteKey, GroupKey and UserKey are those of the block metrics.
+	SiteKey, GroupKey, UserKey string
+	// Dimensions are the meta keys of which sums of usage are kept, and Zones the time
+	// zones of whose days.
+	Dimensions, Zones []string
+	// Directory says to whom usage belongs.
+	Directory accounting.DirectorySettings
+	// Capacity is what clusters have.
+	Capacity accounting.CapacityPlan
+	// Money are prices and budgets.
+	Money accounting.PriceSettings
+	// Kinds are those of components that clients push, where it is written.
+	Kinds record.Kinds
+	// StopsExpire is after how long stops are dismissed whose records have not come;
+	// zero is never.
+	StopsExpire time.Duration
+	// Actions are what is done with the totals.
+	Actions []SharedAction
+}
+
+// SharedAgent is an agent to pull from.
+type SharedAgent struct{ Name, Address string }
+
+// ReadShared reads what the cluster shares. An error says that this program
+// cannot do what is written there, with the block.
+func ReadShared(d *clusterconfig.Document) (*Shared, error) {
+	var s Settings
+	diags := hcl.DecodeJSON("the cluster's configuration:", d.Settings, &s)
+	if diags.HasErrors() {
+		return nil, diags.Err()
+	}
+	out, diags := s.read()
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	for i := range s.Actions {
+		a, err := s.Actions[i].read()
+		if err != nil {
+			return nil, fmt.Errorf("action %q: %w", s.Actions[i].Name(), err)
+		}
+		out.Actions = append(out.Actions, a)
+	}
+	return out, nil
+}
+
+// read makes of the settings what the parts of the daemon take, but for the actions, and
+// reports what is wrong with them, whether they come from files or are committed.
+func (s *Settings) read() (*Shared, hcl.Diagnostics) {
+	var diags hcl.Diagnostics
+	out := &Shared{
+		SiteKey: s.Metrics.SiteKey.Value, GroupKey: s.Metrics.GroupKey.Value, UserKey: s.Metrics.UserKey.Value,
+		Dimensions: []string{"site_id", "group_id", "user_id"}, Zones: []string{"UTC"},
+	}
+	for i := range s.Agents {
+		diags.Extend(s.Agents[i].validate())
+		out.Agents = append(out.Agents, SharedAgent{Name: s.Agents[i].Name.Value, Address: s.Agents[i].Address.String()})
+	}
+	diags.Extend(s.Metrics.validate())
+	diags.Extend(s.Usage.read(out))
+	if s.WaitingStops != nil {
+		out.StopsExpire = s.WaitingStops.ExpireAfter.Duration
+	}
+	for i := range s.Components {
+		kind, more := s.Components[i].read()
+		diags.Extend(more)
+		if out.Kinds == nil {
+			out.Kinds = record.Kinds{}
+		}
+		out.Kinds[s.Components[i].Name.Value] = kind
+	}
+	diags.Extend(s.readDirectory(out))
+	diags.Extend(s.readCapacity(out))
+	diags.Extend(s.readMoney(out))
+	for i := range s.Actions {
+		diags.Extend(s.Actions[i].validate())
+	}
+	return out, diags
+}
+
+// place is where something is written, as people read it.
+func place(r hcl.Range) string {
+	if r.Start.Line == 0 {
+		return r.Filename
+	}
+	return r.Filename + ":" + strconv.Itoa(r.Start.Line)
+}
+
+// textsOf are texts without their places; nil stays nil.
+func textsOf(list []hcl.String) []string {
+	if list == nil {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].Value
+	}
+	return out
+}
+
+// rows are those of a table, whose texts JSON keeps as they are.
+type rows [][]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *rows) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, (*[][]string)(r)) }
