@@ -211,7 +211,7 @@ func TestThirdParty_ActionAddedByReload_RunsOnce(t *testing.T) {
 	leader := x.cluster.Leader()
 	x.post(leader, 3)
 	x.listed(leader, "nothing is different under another leader", func(all map[string]listedAction) bool {
-		return all["crasher"].State == "disabled" && all["hanger"].State == "disabled" && all["mail"].State == "well" && all["mail"].Last.Run == 1
+		return all["crasher"].State == "disabled" && all["hanger"].State == "disabled" && all["mail"].State == "healthy" && all["mail"].Last.Run == 1
 	})
 	text, err := os.ReadFile(mails)
 	if want := "mail -s usage accounting@example.org\ng: 6 core hours\n"; err != nil || string(text) != want {

@@ -118,7 +118,7 @@ type Finding struct {
 	Since Time   `json:"since"`
 }
 
-// Verdict: Whether the cluster is well, as a node judges it.
+// Verdict: Whether the cluster is healthy, as a node judges it.
 type Verdict struct {
 	State    string    `json:"state"`
 	Findings []Finding `json:"findings"`

@@ -120,7 +120,7 @@ const about = `The agent runs beside a scheduler. It reads finished and running 
 source plugins, turns them into records and keeps them in a durable buffer until
 the aggregators have pulled them.
 
-Exit codes: 0 nothing to report, 1 an error, 2 the command worked and found something.`
+Exit codes: 0 success, 1 error, 2 success with findings.`
 
 // defaultConfig is read when no configuration is named.
 const defaultConfig = "/etc/bursar/agent.hcl"

@@ -47,7 +47,7 @@ func (s *Status) State() string {
 	case s.Last != nil && s.Last.Partial:
 		return "partial"
 	}
-	return "well"
+	return "healthy"
 }
 
 // List returns the actions that are configured or that something is kept of, by

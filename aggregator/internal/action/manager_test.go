@@ -27,7 +27,7 @@ func TestScheduledRunsAreCarriedOutAndKeepTheirState(t *testing.T) {
 		time.Sleep(5*time.Minute + 30*time.Second)
 		stop()
 		s := n.status(m)
-		if s.State() != "well" || s.Card.Next != 7 || s.Last.Counts.Done != 3 {
+		if s.State() != "healthy" || s.Card.Next != 7 || s.Last.Counts.Done != 3 {
 			t.Errorf("%+v, last %+v", s.Card, s.Last)
 		}
 		last, times := c.values()
@@ -130,7 +130,7 @@ func judge(t *testing.T, c *cluster, class sdk.EffectClass, s Status) {
 	if class == sdk.ClassAtMostOnce {
 		return
 	}
-	if s.State() != "well" || s.Card.Current != 0 {
+	if s.State() != "healthy" || s.Card.Current != 0 {
 		t.Errorf("in the end the action is %s: %+v", s.State(), s.Card)
 	}
 	kept, _ := stateOf(c, s.Card.Kept)
@@ -235,7 +235,7 @@ func TestAPersonDecidesWhatIsUnknown(t *testing.T) {
 		if err := m.Skip(t.Context(), testName, "me", 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		if s := n.status(m); s.State() != "well" || s.Last.Counts.Skipped != 1 {
+		if s := n.status(m); s.State() != "healthy" || s.Last.Counts.Skipped != 1 {
 			t.Errorf("%s %+v", s.State(), s.Last)
 		}
 		if err := m.Retry(t.Context(), testName, "me", 1, 0); !errors.Is(err, ErrRefused) {
@@ -272,7 +272,7 @@ func TestARestorePausesAllActions(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		if s := n.status(m); s.State() != "well" {
+		if s := n.status(m); s.State() != "healthy" {
 			t.Errorf("%+v", s.Card)
 		}
 	})
@@ -294,7 +294,7 @@ func TestAPluginThatCrashesAgainAndAgainIsDisabledUntilItIsAnotherOne(t *testing
 		}
 		p.change(func(b *behaviour) { b.execute, b.binary = well, "new" })
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "well" {
+		if s := n.status(m); s.State() != "healthy" {
 			t.Errorf("%s %+v", s.State(), s.Card)
 		}
 	})
@@ -318,7 +318,7 @@ func TestAPluginThatDoesNotStartIsDisabledButOneThatIsNotThereIsWaitedFor(t *tes
 			}
 			p.change(func(b *behaviour) { b.broken, b.binary = nil, "new" })
 			time.Sleep(10 * time.Minute)
-			if s := n.status(m); s.State() != "well" {
+			if s := n.status(m); s.State() != "healthy" {
 				t.Errorf("%v: %s, %+v", broken, s.State(), s.Card)
 			}
 		})
@@ -349,7 +349,7 @@ func TestAnEffectThatFailsIsTriedAgainAndANewPlanTakesItsPlace(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		p.change(func(*behaviour) { down = false })
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "well" {
+		if s := n.status(m); s.State() != "healthy" {
 			t.Errorf("%s", s.State())
 		}
 		for _, e := range c.all() {
@@ -394,7 +394,7 @@ func TestAPlanThatCannotBeMadeIsToldAndTriedAgain(t *testing.T) {
 		}
 		broken.Store(false)
 		time.Sleep(10 * time.Minute)
-		if s := n.status(m); s.State() != "well" || s.Card.Problem != nil {
+		if s := n.status(m); s.State() != "healthy" || s.Card.Problem != nil {
 			t.Errorf("%+v", s.Card)
 		}
 	})
@@ -476,7 +476,7 @@ func TestAPluginThatIsNotThereLeavesWhatHasBegunAsItIs(t *testing.T) {
 		stop = n.run(m)
 		time.Sleep(10 * time.Minute)
 		stop()
-		if s := n.status(m); s.State() != "well" || s.Last.Counts.Done != 1 {
+		if s := n.status(m); s.State() != "healthy" || s.Last.Counts.Done != 1 {
 			t.Errorf("%s %+v", s.State(), s.Card)
 		}
 	})

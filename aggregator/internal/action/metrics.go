@@ -99,7 +99,7 @@ func (s shown) Collect(out chan<- prometheus.Metric) {
 
 // states are all words of [Status.State] for actions that are configured.
 func states() []string {
-	return []string{"well", "running", "partial", "failing", "unknown", "paused", "disabled"}
+	return []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"}
 }
 
 func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {

@@ -57,7 +57,7 @@ func TestTheStatusHasTheVerdict(t *testing.T) {
 	rg.add(bob)
 	var s statusAnswer
 	rg.get("/v1/status", &s)
-	if s.State != "broken" || s.Node != "agg1" || !s.Confirmed || s.Records != 1 || len(s.Findings) < 3 || len(s.Nodes) != 3 {
+	if s.State != "failing" || s.Node != "agg1" || !s.Confirmed || s.Records != 1 || len(s.Findings) < 3 || len(s.Nodes) != 3 {
 		t.Errorf("%+v", s)
 	}
 	if f := s.Findings[0]; f.ID != "node-silent" || f.Severity != "critical" || f.What == "" || f.Do == "" {
@@ -77,7 +77,7 @@ func TestTheStatusIsThereWhileNobodyLeads(t *testing.T) {
 	rg.node.change(func(n *node) { n.deaf = errors.New("no leader") })
 	var s statusAnswer
 	rg.get("/v1/status", &s)
-	if s.State != "broken" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "node-silent" {
+	if s.State != "failing" || s.Confirmed || s.Records != 3 || len(s.Agents) != 1 || s.Findings[0].ID != "node-silent" {
 		t.Errorf("%+v", s)
 	}
 	if a := rg.do("GET", "/v1/cluster", ""); a.status != http.StatusOK || !strings.Contains(a.body, `"leader":null`) {

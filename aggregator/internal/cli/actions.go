@@ -33,13 +33,13 @@ func (p *Program) actionsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the actions with their last runs",
 		Long: `List the actions with their last runs, and what is to be done about those that are
-not well.
+not healthy.
 
 With -check the exit code is 2 when one of them is failing, disabled, in doubt or
 paused.`,
 		Example: "  bursar actions list\n  bursar actions list -format json",
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not well")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
 	return p.look(cmd, resource{path: "/v1/actions", show: func(answer json.RawMessage, f format) error {
 		var list v1.Actions
 		if err := json.Unmarshal(answer, &list); err != nil {
@@ -59,7 +59,7 @@ paused.`,
 			}
 		}
 		if check && len(bad) > 0 {
-			return found("not well: %s", printable(strings.Join(bad, ", ")))
+			return found("not healthy: %s", printable(strings.Join(bad, ", ")))
 		}
 		return nil
 	}})

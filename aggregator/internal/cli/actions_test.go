@@ -11,7 +11,7 @@ import (
 
 // actionAnswers are what a server says of five actions, one of each kind of trouble.
 const actionAnswers = `{"actions":[
-{"type":"priority","label":"nemo","configured":true,"state":"well","schedule":"@hourly","last_success":"2026-11-22T12:00:00Z","paused":null,"disabled":null,"problem":null,"doubtful":[],"orders":0,"current":null,
+{"type":"priority","label":"nemo","configured":true,"state":"healthy","schedule":"@hourly","last_success":"2026-11-22T12:00:00Z","paused":null,"disabled":null,"problem":null,"doubtful":[],"orders":0,"current":null,
  "last":{"run":17,"why":"schedule","by":null,"planned":"2026-11-22T12:00:00Z","ended":"2026-11-22T12:00:01Z","effects":3,"done":3}},
 {"type":"apel","label":"site","configured":true,"state":"paused","schedule":"@daily","last_success":null,"paused":{"by":"restore","at":"2026-11-20T00:00:00Z","why":"the cluster was restored"},"disabled":null,"problem":null,"doubtful":[],"orders":0,"current":null,"last":null},
 {"type":"mail","label":"monthly","configured":true,"state":"unknown","schedule":"@monthly","last_success":null,"paused":null,"disabled":null,"problem":null,"doubtful":[12],"orders":1,"current":null,
@@ -76,7 +76,7 @@ func TestActionsAreListedWithWhatIsToBeDone(t *testing.T) {
 		golden(t, name, out+"---\n"+errs)
 	}
 	code, _, errs := s.bursar(t.Context(), "actions", "list", "-check")
-	if code != 2 || !strings.Contains(errs, "not well: apel/site, mail/monthly, webhook/grafana, exec/mirror") {
+	if code != 2 || !strings.Contains(errs, "not healthy: apel/site, mail/monthly, webhook/grafana, exec/mirror") {
 		t.Error(code, errs)
 	}
 }

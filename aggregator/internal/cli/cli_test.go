@@ -79,7 +79,7 @@ func routes() map[string]string {
 	return map[string]string{
 		"GET /v1/gaps":       `{"gaps":[{"agent":"head1","source_type":"","source_label":"","from":null,"to":"2026-02-28T10:00:00Z","reason":"the agent's buffer no longer has the frames 1 to 60, which cluster C lacks","noticed":"2026-03-01T09:00:00Z"},{"agent":"head1","source_type":"slurm","source_label":"nemo","from":"2025-01-01T00:00:00Z","to":"2025-02-01T00:00:00Z","reason":"purged\u001b[2J","noticed":"2026-03-01T08:00:00Z"}],"more":false}`,
 		"GET /v1/agents":     `{"agents":[` + agents + `]}`,
-		"GET /v1/status":     statusAnswer("well", "", agents),
+		"GET /v1/status":     statusAnswer("healthy", "", agents),
 		"GET /v1/quarantine": `{"quarantine":[` + fmt.Sprintf(job, "") + `],"more":false}`,
 		"GET /v1/quarantine/head1/slurm/nemo/4711%2Fa":        fmt.Sprintf(job, `,"raw":"{\"JobID\":\"4711\"}\n\u001b[2J"`),
 		"POST /v1/quarantine/head1/slurm/nemo/4711%2Fa:retry": `{"message":"done"}`,

@@ -120,7 +120,7 @@ func TestOnlyFilesThatAreThereAreImportedAndNamesAreNoPatterns(t *testing.T) {
 	if _, err := absolute([]string{odd, dir + "/b"}); err == nil || !strings.Contains(err.Error(), dir+"/b") {
 		t.Error(err)
 	}
-	if out, err := absolute([]string{"config.go"}); err != nil || !filepath.IsAbs(out[0]) {
+	if out, err := absolute([]string{"import_config.go"}); err != nil || !filepath.IsAbs(out[0]) {
 		t.Error(out, err)
 	}
 }

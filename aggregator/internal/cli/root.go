@@ -18,7 +18,7 @@ func (p *Program) root() *cobra.Command {
 
 Try "bursar dev": it starts everything on this machine and shows it at work.
 Long options take one dash or two. Data go to stdout, messages to stderr.
-Exit codes: 0 all is well, 1 an error, 2 it worked and found something.`,
+Exit codes: 0 success, 1 error, 2 success with findings.`,
 		Example:       "  bursar dev\n  bursar usage -window last-month -by group_id\n  bursar records -since 24h -meta user_id=alice",
 		SilenceUsage:  true,
 		SilenceErrors: true,

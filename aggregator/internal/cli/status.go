@@ -19,12 +19,12 @@ type clusterStatus v1.Status
 
 func (p *Program) statusCommand() *cobra.Command {
 	return p.look(&cobra.Command{
-		Use: "status", Short: "Say in ten lines whether all is well, and if not what to do first",
-		Long: `Say in ten lines whether all is well, and if not what to do first.
+		Use: "status", Short: "Show in ten lines whether the cluster is healthy, and if not what to do first",
+		Long: `Show in ten lines whether the cluster is healthy, and if not what to do first.
 
 Any node can be asked; one that cannot reach the others says so. Exit code 0
-says that all is well, 2 that something is to be done, and 1 that it cannot be
-told, because the node does not answer.`,
+means healthy, 2 that something needs attention, and 1 that the health is unknown,
+because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
 	}, resource{path: "/v1/status", show: func(answer json.RawMessage, f format) error {
 		s := clusterStatus{Verdict: &v1.Verdict{}}
@@ -35,12 +35,12 @@ told, because the node does not answer.`,
 			return err
 		}
 		switch s.State {
-		case "well":
+		case "healthy":
 			return nil
-		case "attention", "broken":
+		case "degraded", "failing":
 			return finding{errors.New("")} // it has been said
 		}
-		return errors.New("it cannot be told whether all is well: this aggregator gives no verdict")
+		return errors.New("health unknown: this aggregator gives no verdict")
 	}})
 }
 
@@ -71,10 +71,10 @@ func (p *Program) showStatus(s *clusterStatus, f format, answer json.RawMessage)
 	return err
 }
 
-// strong colours the first line: green when all is well, red when something is
+// strong colours the first line: green when healthy, red when something is
 // broken.
 func (p *Program) strong(s *clusterStatus, text string) string {
-	code, ok := map[string]string{"well": "32", "attention": "33", "broken": "31"}[s.State]
+	code, ok := map[string]string{"healthy": "32", "degraded": "33", "failing": "31"}[s.State]
 	if !p.Color || !ok {
 		return text
 	}
@@ -105,7 +105,7 @@ func (s *clusterStatus) todo() (list []v1.Finding) {
 func (s *clusterStatus) headline(now time.Time) string {
 	list := s.todo()
 	switch {
-	case s.State == "well":
+	case s.State == "healthy":
 		return "Healthy."
 	case len(list) == 0:
 		return "Health unknown."

@@ -43,10 +43,10 @@ func TestStatusSaysInTenLinesWhatToDoFirst(t *testing.T) {
 		code        int
 		first       string
 	}{
-		{"well", "well", nil, 0, "Healthy."},
-		{"notice", "well", []string{oneFinding("notice", "1 stop waits", "look", "null")}, 0, "Healthy."},
-		{"one", "broken", []string{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h."},
-		{"many", "broken", []string{
+		{"healthy", "healthy", nil, 0, "Healthy."},
+		{"notice", "healthy", []string{oneFinding("notice", "1 stop waits", "look", "null")}, 0, "Healthy."},
+		{"one", "failing", []string{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h."},
+		{"many", "failing", []string{
 			full, oneFinding("critical", "node agg3 at agg3:8701 is not heard", "ssh", `"2026-03-01T11:30:00Z"`), oneFinding("warning", "1 job is in quarantine", "x", `"2026-01-01T00:00:00Z"`),
 			oneFinding("warning", "a \u001b[31mtrick", "x", "null"), oneFinding("warning", "another", "x", "null"),
 		}, 2, "5 problems; most urgent: the disk of agg2 is nearly full"},

@@ -126,7 +126,7 @@ func TestAnActionIsPlannedCarriedOutOnceAndListed(t *testing.T) {
 		}
 		return list.Actions[0].Last != nil && list.Actions[0].Last.Ended != nil
 	})
-	if a := list.Actions[0]; a.State != "well" || a.Last.Done != 1 || a.Last.Effects != 1 {
+	if a := list.Actions[0]; a.State != "healthy" || a.Last.Done != 1 || a.Last.Effects != 1 {
 		t.Errorf("listed as %+v, last %+v", a, a.Last)
 	}
 	text, err := os.ReadFile(target)

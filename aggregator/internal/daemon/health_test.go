@@ -63,7 +63,7 @@ func TestANodeWithAFullDiskSaysSoFirst(t *testing.T) {
 	defer stop()
 	eventually(t, func() string {
 		_, body := call(t, "GET", "http://"+l.Addr().String()+"/v1/status", "")
-		if !strings.Contains(body, `"state":"broken"`) || !strings.Contains(body, `"id":"disk-readonly"`) {
+		if !strings.Contains(body, `"state":"failing"`) || !strings.Contains(body, `"id":"disk-readonly"`) {
 			return body
 		}
 		return ""

@@ -119,7 +119,7 @@ func TestABackupThatFailsIsInTheStatusOfEveryNodeWithWhatToDo(t *testing.T) {
 	s.start("agg1", "agg2", "agg3")
 	s.until("the finding", func() error {
 		_, _, body, err := s.request("agg1", "GET", "/v1/status", "")
-		ok := strings.Contains(body, `"id":"backup-fails","about":"agg2"`) && strings.Contains(body, `"do":"install -d -o bursar -g bursar -m 0750 `+missing+`   # on agg2"`) && strings.Contains(body, `"state":"attention"`)
+		ok := strings.Contains(body, `"id":"backup-fails","about":"agg2"`) && strings.Contains(body, `"do":"install -d -o bursar -g bursar -m 0750 `+missing+`   # on agg2"`) && strings.Contains(body, `"state":"degraded"`)
 		return want(err == nil && ok, body)
 	})
 }

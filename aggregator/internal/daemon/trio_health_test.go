@@ -70,7 +70,7 @@ func TestEveryNodeSaysHowTheClusterIs(t *testing.T) {
 	}
 	s.stop("agg3")
 	for _, name := range names[:2] {
-		s.judges(name, "agg3 is not heard", func(v verdict) bool { return v.State == "broken" && v.finds("node-silent", "agg3") })
+		s.judges(name, "agg3 is not heard", func(v verdict) bool { return v.State == "failing" && v.finds("node-silent", "agg3") })
 	}
 	s.stop("agg2")
 	s.judges("agg1", "no leader", func(v verdict) bool { return !v.Confirmed && v.finds("no-leader", "") })

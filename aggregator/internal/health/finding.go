@@ -42,9 +42,9 @@ type State string
 
 // The states.
 const (
-	Well      State = "well"
-	Attention State = "attention" // there are warnings
-	Broken    State = "broken"    // there are critical findings
+	Healthy  State = "healthy"
+	Degraded State = "degraded" // there are warnings
+	Failing  State = "failing"  // there are critical findings
 )
 
 // Report is a verdict with what it rests on.
@@ -74,13 +74,13 @@ func sorted(list []Finding) []Finding {
 }
 
 func stateOf(list []Finding) State {
-	state := Well
+	state := Healthy
 	for i := range list {
 		switch list[i].Severity {
 		case Critical:
-			return Broken
+			return Failing
 		case Warning:
-			state = Attention
+			state = Degraded
 		case Notice:
 		}
 	}

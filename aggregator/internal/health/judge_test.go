@@ -167,7 +167,7 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	brief := trio()
 	brief.Agents[0].Connected, brief.Agents[0].Error = false, "it restarts"
 	for name, f := range map[string]Facts{"three nodes": trio(), "one node": alone, "a certificate of a day": young, "an agent that was there a moment ago": brief, "a backup a month": monthly} {
-		if r := Judge(f); r.State != Well || len(r.Findings) != 0 || r.ToDo() != 0 {
+		if r := Judge(f); r.State != Healthy || len(r.Findings) != 0 || r.ToDo() != 0 {
 			t.Errorf("%s: %s %+v", name, r.State, r.Findings)
 		}
 	}
@@ -176,15 +176,15 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 func TestTheWorstComesFirstAndDecides(t *testing.T) {
 	f := trio()
 	f.Data.Waiting = 1
-	if r := Judge(f); r.State != Well || r.ToDo() != 0 || len(r.Findings) != 1 {
+	if r := Judge(f); r.State != Healthy || r.ToDo() != 0 || len(r.Findings) != 1 {
 		t.Errorf("a notice: %s %+v", r.State, r.Findings)
 	}
 	f.Data.Conflicts = 1
-	if r := Judge(f); r.State != Attention || r.ToDo() != 1 || r.Findings[0].ID != "conflicts" {
+	if r := Judge(f); r.State != Degraded || r.ToDo() != 1 || r.Findings[0].ID != "conflicts" {
 		t.Errorf("a warning: %s %+v", r.State, r.Findings)
 	}
 	f.Others = []Finding{{Severity: Critical, ID: "x"}}
-	if r := Judge(f); r.State != Broken || r.ToDo() != 2 || r.Findings[0].ID != "x" {
+	if r := Judge(f); r.State != Failing || r.ToDo() != 2 || r.Findings[0].ID != "x" {
 		t.Errorf("a critical finding: %s %+v", r.State, r.Findings)
 	}
 }

@@ -22,7 +22,7 @@ type metric struct {
 func metrics() []metric {
 	node, agent := []string{"node"}, []string{"agent"}
 	return []metric{
-		{"health_state", "The verdict: 0 all is well, 1 something is to be done, 2 something is broken.", nil},
+		{"health_state", "The verdict: 0 healthy, 1 degraded, 2 failing.", nil},
 		{"health_findings", "What has been found, by kind and severity.", []string{"id", "severity"}},
 		{"health_last_report_timestamp_seconds", "When the cluster was last judged.", nil},
 		{"cluster_members", "Members of the cluster.", nil},
@@ -89,7 +89,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 type setter func(name string, value float64, labels ...string)
 
 func collectVerdict(r *Report, set setter) {
-	set("health_state", map[State]float64{Well: 0, Attention: 1, Broken: 2}[r.State])
+	set("health_state", map[State]float64{Healthy: 0, Degraded: 1, Failing: 2}[r.State])
 	set("health_last_report_timestamp_seconds", seconds(r.Facts.Now))
 	type kind struct{ id, severity string }
 	kinds := map[kind]int{}

@@ -30,7 +30,7 @@ func TestAFindingKeepsTheTimeAtWhichItWasFoundFirst(t *testing.T) {
 		t.Error(got, first)
 	}
 	conflicts = 0
-	if r := w.Report(t.Context()); r.State != Well {
+	if r := w.Report(t.Context()); r.State != Healthy {
 		t.Error(r)
 	}
 	at, conflicts = at.Add(time.Hour), 1
@@ -64,7 +64,7 @@ func TestFindingsAreLoggedOnceAndWhenTheyAreOver(t *testing.T) {
 		if !strings.Contains(log.String(), `"finding is over" id=conflicts`) {
 			t.Error(log.String())
 		}
-		if r, ok := w.Last(); !ok || r.State != Well {
+		if r, ok := w.Last(); !ok || r.State != Healthy {
 			t.Error(r, ok)
 		}
 		cancel()

@@ -74,7 +74,7 @@ func (a *actionView) Runner() string {
 // toneOfAction is the colour of the state of an action.
 func toneOfAction(state string) string {
 	switch state {
-	case "well", "running":
+	case "healthy", "running":
 		return "good"
 	case "failing", "disabled":
 		return "bad"
