@@ -173,7 +173,7 @@ func (a *Aggregator) serve() {
 	})
 	pages.V1, pages.Orders = a.server, a.server
 	a.replica.node.OnLeader(a.lead)
-	a.replica.node.OnLeader(a.keeper.Lead)
+	a.replica.node.OnLeader(a.settle)
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)
 	a.replica.node.OnLeader(a.actions.Lead)
 	a.replica.node.OnLeader(a.expireStops)
@@ -190,6 +190,13 @@ func (a *Aggregator) lead(ctx context.Context) error {
 	}
 }
 
+// settle keeps the cluster's configuration that of this node's files. It is written in
+// the newest form that all nodes read.
+func (a *Aggregator) settle(ctx context.Context) error {
+	a.replica.guards.gate.Raise(ctx)
+	return a.keeper.Lead(ctx)
+}
+
 // leadUntilRestored leads until ctx ends or the state was restored.
 func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 	if err := a.snapshots.sow(ctx); err != nil {
@@ -199,7 +206,7 @@ func (a *Aggregator) leadUntilRestored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.replica.guards.gate.Raise(ctx) // a configuration is committed in a form that all nodes read
+	a.replica.guards.gate.Raise(ctx)
 	if err := a.keeper.Settle(ctx); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,11 +18,11 @@ var (
 	// ErrVersion is wrapped by the error of [Gate.Check] for a command that not
 	// all members can apply yet.
 	ErrVersion = errors.New("not all nodes can do this yet")
-	// ErrTooOld is wrapped by the error of [TooOld].
+	// ErrProgramTooOld is wrapped by the error of [TooOld].
 	ErrProgramTooOld = errors.New("this program is too old for its data")
 )
 
-// TooOld returns an error that wraps [ErrTooOld] when a program that can apply commands up to version
+// TooOld returns an error that wraps [ErrProgramTooOld] when a program that can apply commands up to version
 // own must not start on the state of a cluster of that version.
 func TooOld(own, cluster uint32) error {
 	if cluster <= own {
@@ -43,14 +44,17 @@ type GateOptions struct {
 }
 
 // Gate lets a command of a newer version pass once all members can apply it.
-type Gate struct{ opt GateOptions }
+type Gate struct {
+	opt  GateOptions
+	turn sync.Mutex // of raising the version
+}
 
 // NewGate makes a gate.
 func NewGate(opt GateOptions) *Gate {
 	if opt.Every == 0 {
 		opt.Every = defaultLook
 	}
-	g := &Gate{opt}
+	g := &Gate{opt: opt}
 	opt.Metrics.MustRegister(
 		gauge("bursar_cluster_version", "The protocol version that the cluster has agreed on.", func() float64 { return float64(g.agreed()) }),
 		gauge("bursar_command_version", "The greatest version of a command that this program can apply.", func() float64 { return float64(opt.Own) }),
@@ -87,6 +91,8 @@ func (g *Gate) Lead(ctx context.Context) error {
 
 // Raise raises the cluster's version now, if all members have said that they can follow.
 func (g *Gate) Raise(ctx context.Context) {
+	g.turn.Lock() // the first duties of a leader all ask for it
+	defer g.turn.Unlock()
 	if v := g.common(); v > g.opt.Cluster() {
 		g.raise(ctx, v)
 	}
