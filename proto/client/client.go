@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/local"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // DefaultTimeout is the Timeout of Options that have none.
@@ -38,9 +39,12 @@ type Options struct {
 	UserAgent string
 }
 
-// Client speaks to one server. Make one with [New]. It is safe for concurrent
-// use.
+// Client speaks to one server: its methods are those of the routes below /v1, and of
+// AUDITOR's. Make one with [New]. It is safe for concurrent use.
 type Client struct {
+	v1.API
+	v1.Files
+
 	base    string
 	token   string
 	agent   string
@@ -62,6 +66,7 @@ func New(opts Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{base: base, token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
+	c.API, c.Files = v1.API{Caller: c}, v1.Files{Carrier: c}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}

@@ -382,16 +382,16 @@ func TestV1(t *testing.T) {
 	ctx := t.Context()
 
 	var got note
-	if err := c.GetJSON(ctx, "/v1/echo/"+url.PathEscape("a/b"), url.Values{"q": {"&"}}, &got); err != nil || got.Text != "a/b&Bearer t0test" {
-		t.Errorf("GetJSON: %v, %v", got, err)
+	if err := c.Call(ctx, http.MethodGet, "/v1/echo/"+url.PathEscape("a/b"), url.Values{"q": {"&"}}, nil, &got); err != nil || got.Text != "a/b&Bearer t0test" {
+		t.Errorf("Call: %v, %v", got, err)
 	}
-	if err := c.PostJSON(ctx, "/v1/echo", note{"x"}, &got); err != nil || got.Text != "x" {
-		t.Errorf("PostJSON: %v, %v", got, err)
+	if err := c.Call(ctx, http.MethodPost, "/v1/echo", nil, note{"x"}, &got); err != nil || got.Text != "x" {
+		t.Errorf("Call with a body: %v, %v", got, err)
 	}
-	if err := c.Do(ctx, http.MethodDelete, "/v1/echo", nil, nil); err != nil {
-		t.Errorf("Do: %v", err)
+	if err := c.Call(ctx, http.MethodDelete, "/v1/echo", nil, nil, nil); err != nil {
+		t.Errorf("Call without an answer: %v", err)
 	}
-	if err := c.Upload(ctx, http.MethodPost, "/v1/echo", "text/plain", strings.NewReader(`{"Text":"up"}`), &got); err != nil || got.Text != "up" {
+	if err := c.Upload(ctx, http.MethodPost, "/v1/echo", nil, "text/plain", strings.NewReader(`{"Text":"up"}`), &got); err != nil || got.Text != "up" {
 		t.Errorf("Upload: %v, %v", got, err)
 	}
 	var lines []string
@@ -408,15 +408,15 @@ func TestV1(t *testing.T) {
 	if err := c.Download(ctx, "/v1/csv", nil, "text/csv", &csv); err != nil || csv.String() != "text/csv\n" {
 		t.Errorf("Download: %q, %v", csv.String(), err)
 	}
-	err = c.PostJSON(ctx, "/v1/refused", nil, nil)
+	err = c.Call(ctx, http.MethodPost, "/v1/refused", nil, nil, nil)
 	var p *Problem
 	if !errors.As(err, &p) || p.Status != 409 || p.Detail != "no quorum" || string(p.Extra["nodes"]) != `["a"]` || err.Error() != "POST /v1/refused: no quorum (409 Conflict)" {
 		t.Errorf("a refusal: %v, %+v", err, p)
 	}
-	if err := c.GetJSON(ctx, "/v1/secret", nil, &got); !errors.Is(err, ErrForbidden) || err.Error() != "GET /v1/secret: 403 Forbidden" {
+	if err := c.Call(ctx, http.MethodGet, "/v1/secret", nil, nil, &got); !errors.Is(err, ErrForbidden) || err.Error() != "GET /v1/secret: 403 Forbidden" {
 		t.Errorf("a secret: %v", err)
 	}
-	if err := c.GetJSON(ctx, "/v1/nowhere", nil, &got); !errors.Is(err, ErrNotFound) {
+	if err := c.Call(ctx, http.MethodGet, "/v1/nowhere", nil, nil, &got); !errors.Is(err, ErrNotFound) {
 		t.Errorf("nowhere: %v", err)
 	}
 }

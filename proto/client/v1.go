@@ -11,22 +11,10 @@ import (
 	"net/url"
 )
 
-// GetJSON reads a resource into out, which [json.Unmarshal] fills. The path is
-// escaped by the caller, for example "/v1/agents/" + url.PathEscape(name). A
-// refusal is a *[Problem].
-func (c *Client) GetJSON(ctx context.Context, path string, query url.Values, out any) error {
-	return c.call(ctx, request{method: http.MethodGet, path: path, query: query, accept: typeJSON}, out)
-}
-
-// PostJSON posts in as JSON, or nothing when in is nil, and reads the answer into
-// out, unless out is nil. A refusal is a *[Problem].
-func (c *Client) PostJSON(ctx context.Context, path string, in, out any) error {
-	return c.Do(ctx, http.MethodPost, path, in, out)
-}
-
-// Do is [Client.PostJSON] with any method, such as PUT or DELETE.
-func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
-	r := request{method: method, path: path, accept: typeJSON}
+// Call implements [v1.Caller]: it sends in as JSON, or nothing when in is nil, and reads
+// the answer into out, unless out is nil. A refusal is a *[Problem].
+func (c *Client) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	r := request{method: method, path: path, query: query, accept: typeJSON}
 	if in != nil {
 		body, err := json.Marshal(in)
 		if err != nil {
@@ -37,9 +25,24 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return c.call(ctx, r, out)
 }
 
-// Stream yields the values of an answer in NDJSON as they come. An answer that
-// ends before its end is an error, after which the range ends. Leaving the range
-// closes the connection.
+// GetJSON is [Client.Call] with GET.
+func (c *Client) GetJSON(ctx context.Context, path string, query url.Values, out any) error {
+	return c.Call(ctx, http.MethodGet, path, query, nil, out)
+}
+
+// PostJSON is [Client.Call] with POST.
+func (c *Client) PostJSON(ctx context.Context, path string, in, out any) error {
+	return c.Do(ctx, http.MethodPost, path, in, out)
+}
+
+// Do is [Client.PostJSON] with any method, such as PUT or DELETE.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	return c.Call(ctx, method, path, nil, in, out)
+}
+
+// Stream implements [v1.Caller]: it yields the values of an answer in NDJSON as they come.
+// An answer that ends before its end is an error, after which the range ends. Leaving the
+// range closes the connection.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	target := c.base + path
 	if len(query) > 0 {
@@ -48,8 +51,8 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter
 	return c.stream(ctx, target, request{method: http.MethodGet, path: path, accept: "application/x-ndjson"})
 }
 
-// Download copies an answer of any type, such as text/csv, to w. When it returns
-// nil, all of it was written.
+// Download implements [v1.Carrier]: it copies an answer of any type, such as text/csv, to
+// w. When it returns nil, all of it was written.
 func (c *Client) Download(ctx context.Context, path string, query url.Values, accept string, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -66,10 +69,10 @@ func (c *Client) Download(ctx context.Context, path string, query url.Values, ac
 	return nil
 }
 
-// Upload sends body, of that media type, without a bound in time, and reads the
-// answer as JSON into out, unless out is nil.
-func (c *Client) Upload(ctx context.Context, method, path, kind string, body io.Reader, out any) error {
-	resp, err := c.send(ctx, request{method: method, path: path, accept: typeJSON, kind: kind, body: body})
+// Upload implements [v1.Carrier]: it sends body, of that media type, without a bound in
+// time, and reads the answer as JSON into out, unless out is nil.
+func (c *Client) Upload(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader, out any) error {
+	resp, err := c.send(ctx, request{method: method, path: path, query: query, accept: typeJSON, kind: kind, body: body})
 	if err != nil {
 		return err
 	}

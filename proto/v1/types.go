@@ -4,6 +4,32 @@ package v1
 
 import "encoding/json"
 
+// TimeTest is a part of a query.
+type TimeTest struct {
+	Gt     Time `query:"gt"`
+	Gte    Time `query:"gte"`
+	Lt     Time `query:"lt"`
+	Lte    Time `query:"lte"`
+	Equals Time `query:"equals"`
+}
+
+// NumberTest is a part of a query.
+type NumberTest struct {
+	Gt     *int `query:"gt"`
+	Gte    *int `query:"gte"`
+	Lt     *int `query:"lt"`
+	Lte    *int `query:"lte"`
+	Equals *int `query:"equals"`
+}
+
+// MetaTest is a part of a query.
+type MetaTest struct {
+	// The list of the key has all of these.
+	C []string `query:"c"`
+	// It has none of these.
+	Dnc []string `query:"dnc"`
+}
+
 // Meta is a part of an answer.
 type Meta map[string][]string
 
@@ -596,6 +622,83 @@ type UnclaimedUsage struct {
 	Records uint64 `json:"records"`
 }
 
+// Report: A report of the catalogue.
+type Report struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// What it is for.
+	About      string            `json:"about"`
+	Parameters []ReportParameter `json:"parameters"`
+}
+
+// ReportParameter is a part of an answer.
+type ReportParameter struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	About string `json:"about"`
+	// A list takes several with commas, pairs are KEY=VALUE.
+	Kind string `json:"kind"`
+	// What counts where nothing is given.
+	Default []string `json:"default"`
+	// All words of a choice; examples of the others.
+	Words []string `json:"words"`
+	// How often it may be given.
+	Most int `json:"most"`
+	// Without it there is no report.
+	Needed bool `json:"needed"`
+}
+
+// Document: A report. Later versions of the format may add members.
+type Document struct {
+	Format int    `json:"format"`
+	Report string `json:"report"`
+	Title  string `json:"title"`
+	// Of whom it is; of all without it.
+	Subject string           `json:"subject,omitempty"`
+	Made    Time             `json:"made"`
+	Zone    string           `json:"zone"`
+	Periods []DocumentPeriod `json:"periods"`
+	Tables  []DocumentTable  `json:"tables"`
+	Notes   []string         `json:"notes"`
+}
+
+// DocumentPeriod is a part of an answer.
+type DocumentPeriod struct {
+	// For people.
+	Name string `json:"name"`
+	From Time   `json:"from"`
+	To   Time   `json:"to"`
+}
+
+// DocumentTable is a part of an answer.
+type DocumentTable struct {
+	Name    string                `json:"name"`
+	Title   string                `json:"title"`
+	Columns []DocumentTableColumn `json:"columns"`
+	Rows    []json.RawMessage     `json:"rows"`
+	Totals  json.RawMessage       `json:"totals,omitempty"`
+	// Which columns are to be drawn, and how.
+	Chart DocumentTableChart `json:"chart,omitempty"`
+}
+
+// DocumentTableColumn is a part of an answer.
+type DocumentTableColumn struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// text, number, share, ratio, money or change; of a share, a ratio and a change 1 is 100 per cent.
+	Kind string `json:"kind"`
+	Unit string `json:"unit,omitempty"`
+	// Counted from 1.
+	Period int `json:"period,omitempty"`
+}
+
+// DocumentTableChart: Which columns are to be drawn, and how.
+type DocumentTableChart struct {
+	Kind   string   `json:"kind"`
+	Label  string   `json:"label"`
+	Values []string `json:"values"`
+}
+
 // Subscription is a part of an answer.
 type Subscription struct {
 	Index  uint64 `json:"index"`
@@ -728,6 +831,20 @@ type UsageGroup struct {
 	Others int `json:"others"`
 }
 
+// UsageLine: A line of an answer in NDJSON, a group in a bucket. The first line is a UsageAbout in
+// its place.
+type UsageLine struct {
+	// Its values by the keys of by.
+	Group map[string]*string `json:"group"`
+	// How many groups are in this one; 0 when it is one itself.
+	Others int `json:"others"`
+	// Its name, such as 2026-03; null without bucket.
+	Bucket   Text                    `json:"bucket"`
+	From     Time                    `json:"from"`
+	To       Time                    `json:"to"`
+	Measures map[string]*json.Number `json:"measures"`
+}
+
 // Figures is a part of an answer.
 type Figures []*json.Number
 
@@ -844,6 +961,18 @@ type CompleteUnknown struct {
 	Days int64 `json:"days"`
 }
 
+// ActionOrder is a part of an answer.
+type ActionOrder struct {
+	Arguments map[string]string `json:"arguments,omitempty"`
+	Why       string            `json:"why,omitempty"`
+}
+
+// SortBy is a part of a query.
+type SortBy struct {
+	Asc  string `query:"asc"`
+	Desc string `query:"desc"`
+}
+
 // RecordPage is a part of an answer.
 type RecordPage struct {
 	Records []FullRecord `json:"records"`
@@ -879,6 +1008,11 @@ type Change struct {
 	RecordID string `json:"record_id"`
 	// Null when the id shows nothing any more.
 	Record *FullRecord `json:"record"`
+}
+
+// Reports is a part of an answer.
+type Reports struct {
+	Reports []Report `json:"reports"`
 }
 
 // Agents is a part of an answer.
@@ -1102,6 +1236,12 @@ type Member struct {
 	Applied     uint64 `json:"applied"`
 	Match       uint64 `json:"match"`
 	LastContact Time   `json:"last_contact"`
+}
+
+// NewMember is a part of an answer.
+type NewMember struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
 }
 
 // Check is a part of an answer.

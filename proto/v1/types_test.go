@@ -14,73 +14,91 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-var update = flag.Bool("update", false, "write types.go")
+var update = flag.Bool("update", false, "write types.go and routes.go")
 
 // The types are those of the description.
 func TestTypes_OpenAPI_AreItsSchemas(t *testing.T) {
-	g := generator{t: t, done: map[string]bool{}}
-	want, err := format.Source(g.file(v1.OpenAPI()))
+	compare(t, "types.go", newGenerator(t).types())
+}
+
+// compare compares a file with what is made of the description, or writes it.
+func compare(t *testing.T, file string, made []byte) {
+	t.Helper()
+	want, err := format.Source(made)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, made)
 	}
 	if *update {
-		if err := os.WriteFile("types.go", want, 0o644); err != nil { //nolint:gosec // source code
+		if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // source code
 			t.Fatal(err)
 		}
 	}
-	if got, err := os.ReadFile("types.go"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("types.go differs from openapi.yaml (%v): run go test ./proto/v1 -update", err)
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s differs from openapi.yaml (%v): run go test ./proto/v1 -update", file, err)
 	}
 }
 
-// generator makes Go types of the schemas of a description. An object within another
-// is named by its title, or else by its place.
+// generator makes Go of a description. An object within another is named by its title,
+// or else by its place.
 type generator struct {
-	t    *testing.T
 	out  strings.Builder
 	done map[string]bool
+	root *yaml3.Node
 	// schemas are those of the description by name.
 	schemas *yaml3.Node
 	// left are types that are to be written.
 	left []func()
 }
 
+func newGenerator(t *testing.T) *generator {
+	t.Helper()
+	var doc yaml3.Node
+	if err := yaml3.Unmarshal(v1.OpenAPI(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	root := doc.Content[0]
+	return &generator{done: map[string]bool{}, root: root, schemas: get(root, "components", "schemas")}
+}
+
 // texts are schemas that are plain texts or numbers, other those whose types are
 // elsewhere.
 var (
 	texts = map[string]string{"Name": "string", "Time": "Time", "MaybeTime": "Time", "Column": "string"}
-	other = map[string]bool{"TimeTest": true, "NumberTest": true, "Report": true, "Reports": true, "Document": true, "Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true}
+	other = map[string]bool{"Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true}
 )
 
-func (g *generator) file(description []byte) []byte {
-	var doc yaml3.Node
-	if err := yaml3.Unmarshal(description, &doc); err != nil {
-		g.t.Fatal(err)
-	}
-	root := doc.Content[0]
-	g.out.WriteString("// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.\n\npackage v1\n\nimport \"encoding/json\"\n")
-	g.schemas = get(root, "components", "schemas")
+const generated = "// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.\n\npackage v1\n\n"
+
+// types are those of the schemas, of bodies and of answers that stand at their routes.
+func (g *generator) types() []byte {
+	g.out.WriteString(generated + "import \"encoding/json\"\n")
 	each(g.schemas, func(name string, s *yaml3.Node) {
 		if texts[name] == "" && !other[name] {
 			g.named(name, s)
 		}
 	})
-	g.answers(get(root, "paths"))
+	each(get(g.root, "components", "requestBodies"), func(name string, body *yaml3.Node) {
+		if s := get(body, "content", "application/json", "schema"); text(s, "$ref") == "" {
+			g.named(name, s)
+		}
+	})
+	each(get(g.root, "paths"), func(_ string, path *yaml3.Node) {
+		each(path, func(_ string, op *yaml3.Node) {
+			for _, p := range items(get(op, "parameters")) {
+				g.titled(get(g.resolve(p), "schema"))
+			}
+			g.titled(get(op, "requestBody", "content", "application/json", "schema"))
+			each(get(op, "responses"), func(_ string, r *yaml3.Node) { g.titled(get(r, "content", "application/json", "schema")) })
+		})
+	})
 	return []byte(g.out.String())
 }
 
-// answers writes the types of answers that stand at their routes.
-func (g *generator) answers(paths *yaml3.Node) {
-	each(paths, func(_ string, path *yaml3.Node) {
-		each(path, func(_ string, op *yaml3.Node) {
-			each(get(op, "responses"), func(_ string, r *yaml3.Node) {
-				s := get(r, "content", "application/json", "schema")
-				if title := text(s, "title"); title != "" && !other[title] {
-					g.named(title, s)
-				}
-			})
-		})
-	})
+// titled writes the type of a schema that stands at a route.
+func (g *generator) titled(s *yaml3.Node) {
+	if title := text(s, "title"); title != "" && !other[title] {
+		g.named(title, s)
+	}
 }
 
 // named writes a type, and those within it.
@@ -111,7 +129,11 @@ func (g *generator) comment(name string, s *yaml3.Node) {
 		g.out.WriteString(wrapped(name + ": " + about))
 		return
 	}
-	g.out.WriteString("// " + name + " is a part of an answer.\n")
+	of := "an answer"
+	if get(s, "x-query") != nil {
+		of = "a query"
+	}
+	g.out.WriteString("// " + name + " is a part of " + of + ".\n")
 }
 
 func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
@@ -138,11 +160,17 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
 		if about := text(p, "description"); about != "" {
 			out.WriteString(wrapped(about))
 		}
-		tag := field
-		if !required[field] {
-			tag += ",omitempty"
+		of, tag := g.of(name+exported(field), p, false), fmt.Sprintf("json:%q", field)
+		switch {
+		case get(s, "x-query") != nil:
+			tag = fmt.Sprintf("query:%q", field)
+			if of == "int" { // 0 is a number, too
+				of = "*int"
+			}
+		case !required[field]:
+			tag = fmt.Sprintf("json:%q", field+",omitempty")
 		}
-		fmt.Fprintf(out, "%s %s `json:%q`\n", exported(field), g.of(name+exported(field), p, false), tag)
+		fmt.Fprintf(out, "%s %s `%s`\n", exported(field), of, tag)
 	})
 }
 
@@ -286,7 +314,9 @@ func exported(name string) string {
 	var out strings.Builder
 	for word := range strings.SplitSeq(name, "_") {
 		switch word {
-		case "id", "pi", "su", "url":
+		case "openapi":
+			out.WriteString("OpenAPI")
+		case "cpu", "id", "pi", "su", "url":
 			out.WriteString(strings.ToUpper(word))
 		default:
 			out.WriteString(strings.ToUpper(word[:1]) + word[1:])

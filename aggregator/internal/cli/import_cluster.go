@@ -203,7 +203,7 @@ func (c *ImportCluster) post(ctx context.Context, chunk []byte) (ImportCounts, e
 	var answer struct {
 		Counts ImportCounts `json:"counts"`
 	}
-	err := c.client.Upload(ctx, http.MethodPost, c.path, "application/octet-stream", bytes.NewReader(chunk), &answer)
+	err := c.client.Upload(ctx, http.MethodPost, c.path, nil, "application/octet-stream", bytes.NewReader(chunk), &answer)
 	return answer.Counts, err
 }
 

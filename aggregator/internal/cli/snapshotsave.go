@@ -148,7 +148,7 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 	}
 	var done v1.Restored
 	bar := p.newBar("restore", size)
-	err = c.Upload(ctx, "POST", target, "application/zstd", bar.reader(ctx, file), &done)
+	err = c.Upload(ctx, "POST", target, nil, "application/zstd", bar.reader(ctx, file), &done)
 	bar.end()
 	if err != nil {
 		return err

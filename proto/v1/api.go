@@ -1,0 +1,124 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"reflect"
+	"strings"
+)
+
+// API has a method for each route whose answer is JSON. A refusal is the error of the
+// Caller.
+type API struct{ Caller Caller }
+
+// Caller carries questions to a server: over HTTP as package client does, or within its
+// process.
+type Caller interface {
+	// Call sends in as JSON, unless it is nil, and decodes the answer into out, unless
+	// that is nil. The path is escaped.
+	Call(ctx context.Context, method, path string, query url.Values, in, out any) error
+	// Stream yields the values of an answer in NDJSON as they come. An answer that ends
+	// before its end is an error, after which the range ends.
+	Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error]
+}
+
+// Files has a method for each route that takes or answers a file.
+type Files struct{ Carrier Carrier }
+
+// Carrier carries files to and from a server.
+type Carrier interface {
+	// Download copies an answer of a media type to w.
+	Download(ctx context.Context, path string, query url.Values, accept string, w io.Writer) error
+	// Upload sends a body of a media type and decodes the answer into out.
+	Upload(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader, out any) error
+}
+
+// Reading says how old an answer may be; the zero Reading: it has all that was acknowledged.
+type Reading struct {
+	// Consistency is linearizable or stale.
+	Consistency string `query:"consistency"`
+	// MaxAge bounds the age of a stale answer, such as 10s.
+	MaxAge string `query:"max_age"`
+}
+
+// part is a value within a path.
+func part(value any) string { return url.PathEscape(fmt.Sprint(value)) }
+
+// address is a route with its query and a format.
+func address(path string, query any, format string) string {
+	q := values(query)
+	if format != "" {
+		q.Set("format", format)
+	}
+	return path + "?" + q.Encode()
+}
+
+// lines decodes the values of a stream.
+func lines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for raw, err := range stream {
+			var line T
+			if err == nil {
+				err = json.Unmarshal(raw, &line)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// values are the parameters of a query that are set. What stands below a parameter, such
+// as the keys of where, stands in brackets behind its name; the key "" stands for the
+// parameter itself.
+func values(query any) url.Values {
+	out := url.Values{}
+	if v := reflect.ValueOf(query); !v.IsNil() {
+		addFields(out, "", "", v.Elem())
+	}
+	return out
+}
+
+func addFields(out url.Values, before, after string, v reflect.Value) {
+	for field, value := range v.Fields() {
+		switch {
+		case field.Anonymous:
+			addFields(out, before, after, value)
+		case !value.IsZero():
+			addValue(out, before+field.Tag.Get("query")+after, value)
+		}
+	}
+}
+
+func addValue(out url.Values, name string, v reflect.Value) {
+	if at, is := v.Interface().(Time); is {
+		out.Set(name, at.String())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		addFields(out, name+"[", "]", v)
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			if key.String() != "" {
+				addValue(out, name+"["+key.String()+"]", value)
+				continue
+			}
+			addValue(out, name, value)
+		}
+	case reflect.Slice:
+		for i, value := range v.Seq2() {
+			if strings.HasSuffix(name, "]") {
+				out.Set(fmt.Sprintf("%s[%d]", name, i.Int()), value.String())
+				continue
+			}
+			out.Add(name, value.String())
+		}
+	default:
+		out.Set(name, fmt.Sprint(reflect.Indirect(v)))
+	}
+}

@@ -1,0 +1,661 @@
+// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.
+
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+)
+
+// ListRecordsQuery is the query of GET /v1/records.
+type ListRecordsQuery struct {
+	RecordID string `query:"record_id"`
+	// `start_time[gte]=2024-01-01T00:00:00Z`; a plus is written %2B.
+	StartTime TimeTest `query:"start_time"`
+	// Runs that go on meet no condition of it.
+	StopTime TimeTest `query:"stop_time"`
+	// Whole seconds. Runs that go on meet no condition of it.
+	Runtime NumberTest `query:"runtime"`
+	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
+	// several hold together. A record without the key meets neither.
+	Meta map[string]MetaTest `query:"meta"`
+	// `component[Cores][gte]=8`, of the first component of that name.
+	Component map[string]NumberTest `query:"component"`
+	// The default is ascending by stop_time. Runs that go on come last, and first when descending.
+	SortBy SortBy `query:"sort_by"`
+	Limit  int    `query:"limit"`
+	// The `next` of the former page of the same query.
+	Cursor string `query:"cursor"`
+	// Only runs that go on, or only those that ended.
+	Open *bool `query:"open"`
+	// The order of the change feed.
+	Order string `query:"order"`
+	// Only records that changed behind this position of the feed.
+	After uint64 `query:"after"`
+	// Only runs that ended after this, or go on. With `ran_to`, those that ran at any instant between.
+	RanFrom Time `query:"ran_from"`
+	// Only runs that started before this.
+	RanTo Time `query:"ran_to"`
+	Reading
+}
+
+// Address is the route with this query, for a link. The format "" is JSON.
+func (q *ListRecordsQuery) Address(format string) string { return address("/v1/records", q, format) }
+
+// ListRecords is GET /v1/records: Records page by page, or as a stream.
+func (a API) ListRecords(ctx context.Context, q *ListRecordsQuery) (out RecordPage, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/records", values(q), nil, &out)
+	return out, err
+}
+
+// ListRecordsLines is GET /v1/records: Records page by page, or as a stream, line by line.
+func (a API) ListRecordsLines(ctx context.Context, q *ListRecordsQuery) iter.Seq2[FullRecord, error] {
+	return lines[FullRecord](a.Caller.Stream(ctx, "/v1/records", values(q)))
+}
+
+// ListRecordsAs is GET /v1/records: Records page by page, or as a stream, written to w:
+// application/x-ndjson, text/csv.
+func (f Files) ListRecordsAs(ctx context.Context, q *ListRecordsQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/records", values(q), accept, w)
+}
+
+// GetEntry is GET /v1/records/{id}: What is shown under an id, and what everyone says.
+func (a API) GetEntry(ctx context.Context, id string, q *Reading) (out Entry, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/records/"+part(id), values(q), nil, &out)
+	return out, err
+}
+
+// DeleteRecord is DELETE /v1/records/{id}: Delete a record.
+func (a API) DeleteRecord(ctx context.Context, id string) error {
+	return a.Caller.Call(ctx, "DELETE", "/v1/records/"+part(id), nil, nil, nil)
+}
+
+// UndeleteRecord is POST /v1/records/{id}:undelete: Lift the mark of a deleted record.
+func (a API) UndeleteRecord(ctx context.Context, id string) error {
+	return a.Caller.Call(ctx, "POST", "/v1/records/"+part(id)+":undelete", nil, nil, nil)
+}
+
+// BudgetsQuery is the query of GET /v1/budgets.
+type BudgetsQuery struct {
+	// Only that budget.
+	Name string `query:"name"`
+	// A point in the period, by the clock of each budget's zone, such as 2025, 2026-Q3, last-month or
+	// an instant; default now.
+	At string `query:"at"`
+	Reading
+}
+
+// Budgets is GET /v1/budgets: What is used, reserved and left of budgets, and when they will be
+// gone.
+func (a API) Budgets(ctx context.Context, q *BudgetsQuery) (out Budgets, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/budgets", values(q), nil, &out)
+	return out, err
+}
+
+// PricesQuery is the query of GET /v1/prices.
+type PricesQuery struct {
+	// A point in time, such as 2025, last-month or an instant; default now.
+	At string `query:"at"`
+	Reading
+}
+
+// Prices is GET /v1/prices: The prices that hold at a time.
+func (a API) Prices(ctx context.Context, q *PricesQuery) (out Prices, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/prices", values(q), nil, &out)
+	return out, err
+}
+
+// ChangesQuery is the query of GET /v1/changes.
+type ChangesQuery struct {
+	// The `last` of the former answer; 0 is the beginning.
+	After uint64 `query:"after"`
+	Limit int    `query:"limit"`
+	Reading
+}
+
+// Changes is GET /v1/changes: What changed behind a position of the feed.
+func (a API) Changes(ctx context.Context, q *ChangesQuery) (out Changes, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/changes", values(q), nil, &out)
+	return out, err
+}
+
+// UsageQuery is the query of GET /v1/usage.
+type UsageQuery struct {
+	// `2026`, `2026-Q3`, `2026-03`, `2026-W05`, `2026-03-01`, `today`, `yesterday`, `this-week`,
+	// `this-month`, `this-quarter`, `this-year`, `last-week`, `last-month`, `last-quarter`,
+	// `last-year`, two of these with `..` between, such as `2026-03-01..2026-03-15`, from the start of
+	// the one to the end of the other, or how long up to now, such as `14d` or `36h`. Today and
+	// this-… end now.
+	Window string `query:"window"`
+	// In the place of window: RFC 3339, a date with a time of the zone's clock, such as
+	// `2026-03-01T12:00`, `now`, how long ago, or one of the words of window, which is its begin.
+	From string `query:"from"`
+	// As from; not in the window itself, so a date is the start of that day. Now, when it is not given.
+	To string `query:"to"`
+	// By whose clock, such as `Europe/Berlin`.
+	Zone string `query:"zone"`
+	// Weeks are those of ISO 8601. Without it there is one bucket, the window.
+	Bucket string `query:"bucket"`
+	// Meta keys, with commas or again; and keys that follow from them by the configuration, such as
+	// `project`, which hide meta keys of the same name.
+	By string `query:"by"`
+	// With commas or again. `records` that run in the bucket, `started`, `stopped`, `people`: distinct
+	// values of the key `people`, `wait`: the mean time from submit to start of those that started,
+	// `efficiency`: CPU seconds for each second of a core, `running` and `queued`: how many runs went
+	// on, and waited between submit and start, at a time, in the mean of the bucket (those that have
+	// not started are not known), what usage is worth by the configuration, such as `cost` and `su`, a
+	// component, or COMPONENT*SCORE. Without it records and all components with their scores.
+	// `capacity` is what clusters had of the component `cores`, up to now, and `utilization` what was
+	// used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and `utilization*su` are about
+	// others. They are of the group's cluster where `cluster` is among the keys of by, else of all
+	// clusters whose records can pass the filters, and null where nothing was there. What was used
+	// where no capacity is known is not in a utilization; `lacking` says how much that is.
+	Measure string `query:"measure"`
+	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
+	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project.
+	// `where[cluster]` also takes groups of clusters.
+	Where map[string]string `query:"where"`
+	// A filter, as `component[Cores][gte]=8`; and without brackets, `component=Cores`, components that
+	// are wanted with all their scores.
+	Component map[string]string `query:"component"`
+	// To each instant what was used in it, or all of a run to its stop.
+	Credit string `query:"credit"`
+	Unit   string `query:"unit"`
+	// How many groups have a line of their own; the others are one.
+	Top int `query:"top"`
+	// The measure by which groups are ordered, the largest first. With top and without order it is the
+	// first that measure names, or the first component.
+	Order string `query:"order"`
+	// `previous`, `last-year` or a word of window. Groups are compared in whole windows. The start of a
+	// month is compared with the start of another.
+	Compare string `query:"compare"`
+	People  string `query:"people"`
+	// The component with CPU seconds, for efficiency.
+	CPU   string `query:"cpu"`
+	Cores string `query:"cores"`
+	// Only runs that go on, or only those that ended.
+	Open     *bool  `query:"open"`
+	RecordID string `query:"record_id"`
+	// `start_time[gte]=2024-01-01T00:00:00Z`; a plus is written %2B.
+	StartTime TimeTest `query:"start_time"`
+	// Runs that go on meet no condition of it.
+	StopTime TimeTest `query:"stop_time"`
+	// Whole seconds. Runs that go on meet no condition of it.
+	Runtime NumberTest `query:"runtime"`
+	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
+	// several hold together. A record without the key meets neither.
+	Meta map[string]MetaTest `query:"meta"`
+	Reading
+}
+
+// Address is the route with this query, for a link. The format "" is JSON.
+func (q *UsageQuery) Address(format string) string { return address("/v1/usage", q, format) }
+
+// Usage is GET /v1/usage: Who used how much of what, and when.
+func (a API) Usage(ctx context.Context, q *UsageQuery) (out Usage, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/usage", values(q), nil, &out)
+	return out, err
+}
+
+// UsageLines is GET /v1/usage: Who used how much of what, and when, line by line.
+func (a API) UsageLines(ctx context.Context, q *UsageQuery) iter.Seq2[UsageLine, error] {
+	return lines[UsageLine](a.Caller.Stream(ctx, "/v1/usage", values(q)))
+}
+
+// UsageAs is GET /v1/usage: Who used how much of what, and when, written to w:
+// application/x-ndjson, text/csv, application/vnd.apache.parquet.
+func (f Files) UsageAs(ctx context.Context, q *UsageQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/usage", values(q), accept, w)
+}
+
+// DirectoryQuery is the query of GET /v1/directory.
+type DirectoryQuery struct {
+	// As `from` of `/v1/usage`; now, when it is not given.
+	At string `query:"at"`
+	// Also the groups and users that have records in the 90 days before and that no project claims.
+	Unclaimed bool `query:"unclaimed"`
+	Reading
+}
+
+// Directory is GET /v1/directory: Who belongs where, who contributed what, and what hosts are
+// worth.
+func (a API) Directory(ctx context.Context, q *DirectoryQuery) (out Directory, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/directory", values(q), nil, &out)
+	return out, err
+}
+
+// SubscriptionQuery is the query of GET /v1/subscription.
+type SubscriptionQuery struct {
+	// As of `/v1/usage`; this month, when no time is given.
+	Window string `query:"window"`
+	From   string `query:"from"`
+	To     string `query:"to"`
+	Zone   string `query:"zone"`
+	// As of `/v1/usage`: only the use of these records counts. Contributions are the same.
+	Where map[string]string `query:"where"`
+	// To each instant what was used in it, or all of a run to its stop.
+	Credit string `query:"credit"`
+	Reading
+}
+
+// Subscription is GET /v1/subscription: What principal investigators used beside what is credited
+// to them.
+func (a API) Subscription(ctx context.Context, q *SubscriptionQuery) (out Subscription, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/subscription", values(q), nil, &out)
+	return out, err
+}
+
+// Reports is GET /v1/reports: The reports that there are, and what each takes.
+func (a API) Reports(ctx context.Context) (out Reports, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/reports", nil, nil, &out)
+	return out, err
+}
+
+// ReportQuery is the query of GET /v1/reports/{report}.
+type ReportQuery struct {
+	// A window as of `/v1/usage`; given twice, two of them side by side. This month and this year, when
+	// it is not given.
+	Period []string `query:"period"`
+	// By whose clock days begin.
+	Zone string `query:"zone"`
+	// Only of a value of a key: `where[group_id]=atlas`. Also as `where=group_id=atlas`.
+	Where map[string]string `query:"where"`
+	// The key that gives the lines.
+	By string `query:"by"`
+	// How many lines there are at most; the others are one.
+	Top string `query:"top"`
+	Reading
+}
+
+// Report is GET /v1/reports/{report}: A report to read, print or forward.
+func (a API) Report(ctx context.Context, report string, q *ReportQuery) (out Document, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/reports/"+part(report), values(q), nil, &out)
+	return out, err
+}
+
+// ReportAs is GET /v1/reports/{report}: A report to read, print or forward, written to w: text/csv,
+// text/html.
+func (f Files) ReportAs(ctx context.Context, report string, q *ReportQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/reports/"+part(report), values(q), accept, w)
+}
+
+// Agents is GET /v1/agents: The agents and their sources, with lag and completeness.
+func (a API) Agents(ctx context.Context, q *Reading) (out Agents, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/agents", values(q), nil, &out)
+	return out, err
+}
+
+// AgentsAs is GET /v1/agents: The agents and their sources, with lag and completeness, written to
+// w: text/csv.
+func (f Files) AgentsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/agents", values(q), accept, w)
+}
+
+// Counters is GET /v1/counters: What became of everything that was written, by source.
+func (a API) Counters(ctx context.Context, q *Reading) (out Counters, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/counters", values(q), nil, &out)
+	return out, err
+}
+
+// CountersAs is GET /v1/counters: What became of everything that was written, by source, written to
+// w: text/csv.
+func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/counters", values(q), accept, w)
+}
+
+// Actions is GET /v1/actions: The actions, how they are doing, and their last runs.
+func (a API) Actions(ctx context.Context, q *Reading) (out Actions, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/actions", values(q), nil, &out)
+	return out, err
+}
+
+// ActionsAs is GET /v1/actions: The actions, how they are doing, and their last runs, written to w:
+// text/csv.
+func (f Files) ActionsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/actions", values(q), accept, w)
+}
+
+// ActionRunsQuery is the query of GET /v1/actions/{type}/{label}/runs.
+type ActionRunsQuery struct {
+	Limit int `query:"limit"`
+	Reading
+}
+
+// ActionRuns is GET /v1/actions/{type}/{label}/runs: The runs of an action, the newest first.
+func (a API) ActionRuns(ctx context.Context, typ string, label string, q *ActionRunsQuery) (out ActionRuns, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), nil, &out)
+	return out, err
+}
+
+// ActionRunsAs is GET /v1/actions/{type}/{label}/runs: The runs of an action, the newest first,
+// written to w: text/csv.
+func (f Files) ActionRunsAs(ctx context.Context, typ string, label string, q *ActionRunsQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), accept, w)
+}
+
+// ActionRun is GET /v1/actions/{type}/{label}/runs/{run}: A run with its effects and all attempts
+// at them.
+func (a API) ActionRun(ctx context.Context, typ string, label string, run uint64, q *Reading) (out ActionRunEffects, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), nil, &out)
+	return out, err
+}
+
+// ActionRunAs is GET /v1/actions/{type}/{label}/runs/{run}: A run with its effects and all attempts
+// at them, written to w: text/csv.
+func (f Files) ActionRunAs(ctx context.Context, typ string, label string, run uint64, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), accept, w)
+}
+
+// ActionEffect is GET /v1/actions/{type}/{label}/runs/{run}/effects/{effect}: What an effect does,
+// byte by byte.
+func (a API) ActionEffect(ctx context.Context, typ string, label string, run uint64, effect int, q *Reading) (out EffectPayload, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), nil, &out)
+	return out, err
+}
+
+// RetryEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:retry: Try an effect
+// again that is unknown, rejected, skipped or superseded.
+func (a API) RetryEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":retry", nil, body, &out)
+	return out, err
+}
+
+// SkipEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:skip: Settle an effect
+// that waits, is unknown or was rejected: it is not done.
+func (a API) SkipEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":skip", nil, body, &out)
+	return out, err
+}
+
+// RunAction is POST /v1/actions/{type}/{label}:run: Order a run, which begins when what is under
+// way has ended.
+func (a API) RunAction(ctx context.Context, typ string, label string, body ActionOrder) (out ActionOrdered, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":run", nil, body, &out)
+	return out, err
+}
+
+// PauseAction is POST /v1/actions/{type}/{label}:pause: Begin nothing any more; what has begun goes
+// to its end.
+func (a API) PauseAction(ctx context.Context, typ string, label string, body ActionOrder) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":pause", nil, body, &out)
+	return out, err
+}
+
+// ResumeAction is POST /v1/actions/{type}/{label}:resume: Let a paused or disabled action go on.
+func (a API) ResumeAction(ctx context.Context, typ string, label string, body ActionOrder) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":resume", nil, body, &out)
+	return out, err
+}
+
+// PlanAction is POST /v1/actions/{type}/{label}:plan: What a run would do now; nothing is done.
+func (a API) PlanAction(ctx context.Context, typ string, label string, body ActionOrder) (out ActionPlan, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":plan", nil, body, &out)
+	return out, err
+}
+
+// Quarantine is GET /v1/quarantine: Jobs that could not be made into records, without their input.
+func (a API) Quarantine(ctx context.Context, q *Reading) (out Quarantine, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/quarantine", values(q), nil, &out)
+	return out, err
+}
+
+// QuarantineAs is GET /v1/quarantine: Jobs that could not be made into records, without their
+// input, written to w: text/csv.
+func (f Files) QuarantineAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/quarantine", values(q), accept, w)
+}
+
+// Quarantined is GET /v1/quarantine/{agent}/{type}/{label}/{id}: One quarantined job with its
+// input.
+func (a API) Quarantined(ctx context.Context, agent string, typ string, label string, id string, q *Reading) (out Quarantined, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), values(q), nil, &out)
+	return out, err
+}
+
+// DropQuarantined is DELETE /v1/quarantine/{agent}/{type}/{label}/{id}: Forget a quarantined job.
+func (a API) DropQuarantined(ctx context.Context, agent string, typ string, label string, id string) error {
+	return a.Caller.Call(ctx, "DELETE", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), nil, nil, nil)
+}
+
+// RetryQuarantined is POST /v1/quarantine/{agent}/{type}/{label}/{id}:retry: Have the agent map a
+// quarantined job again.
+func (a API) RetryQuarantined(ctx context.Context, agent string, typ string, label string, id string) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id)+":retry", nil, nil, &out)
+	return out, err
+}
+
+// BeginImport is POST /v1/imports/{name}: Begin an import.
+func (a API) BeginImport(ctx context.Context, name string) (out Import, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/imports/"+part(name), nil, nil, &out)
+	return out, err
+}
+
+// ImportChunk is POST /v1/imports/{name}/{epoch}: Commit a chunk of an import.
+func (f Files) ImportChunk(ctx context.Context, name string, epoch string, body io.Reader) (out ImportProgress, err error) {
+	err = f.Carrier.Upload(ctx, "POST", "/v1/imports/"+part(name)+"/"+part(epoch), nil, "application/octet-stream", body, &out)
+	return out, err
+}
+
+// Conflicts is GET /v1/conflicts: Ids of which origins say starts more than a minute apart.
+func (a API) Conflicts(ctx context.Context, q *Reading) (out Conflicts, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/conflicts", values(q), nil, &out)
+	return out, err
+}
+
+// ConflictsAs is GET /v1/conflicts: Ids of which origins say starts more than a minute apart,
+// written to w: text/csv.
+func (f Files) ConflictsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/conflicts", values(q), accept, w)
+}
+
+// Waiting is GET /v1/waiting: Stops that have no record yet.
+func (a API) Waiting(ctx context.Context, q *Reading) (out Waiting, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/waiting", values(q), nil, &out)
+	return out, err
+}
+
+// WaitingAs is GET /v1/waiting: Stops that have no record yet, written to w: text/csv.
+func (f Files) WaitingAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/waiting", values(q), accept, w)
+}
+
+// DismissStop is DELETE /v1/waiting/{id}: Forget a stop that waits for its record.
+func (a API) DismissStop(ctx context.Context, id string) error {
+	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+part(id), nil, nil, nil)
+}
+
+// Kinds is GET /v1/kinds: Components of pushed records that are stored with another kind than the
+// configuration says.
+func (a API) Kinds(ctx context.Context, q *Reading) (out Kinds, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/kinds", values(q), nil, &out)
+	return out, err
+}
+
+// KindsAs is GET /v1/kinds: Components of pushed records that are stored with another kind than the
+// configuration says, written to w: text/csv.
+func (f Files) KindsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/kinds", values(q), accept, w)
+}
+
+// RepairKindsQuery is the query of POST /v1/kinds:repair.
+type RepairKindsQuery struct {
+	// The `after` of the last answer.
+	After uint64 `query:"after"`
+}
+
+// RepairKinds is POST /v1/kinds:repair: Correct the kinds of some of the pushed records.
+func (a API) RepairKinds(ctx context.Context, q *RepairKindsQuery) (out KindsRepair, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/kinds:repair", values(q), nil, &out)
+	return out, err
+}
+
+// CapacityQuery is the query of GET /v1/capacity.
+type CapacityQuery struct {
+	// The instant of `components`: RFC 3339, a date, or another word for a point in time; now, when it
+	// is not given.
+	At string `query:"at"`
+	// Asks for `steps`, the amounts at the start of this window and whenever something changes in it.
+	// The words are those of `/v1/usage`.
+	Window string `query:"window"`
+	// With to, in the place of window.
+	From string `query:"from"`
+	To   string `query:"to"`
+	// By whose clock days begin.
+	Zone string `query:"zone"`
+	Reading
+}
+
+// Capacity is GET /v1/capacity: What clusters have, and how many jobs run and wait.
+func (a API) Capacity(ctx context.Context, q *CapacityQuery) (out Capacity, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/capacity", values(q), nil, &out)
+	return out, err
+}
+
+// GapsQuery is the query of GET /v1/gaps.
+type GapsQuery struct {
+	// Only those of this agent.
+	Agent string `query:"agent"`
+	Reading
+}
+
+// Address is the route with this query, for a link. The format "" is JSON.
+func (q *GapsQuery) Address(format string) string { return address("/v1/gaps", q, format) }
+
+// Gaps is GET /v1/gaps: What could not be had or was lost on its way, by source.
+func (a API) Gaps(ctx context.Context, q *GapsQuery) (out Gaps, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/gaps", values(q), nil, &out)
+	return out, err
+}
+
+// GapsAs is GET /v1/gaps: What could not be had or was lost on its way, by source, written to w:
+// text/csv.
+func (f Files) GapsAs(ctx context.Context, q *GapsQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/gaps", values(q), accept, w)
+}
+
+// CompletenessQuery is the query of GET /v1/completeness.
+type CompletenessQuery struct {
+	// Only this source: type/label, or agent/type/label.
+	Source string `query:"source"`
+	// A word such as last-month, 2026-03, 14d; without from and to. Default: the 30 days before today,
+	// and today.
+	Window string `query:"window"`
+	From   string `query:"from"`
+	To     string `query:"to"`
+	Reading
+}
+
+// Address is the route with this query, for a link. The format "" is JSON.
+func (q *CompletenessQuery) Address(format string) string {
+	return address("/v1/completeness", q, format)
+}
+
+// Completeness is GET /v1/completeness: What schedulers have and what is stored of it, by source
+// and day.
+func (a API) Completeness(ctx context.Context, q *CompletenessQuery) (out Completeness, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/completeness", values(q), nil, &out)
+	return out, err
+}
+
+// CompletenessAs is GET /v1/completeness: What schedulers have and what is stored of it, by source
+// and day, written to w: text/csv.
+func (f Files) CompletenessAs(ctx context.Context, q *CompletenessQuery, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/completeness", values(q), accept, w)
+}
+
+// Config is GET /v1/config: The configuration that is active.
+func (a API) Config(ctx context.Context) (out Config, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/config", nil, nil, &out)
+	return out, err
+}
+
+// CommitConfigQuery is the query of PUT /v1/config.
+type CommitConfigQuery struct {
+	// The digest of what the caller has seen; empty for none. Another one is a conflict (409).
+	Replaces string `query:"replaces"`
+}
+
+// CommitConfig is PUT /v1/config: Make a document the configuration that is active.
+func (a API) CommitConfig(ctx context.Context, q *CommitConfigQuery, body json.RawMessage) (out ConfigDigest, err error) {
+	err = a.Caller.Call(ctx, "PUT", "/v1/config", values(q), body, &out)
+	return out, err
+}
+
+// Status is GET /v1/status: Health, and the cluster in a few numbers.
+func (a API) Status(ctx context.Context, q *Reading) (out Status, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/status", values(q), nil, &out)
+	return out, err
+}
+
+// SaveSnapshot is GET /v1/snapshot: An archive of the replicated state, written to w:
+// application/zstd.
+func (f Files) SaveSnapshot(ctx context.Context, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/snapshot", nil, "application/zstd", w)
+}
+
+// RestoreSnapshotQuery is the query of POST /v1/snapshot:restore.
+type RestoreSnapshotQuery struct {
+	// Take the archive of another cluster.
+	Foreign bool `query:"foreign"`
+}
+
+// RestoreSnapshot is POST /v1/snapshot:restore: Take the whole cluster back to an archive.
+func (f Files) RestoreSnapshot(ctx context.Context, q *RestoreSnapshotQuery, body io.Reader) (out Restored, err error) {
+	err = f.Carrier.Upload(ctx, "POST", "/v1/snapshot:restore", values(q), "application/zstd", body, &out)
+	return out, err
+}
+
+// ListMembers is GET /v1/cluster/members: The members of the cluster, as this node knows them.
+func (a API) ListMembers(ctx context.Context) (out Members, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/cluster/members", nil, nil, &out)
+	return out, err
+}
+
+// AddMember is POST /v1/cluster/members: Make a fresh node a member.
+func (a API) AddMember(ctx context.Context, body NewMember) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/cluster/members", nil, body, &out)
+	return out, err
+}
+
+// RemoveMember is DELETE /v1/cluster/members/{id}: End the membership of a node.
+func (a API) RemoveMember(ctx context.Context, id string) (out Message, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/cluster/members/"+part(id), nil, nil, &out)
+	return out, err
+}
+
+// Check is POST /v1/check: Compare what the node that is asked has derived with its records.
+func (a API) Check(ctx context.Context) (out Check, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/check", nil, nil, &out)
+	return out, err
+}
+
+// Session is POST /v1/sessions: Make a link that opens the pages of this node in one browser.
+func (a API) Session(ctx context.Context) (out Session, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/sessions", nil, nil, &out)
+	return out, err
+}
+
+// TransferLeader is POST /v1/cluster/leader:transfer: Hand the leadership to another node.
+func (a API) TransferLeader(ctx context.Context) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/cluster/leader:transfer", nil, nil, &out)
+	return out, err
+}
+
+// Cluster is GET /v1/cluster: The nodes, as the answering node knows them.
+func (a API) Cluster(ctx context.Context) (out ClusterNodes, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/cluster", nil, nil, &out)
+	return out, err
+}
+
+// ClusterAs is GET /v1/cluster: The nodes, as the answering node knows them, written to w:
+// text/csv.
+func (f Files) ClusterAs(ctx context.Context, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/cluster", nil, accept, w)
+}
+
+// OpenAPI is GET /v1/openapi.yaml: This description, written to w: application/yaml.
+func (f Files) OpenAPI(ctx context.Context, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/openapi.yaml", nil, "application/yaml", w)
+}
