@@ -49,12 +49,17 @@ type Reading struct {
 func part(value any) string { return url.PathEscape(fmt.Sprint(value)) }
 
 // address is a route with its query and a format.
-func address(path string, query any, format string) string {
-	q := values(query)
+func address(path string, query url.Values, format string) string {
 	if format != "" {
-		q.Set("format", format)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("format", format)
 	}
-	return path + "?" + q.Encode()
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
 }
 
 // lines decodes the values of a stream.

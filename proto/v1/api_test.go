@@ -67,7 +67,7 @@ func TestQueries_EachKindOfField_IsWrittenAsTheServerReadsIt(t *testing.T) {
 	if _, _ = (v1.API{Caller: r}).Agents(t.Context(), nil); len(r.query) != 0 {
 		t.Error(r.query)
 	}
-	if got := (&v1.UsageQuery{By: "a,b"}).Address("csv"); got != "/v1/usage?by=a%2Cb&format=csv" {
+	if got := v1.UsageAddress(&v1.UsageQuery{By: "a,b"}, "csv"); got != "/v1/usage?by=a%2Cb&format=csv" {
 		t.Error(got)
 	}
 }

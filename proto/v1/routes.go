@@ -41,13 +41,15 @@ type ListRecordsQuery struct {
 	Reading
 }
 
-// Address is the route with this query, for a link. The format "" is JSON.
-func (q *ListRecordsQuery) Address(format string) string { return address("/v1/records", q, format) }
-
 // ListRecords is GET /v1/records: Records page by page, or as a stream.
 func (a API) ListRecords(ctx context.Context, q *ListRecordsQuery) (out RecordPage, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/records", values(q), nil, &out)
 	return out, err
+}
+
+// ListRecordsAddress is a link to GET /v1/records. The format "" is JSON.
+func ListRecordsAddress(q *ListRecordsQuery, format string) string {
+	return address("/v1/records", values(q), format)
 }
 
 // ListRecordsLines is GET /v1/records: Records page by page, or as a stream, line by line.
@@ -65,6 +67,11 @@ func (f Files) ListRecordsAs(ctx context.Context, q *ListRecordsQuery, accept st
 func (a API) GetEntry(ctx context.Context, id string, q *Reading) (out Entry, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/records/"+part(id), values(q), nil, &out)
 	return out, err
+}
+
+// GetEntryAddress is a link to GET /v1/records/{id}. The format "" is JSON.
+func GetEntryAddress(id string, q *Reading, format string) string {
+	return address("/v1/records/"+part(id), values(q), format)
 }
 
 // DeleteRecord is DELETE /v1/records/{id}: Delete a record.
@@ -94,6 +101,11 @@ func (a API) Budgets(ctx context.Context, q *BudgetsQuery) (out Budgets, err err
 	return out, err
 }
 
+// BudgetsAddress is a link to GET /v1/budgets. The format "" is JSON.
+func BudgetsAddress(q *BudgetsQuery, format string) string {
+	return address("/v1/budgets", values(q), format)
+}
+
 // PricesQuery is the query of GET /v1/prices.
 type PricesQuery struct {
 	// A point in time, such as 2025, last-month or an instant; default now.
@@ -105,6 +117,11 @@ type PricesQuery struct {
 func (a API) Prices(ctx context.Context, q *PricesQuery) (out Prices, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/prices", values(q), nil, &out)
 	return out, err
+}
+
+// PricesAddress is a link to GET /v1/prices. The format "" is JSON.
+func PricesAddress(q *PricesQuery, format string) string {
+	return address("/v1/prices", values(q), format)
 }
 
 // ChangesQuery is the query of GET /v1/changes.
@@ -119,6 +136,11 @@ type ChangesQuery struct {
 func (a API) Changes(ctx context.Context, q *ChangesQuery) (out Changes, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/changes", values(q), nil, &out)
 	return out, err
+}
+
+// ChangesAddress is a link to GET /v1/changes. The format "" is JSON.
+func ChangesAddress(q *ChangesQuery, format string) string {
+	return address("/v1/changes", values(q), format)
 }
 
 // UsageQuery is the query of GET /v1/usage.
@@ -190,13 +212,15 @@ type UsageQuery struct {
 	Reading
 }
 
-// Address is the route with this query, for a link. The format "" is JSON.
-func (q *UsageQuery) Address(format string) string { return address("/v1/usage", q, format) }
-
 // Usage is GET /v1/usage: Who used how much of what, and when.
 func (a API) Usage(ctx context.Context, q *UsageQuery) (out Usage, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/usage", values(q), nil, &out)
 	return out, err
+}
+
+// UsageAddress is a link to GET /v1/usage. The format "" is JSON.
+func UsageAddress(q *UsageQuery, format string) string {
+	return address("/v1/usage", values(q), format)
 }
 
 // UsageLines is GET /v1/usage: Who used how much of what, and when, line by line.
@@ -226,6 +250,11 @@ func (a API) Directory(ctx context.Context, q *DirectoryQuery) (out Directory, e
 	return out, err
 }
 
+// DirectoryAddress is a link to GET /v1/directory. The format "" is JSON.
+func DirectoryAddress(q *DirectoryQuery, format string) string {
+	return address("/v1/directory", values(q), format)
+}
+
 // SubscriptionQuery is the query of GET /v1/subscription.
 type SubscriptionQuery struct {
 	// As of `/v1/usage`; this month, when no time is given.
@@ -247,11 +276,19 @@ func (a API) Subscription(ctx context.Context, q *SubscriptionQuery) (out Subscr
 	return out, err
 }
 
+// SubscriptionAddress is a link to GET /v1/subscription. The format "" is JSON.
+func SubscriptionAddress(q *SubscriptionQuery, format string) string {
+	return address("/v1/subscription", values(q), format)
+}
+
 // Reports is GET /v1/reports: The reports that there are, and what each takes.
 func (a API) Reports(ctx context.Context) (out Reports, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/reports", nil, nil, &out)
 	return out, err
 }
+
+// ReportsAddress is a link to GET /v1/reports. The format "" is JSON.
+func ReportsAddress(format string) string { return address("/v1/reports", nil, format) }
 
 // ReportQuery is the query of GET /v1/reports/{report}.
 type ReportQuery struct {
@@ -275,6 +312,11 @@ func (a API) Report(ctx context.Context, report string, q *ReportQuery) (out Doc
 	return out, err
 }
 
+// ReportAddress is a link to GET /v1/reports/{report}. The format "" is JSON.
+func ReportAddress(report string, q *ReportQuery, format string) string {
+	return address("/v1/reports/"+part(report), values(q), format)
+}
+
 // ReportAs is GET /v1/reports/{report}: A report to read, print or forward, written to w: text/csv,
 // text/html.
 func (f Files) ReportAs(ctx context.Context, report string, q *ReportQuery, accept string, w io.Writer) error {
@@ -286,6 +328,9 @@ func (a API) Agents(ctx context.Context, q *Reading) (out Agents, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/agents", values(q), nil, &out)
 	return out, err
 }
+
+// AgentsAddress is a link to GET /v1/agents. The format "" is JSON.
+func AgentsAddress(q *Reading, format string) string { return address("/v1/agents", values(q), format) }
 
 // AgentsAs is GET /v1/agents: The agents and their sources, with lag and completeness, written to
 // w: text/csv.
@@ -299,6 +344,11 @@ func (a API) Counters(ctx context.Context, q *Reading) (out Counters, err error)
 	return out, err
 }
 
+// CountersAddress is a link to GET /v1/counters. The format "" is JSON.
+func CountersAddress(q *Reading, format string) string {
+	return address("/v1/counters", values(q), format)
+}
+
 // CountersAs is GET /v1/counters: What became of everything that was written, by source, written to
 // w: text/csv.
 func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
@@ -309,6 +359,11 @@ func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.W
 func (a API) Actions(ctx context.Context, q *Reading) (out Actions, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/actions", values(q), nil, &out)
 	return out, err
+}
+
+// ActionsAddress is a link to GET /v1/actions. The format "" is JSON.
+func ActionsAddress(q *Reading, format string) string {
+	return address("/v1/actions", values(q), format)
 }
 
 // ActionsAs is GET /v1/actions: The actions, how they are doing, and their last runs, written to w:
@@ -329,6 +384,11 @@ func (a API) ActionRuns(ctx context.Context, typ string, label string, q *Action
 	return out, err
 }
 
+// ActionRunsAddress is a link to GET /v1/actions/{type}/{label}/runs. The format "" is JSON.
+func ActionRunsAddress(typ string, label string, q *ActionRunsQuery, format string) string {
+	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs", values(q), format)
+}
+
 // ActionRunsAs is GET /v1/actions/{type}/{label}/runs: The runs of an action, the newest first,
 // written to w: text/csv.
 func (f Files) ActionRunsAs(ctx context.Context, typ string, label string, q *ActionRunsQuery, accept string, w io.Writer) error {
@@ -342,6 +402,11 @@ func (a API) ActionRun(ctx context.Context, typ string, label string, run uint64
 	return out, err
 }
 
+// ActionRunAddress is a link to GET /v1/actions/{type}/{label}/runs/{run}. The format "" is JSON.
+func ActionRunAddress(typ string, label string, run uint64, q *Reading, format string) string {
+	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run), values(q), format)
+}
+
 // ActionRunAs is GET /v1/actions/{type}/{label}/runs/{run}: A run with its effects and all attempts
 // at them, written to w: text/csv.
 func (f Files) ActionRunAs(ctx context.Context, typ string, label string, run uint64, q *Reading, accept string, w io.Writer) error {
@@ -353,6 +418,11 @@ func (f Files) ActionRunAs(ctx context.Context, typ string, label string, run ui
 func (a API) ActionEffect(ctx context.Context, typ string, label string, run uint64, effect int, q *Reading) (out EffectPayload, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), nil, &out)
 	return out, err
+}
+
+// ActionEffectAddress is a link to GET /v1/actions/{type}/{label}/runs/{run}/effects/{effect}. The format "" is JSON.
+func ActionEffectAddress(typ string, label string, run uint64, effect int, q *Reading, format string) string {
+	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), format)
 }
 
 // RetryEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:retry: Try an effect
@@ -401,6 +471,11 @@ func (a API) Quarantine(ctx context.Context, q *Reading) (out Quarantine, err er
 	return out, err
 }
 
+// QuarantineAddress is a link to GET /v1/quarantine. The format "" is JSON.
+func QuarantineAddress(q *Reading, format string) string {
+	return address("/v1/quarantine", values(q), format)
+}
+
 // QuarantineAs is GET /v1/quarantine: Jobs that could not be made into records, without their
 // input, written to w: text/csv.
 func (f Files) QuarantineAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
@@ -412,6 +487,11 @@ func (f Files) QuarantineAs(ctx context.Context, q *Reading, accept string, w io
 func (a API) Quarantined(ctx context.Context, agent string, typ string, label string, id string, q *Reading) (out Quarantined, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), values(q), nil, &out)
 	return out, err
+}
+
+// QuarantinedAddress is a link to GET /v1/quarantine/{agent}/{type}/{label}/{id}. The format "" is JSON.
+func QuarantinedAddress(agent string, typ string, label string, id string, q *Reading, format string) string {
+	return address("/v1/quarantine/"+part(agent)+"/"+part(typ)+"/"+part(label)+"/"+part(id), values(q), format)
 }
 
 // DropQuarantined is DELETE /v1/quarantine/{agent}/{type}/{label}/{id}: Forget a quarantined job.
@@ -444,6 +524,11 @@ func (a API) Conflicts(ctx context.Context, q *Reading) (out Conflicts, err erro
 	return out, err
 }
 
+// ConflictsAddress is a link to GET /v1/conflicts. The format "" is JSON.
+func ConflictsAddress(q *Reading, format string) string {
+	return address("/v1/conflicts", values(q), format)
+}
+
 // ConflictsAs is GET /v1/conflicts: Ids of which origins say starts more than a minute apart,
 // written to w: text/csv.
 func (f Files) ConflictsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
@@ -454,6 +539,11 @@ func (f Files) ConflictsAs(ctx context.Context, q *Reading, accept string, w io.
 func (a API) Waiting(ctx context.Context, q *Reading) (out Waiting, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/waiting", values(q), nil, &out)
 	return out, err
+}
+
+// WaitingAddress is a link to GET /v1/waiting. The format "" is JSON.
+func WaitingAddress(q *Reading, format string) string {
+	return address("/v1/waiting", values(q), format)
 }
 
 // WaitingAs is GET /v1/waiting: Stops that have no record yet, written to w: text/csv.
@@ -472,6 +562,9 @@ func (a API) Kinds(ctx context.Context, q *Reading) (out Kinds, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/kinds", values(q), nil, &out)
 	return out, err
 }
+
+// KindsAddress is a link to GET /v1/kinds. The format "" is JSON.
+func KindsAddress(q *Reading, format string) string { return address("/v1/kinds", values(q), format) }
 
 // KindsAs is GET /v1/kinds: Components of pushed records that are stored with another kind than the
 // configuration says, written to w: text/csv.
@@ -513,6 +606,11 @@ func (a API) Capacity(ctx context.Context, q *CapacityQuery) (out Capacity, err 
 	return out, err
 }
 
+// CapacityAddress is a link to GET /v1/capacity. The format "" is JSON.
+func CapacityAddress(q *CapacityQuery, format string) string {
+	return address("/v1/capacity", values(q), format)
+}
+
 // GapsQuery is the query of GET /v1/gaps.
 type GapsQuery struct {
 	// Only those of this agent.
@@ -520,14 +618,14 @@ type GapsQuery struct {
 	Reading
 }
 
-// Address is the route with this query, for a link. The format "" is JSON.
-func (q *GapsQuery) Address(format string) string { return address("/v1/gaps", q, format) }
-
 // Gaps is GET /v1/gaps: What could not be had or was lost on its way, by source.
 func (a API) Gaps(ctx context.Context, q *GapsQuery) (out Gaps, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/gaps", values(q), nil, &out)
 	return out, err
 }
+
+// GapsAddress is a link to GET /v1/gaps. The format "" is JSON.
+func GapsAddress(q *GapsQuery, format string) string { return address("/v1/gaps", values(q), format) }
 
 // GapsAs is GET /v1/gaps: What could not be had or was lost on its way, by source, written to w:
 // text/csv.
@@ -547,16 +645,16 @@ type CompletenessQuery struct {
 	Reading
 }
 
-// Address is the route with this query, for a link. The format "" is JSON.
-func (q *CompletenessQuery) Address(format string) string {
-	return address("/v1/completeness", q, format)
-}
-
 // Completeness is GET /v1/completeness: What schedulers have and what is stored of it, by source
 // and day.
 func (a API) Completeness(ctx context.Context, q *CompletenessQuery) (out Completeness, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/completeness", values(q), nil, &out)
 	return out, err
+}
+
+// CompletenessAddress is a link to GET /v1/completeness. The format "" is JSON.
+func CompletenessAddress(q *CompletenessQuery, format string) string {
+	return address("/v1/completeness", values(q), format)
 }
 
 // CompletenessAs is GET /v1/completeness: What schedulers have and what is stored of it, by source
@@ -570,6 +668,9 @@ func (a API) Config(ctx context.Context) (out Config, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/config", nil, nil, &out)
 	return out, err
 }
+
+// ConfigAddress is a link to GET /v1/config. The format "" is JSON.
+func ConfigAddress(format string) string { return address("/v1/config", nil, format) }
 
 // CommitConfigQuery is the query of PUT /v1/config.
 type CommitConfigQuery struct {
@@ -588,6 +689,9 @@ func (a API) Status(ctx context.Context, q *Reading) (out Status, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/status", values(q), nil, &out)
 	return out, err
 }
+
+// StatusAddress is a link to GET /v1/status. The format "" is JSON.
+func StatusAddress(q *Reading, format string) string { return address("/v1/status", values(q), format) }
 
 // SaveSnapshot is GET /v1/snapshot: An archive of the replicated state, written to w:
 // application/zstd.
@@ -612,6 +716,9 @@ func (a API) ListMembers(ctx context.Context) (out Members, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/cluster/members", nil, nil, &out)
 	return out, err
 }
+
+// ListMembersAddress is a link to GET /v1/cluster/members. The format "" is JSON.
+func ListMembersAddress(format string) string { return address("/v1/cluster/members", nil, format) }
 
 // AddMember is POST /v1/cluster/members: Make a fresh node a member.
 func (a API) AddMember(ctx context.Context, body NewMember) (out Message, err error) {
@@ -648,6 +755,9 @@ func (a API) Cluster(ctx context.Context) (out ClusterNodes, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/cluster", nil, nil, &out)
 	return out, err
 }
+
+// ClusterAddress is a link to GET /v1/cluster. The format "" is JSON.
+func ClusterAddress(format string) string { return address("/v1/cluster", nil, format) }
 
 // ClusterAs is GET /v1/cluster: The nodes, as the answering node knows them, written to w:
 // text/csv.

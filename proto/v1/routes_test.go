@@ -2,7 +2,6 @@ package v1_test
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,7 +112,7 @@ func (g *generator) answer(r *route, op *yaml3.Node) {
 // query writes the type of a query, which all have that can be asked for a stale answer only.
 func (g *generator) query(r *route, parameters []*yaml3.Node) string {
 	name := r.name + "Query"
-	var fields, nested strings.Builder
+	var fields strings.Builder
 	reading := 0
 	for _, p := range parameters {
 		field := text(p, "name")
@@ -124,7 +123,7 @@ func (g *generator) query(r *route, parameters []*yaml3.Node) string {
 		if about := text(p, "description"); about != "" {
 			fields.WriteString(wrapped(about))
 		}
-		fmt.Fprintf(&fields, "%s %s `query:%q`\n", exported(field), g.parameter(p, &nested), field)
+		fmt.Fprintf(&fields, "%s %s `query:%q`\n", exported(field), g.parameter(p), field)
 	}
 	switch {
 	case reading == len(parameters):
@@ -133,20 +132,19 @@ func (g *generator) query(r *route, parameters []*yaml3.Node) string {
 		fields.WriteString("Reading\n")
 	}
 	fmt.Fprintf(&g.out, "\n// %s is the query of %s %s.\ntype %s struct {\n%s}\n", name, r.method, r.path, name, fields.String())
-	if slices.ContainsFunc(r.others, func(m string) bool { return m == "text/csv" }) && len(r.arguments) == 0 {
-		fmt.Fprintf(&g.out, "\n// Address is the route with this query, for a link. The format \"\" is JSON.\nfunc (q *%s) Address(format string) string { return address(%q, q, format) }\n", name, r.path)
-	}
 	return name
 }
 
 // parameter is the type of a field of a query.
-func (g *generator) parameter(p *yaml3.Node, nested *strings.Builder) string {
+func (g *generator) parameter(p *yaml3.Node) string {
 	s := get(p, "schema")
 	switch {
 	case text(s, "$ref") != "":
 		return base(s)
 	case text(s, "title") != "":
 		return text(s, "title")
+	case get(s, "x-values") != nil: // a list may also stand there without [0]
+		return "map[string]" + base(get(s, "x-values"))
 	case text(s, "type") == "object" && get(s, "additionalProperties") != nil:
 		return "map[string]" + base(get(s, "additionalProperties"))
 	case text(s, "type") == "object":
@@ -169,6 +167,9 @@ func (g *generator) methods(r *route) {
 	if r.answer != "" || len(r.others) == 0 {
 		g.typed(r, in, query)
 	}
+	if r.method == "GET" && r.answer != "" {
+		g.link(r, in, query)
+	}
 	if r.line != "" {
 		g.routeComment(r.name+"Lines", r, ", line by line")
 		fmt.Fprintf(&g.out, "func (a API) %sLines(ctx context.Context%s) iter.Seq2[%s, error] {\nreturn lines[%s](a.Caller.Stream(ctx, %s, %s))\n}\n", r.name, in, r.line, r.line, r.address, query)
@@ -182,6 +183,12 @@ func (g *generator) methods(r *route) {
 	}
 	g.routeComment(name, r, ", written to w: "+strings.Join(r.others, ", "))
 	fmt.Fprintf(&g.out, "func (f Files) %s(ctx context.Context%s, w io.Writer) error {\nreturn f.Carrier.Download(ctx, %s, %s, %s, w)\n}\n", name, in, r.address, query, accept)
+}
+
+// link writes the function that makes a link to a route.
+func (g *generator) link(r *route, in, query string) {
+	fmt.Fprintf(&g.out, "\n// %sAddress is a link to GET %s. The format \"\" is JSON.\nfunc %sAddress(%s) string { return address(%s, %s, format) }\n",
+		r.name, r.path, r.name, strings.TrimPrefix(in+", format string", ", "), r.address, query)
 }
 
 // typed writes the method whose answer is a type, or nothing.
