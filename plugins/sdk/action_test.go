@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actor is an action whose methods are functions.
@@ -135,7 +135,7 @@ func TestAPlanReadsUsageAndRecordsAndSendsItsEffects(t *testing.T) {
 	}
 	client := serveAction(t, &actor{plan: func(ctx context.Context, s sdk.PlanStart, d *sdk.Data) (sdk.Plan, error) {
 		var out sdk.Plan
-		for row, err := range d.Usage(ctx, url.Values{"window": {"2026-01"}}) {
+		for row, err := range d.Usage(ctx, &v1.UsageQuery{Window: "2026-01"}) {
 			if err != nil {
 				return out, err
 			}

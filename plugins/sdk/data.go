@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -86,45 +87,71 @@ type UsageRow struct {
 	Measures map[string]json.Number
 }
 
-// usageLine is a line of /v1/usage as NDJSON.
-type usageLine struct {
-	Group    map[string]*string      `json:"group"`
-	Others   int                     `json:"others"`
-	Bucket   *string                 `json:"bucket"`
-	From     time.Time               `json:"from"`
-	To       time.Time               `json:"to"`
-	Measures map[string]*json.Number `json:"measures"`
+// API asks /v1 with typed questions and answers. A plan only asks: what is no GET is an
+// error.
+func (d *Data) API() v1.API { return v1.API{Caller: asking{d}} }
+
+// asking is the Data as a caller of /v1.
+type asking struct{ data *Data }
+
+// Call implements v1.Caller.
+func (a asking) Call(ctx context.Context, method, path string, query url.Values, _, out any) error {
+	if method != "GET" {
+		return fmt.Errorf("%s %s: a plan only reads", method, path)
+	}
+	body, err := a.data.Get(ctx, target(path, query), "application/json")
+	if err != nil {
+		return err
+	}
+	err = json.NewDecoder(body).Decode(out)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return fmt.Errorf("GET %s: %w", cut(path), err)
+	}
+	return nil
 }
 
-// Usage asks /v1/usage and gives the rows one by one, those without figures left
-// out. The query is as the OpenAPI document says, without format.
-func (d *Data) Usage(ctx context.Context, query url.Values) iter.Seq2[UsageRow, error] {
-	return func(yield func(UsageRow, error) bool) {
-		first := true
-		for line, err := range d.Lines(ctx, "/v1/usage", query) {
-			if err == nil && first { // it tells about the answer
-				first = false
-				continue
-			}
-			var row UsageRow
-			if err == nil {
-				row, err = usageRow(line)
-			}
-			if !yield(row, err) || err != nil {
+// Stream implements v1.Caller.
+func (a asking) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		for line, err := range a.data.Lines(ctx, target(path, query)) {
+			if !yield(line, err) {
 				return
 			}
 		}
 	}
 }
 
-func usageRow(line []byte) (UsageRow, error) {
-	var l usageLine
-	if err := json.Unmarshal(line, &l); err != nil {
-		return UsageRow{}, fmt.Errorf("a row of usage: %w", err)
+func target(path string, query url.Values) string {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
-	row := UsageRow{Others: l.Others, From: l.From, To: l.To, Group: map[string]string{}, Measures: map[string]json.Number{}}
-	if l.Bucket != nil {
-		row.Bucket = *l.Bucket
+	return path
+}
+
+// Usage asks /v1/usage and gives the rows one by one, those without figures left
+// out.
+func (d *Data) Usage(ctx context.Context, query *v1.UsageQuery) iter.Seq2[UsageRow, error] {
+	return func(yield func(UsageRow, error) bool) {
+		first := true
+		for line, err := range d.API().UsageLines(ctx, query) {
+			if err == nil && first { // it tells about the answer
+				first = false
+				continue
+			}
+			if err != nil {
+				yield(UsageRow{}, fmt.Errorf("usage: %w", err))
+				return
+			}
+			if !yield(usageRow(&line), nil) {
+				return
+			}
+		}
+	}
+}
+
+func usageRow(l *v1.UsageLine) UsageRow {
+	row := UsageRow{
+		Others: l.Others, Bucket: string(l.Bucket), From: l.From.Time, To: l.To.Time, Group: map[string]string{}, Measures: map[string]json.Number{},
 	}
 	for key, value := range l.Group {
 		if value != nil {
@@ -136,14 +163,13 @@ func usageRow(line []byte) (UsageRow, error) {
 			row.Measures[name] = *value
 		}
 	}
-	return row, nil
+	return row
 }
 
-// Records asks /v1/records and gives the records one by one, all of them. The
-// query is as the OpenAPI document says, without format and cursor.
-func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error] {
+// Records asks /v1/records and gives the records one by one, all of them.
+func (d *Data) Records(ctx context.Context, query *v1.ListRecordsQuery) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		for line, err := range d.Lines(ctx, "/v1/records", query) {
+		for line, err := range d.Lines(ctx, v1.ListRecordsAddress(query, "")) {
 			var r record.Record
 			if err == nil {
 				r, err = wire.DecodeRecordJSON(line)
@@ -158,14 +184,11 @@ func (d *Data) Records(ctx context.Context, query url.Values) iter.Seq2[record.R
 // maxLine is the longest line of an answer.
 const maxLine = 4 << 20
 
-// Lines asks a path that answers in JSON lines, such as /v1/records, and gives them one
-// by one. A line belongs to the caller.
-func (d *Data) Lines(ctx context.Context, path string, query url.Values) iter.Seq2[[]byte, error] {
+// Lines asks a path with its query that answers in JSON lines, such as /v1/records, and
+// gives them one by one. A line belongs to the caller.
+func (d *Data) Lines(ctx context.Context, target string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		if len(query) > 0 {
-			path += "?" + query.Encode()
-		}
-		body, err := d.Get(ctx, path, "application/x-ndjson")
+		body, err := d.Get(ctx, target, "application/x-ndjson")
 		if err != nil {
 			yield(nil, err)
 			return
@@ -179,7 +202,7 @@ func (d *Data) Lines(ctx context.Context, path string, query url.Values) iter.Se
 			}
 		}
 		if err := in.Err(); err != nil {
-			yield(nil, fmt.Errorf("GET %s: %w", cut(path), err))
+			yield(nil, fmt.Errorf("GET %s: %w", cut(target), err))
 		}
 	}
 }

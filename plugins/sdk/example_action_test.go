@@ -3,9 +3,9 @@ package sdk_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // A whole plugin: each month it has a program mail what every group has used.
@@ -28,7 +28,7 @@ func (m *mail) Configure(_ context.Context, cfg *sdk.Config) error {
 
 func (m *mail) Plan(ctx context.Context, _ sdk.PlanStart, data *sdk.Data) (sdk.Plan, error) {
 	var text string
-	query := url.Values{"window": {"last-month"}, "by": {"group_id"}, "measure": {"Cores"}, "unit": {"hour"}}
+	query := &v1.UsageQuery{Window: "last-month", By: "group_id", Measure: "Cores", Unit: "hour"}
 	for row, err := range data.Usage(ctx, query) {
 		if err != nil {
 			return sdk.Plan{}, err

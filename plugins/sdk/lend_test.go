@@ -69,7 +69,7 @@ func TestData_KeptRecordsAndLines_DoNotChange(t *testing.T) {
 			t.Fatalf("seed %d: records differ after the iteration:\n%.2000s", seed, diff)
 		}
 		var kept [][]byte
-		for line, err := range data.Lines(t.Context(), "/v1/records", nil) {
+		for line, err := range data.Lines(t.Context(), "/v1/records") {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,8 +78,7 @@ func lines[T any](stream iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] 
 }
 
 // values are the parameters of a query that are set. What stands below a parameter, such
-// as the keys of where, stands in brackets behind its name; the key "" stands for the
-// parameter itself.
+// as the keys of where, stands in brackets behind its name.
 func values(query any) url.Values {
 	out := url.Values{}
 	if v := reflect.ValueOf(query); !v.IsNil() {
@@ -109,11 +108,7 @@ func addValue(out url.Values, name string, v reflect.Value) {
 		addFields(out, name+"[", "]", v)
 	case reflect.Map:
 		for key, value := range v.Seq2() {
-			if key.String() != "" {
-				addValue(out, name+"["+key.String()+"]", value)
-				continue
-			}
-			addValue(out, name, value)
+			addValue(out, name+"["+key.String()+"]", value)
 		}
 	case reflect.Slice:
 		for i, value := range v.Seq2() {

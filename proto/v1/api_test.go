@@ -48,14 +48,14 @@ func TestQueries_EachKindOfField_IsWrittenAsTheServerReadsIt(t *testing.T) {
 	_, err := v1.API{Caller: r}.Usage(t.Context(), &v1.UsageQuery{
 		Window: "2026", Top: 10, Open: new(false), Reading: v1.Reading{MaxAge: "10s"},
 		Where:     map[string]string{"project": "", "100%": "a&b"},
-		Component: map[string]string{"": "Cores,Memory"},
+		Components: "Cores,Memory", Component: map[string]v1.NumberTest{"GPUs": {Gte: new(0)}},
 		Meta:      map[string]v1.MetaTest{"site": {C: []string{"x", "y"}}},
 		StopTime:  v1.TimeTest{Gte: at},
 		Runtime:   v1.NumberTest{Gt: new(0)},
 	})
 	want := url.Values{
 		"window": {"2026"}, "top": {"10"}, "open": {"false"}, "max_age": {"10s"}, "where[project]": {""}, "where[100%]": {"a&b"},
-		"component": {"Cores,Memory"}, "meta[site][c][0]": {"x"}, "meta[site][c][1]": {"y"}, "stop_time[gte]": {"2026-03-01T12:00:00Z"}, "runtime[gt]": {"0"},
+		"component": {"Cores,Memory"}, "component[GPUs][gte]": {"0"}, "meta[site][c][0]": {"x"}, "meta[site][c][1]": {"y"}, "stop_time[gte]": {"2026-03-01T12:00:00Z"}, "runtime[gt]": {"0"},
 	}
 	if diff := cmp.Diff(want, r.query); diff != "" || err != nil || r.path != "/v1/usage" {
 		t.Error(r.path, err, diff)

@@ -181,7 +181,8 @@ type UsageQuery struct {
 	Where map[string]string `query:"where"`
 	// A filter, as `component[Cores][gte]=8`; and without brackets, `component=Cores`, components that
 	// are wanted with all their scores.
-	Component map[string]string `query:"component"`
+	Component  map[string]NumberTest `query:"component"`
+	Components string                `query:"component"`
 	// To each instant what was used in it, or all of a run to its stop.
 	Credit string `query:"credit"`
 	Unit   string `query:"unit"`

@@ -124,6 +124,9 @@ func (g *generator) query(r *route, parameters []*yaml3.Node) string {
 			fields.WriteString(wrapped(about))
 		}
 		fmt.Fprintf(&fields, "%s %s `query:%q`\n", exported(field), g.parameter(p), field)
+		if plain := text(p, "x-plain"); plain != "" { // it may also stand there without brackets
+			fmt.Fprintf(&fields, "%s string `query:%q`\n", exported(plain), field)
+		}
 	}
 	switch {
 	case reading == len(parameters):

@@ -14,61 +14,57 @@ import (
 	"github.com/bursar-accounting/bursar/proto/client"
 )
 
-// GetJSON answers GET of a path below /v1 within the process, as client.GetJSON does
-// from outside: with the rights and the rows of the principal in ctx (see package
-// access), and by the same handlers. The path is escaped already; into is filled as by
-// [json.Unmarshal]. A refusal is a *[client.Problem].
+// Call implements [v1.Caller] within the process: with the rights and the rows of the
+// principal in ctx (see package access), and by the same handlers. A refusal is a
+// *[client.Problem].
 //
 // It takes no place among the requests that are worked on; the request for which it is
 // done has one.
-func (s *Server) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	var w *kept
-	err := keeping(ctx, func() (n int, err error) {
-		if w, err = s.inside(ctx, http.MethodGet, path, query, nil); err != nil {
-			return 0, err
+func (s *Server) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
-		return w.body.Len(), nil
+	}
+	w := &kept{head: http.Header{}, status: http.StatusOK}
+	err := keeping(ctx, func() (int, error) {
+		err := s.into(ctx, w, method, path, query, body)
+		return w.body.Len(), err
 	})
 	if err != nil {
-		return fmt.Errorf("GET %s: %w", path, err)
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	return w.read(http.MethodGet+" "+path, into)
+	return w.read(method+" "+path, out)
 }
 
-// PostJSON does POST of a path below /v1 within the process, as GetJSON does GET; in
-// is the body.
-func (s *Server) PostJSON(ctx context.Context, path string, in, into any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("POST %s: %w", path, err)
-	}
-	w, err := s.inside(ctx, http.MethodPost, path, nil, body)
-	if err != nil {
-		return fmt.Errorf("POST %s: %w", path, err)
-	}
-	return w.read(http.MethodPost+" "+path, into)
-}
-
-// read fills into from an answer, or says why there is none.
-func (k *kept) read(what string, into any) error {
-	if k.status != http.StatusOK {
+// read fills out from an answer, unless it is nil, or says why there is none.
+func (k *kept) read(what string, out any) error {
+	if k.status/100 != 2 {
 		p := &client.Problem{Status: k.status}
 		if json.Unmarshal(k.body.Bytes(), p) != nil {
 			p.Title = http.StatusText(k.status)
 		}
 		return p
 	}
-	if err := json.Unmarshal(k.body.Bytes(), into); err != nil {
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(k.body.Bytes(), out); err != nil {
 		return fmt.Errorf("%s: the answer does not read: %w", what, err)
 	}
 	return nil
 }
 
-// Stream yields the values of an answer in NDJSON as they are made, as client.Stream does
-// from outside and GetJSON from within.
+// Stream implements [v1.Caller]: it yields the values of an answer in NDJSON as they are
+// made.
 func (s *Server) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		query = maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
 		query.Set("format", "ndjson")
 		lines := &lined{kept: kept{head: http.Header{}, status: http.StatusOK}, yield: yield}
 		err := s.into(ctx, lines, http.MethodGet, path, query, nil)
@@ -112,12 +108,6 @@ func (l *lined) Write(p []byte) (int, error) {
 
 // errBroken says that an answer was broken off.
 var errBroken = errors.New("the answer was broken off")
-
-// inside lets the handler of a path answer into memory.
-func (s *Server) inside(ctx context.Context, method, path string, query url.Values, body []byte) (*kept, error) {
-	w := &kept{head: http.Header{}, status: http.StatusOK}
-	return w, s.into(ctx, w, method, path, query, body)
-}
 
 // into lets the handler of a path answer.
 func (s *Server) into(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values, body []byte) (err error) {

@@ -14,11 +14,8 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-type jsonReports struct {
-	Reports []report.Entry `json:"reports"`
-}
 
 // reportRoutes are those of reports.
 func (s *Server) reportRoutes() []route {
@@ -34,7 +31,11 @@ func v1Reports(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "the list of reports takes no parameters; a report does: GET /v1/reports/{report}?"+r.URL.RawQuery)
 		return
 	}
-	answer(w, http.StatusOK, jsonReports{report.Catalogue()})
+	var out v1.Reports
+	for _, e := range report.Catalogue() {
+		out.Reports = append(out.Reports, e.Report)
+	}
+	answer(w, http.StatusOK, out)
 }
 
 // v1Report is GET /v1/reports/{report}. The report asks /v1 within the process, so it
@@ -49,7 +50,7 @@ func (s *Server) v1Report(w http.ResponseWriter, r *http.Request, _ *access.View
 	if err != nil {
 		return err
 	}
-	d, err := report.Make(r.Context(), s, r.PathValue("report"), query, s.now().Std())
+	d, err := report.Make(r.Context(), v1.API{Caller: s}, r.PathValue("report"), query, s.now().Std())
 	if err != nil {
 		return reportRefusal(err)
 	}

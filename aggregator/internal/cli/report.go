@@ -233,7 +233,7 @@ usage_stats with its figures, which lack what no snapshot saw.`,
 		if o.Where, err = argumentsOf(where); err != nil {
 			return nil, usageError(cmd, err)
 		}
-		return report.Usage(ctx, c, o)
+		return report.Usage(ctx, c.API, o)
 	})
 }
 
@@ -254,6 +254,6 @@ configured in blocks "cluster".`,
 			return nil, err
 		}
 		o.Now = p.Now()
-		return report.Utilization(ctx, c, o)
+		return report.Utilization(ctx, c.API, o)
 	})
 }

@@ -82,7 +82,7 @@ func (p *Program) printAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 	if err != nil {
 		return err
 	}
-	text, err := report.AI4Usage(ctx, c, o)
+	text, err := report.AI4Usage(ctx, c.API, o)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *Program) writeAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 	if err != nil {
 		return err
 	}
-	out, err := report.AI4(ctx, c, o)
+	out, err := report.AI4(ctx, c.API, o)
 	if err != nil {
 		return err
 	}

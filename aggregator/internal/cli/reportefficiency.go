@@ -71,6 +71,6 @@ Give those of your site; a reader will ask where they are from.`,
 		if o.Where, err = argumentsOf(where); err != nil {
 			return nil, usageError(cmd, err)
 		}
-		return report.Efficiency(ctx, c, o)
+		return report.Efficiency(ctx, c.API, o)
 	})
 }

@@ -39,6 +39,6 @@ the budgets that it draws on, with a forecast; who used it; and the largest jobs
 		if len(o.Of) == 0 {
 			return nil, usageError(cmd, errors.New("a statement needs a subject: -of group_id=NAME, project=NAME, pi=NAME or user_id=NAME"))
 		}
-		return report.Statement(ctx, c, o)
+		return report.Statement(ctx, c.API, o)
 	})
 }

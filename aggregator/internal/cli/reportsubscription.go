@@ -72,7 +72,7 @@ Its sums of 32 bits, in which small jobs vanish, are exact here.`,
 		if files.compat != "" {
 			return files.report(o)
 		}
-		return report.Subscription(ctx, c, o)
+		return report.Subscription(ctx, c.API, o)
 	})
 }
 

@@ -65,7 +65,7 @@ starting count as queued.`,
 		if err := f.complete(cmd, p.Now()); err != nil {
 			return nil, err
 		}
-		return report.Summary(ctx, c, *o)
+		return report.Summary(ctx, c.API, *o)
 	})
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Settings are what an aggregator runs with.
@@ -171,7 +172,7 @@ func (a *Aggregator) serve() {
 		Kinds: func() record.Kinds { return *a.kinds.Load() }, IgnoreExisting: a.set.IgnoreExisting, MaxBody: a.set.MaxBody, Agents: pulls, Configured: a.manager.Names, Usage: reader, Book: a.books.Book, Directory: a.directory, Money: a.money, Capacity: a.books.Capacity, Days: a.doctor.tally.Days, Pulse: &a.doctor.pulse, Version: a.set.Version,
 		Patience: a.set.Patience, Extra: pages.Routes(), Config: sharedConfig{a}, Snapshots: a.snapshots, Members: newMembers(a.replica), Checker: a, Cut: ingest.Cut, Actions: a.actions,
 	})
-	pages.V1, pages.Orders = a.server, a.server
+	pages.V1 = v1.API{Caller: a.server}
 	a.replica.node.OnLeader(a.lead)
 	a.replica.node.OnLeader(a.settle)
 	a.replica.node.OnLeader(newBudgetGauges(a, reader).lead)

@@ -37,7 +37,7 @@ const (
 	ai4Listed = 4 * time.Hour
 	// ai4Waits is how long before its start a job may have been submitted.
 	ai4Waits = 31 * 24 * time.Hour
-	ai4Page  = "5000"
+	ai4Page  = 5000
 
 	keyJob       = "job"
 	keyTask      = "task"
@@ -139,7 +139,7 @@ func (b *ai4Builder) add(r *job) {
 		b.jobs[name] = j
 		b.world.jobs = append(b.world.jobs, j)
 	}
-	id := name + "\x00" + firstStart(r.ID)
+	id := name + "\x00" + firstStart(r.RecordID)
 	a := b.allocations[id]
 	if a == nil {
 		a = &allocation{owner: r.first(keyOwner)}
@@ -149,13 +149,13 @@ func (b *ai4Builder) add(r *job) {
 	if at, err := time.Parse(time.RFC3339Nano, r.first(keyAllocated)); err == nil {
 		a.placed = at
 	}
-	if r.Submit != nil && (a.submitted.IsZero() || r.Submit.Before(a.submitted)) {
-		a.submitted = *r.Submit
+	if !r.SubmitTime.IsZero() && (a.submitted.IsZero() || r.SubmitTime.Before(a.submitted)) {
+		a.submitted = r.SubmitTime.Time
 	}
-	one := run{start: r.Start, amounts: r.ai4Amounts()}
-	if r.Stop != nil {
-		one.stop = *r.Stop
-		one.sighted = r.first(keyEstimated) == "true" && r.State != nil && *r.State == "running"
+	one := run{start: r.StartTime.Time, amounts: r.ai4Amounts()}
+	if !r.StopTime.IsZero() {
+		one.stop = r.StopTime.Time
+		one.sighted = r.first(keyEstimated) == "true" && r.State == "running"
 	}
 	a.runs = append(a.runs, one)
 }

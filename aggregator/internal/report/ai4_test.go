@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 const threeDays = "2025-03-01..2025-03-03"
@@ -42,7 +43,7 @@ func TestTheFilesForAi4PapiAreThoseOfAi4Accounting(t *testing.T) {
 // compareFiles compares the files of three days with those of ai4-accounting.
 func compareFiles(t *testing.T, c *cluster) {
 	t.Helper()
-	files, err := report.AI4(t.Context(), c, report.AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: fifth()})
+	files, err := report.AI4(t.Context(), v1.API{Caller: c}, report.AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func compareTables(t *testing.T, c *cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := report.AI4Usage(t.Context(), c, report.AI4Options{Period: days[0] + ".." + days[1], Snapshots: snapshots(t), Now: fifth()})
+		text, err := report.AI4Usage(t.Context(), v1.API{Caller: c}, report.AI4Options{Period: days[0] + ".." + days[1], Snapshots: snapshots(t), Now: fifth()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,18 +123,18 @@ func compareTables(t *testing.T, c *cluster) {
 // ai4-accounting sums up all snapshots each time.
 func TestAI4_WithoutPeriod_ReportsAllHistory(t *testing.T) {
 	c := clusterOf(t, imported)
-	given, err := report.AI4(t.Context(), c, report.AI4Options{Period: "2025-02-28..2025-03-05", Snapshots: snapshots(t), Now: fifth()})
+	given, err := report.AI4(t.Context(), v1.API{Caller: c}, report.AI4Options{Period: "2025-02-28..2025-03-05", Snapshots: snapshots(t), Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := report.AI4(t.Context(), c, report.AI4Options{Snapshots: snapshots(t), Now: fifth()})
+	all, err := report.AI4(t.Context(), v1.API{Caller: c}, report.AI4Options{Snapshots: snapshots(t), Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(given.Files, all.Files); diff != "" {
 		t.Errorf("of all snapshots (-given +default)\n%s", diff)
 	}
-	all, err = report.AI4(t.Context(), c, report.AI4Options{Now: fifth()})
+	all, err = report.AI4(t.Context(), v1.API{Caller: c}, report.AI4Options{Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestAI4_WithoutPeriod_ReportsAllHistory(t *testing.T) {
 }
 
 func TestAI4_NamespaceWithoutRecords_HasFiles(t *testing.T) {
-	files, err := report.AI4(t.Context(), newCluster(t), report.AI4Options{Period: threeDays, Now: fifth(), Namespaces: []string{"new", "imagine", "tutorials"}})
+	files, err := report.AI4(t.Context(), v1.API{Caller: newCluster(t)}, report.AI4Options{Period: threeDays, Now: fifth(), Namespaces: []string{"new", "imagine", "tutorials"}})
 	if err != nil {
 		t.Fatal(err)
 	}

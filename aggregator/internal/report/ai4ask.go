@@ -6,15 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // ask reads what the cluster did, and says when ai4-accounting looked at it.
-func (o *AI4Options) ask(ctx context.Context, r Reader) (*ai4World, error) {
+func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
 	w := &ai4World{}
 	var err error
 	if w.window, err = o.window(ctx, r); err != nil {
@@ -34,10 +34,10 @@ func (o *AI4Options) ask(ctx context.Context, r Reader) (*ai4World, error) {
 }
 
 // window asks what the period is.
-func (o *AI4Options) window(ctx context.Context, r Reader) (span, error) {
+func (o *AI4Options) window(ctx context.Context, r v1.API) (span, error) {
 	var a usageAnswer
-	q := url.Values{"window": {cmp.Or(o.Period, "2000..today")}, "measure": {"records"}}
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+	var err error
+	if a.Usage, err = r.Usage(ctx, &v1.UsageQuery{Window: cmp.Or(o.Period, "2000..today"), Measure: "records"}); err != nil {
 		return span{}, err
 	}
 	if a.Complete.Limited {
@@ -47,12 +47,11 @@ func (o *AI4Options) window(ctx context.Context, r Reader) (span, error) {
 }
 
 // namespaces are those that records have ever had, and those of the options.
-func (o *AI4Options) namespaces(ctx context.Context, r Reader) ([]string, error) {
+func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error) {
 	var a usageAnswer
 	var err error
 	for _, key := range []string{keyNamespace, keyGroup} {
-		a = usageAnswer{}
-		err = r.GetJSON(ctx, "/v1/usage", url.Values{"window": {"2000..today"}, "by": {key}, "measure": {"records"}}, &a)
+		a.Usage, err = r.Usage(ctx, &v1.UsageQuery{Window: "2000..today", By: key, Measure: "records"})
 		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusBadRequest {
 			break
 		}
@@ -75,28 +74,23 @@ func (o *AI4Options) namespaces(ctx context.Context, r Reader) ([]string, error)
 }
 
 // read reads the runs that touch the window, and those that waited in it.
-func (w *ai4World) read(ctx context.Context, r Reader) error {
+func (w *ai4World) read(ctx context.Context, r v1.API) error {
 	b := ai4Builder{world: w, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
-	until := w.window.To.Add(ai4Waits).Format(time.RFC3339Nano)
-	for _, q := range []url.Values{
-		{"open": {"true"}, "start_time[lt]": {until}},
-		{"open": {"false"}, "start_time[lt]": {until}, "stop_time[gte]": {w.window.From.Add(-ai4Listed).Format(time.RFC3339Nano)}},
+	started := v1.TimeTest{Lt: v1.Time{Time: w.window.To.Add(ai4Waits)}}
+	for _, q := range []v1.ListRecordsQuery{
+		{Open: new(true), StartTime: started},
+		{Open: new(false), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.window.From.Add(-ai4Listed)}}},
 	} {
-		q.Set("limit", ai4Page)
-		for more := true; more; {
-			var page struct {
-				Records []job   `json:"records"`
-				Next    *string `json:"next"`
-			}
-			if err := r.GetJSON(ctx, "/v1/records", q, &page); err != nil {
+		q.Limit = ai4Page
+		for more := true; more; more = q.Cursor != "" {
+			page, err := r.ListRecords(ctx, &q)
+			if err != nil {
 				return fmt.Errorf("the records of ai4: %w", err)
 			}
 			for i := range page.Records {
-				b.add(&page.Records[i])
+				b.add((*job)(&page.Records[i]))
 			}
-			if more = page.Next != nil; more {
-				q.Set("cursor", *page.Next)
-			}
+			q.Cursor = string(page.Next)
 		}
 	}
 	b.finish()

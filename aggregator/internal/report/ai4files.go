@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // AI4Files are files by their names, with slashes, below ai4-accounting's directory.
@@ -27,7 +29,7 @@ const AI4Users = "users/user-db.json"
 // them, and those of users with their names; and the users. Their form is
 // ai4-accounting's, and so are their figures: what a snapshot every few hours would
 // have seen, with MHz for cores where none were reserved. Summary has exact ones.
-func AI4(ctx context.Context, r Reader, o AI4Options) (*AI4Files, error) {
+func AI4(ctx context.Context, r v1.API, o AI4Options) (*AI4Files, error) {
 	world, err := o.ask(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: %w", err)

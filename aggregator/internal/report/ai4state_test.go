@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // worldOf is what records tell.
@@ -119,10 +121,10 @@ func TestHalvesAreRoundedToEvenNumbers(t *testing.T) {
 
 func TestWhoMaySeeSomeRecordsOnlyGetsNoFilesOfAll(t *testing.T) {
 	w := answers{"/v1/usage 2026-03 ": `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-04-01T00:00:00Z"},"groups":[],"complete":{"limited":true}}`}
-	if _, err := AI4(t.Context(), w, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+	if _, err := AI4(t.Context(), v1.API{Caller: w}, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
 		t.Error(err)
 	}
-	if _, err := AI4Usage(t.Context(), w, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+	if _, err := AI4Usage(t.Context(), v1.API{Caller: w}, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // ai4Used is what a namespace used, as usage_stats of ai4-accounting counts it.
@@ -20,7 +22,7 @@ type ai4Used struct {
 // snapshot and the one before it, in whole hours. What is after the last snapshot of the
 // period is missing, and so is what came and went between two of them and was not listed
 // any more. Usage has exact figures.
-func AI4Usage(ctx context.Context, r Reader, o AI4Options) (string, error) {
+func AI4Usage(ctx context.Context, r v1.API, o AI4Options) (string, error) {
 	world, err := o.ask(ctx, r)
 	if err != nil {
 		return "", fmt.Errorf("report usage for ai4: %w", err)

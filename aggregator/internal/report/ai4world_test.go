@@ -46,12 +46,12 @@ func (c *cluster) Write(context.Context, store.Command) (any, error) {
 	return nil, fmt.Errorf("nothing is written here")
 }
 
-// GetJSON implements report.Reader with all rights.
-func (c *cluster) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	return c.server.GetJSON(access.With(ctx, access.Daemon()), path, query, into)
+// GetJSON implements v1.Caller with all rights.
+func (c *cluster) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
+	return c.server.Call(access.With(ctx, access.Daemon()), method, path, query, in, into)
 }
 
-// Stream implements report.Reader with all rights.
+// Stream implements v1.Caller with all rights.
 func (c *cluster) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return c.server.Stream(access.With(ctx, access.Daemon()), path, query)
 }

@@ -1,24 +1,12 @@
 package report
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"net/url"
 	"time"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// Reader reads /v1 with somebody's rights. The path is escaped already; into is
-// filled as by [json.Unmarshal].
-type Reader interface {
-	GetJSON(ctx context.Context, path string, query url.Values, into any) error
-	// Stream yields the values of an answer in NDJSON as they come. After an error it ends.
-	Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error]
-}
 
 // ErrNothing is wrapped by the errors of reports about what is not there.
 var ErrNothing = errors.New("there is nothing to report")

@@ -13,48 +13,29 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Entry is a report of the catalogue: what it is for, and what it may be told.
+// Entry is a report of the catalogue.
 type Entry struct {
-	Name   string  `json:"name"`
-	Title  string  `json:"title"`
-	About  string  `json:"about"` // what it is for, in one sentence
-	Params []Param `json:"parameters"`
+	v1.Report
 
-	make func(ctx context.Context, r Reader, q Query) (*Document, error)
+	make func(ctx context.Context, r v1.API, q Query) (*Document, error)
 }
 
 // Param is a value of a query that a report takes.
-type Param struct {
-	Name  string    `json:"name"`
-	Title string    `json:"title"` // as the label of a field
-	About string    `json:"about"` // what it means
-	Kind  ParamKind `json:"kind"`
-	// Default is what counts where nothing is given.
-	Default []string `json:"default"`
-	// Words are all that may be given of a choice, and examples of the others.
-	Words []string `json:"words"`
-	// Most is how often it may be given. A list also takes several in one, with
-	// commas between.
-	Most int `json:"most"`
-	// Needed: without it there is no report.
-	Needed bool `json:"needed"`
-}
+type Param = v1.ReportParameter
 
-// ParamKind is what a value is.
-type ParamKind string
-
-// The kinds. A Window is one of /v1/usage; a Choice is one of the words; Pairs are of
-// the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE.
+// The kinds of parameters. A Window is one of /v1/usage; a Choice is one of the words;
+// Pairs are of the form KEY=VALUE, and may also be given as NAME[KEY]=VALUE.
 const (
-	ParamWindow ParamKind = "window"
-	ParamZone   ParamKind = "zone"
-	ParamText   ParamKind = "text"
-	ParamList   ParamKind = "list"
-	ParamNumber ParamKind = "number"
-	ParamChoice ParamKind = "choice"
-	ParamPairs  ParamKind = "pairs"
+	ParamWindow = "window"
+	ParamZone   = "zone"
+	ParamText   = "text"
+	ParamList   = "list"
+	ParamNumber = "number"
+	ParamChoice = "choice"
+	ParamPairs  = "pairs"
 )
 
 // Catalogue lists the reports that can be asked for by name.
@@ -94,7 +75,7 @@ func Find(name string) (*Entry, error) {
 // names and no others; empty ones are as if they were not there. What it is told
 // wrongly is an error that wraps [ErrUnknown] or [ErrQuery], what is not there one that
 // wraps [ErrNothing], and what /v1 refuses comes as it is.
-func Make(ctx context.Context, r Reader, name string, query url.Values, now time.Time) (*Document, error) {
+func Make(ctx context.Context, r v1.API, name string, query url.Values, now time.Time) (*Document, error) {
 	e, err := Find(name)
 	if err != nil {
 		return nil, err
@@ -186,8 +167,8 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 			}
 		}
 	}
-	for i := range e.Params {
-		p := &e.Params[i]
+	for i := range e.Parameters {
+		p := &e.Parameters[i]
 		given := len(q.values[p.Name]) + len(q.pairs[p.Name])
 		switch {
 		case given > p.Most && p.Kind != ParamList:
@@ -203,9 +184,9 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 
 // Param returns the parameter of a name; nil when the report has none.
 func (e *Entry) Param(name string) *Param {
-	for i := range e.Params {
-		if e.Params[i].Name == name {
-			return &e.Params[i]
+	for i := range e.Parameters {
+		if e.Parameters[i].Name == name {
+			return &e.Parameters[i]
 		}
 	}
 	return nil
@@ -213,8 +194,8 @@ func (e *Entry) Param(name string) *Param {
 
 // params are the names of the parameters.
 func (e *Entry) params() (names []string) {
-	for i := range e.Params {
-		names = append(names, e.Params[i].Name)
+	for i := range e.Parameters {
+		names = append(names, e.Parameters[i].Name)
 	}
 	return names
 }
@@ -241,7 +222,6 @@ func (q *Query) add(p *Param, value string) error {
 		if n, err := strconv.Atoi(value); err != nil || n < 0 {
 			return fmt.Errorf("%w: %s is %.60q; want a number, 0 or more", ErrQuery, p.Name, value)
 		}
-	case ParamWindow, ParamText:
 	}
 	q.values[p.Name] = append(q.values[p.Name], value)
 	return nil

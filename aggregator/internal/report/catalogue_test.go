@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func TestEveryReportOfTheCatalogueSaysWhatItIsForAndWhatItTakes(t *testing.T) {
@@ -22,7 +24,7 @@ func TestEveryReportOfTheCatalogueSaysWhatItIsForAndWhatItTakes(t *testing.T) {
 		}
 		seen[e.Name] = true
 		params := map[string]bool{}
-		for _, p := range e.Params {
+		for _, p := range e.Parameters {
 			if !name.MatchString(p.Name) || params[p.Name] || p.Title == "" || !strings.HasSuffix(p.About, ".") || p.Most < 1 || p.Default == nil || p.Words == nil {
 				t.Errorf("%s: %+v", e.Name, p)
 			}
@@ -48,13 +50,13 @@ func TestAReportByNameIsTheOneOfItsOptions(t *testing.T) {
 		want  func() (*Document, error)
 	}{
 		"usage": {"period=2026-10&period=this-year&by=&top=0", func() (*Document, error) {
-			return Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "this-year"}, Zone: "UTC", Now: now()})
+			return Usage(t.Context(), v1.API{Caller: world()}, UsageOptions{Periods: []string{"2026-10", "this-year"}, Zone: "UTC", Now: now()})
 		}},
 		"subscription": {"period=2026-10&credit=spread", func() (*Document, error) {
-			return Subscription(t.Context(), world(), SubscriptionOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
+			return Subscription(t.Context(), v1.API{Caller: world()}, SubscriptionOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
 		}},
 		"utilization": {"period=2026-10", func() (*Document, error) {
-			return Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
+			return Utilization(t.Context(), v1.API{Caller: world()}, UtilizationOptions{Periods: []string{"2026-10"}, Zone: "UTC", Now: now()})
 		}},
 	} {
 		query, err := url.ParseQuery(c.query)
@@ -62,7 +64,7 @@ func TestAReportByNameIsTheOneOfItsOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got, want bytes.Buffer
-		for out, build := range map[*bytes.Buffer]func() (*Document, error){&want: c.want, &got: func() (*Document, error) { return Make(t.Context(), world(), name, query, now()) }} {
+		for out, build := range map[*bytes.Buffer]func() (*Document, error){&want: c.want, &got: func() (*Document, error) { return Make(t.Context(), v1.API{Caller: world()}, name, query, now()) }} {
 			d, err := build()
 			if err != nil {
 				t.Fatal(name, err)
@@ -80,7 +82,7 @@ func TestAReportByNameIsTheOneOfItsOptions(t *testing.T) {
 // asked remembers the questions.
 type asked []url.Values
 
-func (a *asked) GetJSON(_ context.Context, _ string, query url.Values, _ any) error {
+func (a *asked) Call(_ context.Context, _, _ string, query url.Values, _, _ any) error {
 	*a = append(*a, query)
 	return errors.New("enough")
 }
@@ -95,7 +97,7 @@ func TestWhatAReportIsToldReachesTheQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(t.Context(), &a, "usage", query, now()); err == nil || len(a) != 1 {
+	if _, err := Make(t.Context(), v1.API{Caller: &a}, "usage", query, now()); err == nil || len(a) != 1 {
 		t.Fatal(err, a)
 	}
 	for key, want := range map[string]string{
@@ -139,7 +141,7 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Make(t.Context(), world(), c.name, query, now())
+		_, err = Make(t.Context(), v1.API{Caller: world()}, c.name, query, now())
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s?%s: %v, want %q", c.name, c.query, err, c.says)
 		}
@@ -172,7 +174,7 @@ func TestWhoNeverHadARecordIsNamed(t *testing.T) {
 		"/v1/usage 2000-01-01 by  of records each month": `{"records":0,"labels":[],"complete":{}}`,
 	}
 	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
-	if err := n.all(t.Context(), w, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+	if err := n.all(t.Context(), v1.API{Caller: w}, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
 		t.Error(err)
 	}
 }

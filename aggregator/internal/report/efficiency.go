@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -123,7 +122,7 @@ func decimal(f float64) *big.Rat {
 // how long they waited, which jobs left the most unused, and what could be saved, with
 // the energy and the carbon dioxide that go with it. What records do not say is not
 // taken for 0 but named in the notes.
-func Efficiency(ctx context.Context, r Reader, o EfficiencyOptions) (*Document, error) {
+func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, error) {
 	o.fill()
 	if err := o.check(); err != nil {
 		return nil, err
@@ -170,7 +169,7 @@ func (o *EfficiencyOptions) method() []string {
 type efficiencyPeriod struct {
 	Period
 	o       *EfficiencyOptions
-	r       Reader
+	r       v1.API
 	window  string
 	number  int
 	span    span
@@ -185,19 +184,13 @@ func (p *efficiencyPeriod) note(format string, args ...any) {
 	p.notes = append(p.notes, p.Name+": "+fmt.Sprintf(format, args...))
 }
 
-func (p *efficiencyPeriod) ask(ctx context.Context, q url.Values) (*usageAnswer, error) {
-	q.Set("window", p.window)
-	q.Set("unit", "hour")
-	if p.o.Zone != "" {
-		q.Set("zone", p.o.Zone)
-	}
-	var a usageAnswer
-	err := p.r.GetJSON(ctx, "/v1/usage", conditions(q, p.o.Where), &a)
-	return &a, err
+func (p *efficiencyPeriod) ask(ctx context.Context, q v1.UsageQuery) (*usageAnswer, error) {
+	q.Window, q.Unit, q.Zone, q.Where = p.window, "hour", p.o.Zone, p.o.Where
+	return askUsage(ctx, p.r, q)
 }
 
 func (p *efficiencyPeriod) build(ctx context.Context, zone *time.Location) error {
-	all, err := p.ask(ctx, url.Values{"by": {p.o.By}})
+	all, err := p.ask(ctx, v1.UsageQuery{By: p.o.By})
 	if err != nil {
 		return err
 	}
@@ -275,9 +268,10 @@ func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res re
 	if silent, without := p.lacks[res.used], p.lacks[res.booked]; silent > 0 || without > 0 {
 		p.note("%d of %d records do not say how much of the %s they used, and %d do not say how much they booked; they are not in its figures.", silent, p.records, res.title, without)
 		var err error
-		q := url.Values{
-			"by": {p.o.By}, "measure": {"records," + res.booked + "," + res.used},
-			"component[" + res.used + "][gte]": {"0"}, "component[" + res.booked + "][gte]": {"0"},
+		known := v1.NumberTest{Gte: new(0)}
+		q := v1.UsageQuery{
+			By: p.o.By, Measure: "records," + res.booked + "," + res.used,
+			Component: map[string]v1.NumberTest{res.used: known, res.booked: known},
 		}
 		if a, err = p.ask(ctx, q); err != nil {
 			return nil, err

@@ -7,17 +7,20 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // script answers by the path and, of /v1/usage, by its window or begin, its keys and its
 // measures.
 type script map[string]string
 
-func (a script) GetJSON(_ context.Context, path string, query url.Values, into any) error {
+func (a script) Call(_ context.Context, _, path string, query url.Values, _, into any) error {
 	key := path
 	if path == "/v1/usage" {
 		at := query.Get("window")
@@ -59,10 +62,10 @@ func (a script) Stream(ctx context.Context, path string, query url.Values) iter.
 }
 
 // pageOf yields the records of a page.
-func pageOf(ctx context.Context, r Reader, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+func pageOf(ctx context.Context, r v1.Caller, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		var page struct{ Records []json.RawMessage }
-		if err := r.GetJSON(ctx, path, query, &page); err != nil {
+		if err := r.Call(ctx, http.MethodGet, path, query, nil, &page); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -104,7 +107,7 @@ func recordOf(id, user string, cores, cpu int, start, stop, submit string) strin
 
 func reportOfEfficiency(t *testing.T) *Document {
 	t.Helper()
-	d, err := Efficiency(t.Context(), efficiencyWorld(), EfficiencyOptions{Periods: []string{"2026-10"}, Worst: 3, Now: now()})
+	d, err := Efficiency(t.Context(), v1.API{Caller: efficiencyWorld()}, EfficiencyOptions{Periods: []string{"2026-10"}, Worst: 3, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +167,7 @@ func TestWhatWasUsedOfNothingBookedIsNotCounted(t *testing.T) {
 	w := efficiencyWorld()
 	of := "/v1/usage 2026-10 by user_id of "
 	w[of] = strings.NewReplacer(`"total":160,"without":0`, `"total":160,"without":7`, `"total":378000,"without":10`, `"total":378000,"without":0`).Replace(w[of])
-	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	d, err := Efficiency(t.Context(), v1.API{Caller: w}, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,13 +191,13 @@ func TestNumbersThatNoReportCanBeMadeWithAreRefused(t *testing.T) {
 		"carbon_per_kwh is -1":     {Factors: Factors{PUE: 1, Carbon: -1}},
 		"kwh_per_gpu_hour is +Inf": {Factors: Factors{PUE: 1, GPUHour: math.Inf(1)}},
 	} {
-		if _, err := Efficiency(t.Context(), efficiencyWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+		if _, err := Efficiency(t.Context(), v1.API{Caller: efficiencyWorld()}, o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %s", err, says)
 		}
 	}
 	for says, o := range map[string]StatementOptions{"top is -1": {Top: -1}, "top is 101": {Top: 101}, "memory_per_gb is NaN": {MemoryPerGB: math.NaN()}} {
 		o.Of = map[string]string{"group_id": "cms"}
-		if _, err := Statement(t.Context(), statementWorld(), o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
+		if _, err := Statement(t.Context(), v1.API{Caller: statementWorld()}, o); !errors.Is(err, ErrQuery) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %s", err, says)
 		}
 	}
@@ -205,7 +208,7 @@ func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
 	of := "/v1/usage 2026-10 by user_id of "
 	w[of] = strings.NewReplacer(`"TotalCPU","kind":"total"`, `"TotalCPU","kind":"rate"`, `"MemoryUsed","kind":"rate"`, `"MemoryUsed","kind":"total"`).Replace(w[of])
 	w["/v1/records"] = strings.ReplaceAll(w["/v1/records"], `"kind":"total"`, `"kind":"rate"`)
-	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
+	d, err := Efficiency(t.Context(), v1.API{Caller: w}, EfficiencyOptions{Periods: []string{"2026-10"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func TestAComponentOfTheWrongKindIsNotTakenForWhatWasUsed(t *testing.T) {
 func TestWhereJobsCannotBeToldApartAReportSaysSo(t *testing.T) {
 	w := efficiencyWorld()
 	delete(w, "/v1/records")
-	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Where: map[string]string{"cluster": "lhc"}, Now: now()})
+	d, err := Efficiency(t.Context(), v1.API{Caller: w}, EfficiencyOptions{Periods: []string{"2026-10"}, Where: map[string]string{"cluster": "lhc"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +246,7 @@ func TestWhereJobsCannotBeToldApartAReportSaysSo(t *testing.T) {
 	w = statementWorld()
 	delete(w, "/v1/records")
 	w["/v1/usage 2026-10-01 by group_id of records"] = `{"groups":[]}`
-	d, err = Statement(t.Context(), w, StatementOptions{Of: map[string]string{"host_class": "fat"}, Now: now()})
+	d, err = Statement(t.Context(), v1.API{Caller: w}, StatementOptions{Of: map[string]string{"host_class": "fat"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +257,7 @@ func TestWhereJobsCannotBeToldApartAReportSaysSo(t *testing.T) {
 
 func TestWhereJobsAreTooManyTheMedianIsNotKnown(t *testing.T) {
 	w := efficiencyWorld()
-	d, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2026-10"}, Scan: 4, Top: 1, Now: now()})
+	d, err := Efficiency(t.Context(), v1.API{Caller: w}, EfficiencyOptions{Periods: []string{"2026-10"}, Scan: 4, Top: 1, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +279,7 @@ func TestEfficiencyOfNobodyNamesWhatIsNear(t *testing.T) {
 		"/v1/usage 2000-01-01 by  of records each month": months,
 	}
 	for value, want := range map[string]string{"cmss": `did you mean "cms"?`, "cms": "the nearest months that have some are 2026-08, 2026-09, 2026-10"} {
-		_, err := Efficiency(t.Context(), w, EfficiencyOptions{Periods: []string{"2031"}, Where: map[string]string{"group_id": value}, Now: now()})
+		_, err := Efficiency(t.Context(), v1.API{Caller: w}, EfficiencyOptions{Periods: []string{"2031"}, Where: map[string]string{"group_id": value}, Now: now()})
 		if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", value, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // summary says of each resource what could be saved.
@@ -93,7 +95,7 @@ type waits struct {
 func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 	groups := map[string]*waits{}
 	var worst []idle
-	q := jobQuery{where: p.o.Where, test: all.window().within("start_time"), most: p.o.Scan}
+	q := jobQuery{where: p.o.Where, started: all.window().test(), most: p.o.Scan}
 	if key := q.mixed(); key != "" {
 		p.note("jobs are not looked at one by one, so that there are no jobs that left the most unused and no median and longest wait: no single job says its %s of itself.", key)
 		return p.meanWaits(ctx, nil)
@@ -125,7 +127,7 @@ func (p *efficiencyPeriod) jobs(ctx context.Context, all *usageAnswer) error {
 }
 
 func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
-	if j.Submit == nil || j.Submit.After(j.Start) {
+	if j.SubmitTime.IsZero() || j.SubmitTime.After(j.StartTime.Time) {
 		return
 	}
 	name := j.first(p.o.By)
@@ -135,7 +137,7 @@ func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
 	if groups[name] == nil {
 		groups[name] = &waits{name: name}
 	}
-	groups[name].list = append(groups[name].list, j.Start.Sub(*j.Submit))
+	groups[name].list = append(groups[name].list, j.StartTime.Sub(j.SubmitTime.Time))
 }
 
 // median is the middle; the mean of the two in the middle where the number is even.
@@ -153,7 +155,7 @@ func minutes(d time.Duration) Cell { return Rat(new(big.Rat).Mul(hoursOf(d), big
 
 // meanWaits is the table about waiting; without groups median and longest are not known.
 func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*waits) error {
-	a, err := p.ask(ctx, map[string][]string{"by": {p.o.By}, "measure": {"started,wait"}})
+	a, err := p.ask(ctx, v1.UsageQuery{By: p.o.By, Measure: "started,wait"})
 	if err != nil {
 		return err
 	}
@@ -213,7 +215,7 @@ type idle struct {
 func (p *efficiencyPeriod) idle(j *job) (idle, bool) {
 	cores, _ := j.amount("Cores")
 	seconds, kind := j.amount(p.o.CPU)
-	if cores == nil || seconds == nil || kind != "total" || j.Stop == nil {
+	if cores == nil || seconds == nil || kind != "total" || j.StopTime.IsZero() {
 		return idle{}, false
 	}
 	i := idle{job: *j, cores: cores, booked: new(big.Rat).Mul(cores, j.hours()), used: new(big.Rat).Quo(seconds, big.NewRat(3600, 1))}
@@ -234,7 +236,7 @@ func insert(list []idle, one idle, most int) []idle {
 		if c := a.spare.Cmp(b.spare); c != 0 {
 			return c > 0
 		}
-		return a.ID < b.ID
+		return a.RecordID < b.RecordID
 	}
 	at := len(list)
 	for at > 0 && before(&one, &list[at-1]) {
@@ -264,7 +266,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		j := &list[i]
 		peaks = peaks || j.peak != nil
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.ID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), optional(j.State),
+			Words(j.RecordID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), told(j.State),
 		})
 	}
 	if !peaks {
@@ -283,11 +285,4 @@ func (t *Table) without(name string) {
 	if len(t.Totals) > 0 {
 		t.Totals = slices.Delete(t.Totals, at, at+1)
 	}
-}
-
-func optional(s *string) Cell {
-	if s == nil {
-		return Cell{}
-	}
-	return Words(*s)
 }

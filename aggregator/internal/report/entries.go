@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // statementEntry is the statement of one group, project or person.
@@ -12,8 +14,7 @@ func statementEntry() Entry {
 	period.Most, period.Default = 1, []string{"last-month"}
 	period.About = "The time that is reported, a window as of /v1/usage; it stands beside the one before it."
 	return Entry{
-		Name: "statement", Title: "Statement", About: "What a group, a project or a person used in a month, what it costs, and what is left of budgets.",
-		Params: []Param{
+		Report: v1.Report{Name: "statement", Title: "Statement", About: "What a group, a project or a person used in a month, what it costs, and what is left of budgets.", Parameters: []Param{
 			{
 				Name: "of", Title: "Subject", Kind: ParamPairs, Most: 5, Needed: true, Default: []string{}, Words: []string{"group_id=atlas", "project=bell", "pi=curie", "user_id=alice"},
 				About: "Of whom, as KEY=VALUE; several must all be so. Also of[KEY]=VALUE.",
@@ -24,8 +25,8 @@ func statementEntry() Entry {
 				About: "How many people and how many jobs are named, from 1 to 100.",
 			},
 			memoryParam(), zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now}
 			if err := q.factors(factor{"memory_per_gb", &o.MemoryPerGB}); err != nil {
 				return nil, err
@@ -48,8 +49,7 @@ func efficiencyEntry() Entry {
 	top := topParam()
 	top.Default = []string{"25"}
 	return Entry{
-		Name: "efficiency", Title: "Efficiency", About: "What jobs booked and what they used, how long they waited, and what could be saved.",
-		Params: []Param{
+		Report: v1.Report{Name: "efficiency", Title: "Efficiency", About: "What jobs booked and what they used, how long they waited, and what could be saved.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines; also project, pi and cluster.", "user_id", "group_id", "user_id", "project", "pi"),
 			whereParam(), top,
@@ -59,8 +59,8 @@ func efficiencyEntry() Entry {
 			energy("pue", "PUE", "What the site draws for a kWh of its computers.", f.PUE),
 			energy("carbon_per_kwh", "kg of CO2 of a kWh", "CO2 equivalents of a kWh, in kg.", f.Carbon),
 			memoryParam(), zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			o := EfficiencyOptions{Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now}
 			err := q.factors(
 				factor{"kwh_per_core_hour", &o.Factors.CoreHour}, factor{"kwh_per_gb_hour", &o.Factors.GBHour}, factor{"kwh_per_gpu_hour", &o.Factors.GPUHour},

@@ -2,30 +2,17 @@ package report
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/big"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// job is a record as GET /v1/records has it, as far as reports look at it.
-type job struct {
-	ID         string              `json:"record_id"`
-	Meta       map[string][]string `json:"meta"`
-	Components []struct {
-		Name   string      `json:"name"`
-		Amount json.Number `json:"amount"`
-		Kind   string      `json:"kind"`
-	} `json:"components"`
-	Start  time.Time  `json:"start_time"`
-	Stop   *time.Time `json:"stop_time"`
-	Submit *time.Time `json:"submit_time"`
-	State  *string    `json:"state"`
-}
+// job is a record as GET /v1/records has it.
+type job v1.FullRecord
 
 // first is the first value of a key; "" where there is none.
 func (j *job) first(key string) string {
@@ -39,7 +26,7 @@ func (j *job) first(key string) string {
 func (j *job) amount(name string) (amount *big.Rat, kind string) {
 	for i := range j.Components {
 		if c := &j.Components[i]; c.Name == name {
-			return Rational(c.Amount.String()), c.Kind
+			return new(big.Rat).SetInt64(c.Amount), c.Kind
 		}
 	}
 	return nil, ""
@@ -48,10 +35,10 @@ func (j *job) amount(name string) (amount *big.Rat, kind string) {
 // hours is how long the job ran; 0 while it has no end, and where that is before its
 // begin.
 func (j *job) hours() *big.Rat {
-	if j.Stop == nil {
+	if j.StopTime.IsZero() {
 		return new(big.Rat)
 	}
-	return hoursOf(j.Stop.Sub(j.Start))
+	return hoursOf(j.StopTime.Sub(j.StartTime.Time))
 }
 
 func hoursOf(d time.Duration) *big.Rat {
@@ -60,34 +47,31 @@ func hoursOf(d time.Duration) *big.Rat {
 
 // jobQuery says which jobs are wanted.
 type jobQuery struct {
-	where map[string]string
-	test  url.Values // conditions of /v1/records on times
-	most  int        // how many are looked at: those that ran the longest when there are more
+	where            map[string]string
+	started, stopped v1.TimeTest
+	most             int // how many are looked at: those that ran the longest when there are more
 }
 
 // scan calls each for the jobs, and reports whether it was all of them. They are asked for
 // once: the store sorts them in one reading. Where jobs are mixed it must not be called.
-func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all bool, err error) {
+func (q *jobQuery) scan(ctx context.Context, r v1.API, each func(*job)) (all bool, err error) {
 	filter, err := q.filter(ctx, r)
 	if err != nil {
 		return false, err
 	}
-	query := url.Values{"sort_by[desc]": {"runtime"}, "limit": {strconv.Itoa(q.most + 1)}} // one more says whether it is all
-	maps.Copy(query, q.test)
-	maps.Copy(query, filter.meta)
+	query := v1.ListRecordsQuery{
+		StartTime: q.started, StopTime: q.stopped, Meta: filter.meta,
+		SortBy: v1.SortBy{Desc: "runtime"}, Limit: q.most + 1, // one more says whether it is all
+	}
 	seen := 0
-	for raw, err := range r.Stream(ctx, "/v1/records", query) {
+	for record, err := range r.ListRecordsLines(ctx, &query) {
 		if err != nil {
 			return false, fmt.Errorf("the jobs of the report: %w", err)
 		}
 		if seen++; seen > q.most {
 			continue // the last one
 		}
-		var j job
-		if err := json.Unmarshal(raw, &j); err != nil {
-			return false, fmt.Errorf("the jobs of the report: %w", err)
-		}
-		if filter.takes(&j) {
+		if j := job(record); filter.takes(&j) {
 			each(&j)
 		}
 	}
@@ -97,7 +81,7 @@ func (q *jobQuery) scan(ctx context.Context, r Reader, each func(*job)) (all boo
 // jobFilter is whose jobs are wanted. What a record says itself is asked of the
 // server; who belongs to a project follows from its group and user.
 type jobFilter struct {
-	meta   url.Values
+	meta   map[string]v1.MetaTest
 	first  map[string]string
 	owners map[[2]string]bool // group and user; nil: of any
 }
@@ -133,8 +117,8 @@ func (q *jobQuery) mixed() string {
 	return ""
 }
 
-func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
-	f := &jobFilter{meta: url.Values{}, first: map[string]string{}}
+func (q *jobQuery) filter(ctx context.Context, r v1.API) (*jobFilter, error) {
+	f := &jobFilter{meta: map[string]v1.MetaTest{}, first: map[string]string{}}
 	var followed bool
 	for key, value := range q.where {
 		if derived(key) {
@@ -142,14 +126,13 @@ func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
 			continue
 		}
 		f.first[key] = value
-		f.meta.Set("meta["+key+"][c][0]", value)
+		f.meta[key] = v1.MetaTest{C: []string{value}}
 	}
 	if !followed {
 		return f, nil
 	}
-	ask := url.Values{"by": {"group_id,user_id"}, "measure": {"records"}, "from": {firstRecords}, "to": {"now"}}
-	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", conditions(ask, q.where), &a); err != nil {
+	a, err := askUsage(ctx, r, v1.UsageQuery{By: "group_id,user_id", Measure: "records", From: firstRecords, To: "now", Where: q.where})
+	if err != nil {
 		return nil, fmt.Errorf("the jobs of the report: who is in %s: %w", subject(q.where), err)
 	}
 	f.owners = map[[2]string]bool{}
@@ -165,7 +148,7 @@ func (q *jobQuery) filter(ctx context.Context, r Reader) (*jobFilter, error) {
 	return f, nil
 }
 
-// within are the conditions for jobs that began in a window.
-func (s span) within(field string) url.Values {
-	return url.Values{field + "[gte]": {s.From.UTC().Format(time.RFC3339Nano)}, field + "[lt]": {s.To.UTC().Format(time.RFC3339Nano)}}
+// test is the condition for instants in a window.
+func (s span) test() v1.TimeTest {
+	return v1.TimeTest{Gte: v1.Time{Time: s.From}, Lt: v1.Time{Time: s.To}}
 }

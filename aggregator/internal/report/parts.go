@@ -3,13 +3,14 @@ package report
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // parts is a report about subscriptions by something that contributes nothing, such as
 // projects or users: what part each has of the service units that all used.
-func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
+func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
@@ -18,17 +19,10 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 	var begin time.Time
 	found := false
 	for i, window := range o.Periods {
-		q := url.Values{"window": {window}, "by": {o.By}, "measure": {"su,records"}, "unit": {"hour"}, "order": {"su"}}
-		for name, value := range map[string]string{"zone": o.Zone, "credit": o.Credit} {
-			if value != "" {
-				q.Set(name, value)
-			}
-		}
-		for key, value := range o.Where {
-			q.Set("where["+key+"]", value)
-		}
-		var a usageAnswer
-		if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+		a, err := askUsage(ctx, r, v1.UsageQuery{
+			Window: window, By: o.By, Measure: "su,records", Unit: "hour", Order: "su", Zone: o.Zone, Credit: o.Credit, Where: o.Where,
+		})
+		if err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
 		if i == 0 {
@@ -37,7 +31,7 @@ func parts(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, err
 		found = found || a.Records > 0
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Tables = append(d.Tables, partsTable(&a, o.By, i+1, p.Name))
+		d.Tables = append(d.Tables, partsTable(a, o.By, i+1, p.Name))
 		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}

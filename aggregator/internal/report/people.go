@@ -22,9 +22,10 @@ type directory struct {
 
 // askDirectory asks who belongs where. Who may not see it, because it is about all
 // records, gets an empty one.
-func askDirectory(ctx context.Context, r Reader) (*directory, error) {
+func askDirectory(ctx context.Context, r v1.API) (*directory, error) {
 	d := &directory{}
-	err := r.GetJSON(ctx, "/v1/directory", nil, &d.Directory)
+	var err error
+	d.Directory, err = r.Directory(ctx, nil)
 	if p, ok := errors.AsType[*client.Problem](err); ok && (p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized) {
 		*d = directory{note: "Names, addresses and projects are shown only to readers of all records."}
 	} else if err != nil {

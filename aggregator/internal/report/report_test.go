@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // answers gives the same answer to every question about a path and window.
 type answers map[string]string
 
-func (a answers) GetJSON(_ context.Context, path string, query url.Values, into any) error {
+func (a answers) Call(_ context.Context, _, path string, query url.Values, _, into any) error {
 	key := path + " " + query.Get("window") + " " + query.Get("by")
 	if b := query.Get("bucket"); b != "" {
 		key += " " + b
@@ -89,7 +91,7 @@ func world() answers {
 }
 
 func TestTheSamePeriodTwiceIsTwoColumns(t *testing.T) {
-	d, err := Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "2026-10"}, Now: now()})
+	d, err := Usage(t.Context(), v1.API{Caller: world()}, UsageOptions{Periods: []string{"2026-10", "2026-10"}, Now: now()})
 	if err != nil || len(d.Tables[0].Columns) != 7 {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -99,7 +101,7 @@ func now() time.Time { return time.Date(2026, 11, 22, 13, 0, 0, 0, time.UTC) }
 
 func reportOfBoth(t *testing.T) *Document {
 	t.Helper()
-	d, err := Usage(t.Context(), world(), UsageOptions{Periods: []string{"2026-10", "this-year"}, Now: now()})
+	d, err := Usage(t.Context(), v1.API{Caller: world()}, UsageOptions{Periods: []string{"2026-10", "this-year"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func reportOfBoth(t *testing.T) *Document {
 
 func reportOfShares(t *testing.T) *Document {
 	t.Helper()
-	d, err := Subscription(t.Context(), world(), SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
+	d, err := Subscription(t.Context(), v1.API{Caller: world()}, SubscriptionOptions{Periods: []string{"2026-10"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,7 @@ func reportOfShares(t *testing.T) *Document {
 
 func reportOfClusters(t *testing.T) *Document {
 	t.Helper()
-	d, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
+	d, err := Utilization(t.Context(), v1.API{Caller: world()}, UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +129,14 @@ func reportOfClusters(t *testing.T) *Document {
 func TestAClusterMayBeCalledAsTheBucketIs(t *testing.T) {
 	w := world()
 	w["/v1/usage 2026-10 cluster day"] = strings.ReplaceAll(course, "katana", "day")
-	d, err := Utilization(t.Context(), w, UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
+	d, err := Utilization(t.Context(), v1.API{Caller: w}, UtilizationOptions{Periods: []string{"2026-10"}, Now: now()})
 	if err != nil || d.Tables[1].Columns[1].Name != "day (cluster)" {
 		t.Error(d, err)
 	}
 }
 
 func TestClustersOfWhichNoCapacityIsKnownHaveNoUtilization(t *testing.T) {
-	_, err := Utilization(t.Context(), world(), UtilizationOptions{Periods: []string{"2025"}, Now: now()})
+	_, err := Utilization(t.Context(), v1.API{Caller: world()}, UtilizationOptions{Periods: []string{"2025"}, Now: now()})
 	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no capacity configured or reported") {
 		t.Error(err)
 	}
@@ -223,7 +225,7 @@ func TestAReportOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "cms"}}, "no record of group_id cms ran in 2031 and 2026-10; the nearest months that have some are 2026-08, 2026-09, 2026-10"},
 		{UsageOptions{Periods: []string{"2031", "2026-10"}, By: "user_id", Where: map[string]string{"group_id": "quite-another"}}, "there are <b>atlas, cms"},
 	} {
-		_, err := Usage(t.Context(), w, c.options)
+		_, err := Usage(t.Context(), v1.API{Caller: w}, c.options)
 		if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, want %s", c.options, err, c.says)
 		}

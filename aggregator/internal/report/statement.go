@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/big"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // StatementOptions say whose statement it is, and of when.
@@ -31,7 +31,7 @@ type StatementOptions struct {
 // Statement is what a group, a project or a person gets at the end of a month: what was
 // used and what it costs beside the month before, what is left of the budgets and how
 // long it lasts, who used it, the largest jobs, and the prices that held.
-func Statement(ctx context.Context, r Reader, o StatementOptions) (*Document, error) {
+func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, error) {
 	if err := o.whose(); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (o *StatementOptions) whose() error {
 // statement is one that is being made.
 type statement struct {
 	o       *StatementOptions
-	r       Reader
+	r       v1.API
 	zone    *time.Location
 	money   string // the currency; "" without prices
 	list    []price
@@ -107,27 +107,17 @@ func (s *statement) note(format string, args ...any) {
 }
 
 // usage asks for the usage of the subject in one of the two periods.
-func (s *statement) usage(ctx context.Context, q url.Values, period int) (*usageAnswer, error) {
-	q.Set("from", s.periods[period].From.UTC().Format(time.RFC3339Nano))
-	q.Set("to", s.periods[period].To.UTC().Format(time.RFC3339Nano))
-	q.Set("unit", "hour")
-	if s.o.Zone != "" {
-		q.Set("zone", s.o.Zone)
-	}
-	var a usageAnswer
-	err := s.r.GetJSON(ctx, "/v1/usage", conditions(q, s.o.Of), &a)
-	return &a, err
+func (s *statement) usage(ctx context.Context, q v1.UsageQuery, period int) (*usageAnswer, error) {
+	q.From, q.To = s.periods[period].From.UTC().Format(time.RFC3339Nano), s.periods[period].To.UTC().Format(time.RFC3339Nano)
+	q.Unit, q.Zone, q.Where = "hour", s.o.Zone, s.o.Of
+	return askUsage(ctx, s.r, q)
 }
 
 // ask finds out what the period is, what it is compared with, and whether there is
 // anything in it.
 func (s *statement) ask(ctx context.Context) error {
-	q := url.Values{"window": {s.o.Period}, "unit": {"hour"}}
-	if s.o.Zone != "" {
-		q.Set("zone", s.o.Zone)
-	}
-	s.now = &usageAnswer{}
-	if err := s.r.GetJSON(ctx, "/v1/usage", conditions(q, s.o.Of), s.now); err != nil {
+	var err error
+	if s.now, err = askUsage(ctx, s.r, v1.UsageQuery{Window: s.o.Period, Unit: "hour", Zone: s.o.Zone, Where: s.o.Of}); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.o.Period, err)
 	}
 	if s.now.Records == 0 {
@@ -142,8 +132,7 @@ func (s *statement) ask(ctx context.Context) error {
 	if begin := before.From.In(s.zone); before.To.Before(s.now.window().From) && begin.Day() == 1 {
 		s.periods[1].Name = begin.Format("January 2006") + " to the same day"
 	}
-	var err error
-	if s.before, err = s.usage(ctx, url.Values{}, 1); err != nil {
+	if s.before, err = s.usage(ctx, v1.UsageQuery{}, 1); err != nil {
 		return fmt.Errorf("report statement of %s: %w", s.periods[1].Name, err)
 	}
 	if s.before.Records == 0 {
@@ -228,7 +217,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	var both [2]*usageAnswer
 	for i := range both {
 		var err error
-		if both[i], err = s.usage(ctx, url.Values{"measure": {measure}}, i); err != nil {
+		if both[i], err = s.usage(ctx, v1.UsageQuery{Measure: measure}, i); err != nil {
 			return nil, err
 		}
 	}
@@ -341,12 +330,12 @@ func (s *statement) people(ctx context.Context) (*Table, error) {
 	if !strings.Contains(measure, order) {
 		order = "records"
 	}
-	q := url.Values{"by": {s.key()}, "measure": {measure}, "order": {order}, "top": {fmt.Sprint(s.o.Top)}}
+	q := v1.UsageQuery{By: s.key(), Measure: measure, Order: order, Top: s.o.Top}
 	a, err := s.usage(ctx, q, 0)
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.usage(ctx, url.Values{"by": {s.key()}, "measure": {order}}, 1)
+	before, err := s.usage(ctx, v1.UsageQuery{By: s.key(), Measure: order}, 1)
 	if refused(err, http.StatusBadRequest) { // there was no such component
 		before, err = &usageAnswer{}, nil
 	}

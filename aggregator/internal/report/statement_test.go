@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 const priced = `{"currency":"EUR","prices":[{"list":"standard","from":"2026-01-01T00:00:00Z","to":"2026-10-15T00:00:00Z","component":"Cores","per":"hour","price":0.012,"match":{}}]}`
@@ -49,7 +50,7 @@ func reportOfCMS(t *testing.T) *Document { return reportOf(t, statementWorld()) 
 
 func reportOf(t *testing.T, w script) *Document {
 	t.Helper()
-	d, err := Statement(t.Context(), w, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
+	d, err := Statement(t.Context(), v1.API{Caller: w}, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestAPriceThatBeginsWithinThePeriodIsFound(t *testing.T) {
 	w["/v1/prices 2026-10-10T00:00:00Z"] = `{"currency":"EUR","prices":[` + first + `]}`
 	w["/v1/prices 2026-10-15T00:00:00Z"] = `{"currency":"EUR","prices":[` + second + `]}`
 	at := func(day int) time.Time { return time.Date(2026, 10, day, 0, 0, 0, 0, time.UTC) }
-	currency, list, err := pricesOf(t.Context(), w, Period{From: at(1), To: at(32)})
+	currency, list, err := pricesOf(t.Context(), v1.API{Caller: w}, Period{From: at(1), To: at(32)})
 	if err != nil || currency != "EUR" || len(list) != 2 || list[0].List != "a" || list[1].List != "b" {
 		t.Error(currency, list, err)
 	}
@@ -140,11 +141,11 @@ func TestWhatNothingHadAPriceForDidNotCostNothing(t *testing.T) {
 // strict has no prices, and tells budgets to nobody.
 type strict struct{ script }
 
-func (s strict) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (s strict) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if path == "/v1/budgets" {
 		return &client.Problem{Status: http.StatusForbidden}
 	}
-	return s.script.GetJSON(ctx, path, query, into)
+	return s.script.Call(ctx, method, path, query, in, into)
 }
 
 func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
@@ -154,7 +155,7 @@ func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
 	w["/v1/usage 2026-09-01 by  of records,people"] = w["/v1/usage 2026-09-01 by  of cost,records,people"]
 	w["/v1/usage 2026-10-01 by user_id of records,Cores"] = w["/v1/usage 2026-10-01 by user_id of cost,records,Cores"]
 	w["/v1/usage 2026-09-01 by user_id of Cores"] = `{"records":0,"groups":[],"measures":[],"complete":{}}`
-	d, err := Statement(t.Context(), strict{w}, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
+	d, err := Statement(t.Context(), v1.API{Caller: strict{w}}, StatementOptions{Of: map[string]string{"group_id": "cms"}, Now: now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestWithoutPricesAndBudgetsAStatementSaysSo(t *testing.T) {
 func TestAStatementOfNobodyNamesWhoIsNear(t *testing.T) {
 	w := statementWorld()
 	w["/v1/usage last-month by  of "] = `{` + windowOfOctober + `,"records":0,"complete":{}}`
-	_, err := Statement(t.Context(), w, StatementOptions{Of: map[string]string{"group_id": "cmx"}, Now: now()})
+	_, err := Statement(t.Context(), v1.API{Caller: w}, StatementOptions{Of: map[string]string{"group_id": "cmx"}, Now: now()})
 	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), `did you mean "cms"?`) {
 		t.Error(err)
 	}

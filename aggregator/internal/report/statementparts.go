@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ func (p *price) key() string {
 
 // pricesOf are the currency, and the prices that hold at a time of a period: those at its
 // begin and at its end, and wherever in it one of these begins or ends.
-func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []price, err error) {
+func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []price, err error) {
 	asked, seen := map[int64]bool{}, map[string]bool{}
 	next := []time.Time{p.From, p.To.Add(-time.Microsecond)}
 	for len(next) > 0 {
@@ -38,8 +37,8 @@ func pricesOf(ctx context.Context, r Reader, p Period) (currency string, list []
 			continue
 		}
 		asked[at.UnixMicro()] = true
-		var a v1.Prices
-		if err := r.GetJSON(ctx, "/v1/prices", url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}, &a); err != nil {
+		a, err := r.Prices(ctx, &v1.PricesQuery{At: at.UTC().Format(time.RFC3339Nano)})
+		if err != nil {
 			return "", nil, err
 		}
 		currency = cmp.Or(string(a.Currency), currency)
@@ -124,8 +123,7 @@ func (s *statement) budgets(ctx context.Context) (*Table, error) {
 	if at.After(s.o.Now) {
 		at = s.o.Now
 	}
-	var a v1.Budgets
-	err := s.r.GetJSON(ctx, "/v1/budgets", url.Values{"at": {at.UTC().Format(time.RFC3339)}}, &a)
+	a, err := s.r.Budgets(ctx, &v1.BudgetsQuery{At: at.UTC().Format(time.RFC3339)})
 	if refused(err, http.StatusForbidden) {
 		s.note("Budgets are shown only to readers of all records.")
 		return nil, nil
@@ -206,7 +204,7 @@ func (s *statement) belongs(ctx context.Context) (map[string][]string, error) {
 		if _, given := out[key]; given {
 			continue
 		}
-		a, err := s.usage(ctx, url.Values{"by": {key}, "measure": {"records"}}, 0)
+		a, err := s.usage(ctx, v1.UsageQuery{By: key, Measure: "records"}, 0)
 		if refused(err, http.StatusBadRequest) { // there is no such key
 			continue
 		}
@@ -245,21 +243,21 @@ const scanned = 50_000
 // jobs are the largest jobs, by core-hours in the period.
 func (s *statement) jobs(ctx context.Context) (*Table, error) {
 	window := span{From: s.periods[0].From, To: s.periods[0].To}
-	test := url.Values{"stop_time[gte]": window.within("stop_time")["stop_time[gte]"], "start_time[lt]": window.within("start_time")["start_time[lt]"]}
+	within := window.test()
 	var list []large
-	q := jobQuery{where: s.o.Of, test: test, most: scanned}
+	q := jobQuery{where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned}
 	if key := q.mixed(); key != "" {
 		s.note("The largest jobs are not named: no single job says its %s of itself.", key)
 		return nil, nil
 	}
 	whole, err := q.scan(ctx, s.r, func(j *job) {
 		cores, _ := j.amount("Cores")
-		if cores == nil || j.Stop == nil {
+		if cores == nil || j.StopTime.IsZero() {
 			return
 		}
 		from, to := window.part(j)
 		one := large{job: *j, cores: cores, used: new(big.Rat).Mul(cores, hoursOf(to.Sub(from)))}
-		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.ID, b.ID)) })
+		at, _ := slices.BinarySearchFunc(list, one, func(a, b large) int { return cmp.Or(b.used.Cmp(a.used), strings.Compare(a.RecordID, b.RecordID)) })
 		list = slices.Insert(list, at, one)[:min(len(list)+1, s.o.Top)]
 	})
 	if err != nil {
@@ -276,7 +274,7 @@ func (s *statement) jobs(ctx context.Context) (*Table, error) {
 
 // part is the time of a job that is within a window.
 func (s span) part(j *job) (from, to time.Time) {
-	from, to = j.Start, *j.Stop
+	from, to = j.StartTime.Time, j.StopTime.Time
 	if from.Before(s.From) {
 		from = s.From
 	}
@@ -300,14 +298,14 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 		j := &list[i]
 		cost := Cell{}
 		if s.costs {
-			a, err := s.usage(ctx, url.Values{"measure": {"cost"}, "record_id": {j.ID}}, 0)
+			a, err := s.usage(ctx, v1.UsageQuery{Measure: "cost", RecordID: j.RecordID}, 0)
 			if err != nil {
 				return nil, err
 			}
 			cost = Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.ID), Words(j.first("user_id")), Words(j.Start.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, optional(j.State),
+			Words(j.RecordID), Words(j.first("user_id")), Words(j.StartTime.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, told(j.State),
 		})
 	}
 	if !s.costs {

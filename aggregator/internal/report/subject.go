@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // firstRecords is before any record that a report is asked for.
@@ -24,12 +24,10 @@ func subject(where map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// conditions puts of whom a report is into a query of /v1/usage.
-func conditions(q url.Values, where map[string]string) url.Values {
-	for key, value := range where {
-		q.Set("where["+key+"]", value)
-	}
-	return q
+// askUsage asks /v1/usage.
+func askUsage(ctx context.Context, r v1.API, q v1.UsageQuery) (*usageAnswer, error) {
+	a, err := r.Usage(ctx, &q)
+	return &usageAnswer{a}, err
 }
 
 // absent is the error of a report that has nothing in it: it says whether there are such
@@ -42,7 +40,7 @@ type absent struct {
 	begin   time.Time // of the first period
 }
 
-func (n *absent) error(ctx context.Context, r Reader) error {
+func (n *absent) error(ctx context.Context, r v1.API) error {
 	periods := strings.Join(n.periods, " and ")
 	for _, key := range slices.Sorted(maps.Keys(n.where)) {
 		known, err := n.values(ctx, r, key)
@@ -74,7 +72,7 @@ func (n *absent) error(ctx context.Context, r Reader) error {
 
 // all returns an error when all answers are empty: it says whether there is such a
 // subject at all. The first answer is of the first period.
-func (n *absent) all(ctx context.Context, r Reader, answers []*usageAnswer) error {
+func (n *absent) all(ctx context.Context, r v1.API, answers []*usageAnswer) error {
 	for _, a := range answers {
 		if a.Records != 0 {
 			return nil
@@ -85,23 +83,18 @@ func (n *absent) all(ctx context.Context, r Reader, answers []*usageAnswer) erro
 }
 
 // ever asks /v1/usage for the number of records, from the first one to now.
-func (n *absent) ever(ctx context.Context, r Reader, q url.Values) (*usageAnswer, error) {
-	q.Set("from", firstRecords)
-	q.Set("to", "now")
-	q.Set("measure", "records")
-	if n.zone != "" {
-		q.Set("zone", n.zone)
-	}
-	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+func (n *absent) ever(ctx context.Context, r v1.API, q v1.UsageQuery) (*usageAnswer, error) {
+	q.From, q.To, q.Measure, q.Zone = firstRecords, "now", "records", n.zone
+	a, err := askUsage(ctx, r, q)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.of, err)
 	}
-	return &a, nil
+	return a, nil
 }
 
 // values are all that records have of a key.
-func (n *absent) values(ctx context.Context, r Reader, key string) (known []string, err error) {
-	a, err := n.ever(ctx, r, url.Values{"by": {key}})
+func (n *absent) values(ctx context.Context, r v1.API, key string) (known []string, err error) {
+	a, err := n.ever(ctx, r, v1.UsageQuery{By: key})
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +107,8 @@ func (n *absent) values(ctx context.Context, r Reader, key string) (known []stri
 }
 
 // months are up to three that have records, the nearest to what was asked for.
-func (n *absent) months(ctx context.Context, r Reader) (string, error) {
-	a, err := n.ever(ctx, r, conditions(url.Values{"bucket": {"month"}}, n.where))
+func (n *absent) months(ctx context.Context, r v1.API) (string, error) {
+	a, err := n.ever(ctx, r, v1.UsageQuery{Bucket: "month", Where: n.where})
 	if err != nil {
 		return "", err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +30,13 @@ func (a *subscriptionAnswer) window() span { return span{a.Window.From.Time, a.W
 // subscriptionEntry is the report subscription in the catalogue.
 func subscriptionEntry() Entry {
 	return Entry{
-		Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.",
-		Params: []Param{
+		Report: v1.Report{Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
 			whereParam(), zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Subscription(ctx, r, SubscriptionOptions{Where: q.Pairs("where"), Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})
 		},
 	}
@@ -47,7 +45,7 @@ func subscriptionEntry() Entry {
 // Subscription says how principal investigators stand: what each used and contributed,
 // as shares of all, and the ratio of the two; a table with a chart for each period. It
 // is ClusterAccountant's report. Who contributed and used nothing is in it too.
-func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Document, error) {
+func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, error) {
 	o.Periods = DefaultPeriods(o.Periods)
 	if o.By != "" && o.By != "pi" {
 		return parts(ctx, r, o)
@@ -58,17 +56,8 @@ func Subscription(ctx context.Context, r Reader, o SubscriptionOptions) (*Docume
 	}
 	d := &Document{Format: Format, Report: "subscription", Title: "Use and contributions of principal investigators", Made: o.Now.UTC(), Zone: zone.String()}
 	for i, window := range o.Periods {
-		q := url.Values{"window": {window}}
-		for name, value := range map[string]string{"zone": o.Zone, "credit": o.Credit} {
-			if value != "" {
-				q.Set(name, value)
-			}
-		}
-		for key, value := range o.Where {
-			q.Set("where["+key+"]", value)
-		}
 		var a subscriptionAnswer
-		if err := r.GetJSON(ctx, "/v1/subscription", q, &a); err != nil {
+		if a.Subscription, err = r.Subscription(ctx, &v1.SubscriptionQuery{Window: window, Zone: o.Zone, Credit: o.Credit, Where: o.Where}); err != nil {
 			return nil, fmt.Errorf("report subscription of %s: %w", window, err)
 		}
 		p := a.window().period(window, zone)

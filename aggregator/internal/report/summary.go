@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,14 +33,13 @@ func summaryEntry() Entry {
 	top := topParam()
 	top.Default = []string{"100"}
 	return Entry{
-		Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.",
-		Params: []Param{
+		Report: v1.Report{Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.", Parameters: []Param{
 			periodParam(), by,
 			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
 			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
 			whereParam(), top, zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Summary(ctx, r, SummaryOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.All("by"), Measure: q.All("measure"),
 				Bucket: q.One("bucket"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
@@ -63,7 +60,7 @@ const (
 // and for the first period what was in use in the mean of each day, with how many runs
 // went on and waited. Who the users are comes from the directory. It is what
 // ai4-accounting's summaries are, weighted with time and exact.
-func Summary(ctx context.Context, r Reader, o SummaryOptions) (*Document, error) {
+func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error) {
 	o.defaults()
 	zone, err := time.LoadLocation(o.Zone)
 	if err != nil {
@@ -114,33 +111,27 @@ func (o *SummaryOptions) defaults() {
 // summary is a summary in the making.
 type summary struct {
 	o       SummaryOptions
-	r       Reader
+	r       v1.API
 	people  *directory
 	periods []Period
 	answers []*usageAnswer
 	notes   []string
 }
 
-func (s *summary) get(ctx context.Context, window string, q url.Values) (*usageAnswer, error) {
-	q.Set("window", window)
-	if s.o.Zone != "" {
-		q.Set("zone", s.o.Zone)
-	}
-	for key, value := range s.o.Where {
-		q.Set("where["+key+"]", value)
-	}
-	var a usageAnswer
-	if err := s.r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+func (s *summary) get(ctx context.Context, window string, q v1.UsageQuery) (*usageAnswer, error) {
+	q.Window, q.Zone, q.Where = window, s.o.Zone, s.o.Where
+	a, err := askUsage(ctx, s.r, q)
+	if err != nil {
 		return nil, fmt.Errorf("report summary of %s: %w", window, err)
 	}
-	return &a, nil
+	return a, nil
 }
 
 // ask asks for all that a period needs; of the first one also its course.
 func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAnswer, error) {
 	measure := slices.Clone(s.o.Measure)
 	if len(measure) == 0 {
-		all, err := s.get(ctx, window, url.Values{})
+		all, err := s.get(ctx, window, v1.UsageQuery{})
 		if err != nil {
 			return nil, err
 		}
@@ -155,13 +146,12 @@ func (s *summary) ask(ctx context.Context, window string, course bool) (*usageAn
 			measure = append(measure, level)
 		}
 	}
-	q := url.Values{"by": {strings.Join(s.o.By, ",")}, "measure": {strings.Join(measure, ",")}}
+	q := v1.UsageQuery{By: strings.Join(s.o.By, ","), Measure: strings.Join(measure, ",")}
 	if course {
-		q.Set("bucket", s.o.Bucket)
+		q.Bucket = s.o.Bucket
 	}
 	if s.o.Top > 0 {
-		q.Set("top", strconv.Itoa(s.o.Top))
-		q.Set("order", order(measure))
+		q.Top, q.Order = s.o.Top, order(measure)
 	}
 	return s.get(ctx, window, q)
 }
@@ -292,7 +282,7 @@ func (s *summary) models(ctx context.Context) (*Table, error) {
 			answers = append(answers, &usageAnswer{v1.Usage{UsageAbout: v1.UsageAbout{By: append(slices.Clone(s.o.By), modelKey)}}})
 			continue
 		}
-		a, err := s.get(ctx, window, url.Values{"by": {strings.Join(append(slices.Clone(s.o.By), modelKey), ",")}, "measure": {allGPUs}})
+		a, err := s.get(ctx, window, v1.UsageQuery{By: strings.Join(append(slices.Clone(s.o.By), modelKey), ","), Measure: allGPUs})
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusBadRequest {
 			return nil, nil //nolint:nilnil // no record has the key
 		}
@@ -331,7 +321,7 @@ func (s *summary) course(ctx context.Context) (Table, error) {
 		return s.drawn(a, at), nil
 	}
 	// The line of all others is of several values of the first key.
-	a, err := s.get(ctx, s.o.Periods[0], url.Values{"by": {s.o.By[0]}, "measure": {a.Measures[at].Name}, "bucket": {s.o.Bucket}})
+	a, err := s.get(ctx, s.o.Periods[0], v1.UsageQuery{By: s.o.By[0], Measure: a.Measures[at].Name, Bucket: s.o.Bucket})
 	if err != nil || len(a.Measures) == 0 {
 		return Table{}, err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func golden(t *testing.T, name string, got []byte) {
@@ -41,10 +42,10 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func summaryOf(t *testing.T, c report.Reader, o report.SummaryOptions) *report.Document {
+func summaryOf(t *testing.T, c v1.Caller, o report.SummaryOptions) *report.Document {
 	t.Helper()
 	o.Now = fifth()
-	d, err := report.Summary(t.Context(), c, o)
+	d, err := report.Summary(t.Context(), v1.API{Caller: c}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 	if diff := cmp.Diff(string(want), truth(t, &jobs.Tables[0], &sums.Tables[0])); diff != "" {
 		t.Errorf("(-truth +bursar)\n%s", diff)
 	}
-	usage, err := report.Usage(t.Context(), c, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: fifth()})
+	usage, err := report.Usage(t.Context(), v1.API{Caller: c}, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: fifth()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 		{report.SummaryOptions{Periods: []string{"2031"}}, "no record ran in 2031"},
 		{report.SummaryOptions{Periods: []string{threeDays}, Where: map[string]string{"group_id": "imagines"}}, `did you mean "imagine"?`},
 	} {
-		_, err := report.Summary(t.Context(), c, o.SummaryOptions)
+		_, err := report.Summary(t.Context(), v1.API{Caller: c}, o.SummaryOptions)
 		if !errors.Is(err, report.ErrNothing) || !strings.Contains(err.Error(), o.says) {
 			t.Errorf("%+v: %v, want %s", o.SummaryOptions, err, o.says)
 		}
@@ -222,9 +223,9 @@ type counting struct {
 	asked map[string]int
 }
 
-func (c counting) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (c counting) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	c.asked[path]++
-	return c.cluster.GetJSON(ctx, path, query, into)
+	return c.cluster.Call(ctx, method, path, query, in, into)
 }
 
 func (c counting) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
@@ -237,7 +238,7 @@ func TestEfficiency_JobsOfAPeriod_AreReadOnce(t *testing.T) {
 	periods := []string{"2025-03", "2025-02"}
 	for _, scan := range []int{1, 2, 5, 20_000, 50_000} {
 		r := counting{c, map[string]int{}}
-		d, err := report.Efficiency(t.Context(), r, report.EfficiencyOptions{Periods: periods, Scan: scan, Now: time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC)})
+		d, err := report.Efficiency(t.Context(), v1.API{Caller: r}, report.EfficiencyOptions{Periods: periods, Scan: scan, Now: time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,13 +252,13 @@ func TestEfficiency_JobsOfAPeriod_AreReadOnce(t *testing.T) {
 }
 
 // nameless is a reader who may not see the directory.
-type nameless struct{ report.Reader }
+type nameless struct{ v1.Caller }
 
-func (n nameless) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (n nameless) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if path == "/v1/directory" {
 		return &client.Problem{Status: http.StatusForbidden, Title: "no"}
 	}
-	return n.Reader.GetJSON(ctx, path, query, into)
+	return n.Caller.Call(ctx, method, path, query, in, into)
 }
 
 func TestWhoMayNotSeeTheDirectoryGetsASummaryWithoutNames(t *testing.T) {
@@ -277,7 +278,7 @@ func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
 
 func TestASummaryByNameIsTheOneOfItsOptions(t *testing.T) {
 	c := newCluster(t)
-	got, err := report.Make(t.Context(), c, "summary", url.Values{"period": {threeDays}, "by": {"namespace,user_id"}, "where[namespace]": {"imagine"}, "measure": {"Cores"}, "bucket": {"week"}, "top": {"2"}}, fifth())
+	got, err := report.Make(t.Context(), v1.API{Caller: c}, "summary", url.Values{"period": {threeDays}, "by": {"namespace,user_id"}, "where[namespace]": {"imagine"}, "measure": {"Cores"}, "bucket": {"week"}, "top": {"2"}}, fifth())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,15 +27,14 @@ type UsageOptions struct {
 // usageEntry is the report usage in the catalogue.
 func usageEntry() Entry {
 	return Entry{
-		Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.",
-		Params: []Param{
+		Report: v1.Report{Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
 			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
 			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
 			whereParam(), topParam(), zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Usage(ctx, r, UsageOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Measure: q.All("measure"),
 				Order: q.One("order"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now,
@@ -49,7 +46,7 @@ func usageEntry() Entry {
 // Usage says who used what: a line for each value of a key and the sum, with the
 // measures of one or two periods side by side. It is what usage_stats of
 // ai4-accounting prints, exact.
-func Usage(ctx context.Context, r Reader, o UsageOptions) (*Document, error) {
+func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	o.Periods = DefaultPeriods(o.Periods)
 	if o.By == "" {
 		o.By = "group_id"
@@ -88,25 +85,14 @@ func DefaultPeriods(periods []string) []string {
 	return periods
 }
 
-func (o *UsageOptions) ask(ctx context.Context, r Reader, window string) (*usageAnswer, error) {
-	q := url.Values{"window": {window}, "by": {o.By}, "unit": {"hour"}}
-	if o.Zone != "" {
-		q.Set("zone", o.Zone)
-	}
-	if len(o.Measure) > 0 {
-		q.Set("measure", strings.Join(o.Measure, ","))
-	}
-	if o.Order != "" {
-		q.Set("order", o.Order)
-	}
-	if o.Top > 0 {
-		q.Set("top", strconv.Itoa(o.Top))
-	}
-	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", conditions(q, o.Where), &a); err != nil {
+func (o *UsageOptions) ask(ctx context.Context, r v1.API, window string) (*usageAnswer, error) {
+	a, err := askUsage(ctx, r, v1.UsageQuery{
+		Window: window, By: o.By, Unit: "hour", Zone: o.Zone, Measure: strings.Join(o.Measure, ","), Order: o.Order, Top: max(o.Top, 0), Where: o.Where,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("report usage of %s: %w", window, err)
 	}
-	return &a, nil
+	return a, nil
 }
 
 // lacks are about what measures leave out.

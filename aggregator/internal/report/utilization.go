@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // UtilizationOptions say what a report about utilization is of.
@@ -20,14 +21,13 @@ type UtilizationOptions struct {
 // utilizationEntry is the report utilization in the catalogue.
 func utilizationEntry() Entry {
 	return Entry{
-		Name: "utilization", Title: "Utilization", About: "How full the clusters were, each and all of them, and its course over time.",
-		Params: []Param{
+		Report: v1.Report{Name: "utilization", Title: "Utilization", About: "How full the clusters were, each and all of them, and its course over time.", Parameters: []Param{
 			periodParam(),
 			textParam("component", "What is counted", "The component of which there is a capacity; without it the cores.", "", "Cores", "Memory", "GPUs", "su"),
 			choiceParam("bucket", "A point for each", "How fine the course is.", "day", "week", "month"),
 			zoneParam(),
-		},
-		make: func(ctx context.Context, r Reader, q Query) (*Document, error) {
+		}},
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Utilization(ctx, r, UtilizationOptions{Periods: q.All("period"), Zone: q.One("zone"), Component: q.One("component"), Bucket: q.One("bucket"), Now: q.Now})
 		},
 	}
@@ -36,7 +36,7 @@ func utilizationEntry() Entry {
 // Utilization says how full clusters were: what was used beside what was there, for
 // each cluster and all of them, and its course over the first period. Where no capacity
 // is known nothing is said, and the notes tell what was used there.
-func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document, error) {
+func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document, error) {
 	o.Periods = DefaultPeriods(o.Periods)
 	if o.Bucket == "" {
 		o.Bucket = "day"
@@ -69,25 +69,19 @@ func Utilization(ctx context.Context, r Reader, o UtilizationOptions) (*Document
 	return d, d.Check()
 }
 
-func (o *UtilizationOptions) ask(ctx context.Context, r Reader, window, bucket string) (*usageAnswer, error) {
+func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket string) (*usageAnswer, error) {
 	measure := "capacity,utilization"
 	if o.Component != "" {
 		measure = "capacity*" + o.Component + ",utilization*" + o.Component
 	}
-	q := url.Values{"window": {window}, "by": {"cluster"}, "unit": {"hour"}, "measure": {measure}}
-	for name, value := range map[string]string{"zone": o.Zone, "bucket": bucket} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	var a usageAnswer
-	if err := r.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+	a, err := askUsage(ctx, r, v1.UsageQuery{Window: window, By: "cluster", Unit: "hour", Measure: measure, Zone: o.Zone, Bucket: bucket})
+	if err != nil {
 		return nil, fmt.Errorf("report utilization of %s: %w", window, err)
 	}
 	if len(a.Measures) != 2 {
 		return nil, fmt.Errorf("report utilization of %s: the answer has %d measures, and 2 were asked for", window, len(a.Measures))
 	}
-	return &a, nil
+	return a, nil
 }
 
 // known reports whether there is a capacity in one of the tables.

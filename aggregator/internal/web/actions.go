@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,24 +15,26 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Orderer makes POSTs of /v1 with the rights of the principal in ctx.
-type Orderer interface {
-	PostJSON(ctx context.Context, path string, in, into any) error
-}
-
 // actionView is an action as the pages show it.
 type actionView struct {
 	v1.Action
 
-	Current *runView `json:"current"`
-	Last    *runView `json:"last"`
+	Current, Last *runView
+}
+
+func viewAction(a v1.Action) actionView {
+	return actionView{a, (*runView)(a.Current), (*runView)(a.Last)}
 }
 
 // runView is a run of an action.
 type runView v1.ActionRun
 
+func viewRun(r v1.ActionRun) runView { return runView(r) }
+
 // effectView is an effect of a run.
 type effectView v1.ActionEffect
+
+func viewEffect(e v1.ActionEffect) effectView { return effectView(e) }
 
 // Name is TYPE/LABEL.
 func (a *actionView) Name() string { return a.Type + "/" + a.Label }
@@ -151,14 +152,11 @@ func (p *Pages) actions(r *http.Request) (any, error) {
 
 // listActions are the actions; none where the server has none.
 func (p *Pages) listActions(r *http.Request) ([]actionView, error) {
-	var answer struct {
-		Actions []actionView `json:"actions"`
-	}
-	err := p.V1.GetJSON(r.Context(), "/v1/actions", nil, &answer)
+	answer, err := p.V1.Actions(r.Context(), nil)
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusNotFound {
 		err = nil
 	}
-	return answer.Actions, err
+	return views(answer.Actions, viewAction), err
 }
 
 // findAction is the action that a path names.
@@ -212,23 +210,19 @@ func (p *Pages) action(r *http.Request) (any, error) {
 			return nil, bad("%q is no number of runs from 1 to 10000.", text)
 		}
 	}
-	var list struct {
-		Runs []runView `json:"runs"`
-		More bool      `json:"more"`
-	}
-	path := actionPath("/v1/actions", a.Type, a.Label, "runs")
-	if err := p.V1.GetJSON(r.Context(), path, url.Values{"limit": {strconv.Itoa(limit)}}, &list); err != nil {
+	list, err := p.V1.ActionRuns(r.Context(), a.Type, a.Label, &v1.ActionRunsQuery{Limit: limit})
+	if err != nil {
 		return nil, err
 	}
-	page := &actionPage{actionView: a, Runs: list.Runs, PlanPath: a.Path() + "/plan", Token: formToken(r)}
+	page := &actionPage{actionView: a, Runs: views(list.Runs, viewRun), PlanPath: a.Path() + "/plan", Token: formToken(r)}
 	if list.More {
 		page.More = a.Path() + "?runs=" + strconv.Itoa(min(limit*4, 10_000))
 	}
 	if len(list.Runs) > 0 {
-		page.CSV = path + "?format=csv&limit=10000"
+		page.CSV = v1.ActionRunsAddress(a.Type, a.Label, &v1.ActionRunsQuery{Limit: 10_000}, "csv")
 	}
 	who := access.From(r.Context())
-	page.Orders = p.Orders != nil && who.May(identity.Operate) && who.Rows.All()
+	page.Orders = who.May(identity.Operate) && who.Rows.All()
 	page.Settings, err = p.settings(r, a)
 	return page, err
 }
@@ -249,21 +243,31 @@ func (p *runPage) PayloadPath(effect int) string {
 	return actionPath("/ui/actions", p.Action.Type, p.Action.Label, "runs", strconv.FormatUint(p.Run.Run, 10), "effects", strconv.Itoa(effect))
 }
 
+// numberIn is a part of the path that is a number.
+func numberIn(r *http.Request, name string) (uint64, error) {
+	n, err := strconv.ParseUint(r.PathValue(name), 10, 31)
+	if err != nil {
+		return 0, status{http.StatusNotFound, fmt.Sprintf("Invalid %s %q: use its number.", name, r.PathValue(name))}
+	}
+	return n, nil
+}
+
 func (p *Pages) run(r *http.Request) (any, error) {
 	a, err := p.findAction(r)
 	if err != nil {
 		return nil, err
 	}
-	var answer struct {
-		Run     runView      `json:"run"`
-		Effects []effectView `json:"effects"`
+	number, err := numberIn(r, "run")
+	if err != nil {
+		return nil, err
 	}
-	path := actionPath("/v1/actions", a.Type, a.Label, "runs", r.PathValue("run"))
-	if err := p.V1.GetJSON(r.Context(), path, nil, &answer); err != nil {
+	answer, err := p.V1.ActionRun(r.Context(), a.Type, a.Label, number, nil)
+	if err != nil {
 		return nil, err
 	}
 	who := access.From(r.Context())
-	return &runPage{Action: a, Run: answer.Run, Effects: answer.Effects, CSV: path + "?format=csv", Payload: who.May(identity.Read) && who.Rows.All()}, nil
+	csv := v1.ActionRunAddress(a.Type, a.Label, number, nil, "csv")
+	return &runPage{Action: a, Run: viewRun(answer.Run), Effects: views(answer.Effects, viewEffect), CSV: csv, Payload: who.May(identity.Read) && who.Rows.All()}, nil
 }
 
 // effectPage is what the page of an effect shows.
@@ -291,12 +295,16 @@ func (p *Pages) effect(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page := &effectPage{Action: a, Run: r.PathValue("run"), Effect: r.PathValue("effect")}
-	var answer struct {
-		Show    string `json:"show"`
-		Payload []byte `json:"payload"`
+	run, err := numberIn(r, "run")
+	if err != nil {
+		return nil, err
 	}
-	path := actionPath("/v1/actions", a.Type, a.Label, "runs", page.Run, "effects", page.Effect)
-	if err := p.V1.GetJSON(r.Context(), path, nil, &answer); err != nil {
+	effect, err := numberIn(r, "effect")
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.V1.ActionEffect(r.Context(), a.Type, a.Label, run, int(effect), nil)
+	if err != nil {
 		return nil, err
 	}
 	page.Show, page.Size = answer.Show, uint64(len(answer.Payload))

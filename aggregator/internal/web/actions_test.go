@@ -147,7 +147,7 @@ func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/ui/actions/apel/other": "There is no action apel/other. There are: apel/site,", "/ui/actions/apel/site/runs/9": "has no run 9",
-		"/ui/actions/apel/site/runs/x": "no number", "/ui/actions/apel/site/runs/3/effects/x": "no number",
+		"/ui/actions/apel/site/runs/x": "use its number", "/ui/actions/apel/site/runs/3/effects/x": "use its number",
 	} {
 		if code, body, _ := s.get(path); code != http.StatusNotFound || !strings.Contains(body, want) {
 			t.Errorf("%s: %d\n%s", path, code, body)

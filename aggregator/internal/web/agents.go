@@ -70,7 +70,11 @@ type agentsPage struct {
 type agentView struct {
 	v1.Agent
 
-	Sources []sourceView `json:"sources"`
+	Sources []sourceView
+}
+
+func viewAgent(a v1.Agent) agentView {
+	return agentView{a, views(a.Sources, func(s v1.AgentSource) sourceView { return sourceView(s) })}
 }
 
 type sourceView v1.AgentSource
@@ -152,29 +156,25 @@ func (p *Pages) agents(r *http.Request, v *access.View) (any, error) {
 		return nil, err
 	}
 	page := &agentsPage{}
-	var answer struct {
-		Agents []agentView `json:"agents"`
-	}
-	err := p.V1.GetJSON(r.Context(), "/v1/agents", nil, &answer)
+	answer, err := p.V1.Agents(r.Context(), nil)
 	if err != nil {
 		return nil, err
 	}
-	page.Agents = answer.Agents
+	page.Agents = views(answer.Agents, viewAgent)
 	for i := range page.Agents {
 		page.Sources = page.Sources || len(page.Agents[i].Sources) > 0
 	}
 	if page.Tabs, err = tabs(v, "agents"); err != nil {
 		return nil, err
 	}
-	var gaps struct {
-		Gaps []gapView `json:"gaps"`
-	}
-	if err = p.V1.GetJSON(r.Context(), "/v1/gaps", nil, &gaps); err != nil {
+	known, err := p.V1.Gaps(r.Context(), nil)
+	if err != nil {
 		return nil, err
 	}
-	page.Calendar, err = p.calendar(r, gaps.Gaps)
-	slices.SortStableFunc(gaps.Gaps, func(a, b gapView) int { return b.Noticed.Compare(a.Noticed.Time) })
-	page.Gaps = gaps.Gaps[:min(len(gaps.Gaps), gapsShown)]
-	page.MoreGaps = len(gaps.Gaps) - len(page.Gaps)
+	gaps := views(known.Gaps, func(g v1.Gap) gapView { return gapView(g) })
+	page.Calendar, err = p.calendar(r, gaps)
+	slices.SortStableFunc(gaps, func(a, b gapView) int { return b.Noticed.Compare(a.Noticed.Time) })
+	page.Gaps = gaps[:min(len(gaps), gapsShown)]
+	page.MoreGaps = len(gaps) - len(page.Gaps)
 	return page, err
 }

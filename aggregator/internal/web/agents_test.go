@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -119,16 +120,16 @@ type counted struct {
 	asked map[string]int
 }
 
-func (c counted) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (c counted) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	c.asked[path]++
-	return c.site.GetJSON(ctx, path, query, into)
+	return c.site.Call(ctx, method, path, query, in, into)
 }
 
 func TestTheDaysAreNotComparedEachTimeThePageRenewsItself(t *testing.T) {
 	s := newSite(t)
 	s.count()
 	asked, now := map[string]int{}, s.pages.Now()
-	s.pages.V1, s.pages.Now = counted{s, asked}, func() time.Time { return now }
+	s.pages.V1, s.pages.Now = v1.API{Caller: counted{s, asked}}, func() time.Time { return now }
 	some := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
 	for i, x := range []struct {
 		who        access.Principal
@@ -183,7 +184,7 @@ func TestPagesAskForTheConfigurationOfThoseWhoMaySeeIt(t *testing.T) {
 	s := newSite(t)
 	s.v1.Actions = &fakeActions{}
 	asked := map[string]int{}
-	s.pages.V1 = counted{s, asked}
+	s.pages.V1 = v1.API{Caller: counted{s, asked}}
 	for _, path := range []string{"/ui/cluster", "/ui/actions/apel/site"} {
 		if code, body := s.as(access.Principal{Name: "mon", Rights: identity.Monitor, Rows: access.AllRows()}, path); code != http.StatusOK {
 			t.Errorf("%s: %d\n%s", path, code, body)

@@ -144,11 +144,9 @@ func (p *Pages) calendar(r *http.Request, gaps []gapView) (*calendarPage, error)
 	if err != nil {
 		return nil, err
 	}
-	query := daysQuery(first, end)
-	query.Set("format", "csv")
 	c := &calendarPage{
 		First: first.Format("2006-01"), Last: last.Format("2006-01"), Months: months, Stretches: a.Stretches, Missing: a.Missing,
-		Earlier: monthsPath(first.AddDate(0, -1, 0), months), One: monthsPath(last, 1), Three: monthsPath(last, 3), CSV: "/v1/completeness?" + query.Encode(),
+		Earlier: monthsPath(first.AddDate(0, -1, 0), months), One: monthsPath(last, 1), Three: monthsPath(last, 3), CSV: v1.CompletenessAddress(daysQuery(first, end), "csv"),
 	}
 	if end.Before(now) {
 		c.Later = monthsPath(last.AddDate(0, months, 0), months)
@@ -157,15 +155,15 @@ func (p *Pages) calendar(r *http.Request, gaps []gapView) (*calendarPage, error)
 	return c, nil
 }
 
-func daysQuery(first, end time.Time) url.Values {
-	return url.Values{"from": {first.Format(time.DateOnly)}, "to": {end.Format(time.DateOnly)}}
+func daysQuery(first, end time.Time) *v1.CompletenessQuery {
+	return &v1.CompletenessQuery{From: first.Format(time.DateOnly), To: end.Format(time.DateOnly)}
 }
 
 // daysView is what /v1 says of the days of a window.
 type daysView struct {
-	Days      []dayView     `json:"days"`
-	Stretches []stretchView `json:"stretches"`
-	Missing   int64         `json:"missing"`
+	Days      []dayView
+	Stretches []stretchView
+	Missing   int64
 }
 
 // calendars are answers about days that were got a while ago. To get one goes through
@@ -173,7 +171,7 @@ type daysView struct {
 // may have it get the same.
 type calendars struct {
 	mu   sync.Mutex
-	kept map[string]calendarAnswer // by the query
+	kept map[v1.CompletenessQuery]calendarAnswer
 }
 
 type calendarAnswer struct {
@@ -187,7 +185,7 @@ const (
 )
 
 // fresh returns the answer to a query; nil when there is none that is new enough.
-func (c *calendars) fresh(query string, now time.Time) *daysView {
+func (c *calendars) fresh(query v1.CompletenessQuery, now time.Time) *daysView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.kept[query]
@@ -198,11 +196,11 @@ func (c *calendars) fresh(query string, now time.Time) *daysView {
 }
 
 // keep remembers an answer, which nobody changes any more.
-func (c *calendars) keep(query string, days *daysView, now time.Time) {
+func (c *calendars) keep(query v1.CompletenessQuery, days *daysView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil || len(c.kept) >= calendarsKept {
-		c.kept = map[string]calendarAnswer{}
+		c.kept = map[v1.CompletenessQuery]calendarAnswer{}
 	}
 	c.kept[query] = calendarAnswer{days, now}
 }
@@ -210,14 +208,19 @@ func (c *calendars) keep(query string, days *daysView, now time.Time) {
 // compared asks for the days of a window. The reader must be one who may see them.
 func (p *Pages) compared(ctx context.Context, first, end time.Time) (*daysView, error) {
 	query, now := daysQuery(first, end), p.now()
-	if a := p.calendars.fresh(query.Encode(), now); a != nil {
+	if a := p.calendars.fresh(*query, now); a != nil {
 		return a, nil
 	}
-	a := &daysView{}
-	if err := p.V1.GetJSON(ctx, "/v1/completeness", query, a); err != nil {
+	answer, err := p.V1.Completeness(ctx, query)
+	if err != nil {
 		return nil, err
 	}
-	p.calendars.keep(query.Encode(), a, now)
+	a := &daysView{
+		Days:      views(answer.Days, func(d v1.Day) dayView { return dayView(d) }),
+		Stretches: views(answer.Stretches, func(s v1.Stretch) stretchView { return stretchView(s) }),
+		Missing:   answer.Missing,
+	}
+	p.calendars.keep(*query, a, now)
 	return a, nil
 }
 

@@ -133,15 +133,13 @@ func (p *clusterPage) add(n nodeLine) {
 // figures adds what /v1 says of the cluster; the page goes without while it says
 // nothing.
 func (p *Pages) figures(r *http.Request, page *clusterPage) {
-	var figures v1.Status
-	if err := p.V1.GetJSON(r.Context(), "/v1/status", nil, &figures); err == nil {
+	if figures, err := p.V1.Status(r.Context(), nil); err == nil {
 		page.Figures = &figures
 	}
 	if page.Figures == nil || !page.Figures.Confirmed || !mayConfig(r) {
 		return // it would have to wait for who leads, or would be refused
 	}
-	var config v1.Config
-	if err := p.V1.GetJSON(r.Context(), "/v1/config", nil, &config); err == nil && config.Digest != "" {
+	if config, err := p.V1.Config(r.Context()); err == nil && config.Digest != "" {
 		page.Config = &config
 	}
 }

@@ -97,17 +97,17 @@ func TestTheClusterPageShowsFiguresDifferencesAndSnapshots(t *testing.T) {
 // committed answers /v1/config as a cluster with a configuration does.
 type committed struct{ *site }
 
-func (c committed) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (c committed) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if config, ok := into.(*v1.Config); ok && path == "/v1/config" {
 		*config = v1.Config{Digest: "abcdef0123456789", CommittedBy: "alice", CommittedAt: v1.Time{Time: c.facts.Now}}
 		return nil
 	}
-	return c.site.GetJSON(ctx, path, query, into)
+	return c.site.Call(ctx, method, path, query, in, into)
 }
 
 func TestClusterPage_CommittedConfiguration_IsNamed(t *testing.T) {
 	s := newSite(t)
-	s.pages.V1 = committed{s}
+	s.pages.V1 = v1.API{Caller: committed{s}}
 	code, body, _ := s.get("/ui/cluster")
 	if code != http.StatusOK || !strings.Contains(body, "<code>abcdef012345</code>, committed by alice") {
 		t.Errorf("%d\n%s", code, body)

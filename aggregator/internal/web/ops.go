@@ -1,12 +1,9 @@
 package web
 
 import (
-	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -36,12 +33,11 @@ func mayConfig(r *http.Request) bool {
 	return who.May(identity.Read) && who.Rows.All()
 }
 
-// ask fills into from /v1; false where the principal may not see that, or where
-// there is nothing of it.
-func (p *Pages) ask(r *http.Request, path string, query url.Values, into any) (bool, error) {
-	err := p.V1.GetJSON(r.Context(), path, query, into)
-	if problem, ok := errors.AsType[*client.Problem](err); ok && (problem.Status == http.StatusForbidden || problem.Status == http.StatusNotFound) {
-		return false, nil
+// views are what pages show of a list.
+func views[T, V any](list []T, view func(T) V) []V {
+	out := make([]V, len(list))
+	for i := range list {
+		out[i] = view(list[i])
 	}
-	return err == nil, err
+	return out
 }

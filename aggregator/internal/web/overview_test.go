@@ -17,6 +17,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // used is a run of an hour with cores and GPUs, so many hours before the noon at which
@@ -119,16 +120,16 @@ type canned struct {
 	answer string
 }
 
-func (c canned) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (c canned) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if path == "/v1/usage" {
 		return json.Unmarshal([]byte(c.answer), into)
 	}
-	return c.site.GetJSON(ctx, path, query, into)
+	return c.site.Call(ctx, method, path, query, in, into)
 }
 
 func TestTheOverviewShowsOthersWhenOnlyTheyUsedSomething(t *testing.T) {
 	s := newSite(t)
-	s.pages.V1 = canned{s, `{"records":3,"groups":[{"values":["a"]},{"values":[null],"others":2}],"measures":[{"name":"Cores","kind":"rate","totals":[0,5],"total":5}],"complete":{}}`}
+	s.pages.V1 = v1.API{Caller: canned{s, `{"records":3,"groups":[{"values":["a"]},{"values":[null],"others":2}],"measures":[{"name":"Cores","kind":"rate","totals":[0,5],"total":5}],"complete":{}}`}}
 	if code, body, _ := s.get("/"); code != http.StatusOK || !strings.Contains(body, "2 others</a>") {
 		t.Errorf("%d\n%s", code, body)
 	}
@@ -153,11 +154,11 @@ type broken struct {
 	path string
 }
 
-func (b broken) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+func (b broken) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if strings.HasPrefix(path, b.path) {
 		return errors.New("<broken>")
 	}
-	return b.site.GetJSON(ctx, path, query, into)
+	return b.site.Call(ctx, method, path, query, in, into)
 }
 
 func TestAPartOfTheOverviewThatFailsSaysSoInItsPlace(t *testing.T) {
@@ -166,7 +167,7 @@ func TestAPartOfTheOverviewThatFailsSaysSoInItsPlace(t *testing.T) {
 		"/v1/usage":    {"jobs running", "<b>5</b><span>records</span>", "in quarantine", ">a</a>"},
 		"/v1/capacity": {"core-hours today", "atlas</a>", "in quarantine", ">a</a>"},
 	} {
-		s.pages.V1 = broken{s, path}
+		s.pages.V1 = v1.API{Caller: broken{s, path}}
 		code, body, _ := s.get("/")
 		for _, want := range append(rest, "&lt;broken&gt;") {
 			if !strings.Contains(body, want) {

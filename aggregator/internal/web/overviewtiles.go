@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math/big"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // total is the sum of a measure; zero where it is not in the answer, since a component
@@ -26,16 +26,10 @@ func (a *usageAnswer) total(name string) *big.Rat {
 	return new(big.Rat)
 }
 
-// sums asks for usage in hours; q is pairs of names and values.
-func (p *Pages) sums(ctx context.Context, q ...string) (*usageAnswer, error) {
-	query := url.Values{"unit": {"hour"}}
-	for i := 0; i+1 < len(q); i += 2 {
-		if q[i+1] != "" {
-			query.Set(q[i], q[i+1])
-		}
-	}
-	var a usageAnswer
-	return &a, p.V1.GetJSON(ctx, "/v1/usage", query, &a)
+// sums asks for usage in hours.
+func (p *Pages) sums(ctx context.Context, q v1.UsageQuery) (*usageAnswer, error) {
+	q.Unit = "hour"
+	return p.askUsage(ctx, &q)
 }
 
 // lack says to people why a part of a page is not there; "" without an error.
@@ -60,7 +54,7 @@ func written(kind report.Kind, n *big.Rat) string {
 // utilizationTile says how full the clusters are.
 func (p *Pages) utilizationTile(ctx context.Context) tile {
 	t := tile{Href: "/ui/reports?report=utilization&period=7d", Value: "–", Label: "of all cores used today"}
-	a, err := p.sums(ctx, "window", "today", "measure", "utilization")
+	a, err := p.sums(ctx, v1.UsageQuery{Window: "today", Measure: "utilization"})
 	if err != nil {
 		_, why, cut := strings.Cut(p.lack(ctx, err), "Utilization: ")
 		if !cut {
@@ -76,7 +70,7 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 	}
 	share := report.Figure(m.Total)
 	t.Value, t.Exact = report.Column{Kind: report.Ratio}.Show(share), share.String()
-	if hour, err := p.sums(ctx, "window", "1h", "measure", "utilization"); err != nil {
+	if hour, err := p.sums(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
 		t.More = append(t.More, p.lack(ctx, err))
 	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
 		t.More = append(t.More, report.Column{Kind: report.Ratio}.Show(report.Figure(m.Total))+" in the last hour")
@@ -94,10 +88,10 @@ func (p *Pages) hoursTiles(ctx context.Context) []tile {
 	now := p.now()
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	stamp := func(t time.Time) string { return t.AddDate(0, 0, -7).Format(time.RFC3339Nano) }
-	today, err := p.sums(ctx, "window", "today")
+	today, err := p.sums(ctx, v1.UsageQuery{Window: "today"})
 	before := &usageAnswer{}
 	if err == nil {
-		before, err = p.sums(ctx, "from", stamp(midnight), "to", stamp(now))
+		before, err = p.sums(ctx, v1.UsageQuery{From: stamp(midnight), To: stamp(now)})
 	}
 	if err != nil {
 		return []tile{{Href: "/ui/usage?window=today", Value: "–", Label: "core-hours today", More: []string{p.lack(ctx, err)}}}
@@ -160,13 +154,7 @@ func (p *Pages) runningTile(ctx context.Context, v *access.View) (tile, error) {
 	if !v.Principal().Rows.All() {
 		return t, nil // the census is of all
 	}
-	var a struct {
-		Census *struct {
-			Pending int64             `json:"pending"`
-			Sources []json.RawMessage `json:"sources"`
-		} `json:"census"`
-	}
-	switch err := p.V1.GetJSON(ctx, "/v1/capacity", nil, &a); {
+	switch a, err := p.V1.Capacity(ctx, nil); {
 	case err != nil:
 		t.More = []string{p.lack(ctx, err)}
 	case a.Census == nil: // not for those who read no records

@@ -110,7 +110,7 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *usageAnswer, err e
 // is, or where nobody has any, of the first component that is used over time.
 func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*usageAnswer, error) {
 	by := func(of string) (*usageAnswer, error) {
-		return p.sums(ctx, "window", ask.in, "by", ask.by, "top", fmt.Sprint(topBars), "order", of)
+		return p.sums(ctx, v1.UsageQuery{Window: ask.in, By: ask.by, Top: topBars, Order: of})
 	}
 	a, err := by(cmp.Or(ask.of, "Cores"))
 	if ask.of != "" || !refusedAsBad(err) {
@@ -190,7 +190,7 @@ func (k topAsk) choices(components []string) []topChoice {
 func (t *top) fill(a *usageAnswer, ask topAsk) {
 	query := url.Values{"window": {ask.in}, "by": {ask.by}, "measure": {ask.of}}
 	t.Usage = "/ui/usage?" + query.Encode()
-	t.CSV = "/v1/usage?" + query.Encode() + "&format=csv&order=" + url.QueryEscape(ask.of) + "&unit=hour"
+	t.CSV = v1.UsageAddress(&v1.UsageQuery{Window: ask.in, By: ask.by, Measure: ask.of, Order: ask.of, Unit: "hour"}, "csv")
 	t.Report = "/ui/reports?" + url.Values{"report": {"usage"}, "period": {ask.in}, "by": {ask.by}, "measure": {ask.of}, "order": {ask.of}}.Encode()
 	m, all := a.measure(ask.of), a.total(ask.of)
 	if m == nil || all.Sign() <= 0 {

@@ -73,16 +73,12 @@ func (p *Pages) plan(r *http.Request) (any, error) {
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		page.Command += " " + quoted(name+"="+arguments[name])
 	}
-	if p.Orders == nil {
-		return page, status{http.StatusNotFound, "No plan is made here; the command below makes one."}
-	}
-	plan := &v1.ActionPlan{}
-	err = p.Orders.PostJSON(r.Context(), actionPath("/v1/actions", a.Type, a.Label)+":plan", map[string]any{"arguments": arguments}, plan)
+	plan, err := p.V1.PlanAction(r.Context(), a.Type, a.Label, v1.ActionOrder{Arguments: arguments})
 	if problem, ok := errors.AsType[*client.Problem](err); ok {
 		return page, status{problem.Status, problem.Detail}
 	}
 	if err == nil {
-		page.Plan = plan
+		page.Plan = &plan
 	}
 	return page, err
 }
@@ -112,16 +108,21 @@ func (p *Pages) settings(r *http.Request, a *actionView) (string, error) {
 	if !mayConfig(r) {
 		return "", nil
 	}
-	var answer struct {
-		Document struct {
-			Blocks []apiBlock `json:"blocks"`
-		} `json:"document"`
+	answer, err := p.V1.Config(r.Context())
+	if problem := asProblem(err); problem != nil && (problem.Status == http.StatusForbidden || problem.Status == http.StatusNotFound) {
+		return "", nil
 	}
-	if known, err := p.ask(r, "/v1/config", nil, &answer); err != nil || !known {
+	var document struct {
+		Blocks []apiBlock `json:"blocks"`
+	}
+	if err == nil {
+		err = json.Unmarshal(answer.Document, &document)
+	}
+	if err != nil {
 		return "", err
 	}
-	for i := range answer.Document.Blocks {
-		b := &answer.Document.Blocks[i]
+	for i := range document.Blocks {
+		b := &document.Blocks[i]
 		if b.Type == "action" && slices.Equal(b.Labels, []string{a.Type, a.Label}) {
 			var out strings.Builder
 			b.write(&out, "")

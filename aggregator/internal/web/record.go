@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // recordPage is what the page of one record shows.
@@ -77,7 +78,7 @@ func (p *Pages) record(r *http.Request, v *access.View) (any, error) {
 	}
 	page := &recordPage{
 		line: lineOf(&row), Submit: std(row.Record.Submit), Meta: metaLines(row.Record.Meta), Rank: row.Rank.String(),
-		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: "/v1/records/" + url.PathEscape(id),
+		Received: std(row.Received), Changed: std(row.Changed), Seq: row.Seq, JSON: v1.GetEntryAddress(id, nil, ""),
 	}
 	if e := row.Record.Exit; e.Known {
 		page.Exit = strconv.Itoa(int(e.Code))

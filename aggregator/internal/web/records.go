@@ -19,6 +19,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // line is a record in a table.
@@ -228,39 +229,34 @@ func (f filter) query() url.Values {
 // csv is the address at which /v1 has all that is found, in the same order; "" when
 // it cannot be asked that.
 func (f filter) csv(q *store.Query) string {
-	out := url.Values{"format": {"csv"}, "sort_by[desc]": {"stop_time"}}
-	if q.ID != "" {
-		out.Set("record_id", q.ID)
-	}
+	out := v1.ListRecordsQuery{SortBy: v1.SortBy{Desc: "stop_time"}, RecordID: q.ID, Meta: map[string]v1.MetaTest{}, Component: map[string]v1.NumberTest{}}
 	if q.Stop.Min != nil {
-		out.Set("stop_time[gte]", record.Time(*q.Stop.Min).String())
+		out.StopTime.Gte = v1.Stamp(record.Time(*q.Stop.Min))
 	}
-	if since, ok, _ := moment(f.Until); ok { // it was parsed before
-		out.Set("stop_time[lt]", since.String())
+	if until, ok, _ := moment(f.Until); ok { // it was parsed before
+		out.StopTime.Lt = v1.Stamp(until)
 	}
 	if w := q.Running; w != nil {
 		if w.From != record.None {
-			out.Set("ran_from", w.From.String())
+			out.RanFrom = v1.Stamp(w.From)
 		}
 		if w.To != math.MaxInt64 {
-			out.Set("ran_to", w.To.String())
+			out.RanTo = v1.Stamp(w.To)
 		}
 	}
-	times := map[string]int{}
 	for _, m := range q.Meta {
 		if len(m.Contains) == 0 {
 			return ""
 		}
-		out.Set(fmt.Sprintf("meta[%s][c][%d]", m.Key, times[m.Key]), m.Contains[0])
-		times[m.Key]++
+		out.Meta[m.Key] = v1.MetaTest{C: append(out.Meta[m.Key].C, m.Contains[0])}
 	}
 	for _, a := range q.Amounts {
-		out.Set("component["+a.Name+"][gte]", strconv.FormatInt(*a.Amount.Min, 10))
+		out.Component[a.Name] = v1.NumberTest{Gte: new(int(*a.Amount.Min))}
 	}
 	if q.Open != store.OpenOrClosed {
-		out.Set("open", strconv.FormatBool(q.Open == store.OnlyOpen))
+		out.Open = new(q.Open == store.OnlyOpen)
 	}
-	return "/v1/records?" + out.Encode()
+	return v1.ListRecordsAddress(&out, "csv")
 }
 
 // parse turns the filter into a query: the newest first, running ones before

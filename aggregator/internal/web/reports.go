@@ -14,6 +14,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // reportsPage is what the page of reports shows: the list, and one report where one
@@ -43,8 +44,8 @@ func (*reportsPage) Links(e report.Entry) []topLink {
 
 // missed are the titles of what a report needs and was not told.
 func missed(e *report.Entry, query url.Values) (titles []string) {
-	for i := range e.Params {
-		if p := &e.Params[i]; p.Needed && len(given(p, query)) == 0 {
+	for i := range e.Parameters {
+		if p := &e.Parameters[i]; p.Needed && len(given(p, query)) == 0 {
 			titles = append(titles, p.Title)
 		}
 	}
@@ -158,7 +159,7 @@ func showReport(d *report.Document, query url.Values) *shownReport {
 		if rest != "" {
 			rest += "&"
 		}
-		return "/v1/reports/" + url.PathEscape(d.Report) + "?" + rest + q.Encode()
+		return v1.ReportAddress(d.Report, nil, "") + "?" + rest + q.Encode()
 	}
 	s.CSV, s.JSON, s.HTML, s.Print = link("csv", "1"), link("json", ""), link("html", "1"), link("html", "")
 	s.Fixed = fixed(d, query)
@@ -205,8 +206,8 @@ func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 // one more where another may be given.
 func fields(e *report.Entry, query url.Values) []entryField {
 	var out []entryField
-	for i := range e.Params {
-		p := &e.Params[i]
+	for i := range e.Parameters {
+		p := &e.Parameters[i]
 		f := entryField{Param: p, Values: given(p, query)}
 		if len(f.Values) == 0 {
 			f.Values = slices.Clone(p.Default)

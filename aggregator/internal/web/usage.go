@@ -4,9 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -156,12 +154,12 @@ func (p *Pages) settle(ctx context.Context, page *usagePage) (*usageAnswer, erro
 	return p.askUsage(ctx, page.Ask.times())
 }
 
-func (p *Pages) askUsage(ctx context.Context, q url.Values) (*usageAnswer, error) {
-	var a usageAnswer
-	if err := p.V1.GetJSON(ctx, "/v1/usage", q, &a); err != nil {
+func (p *Pages) askUsage(ctx context.Context, q *v1.UsageQuery) (*usageAnswer, error) {
+	a, err := p.V1.Usage(ctx, q)
+	if err != nil {
 		return nil, err
 	}
-	return &a, nil
+	return &usageAnswer{a}, nil
 }
 
 // sheet asks for the figures and makes the tables of them.
@@ -172,22 +170,15 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		step = fit(page.To.Sub(page.From))
 	}
 	q := a.times()
-	q.Del("window")
-	q.Set("from", page.From.Format(time.RFC3339Nano)) // what is downloaded is what is seen
-	q.Set("to", page.To.Format(time.RFC3339Nano))
-	q.Set("by", a.By)
-	q.Set("measure", a.Measure)
+	q.Window, q.From, q.To = "", page.From.Format(time.RFC3339Nano), page.To.Format(time.RFC3339Nano) // what is downloaded is what is seen
+	q.By, q.Measure, q.Order, q.Top = a.By, a.Measure, a.Measure, a.Top
 	if a.Measure != "records" {
-		q.Set("measure", a.Measure+",records")
+		q.Measure += ",records"
 	}
-	q.Set("order", a.Measure)
-	q.Set("top", strconv.Itoa(a.Top))
 	if a.Measure == "people" {
 		step = "" // people of two days cannot be added
 	}
-	if step != "" {
-		q.Set("bucket", step)
-	}
+	q.Bucket = step
 	if n := steps(page.From, page.To, step); n > mostSteps {
 		return bad("From %s to %s are about %d steps of one %s; choose a longer step, or none, which fits the period.", when(page.From), when(page.To), n, step)
 	}
@@ -199,9 +190,7 @@ func (p *Pages) sheet(ctx context.Context, page *usagePage) error {
 		return err
 	}
 	page.Sheet = p.usageSheet(*a, step, answer)
-	page.Sheet.JSON = "/v1/usage?" + q.Encode()
-	q.Set("format", "csv")
-	page.Sheet.CSV = "/v1/usage?" + q.Encode()
+	page.Sheet.JSON, page.Sheet.CSV = v1.UsageAddress(q, ""), v1.UsageAddress(q, "csv")
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (s *site) ask(address string) (f figures) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.GetJSON(access.With(s.t.Context(), access.Daemon()), u.Path, u.Query(), &f); err != nil {
+	if err := s.Call(access.With(s.t.Context(), access.Daemon()), http.MethodGet, u.Path, u.Query(), nil, &f); err != nil {
 		s.t.Fatal(address, err)
 	}
 	return f

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // usageAsk is what the address of the usage page asks for. What is not said is empty
@@ -109,20 +111,14 @@ func (a usageAsk) address() string {
 	return "/ui/usage?" + q.Encode()
 }
 
-// times are the fields of /v1/usage that say when and of whom.
-func (a usageAsk) times() url.Values {
-	q := url.Values{"unit": {"hour"}}
-	fields := map[string]string{"zone": a.Zone, "window": a.Window}
+// times say when and of whom.
+func (a usageAsk) times() *v1.UsageQuery {
+	q := &v1.UsageQuery{Unit: "hour", Zone: a.Zone, Window: a.Window, Where: map[string]string{}}
 	if a.Window == "" {
-		fields["from"], fields["to"] = a.From, a.To
-	}
-	for field, value := range fields {
-		if value != "" {
-			q.Set(field, value)
-		}
+		q.From, q.To = a.From, a.To
 	}
 	for _, c := range a.Where {
-		q.Set("where["+c.Key+"]", c.Value)
+		q.Where[c.Key] = c.Value
 	}
 	return q
 }

@@ -26,8 +26,7 @@ const beginning = "1970-01-01"
 // extent is from when to when records ran, in days; zero when there are none.
 func (p *Pages) extent(ctx context.Context, a usageAsk) (first, last time.Time, err error) {
 	q := a.between(beginning, "").times()
-	q.Set("measure", "records")
-	q.Set("bucket", "day")
+	q.Measure, q.Bucket = "records", "day"
 	days, err := p.askUsage(ctx, q)
 	if err != nil || len(days.Measures) == 0 || days.none() {
 		return first, last, err
@@ -83,9 +82,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	c := a.Where[place]
 	around := a.up(place)
 	q := around.between(beginning, "").times()
-	q.Set("by", c.Key)
-	q.Set("measure", "records")
-	q.Set("order", "records")
+	q.By, q.Measure, q.Order = c.Key, "records", "records"
 	values, err := p.askUsage(ctx, q)
 	if err != nil {
 		if problem := asProblem(err); problem != nil && problem.Status < 500 {

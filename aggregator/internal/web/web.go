@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
-	"iter"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
@@ -19,6 +16,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 //go:embed templates
@@ -30,21 +28,13 @@ type Reader interface {
 	Read(ctx context.Context, p access.Principal) (*access.View, error)
 }
 
-// Asker reads /v1 with the rights of the principal in ctx. What a page says that /v1
-// says too is asked of it, so that the two cannot disagree; a refusal is a
-// *client.Problem.
-type Asker interface {
-	GetJSON(ctx context.Context, path string, query url.Values, into any) error
-	Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error]
-}
-
 // Pages are the pages. All fields but Now and Book are required.
 type Pages struct {
 	Reader Reader
-	// V1 must be there when the first request comes.
-	V1 Asker
-	// Orders makes plans; nil: no page does.
-	Orders Orderer
+	// V1 asks /v1 with the rights of the principal in ctx. What a page says that /v1 says
+	// too is asked of it, so that the two cannot disagree; a refusal is a *client.Problem.
+	// It must be there when the first request comes.
+	V1 v1.API
 	// Pulls says how the leader's pulls from agents are doing.
 	Pulls func(ctx context.Context) ([]ingest.Status, error)
 	// Health judges the cluster; nil: nobody does.

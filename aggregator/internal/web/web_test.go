@@ -26,6 +26,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // site is a store with the pages over it.
@@ -41,12 +42,12 @@ type site struct {
 	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
 }
 
-// GetJSON answers as the interface does that the options describe.
-func (s *site) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
-	return api.New(s.v1).GetJSON(ctx, path, query, into)
+// Call answers as the interface does that the options describe.
+func (s *site) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
+	return api.New(s.v1).Call(ctx, method, path, query, in, into)
 }
 
-// Stream answers as GetJSON.
+// Stream answers as Call.
 func (s *site) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return api.New(s.v1).Stream(ctx, path, query)
 }
@@ -87,7 +88,7 @@ func newSite(t *testing.T) *site {
 		Health: judged(func(context.Context) health.Report { return health.Judge(s.facts) }),
 	}
 	pages := &web.Pages{
-		Reader: reader, V1: s, Orders: s, Pulls: func(context.Context) ([]ingest.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
+		Reader: reader, V1: v1.API{Caller: s}, Pulls: func(context.Context) ([]ingest.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
 		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
 		Log:    slog.New(slog.DiscardHandler), Now: clock,
 	}
@@ -378,10 +379,8 @@ func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
 	s := newSite(t)
 	s.post(run("r1", 0, "alice"), run("r2", 0, "bob"))
-	var a struct {
-		Records int `json:"records"`
-	}
-	if err := s.GetJSON(access.With(t.Context(), access.Daemon()), "/v1/usage", url.Values{"window": {"2026-01"}, "measure": {"Cores"}}, &a); err != nil || a.Records != 2 {
+	a, err := v1.API{Caller: s}.Usage(access.With(t.Context(), access.Daemon()), &v1.UsageQuery{Window: "2026-01", Measure: "Cores"})
+	if err != nil || a.Records != 2 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"math/big"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
@@ -93,17 +93,17 @@ func (u *usage) collect(ctx context.Context, data *sdk.Data) error {
 }
 
 // closed asks for the records that have ended and count.
-func (u *usage) closed() url.Values {
-	q := url.Values{"open": {"false"}}
+func (u *usage) closed() *v1.ListRecordsQuery {
+	q := &v1.ListRecordsQuery{Open: new(false)}
 	switch {
 	case u.from == record.None:
 	case u.config.atStart:
-		q.Set("start_time[gte]", u.from.String())
+		q.StartTime.Gte = v1.Stamp(u.from)
 	default:
-		q.Set("stop_time[gt]", u.from.String())
+		q.StopTime.Gt = v1.Stamp(u.from)
 	}
 	if !u.config.atStart {
-		q.Set("start_time[lt]", u.now.String())
+		q.StartTime.Lt = v1.Stamp(u.now)
 	}
 	return q
 }
@@ -111,8 +111,8 @@ func (u *usage) closed() url.Values {
 // collectOpen adds the runs that go on, up to now and no further than their source is
 // complete, as /v1/usage counts them.
 func (u *usage) collectOpen(ctx context.Context, data *sdk.Data, seen map[string]bool) error {
-	query := url.Values{"open": {"true"}, "start_time[lt]": {u.now.String()}}
-	for line, err := range data.Lines(ctx, "/v1/records", query) {
+	query := &v1.ListRecordsQuery{Open: new(true), StartTime: v1.TimeTest{Lt: v1.Stamp(u.now)}}
+	for line, err := range data.Lines(ctx, v1.ListRecordsAddress(query, "")) {
 		var r record.Record
 		var from struct {
 			Origin string `json:"origin"`
@@ -138,34 +138,15 @@ func (u *usage) collectOpen(ctx context.Context, data *sdk.Data, seen map[string
 
 // readEnds reads up to when each source is complete.
 func (u *usage) readEnds(ctx context.Context, data *sdk.Data) error {
-	body, err := data.Get(ctx, "/v1/agents", "application/json")
+	answer, err := data.API().Agents(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	var answer struct {
-		Agents []struct {
-			Name    string `json:"name"`
-			Sources []struct {
-				Type     string  `json:"type"`
-				Label    string  `json:"label"`
-				Complete *string `json:"complete_to"`
-			} `json:"sources"`
-		} `json:"agents"`
-	}
-	if err := json.NewDecoder(body).Decode(&answer); err != nil {
-		return fmt.Errorf("the agents: %w", err)
-	}
 	for _, a := range answer.Agents {
 		for _, s := range a.Sources {
-			if s.Complete == nil {
-				continue
+			if !s.CompleteTo.IsZero() {
+				u.ends[record.Origin{Agent: a.Name, Type: s.Type, Label: s.Label}.String()] = record.FromStd(s.CompleteTo.Time)
 			}
-			at, err := record.ParseTime(*s.Complete)
-			if err != nil {
-				return fmt.Errorf("the agents: %s/%s/%s: %w", a.Name, s.Type, s.Label, err)
-			}
-			u.ends[record.Origin{Agent: a.Name, Type: s.Type, Label: s.Label}.String()] = at
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Bounds of the changes of one plan; the rest is that of the next ones.
@@ -106,7 +107,7 @@ func changesAfter(ctx context.Context, data *sdk.Data, after uint64, limit int) 
 var errLarge = errors.New("the changes do not fit into a document")
 
 func readChanges(ctx context.Context, data *sdk.Data, after uint64, limit int) (*changesPage, error) {
-	body, err := data.Get(ctx, fmt.Sprintf("/v1/changes?after=%d&limit=%d", after, limit), "application/json")
+	body, err := data.Get(ctx, v1.ChangesAddress(&v1.ChangesQuery{After: after, Limit: limit}, ""), "application/json")
 	if err != nil {
 		return nil, err
 	}

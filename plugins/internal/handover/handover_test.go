@@ -1,6 +1,7 @@
 package handover_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,7 +93,7 @@ func TestWithoutAQuestionTheTimeIsHandedOver(t *testing.T) {
 // feed answers /v1/changes for changes 1 to last, each of some bytes.
 func feed(t *testing.T, last, bytes int) *sdk.Data {
 	return sdk.NewData(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		after, err := strconv.Atoi(r.URL.Query().Get("after"))
+		after, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("after"), "0"))
 		if err != nil || r.URL.Path != "/v1/changes" {
 			t.Error(r.URL, err)
 		}

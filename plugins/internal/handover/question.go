@@ -1,19 +1,19 @@
 package handover
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Question says what is handed over.
 type Question struct {
-	usage   url.Values // of /v1/usage; nil: none is handed over
-	changes bool       // the records that have changed are handed over
-	batch   int        // of them at most, in one document
-	quiet   bool       // there is no document when there is nothing to hand over
+	usage   *v1.UsageQuery // nil: none is handed over
+	changes bool           // the records that have changed are handed over
+	batch   int            // of them at most, in one document
+	quiet   bool           // there is no document when there is nothing to hand over
 }
 
 // Settings are those of a config block that say what is handed over, beside input.
@@ -32,7 +32,7 @@ type Settings struct {
 		Where   map[string]string `hcl:"where,optional"`
 		Unit    string            `hcl:"unit,optional"`
 		Credit  string            `hcl:"credit,optional"`
-		Top     string            `hcl:"top,optional"`
+		Top     int               `hcl:"top,optional"`
 		Order   string            `hcl:"order,optional"`
 	} `hcl:"usage,block" doc:"for input = \"usage\": window, or from and to, and the others as in GET /v1/usage"`
 }
@@ -51,17 +51,9 @@ func (s *Settings) Question(cfg *sdk.Config, input string) *Question {
 	case u == nil:
 		return q
 	}
-	q.usage = url.Values{}
-	for name, text := range map[string]string{
-		"window": u.Window, "from": u.From, "to": u.To, "zone": u.Zone, "bucket": u.Bucket, "credit": u.Credit, "unit": u.Unit,
-		"top": u.Top, "order": u.Order, "by": strings.Join(u.By, ","), "measure": strings.Join(u.Measure, ","),
-	} {
-		if text != "" {
-			q.usage.Set(name, text)
-		}
-	}
-	for key, value := range u.Where {
-		q.usage.Set("where["+key+"]", value)
+	q.usage = &v1.UsageQuery{
+		Window: u.Window, From: u.From, To: u.To, Zone: u.Zone, Bucket: u.Bucket, Credit: u.Credit, Unit: u.Unit,
+		Top: u.Top, Order: u.Order, By: strings.Join(u.By, ","), Measure: strings.Join(u.Measure, ","), Where: u.Where,
 	}
 	if u.Window == "" && u.From == "" {
 		cfg.Errorf("input", "the block usage says no time; expected window, or from and to")

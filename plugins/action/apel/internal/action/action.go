@@ -2,14 +2,13 @@ package action
 
 import (
 	"context"
-	"io"
 	"iter"
-	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/ams"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Version is that of the plugin.
@@ -55,8 +54,8 @@ func (a *Action) Close() error {
 
 // reader is what a plan reads; *sdk.Data is one.
 type reader interface {
-	Records(ctx context.Context, query url.Values) iter.Seq2[record.Record, error]
-	Get(ctx context.Context, target, accept string) (io.ReadCloser, error)
+	Records(ctx context.Context, query *v1.ListRecordsQuery) iter.Seq2[record.Record, error]
+	API() v1.API
 }
 
 // Plan implements sdk.Action.

@@ -3,7 +3,6 @@ package action
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,15 +10,15 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // question asks for the records of one id of a site that stopped in a time.
-func question(key, id string, from, to time.Time) url.Values {
-	return url.Values{
-		"open":                    {"false"},
-		"stop_time[gte]":          {from.Format(time.RFC3339)},
-		"stop_time[lt]":           {to.Format(time.RFC3339)},
-		"meta[" + key + "][c][0]": {id},
+func question(key, id string, from, to time.Time) *v1.ListRecordsQuery {
+	return &v1.ListRecordsQuery{
+		Open:     new(false),
+		StopTime: v1.TimeTest{Gte: v1.Time{Time: from}, Lt: v1.Time{Time: to}},
+		Meta:     map[string]v1.MetaTest{key: {C: []string{id}}},
 	}
 }
 

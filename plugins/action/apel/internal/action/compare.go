@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/message"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/month"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // rows are what a receiver keeps of messages: one row for each key.
@@ -112,14 +109,8 @@ func differing(before, now []byte) string {
 // history is what the ledger says that the receiver has of a site's month, or of the day
 // that is asked for.
 func (p *planner) history(ctx context.Context, s site, m month.Month) (rows, error) {
-	var list struct {
-		Runs []struct {
-			Run           uint64
-			Done, Unknown int
-		}
-	}
-	base := "/v1/actions/apel/" + url.PathEscape(p.config.label) + "/runs"
-	if err := p.ask(ctx, base+"?limit=10000", &list); err != nil {
+	list, err := p.data.API().ActionRuns(ctx, "apel", p.config.label, &v1.ActionRunsQuery{Limit: 10_000})
+	if err != nil {
 		return nil, err
 	}
 	out := rows{}
@@ -127,7 +118,7 @@ func (p *planner) history(ctx context.Context, s site, m month.Month) (rows, err
 		if r.Done+r.Unknown == 0 {
 			continue
 		}
-		if err := p.sentBy(ctx, base+"/"+strconv.FormatUint(r.Run, 10), r.Run, p.names(s, m), out); err != nil {
+		if err := p.sentBy(ctx, r.Run, p.names(s, m), out); err != nil {
 			return nil, fmt.Errorf("run %d: %w", r.Run, err)
 		}
 	}
@@ -145,22 +136,17 @@ func (p *planner) names(s site, m month.Month) func(string) bool {
 }
 
 // sentBy takes the messages of a run that were sent, or may have been.
-func (p *planner) sentBy(ctx context.Context, path string, run uint64, wanted func(string) bool, out rows) error {
-	var one struct {
-		Effects []struct {
-			Effect      int
-			Name, State string
-		}
-	}
-	if err := p.ask(ctx, path, &one); err != nil {
+func (p *planner) sentBy(ctx context.Context, run uint64, wanted func(string) bool, out rows) error {
+	one, err := p.data.API().ActionRun(ctx, "apel", p.config.label, run, nil)
+	if err != nil {
 		return err
 	}
 	for _, e := range one.Effects {
 		if !wanted(e.Name) || e.State != "done" && e.State != "unknown" {
 			continue
 		}
-		var effect struct{ Payload []byte }
-		if err := p.ask(ctx, path+"/effects/"+strconv.Itoa(e.Effect), &effect); err != nil {
+		effect, err := p.data.API().ActionEffect(ctx, "apel", p.config.label, run, e.Effect, nil)
+		if err != nil {
 			return fmt.Errorf("effect %d: %w", e.Effect, err)
 		}
 		load, err := readPayload(effect.Payload)
@@ -174,13 +160,4 @@ func (p *planner) sentBy(ctx context.Context, path string, run uint64, wanted fu
 		out.take(text, run, e.Effect)
 	}
 	return nil
-}
-
-// ask reads an answer of the daemon's interface.
-func (p *planner) ask(ctx context.Context, target string, into any) error {
-	body, err := p.data.Get(ctx, target, "application/json")
-	if err != nil {
-		return err
-	}
-	return errors.Join(json.NewDecoder(body).Decode(into), body.Close())
 }

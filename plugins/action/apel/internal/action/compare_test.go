@@ -1,50 +1,49 @@
 package action
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// Get is what the daemon answers about the history of the action.
-func (m *memory) Get(_ context.Context, target, _ string) (io.ReadCloser, error) {
-	path, _, _ := strings.Cut(target, "?")
+func (m *memory) API() v1.API { return v1.API{Caller: m} }
+
+func (m *memory) Stream(context.Context, string, url.Values) iter.Seq2[json.RawMessage, error] {
+	panic("no stream is asked for")
+}
+
+// Call is what the daemon answers about the history of the action.
+func (m *memory) Call(_ context.Context, _, path string, _ url.Values, _, out any) error {
 	rest, ok := strings.CutPrefix(path, "/v1/actions/apel/egi/runs")
 	var run, effect int
-	n, _ := fmt.Sscanf(rest, "/%d/effects/%d", &run, &effect)
+	_, _ = fmt.Sscanf(rest, "/%d/effects/%d", &run, &effect)
 	if !ok || run > len(m.ledger) {
-		return nil, errors.New("not found: " + target)
+		return errors.New("not found: " + path)
 	}
-	type object map[string]any
-	var answer object
-	switch n {
-	case 0:
-		runs := []object{}
+	switch out := out.(type) {
+	case *v1.ActionRuns:
 		for i := range m.ledger {
-			runs = append(runs, object{"run": i + 1, "done": len(m.ledger[i]), "unknown": 0})
+			out.Runs = append(out.Runs, v1.ActionRun{Run: uint64(i + 1), Done: len(m.ledger[i])})
 		}
-		slices.Reverse(runs)
-		answer = object{"runs": runs}
-	case 1:
-		effects := []object{}
+		slices.Reverse(out.Runs)
+	case *v1.ActionRunEffects:
 		for i, e := range m.ledger[run-1] {
-			effects = append(effects, object{"effect": i, "name": e.Name, "state": "done"})
+			out.Effects = append(out.Effects, v1.ActionEffect{Effect: i, Name: e.Name, State: "done"})
 		}
-		answer = object{"effects": effects}
-	default:
-		answer = object{"payload": m.ledger[run-1][effect].Payload}
+	case *v1.EffectPayload:
+		out.Payload = m.ledger[run-1][effect].Payload
 	}
-	text, err := json.Marshal(answer)
-	return io.NopCloser(bytes.NewReader(text)), err
+	return nil
 }
 
 func TestPlanOfAMonth_WrongRowsWereSent_NamesThem(t *testing.T) {

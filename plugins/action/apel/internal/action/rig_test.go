@@ -18,6 +18,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // memory answers questions about records from memory.
@@ -28,7 +29,13 @@ type memory struct {
 	ledger  [][]sdk.Effect // by run
 }
 
-func (m *memory) Records(_ context.Context, q url.Values) iter.Seq2[record.Record, error] {
+func (m *memory) Records(_ context.Context, q *v1.ListRecordsQuery) iter.Seq2[record.Record, error] {
+	_, query, _ := strings.Cut(v1.ListRecordsAddress(q, ""), "?")
+	asked, _ := url.ParseQuery(query) // which was made above
+	return m.find(asked)
+}
+
+func (m *memory) find(q url.Values) iter.Seq2[record.Record, error] {
 	m.asked = append(m.asked, q.Encode())
 	return func(yield func(record.Record, error) bool) {
 		for i, r := range m.records {

@@ -18,7 +18,7 @@ import (
 // ServeHTTP is /v1/records of a daemon.
 func (m *memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body []byte
-	for row, err := range m.Records(r.Context(), r.URL.Query()) {
+	for row, err := range m.find(r.URL.Query()) {
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

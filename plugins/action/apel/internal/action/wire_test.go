@@ -103,7 +103,7 @@ func answer(t *testing.T, stream grpc.BidiStreamingClient[bursarv1.ActionRequest
 		t.Fatal(ask, err)
 	}
 	var body []byte
-	for r, err := range data.Records(t.Context(), target.Query()) {
+	for r, err := range data.find(target.Query()) {
 		if err != nil {
 			t.Fatal(err)
 		}
