@@ -25,21 +25,6 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return c.call(ctx, r, out)
 }
 
-// GetJSON is [Client.Call] with GET.
-func (c *Client) GetJSON(ctx context.Context, path string, query url.Values, out any) error {
-	return c.Call(ctx, http.MethodGet, path, query, nil, out)
-}
-
-// PostJSON is [Client.Call] with POST.
-func (c *Client) PostJSON(ctx context.Context, path string, in, out any) error {
-	return c.Do(ctx, http.MethodPost, path, in, out)
-}
-
-// Do is [Client.PostJSON] with any method, such as PUT or DELETE.
-func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
-	return c.Call(ctx, method, path, nil, in, out)
-}
-
 // Stream implements [v1.Caller]: it yields the values of an answer in NDJSON as they come.
 // An answer that ends before its end is an error, after which the range ends. Leaving the
 // range closes the connection.

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,11 +21,11 @@ func (p *Program) actionsCommand() *cobra.Command {
 	return group("actions", "List, plan and run actions", "  bursar actions list\n  bursar actions plan priority/nemo\n  bursar actions run priority/nemo",
 		p.actionsList(), p.actionsPlan(),
 		p.actionsRun(),
-		p.actionsOrder("pause", "Stop starting new runs; running ones finish", true),
-		p.actionsOrder("resume", "Let a paused or disabled action go on", false),
+		p.actionsOrder("pause", "Stop starting new runs; running ones finish", v1.API.PauseAction, true),
+		p.actionsOrder("resume", "Let a paused or disabled action go on", v1.API.ResumeAction, false),
 		p.actionsHistory(), p.actionsPayload(),
-		p.actionsSettle("retry", "Try an effect again that is unknown, rejected, skipped or superseded"),
-		p.actionsSettle("skip", "Settle an effect that waits, is unknown or was rejected: it is not done"))
+		p.actionsSettle("retry", "Try an effect again that is unknown, rejected, skipped or superseded", v1.API.RetryEffect),
+		p.actionsSettle("skip", "Settle an effect that waits, is unknown or was rejected: it is not done", v1.API.SkipEffect))
 }
 
 func (p *Program) actionsList() *cobra.Command {
@@ -40,17 +40,14 @@ paused.`,
 		Example: "  bursar actions list\n  bursar actions list -format json",
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
-	return p.look(cmd, resource{path: "/v1/actions", show: func(answer json.RawMessage, f format) error {
-		var list v1.Actions
-		if err := json.Unmarshal(answer, &list); err != nil {
-			return err
-		}
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Actions, error) { return api.Actions(ctx, nil) }
+	return look(p, cmd, ask, func(list v1.Actions, raw json.RawMessage, f format) error {
 		if len(list.Actions) == 0 && f == asTable {
 			p.say(`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`)
 			return nil
 		}
 		t, bad := actionTable(list.Actions)
-		if err := p.show(f, t, answer); err != nil {
+		if err := p.show(f, t, raw); err != nil {
 			return err
 		}
 		for i := range list.Actions {
@@ -62,7 +59,7 @@ paused.`,
 			return found("not healthy: %s", printable(strings.Join(bad, ", ")))
 		}
 		return nil
-	}})
+	})
 }
 
 func actionTable(list []v1.Action) (t *table, bad []string) {
@@ -107,13 +104,13 @@ func (p *Program) actionTrouble(a *v1.Action) {
 	}
 }
 
-// actionPath is the route of an action.
-func actionPath(name string) (string, error) {
+// actionOf reads the name of an action.
+func actionOf(name string) (typ, label string, err error) {
 	typ, label, ok := strings.Cut(name, "/")
 	if !ok || typ == "" || label == "" {
-		return "", fmt.Errorf("%q is no action; \"bursar actions list\" prints them, as TYPE/LABEL", name)
+		return "", "", fmt.Errorf("%q is no action; \"bursar actions list\" prints them, as TYPE/LABEL", name)
 	}
-	return "/v1/actions/" + url.PathEscape(typ) + "/" + url.PathEscape(label), nil
+	return typ, label, nil
 }
 
 // argumentsOf reads NAME=VALUE.
@@ -144,7 +141,7 @@ func (p *Program) actionsPlan() *cobra.Command {
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show each effect in full")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := actionPath(args[0])
+		typ, label, err := actionOf(args[0])
 		if err != nil {
 			return usageError(cmd, err)
 		}
@@ -152,31 +149,23 @@ func (p *Program) actionsPlan() *cobra.Command {
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		c, err := conn.open(p)
-		if err != nil {
-			return err
+		ask := func(ctx context.Context, api v1.API) (v1.ActionPlan, error) {
+			return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
 		}
-		defer c.Close()
-		var answer json.RawMessage
-		if err := c.PostJSON(cmd.Context(), path+":plan", map[string]any{"arguments": arguments}, &answer); err != nil {
-			return err
-		}
-		return p.showPlan(answer, f, verbose)
+		return asked(cmd.Context(), p, conn, f, ask, func(plan v1.ActionPlan, raw json.RawMessage, f format) error {
+			return p.showPlan(&plan, raw, f, verbose)
+		})
 	}
 	return cmd
 }
 
-func (p *Program) showPlan(answer json.RawMessage, f format, verbose bool) error {
-	var plan v1.ActionPlan
-	if err := json.Unmarshal(answer, &plan); err != nil {
-		return err
-	}
+func (p *Program) showPlan(plan *v1.ActionPlan, raw json.RawMessage, f format, verbose bool) error {
 	t := newTable("EFFECT", "~WHAT", "?>BYTES")
 	for _, e := range plan.Effects {
 		t.add(e.Name, e.Summary, strconv.Itoa(e.Size))
 	}
 	if len(plan.Effects) > 0 || f != asTable {
-		if err := p.show(f, t, answer); err != nil {
+		if err := p.show(f, t, raw); err != nil {
 			return err
 		}
 	}
@@ -213,7 +202,7 @@ func lines(text string) string {
 }
 
 // actionsOrder makes a command that orders something of an action.
-func (p *Program) actionsOrder(verb, short string, reason bool) *cobra.Command {
+func (p *Program) actionsOrder(verb, short string, do func(v1.API, context.Context, string, string, v1.ActionOrder) (v1.Message, error), reason bool) *cobra.Command {
 	var why string
 	cmd := &cobra.Command{Use: verb + " ACTION", Short: short, Example: "  bursar actions " + verb + " priority/nemo", Args: cobra.ExactArgs(1)}
 	conn := p.connect(cmd)
@@ -221,48 +210,46 @@ func (p *Program) actionsOrder(verb, short string, reason bool) *cobra.Command {
 		cmd.Flags().StringVar(&why, "why", "", "the `reason`, for those who look later")
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := actionPath(args[0])
+		typ, label, err := actionOf(args[0])
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		body := map[string]any{}
-		if why != "" {
-			body["why"] = why
-		}
-		return p.order(cmd, conn, path+":"+verb, body)
+		return p.order(conn, func(api v1.API) (v1.Message, error) {
+			return do(api, cmd.Context(), typ, label, v1.ActionOrder{Why: why})
+		})
 	}
 	return cmd
 }
 
 // order gives an order and says what the server says.
-func (p *Program) order(cmd *cobra.Command, conn *connection, path string, body any) error {
+func (p *Program) order(conn *connection, do func(api v1.API) (v1.Message, error)) error {
 	c, err := conn.open(p)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	var answer struct {
-		Message string `json:"message"`
-	}
-	if err := c.PostJSON(cmd.Context(), path, body, &answer); err != nil {
+	answer, err := do(c.API)
+	if err != nil {
 		return err
 	}
 	p.say("%s", printable(answer.Message))
 	return nil
 }
 
-func (p *Program) actionsSettle(verb, short string) *cobra.Command {
+func (p *Program) actionsSettle(verb, short string, do func(v1.API, context.Context, string, string, uint64, int, v1.ActionOrder) (v1.Message, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " ACTION RUN EFFECT", Short: short, Args: cobra.ExactArgs(3),
 		Example: "  bursar actions history mail/monthly 12\n  bursar actions " + verb + " mail/monthly 12 0",
 	}
 	conn := p.connect(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := effectPath(args)
+		e, err := effectOf(args)
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		return p.order(cmd, conn, path+":"+verb, map[string]any{})
+		return p.order(conn, func(api v1.API) (v1.Message, error) {
+			return do(api, cmd.Context(), e.typ, e.label, e.run, e.effect, v1.ActionOrder{})
+		})
 	}
 	return cmd
 }
@@ -278,50 +265,36 @@ func (p *Program) actionsHistory() *cobra.Command {
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many runs at most, the newest first")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := actionPath(args[0])
-		path += "/runs"
-		query, show := url.Values{"limit": {strconv.Itoa(limit)}}, p.showRuns
-		if len(args) == 2 {
-			if _, e := strconv.ParseUint(args[1], 10, 31); e != nil && err == nil {
-				err = errors.New("the run is its number")
-			}
-			path, query, show = path+"/"+args[1], nil, p.showRun
-		}
+		typ, label, err := actionOf(args[0])
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		c, err := conn.open(p)
+		if len(args) == 1 {
+			return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRuns, error) {
+				return api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: limit})
+			}, p.showRuns)
+		}
+		run, err := strconv.ParseUint(args[1], 10, 31)
 		if err != nil {
-			return err
+			return usageError(cmd, errors.New("the run is its number"))
 		}
-		defer c.Close()
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), path, query, &answer); err != nil {
-			return err
-		}
-		return show(answer, f)
+		return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRunEffects, error) {
+			return api.ActionRun(ctx, typ, label, run, nil)
+		}, p.showRun)
 	}
 	return cmd
 }
 
-func (p *Program) showRuns(answer json.RawMessage, f format) error {
-	var list v1.ActionRuns
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
-	}
+func (p *Program) showRuns(list v1.ActionRuns, raw json.RawMessage, f format) error {
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
 	for i := range list.Runs {
 		r := &list.Runs[i]
 		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
 	}
-	return p.show(f, t, answer)
+	return p.show(f, t, raw)
 }
 
-func (p *Program) showRun(answer json.RawMessage, f format) error {
-	var a v1.ActionRunEffects
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
+func (p *Program) showRun(a v1.ActionRunEffects, raw json.RawMessage, f format) error {
 	t := newTable(">EFFECT", "NAME", "STATE", "?>TRY", "?NODE", "?>FENCE", "BEGUN", "?OUTCOME", "~MESSAGE")
 	for _, e := range a.Effects {
 		number := strconv.Itoa(e.Effect)
@@ -332,7 +305,7 @@ func (p *Program) showRun(answer json.RawMessage, f format) error {
 			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(string(n.Outcome)), n.Message)
 		}
 	}
-	if err := p.show(f, t, answer); err != nil {
+	if err := p.show(f, t, raw); err != nil {
 		return err
 	}
 	for _, n := range a.Run.Notes {

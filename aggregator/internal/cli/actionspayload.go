@@ -5,8 +5,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actionsPayload makes the command that fetches an effect of the ledger.
@@ -21,7 +19,7 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 	conn := p.connect(cmd)
 	cmd.Flags().BoolVar(&show, "show", false, "print it as plan -v shows it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := effectPath(args)
+		e, err := effectOf(args)
 		if err != nil {
 			return usageError(cmd, err)
 		}
@@ -30,8 +28,8 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 			return err
 		}
 		defer c.Close()
-		var answer v1.EffectPayload
-		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
+		answer, err := c.ActionEffect(cmd.Context(), e.typ, e.label, e.run, e.effect, nil)
+		if err != nil {
 			return err
 		}
 		if show {
@@ -44,16 +42,24 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 	return cmd
 }
 
-// effectPath is the route of an effect: ACTION RUN EFFECT.
-func effectPath(args []string) (string, error) {
-	path, err := actionPath(args[0])
-	if err != nil {
-		return "", err
+// effect names one of a run of an action.
+type effect struct {
+	typ, label string
+	run        uint64
+	effect     int
+}
+
+// effectOf reads ACTION RUN EFFECT.
+func effectOf(args []string) (e effect, err error) {
+	if e.typ, e.label, err = actionOf(args[0]); err != nil {
+		return e, err
 	}
-	for _, n := range args[1:] {
-		if _, err := strconv.ParseUint(n, 10, 31); err != nil {
-			return "", fmt.Errorf("%q is no number; \"bursar actions history ACTION RUN\" prints those of the effects", n)
+	numbers := make([]uint64, 2)
+	for i, n := range args[1:] {
+		if numbers[i], err = strconv.ParseUint(n, 10, 31); err != nil {
+			return e, fmt.Errorf("%q is no number; \"bursar actions history ACTION RUN\" prints those of the effects", n)
 		}
 	}
-	return path + "/runs/" + args[1] + "/effects/" + args[2], nil
+	e.run, e.effect = numbers[0], int(numbers[1])
+	return e, nil
 }

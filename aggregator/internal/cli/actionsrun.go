@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -27,30 +25,28 @@ code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`
 	conn := p.connect(cmd)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait until the run is planned")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := actionPath(args[0])
+		typ, label, err := actionOf(args[0])
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		body := map[string]any{}
-		if list, err := argumentsOf(args[1:]); err != nil {
+		arguments, err := argumentsOf(args[1:])
+		if err != nil {
 			return usageError(cmd, err)
-		} else if len(list) > 0 {
-			body["arguments"] = list
 		}
 		c, err := conn.open(p)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		var answer v1.ActionOrdered
-		if err := c.PostJSON(cmd.Context(), path+":run", body, &answer); err != nil {
+		answer, err := c.RunAction(cmd.Context(), typ, label, v1.ActionOrder{Arguments: arguments})
+		if err != nil {
 			return err
 		}
 		if detach || answer.Ordered.IsZero() {
 			p.say("%s", printable(answer.Message))
 			return nil
 		}
-		return p.awaitPlan(cmd.Context(), c, path, args[0], answer.Ordered)
+		return p.awaitPlan(cmd.Context(), c.API, typ, label, answer.Ordered)
 	}
 	return cmd
 }
@@ -64,12 +60,12 @@ const (
 )
 
 // awaitPlan waits until the run that was ordered at that time is in the history.
-func (p *Program) awaitPlan(ctx context.Context, c *client.Client, path, name string, ordered v1.Time) error {
+func (p *Program) awaitPlan(ctx context.Context, api v1.API, typ, label string, ordered v1.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, waitForPlan)
 	defer cancel()
+	name := typ + "/" + label
 	for {
-		var list v1.ActionRuns
-		err := c.GetJSON(ctx, path+"/runs", url.Values{"limit": {"100"}}, &list)
+		list, err := api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: 100})
 		if i := slices.IndexFunc(list.Runs, func(r v1.ActionRun) bool { return r.Ordered.Equal(ordered.Time) }); err == nil && i >= 0 {
 			return p.planned(&list.Runs[i], name)
 		}

@@ -1,17 +1,18 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -41,31 +42,22 @@ With -check the exit code is 2 when there is one.`,
 	}
 	cmd.Flags().StringVar(&at, "at", "", "a `time` in the period, such as 2025, 2026-Q3, last-month; default now")
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when a budget is gone or will be before its period ends")
-	query := func(args []string) (url.Values, error) {
-		query := url.Values{}
-		if at != "" {
-			query.Set("at", at)
-		}
-		if len(args) > 0 {
-			query.Set("name", args[0])
-		}
-		return query, nil
+	ask := func(ctx context.Context, api v1.API, args []string) (v1.Budgets, error) {
+		return api.Budgets(ctx, &v1.BudgetsQuery{At: at, Name: cmp.Or(args...)})
 	}
-	return p.look(cmd, resource{"/v1/budgets", query, func(answer json.RawMessage, f format) error { return p.budgets(answer, f, check) }})
+	return look(p, cmd, ask, func(a v1.Budgets, raw json.RawMessage, f format) error {
+		return p.budgets((*budgets)(&a), raw, f, check)
+	})
 }
 
 // budgets shows an answer; with check, one that is gone is a finding.
-func (p *Program) budgets(answer json.RawMessage, f format, check bool) error {
-	var a budgets
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
+func (p *Program) budgets(a *budgets, raw json.RawMessage, f format, check bool) error {
 	for i := range a.Budgets {
 		if b := &a.Budgets[i]; b.BudgetStanding == nil { // it has a problem
 			b.BudgetStanding = &v1.BudgetStanding{}
 		}
 	}
-	if err := p.showBudgets(f, &a, answer); err != nil {
+	if err := p.showBudgets(f, a, raw); err != nil {
 		return err
 	}
 	var gone []string

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -44,18 +45,17 @@ For utilization, run "bursar usage -measure utilization".`,
 	cmd.Flags().StringVar(&window, "window", "", "the changes in a `time`, by a word as in bursar usage")
 	cmd.Flags().StringVar(&zone, "zone", "", "the time `zone` by whose clock days begin; default UTC")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	return p.look(cmd, resource{"/v1/capacity", given(map[string]*string{"at": &at, "window": &window, "zone": &zone}), func(answer json.RawMessage, f format) error {
-		return p.capacity(answer, f, window != "")
-	}})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
+		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})
+	}
+	return look(p, cmd, ask, func(a v1.Capacity, raw json.RawMessage, f format) error {
+		return p.capacity((*capacity)(&a), raw, f, window != "")
+	})
 }
 
 // capacity shows an answer: what there was at a time, or changes.
-func (p *Program) capacity(answer json.RawMessage, f format, changes bool) error {
-	var a capacity
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
-	if err := p.show(f, a.table(changes), answer); err != nil || f != asTable {
+func (p *Program) capacity(a *capacity, raw json.RawMessage, f format, changes bool) error {
+	if err := p.show(f, a.table(changes), raw); err != nil || f != asTable {
 		return err
 	}
 	if len(a.Clusters) == 0 {
@@ -143,13 +143,8 @@ at which each source looked is below the table.`,
 	}
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	return p.look(cmd, resource{path: "/v1/capacity", show: func(answer json.RawMessage, f format) error {
-		var a capacity
-		if err := json.Unmarshal(answer, &a); err != nil {
-			return err
-		}
-		return p.census(&a, f, by)
-	}})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) { return api.Capacity(ctx, nil) }
+	return look(p, cmd, ask, func(a v1.Capacity, _ json.RawMessage, f format) error { return p.census((*capacity)(&a), f, by) })
 }
 
 func (p *Program) census(a *capacity, f format, by string) error {

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,17 +47,16 @@ With -check the exit code is 2 when something is missing.`,
 	f.BoolVar(&o.all, "all", false, "list also days that are as they should be")
 	f.BoolVar(&o.calendar, "calendar", false, "show a calendar")
 	f.BoolVar(&o.check, "check", false, "exit with 2 when something is missing")
-	query := given(map[string]*string{"source": &o.source, "window": &o.window, "from": &o.from, "to": &o.to})
-	return p.look(cmd, resource{"/v1/completeness", func(args []string) (url.Values, error) { return query(args) },
-		func(answer json.RawMessage, f format) error { return p.completeness(answer, f, o) }})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Completeness, error) {
+		return api.Completeness(ctx, &v1.CompletenessQuery{Source: o.source, Window: o.window, From: o.from, To: o.to})
+	}
+	return look(p, cmd, ask, func(a v1.Completeness, raw json.RawMessage, f format) error {
+		return p.completeness((*days)(&a), raw, f, o)
+	})
 }
 
-func (p *Program) completeness(answer json.RawMessage, f format, o *daysAsked) error {
-	var a days
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
-	if err := p.showDays(&a, answer, f, o); err != nil {
+func (p *Program) completeness(a *days, raw json.RawMessage, f format, o *daysAsked) error {
+	if err := p.showDays(a, raw, f, o); err != nil {
 		return err
 	}
 	if o.check && a.Missing > 0 {

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -75,8 +73,7 @@ changes is printed as "bursar config diff" does.`,
 			p.say("these files are the active configuration already")
 			return nil
 		}
-		path := "/v1/config?" + url.Values{"replaces": {known.digest}}.Encode()
-		if err := c.Do(cmd.Context(), "PUT", path, json.RawMessage(known.files.Encode()), nil); err != nil {
+		if _, err := c.CommitConfig(cmd.Context(), &v1.CommitConfigQuery{Replaces: known.digest}, known.files.Encode()); err != nil {
 			return err
 		}
 		p.say("these files are the active configuration now; %d differences are gone", len(known.differences))
@@ -108,8 +105,8 @@ func (p *Program) compareConfig(cmd *cobra.Command, c *client.Client, paths []st
 	if diags.HasErrors() {
 		return nil, troubled{diags, file.Sources}
 	}
-	var answer v1.Config
-	if err := c.GetJSON(cmd.Context(), "/v1/config", nil, &answer); err != nil {
+	answer, err := c.Config(cmd.Context())
+	if err != nil {
 		return nil, err
 	}
 	obeyed, err := clusterconfig.Decode(answer.Document)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // awaitAgent waits until the agent takes connections, for two seconds at most: the
@@ -54,11 +54,11 @@ func (s *site) await(ctx context.Context) (uint64, error) {
 	}
 	began := time.Now()
 	for deadline := began.Add(shortly); ; {
-		var now status
-		if err := c.Do(ctx, http.MethodGet, "/v1/status", nil, &now); err != nil {
+		now, err := c.Status(ctx, nil)
+		if err != nil {
 			return 0, err
 		}
-		if now.complete(began) || !s.waitsForRecords || time.Now().After(deadline) {
+		if complete(&now, began) || !s.waitsForRecords || time.Now().After(deadline) {
 			return now.Records, nil
 		}
 		if err := pause(ctx); err != nil {
@@ -67,22 +67,12 @@ func (s *site) await(ctx context.Context) (uint64, error) {
 	}
 }
 
-// status is what is asked of the aggregator.
-type status struct {
-	Records uint64 `json:"records"`
-	Agents  []struct {
-		Sources []struct {
-			CompleteTo *time.Time `json:"complete_to"`
-		} `json:"sources"`
-	} `json:"agents"`
-}
-
 // complete reports whether a source has told all that there was about a minute
 // before that moment.
-func (s *status) complete(at time.Time) bool {
+func complete(s *v1.Status, at time.Time) bool {
 	for _, a := range s.Agents {
 		for _, source := range a.Sources {
-			if to := source.CompleteTo; to != nil && to.After(at.Add(-time.Minute)) {
+			if source.CompleteTo.After(at.Add(-time.Minute)) {
 				return true
 			}
 		}
@@ -119,10 +109,7 @@ func (s *site) link(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	var session struct {
-		URL string `json:"url"`
-	}
-	err = c.PostJSON(ctx, "/v1/sessions", nil, &session)
+	session, err := c.Session(ctx)
 	return session.URL, err
 }
 

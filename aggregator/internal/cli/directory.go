@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -41,35 +41,28 @@ there are some. json has all of it, csv what the table has.`,
 	cmd.Flags().StringVar(&at, "at", "", "as it is at a `time`: a date, RFC 3339, or how long ago")
 	cmd.Flags().BoolVar(&unclaimed, "unclaimed", false, "groups and users with records that no project claims")
 	part := directoryParts()[0]
-	query := func(args []string) (url.Values, error) {
-		query := url.Values{}
+	ask := func(ctx context.Context, api v1.API, args []string) (v1.Directory, error) {
 		switch {
 		case len(args) > 0 && unclaimed:
-			return nil, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0])
+			return v1.Directory{}, usageError(cmd, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0]))
 		case len(args) > 0:
 			part = args[0]
 		case unclaimed:
 			part = "unclaimed"
-			query.Set("unclaimed", "true")
 		}
-		if at != "" {
-			query.Set("at", at)
-		}
-		return query, nil
+		return api.Directory(ctx, &v1.DirectoryQuery{At: at, Unclaimed: unclaimed})
 	}
-	return p.look(cmd, resource{"/v1/directory", query, func(answer json.RawMessage, f format) error { return p.showDirectory(f, part, answer) }})
+	return look(p, cmd, ask, func(d v1.Directory, raw json.RawMessage, f format) error {
+		return p.showDirectory((*directory)(&d), raw, f, part)
+	})
 }
 
 // directory is an answer of GET /v1/directory.
 type directory v1.Directory
 
-func (p *Program) showDirectory(f format, part string, answer json.RawMessage) error {
-	var d directory
-	if err := json.Unmarshal(answer, &d); err != nil {
-		return err
-	}
+func (p *Program) showDirectory(d *directory, raw json.RawMessage, f format, part string) error {
 	t, notes := d.table(part, f)
-	if err := p.show(f, t, answer); err != nil {
+	if err := p.show(f, t, raw); err != nil {
 		return err
 	}
 	if f == asTable {

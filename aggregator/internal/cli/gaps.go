@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -21,14 +22,13 @@ reads a window of a source again. A gap stays in the list afterwards.`,
 		Example: "  bursar gaps\n  bursar gaps -agent nemo-head1 -format csv",
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "only those of this `agent`")
-	return p.look(cmd, resource{"/v1/gaps", given(map[string]*string{"agent": &agent}), p.showGaps})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Gaps, error) {
+		return api.Gaps(ctx, &v1.GapsQuery{Agent: agent})
+	}
+	return look(p, cmd, ask, p.showGaps)
 }
 
-func (p *Program) showGaps(answer json.RawMessage, f format) error {
-	var list v1.Gaps
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
-	}
+func (p *Program) showGaps(list v1.Gaps, raw json.RawMessage, f format) error {
 	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
 	for _, g := range list.Gaps {
 		source := g.SourceType + "/" + g.SourceLabel
@@ -37,5 +37,5 @@ func (p *Program) showGaps(answer json.RawMessage, f format) error {
 		}
 		t.add(g.Agent, source, instant(g.From), instant(g.To), instant(g.Noticed), g.Reason)
 	}
-	return p.listing(f, t, answer, list.More)
+	return p.listing(f, t, raw, list.More)
 }

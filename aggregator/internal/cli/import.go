@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // importOptions are the options of bursar import.
@@ -89,7 +90,7 @@ func (p *Program) load(ctx context.Context, opt *importOptions) error {
 }
 
 // read reads the files into the cluster, or nowhere.
-func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOptions) (*ImportResult, *ImportCounts, error) {
+func (p *Program) read(ctx context.Context, src *ImportSource, opt *importOptions) (*ImportResult, *v1.Counts, error) {
 	bar := p.newBar("import", 0)
 	show := func(r *ImportResult, at *bursarv1.Progress) { bar.jobs(r.Records, at) }
 	if opt.dry {
@@ -133,22 +134,22 @@ func brokenOff(ctx context.Context, read, unsent error) error {
 
 // jsonImport is what bursar import says at its end.
 type jsonImport struct {
-	Name        string        `json:"name"`
-	Type        string        `json:"type"`
-	Label       string        `json:"label"`
-	DryRun      bool          `json:"dry_run"`
-	Records     int64         `json:"records"`
-	Open        int64         `json:"open"`
-	LeftOut     int64         `json:"left_out"`
-	Withdrawn   int64         `json:"withdrawn"`
-	Renamed     int64         `json:"renamed"`
-	Quarantined int64         `json:"quarantined"`
-	Refused     int64         `json:"refused"`
-	Skipped     int64         `json:"skipped"`
-	Months      []jsonMonth   `json:"months"`
-	Problems    []Problem     `json:"problems"`
-	Committed   *ImportCounts `json:"committed"`
-	Seconds     float64       `json:"seconds"`
+	Name        string      `json:"name"`
+	Type        string      `json:"type"`
+	Label       string      `json:"label"`
+	DryRun      bool        `json:"dry_run"`
+	Records     int64       `json:"records"`
+	Open        int64       `json:"open"`
+	LeftOut     int64       `json:"left_out"`
+	Withdrawn   int64       `json:"withdrawn"`
+	Renamed     int64       `json:"renamed"`
+	Quarantined int64       `json:"quarantined"`
+	Refused     int64       `json:"refused"`
+	Skipped     int64       `json:"skipped"`
+	Months      []jsonMonth `json:"months"`
+	Problems    []Problem   `json:"problems"`
+	Committed   *v1.Counts  `json:"committed"`
+	Seconds     float64     `json:"seconds"`
 
 	writes int64
 }
@@ -158,7 +159,7 @@ type jsonMonth struct {
 	Records int64  `json:"records"`
 }
 
-func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, committed *ImportCounts, took time.Duration) *jsonImport {
+func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, committed *v1.Counts, took time.Duration) *jsonImport {
 	out := &jsonImport{
 		Name: src.Name, Type: src.Type, Label: src.Label, DryRun: opt.dry, Records: r.Records, Open: r.Open, LeftOut: r.Filtered, Withdrawn: r.Withdrawn, Renamed: r.Renamed,
 		Quarantined: r.Quarantined, Refused: r.Refused, Skipped: r.Skipped, Months: []jsonMonth{}, Problems: []Problem{}, Committed: committed,

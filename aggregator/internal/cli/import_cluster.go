@@ -6,28 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/client"
 	"github.com/bursar-accounting/bursar/proto/frame"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
-// ImportCounts is what became of the writes at the cluster.
-type ImportCounts struct {
-	Pulled      int64 `json:"pulled"`
-	Added       int64 `json:"added"`
-	Merged      int64 `json:"merged"`
-	Unchanged   int64 `json:"unchanged"`
-	Stale       int64 `json:"stale"`
-	Withdrawn   int64 `json:"withdrawn"`
-	Deleted     int64 `json:"deleted"`
-	Conflicting int64 `json:"conflicting"`
-	Quarantined int64 `json:"quarantined"`
-}
-
-func (c *ImportCounts) add(o ImportCounts) {
+// addCounts adds what became of the writes of a chunk at the cluster.
+func addCounts(c *v1.Counts, o v1.Counts) {
 	c.Pulled += o.Pulled
 	c.Added += o.Added
 	c.Merged += o.Merged
@@ -37,13 +25,15 @@ func (c *ImportCounts) add(o ImportCounts) {
 	c.Deleted += o.Deleted
 	c.Conflicting += o.Conflicting
 	c.Quarantined += o.Quarantined
+	c.Conserved = c.Conserved && o.Conserved
 }
 
 // ImportCluster is a Sink that pushes to a cluster. One chunk is on its way while the
 // next is made; they are committed in order. It is for one goroutine.
 type ImportCluster struct {
 	client *client.Client
-	path   string // of the import
+	name   string
+	epoch  string
 	log    func(string, ...any)
 
 	clock   int64 // the last time of observation
@@ -56,7 +46,7 @@ type ImportCluster struct {
 	stop   context.CancelCauseFunc
 	chunks chan []byte
 	done   chan struct{}
-	counts ImportCounts // after done
+	counts v1.Counts // after done
 }
 
 // importPatience is how long a chunk is sent again and again while the cluster cannot
@@ -66,16 +56,12 @@ const importPatience = 5 * time.Minute
 // BeginImport begins an import under a name, in which src reads. Ctx bounds all of it;
 // the caller closes the Cluster. Say tells people what takes its time.
 func BeginImport(ctx context.Context, c *client.Client, src *ImportSource, say func(string, ...any)) (*ImportCluster, error) {
-	var begun struct {
-		Epoch    string `json:"epoch"`
-		Observed int64  `json:"observed"`
-	}
-	path := "/v1/imports/" + url.PathEscape(src.Name)
-	if err := c.PostJSON(ctx, path, nil, &begun); err != nil {
+	begun, err := c.BeginImport(ctx, src.Name)
+	if err != nil {
 		return nil, err
 	}
 	out := &ImportCluster{
-		client: c, path: path + "/" + begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{},
+		client: c, name: src.Name, epoch: begun.Epoch, log: say, clock: begun.Observed, settle: map[string]bool{}, counts: v1.Counts{Conserved: true},
 		builder: frame.NewBuilder(1, frame.Digest{}), chunks: make(chan []byte, 1), done: make(chan struct{}),
 	}
 	if err := out.quarantined(ctx, src); err != nil {
@@ -88,21 +74,13 @@ func BeginImport(ctx context.Context, c *client.Client, src *ImportSource, say f
 
 // quarantined looks up which jobs of the source are in quarantine.
 func (c *ImportCluster) quarantined(ctx context.Context, src *ImportSource) error {
-	var list struct {
-		Quarantine []struct {
-			Agent string `json:"agent"`
-			Type  string `json:"source_type"`
-			Label string `json:"source_label"`
-			ID    string `json:"id"`
-		} `json:"quarantine"`
-		More bool `json:"more"`
-	}
-	if err := c.client.GetJSON(ctx, "/v1/quarantine", nil, &list); err != nil {
+	list, err := c.client.Quarantine(ctx, nil)
+	if err != nil {
 		return err
 	}
 	c.all = list.More
 	for _, q := range list.Quarantine {
-		if q.Agent == src.Name && q.Type == src.Type && q.Label == src.Label {
+		if q.Agent == src.Name && q.SourceType == src.Type && q.SourceLabel == src.Label {
 			c.settle[q.ID] = true
 		}
 	}
@@ -143,7 +121,7 @@ func (c *ImportCluster) flush() error {
 
 // Close sends the rest, unless something failed before, and waits until all is
 // committed.
-func (c *ImportCluster) Close() (ImportCounts, error) {
+func (c *ImportCluster) Close() (v1.Counts, error) {
 	err := c.flush()
 	close(c.chunks)
 	<-c.done
@@ -179,7 +157,7 @@ func (c *ImportCluster) deliver(chunk []byte) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		counts, err := c.post(ctx, chunk)
 		if err == nil {
-			c.counts.add(counts)
+			addCounts(&c.counts, counts)
 			return nil
 		}
 		if !passing(err) || ctx.Err() != nil {
@@ -197,13 +175,10 @@ func (c *ImportCluster) deliver(chunk []byte) error {
 	}
 }
 
-func (c *ImportCluster) post(ctx context.Context, chunk []byte) (ImportCounts, error) {
+func (c *ImportCluster) post(ctx context.Context, chunk []byte) (v1.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var answer struct {
-		Counts ImportCounts `json:"counts"`
-	}
-	err := c.client.Upload(ctx, http.MethodPost, c.path, nil, "application/octet-stream", bytes.NewReader(chunk), &answer)
+	answer, err := c.client.ImportChunk(ctx, c.name, c.epoch, bytes.NewReader(chunk))
 	return answer.Counts, err
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"net/url"
 	"sync"
 	"time"
 
@@ -162,23 +161,14 @@ func (c *ImportCluster) entry(ctx context.Context, id string) (k KnownRecord, er
 }
 
 func (c *ImportCluster) ask(ctx context.Context, id string) (KnownRecord, error) {
-	var answer struct {
-		Deleted  bool `json:"deleted"`
-		Holdings []struct {
-			Origin string `json:"origin"`
-			Record *struct {
-				Start time.Time `json:"start_time"`
-			} `json:"record"`
-		} `json:"holdings"`
-	}
-	err := c.client.GetJSON(ctx, "/v1/records/"+url.PathEscape(id), nil, &answer)
+	answer, err := c.client.GetEntry(ctx, id, nil)
 	if errors.Is(err, client.ErrNotFound) {
 		return KnownRecord{}, nil
 	}
 	k := KnownRecord{Deleted: answer.Deleted}
 	for _, h := range answer.Holdings {
 		if h.Record != nil {
-			k.Runs = append(k.Runs, ImportRun{h.Origin, record.FromStd(h.Record.Start)})
+			k.Runs = append(k.Runs, ImportRun{h.Origin, record.FromStd(h.Record.StartTime.Time)})
 		}
 	}
 	return k, err

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -47,12 +45,8 @@ it was interrupted.`,
 }
 
 func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
-	var answer v1.Kinds
-	var raw json.RawMessage
-	if err := c.GetJSON(ctx, "/v1/kinds", nil, &raw); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	answer, err := c.Kinds(ctx, nil)
+	if err != nil {
 		return err
 	}
 	t := newTable("COMPONENT", "STORED", "BECOMES", ">RECORDS")
@@ -69,8 +63,8 @@ func (p *Program) planKinds(ctx context.Context, c *client.Client) error {
 func (p *Program) repairKinds(ctx context.Context, c *client.Client) error {
 	repaired, after := 0, uint64(0)
 	for {
-		var step v1.KindsRepair
-		if err := c.PostJSON(ctx, "/v1/kinds:repair?"+url.Values{"after": {strconv.FormatUint(after, 10)}}.Encode(), nil, &step); err != nil {
+		step, err := c.RepairKinds(ctx, &v1.RepairKindsQuery{After: after})
+		if err != nil {
 			p.say("%d records were changed before this failed", repaired)
 			return err
 		}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) loginCommand() *cobra.Command {
@@ -27,8 +25,8 @@ it: ssh -L 8000:127.0.0.1:8000 HOST.`,
 			return err
 		}
 		defer c.Close()
-		var link v1.Session
-		if err := c.PostJSON(cmd.Context(), "/v1/sessions", nil, &link); err != nil {
+		link, err := c.Session(cmd.Context())
+		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(p.Stdout, link.URL)

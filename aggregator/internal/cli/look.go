@@ -1,27 +1,23 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// resource is what a command shows of /v1.
-type resource struct {
-	path string
-	// query is what is asked for: its error is about the arguments and options. Nil asks
-	// for all.
-	query func(args []string) (url.Values, error)
-	show  func(answer json.RawMessage, f format) error
-}
+// display shows an answer; raw is the same as it came, which -format json prints.
+type display[T any] func(answer T, raw json.RawMessage, f format) error
 
-// look makes a command read one resource and show it as a table, JSON or CSV. Without
+// look makes a command ask one route and show the answer as a table, JSON or CSV. Without
 // Args of its own it takes none.
-func (p *Program) look(cmd *cobra.Command, r resource) *cobra.Command {
+func look[T any](p *Program, cmd *cobra.Command, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T]) *cobra.Command {
 	var f format
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)
@@ -29,50 +25,47 @@ func (p *Program) look(cmd *cobra.Command, r resource) *cobra.Command {
 		cmd.Args = cobra.NoArgs
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var query url.Values
-		if r.query != nil {
-			var err error
-			if query, err = r.query(args); err != nil {
-				return usageError(cmd, err)
-			}
-		}
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), r.path, query, &answer); err != nil {
-			return err
-		}
-		return r.show(answer, f)
+		return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (T, error) { return ask(ctx, api, args) }, show)
 	}
 	return cmd
 }
 
-// given asks with those of the parameters that are not empty.
-func given(parameters map[string]*string) func([]string) (url.Values, error) {
-	return func([]string) (url.Values, error) {
-		query := url.Values{}
-		for name, value := range parameters {
-			if *value != "" {
-				query.Set(name, *value)
-			}
-		}
-		return query, nil
+// asked asks one route and shows the answer.
+func asked[T any](ctx context.Context, p *Program, conn *connection, f format, ask func(ctx context.Context, api v1.API) (T, error), show display[T]) error {
+	c, err := conn.open(p)
+	if err != nil {
+		return err
 	}
+	defer c.Close()
+	heard := hearing{Client: c}
+	answer, err := ask(ctx, v1.API{Caller: &heard})
+	if err != nil {
+		return err
+	}
+	return show(answer, heard.raw, f)
+}
+
+// hearing keeps the last answer as it came.
+type hearing struct {
+	*client.Client
+
+	raw json.RawMessage
+}
+
+// Call implements v1.Caller.
+func (h *hearing) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	if err := h.Client.Call(ctx, method, path, query, in, &h.raw); err != nil {
+		return err
+	}
+	return json.Unmarshal(h.raw, out)
 }
 
 func (p *Program) agentsCommand() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
-	}, resource{path: "/v1/agents", show: func(answer json.RawMessage, f format) error {
-		var list v1.Agents
-		if err := json.Unmarshal(answer, &list); err != nil {
-			return err
-		}
-		if err := p.show(f, agentTable(list.Agents), answer); err != nil {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, raw json.RawMessage, f format) error {
+		if err := p.show(f, agentTable(list.Agents), raw); err != nil {
 			return err
 		}
 		for _, a := range list.Agents {
@@ -81,7 +74,7 @@ func (p *Program) agentsCommand() *cobra.Command {
 			}
 		}
 		return nil
-	}})
+	})
 }
 
 // troubles says what is wrong with an agent, and what to do.
@@ -146,14 +139,12 @@ func agentState(a *v1.Agent) string {
 }
 
 func (p *Program) conflictsCommand() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "conflicts", Short: "List runs about whose start origins disagree",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
-	}, resource{path: "/v1/conflicts", show: func(answer json.RawMessage, f format) error {
-		var list v1.Conflicts
-		if err := json.Unmarshal(answer, &list); err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
+		return api.Conflicts(ctx, nil)
+	}, func(list v1.Conflicts, raw json.RawMessage, f format) error {
 		t := newTable("RECORD", "ORIGIN", "?RANK", "START", "?STOP", "?OBSERVED")
 		for _, e := range list.Conflicts {
 			for _, h := range e.Holdings {
@@ -164,8 +155,8 @@ func (p *Program) conflictsCommand() *cobra.Command {
 				t.add(e.RecordID, h.Origin, h.Rank, start, stop, instant(h.Observed))
 			}
 		}
-		return p.listing(f, t, answer, list.More)
-	}})
+		return p.listing(f, t, raw, list.More)
+	})
 }
 
 // listing shows a list of which the server may have sent only the beginning,

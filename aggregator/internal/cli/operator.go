@@ -11,7 +11,6 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 func (p *Program) operatorCommand() *cobra.Command {
@@ -65,8 +64,8 @@ func (p *Program) checkLive(ctx context.Context, conn *connection) error {
 		return err
 	}
 	defer c.Close()
-	var answer v1.Check
-	if err := c.PostJSON(ctx, "/v1/check", nil, &answer); err != nil {
+	answer, err := c.Check(ctx)
+	if err != nil {
 		return err
 	}
 	for _, w := range answer.Wrong {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -18,14 +19,13 @@ fulfils counts.`,
 		Example: "  bursar prices\n  bursar prices -at 2025\n  bursar prices -format csv",
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")
-	return p.look(cmd, resource{"/v1/prices", given(map[string]*string{"at": &at}), p.showPrices})
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) {
+		return api.Prices(ctx, &v1.PricesQuery{At: at})
+	}
+	return look(p, cmd, ask, p.showPrices)
 }
 
-func (p *Program) showPrices(answer json.RawMessage, f format) error {
-	var a v1.Prices
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return err
-	}
+func (p *Program) showPrices(a v1.Prices, raw json.RawMessage, f format) error {
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
 		whom := conditions(x.Match)
@@ -38,5 +38,5 @@ func (p *Program) showPrices(answer json.RawMessage, f format) error {
 		p.say("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(a.At))
 		return nil
 	}
-	return p.show(f, t, answer)
+	return p.show(f, t, raw)
 }

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -27,25 +24,17 @@ func (p *Program) quarantineCommand() *cobra.Command {
 }
 
 func (p *Program) quarantineList() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
-	}, resource{path: "/v1/quarantine", show: func(answer json.RawMessage, f format) error {
-		list, more, err := quarantineOf(answer)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Quarantine, error) {
+		return api.Quarantine(ctx, nil)
+	}, func(list v1.Quarantine, raw json.RawMessage, f format) error {
 		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
-		for _, q := range list {
+		for _, q := range list.Quarantine {
 			t.add(quarantineKey(&q), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
-		return p.listing(f, t, answer, more)
-	}})
-}
-
-func quarantineOf(answer json.RawMessage) ([]v1.Quarantined, bool, error) {
-	var list v1.Quarantine
-	err := json.Unmarshal(answer, &list)
-	return list.Quarantine, list.More, err
+		return p.listing(f, t, raw, list.More)
+	})
 }
 
 func (p *Program) quarantineShow() *cobra.Command {
@@ -56,27 +45,19 @@ func (p *Program) quarantineShow() *cobra.Command {
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		path, err := keyPath(args[0])
+		k, err := jobOf(args[0])
 		if err != nil {
 			return usageError(cmd, err)
 		}
-		c, err := conn.open(p)
-		if err != nil {
-			return err
+		ask := func(ctx context.Context, api v1.API) (v1.Quarantined, error) {
+			return api.Quarantined(ctx, k[0], k[1], k[2], k[3], nil)
 		}
-		defer c.Close()
-		var answer json.RawMessage
-		if err := c.GetJSON(cmd.Context(), path, nil, &answer); err != nil {
-			return err
-		}
-		if f == asJSON {
-			return p.json(answer)
-		}
-		var q v1.Quarantined
-		if err := json.Unmarshal(answer, &q); err != nil {
-			return err
-		}
-		return p.showQuarantined(&q)
+		return asked(cmd.Context(), p, conn, f, ask, func(q v1.Quarantined, raw json.RawMessage, f format) error {
+			if f == asJSON {
+				return p.json(raw)
+			}
+			return p.showQuarantined(&q)
+		})
 	}
 	return cmd
 }
@@ -104,29 +85,25 @@ func (p *Program) showQuarantined(q *v1.Quarantined) error {
 	return err
 }
 
-// keyPath is the route of a job: agent/type/label/id, where the id may hold
-// slashes.
-func keyPath(key string) (string, error) {
-	parts := strings.SplitN(key, "/", 4)
-	if len(parts) != 4 || parts[3] == "" {
-		return "", fmt.Errorf("%q is no key; \"bursar quarantine list\" prints them, as AGENT/TYPE/LABEL/ID", key)
+// jobOf reads the key of a job: agent/type/label/id, where the id may hold slashes.
+func jobOf(key string) (parts [4]string, err error) {
+	if copy(parts[:], strings.SplitN(key, "/", 4)) != 4 || parts[3] == "" {
+		return parts, fmt.Errorf("%q is no key; \"bursar quarantine list\" prints them, as AGENT/TYPE/LABEL/ID", key)
 	}
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	return "/v1/quarantine/" + strings.Join(parts, "/"), nil
+	return parts, nil
 }
 
-func retry(ctx context.Context, c *client.Client, path string) error {
-	return c.PostJSON(ctx, path+":retry", nil, nil)
+func retry(ctx context.Context, api v1.API, k [4]string) error {
+	_, err := api.RetryQuarantined(ctx, k[0], k[1], k[2], k[3])
+	return err
 }
 
-func drop(ctx context.Context, c *client.Client, path string) error {
-	return c.Do(ctx, http.MethodDelete, path, nil, nil)
+func drop(ctx context.Context, api v1.API, k [4]string) error {
+	return api.DropQuarantined(ctx, k[0], k[1], k[2], k[3])
 }
 
 // quarantineSettle makes a command that does something to each of some jobs.
-func (p *Program) quarantineSettle(verb, short string, act func(context.Context, *client.Client, string) error) *cobra.Command {
+func (p *Program) quarantineSettle(verb, short string, act func(context.Context, v1.API, [4]string) error) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: verb + " KEY…", Short: short,
@@ -144,38 +121,34 @@ func (p *Program) quarantineSettle(verb, short string, act func(context.Context,
 		}
 		defer c.Close()
 		if all {
-			if args, err = p.allKeys(cmd.Context(), c); err != nil {
+			if args, err = p.allKeys(cmd.Context(), c.API); err != nil {
 				return err
 			}
 		}
-		return p.settle(cmd, c, args, verb, act)
+		return p.settle(cmd, c.API, args, verb, act)
 	}
 	return cmd
 }
 
-func (p *Program) allKeys(ctx context.Context, c *client.Client) ([]string, error) {
-	var answer json.RawMessage
-	if err := c.GetJSON(ctx, "/v1/quarantine", nil, &answer); err != nil {
-		return nil, err
+func (p *Program) allKeys(ctx context.Context, api v1.API) ([]string, error) {
+	list, err := api.Quarantine(ctx, nil)
+	keys := make([]string, len(list.Quarantine))
+	for i := range list.Quarantine {
+		keys[i] = quarantineKey(&list.Quarantine[i])
 	}
-	list, more, err := quarantineOf(answer)
-	keys := make([]string, len(list))
-	for i := range list {
-		keys[i] = quarantineKey(&list[i])
-	}
-	if more {
+	if list.More {
 		p.say("There are more than the server lists at once: repeat this command afterwards.")
 	}
 	return keys, err
 }
 
 // settle acts on every key and goes on where one fails.
-func (p *Program) settle(cmd *cobra.Command, c *client.Client, keys []string, verb string, act func(context.Context, *client.Client, string) error) error {
+func (p *Program) settle(cmd *cobra.Command, api v1.API, keys []string, verb string, act func(context.Context, v1.API, [4]string) error) error {
 	failed := 0
 	for _, key := range keys {
-		path, err := keyPath(key)
+		k, err := jobOf(key)
 		if err == nil {
-			err = act(cmd.Context(), c, path)
+			err = act(cmd.Context(), api, k)
 		}
 		if err != nil {
 			failed++

@@ -1,15 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -20,23 +18,19 @@ func (p *Program) raftCommand() *cobra.Command {
 }
 
 func (p *Program) listPeersCommand() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "list-peers", Short: "List the members of the cluster",
 		Long: `List the members of the cluster as the node that is asked knows them, also
 without a quorum. MATCH is the newest entry that the leader knows a member to
 hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
-	}, resource{path: "/v1/cluster/members", show: func(answer json.RawMessage, f format) error {
-		var list v1.Members
-		if err := json.Unmarshal(answer, &list); err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, raw json.RawMessage, f format) error {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
 			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
 		}
-		return p.show(f, t, answer)
-	}})
+		return p.show(f, t, raw)
+	})
 }
 
 func memberState(m *v1.Member) string {
@@ -57,22 +51,10 @@ func count(n uint64) string {
 }
 
 // change makes a command that changes the cluster.
-func (p *Program) change(cmd *cobra.Command, do func(c *client.Client, args []string, answer any) error) *cobra.Command {
+func (p *Program) change(cmd *cobra.Command, do func(ctx context.Context, api v1.API, args []string) (v1.Message, error)) *cobra.Command {
 	conn := p.connect(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		c, err := conn.open(p)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		var answer struct {
-			Message string `json:"message"`
-		}
-		if err := do(c, args, &answer); err != nil {
-			return err
-		}
-		p.say("%s", printable(answer.Message))
-		return nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.order(conn, func(api v1.API) (v1.Message, error) { return do(cmd.Context(), api, args) })
 	}
 	return cmd
 }
@@ -87,8 +69,8 @@ without this command.`,
 		Example: "  bursar operator raft add 7f1c5d0e-0000-4000-8000-000000000000 agg4.example.org:8701",
 		Args:    cobra.ExactArgs(2),
 	}
-	return p.change(cmd, func(c *client.Client, args []string, answer any) error {
-		return c.PostJSON(cmd.Context(), "/v1/cluster/members", map[string]string{"id": args[0], "address": args[1]}, answer)
+	return p.change(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
+		return api.AddMember(ctx, v1.NewMember{ID: args[0], Address: args[1]})
 	})
 }
 
@@ -101,8 +83,8 @@ only as a new one, with its data folder emptied.`,
 		Example: "  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		Args:    cobra.ExactArgs(1),
 	}
-	return p.change(cmd, func(c *client.Client, args []string, answer any) error {
-		return c.Do(cmd.Context(), http.MethodDelete, "/v1/cluster/members/"+url.PathEscape(args[0]), nil, answer)
+	return p.change(cmd, func(ctx context.Context, api v1.API, args []string) (v1.Message, error) {
+		return api.RemoveMember(ctx, args[0])
 	})
 }
 
@@ -114,10 +96,11 @@ leader's machine is stopped. A daemon that is asked to stop does so by itself.`,
 		Example: "  bursar operator raft transfer-leader",
 		Args:    cobra.NoArgs,
 	}
-	return p.change(cmd, func(c *client.Client, _ []string, answer any) error {
-		if err := c.PostJSON(cmd.Context(), "/v1/cluster/leader:transfer", nil, answer); err != nil {
-			return fmt.Errorf("transfer the leadership: %w", err)
+	return p.change(cmd, func(ctx context.Context, api v1.API, _ []string) (v1.Message, error) {
+		answer, err := api.TransferLeader(ctx)
+		if err != nil {
+			return answer, fmt.Errorf("transfer the leadership: %w", err)
 		}
-		return nil
+		return answer, nil
 	})
 }

@@ -1,10 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,10 +76,13 @@ date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 
 func sortings() []string { return []string{"stop_time", "start_time", "runtime", "record_id"} }
 
-// query is the selection in the grammar of GET /v1/records, without the limit.
-func (s *selection) query(now time.Time) (url.Values, error) {
-	q := url.Values{}
-	for _, bound := range []struct{ name, op, text string }{{"-since", "gte", s.since}, {"-until", "lt", s.until}} {
+// query is the selection, without the limit.
+func (s *selection) query(now time.Time) (*v1.ListRecordsQuery, error) {
+	q := &v1.ListRecordsQuery{RecordID: s.id}
+	for _, bound := range []struct {
+		name, text string
+		at         *v1.Time
+	}{{"-since", s.since, &q.StopTime.Gte}, {"-until", s.until, &q.StopTime.Lt}} {
 		if bound.text == "" {
 			continue
 		}
@@ -88,46 +90,40 @@ func (s *selection) query(now time.Time) (url.Values, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bound.name, err)
 		}
-		q.Set("stop_time["+bound.op+"]", t.UTC().Format(time.RFC3339Nano))
+		*bound.at = v1.Time{Time: t}
 	}
-	if err := metaQuery(q, s.meta); err != nil {
+	var err error
+	if q.Meta, err = metaTests(s.meta); err != nil {
 		return nil, err
-	}
-	if s.id != "" {
-		q.Set("record_id", s.id)
 	}
 	if s.open && s.ended {
 		return nil, fmt.Errorf("-open and -ended leave nothing")
 	}
 	if s.open || s.ended {
-		q.Set("open", strconv.FormatBool(s.open))
+		q.Open = new(s.open)
 	}
-	direction := "desc"
+	by := &q.SortBy.Desc
 	if s.ascending {
-		direction = "asc"
+		by = &q.SortBy.Asc
 	}
-	q.Set("sort_by["+direction+"]", or(s.sort, "stop_time"))
+	*by = cmp.Or(s.sort, "stop_time")
 	return q, nil
 }
 
-// metaQuery adds key=value conditions to a query.
-func metaQuery(q url.Values, list []string) error {
+// metaTests are key=value conditions.
+func metaTests(list []string) (map[string]v1.MetaTest, error) {
+	tests := map[string]v1.MetaTest{}
 	for _, m := range list {
 		key, value, whole := strings.Cut(m, "=")
 		if key == "" {
-			return fmt.Errorf("-meta: %q is not key=value", m)
+			return nil, fmt.Errorf("-meta: %q is not key=value", m)
 		}
 		if !whole {
-			return fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
+			return nil, fmt.Errorf("-meta: %q has no value; write %s=VALUE", m, key)
 		}
-		contains := "meta[" + key + "][c]"
-		n := 0
-		for q.Has(contains + "[" + strconv.Itoa(n) + "]") {
-			n++
-		}
-		q.Set(contains+"["+strconv.Itoa(n)+"]", value)
+		tests[key] = v1.MetaTest{C: append(tests[key].C, value)}
 	}
-	return nil
+	return tests, nil
 }
 
 // moment reads a time, or how long it is ago.
@@ -144,39 +140,25 @@ func moment(s string, now time.Time) (time.Time, error) {
 }
 
 // records writes the answer in the format.
-func (p *Program) records(ctx context.Context, c *client.Client, query url.Values, f format, limit int) error {
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
+func (p *Program) records(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, f format, limit int) error {
+	query.Limit = max(limit, 0)
 	switch f {
 	case asCSV:
-		return c.Download(ctx, "/v1/records", query, "text/csv", p.Stdout)
+		return c.ListRecordsAs(ctx, query, "text/csv", p.Stdout)
 	case asJSON:
-		for raw, err := range c.Stream(ctx, "/v1/records", query) {
-			if err != nil {
-				return err
-			}
-			if _, err := p.Stdout.Write(append(raw, '\n')); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.ListRecordsAs(ctx, query, "application/x-ndjson", p.Stdout)
 	}
 	return p.recordTable(ctx, c, query, limit)
 }
 
 // recordTable writes records for people and says when there are more.
-func (p *Program) recordTable(ctx context.Context, c *client.Client, query url.Values, limit int) error {
+func (p *Program) recordTable(ctx context.Context, c *client.Client, query *v1.ListRecordsQuery, limit int) error {
 	if limit == 0 {
 		limit = tableLimit
-		query.Set("limit", strconv.Itoa(limit+1))
+		query.Limit = limit + 1
 	}
 	var list []v1.FullRecord
-	for raw, err := range c.Stream(ctx, "/v1/records", query) {
-		var r v1.FullRecord
-		if err == nil {
-			err = json.Unmarshal(raw, &r)
-		}
+	for r, err := range c.ListRecordsLines(ctx, query) {
 		if err != nil {
 			return err
 		}

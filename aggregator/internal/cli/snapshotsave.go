@@ -75,7 +75,7 @@ func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer)
 	pr, pw := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := c.Download(ctx, "/v1/snapshot", nil, "application/zstd", pw)
+		err := c.SaveSnapshot(ctx, pw)
 		done <- err
 		pw.CloseWithError(err)
 	}()
@@ -142,13 +142,8 @@ func (p *Program) restore(ctx context.Context, c *client.Client, path string, ye
 	if err := p.confirm(yes, what); err != nil {
 		return err
 	}
-	target := "/v1/snapshot:restore"
-	if foreign {
-		target += "?foreign=true"
-	}
-	var done v1.Restored
 	bar := p.newBar("restore", size)
-	err = c.Upload(ctx, "POST", target, nil, "application/zstd", bar.reader(ctx, file), &done)
+	done, err := c.RestoreSnapshot(ctx, &v1.RestoreSnapshotQuery{Foreign: foreign}, bar.reader(ctx, file))
 	bar.end()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 type clusterStatus v1.Status
 
 func (p *Program) statusCommand() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "status", Short: "Show in ten lines whether the cluster is healthy, and if not what to do first",
 		Long: `Show in ten lines whether the cluster is healthy, and if not what to do first.
 
@@ -26,12 +27,12 @@ Any node can be asked; one that cannot reach the others says so. Exit code 0
 means healthy, 2 that something needs attention, and 1 that the health is unknown,
 because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
-	}, resource{path: "/v1/status", show: func(answer json.RawMessage, f format) error {
-		s := clusterStatus{Verdict: &v1.Verdict{}}
-		if err := json.Unmarshal(answer, &s); err != nil {
-			return err
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Status, error) { return api.Status(ctx, nil) }, func(answer v1.Status, raw json.RawMessage, f format) error {
+		s := clusterStatus(answer)
+		if s.Verdict == nil {
+			s.Verdict = &v1.Verdict{}
 		}
-		if err := p.showStatus(&s, f, answer); err != nil {
+		if err := p.showStatus(&s, f, raw); err != nil {
 			return err
 		}
 		switch s.State {
@@ -41,7 +42,7 @@ because the node does not answer.`,
 			return finding{errors.New("")} // it has been said
 		}
 		return errors.New("health unknown: this aggregator gives no verdict")
-	}})
+	})
 }
 
 func (p *Program) showStatus(s *clusterStatus, f format, answer json.RawMessage) error {

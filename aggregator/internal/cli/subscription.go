@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -35,32 +35,26 @@ A window is as for "bursar usage".`,
 	fl.StringArrayVar(&where, "where", nil, "only the use of `key=value`, like cluster=nemo; contributions stay; may be repeated")
 	fl.Var(&choice{&credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-	words := given(map[string]*string{"window": &window, "from": &from, "to": &to, "zone": &zone, "credit": &credit})
-	return p.look(cmd, resource{"/v1/subscription", func(args []string) (url.Values, error) {
-		query, err := words(args)
-		if err != nil {
-			return nil, err
-		}
+	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Subscription, error) {
 		pairs, err := argumentsOf(where)
-		for key, value := range pairs {
-			query.Set("where["+key+"]", value)
+		if err != nil {
+			return v1.Subscription{}, usageError(cmd, err)
 		}
-		return query, err
-	}, p.showSubscription})
+		return api.Subscription(ctx, &v1.SubscriptionQuery{Window: window, From: from, To: to, Zone: zone, Credit: credit, Where: pairs})
+	}
+	return look(p, cmd, ask, func(s v1.Subscription, raw json.RawMessage, f format) error {
+		return p.showSubscription((*subscription)(&s), raw, f)
+	})
 }
 
 // subscription is an answer of GET /v1/subscription.
 type subscription v1.Subscription
 
-func (p *Program) showSubscription(answer json.RawMessage, f format) error {
-	var s subscription
-	if err := json.Unmarshal(answer, &s); err != nil {
-		return err
-	}
+func (p *Program) showSubscription(s *subscription, raw json.RawMessage, f format) error {
 	if f == asCSV {
-		return p.show(f, s.exact(), answer)
+		return p.show(f, s.exact(), raw)
 	}
-	if err := p.show(f, s.table(), answer); err != nil || f == asJSON {
+	if err := p.show(f, s.table(), raw); err != nil || f == asJSON {
 		return err
 	}
 	for _, note := range s.notes() {

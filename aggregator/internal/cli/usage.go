@@ -1,12 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // usageOptions are the options of the command usage.
@@ -111,62 +110,55 @@ func windowWords() []string {
 	return []string{"today", "yesterday", "this-week", "this-month", "this-quarter", "this-year", "last-week", "last-month", "last-quarter", "last-year", "7d", "30d"}
 }
 
-// query is what is asked in the grammar of GET /v1/usage.
-func (o *usageOptions) query(f format) (url.Values, error) {
-	q := url.Values{}
-	window := o.window
-	if window == "" && o.from == "" && o.to == "" {
-		window = "this-month"
+// query is what is asked.
+func (o *usageOptions) query(f format) (*v1.UsageQuery, error) {
+	q := &v1.UsageQuery{
+		Window: o.window, From: o.from, To: o.to, Zone: o.zone, Bucket: o.bucket, Unit: cmp.Or(o.unit, "hour"), Credit: o.credit,
+		Order: o.order, Compare: o.compare, People: o.people, Where: map[string]string{},
+		By: strings.Join(o.by, ","), Measure: strings.Join(o.measure, ","), Components: strings.Join(o.component, ","),
 	}
-	for name, value := range map[string]string{
-		"window": window, "from": o.from, "to": o.to, "zone": o.zone, "bucket": o.bucket, "unit": or(o.unit, "hour"), "credit": o.credit,
-		"order": o.order, "compare": o.compare, "people": o.people,
-		"by": strings.Join(o.by, ","), "measure": strings.Join(o.measure, ","), "component": strings.Join(o.component, ","),
-	} {
-		if value != "" {
-			q.Set(name, value)
-		}
+	if q.Window+q.From+q.To == "" {
+		q.Window = "this-month"
 	}
 	switch {
 	case o.top < -1:
 		return nil, fmt.Errorf("-top: %d is no number of groups; -1 is all", o.top)
 	case o.top > 0:
-		q.Set("top", strconv.Itoa(o.top))
+		q.Top = o.top
 	case o.top == 0 && f == asTable && len(o.by) > 0:
-		q.Set("top", strconv.Itoa(tableTop))
+		q.Top = tableTop
 	}
 	for _, w := range o.where {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok || key == "" {
 			return nil, fmt.Errorf("-where: %q is no key=value", w)
 		}
-		q.Set("where["+key+"]", value)
+		q.Where[key] = value
 	}
-	return q, metaQuery(q, o.meta)
+	var err error
+	q.Meta, err = metaTests(o.meta)
+	return q, err
 }
 
 // usage writes the answer in the format.
-func (p *Program) usage(ctx context.Context, c *client.Client, query url.Values, f format) error {
+func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQuery, f format) error {
 	switch {
 	case f == asCSV:
-		return c.Download(ctx, "/v1/usage", query, "text/csv", p.Stdout)
+		return c.UsageAs(ctx, query, "text/csv", p.Stdout)
 	case f == asParquet && p.Width > 0:
 		return errors.New("-format parquet is no text for a terminal; write it to a file: bursar usage -format parquet > usage.parquet")
 	case f == asParquet:
-		return c.Download(ctx, "/v1/usage", query, "application/vnd.apache.parquet", p.Stdout)
+		return c.UsageAs(ctx, query, "application/vnd.apache.parquet", p.Stdout)
 	}
-	var answer json.RawMessage
-	if err := c.GetJSON(ctx, "/v1/usage", query, &answer); err != nil {
+	heard := hearing{Client: c}
+	answer, err := v1.API{Caller: &heard}.Usage(ctx, query)
+	if err != nil {
 		return err
 	}
 	if f == asJSON {
-		return p.json(answer)
+		return p.json(heard.raw)
 	}
-	var u usageAnswer
-	if err := json.Unmarshal(answer, &u); err != nil {
-		return err
-	}
-	u.unit = query.Get("unit")
+	u := usageAnswer{answer, query.Unit}
 	if err := p.print(u.table(p.Width)); err != nil {
 		return err
 	}

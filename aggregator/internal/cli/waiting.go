@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,30 +27,20 @@ func (p *Program) waitingCommand() *cobra.Command {
 	return group("waiting", "List and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
 }
 
-func waitingOf(answer json.RawMessage) (list []v1.Entry, more bool, err error) {
-	var all v1.Waiting
-	err = json.Unmarshal(answer, &all)
-	return all.Waiting, all.More, err
-}
-
 func (p *Program) waitingList() *cobra.Command {
-	return p.look(&cobra.Command{
+	return look(p, &cobra.Command{
 		Use: "list", Short: "List stops that wait for their records",
 		Long: `List stops that wait for their records. A client pushed the end of a run and its
 record has not come: it is on its way from another agent, or there is none. TARDIS
 pushes the end of drones that never became available.`,
 		Example: "  bursar waiting list\n  bursar waiting list -format csv",
-	}, resource{path: "/v1/waiting", show: func(answer json.RawMessage, f format) error {
-		list, more, err := waitingOf(answer)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, raw json.RawMessage, f format) error {
 		t := newTable("RECORD", "STOP")
-		for _, w := range list {
+		for _, w := range list.Waiting {
 			t.add(w.RecordID, instant(waitingStop(&w)))
 		}
-		return p.listing(f, t, answer, more)
-	}})
+		return p.listing(f, t, raw, list.More)
+	})
 }
 
 func (p *Program) waitingDismiss() *cobra.Command {
@@ -94,22 +82,18 @@ write waiting_stops { expire_after = "30d" } into the aggregator block.`,
 
 // dismissListed dismisses what the server lists of before that time; of all with none.
 func (p *Program) dismissListed(ctx context.Context, c *client.Client, before time.Time) error {
-	var answer json.RawMessage
-	if err := c.GetJSON(ctx, "/v1/waiting", nil, &answer); err != nil {
-		return err
-	}
-	list, more, err := waitingOf(answer)
+	answer, err := c.Waiting(ctx, nil)
 	if err != nil {
 		return err
 	}
 	var ids []string
-	for i := range list {
-		at := waitingStop(&list[i])
+	for i := range answer.Waiting {
+		at := waitingStop(&answer.Waiting[i])
 		if before.IsZero() || !at.IsZero() && at.Before(before) {
-			ids = append(ids, list[i].RecordID)
+			ids = append(ids, answer.Waiting[i].RecordID)
 		}
 	}
-	if more {
+	if answer.More {
 		p.say("The server lists 1 000 at once: repeat this command afterwards.")
 	}
 	return p.dismiss(ctx, c, ids)
@@ -118,7 +102,7 @@ func (p *Program) dismissListed(ctx context.Context, c *client.Client, before ti
 func (p *Program) dismiss(ctx context.Context, c *client.Client, ids []string) error {
 	failed := 0
 	for _, id := range ids {
-		if err := c.Do(ctx, http.MethodDelete, "/v1/waiting/"+url.PathEscape(id), nil, nil); err != nil {
+		if err := c.DismissStop(ctx, id); err != nil {
 			failed++
 			p.say("%s: %v", printable(id), err)
 		}
