@@ -47,11 +47,11 @@ func TestQueries_EachKindOfField_IsWrittenAsTheServerReadsIt(t *testing.T) {
 	r := &recorded{}
 	_, err := v1.API{Caller: r}.Usage(t.Context(), &v1.UsageQuery{
 		Window: "2026", Top: 10, Open: new(false), Reading: v1.Reading{MaxAge: "10s"},
-		Where:     map[string]string{"project": "", "100%": "a&b"},
+		Where:      map[string]string{"project": "", "100%": "a&b"},
 		Components: "Cores,Memory", Component: map[string]v1.NumberTest{"GPUs": {Gte: new(0)}},
-		Meta:      map[string]v1.MetaTest{"site": {C: []string{"x", "y"}}},
-		StopTime:  v1.TimeTest{Gte: at},
-		Runtime:   v1.NumberTest{Gt: new(0)},
+		Meta:     map[string]v1.MetaTest{"site": {C: []string{"x", "y"}}},
+		StopTime: v1.TimeTest{Gte: at},
+		Runtime:  v1.NumberTest{Gt: new(0)},
 	})
 	want := url.Values{
 		"window": {"2026"}, "top": {"10"}, "open": {"false"}, "max_age": {"10s"}, "where[project]": {""}, "where[100%]": {"a&b"},
