@@ -32,7 +32,7 @@ func TestTheVersionRisesToWhatAllMembersCanApply(t *testing.T) {
 		"one has not been heard":    {3, says(3, 0), 0},
 		"a new node without a vote": {3, says(3, 3, 1), 1},
 	} {
-		g := &Gate{GateOptions{Own: c.own, Peers: &others{list: c.peers}}}
+		g := &Gate{opt: GateOptions{Own: c.own, Peers: &others{list: c.peers}}}
 		if got := g.common(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
@@ -76,7 +76,7 @@ func TestANewerCommandWaitsUntilTheLeaderHasRaisedTheVersion(t *testing.T) {
 }
 
 func TestAClusterThatHasAgreedOnNothingTakesTheFirstVersion(t *testing.T) {
-	g := &Gate{GateOptions{Own: 1, Cluster: func() uint32 { return 0 }}}
+	g := &Gate{opt: GateOptions{Own: 1, Cluster: func() uint32 { return 0 }}}
 	if err := errors.Join(g.Check(0), g.Check(1)); err != nil {
 		t.Error(err)
 	}
