@@ -117,7 +117,7 @@ func (m *Member) Conserved() error {
 		} `json:"counters"`
 	}
 	if err := m.decode("/v1/counters", &answer); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
 	for _, c := range answer.Counters {
 		if !c.Conserved {
