@@ -47,7 +47,7 @@ func (a *asked) shell(t *testing.T) shell {
 
 func TestAChangeOfTheClusterIsAskedForOnceAndItsOutcomeSaid(t *testing.T) {
 	for line, want := range map[string]string{
-		"add n4 agg4:8701": `POST /v1/cluster/members {"address":"agg4:8701","id":"n4"}`,
+		"add n4 agg4:8701": `POST /v1/cluster/members {"id":"n4","address":"agg4:8701"}`,
 		"remove n4":        `DELETE /v1/cluster/members/n4`,
 		"remove a/b":       `DELETE /v1/cluster/members/a%2Fb`,
 		"transfer-leader":  `POST /v1/cluster/leader:transfer`,

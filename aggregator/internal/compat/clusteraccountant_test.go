@@ -353,6 +353,7 @@ func FuzzAccountingLine(f *testing.F) {
 	f.Add("all.q:kat-n1:bellgrp:ann:job:100:sge:0:1349006340:1349006400:1349071200:0:0:64800:32400:3600:0.000000:0:0:0:0:100:0:0:0.000000:0:0:0:0:10:5:NONE:defaultdepartment:NONE:1:0:36000.000000:1.5:0.25:-q all.q:0.0:NONE:1000000.0")
 	f.Fuzz(func(_ *testing.T, text string) {
 		c := newClusterAccountant()
+		c.clusters = []string{"all"}
 		_ = c.line(text)
 	})
 }
