@@ -230,12 +230,14 @@ func slurmTimeLimit(t *testing.T, c *rig.Cluster) {
 		}
 		return limits
 	}
-	if got := said(); len(got) != 1 || got[0] != "true [600]" {
-		t.Errorf("while it runs: %v", got)
-	}
+	s.Eventually("the running job has its limit", func() (bool, string) {
+		got := said()
+		return len(got) > 0 && got[0] == "true [600]", fmt.Sprint(got)
+	})
 	c.Scancel(rig.Alice, limited)
 	c.WaitState(limited, "CANCELLED")
-	if got := said(); len(got) != 2 || got[1] != "false []" {
-		t.Errorf("when it has ended: %v", got)
-	}
+	s.Eventually("the job that has ended has none", func() (bool, string) {
+		got := said()
+		return got[len(got)-1] == "false []", fmt.Sprint(got)
+	})
 }

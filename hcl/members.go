@@ -29,11 +29,11 @@ type Member struct {
 
 // Header is how the member begins: a name, and labels in quotes.
 func (m *Member) Header() string {
-	header := m.Name
+	parts := []string{m.Name}
 	for _, l := range m.Labels {
-		header += " " + strconv.Quote(l)
+		parts = append(parts, strconv.Quote(l))
 	}
-	return header
+	return strings.Join(parts, " ")
 }
 
 // Members returns what is written in the struct that target points to, in the order of
@@ -323,12 +323,13 @@ func (f *blockField) decodeJSON(raw json.RawMessage, at Range, field reflect.Val
 	for _, x := range list {
 		elem := f.slot(field)
 		diags.Extend(decodeObject(x, at, elem))
-		labels := ""
+		var quoted []string
 		for _, l := range specOf(f.elem).labelAt {
-			labels += " " + strconv.Quote(labelText(elem.FieldByIndex(l)))
+			quoted = append(quoted, strconv.Quote(labelText(elem.FieldByIndex(l))))
 		}
+		labels := strings.Join(quoted, " ")
 		if f.slice && !f.repeat && labels != "" && first[labels] {
-			diags.Extend(unreadable(at, "%s is given more than once", strings.TrimSpace(labels)))
+			diags.Extend(unreadable(at, "%s is given more than once", labels))
 		}
 		first[labels] = true
 		f.put(field, elem)

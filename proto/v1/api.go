@@ -99,7 +99,7 @@ func addFields(out url.Values, before, after string, v reflect.Value) {
 }
 
 func addValue(out url.Values, name string, v reflect.Value) {
-	if at, is := v.Interface().(Time); is {
+	if at, is := reflect.TypeAssert[Time](v); is {
 		out.Set(name, at.String())
 		return
 	}

@@ -22,7 +22,7 @@ type Status struct {
 	// Next is when the next run is due by the schedule, in microseconds; 0: nobody can
 	// say it, or it depends on changes.
 	Next    int64
-	Card    ActionState
+	Card    State
 	Current *Run // nil: none is under way
 	Last    *Run // the newest one that was planned; nil: there was none
 }
@@ -85,7 +85,7 @@ func (m *Manager) List(from Documents) ([]Status, error) {
 
 // next is when the next run is due by the schedule that is written in the
 // configuration.
-func next(s *Setting, card *ActionState) int64 {
+func next(s *Setting, card *State) int64 {
 	if s.Schedule == "" || card.Began == 0 || card.Paused != nil || card.Disabled != nil {
 		return 0
 	}
@@ -192,13 +192,13 @@ func (m *Manager) Payload(from Documents, name Name, number uint64, effect int) 
 
 // change changes the card of an action. What change returns as an error is not
 // done.
-func (m *Manager) change(ctx context.Context, name Name, change func(*ActionState) error) error {
+func (m *Manager) change(ctx context.Context, name Name, change func(*State) error) error {
 	for {
-		h, err := with(m.Views, func(view *store.View) (held[ActionState], error) { return readCard(view, name) })
+		h, err := with(m.Views, func(view *store.View) (held[State], error) { return readCard(view, name) })
 		if err != nil {
 			return err
 		}
-		card := ActionState{Format: Format, Began: micros(m.Now()), Next: 1, Oldest: 1}
+		card := State{Format: Format, Began: micros(m.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		} else if _, err := m.setting(name); err != nil {
@@ -220,7 +220,7 @@ func (m *Manager) change(ctx context.Context, name Name, change func(*ActionStat
 
 // Pause keeps an action from beginning anything. What has begun goes to its end.
 func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
-	return m.change(ctx, name, func(c *ActionState) error {
+	return m.change(ctx, name, func(c *State) error {
 		if c.Paused != nil && why == "" {
 			return nil // who gave a reason is not overruled by who gives none
 		}
@@ -231,7 +231,7 @@ func (m *Manager) Pause(ctx context.Context, name Name, by, why string) error {
 
 // Resume lets a paused or disabled action go on.
 func (m *Manager) Resume(ctx context.Context, name Name) error {
-	return m.change(ctx, name, func(c *ActionState) error {
+	return m.change(ctx, name, func(c *State) error {
 		if c.Paused == nil && c.Disabled == nil {
 			return fmt.Errorf("%w: %s is neither paused nor disabled", ErrRefused, name)
 		}
@@ -260,7 +260,7 @@ func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
 	if size > maxText {
 		return fmt.Errorf("%w: the arguments have %d bytes; at most %d are allowed", ErrRefused, size, maxText)
 	}
-	return m.change(ctx, name, func(c *ActionState) error {
+	return m.change(ctx, name, func(c *State) error {
 		switch {
 		case c.Paused != nil:
 			return fmt.Errorf("%w: %s is paused; resume it first", ErrRefused, name)
@@ -296,7 +296,7 @@ func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, e
 // Skip settles an effect that waits, is unknown or was rejected: it is not done.
 func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, effect int) error {
 	type all struct {
-		card   held[ActionState]
+		card   held[State]
 		run    held[Run]
 		effect held[Effect]
 	}

@@ -43,8 +43,8 @@ func ParseName(s string) (Name, error) {
 // String is TYPE/LABEL.
 func (n Name) String() string { return n.Type + "/" + n.Label }
 
-// ActionState is what is kept of an action beside its runs.
-type ActionState struct {
+// State is what is kept of an action beside its runs.
+type State struct {
 	Format int `json:"format"`
 	// Began is when the action was first seen, in microseconds, as all times here.
 	Began int64 `json:"began"`
@@ -79,7 +79,7 @@ type ActionState struct {
 const maxDoubtful = 50
 
 // doubt notes whether a run has effects that are unknown.
-func (c *ActionState) doubt(run *Run) {
+func (c *State) doubt(run *Run) {
 	c.Doubtful = slices.DeleteFunc(slices.Clone(c.Doubtful), func(n uint64) bool { return n == run.Number })
 	if run.Counts.Unknown > 0 {
 		c.Doubtful = append(c.Doubtful, run.Number)
@@ -249,8 +249,8 @@ func decode[T any](raw []byte, format func(*T) int) (*T, error) {
 	return v, nil
 }
 
-func decodeCard(raw []byte) (*ActionState, error) {
-	return decode(raw, func(c *ActionState) int { return c.Format })
+func decodeCard(raw []byte) (*State, error) {
+	return decode(raw, func(c *State) int { return c.Format })
 }
 func decodeRun(raw []byte) (*Run, error) { return decode(raw, func(r *Run) int { return r.Format }) }
 func decodeEffect(raw []byte) (*Effect, error) {

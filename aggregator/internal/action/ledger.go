@@ -59,7 +59,7 @@ func (h *held[T]) was() store.Document { return document(h.space, h.key, h.raw) 
 // becomes is the document with another value.
 func (h *held[T]) becomes(v *T) store.Document { return document(h.space, h.key, encode(v)) }
 
-func readCard(from Documents, name Name) (held[ActionState], error) {
+func readCard(from Documents, name Name) (held[State], error) {
 	return read(from, cardSpace, name.String(), decodeCard)
 }
 

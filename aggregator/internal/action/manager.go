@@ -177,11 +177,11 @@ const afterRestore = "the cluster was restored and may have forgotten effects th
 
 func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 	for i := range settings {
-		h, err := with(g.Views, func(view *store.View) (held[ActionState], error) { return readCard(view, settings[i].Name) })
+		h, err := with(g.Views, func(view *store.View) (held[State], error) { return readCard(view, settings[i].Name) })
 		if err != nil {
 			return err
 		}
-		card := ActionState{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
+		card := State{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		}
@@ -254,7 +254,7 @@ func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]stri
 		return nil, nil, err
 	}
 	if p.card.value == nil {
-		p.card.value = &ActionState{Format: Format, Next: 1}
+		p.card.value = &State{Format: Format, Next: 1}
 	}
 	run := Run{Why: WhyOrder, Arguments: arguments}
 	made, err := r.make(ctx, p, &run)

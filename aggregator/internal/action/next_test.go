@@ -11,18 +11,18 @@ func TestTheNextRunIsToldWhereTheScheduleAloneSaysIt(t *testing.T) {
 	mark := &Mark{Why: "x"}
 	for name, c := range map[string]struct {
 		set  Setting
-		card ActionState
+		card State
 		want time.Time
 	}{
-		"an interval":              {Setting{Schedule: "1h"}, ActionState{Began: micros(began), Last: micros(last)}, last.Add(time.Hour)},
-		"at once":                  {Setting{Schedule: "1h"}, ActionState{Began: micros(began)}, began},
-		"by the clock of a zone":   {Setting{Schedule: "30 6 2 * *", Zone: "Europe/Berlin"}, ActionState{Began: micros(began)}, time.Date(2026, 3, 2, 5, 30, 0, 0, time.UTC)},
-		"paused":                   {Setting{Schedule: "1h"}, ActionState{Began: micros(began), Paused: mark}, time.Time{}},
-		"disabled":                 {Setting{Schedule: "1h"}, ActionState{Began: micros(began), Disabled: mark}, time.Time{}},
-		"on change":                {Setting{Schedule: "@change 5m"}, ActionState{Began: micros(began)}, time.Time{}},
-		"by hand":                  {Setting{Schedule: "@manual"}, ActionState{Began: micros(began)}, time.Time{}},
-		"the plugin's":             {Setting{}, ActionState{Began: micros(began)}, time.Time{}},
-		"not seen by a leader yet": {Setting{Schedule: "1h"}, ActionState{}, time.Time{}},
+		"an interval":              {Setting{Schedule: "1h"}, State{Began: micros(began), Last: micros(last)}, last.Add(time.Hour)},
+		"at once":                  {Setting{Schedule: "1h"}, State{Began: micros(began)}, began},
+		"by the clock of a zone":   {Setting{Schedule: "30 6 2 * *", Zone: "Europe/Berlin"}, State{Began: micros(began)}, time.Date(2026, 3, 2, 5, 30, 0, 0, time.UTC)},
+		"paused":                   {Setting{Schedule: "1h"}, State{Began: micros(began), Paused: mark}, time.Time{}},
+		"disabled":                 {Setting{Schedule: "1h"}, State{Began: micros(began), Disabled: mark}, time.Time{}},
+		"on change":                {Setting{Schedule: "@change 5m"}, State{Began: micros(began)}, time.Time{}},
+		"by hand":                  {Setting{Schedule: "@manual"}, State{Began: micros(began)}, time.Time{}},
+		"the plugin's":             {Setting{}, State{Began: micros(began)}, time.Time{}},
+		"not seen by a leader yet": {Setting{Schedule: "1h"}, State{}, time.Time{}},
 	} {
 		got := next(&c.set, &c.card)
 		if c.want.IsZero() && got != 0 || !c.want.IsZero() && !Instant(got).Equal(c.want) {

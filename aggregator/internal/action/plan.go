@@ -95,7 +95,7 @@ func (r *runner) keep(ctx context.Context, p *picture, run *Run, made *sdk.Plan)
 
 // take makes the state of a run the one that counts, and returns what removes the
 // one before.
-func (c *ActionState) take(name Name, run *Run) (docs []store.Document) {
+func (c *State) take(name Name, run *Run) (docs []store.Document) {
 	if run.Planned > c.Since {
 		c.Since = run.Planned
 	}
@@ -162,7 +162,7 @@ func size(docs []store.Document) (n int) {
 
 // stage writes documents in several commands, under a claim on the card: nobody
 // else's are written among them. It returns the claimed card.
-func (r *runner) stage(ctx context.Context, p *picture, docs []store.Document) (held[ActionState], error) {
+func (r *runner) stage(ctx context.Context, p *picture, docs []store.Document) (held[State], error) {
 	card := *p.card.value
 	card.Claim = rand.Text()
 	claimed := p.card

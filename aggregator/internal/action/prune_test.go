@@ -12,7 +12,7 @@ import (
 // effect each.
 func (c *cluster) past(class sdk.EffectClass, n uint64) {
 	c.t.Helper()
-	sets := []store.Document{document(cardSpace, testName.String(), encode(&ActionState{Format: Format, Began: 1, Next: n + 1, Oldest: 1}))}
+	sets := []store.Document{document(cardSpace, testName.String(), encode(&State{Format: Format, Began: 1, Next: n + 1, Oldest: 1}))}
 	for i := uint64(1); i <= n; i++ {
 		planned := time.Now().Add(-time.Duration(n-i) * 24 * time.Hour)
 		key := testName.runKey(i)

@@ -35,7 +35,7 @@ type runner struct {
 
 // picture is what is written down of the action.
 type picture struct {
-	card    held[ActionState]
+	card    held[State]
 	run     held[Run] // the current one
 	effects []held[Effect]
 	index   uint64
@@ -143,7 +143,7 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	card := p.card.value
 	switch {
 	case card == nil:
-		return 0, r.write(ctx, p.card.was(), p.card.becomes(&ActionState{Format: Format, Began: micros(r.Now()), Next: 1, Oldest: 1}))
+		return 0, r.write(ctx, p.card.was(), p.card.becomes(&State{Format: Format, Began: micros(r.Now()), Next: 1, Oldest: 1}))
 	case card.Paused != nil:
 		r.close()
 		return look, nil
@@ -226,7 +226,7 @@ func (r *runner) open(ctx context.Context) error {
 }
 
 // requestedRun is the run that was ordered and is next; nil: there is none.
-func requestedRun(card *ActionState) *Run {
+func requestedRun(card *State) *Run {
 	if card.Current != 0 || len(card.Asked) == 0 || card.Asked[0].Run != 0 {
 		return nil
 	}
@@ -268,7 +268,7 @@ func (r *runner) trouble(ctx context.Context, p *picture, run *Run, problem erro
 }
 
 // unplanned is the next run, which could not be planned.
-func (r *runner) unplanned(card *ActionState, p *picture, run *Run, why string) store.Document {
+func (r *runner) unplanned(card *State, p *picture, run *Run, why string) store.Document {
 	now := micros(r.Now())
 	out := Run{
 		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
@@ -345,7 +345,7 @@ func (r *runner) consider(ctx context.Context, p *picture) (time.Duration, error
 
 // due is when the next run is due; zero: nobody knows. A last run in the future, by
 // a clock that was wrong, is as one of now.
-func (r *runner) due(card *ActionState, seq uint64) time.Time {
+func (r *runner) due(card *State, seq uint64) time.Time {
 	if r.schedule.OnChange() && card.Last != 0 && seq <= card.Seq {
 		return time.Time{}
 	}

@@ -26,7 +26,7 @@ func (a *actions) run() *action.Run {
 func (a *actions) List(action.Documents) ([]action.Status, error) {
 	mark := &action.Mark{By: "me", At: 1, Why: "because"}
 	return []action.Status{
-		{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Schedule: "@hourly", Card: action.ActionState{Paused: mark, Disabled: mark, Problem: mark, Since: 3, Doubtful: []uint64{1}}, Last: a.run(), Current: a.run()},
+		{Name: action.Name{Type: "exec", Label: "a"}, Configured: true, Schedule: "@hourly", Card: action.State{Paused: mark, Disabled: mark, Problem: mark, Since: 3, Doubtful: []uint64{1}}, Last: a.run(), Current: a.run()},
 		{Name: action.Name{Type: "exec", Label: "b"}},
 	}, nil
 }

@@ -62,7 +62,7 @@ func TestWaiting_ListsAndDismisses(t *testing.T) {
 func TestRepairKinds_PlansAndGoesOnUntilTheEnd(t *testing.T) {
 	s, asked := answering(t, map[string]string{
 		"GET /v1/kinds":                   `{"records":9,"kinds":[{"component":"TotalCPU","stored":"rate","kind":"total","records":9}]}`,
-		"POST /v1/kinds:repair":   `{"repaired":5,"after":500,"more":true}`,
+		"POST /v1/kinds:repair":           `{"repaired":5,"after":500,"more":true}`,
 		"POST /v1/kinds:repair?after=500": `{"repaired":4,"after":900,"more":false}`,
 	})
 	code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds", "-plan")

@@ -217,7 +217,7 @@ func exact(r *big.Rat) string {
 	return s
 }
 
-// check returns what is wrong with the shape of a document.
+// Check returns what is wrong with the shape of a document.
 func (d *Document) Check() error {
 	for i := range d.Tables {
 		if err := d.Tables[i].check(len(d.Periods)); err != nil {

@@ -38,10 +38,10 @@ func (f *fakeActions) run(n uint64) *action.Run {
 func (f *fakeActions) List(action.Documents) ([]action.Status, error) {
 	mark := &action.Mark{By: "anna", At: noon, Why: "<maintenance>"}
 	return []action.Status{
-		{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.ActionState{Doubtful: []uint64{3}, Well: noon}, Last: f.run(3)},
-		{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.ActionState{Paused: mark}},
-		{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.ActionState{Disabled: mark}},
-		{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.ActionState{Problem: mark}},
+		{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.State{Doubtful: []uint64{3}, Well: noon}, Last: f.run(3)},
+		{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.State{Paused: mark}},
+		{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.State{Disabled: mark}},
+		{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.State{Problem: mark}},
 		{Name: action.Name{Type: "exec", Label: "gone"}},
 	}, nil
 }
