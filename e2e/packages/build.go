@@ -107,3 +107,21 @@ func system(t testing.TB, dir string) {
 	}
 	command(t, dir, nil, found[0], "package", "-f", config, "-p", "rpm", "-t", filepath.Join(dir, "system.rpm"))
 }
+
+// names are the packages in an order in which they can be installed one by one: the
+// daemons, and a package for each plugin but the example.
+func names(t testing.TB) []string {
+	t.Helper()
+	list := []string{"bursar", "bursar-agent", "bursar-epilog"}
+	found, err := filepath.Glob(filepath.Join(site.Top(), "plugins/*/*/main.go"))
+	if err != nil || len(found) < 9 {
+		t.Fatal(found, err)
+	}
+	for _, main := range found {
+		dir := filepath.Dir(main)
+		if typ := filepath.Base(dir); typ != "example" {
+			list = append(list, "bursar-"+filepath.Base(filepath.Dir(dir))+"-"+typ)
+		}
+	}
+	return list
+}

@@ -85,24 +85,6 @@ func checkSame(t *testing.T, dir string) {
 	}
 }
 
-// names are the packages in an order in which they can be installed one by one: the
-// daemons, and a package for each plugin but the example.
-func names(t testing.TB) []string {
-	t.Helper()
-	list := []string{"bursar", "bursar-agent", "bursar-epilog"}
-	found, err := filepath.Glob(filepath.Join(site.Top(), "plugins/*/*/main.go"))
-	if err != nil || len(found) < 9 {
-		t.Fatal(found, err)
-	}
-	for _, main := range found {
-		dir := filepath.Dir(main)
-		if typ := filepath.Base(dir); typ != "example" {
-			list = append(list, "bursar-"+filepath.Base(filepath.Dir(dir))+"-"+typ)
-		}
-	}
-	return list
-}
-
 // at are the packages of a machine's /packages/old or new.
 func at(t *testing.T, dir, age, format string) []string {
 	t.Helper()

@@ -5,7 +5,6 @@ package rig
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,14 +27,6 @@ func (c *Cluster) BinDir() string { return filepath.Join(c.dir, "bin") }
 
 // SacctPath is the path of a working sacct.
 func (c *Cluster) SacctPath() string { return filepath.Join(c.BinDir(), "sacct") }
-
-// Env is this process's environment with SLURM_CONF set and BinDir first in PATH.
-func (c *Cluster) Env() []string {
-	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
-		return strings.HasPrefix(s, "SLURM_CONF=") || strings.HasPrefix(s, "PATH=")
-	})
-	return append(env, "SLURM_CONF="+c.ConfPath(), "PATH="+c.BinDir()+":"+os.Getenv("PATH"))
-}
 
 func (c *Cluster) writeWrappers() error {
 	for _, name := range clients {
@@ -73,16 +64,6 @@ func (c *Cluster) Submit(user string, args ...string) string {
 func (c *Cluster) TrySubmit(user string, args ...string) (string, error) {
 	out, err := c.Run(user, "sbatch", append([]string{"--parsable"}, args...)...)
 	return strings.TrimSpace(out), err
-}
-
-// Script writes a batch script that both users can submit and returns its path.
-func (c *Cluster) Script(name, text string) string {
-	c.t.Helper()
-	path := filepath.Join(c.dir, "jobs", name)
-	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+text), 0o755); err != nil {
-		c.t.Fatalf("rig: %v", err)
-	}
-	return path
 }
 
 // Sacct runs sacct as root and returns what it prints.

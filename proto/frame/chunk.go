@@ -180,9 +180,6 @@ func next(body []byte, pos int) (span, error) {
 	return span{uint32(from), uint32(to)}, nil
 }
 
-// Bytes returns the chunk as it was parsed.
-func (c *Chunk) Bytes() []byte { return c.raw }
-
 // Frames yields each frame with its sequence number, in order. The frames are
 // views that the caller must not change; they stay valid as long as the chunk.
 func (c *Chunk) Frames() iter.Seq2[uint64, []byte] {

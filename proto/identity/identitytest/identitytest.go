@@ -59,19 +59,6 @@ func (ca *CA) Keys(role identity.Role, name string) *identity.Keys {
 	return keys
 }
 
-// TLS makes a certificate as Files does, for both ends of a connection that
-// trusts this authority and checks host names instead of identities.
-func (ca *CA) TLS(role identity.Role, name string) *tls.Config {
-	ca.t.Helper()
-	files := ca.Files(role, name)
-	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	pool := ca.Pool()
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ClientCAs: pool, Certificates: []tls.Certificate{cert}}
-}
-
 // Client makes an HTTP client that shows the certificate of the files, and trusts
 // this authority.
 func (ca *CA) Client(files identity.Files) *http.Client {
