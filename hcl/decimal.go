@@ -88,7 +88,7 @@ func onlyDigits(s string) bool {
 
 // exactly returns a number times 10^9. HCL computes with 512 binary digits, in
 // which 0.012 is not exact: what is nearer to a whole number of billionths than any
-// other decimal that somebody writes is taken for it.
+// other decimal that someone writes is taken for it.
 func exactly(f *big.Float) (*big.Int, error) {
 	if f.IsInf() || f.Sign() < 0 {
 		return nil, fmt.Errorf("%s is negative or not finite", f.Text('g', 12))

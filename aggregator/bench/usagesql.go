@@ -9,7 +9,7 @@ import (
 )
 
 // How who has AUDITOR's table asks for usage. It has no index but that of the record
-// ids; one of times is made before, as somebody who asks often would have it.
+// ids; one of times is made before, as someone who asks often would have it.
 const (
 	pgTimes = `CREATE INDEX ON records (start_time, stop_time)`
 	pgUsage = `SELECT who, bucket, sum(amount * EXTRACT(EPOCH FROM upto - since))::float8 FROM (

@@ -262,7 +262,7 @@ func (c *Campaign) refused() bool {
 }
 
 // remedy does what an operator does with a daemon whose data are damaged: a node
-// of three and an agent begin anew, a node alone gets its data back from a copy.
+// of three and an agent start over, a node alone gets its data back from a copy.
 func (c *Campaign) remedy(m *Member, d Damage) (fate string, err error) {
 	fate = "did not go on, did not end"
 	if m.Ended() {

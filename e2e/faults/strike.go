@@ -181,7 +181,7 @@ func (c *Campaign) flip(f Fault, m *Member) error {
 	return nil
 }
 
-// anew takes all data from a daemon that does not run.
+// again takes all data from a daemon that does not run.
 func (c *Campaign) anew(m *Member) error {
 	if m.Jobs == nil {
 		c.promoted = c.site.promotions() + 1

@@ -39,7 +39,7 @@ type Violation struct {
 	} `json:"nodes"`
 }
 
-// Serious reports whether it keeps somebody from using the page.
+// Serious reports whether it keeps someone from using the page.
 func (v Violation) Serious() bool { return v.Impact == "serious" || v.Impact == "critical" }
 
 func (v Violation) String() string {
@@ -53,7 +53,7 @@ func (v Violation) String() string {
 
 // axeRun asks for what is wrong, in the first rows of tables, for the others are like
 // them. Something is selected meanwhile: a page that renews itself does not do so under
-// the hands of somebody who selects.
+// the hands of someone who selects.
 const axeRun = `(async () => {
   getSelection().selectAllChildren(document.querySelector("h1"));
   const found = await axe.run({ include: document, exclude: "tbody tr:nth-child(n+9)" }, { resultTypes: ["violations"], preload: false%s });

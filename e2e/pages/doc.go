@@ -2,7 +2,7 @@
 
 // Package pages looks at the pages of a real aggregator with a real browser, Debian's
 // Chromium, as a person would: in the light and in the dark, on a phone, without
-// script, and with the rights of somebody who sees some of the records. What the
+// script, and with the rights of someone who sees some of the records. What the
 // browser logs as an error, every request to another host, what axe-core calls
 // serious, and every figure that is not that of /v1 fails a test.
 //

@@ -235,7 +235,7 @@ func recordsOf(now time.Time) []job {
 		}
 		list = append(list, r)
 	}
-	// The agent has a job that somebody has posted with another start.
+	// The agent has a job that someone has posted with another start.
 	disputed := list[1]
 	disputed.ID = "lab-1"
 	return append(list, disputed)

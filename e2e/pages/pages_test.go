@@ -61,7 +61,7 @@ func looks() []look {
 	return []look{{"light", 1280, 900, false}, {"dark", 1280, 900, true}, {"light", 360, 740, false}, {"dark", 360, 740, true}}
 }
 
-// desk is where somebody looks at the pages of a lab.
+// desk is where someone looks at the pages of a lab.
 type desk struct {
 	lab     *Lab
 	browser *Browser

@@ -165,7 +165,7 @@ func (g *Grid) KillMaster() {
 }
 
 // StartMaster starts the qmaster again and returns when it answers. The execd, which
-// would take a minute to find it, is started anew; its jobs run on.
+// would take a minute to find it, is started again; its jobs run on.
 func (g *Grid) StartMaster() {
 	g.t.Helper()
 	err := g.startMaster()

@@ -13,7 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/internal/process"
 )
 
-// ErrUnsafe says that somebody else than root or the daemon's user could have
+// ErrUnsafe says that someone else than root or the daemon's user could have
 // changed a program, or that it is no plain file.
 var ErrUnsafe = errors.New("unsafe program")
 

@@ -14,7 +14,7 @@ const suffix = ".new"
 // Replace puts a file with the content in the place of path, or makes it, and returns
 // when it is on the disk. It can be read by its owner only. Before it returns, and
 // after an error, path is what it was or what it is to be; path.new may be left over
-// and is written anew by the next call. Two calls for one path must not overlap.
+// and is written again by the next call. Two calls for one path must not overlap.
 func Replace(path string, content []byte) error {
 	next := path + suffix
 	file, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

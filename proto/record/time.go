@@ -107,7 +107,7 @@ func ParseTime(s string) (Time, error) {
 	return t, nil
 }
 
-// excerpt is the begin of a text that is too long for a message.
+// excerpt is the start of a text that is too long for a message.
 func excerpt(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -152,7 +152,7 @@ type UsageQuery struct {
 	// this-… end now.
 	Window string `query:"window"`
 	// In the place of window: RFC 3339, a date with a time of the zone's clock, such as
-	// `2026-03-01T12:00`, `now`, how long ago, or one of the words of window, which is its begin.
+	// `2026-03-01T12:00`, `now`, how long ago, or one of the words of window, which is its start.
 	From string `query:"from"`
 	// As from; not in the window itself, so a date is the start of that day. Now, when it is not given.
 	To string `query:"to"`

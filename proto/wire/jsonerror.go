@@ -63,7 +63,7 @@ func (s *scanner) failAt(i int, format string, args ...any) *JSONError {
 	return e
 }
 
-// excerpt is the begin of a text that is too long for a message.
+// excerpt is the start of a text that is too long for a message.
 func excerpt(text string) string {
 	const most = 512
 	if len(text) <= most {

@@ -30,7 +30,7 @@ func (a *slab[T]) next() *T {
 	return &a.buf[n]
 }
 
-// grow moves what is being built to the begin of a larger slice.
+// grow moves what is being built to the start of a larger slice.
 func (a *slab[T]) grow() {
 	building := a.buf[a.from:]
 	size := max(2*len(building), min(2*cap(a.buf), slabMost), slabFirst)

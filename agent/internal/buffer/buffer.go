@@ -195,7 +195,7 @@ func (b *Buffer) loadHead(meta *bbolt.Bucket) error {
 }
 
 // checkHead compares the head with the chunks. Without it a head that was damaged would
-// hide frames, or begin to number them anew. A chunk that is damaged itself is for
+// hide frames, or begin to number them again. A chunk that is damaged itself is for
 // [Buffer.Read] to name, after what is before it was read.
 func checkHead(tx *bbolt.Tx, s *state) error {
 	c := tx.Bucket(bucketChunks).Cursor()

@@ -31,7 +31,7 @@ func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Cause} }
 func (e *DamageError) Remedy() string { return Remedy(e.Path) }
 
 // Remedy is the command by which a damaged file is given up: the agent makes a new
-// one and collects anew from where the clusters have come to.
+// one and collects again from where the clusters have come to.
 func Remedy(path string) string {
 	return fmt.Sprintf("systemctl stop bursar-agent && mv %s %s.damaged && systemctl start bursar-agent", path, path)
 }

@@ -20,7 +20,7 @@ var (
 	// ErrAhead: the position is beyond the buffer's end.
 	ErrAhead = errors.New("the position is beyond the buffer's end")
 	// ErrDamaged: the file is broken. What to do: move it away and start again; the
-	// agent makes a new one and collects anew from where the clusters have come to,
+	// agent makes a new one and collects again from where the clusters have come to,
 	// so that only what was pushed to it and not pulled yet is gone.
 	ErrDamaged = errors.New("the buffer's file is damaged")
 	// ErrFormat: the file has a format that this release does not know.

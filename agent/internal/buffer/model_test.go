@@ -194,7 +194,7 @@ func told(t *rapid.T, b *buffer.Buffer, m *model, cluster string, before buffer.
 	}
 }
 
-// goesBackAndOn lets the source, which begins anew for a cluster that lacks
+// goesBackAndOn lets the source, which starts over for a cluster that lacks
 // frames, come to its own checkpoint again. It has nothing to send meanwhile.
 func goesBackAndOn(t *rapid.T, b *buffer.Buffer, m *model) {
 	source := buffer.Source{Type: "a", Label: "b"}

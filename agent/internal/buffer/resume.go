@@ -42,7 +42,7 @@ type Resume struct {
 // is moved beyond what the cluster has seen, its sources go back to the
 // cluster's checkpoints, less [Overlap], and a buffer that the cluster took for
 // the same gets a new epoch. When frames are gone that the cluster lacks, a gap
-// frame says so, and the sources of which it has no checkpoint begin anew. Calling it again with the same arguments is harmless. The error
+// frame says so, and the sources of which it has no checkpoint start over. Calling it again with the same arguments is harmless. The error
 // is [ErrCluster] when the cluster has no name.
 func (b *Buffer) Resume(r Resume) (Position, error) {
 	if r.Cluster == own {
@@ -111,7 +111,7 @@ func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 }
 
 // everySource adds to checkpoints the sources of which the cluster has none, so
-// that they begin anew: frames of them may be gone, and the scheduler still has
+// that they start over: frames of them may be gone, and the scheduler still has
 // the jobs.
 func everySource(tx *bbolt.Tx, checkpoints map[Source][]byte) map[Source][]byte {
 	all := maps.Clone(checkpoints)
@@ -165,7 +165,7 @@ func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) er
 
 // setAside queues the source's own checkpoint, unless one is queued already or
 // it is the one that the source goes back to. A source that has none would begin
-// anew; that is worth its while when some other cluster is known.
+// again; that is worth its while when some other cluster is known.
 func setAside(tx *bbolt.Tx, source Source, cluster string, instead []byte) error {
 	queue, key := tx.Bucket(bucketQueue), queueKey(source, own)
 	checkpoint := clone(tx.Bucket(bucketSources).Get(source.key()))

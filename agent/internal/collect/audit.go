@@ -124,7 +124,7 @@ func (a *auditor) expired(now time.Time) (days []record.Time) {
 	return days
 }
 
-// dayOf is the begin of the day of t.
+// dayOf is the start of the day of t.
 func dayOf(t record.Time) record.Time {
 	const day = record.Time(24*time.Hour) / record.Time(time.Microsecond)
 	begin := t - t%day

@@ -49,7 +49,7 @@ func (l *lane) want(as use) {
 	}
 }
 
-// take notes who is in; somebody greater may have come meanwhile.
+// take notes who is in; someone greater may have come meanwhile.
 func (l *lane) take(as use, cancel context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -75,7 +75,7 @@ func (s *seat) retry() {
 	}
 }
 
-// launch gives what was prepared at the first start and starts the plugin anew
+// launch gives what was prepared at the first start and starts the plugin again
 // at all others.
 func launch(p Plugins, cfg *config.Config, first Prepared) func(context.Context) (*host.Session, error) {
 	used := false

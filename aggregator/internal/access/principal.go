@@ -18,7 +18,7 @@ type Principal struct {
 	Rows Rows
 	// Why says why it has no roles, when that has a reason of its own.
 	Why string
-	// Stale says that a new connection would have to prove anew who is there.
+	// Stale says that a new connection would have to prove again who is there.
 	Stale bool
 	// Plain says that the request came to a plain TCP address and is of no session, so
 	// any user or browser of this machine may have made it.

@@ -75,7 +75,7 @@ func unitOf(at record.Time, u calendar.Unit, zone *time.Location) (string, calen
 	return name, w, nil
 }
 
-// paceFrom is from when on the present pace is measured: the begin of a day, since
+// paceFrom is from when on the present pace is measured: the start of a day, since
 // sums are kept by day, and not before a single period.
 func (b *Budget) paceFrom(p Period, now record.Time) (record.Time, error) {
 	_, day, err := unitOf(max(now-cmp.Or(b.Pace, DefaultPace), record.MinTime), calendar.Day, b.location())

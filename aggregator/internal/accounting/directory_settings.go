@@ -23,7 +23,7 @@ type DirectorySettings struct {
 	Contributions []Contribution
 }
 
-// Person is somebody with an account, or a principal investigator.
+// Person is someone with an account, or a principal investigator.
 type Person struct {
 	ID, Name, Address string
 	// Groups are those that the person is in, in the order of the times from which on
@@ -32,7 +32,7 @@ type Person struct {
 	Place  string
 }
 
-// Groups are the groups of somebody from a time on, the one that counts first.
+// Groups are the groups of someone from a time on, the one that counts first.
 type Groups struct {
 	From  record.Time // None: since ever
 	Names []string
@@ -103,7 +103,7 @@ type UnitRate struct {
 	Place     string
 }
 
-// Contribution is what somebody put in, and to whom it is credited.
+// Contribution is what someone put in, and to whom it is credited.
 type Contribution struct {
 	ID string
 	// By put it in, and Credit may use it; "" is By.

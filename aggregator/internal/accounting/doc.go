@@ -18,7 +18,7 @@
 // configuration says ([CapacityPlan]) and what sources say ([CapacityFact]) together.
 // What no one says is unknown, never zero.
 //
-// A [Keeper] has the [Set] that holds now. It is made anew when the configuration or
+// A [Keeper] has the [Set] that holds now. It is made again when the configuration or
 // what sources say changes, and never changes itself: who answers a request takes
 // [Keeper.Now] once.
 package accounting

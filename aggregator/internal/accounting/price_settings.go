@@ -50,7 +50,7 @@ type PriceRule struct {
 // it, is this one.
 type PriceCondition struct{ Key, Value string }
 
-// Budget is what somebody may use in a period.
+// Budget is what someone may use in a period.
 type Budget struct {
 	Name string
 	// Scope are conditions, each of another key, all of which hold.

@@ -220,7 +220,7 @@ func (r *runner) settle(e *Effect, run *Run, result sdk.Result, now time.Time) {
 	e.NotBefore = micros(now.Add(max(backoff(e.Tries), min(result.RetryAfter, giveUp))))
 }
 
-// doubt settles an effect that was begun by somebody who has not said how it ended.
+// doubt settles an effect that was begun by someone who has not said how it ended.
 func (r *runner) doubt(ctx context.Context, p *picture, i int) (time.Duration, error) {
 	run, now := p.run.value, r.Now()
 	e := *p.effects[i].value

@@ -24,7 +24,7 @@ type Options struct {
 	Writer  Writer
 	Leader  Leader
 	Plugins Plugins
-	// Quiet is how long after the begin of a leadership an old leader may still have
+	// Quiet is how long after the start of a leadership an old leader may still have
 	// an effect happen: see [Quiet].
 	Quiet func() time.Duration
 	// Life is the space and key of the document that changes when the cluster is

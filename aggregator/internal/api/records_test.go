@@ -224,7 +224,7 @@ func manyOnDisk(t *testing.T, n int) (*rig, *badDisk) {
 	return rg, disk
 }
 
-// reopen closes the store and opens it anew, so that nothing of it is in memory.
+// reopen closes the store and opens it again, so that nothing of it is in memory.
 func (rg *rig) reopen(o store.Options) {
 	rg.t.Helper()
 	rg.node.mu.Lock()

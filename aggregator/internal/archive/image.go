@@ -191,7 +191,7 @@ func (r reading) Read(p []byte) (int, error) {
 }
 
 // CheckImage loads the image in dir into a store, compares it with what the
-// archive says of itself, and derives everything anew that can be derived, the
+// archive says of itself, and derives everything again that can be derived, the
 // state hash among it. It returns the incarnation in the image. The error wraps
 // [ErrDamaged] when the image is not sound.
 func CheckImage(ctx context.Context, dir string, meta Meta) (life Incarnation, err error) {

@@ -332,7 +332,7 @@ func (w writing) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// verify reads the archive back to its last byte, and derives everything anew that
+// verify reads the archive back to its last byte, and derives everything again that
 // can be derived from the image that it was made of.
 func (s *Schedule) verify(ctx context.Context, image *Image, path string) error {
 	f, err := os.Open(path)

@@ -23,8 +23,8 @@ func (w Window) Comparison(word string, now record.Time, zone *time.Location) (W
 	return out, nil
 }
 
-// previous is the window before: as many units, or as much time. Before the begin
-// of a unit it is the begin of the one before, up to the same time of it.
+// previous is the window before: as many units, or as much time. Before the start
+// of a unit it is the start of the one before, up to the same time of it.
 func (w Window) previous(zone *time.Location) Window {
 	if w.unit == None {
 		return Window{From: w.From - (w.To - w.From), To: w.From}
@@ -61,7 +61,7 @@ func (w Window) yearBefore(zone *time.Location) Window {
 	return w.begun(units(w.unit, begin, w.n, zone), shift(zone, w.To, Month, months))
 }
 
-// begun cuts a whole window at to when w is the begin of one.
+// begun cuts a whole window at to when w is the start of one.
 func (w Window) begun(whole Window, to record.Time) Window {
 	if w.runs {
 		whole.To, whole.runs = min(whole.To, to), true

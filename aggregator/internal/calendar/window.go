@@ -34,7 +34,7 @@ func (w Window) check() error {
 }
 
 // ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
-// 14d is the 14 times 24 hours before now, and A..B is from the begin of A to the end
+// 14d is the 14 times 24 hours before now, and A..B is from the start of A to the end
 // of B.
 func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -77,7 +77,7 @@ func Between(from, to string, now record.Time, zone *time.Location) (Window, err
 }
 
 // Point reads a word for an instant: RFC 3339, a date with a time of the zone's
-// clock, now, how long ago, such as 36h, or a window, which is its begin.
+// clock, now, how long ago, such as 36h, or a window, which is its start.
 func Point(word string, now record.Time, zone *time.Location) (record.Time, error) {
 	word = strings.TrimSpace(word)
 	if word == "now" {

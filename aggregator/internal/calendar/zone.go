@@ -104,7 +104,7 @@ func floor(a, b int64) int64 {
 	return q
 }
 
-// excerpt is the begin of a text that is too long for a message.
+// excerpt is the start of a text that is too long for a message.
 func excerpt(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -17,7 +17,7 @@ import (
 // works on the leader only and is ordered with all commands: those whose Propose
 // has returned come before, and are lost with the old State; later ones see the
 // new one. It returns when the State of this node is the new one; a majority has
-// the image then, and the others fetch it. The duties of the leader begin anew.
+// the image then, and the others fetch it. The duties of the leader start over.
 //
 // dir is only read. A damaged image, or one that the State does not take, is
 // refused before anything has changed. Errors: ErrCorrupt, ErrFormat,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// reignPause is how long a leader waits before it begins anew after one of its
+// reignPause is how long a leader waits before it starts over after one of its
 // functions failed and nobody else could take over.
 const termPause = time.Second
 
@@ -32,7 +32,7 @@ func newLeadership() leadership { return leadership{wake: make(chan struct{}, 1)
 // ctx ends with the leadership; it must then return, for the next term waits
 // for it. When it returns nil the term goes on without it. When it returns an
 // error while it leads, all duties are ended and the leadership is handed on;
-// where nobody can take it, the duties begin anew after a pause.
+// where nobody can take it, the duties start over after a pause.
 //
 // OnLeader must be called before Run.
 func (n *Node) OnLeader(duty func(ctx context.Context) error) {
@@ -54,7 +54,7 @@ func (t *leadership) follow(notices <-chan bool, stop <-chan struct{}) {
 	}
 }
 
-// renew has the duties begin anew if this node leads.
+// renew has the duties start over if this node leads.
 func (t *leadership) renew() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *leadership) serve(n *Node, stop <-chan struct{}) {
 	}
 }
 
-// serveTerm returns when the term is over or has to start anew.
+// serveTerm returns when the term is over or has to start again.
 func (n *Node) serveTerm(term context.Context, duties []func(context.Context) error) {
 	err := n.openTerm(term, n.raft.CurrentTerm())
 	if err == nil {

@@ -134,7 +134,7 @@ func (m *mesh) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) 
 // ever: raft's reader ends at the first answer that is no success and never
 // reads again, the network's reader then waits for it with the next answer, and
 // raft's sender waits for the network's reader, so that nobody closes the
-// pipeline. Here somebody reads on to the end.
+// pipeline. Here someone reads on to the end.
 type pipeline struct {
 	raft.AppendPipeline
 	id     string

@@ -19,7 +19,7 @@ import (
 const planFile = "recovery.plan"
 
 // plan is the body of recovery.plan: all that a recovery does, so that one that
-// was cut short is carried on with and not begun anew.
+// was cut short is carried on with and not started over.
 type plan struct {
 	From  string `json:"from"` // the ids
 	To    string `json:"to"`

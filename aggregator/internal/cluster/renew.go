@@ -25,7 +25,7 @@ func (eternal) Follow([]*x509.Certificate, func()) func() { return func() {} }
 // Generation implements Certificates.
 func (eternal) Generation() uint64 { return 0 }
 
-// renewEvery is the pause between two connections of raft that are made anew, so
+// renewEvery is the pause between two connections of raft that are made again, so
 // that a leader is never out of touch with two followers at once.
 const renewEvery = time.Second
 

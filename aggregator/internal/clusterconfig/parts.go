@@ -128,7 +128,7 @@ func Plan(view Documents, d *Document, before *Committed, by string, at time.Tim
 	return append(steps, last), nil
 }
 
-// begin notes whose parts are written from now on. Those that somebody else has
+// begin notes whose parts are written from now on. Those that someone else has
 // begun to write, and will never finish now, go.
 func begin(view Documents, h *head, before *Committed, mine []byte) (store.Document, []*store.DocumentCommand, error) {
 	draft := store.Document{Space: space, Key: draftKey, Value: mine}

@@ -45,7 +45,7 @@
 // Encoding is deterministic: the same dictionary and the same parts give the same
 // bytes and the same new entries on every node and in every run. [EncodeBlock]
 // changes the dictionary in memory at once: when what it returned cannot be
-// stored, the process must stop or the dictionary must be loaded anew.
+// stored, the process must stop or the dictionary must be loaded again.
 //
 // Every encoding starts with a format version and carries a CRC32C that is checked
 // first. Whatever the bytes, decoding never panics and never allocates more than

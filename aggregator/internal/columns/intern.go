@@ -41,7 +41,7 @@ func (b *Builder) set(m record.Meta) uint32 {
 	return b.intern(TableSet, b.buf)
 }
 
-// at returns the memo of a position, made anew when the key is another.
+// at returns the memo of a position, made again when the key is another.
 func (b *Builder) at(i int, key string) *memo {
 	for len(b.memo) <= i {
 		b.memo = append(b.memo, memo{})

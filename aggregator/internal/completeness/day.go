@@ -131,7 +131,7 @@ func (s *Stretch) Remedy() string {
 	return "bursar-agent recollect -source " + s.Source.Type + "/" + s.Source.Label + " -from " + stamp(s.From) + " -to " + stamp(s.To)
 }
 
-// stamp writes the begin of a day as commands take it.
+// stamp writes the start of a day as commands take it.
 func stamp(t record.Time) string {
 	if std := t.Std(); !std.Equal(std.Truncate(day)) {
 		return std.Format(time.RFC3339)

@@ -30,7 +30,7 @@ type View interface {
 // Window are the days that are looked at: those that begin in [From, To).
 type Window struct{ From, To record.Time }
 
-// Begin is the begin of the day of t.
+// Begin is the start of the day of t.
 func Begin(t record.Time) record.Time {
 	begin := t - t%micro
 	if t < begin {

@@ -48,7 +48,7 @@ type Per struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// Budget is a block budget "name" { … }: what somebody may use in a period.
+// Budget is a block budget "name" { … }: what someone may use in a period.
 type Budget struct {
 	Name hcl.String `hcl:"name,label"`
 	// Whose it is.

@@ -104,7 +104,7 @@ func (g *budgetGauges) lead(ctx context.Context) error {
 	}
 }
 
-// refresh makes the report anew.
+// refresh makes the report again.
 func (g *budgetGauges) refresh(ctx context.Context, now *accounting.Set) (err error) {
 	if len(now.Budgets.Names()) == 0 {
 		g.last.Store(nil)

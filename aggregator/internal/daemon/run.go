@@ -182,7 +182,7 @@ func (a *Aggregator) serve() {
 }
 
 // lead is what this node does while it leads. After a restore all of it begins
-// anew: the cursors of all agents have gone back.
+// again: the cursors of all agents have gone back.
 func (a *Aggregator) lead(ctx context.Context) error {
 	for {
 		if err := a.leadUntilRestored(ctx); err != nil || ctx.Err() != nil {

@@ -54,7 +54,7 @@ type Config struct {
 	Listener net.Listener
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
 	// Generation counts how often this node's certificates were renewed, after
-	// which it makes its connections anew; nil: never.
+	// which it makes its connections again; nil: never.
 	Generation func() uint64
 	// Refuse returns why this node cannot take a write now, such as a full disk;
 	// nil is never.

@@ -103,7 +103,7 @@ func (x *indexes) get(ctx context.Context, ask func() (uint64, error)) (uint64, 
 	}
 }
 
-// run asks as long as somebody waits.
+// run asks as long as someone waits.
 func (x *indexes) run(ask func() (uint64, error)) {
 	for {
 		x.mu.Lock()

@@ -3,7 +3,7 @@
 // clusters were. A [Document] writes itself as JSON, as CSV and as one HTML file that
 // needs nothing else; tables of a terminal are made of it by the command line.
 //
-// A report asks through a [Reader], which is the REST interface with somebody's
+// A report asks through a [Reader], which is the REST interface with someone's
 // rights, in the same process or over the network. So what a person may not see is in
 // no report of that person, and a report has the figures of /v1 and no others.
 package report

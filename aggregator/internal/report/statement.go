@@ -172,7 +172,7 @@ func (s *statement) cost(a *usageAnswer, period int) *big.Rat {
 }
 
 // earlier is the window before that of a word, as /v1/usage compares: the month before a
-// month, and of what goes on the begin of it.
+// month, and of what goes on the start of it.
 func earlier(word string, s span, now time.Time, zone *time.Location) span {
 	at := record.Time(now.UnixMicro())
 	w, err := calendar.ParseWindow(word, at, zone)

@@ -19,7 +19,7 @@ var ErrNoRoom = errors.New("other answers take the memory that this node has for
 // ErrTooMuch says that an answer takes more memory than all of them may.
 var ErrTooMuch = errors.New("the answer takes more memory than this node has for answers")
 
-// MoreError says that an answer has to begin anew with more memory: what it has is
+// MoreError says that an answer has to start over with more memory: what it has is
 // too little, and waiting for more while it holds some could stop all others.
 type MoreError struct{ Bytes int64 }
 

@@ -11,7 +11,7 @@ import (
 // maxDifferences bounds what [View.Check] tells; more of the same does not help.
 const maxDifferences = 100
 
-// Check derives everything that can be derived from the rows anew and compares
+// Check derives everything that can be derived from the rows again and compares
 // it with what is stored: the index by id, the postings, the zones, the lists of
 // conflicts and waiting stops, the counters and the state hash. It returns what
 // differs, in words for an operator, at most a hundred of them; none for a store

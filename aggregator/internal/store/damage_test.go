@@ -275,7 +275,7 @@ func some(t *testing.T) *box {
 	return b
 }
 
-// An earlier release neither keeps sums nor reads them: after it they are made anew.
+// An earlier release neither keeps sums nor reads them: after it they are made again.
 func TestSumsOfAnEarlierStateAreMadeAnew(t *testing.T) {
 	for name, forget := range map[string]bool{"none": true, "of an earlier state": false} {
 		t.Run(name, func(t *testing.T) {

@@ -142,7 +142,7 @@ func (v *View) SupersededWaiting() (n int) {
 }
 
 // Floor is the greatest number of a row that was dropped: who followed the feed to
-// a lower one has to begin anew, for what is missing in between.
+// a lower one has to start over, for what is missing in between.
 func (v *View) Floor() uint64 { return v.memory.Floor }
 
 // lastDead returns the number of the last superseded row of a block.

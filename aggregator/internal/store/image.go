@@ -79,7 +79,7 @@ func (m *Image) Document(space, key string) ([]byte, bool, error) {
 	return get(m.disk.db, documentKey(space, key))
 }
 
-// Check reads the whole image and derives everything anew that can be derived,
+// Check reads the whole image and derives everything again that can be derived,
 // like [View.Check], the state hash among it.
 func (m *Image) Check(ctx context.Context) (wrong []string, err error) {
 	l, err := load(m.disk.db)

@@ -92,7 +92,7 @@ func (f *found) row(row *columns.Row) Hash {
 }
 
 // loadSums reads what was written last. Without the sums of this very state the
-// blocks are added up anew: an earlier release wrote the state.
+// blocks are added up again: an earlier release wrote the state.
 func (l *loaded) loadSums(r pebble.Reader) error {
 	b, ok, err := get(r, sumsKey)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const longest = 1024
 
 // errBehind means that the store no longer has what the index would have to
-// subtract: it must begin anew.
+// subtract: it must start over.
 var errBehind = errors.New("a superseded row is gone")
 
 // Index holds what was used, by day, of every tuple of values of its dimensions.
@@ -105,7 +105,7 @@ func (x *Index) Seq() uint64 {
 }
 
 // Follow brings the index to the present state of the store. After an error it is
-// empty and begins anew with the next call.
+// empty and starts over with the next call.
 func (x *Index) Follow(ctx context.Context) error {
 	v, err := x.follow(ctx)
 	if err != nil {

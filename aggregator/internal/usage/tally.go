@@ -79,7 +79,7 @@ type counts struct {
 	waited                             Sum
 }
 
-// person is somebody who had a record in a cell.
+// person is someone who had a record in a cell.
 type person struct {
 	cell uint64
 	name string

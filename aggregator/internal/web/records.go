@@ -170,7 +170,7 @@ func (p *recordsPage) find(ctx context.Context, v *access.View, q store.Query) e
 
 // hints say which of the values no record has that the reader sees, and which one is
 // near. Of many records only the newest are looked at, since the page is asked for while
-// somebody types.
+// someone types.
 func hints(ctx context.Context, v *access.View, q *store.Query) (list []string, err error) {
 	if len(q.Meta)+len(q.Amounts) == 0 {
 		return nil, nil

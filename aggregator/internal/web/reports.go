@@ -271,7 +271,7 @@ func fixed(d *report.Document, query url.Values) string {
 	return "/ui/reports?" + q.Encode()
 }
 
-// dated is a period by its date, given its begin.
+// dated is a period by its date, given its start.
 func dated(word string, from time.Time) string {
 	switch {
 	case word == "today", word == "yesterday":

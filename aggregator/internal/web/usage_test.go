@@ -43,7 +43,7 @@ func february(s *site) {
 	s.post(job("a1", "2026-02-25", "atlas", "alice", 40, 3), job("a2", "2026-02-26", "atlas", "bob", 10), job("c1", "2026-02-26", "cms", "carol", 20, 5), job("n1", "2026-02-10", "neuro", "dora", 7))
 }
 
-// seenBy gets a page of somebody.
+// seenBy gets a page of someone.
 func (s *site) seenBy(p access.Principal, path string) string {
 	s.t.Helper()
 	w := httptest.NewRecorder()

@@ -128,7 +128,7 @@ func (s *site) get(path string) (int, string, http.Header) {
 	return s.getAs(access.Daemon(), path)
 }
 
-// getAs gets a page, or an answer of the interface, as somebody.
+// getAs gets a page, or an answer of the interface, as someone.
 func (s *site) getAs(who access.Principal, path string) (int, string, http.Header) {
 	s.t.Helper()
 	w := httptest.NewRecorder()

@@ -12,7 +12,7 @@ import (
 
 // judge says what an answer means.
 //
-// An answer of 500, 502 or 504 may come from somebody between us and a receiver that
+// An answer of 500, 502 or 504 may come from someone between us and a receiver that
 // has taken the post, and 409 says of a key that it is at work: these are not known.
 // All are posted again with the same key.
 func (r *receiver) judge(answer *http.Response, text []byte, now time.Time) sdk.Result {

@@ -31,7 +31,7 @@ const (
 )
 
 // post sends an effect and says how it ended. Each post has a connection of its own,
-// and reads the certificates anew.
+// and reads the certificates again.
 func (r *receiver) post(ctx context.Context, a sdk.Attempt) sdk.Result {
 	client, err := r.client()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// checkpoint says how many of the runs were sent. All files are read anew each
+// checkpoint says how many of the runs were sent. All files are read again each
 // time, since what a run became may stand in the last of them.
 type checkpoint struct {
 	Format int    `json:"format"`

@@ -75,7 +75,7 @@ func (p *Plan) Lost(key Key, jobID string, start int64) (*Run, error) {
 	}))
 }
 
-// Told is a run that slurmdbd does not have, from what somebody else says of it by
+// Told is a run that slurmdbd does not have, from what someone else says of it by
 // column. Its time of submission need not be known.
 func (p *Plan) Told(values map[string]string) (*Run, error) {
 	r, err := p.Run(p.Fields(values))

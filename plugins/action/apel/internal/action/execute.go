@@ -57,7 +57,7 @@ func (a *Action) publish(ctx context.Context, p payload) sdk.Result {
 }
 
 // post publishes signed bytes. What AMS finds too large is cut into halves, which are
-// signed anew.
+// signed again.
 func (a *Action) post(ctx context.Context, p payload, data []byte) ([]string, error) {
 	id, err := a.client.Publish(ctx, data, map[string]string{"empaid": p.ID})
 	e, ok := errors.AsType[*ams.Error](err)

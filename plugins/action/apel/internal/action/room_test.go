@@ -97,7 +97,7 @@ func TestADayOfJobsThatDoesNotFitIntoARunIsGoneOnWith(t *testing.T) {
 	if n := len(receiver.Rows("APEL-ind")); n != 400 || receiver.Sum("APEL-sync", "NumberOfJobs") != 400 || runs < 4 {
 		t.Errorf("%d jobs in %d runs", n, runs)
 	}
-	// A day that changes in the middle begins anew.
+	// A day that changes in the middle starts over.
 	r.state = nil
 	r.runs(t, "2026-08-20T00:00:00Z", nil)
 	r.data.records = append(all, job("a-late-one", "nemo", "2026-08-10T10:00:00Z", 60))

@@ -62,7 +62,7 @@ func (c checkpoint) with(name string, s cell) checkpoint {
 }
 
 // decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint; a
-// checkpoint that cannot be understood is an error, because to begin anew or to
+// checkpoint that cannot be understood is an error, because to start over or to
 // skip are both wrong.
 func decodeCheckpoint(b []byte) (checkpoint, error) {
 	var c checkpoint

@@ -10,7 +10,7 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// unprivileged calls do as somebody who may not read what is closed to all, also
+// unprivileged calls do as someone who may not read what is closed to all, also
 // where the test is root.
 func unprivileged(t *testing.T, do func()) {
 	t.Helper()

@@ -86,7 +86,7 @@ func (t *teller) saw(l *accounting.Line) {
 func (t *teller) answered() bool { return !t.Failed(facts.Census) && !t.Failed(facts.Capacity) }
 
 // tell sends the facts that are due, after the runs: what is wrong with them never
-// holds up a record. With renew it sends also what was sent before, because somebody
+// holds up a record. With renew it sends also what was sent before, because someone
 // has lost it.
 func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	if renew {

@@ -68,7 +68,7 @@ func (c *Client) client() (*api.Client, string, error) {
 	return c.api, c.config.Token, nil
 }
 
-// renew makes the client anew. c.mu is held.
+// renew makes the client again. c.mu is held.
 func (c *Client) renew() error {
 	conf := &api.Config{Address: c.config.Address, Region: c.config.Region}
 	if !strings.HasPrefix(c.config.Address, "unix:") {

@@ -22,7 +22,7 @@ type Event struct {
 	Stopped    *Evaluation
 }
 
-// Evaluation is what Nomad makes of a job that somebody has stopped or purged.
+// Evaluation is what Nomad makes of a job that someone has stopped or purged.
 type Evaluation struct {
 	Namespace, JobID, TriggeredBy string
 	CreateTime                    int64 // ns since 1970

@@ -72,7 +72,7 @@ func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) e
 	return errors.Join(err, p.journal.Put(unique(p.noted)...), p.journal.Close())
 }
 
-// run follows Nomad, and begins anew when that breaks off.
+// run follows Nomad, and starts over when that breaks off.
 func (p *pass) run(ctx context.Context) error {
 	if err := p.restore(ctx); err != nil {
 		return err

@@ -253,7 +253,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, body []byte, no *a
 	auditor.Text(w, no.Status, no.Text)
 }
 
-// head reads the begin of a body that was not read because of its size.
+// head reads the start of a body that was not read because of its size.
 func (d *Door) head(w http.ResponseWriter, r *http.Request) []byte {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering)) // a writer that cannot is a test's
 	head, err := io.ReadAll(io.LimitReader(r.Body, keep+1))

@@ -27,7 +27,7 @@ const (
 
 // What was told without slurmdbd's word is asked for from time to time, since
 // slurmctld keeps what slurmdbd did not take for as long as it lives. It is written
-// into the journal anew now and then, so that the checkpoint goes on.
+// into the journal again now and then, so that the checkpoint goes on.
 const (
 	watched   = 31 * 24 * time.Hour // how long it is asked for
 	toldPause = 2 * time.Minute     // before it is asked for first
@@ -199,7 +199,7 @@ func (p *pass) watch(settled []*waiting) error {
 	return p.journal.AppendAll(again)
 }
 
-// nextID is the id of an event that is written anew: the same after a crash.
+// nextID is the id of an event that is written again: the same after a crash.
 func nextID(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:len(id)/2])

@@ -138,7 +138,7 @@ func (c checkpoint) encode() []byte {
 }
 
 // decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint; a
-// checkpoint that cannot be understood is an error, because to begin anew or to
+// checkpoint that cannot be understood is an error, because to start over or to
 // skip are both wrong.
 func decodeCheckpoint(b []byte) (checkpoint, error) {
 	if len(b) == 0 {

@@ -14,7 +14,7 @@ import (
 
 // tell sends the facts that are due, after the jobs: what is wrong with them never
 // holds up a record. With renew it sends also what was sent before, because
-// somebody has lost it.
+// someone has lost it.
 func (p *pass) tell(ctx context.Context, renew bool) error {
 	if renew {
 		p.told = told{}
