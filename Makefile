@@ -61,7 +61,7 @@ test: ## Run all tests that need only Go. Memory that is lent is overwritten whe
 
 .PHONY: race
 race: ## Run the same tests with the race detector, which takes several times as long. Needs a C compiler.
-	CGO_ENABLED=1 go test -race -timeout 30m -p $(TWICE) ./...
+	CGO_ENABLED=1 go test -race -timeout 30m ./...
 
 .PHONY: e2e
 e2e: build ## Install real schedulers and clients, and run the end-to-end tests. Needs root on Debian.

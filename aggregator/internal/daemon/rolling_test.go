@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
+	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // client sends requests over kept connections to one node after the other, as a
@@ -99,14 +99,14 @@ func (c *client) load(t *testing.T, written *atomic.Int64) (stop func()) {
 	}
 }
 
-// underLoad starts a site and its load. Its leader stays leader though a busy machine
-// does not let it run for a second: of a leader that is lost without an order requests
-// may fail.
+// underLoad starts a site and its load.
 func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop func()) {
 	t.Helper()
+	if racetest.Enabled {
+		t.Skip("a node with the race detector takes longer to stop than it waits for clients; make test runs this")
+	}
 	names := []string{"agg1", "agg2", "agg3"}
 	s = newSite(t, names...)
-	s.tune = func(set *daemon.Settings) { set.Raft.Multiplier = 10 }
 	s.start(names...)
 	s.post("agg1", "first")
 	c = &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, site: s}
@@ -122,8 +122,10 @@ func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop fu
 	}
 }
 
+// The tests under load run alone: other nodes beside them would take the time in which
+// a node must stop or be elected.
+
 func TestNoRequestFailsInARollingRestart(t *testing.T) {
-	t.Parallel()
 	s, c, written, stop := underLoad(t)
 	for _, name := range []string{"agg1", "agg2", "agg3"} {
 		before := written.Load()
@@ -142,7 +144,6 @@ func TestNoRequestFailsInARollingRestart(t *testing.T) {
 }
 
 func TestNoRequestFailsWhenTheLeadershipIsHandedOver(t *testing.T) {
-	t.Parallel()
 	s, _, written, stop := underLoad(t)
 	for i := range 6 {
 		name := fmt.Sprint("agg", 1+i%3)
