@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -180,19 +179,5 @@ func postSmall(ctx context.Context, client *http.Client, n *nodeSite, id string)
 	ctx, cancel := context.WithTimeout(ctx, writePatience)
 	defer cancel()
 	body := fmt.Sprintf(`{"record_id":%q,"meta":{},"components":[],"start_time":"2026-01-01T00:00:00Z"}`, id)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url()+"/record", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, answer)
-	}
-	return err
+	return postOne(ctx, client, n.url()+"/record", []byte(body))
 }

@@ -32,7 +32,7 @@ func newLeadership() leadership { return leadership{wake: make(chan struct{}, 1)
 // ctx ends with the leadership; it must then return, for the next term waits
 // for it. When it returns nil the term goes on without it. When it returns an
 // error while it leads, all duties are ended and the leadership is handed on;
-// where nobody can take it, the duties start over after a pause.
+// where no other node can take it, the duties start over after a pause.
 //
 // OnLeader must be called before Run.
 func (n *Node) OnLeader(duty func(ctx context.Context) error) {

@@ -11,7 +11,7 @@ type DiskLevel int
 // The levels, from good to bad.
 const (
 	Normal   DiskLevel = iota
-	Warn               // somebody should act soon
+	Warn               // someone should act soon
 	Low                // the leader stops pulling and hands over
 	ReadOnly           // nothing is written
 )
