@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"aggregator/internal/columns":       {"aggregator/internal/columns", "proto"},
 	"aggregator/internal/archive":       {"aggregator/internal/archive", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/store":         {"aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/cluster":       {"aggregator/internal/cluster", "aggregator/internal/store", "proto"},
+	"aggregator/internal/cluster":       {"aggregator/internal/cluster", "proto"},
 	"aggregator/internal/calendar":      {"aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/ingest":        {"aggregator/internal/ingest", "proto", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns"},
 	"aggregator/internal/health":        {"aggregator/internal/health", "proto", "aggregator/internal/store", "aggregator/internal/columns"},

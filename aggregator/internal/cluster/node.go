@@ -10,9 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"github.com/bursar-accounting/bursar/proto/ratelog"
 )
 
 // Node is this process's member of the cluster. Its methods may be called by
@@ -39,7 +40,7 @@ type Node struct {
 	imageStore *imageStore
 	installing sync.Mutex
 	receiving  sync.Mutex
-	wanting    store.Complaint
+	wanting    ratelog.Logger
 	generation int // of the marker, offline
 	reads      readGuard
 	leadership leadership

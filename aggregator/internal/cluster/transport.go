@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/hashicorp/raft"
 
 	pki "github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/ratelog"
 )
 
 // The two protocols on a node's port, told apart by TLS (ALPN).
@@ -73,9 +73,9 @@ type Transport struct {
 	cancel           context.CancelFunc
 	tasks            sync.WaitGroup
 	handshakeLimiter handshakeLimiter
-	denied           store.Complaint
-	strays           store.Complaint
-	stuck            store.Complaint
+	denied           ratelog.Logger
+	strays           ratelog.Logger
+	stuck            ratelog.Logger
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}

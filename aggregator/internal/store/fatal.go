@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/ratelog"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -59,14 +60,14 @@ type pebbleLogger struct {
 // said are the kinds of errors, by their constant words.
 type said struct {
 	mu     sync.Mutex
-	errors map[string]*Complaint
+	errors map[string]*ratelog.Logger
 }
 
-func (s *said) complaint(format string) *Complaint {
+func (s *said) complaint(format string) *ratelog.Logger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.errors[format] == nil {
-		s.errors[format] = &Complaint{}
+		s.errors[format] = &ratelog.Logger{}
 	}
 	return s.errors[format]
 }

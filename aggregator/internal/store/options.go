@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/proto/ratelog"
 )
 
 // Options say where a store is and what it may use. The zero value of everything
@@ -91,7 +93,7 @@ func (o *Options) pebble() (opts *pebble.Options, done func()) {
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLogger{o.Logger, o.Fatal, &said{errors: map[string]*Complaint{}}},
+		Logger:                      pebbleLogger{o.Logger, o.Fatal, &said{errors: map[string]*ratelog.Logger{}}},
 		EventListener:               &pebble.EventListener{DataCorruption: o.damage},
 		ReadOnly:                    o.readOnly,
 		Cleaner:                     cleaner{},

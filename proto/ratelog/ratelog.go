@@ -1,4 +1,6 @@
-package store
+// Package ratelog logs one kind of event at most once a minute, so that what happens
+// often does not fill the log.
+package ratelog
 
 import (
 	"context"
@@ -7,12 +9,12 @@ import (
 	"time"
 )
 
-// ComplainEvery is how often a [Complaint] is logged.
-const ComplainEvery = time.Minute
+// Every is how often a [Logger] logs at most.
+const Every = time.Minute
 
-// Complaint logs one kind of event at most once in [ComplainEvery], and then says how
+// Logger logs one kind of event at most once in [Every], and then says how
 // many it has kept quiet about. The zero value is ready.
-type Complaint struct {
+type Logger struct {
 	mu     sync.Mutex
 	last   time.Time
 	silent int
@@ -20,10 +22,10 @@ type Complaint struct {
 
 // Tell logs the event, or keeps quiet about it. What and the keys are constant where it
 // is called, except where what repeats the words of others.
-func (c *Complaint) Tell(log *slog.Logger, level slog.Level, what string, args ...any) {
+func (c *Logger) Tell(log *slog.Logger, level slog.Level, what string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.last) >= ComplainEvery {
+	if now := time.Now(); now.Sub(c.last) >= Every {
 		log.Log(context.Background(), level, what, append(args, "suppressed", c.silent)...) //nolint:sloglint // see above
 		c.last, c.silent = now, 0
 		return
@@ -32,7 +34,7 @@ func (c *Complaint) Tell(log *slog.Logger, level slog.Level, what string, args .
 }
 
 // Silent returns how often it has kept quiet since it last spoke.
-func (c *Complaint) Silent() int {
+func (c *Logger) Silent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.silent
