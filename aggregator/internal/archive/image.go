@@ -205,7 +205,7 @@ func CheckImage(ctx context.Context, dir string, meta Meta) (life Incarnation, e
 		return life, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if what := meta.differs(&got); what != "" {
-		return life, fmt.Errorf("%w: %s says %s, and the store in it something else", ErrDamaged, metaName, what)
+		return life, fmt.Errorf("%w: meta.json says %s, and the store in it something else", ErrDamaged, what)
 	}
 	wrong, err := image.Check(ctx)
 	if err != nil {

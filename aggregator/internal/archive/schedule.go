@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // Schedule makes archives of this node by a plan, verifies each, and removes old
@@ -282,13 +283,9 @@ func (s *Schedule) room(image *Image, dir string) error {
 	if s.Room == nil {
 		return nil
 	}
-	files, err := list(filepath.Join(image.dir, "state"))
+	need, err := image.size()
 	if err != nil {
 		return err
-	}
-	var need int64
-	for _, f := range files {
-		need += f.size
 	}
 	free, err := s.Room(dir)
 	if err == nil && need > free {

@@ -113,7 +113,7 @@ func TestWhatWasReleasedIsRead(t *testing.T) {
 	if err := openSealed(planFile, old[planFile], &p); err != nil || p != (plan{"an id", "another", "a:1", 9, 4}) {
 		t.Error(p, err)
 	}
-	if meta, err := verifyImage(bytes.NewReader(old["image"])); err != nil || meta.Applied != 12 || meta.Term != 3 {
+	if meta, err := readImage(bytes.NewReader(old["image"]), nil); err != nil || meta.Applied != 12 || meta.Term != 3 {
 		t.Error(meta, err)
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/bursar-accounting/bursar/proto/durable"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // orderFormat is the format version of an order.
@@ -45,7 +46,7 @@ func readOrder(data []byte) (o order, err error) {
 // entry here does and others have had the time to ask.
 type imageStore struct{ dir string }
 
-// shelfTime is how long an archive stays when no entry in the log names it.
+// imageStoreTime is how long an archive stays when no entry in the log names it.
 const imageStoreTime = 24 * time.Hour
 
 // errBusy: one image at a time.
@@ -75,19 +76,11 @@ func (s *imageStore) has(o order) bool {
 
 // pack makes an archive of the files in dir and keeps it.
 func (s *imageStore) pack(dir string) (order, error) {
-	files, err := listImage(dir)
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("%s holds no files", dir)
-	}
+	p, err := packImage(dir, imageMeta{})
 	if err != nil {
 		return order{}, err
 	}
-	meta, err := json.Marshal(imageMeta{Format: imageFormat, Files: len(files)})
-	if err != nil {
-		return order{}, err
-	}
-	size := imageSize(meta, files)
-	return s.keep(size, func(w io.Writer) error { return writeImage(w, dir, meta, files) })
+	return s.keep(p.size, p.write)
 }
 
 // receive keeps an archive that another node sends, if it is what was ordered.
@@ -121,7 +114,7 @@ func (s *imageStore) keep(size int64, write func(io.Writer) error) (order, error
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return order{}, err
 	}
-	if _, err := verifyImage(f); err != nil {
+	if _, err := readImage(f, nil); err != nil {
 		return order{}, err
 	}
 	o := order{Format: orderFormat, SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size}

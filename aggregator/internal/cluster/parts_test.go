@@ -15,6 +15,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	"github.com/bursar-accounting/bursar/proto/image"
 )
 
 func TestTheShapeOfTheLogIsWhatANaiveCountSays(t *testing.T) {
@@ -268,7 +270,7 @@ func imageDir(t testing.TB, files map[string]string) (string, []byte) {
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	r, size, err := streamImage(copied, imageMeta{Format: imageFormat, Applied: 12, Term: 3})
+	r, size, err := streamImage(copied, imageMeta{Applied: 12, Term: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,13 +293,13 @@ func TestAnImageArrivesAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	files, err := listImage(dir)
+	files, err := image.List(dir)
 	for _, f := range files {
-		b, err := os.ReadFile(filepath.Join(dir, f.name))
+		b, err := os.ReadFile(filepath.Join(dir, f.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[f.name] = string(b)
+		got[f.Name] = string(b)
 	}
 	if diff := cmp.Diff(sample, got); diff != "" || err != nil {
 		t.Fatal(err, diff)
@@ -307,7 +309,7 @@ func TestAnImageArrivesAsItWas(t *testing.T) {
 func TestADamagedOrCutImageIsRefusedAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	_, raw := imageDir(t, map[string]string{"x": "1234567", "y/z": "8"})
-	meta, err := verifyImage(bytes.NewReader(raw))
+	meta, err := readImage(bytes.NewReader(raw), nil)
 	if err != nil || meta.Applied != 12 || meta.Term != 3 {
 		t.Fatal(meta, err)
 	}
@@ -344,7 +346,7 @@ func FuzzImage(f *testing.F) {
 	f.Add(raw[:1000])
 	f.Add(bytes.ReplaceAll(raw, []byte("state/y/z"), []byte("state/../")))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		meta, err := verifyImage(bytes.NewReader(b))
+		meta, err := readImage(bytes.NewReader(b), nil)
 		if err == nil && meta.Format != imageFormat {
 			t.Fatal(meta)
 		}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -215,7 +214,7 @@ func (s *snapshots) liveImage() (io.ReadCloser, int64, error) {
 		removeAll(dir)
 		return nil, 0, err
 	}
-	r, size, err := streamImage(dir, imageMeta{Format: imageFormat, Applied: index, Term: term})
+	r, size, err := streamImage(dir, imageMeta{Applied: index, Term: term})
 	if err != nil {
 		removeAll(dir)
 	}
@@ -223,12 +222,7 @@ func (s *snapshots) liveImage() (io.ReadCloser, int64, error) {
 }
 
 func streamImage(dir string, meta imageMeta) (io.ReadCloser, int64, error) {
-	files, err := listImage(dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	meta.Files = len(files)
-	raw, err := json.Marshal(meta)
+	p, err := packImage(dir, meta)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -236,9 +230,9 @@ func streamImage(dir string, meta imageMeta) (io.ReadCloser, int64, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pw.CloseWithError(writeImage(pw, dir, raw, files))
+		pw.CloseWithError(p.write(pw))
 	}()
-	return &imageStream{PipeReader: pr, dir: dir, done: done}, imageSize(raw, files), nil
+	return &imageStream{PipeReader: pr, dir: dir, done: done}, p.size, nil
 }
 
 // imageStream is an image on its way; closing it ends the writer and removes
@@ -359,7 +353,7 @@ func (s *sink) checkImage() error {
 	if _, err := s.image.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	meta, err := verifyImage(s.image)
+	meta, err := readImage(s.image, nil)
 	s.meta.StateIndex = meta.Applied
 	return errors.Join(err, s.image.Close())
 }
