@@ -87,3 +87,11 @@ func (r *ActionRun) Outcome() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// First is the first value of a key; "" where there is none.
+func (m Meta) First(key string) string {
+	if len(m[key]) == 0 {
+		return ""
+	}
+	return m[key][0]
+}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
 )
@@ -48,7 +48,7 @@ func (f *ai4Flags) unused(cmd *cobra.Command) error {
 
 // options are those of a report like ai4-accounting's; others are flags that have no
 // meaning for it.
-func (f *ai4Flags) options(cmd *cobra.Command, periods []string, now time.Time, others ...string) (o report.AI4Options, err error) {
+func (f *ai4Flags) options(cmd *cobra.Command, periods []string, now time.Time, others ...string) (o compat.AI4Options, err error) {
 	o.Now = now
 	for _, name := range others {
 		if cmd.Flags().Changed(name) {
@@ -82,7 +82,7 @@ func (p *Program) printAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 	if err != nil {
 		return err
 	}
-	text, err := report.AI4Usage(ctx, c.API, o)
+	text, err := compat.AI4Usage(ctx, c.API, o)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *Program) writeAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 	if err != nil {
 		return err
 	}
-	out, err := report.AI4(ctx, c.API, o)
+	out, err := compat.AI4(ctx, c.API, o)
 	if err != nil {
 		return err
 	}
@@ -121,14 +121,14 @@ func (p *Program) writeAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 }
 
 // files are the options of the files of ai4-accounting.
-func (f *ai4Flags) files(cmd *cobra.Command, dir string, periods []string, now time.Time) (o report.AI4Options, err error) {
+func (f *ai4Flags) files(cmd *cobra.Command, dir string, periods []string, now time.Time) (o compat.AI4Options, err error) {
 	if dir == "" {
 		return o, usageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
 	}
 	if o, err = f.options(cmd, periods, now, "by", "measure", "where", "bucket", "top", "zone", "format"); err != nil {
 		return o, err
 	}
-	o.Known, err = knownUsers(filepath.Join(dir, filepath.FromSlash(report.AI4Users)))
+	o.Known, err = knownUsers(filepath.Join(dir, filepath.FromSlash(compat.AI4Users)))
 	return o, err
 }
 
@@ -170,7 +170,7 @@ func readSnapshots(dir string) (times []time.Time, namespaces []string, err erro
 }
 
 // knownUsers reads the users that were written before; none where there is no file.
-func knownUsers(path string) (known map[string]report.AI4User, err error) {
+func knownUsers(path string) (known map[string]compat.AI4User, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -130,7 +130,7 @@ func (p *efficiencyPeriod) wait(groups map[string]*waits, j *job) {
 	if j.SubmitTime.IsZero() || j.SubmitTime.After(j.StartTime.Time) {
 		return
 	}
-	name := j.first(p.o.By)
+	name := j.Meta.First(p.o.By)
 	if name == "" {
 		name = noValue
 	}
@@ -266,7 +266,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		j := &list[i]
 		peaks = peaks || j.peak != nil
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.RecordID), Words(j.first("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), told(j.State),
+			Words(j.RecordID), Words(j.Meta.First("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), told(j.State),
 		})
 	}
 	if !peaks {

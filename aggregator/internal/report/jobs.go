@@ -14,14 +14,6 @@ import (
 // job is a record as GET /v1/records has it.
 type job v1.FullRecord
 
-// first is the first value of a key; "" where there is none.
-func (j *job) first(key string) string {
-	if v := j.Meta[key]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
-
 // amount is that of a component, and its kind; nil when the record has none.
 func (j *job) amount(name string) (amount *big.Rat, kind string) {
 	for i := range j.Components {
@@ -88,11 +80,11 @@ type jobFilter struct {
 
 func (f *jobFilter) takes(j *job) bool {
 	for key, value := range f.first {
-		if j.first(key) != value {
+		if j.Meta.First(key) != value {
 			return false
 		}
 	}
-	return f.owners == nil || f.owners[[2]string{j.first("group_id"), j.first("user_id")}]
+	return f.owners == nil || f.owners[[2]string{j.Meta.First("group_id"), j.Meta.First("user_id")}]
 }
 
 // derivedKeys are those that no record says of itself, with whether they follow from its

@@ -305,7 +305,7 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			cost = Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.RecordID), Words(j.first("user_id")), Words(j.StartTime.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, told(j.State),
+			Words(j.RecordID), Words(j.Meta.First("user_id")), Words(j.StartTime.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, told(j.State),
 		})
 	}
 	if !s.costs {

@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"context"
@@ -28,14 +28,14 @@ func AI4Usage(ctx context.Context, r v1.API, o AI4Options) (string, error) {
 		return "", fmt.Errorf("report usage for ai4: %w", err)
 	}
 	used := world.used()
-	period := world.window.From.UTC().Format(time.DateOnly) + ":" + world.window.To.UTC().Add(-time.Microsecond).Format(time.DateOnly)
+	period := world.from.UTC().Format(time.DateOnly) + ":" + world.to.UTC().Add(-time.Microsecond).Format(time.DateOnly)
 	var out strings.Builder
 	var total [6]int64
 	owners := map[string]bool{}
 	for _, n := range world.namespaces {
 		u := used[n]
 		if !plain(n) {
-			continue // it is none of Nomad's, and may be any text
+			continue // Nomad does not allow the name, so it may be any text
 		}
 		if u == nil {
 			u = newAI4Used()
@@ -56,7 +56,7 @@ func newAI4Used() *ai4Used { return &ai4Used{jobs: map[string]bool{}, owners: ma
 // used adds up what the snapshots show, by namespace.
 func (w *ai4World) used() map[string]*ai4Used {
 	used := map[string]*ai4Used{}
-	before := w.window.From
+	before := w.from
 	jobs := ai4Walk{coming: w.jobs}
 	for _, t := range w.instants {
 		for _, j := range jobs.at(t) {

@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -34,16 +35,16 @@ func AI4(ctx context.Context, r v1.API, o AI4Options) (*AI4Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report summary for ai4: %w", err)
 	}
-	d, err := askDirectory(ctx, r)
+	d, err := r.Directory(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("report summary for ai4: %w", err)
+		return nil, fmt.Errorf("report summary for ai4: the directory: %w", err)
 	}
 	s := world.sample()
 	out := &AI4Files{Files: map[string][]byte{}}
-	users := o.users(s, d, out)
+	users := o.users(s, d.People, out)
 	for _, n := range world.namespaces {
 		if !plain(n) {
-			out.Notes = append(out.Notes, fmt.Sprintf("The namespace %q has no files: its name is none of Nomad's.", n))
+			out.Notes = append(out.Notes, fmt.Sprintf("The namespace %q has no files: Nomad does not allow this name.", n))
 			continue
 		}
 		if err := s.files(n, users, out.Files); err != nil {
@@ -53,15 +54,10 @@ func AI4(ctx context.Context, r v1.API, o AI4Options) (*AI4Files, error) {
 	return out, out.addUsers(users)
 }
 
-// plain reports whether a name is one that Nomad has for namespaces, and thus fit for
-// a file.
+// plain reports whether Nomad allows a name for namespaces, and it is thus fit for a file.
 func plain(name string) bool {
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 128
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	return name != "" && len(name) <= 128 && strings.Trim(name, allowed) == ""
 }
 
 // samples are what the snapshots of a period saw.
@@ -70,7 +66,7 @@ type samples struct {
 	snapshots map[string]int64              // how many each day has that saw something
 	series    map[string]map[string]*ai4Day // by namespace and day
 	users     map[string]map[string]*[5]*big.Rat
-	owners    []string
+	owners    map[string]bool
 	// today is what users had on the day that is being read, in sums.
 	today map[[2]string]*amounts
 }
@@ -106,27 +102,28 @@ type seen struct {
 
 // sample takes the snapshots.
 func (w *ai4World) sample() *samples {
-	s := &samples{snapshots: map[string]int64{}, series: map[string]map[string]*ai4Day{}, users: map[string]map[string]*[5]*big.Rat{}}
-	owners := map[string]bool{}
+	s := &samples{
+		snapshots: map[string]int64{}, series: map[string]map[string]*ai4Day{},
+		users: map[string]map[string]*[5]*big.Rat{}, owners: map[string]bool{},
+	}
 	jobs := ai4Walk{coming: w.jobs}
 	for i, t := range w.instants {
 		day := t.UTC().Format(time.DateOnly)
 		if len(s.days) == 0 || s.days[len(s.days)-1] != day {
 			s.days, s.today = append(s.days, day), map[[2]string]*amounts{}
 		}
-		if s.snapshot(w.namespaces, jobs.at(t), t, day, owners) {
+		if s.snapshot(w.namespaces, jobs.at(t), t, day) {
 			s.snapshots[day]++
 		}
 		if i+1 == len(w.instants) || w.instants[i+1].UTC().Format(time.DateOnly) != day {
 			s.endDay(day)
 		}
 	}
-	s.owners = slices.Sorted(maps.Keys(owners))
 	return s
 }
 
 // snapshot adds one, and reports whether it has any line.
-func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day string, owners map[string]bool) (some bool) {
+func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day string) (some bool) {
 	found := map[string]*seen{}
 	for _, n := range namespaces {
 		found[n] = &seen{}
@@ -141,7 +138,7 @@ func (s *samples) snapshot(namespaces []string, jobs []*ai4Job, t time.Time, day
 		if state != ai4Running && state != ai4Queued {
 			continue
 		}
-		owners[a.owner] = true
+		s.owners[a.owner] = true
 		who := [2]string{j.namespace, a.owner}
 		if s.today[who] == nil {
 			s.today[who] = &amounts{}
@@ -235,7 +232,8 @@ func (s *samples) files(namespace string, users map[string]AI4User, out map[stri
 	for _, n := range total {
 		full[1] = append(full[1], whole(n))
 	}
-	for name, table := range map[string][][]string{"timeseries": series, "users-agg": agg, "users-agg-merged": merged, "full-agg": full} {
+	tables := map[string][][]string{"timeseries": series, "users-agg": agg, "users-agg-merged": merged, "full-agg": full}
+	for name, table := range tables {
 		if err := semicolons("summaries/"+namespace+"-"+name+".csv", table, out); err != nil {
 			return err
 		}
@@ -258,19 +256,19 @@ func semicolons(name string, table [][]string, out map[string][]byte) error {
 }
 
 // users are those of a former file, with what the directory says of who was seen.
-func (o *AI4Options) users(s *samples, d *directory, out *AI4Files) map[string]AI4User {
+func (o *AI4Options) users(s *samples, people []v1.Person, out *AI4Files) map[string]AI4User {
 	users := map[string]AI4User{}
 	maps.Copy(users, o.Known)
-	unnamed := 0
-	for _, owner := range s.owners {
-		p := d.byID[owner]
-		if p == nil || (p.Name == "" && p.Email == "") {
-			if _, known := users[owner]; !known {
-				unnamed++
-			}
-			continue
+	for _, p := range people {
+		if s.owners[p.ID] && (p.Name != "" || p.Email != "") {
+			users[p.ID] = AI4User{Name: string(p.Name), Email: string(p.Email)}
 		}
-		users[owner] = AI4User{Name: string(p.Name), Email: string(p.Email)}
+	}
+	unnamed := 0
+	for owner := range s.owners {
+		if _, named := users[owner]; !named {
+			unnamed++
+		}
 	}
 	if unnamed > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d users are not in the merged files: the directory does not know their names.", unnamed))

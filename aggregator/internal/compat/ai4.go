@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // AI4Options say of what the files are that ai4-accounting would write.
@@ -88,7 +90,7 @@ type ai4Job struct {
 
 // ai4World is what a cluster did, as far as ai4-accounting would look at it.
 type ai4World struct {
-	window     span
+	from, to   time.Time
 	namespaces []string
 	jobs       []*ai4Job   // by when they begin
 	instants   []time.Time // of snapshots
@@ -106,12 +108,13 @@ func (k *ai4Walk) at(t time.Time) []*ai4Job {
 	return k.present
 }
 
-// ai4Amounts are what a run had. Without reserved cores its MHz count as cores, as they
+// amountsOf are what a run had. Without reserved cores its MHz count as cores, as they
 // do with ai4-accounting.
-func (j *job) ai4Amounts() (a amounts) {
-	for i, name := range []string{"Cores", "MHz", "Memory", "Disk", "GPUs"} {
-		if n, _ := j.amount(name); n != nil && n.IsInt() && n.Num().IsInt64() {
-			a[i] = n.Num().Int64()
+func amountsOf(r *v1.FullRecord) (a amounts) {
+	names := []string{"Cores", "MHz", "Memory", "Disk", "GPUs"}
+	for _, c := range slices.Backward(r.Components) { // the first of a name counts
+		if i := slices.Index(names, c.Name); i >= 0 {
+			a[i] = c.Amount
 		}
 	}
 	if a[0] == 0 {
@@ -127,9 +130,10 @@ type ai4Builder struct {
 	allocations map[string]*allocation
 }
 
-func (b *ai4Builder) add(r *job) {
-	namespace, name, task := cmp.Or(r.first(keyNamespace), r.first(keyGroup)), r.first(keyJob), r.first(keyTask)
-	if namespace == "" || !ai4Kept(namespace, name) || (task != "" && task != "main") || r.first(keyOwner) == "" {
+func (b *ai4Builder) add(r *v1.FullRecord) {
+	namespace, name := cmp.Or(r.Meta.First(keyNamespace), r.Meta.First(keyGroup)), r.Meta.First(keyJob)
+	owner, main := r.Meta.First(keyOwner), cmp.Or(r.Meta.First(keyTask), "main") == "main"
+	if namespace == "" || !ai4Kept(namespace, name) || !main || owner == "" {
 		return
 	}
 	name = namespace + "\x00" + name
@@ -142,20 +146,20 @@ func (b *ai4Builder) add(r *job) {
 	id := name + "\x00" + firstStart(r.RecordID)
 	a := b.allocations[id]
 	if a == nil {
-		a = &allocation{owner: r.first(keyOwner)}
+		a = &allocation{owner: owner}
 		b.allocations[id] = a
 		j.allocations = append(j.allocations, a)
 	}
-	if at, err := time.Parse(time.RFC3339Nano, r.first(keyAllocated)); err == nil {
+	if at, err := time.Parse(time.RFC3339Nano, r.Meta.First(keyAllocated)); err == nil {
 		a.placed = at
 	}
 	if !r.SubmitTime.IsZero() && (a.submitted.IsZero() || r.SubmitTime.Before(a.submitted)) {
 		a.submitted = r.SubmitTime.Time
 	}
-	one := run{start: r.StartTime.Time, amounts: r.ai4Amounts()}
+	one := run{start: r.StartTime.Time, amounts: amountsOf(r)}
 	if !r.StopTime.IsZero() {
 		one.stop = r.StopTime.Time
-		one.sighted = r.first(keyEstimated) == "true" && r.State == "running"
+		one.sighted = r.Meta.First(keyEstimated) == "true" && r.State == "running"
 	}
 	a.runs = append(a.runs, one)
 }
@@ -282,11 +286,10 @@ func (r *run) goes(t time.Time) bool {
 
 // even rounds to whole numbers, and halves to even ones.
 func even(r *big.Rat) int64 {
-	twice := new(big.Int).Mul(r.Num(), big.NewInt(2))
-	quotient, rest := new(big.Int).DivMod(twice, r.Denom(), new(big.Int))
-	whole, odd := new(big.Int).DivMod(quotient, big.NewInt(2), new(big.Int))
-	if odd.Sign() != 0 && (rest.Sign() != 0 || whole.Bit(0) == 1) {
-		whole.Add(whole, big.NewInt(1))
+	up := new(big.Rat).Add(r, big.NewRat(1, 2))
+	n := new(big.Int).Div(up.Num(), up.Denom()).Int64()
+	if up.IsInt() && n%2 != 0 {
+		n--
 	}
-	return whole.Int64()
+	return n
 }

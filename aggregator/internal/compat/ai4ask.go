@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"cmp"
@@ -9,17 +9,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // ask reads what the cluster did, and says when ai4-accounting looked at it.
 func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
-	w := &ai4World{}
-	var err error
-	if w.window, err = o.window(ctx, r); err != nil {
+	all, err := r.Usage(ctx, &v1.UsageQuery{Window: cmp.Or(o.Period, "2000..today"), Measure: "records"})
+	if err != nil {
 		return nil, err
 	}
+	if all.Complete.Limited {
+		return nil, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
+	}
+	w := &ai4World{from: all.Window.From.Time, to: all.Window.To.Time}
 	if w.namespaces, err = o.namespaces(ctx, r); err != nil {
 		return nil, err
 	}
@@ -27,31 +31,18 @@ func (o *AI4Options) ask(ctx context.Context, r v1.API) (*ai4World, error) {
 		return nil, err
 	}
 	if o.Period == "" {
-		w.window.From = o.first(w)
+		w.from = o.first(w)
 	}
-	w.instants, err = o.instants(w.window)
+	w.instants, err = o.instants(w)
 	return w, err
-}
-
-// window asks what the period is.
-func (o *AI4Options) window(ctx context.Context, r v1.API) (span, error) {
-	var a usageAnswer
-	var err error
-	if a.Usage, err = r.Usage(ctx, &v1.UsageQuery{Window: cmp.Or(o.Period, "2000..today"), Measure: "records"}); err != nil {
-		return span{}, err
-	}
-	if a.Complete.Limited {
-		return span{}, errors.New("ai4-accounting's figures are those of all users, and this principal may see some records only; report summary and report usage without -compat are for these")
-	}
-	return a.window(), nil
 }
 
 // namespaces are those that records have ever had, and those of the options.
 func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error) {
-	var a usageAnswer
+	var known v1.Usage
 	var err error
 	for _, key := range []string{keyNamespace, keyGroup} {
-		a.Usage, err = r.Usage(ctx, &v1.UsageQuery{Window: "2000..today", By: key, Measure: "records"})
+		known, err = r.Usage(ctx, &v1.UsageQuery{Window: "2000..today", By: key, Measure: "records"})
 		if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusBadRequest {
 			break
 		}
@@ -60,15 +51,15 @@ func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error)
 		return nil, err
 	}
 	list := slices.Clone(o.Namespaces)
-	for g := range a.Groups {
-		if v := a.Groups[g].Values; len(v) == 1 && v[0] != nil {
+	for g := range known.Groups {
+		if v := known.Groups[g].Values; len(v) == 1 && v[0] != nil {
 			list = append(list, *v[0])
 		}
 	}
 	list = slices.DeleteFunc(list, func(n string) bool { return n == "default" || n == "tutorials" })
 	slices.Sort(list)
 	if list = slices.Compact(list); len(list) == 0 {
-		return nil, fmt.Errorf("%w: no record has a namespace", ErrNothing)
+		return nil, fmt.Errorf("%w: no record has a namespace", report.ErrNothing)
 	}
 	return list, nil
 }
@@ -76,10 +67,10 @@ func (o *AI4Options) namespaces(ctx context.Context, r v1.API) ([]string, error)
 // read reads the runs that touch the window, and those that waited in it.
 func (w *ai4World) read(ctx context.Context, r v1.API) error {
 	b := ai4Builder{world: w, jobs: map[string]*ai4Job{}, allocations: map[string]*allocation{}}
-	started := v1.TimeTest{Lt: v1.Time{Time: w.window.To.Add(ai4Waits)}}
+	started := v1.TimeTest{Lt: v1.Time{Time: w.to.Add(ai4Waits)}}
 	for _, q := range []v1.ListRecordsQuery{
 		{Open: new(true), StartTime: started},
-		{Open: new(false), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.window.From.Add(-ai4Listed)}}},
+		{Open: new(false), StartTime: started, StopTime: v1.TimeTest{Gte: v1.Time{Time: w.from.Add(-ai4Listed)}}},
 	} {
 		q.Limit = ai4Page
 		for more := true; more; more = q.Cursor != "" {
@@ -88,7 +79,7 @@ func (w *ai4World) read(ctx context.Context, r v1.API) error {
 				return fmt.Errorf("the records of ai4: %w", err)
 			}
 			for i := range page.Records {
-				b.add((*job)(&page.Records[i]))
+				b.add(&page.Records[i])
 			}
 			q.Cursor = string(page.Next)
 		}
@@ -102,30 +93,26 @@ func (o *AI4Options) first(w *ai4World) time.Time {
 	switch {
 	case len(o.Snapshots) > 0:
 		return slices.MinFunc(o.Snapshots, time.Time.Compare)
-	case len(w.jobs) > 0 && w.jobs[0].begin.After(w.window.From):
+	case len(w.jobs) > 0 && w.jobs[0].begin.After(w.from):
 		return w.jobs[0].begin
 	case len(w.jobs) > 0:
-		return w.window.From
+		return w.from
 	}
 	return o.Now.UTC().Truncate(24 * time.Hour)
 }
 
-// instants are the times of the snapshots of a window.
-func (o *AI4Options) instants(w span) ([]time.Time, error) {
-	end := w.To
-	if o.Now.Before(end) {
-		end = o.Now
-	}
-	var list []time.Time
+// instants are the times of the snapshots of the window.
+func (o *AI4Options) instants(w *ai4World) (list []time.Time, err error) {
 	if o.Snapshots != nil {
 		for _, t := range o.Snapshots {
-			if !t.Before(w.From) && t.Before(w.To) {
+			if !t.Before(w.from) && t.Before(w.to) {
 				list = append(list, t)
 			}
 		}
 		slices.SortFunc(list, time.Time.Compare)
 		if list = slices.Compact(list); len(list) == 0 {
-			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s", ErrNothing, len(o.Snapshots), w.From.Format(MinuteLayout), w.To.Format(MinuteLayout))
+			return nil, fmt.Errorf("%w: none of the %d snapshots is of the time from %s to %s",
+				report.ErrNothing, len(o.Snapshots), w.from.Format(report.MinuteLayout), w.to.Format(report.MinuteLayout))
 		}
 		return list, nil
 	}
@@ -133,9 +120,13 @@ func (o *AI4Options) instants(w span) ([]time.Time, error) {
 	if every < time.Minute || every > 24*time.Hour {
 		return nil, fmt.Errorf("snapshots are %s apart; want from a minute to a day", every)
 	}
-	for day := w.From.UTC().Truncate(24 * time.Hour); day.Before(end); day = day.Add(24 * time.Hour) {
+	end := w.to
+	if o.Now.Before(end) {
+		end = o.Now
+	}
+	for day := w.from.UTC().Truncate(24 * time.Hour); day.Before(end); day = day.Add(24 * time.Hour) {
 		for t := day.Add(ai4Offset); t.Before(end) && t.Before(day.Add(24*time.Hour)); t = t.Add(every) {
-			if !t.Before(w.From) {
+			if !t.Before(w.from) {
 				list = append(list, t)
 			}
 		}

@@ -1,4 +1,4 @@
-package report
+package compat
 
 import (
 	"encoding/json"
@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report/reporttest"
+	"github.com/bursar-accounting/bursar/proto/identity"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // worldOf is what records tell.
 func worldOf(t *testing.T, records string) *ai4World {
 	t.Helper()
-	var list []job
+	var list []v1.FullRecord
 	if err := json.Unmarshal([]byte(records), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +122,14 @@ func TestHalvesAreRoundedToEvenNumbers(t *testing.T) {
 	}
 }
 
-func TestWhoMaySeeSomeRecordsOnlyGetsNoFilesOfAll(t *testing.T) {
-	w := answers{"/v1/usage 2026-03 ": `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-04-01T00:00:00Z"},"groups":[],"complete":{"limited":true}}`}
-	if _, err := AI4(t.Context(), v1.API{Caller: w}, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+func TestAI4_LimitedPrincipal_GetsAnError(t *testing.T) {
+	c := reporttest.Open(t, reporttest.Recorded)
+	c.Principal = access.Principal{Name: "u1", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"u1"}})}
+	o := AI4Options{Period: threeDays, Now: reporttest.Now()}
+	if _, err := AI4(t.Context(), v1.API{Caller: c}, o); err == nil || !strings.Contains(err.Error(), "some records only") {
 		t.Error(err)
 	}
-	if _, err := AI4Usage(t.Context(), v1.API{Caller: w}, AI4Options{Period: "2026-03", Now: now()}); err == nil || !strings.Contains(err.Error(), "some records only") {
+	if _, err := AI4Usage(t.Context(), v1.API{Caller: c}, o); err == nil || !strings.Contains(err.Error(), "some records only") {
 		t.Error(err)
 	}
 }
