@@ -90,14 +90,14 @@ func (p *Program) actionTrouble(a *v1.Action) {
 		if m.Why != "" {
 			why = ": " + printable(string(m.Why))
 		}
-		p.say("%s: paused by %s at %s%s", name, printable(string(m.By)), instant(m.At), why)
+		p.say("%s: paused by %s at %s%s", name, string(m.By), instant(m.At), why)
 	}
 	if m := a.Disabled; m != nil {
-		p.say("%s: disabled: %s", name, printable(string(m.Why)))
+		p.say("%s: disabled: %s", name, string(m.Why))
 		p.say("%s: do first: bursar actions resume %s", name, name)
 	}
 	if m := a.Problem; m != nil {
-		p.say("%s: no plan since %s: %s", name, instant(m.At), printable(string(m.Why)))
+		p.say("%s: no plan since %s: %s", name, instant(m.At), string(m.Why))
 	}
 	for _, run := range a.Doubtful {
 		p.say("%s: run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", name, run, name, run)
@@ -181,24 +181,15 @@ func (p *Program) showPlan(plan *v1.ActionPlan, raw json.RawMessage, f format, v
 		}
 	}
 	if on := string(plan.RunOn); on != "" && len(plan.Effects) > 0 {
-		p.say("The programs would run on the agent %s.", printable(on))
+		p.say("The programs would run on the agent %s.", on)
 	}
 	for _, n := range plan.Notes {
-		p.say("%s", printable(n))
+		p.say("%s", n)
 	}
 	if plan.Partial {
 		return found("something is missing from the plan; the notes name it")
 	}
 	return nil
-}
-
-// lines makes each line of a text printable.
-func lines(text string) string {
-	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i := range list {
-		list[i] = printable(list[i])
-	}
-	return strings.Join(list, "\n")
 }
 
 // actionsOrder makes a command that orders something of an action.
@@ -232,7 +223,7 @@ func (p *Program) order(conn *connection, do func(api v1.API) (v1.Message, error
 	if err != nil {
 		return err
 	}
-	p.say("%s", printable(answer.Message))
+	p.say("%s", answer.Message)
 	return nil
 }
 
@@ -310,7 +301,7 @@ func (p *Program) showRun(a v1.ActionRunEffects, raw json.RawMessage, f format) 
 	}
 	for _, n := range a.Run.Notes {
 		if f == asTable {
-			p.say("%s", printable(n))
+			p.say("%s", n)
 		}
 	}
 	return nil

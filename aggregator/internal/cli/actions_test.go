@@ -1,69 +1,64 @@
 package cli_test
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// actionAnswers are what a server says of five actions, one of each kind of trouble.
-const actionAnswers = `{"actions":[
-{"type":"priority","label":"nemo","configured":true,"state":"healthy","schedule":"@hourly","last_success":"2026-11-22T12:00:00Z","paused":null,"disabled":null,"problem":null,"doubtful":[],"orders":0,"current":null,
- "last":{"run":17,"why":"schedule","by":null,"planned":"2026-11-22T12:00:00Z","ended":"2026-11-22T12:00:01Z","effects":3,"done":3}},
-{"type":"apel","label":"site","configured":true,"state":"paused","schedule":"@daily","last_success":null,"paused":{"by":"restore","at":"2026-11-20T00:00:00Z","why":"the cluster was restored"},"disabled":null,"problem":null,"doubtful":[],"orders":0,"current":null,"last":null},
-{"type":"mail","label":"monthly","configured":true,"state":"unknown","schedule":"@monthly","last_success":null,"paused":null,"disabled":null,"problem":null,"doubtful":[12],"orders":1,"current":null,
- "last":{"run":12,"why":"order","by":"operator \u001b[2J","planned":"2026-11-01T00:00:00Z","ended":"2026-11-01T00:01:00Z","effects":4,"done":1,"rejected":1,"unknown":1,"skipped":1,"partial":true}},
-{"type":"webhook","label":"grafana","configured":true,"state":"disabled","schedule":null,"last_success":null,"paused":null,"disabled":{"by":"agg1","at":"2026-11-20T00:00:00Z","why":"its plugin crashed 5 times in 10 minutes: signal: killed"},"problem":null,"doubtful":[],"orders":0,"current":null,"last":null},
-{"type":"exec","label":"mirror","configured":true,"state":"failing","schedule":"@change 5m","last_success":"2026-11-22T11:00:00Z","paused":null,"disabled":null,"problem":{"by":"agg1","at":"2026-11-22T11:05:00Z","why":"the question is refused: unknown measure Coers"},"doubtful":[],"orders":0,
- "current":{"run":5,"why":"change","by":null,"planned":"2026-11-22T11:00:00Z","ended":null,"effects":2},"last":{"run":5,"why":"change","by":null,"planned":"2026-11-22T11:00:00Z","ended":null,"effects":2}}]}`
+// micros reads a time as actions keep it.
+func micros(text string) int64 { return int64(apitest.At(text)) }
 
-const actionRuns = `{"runs":[{"run":12,"why":"order","by":"me","planned":"2026-11-01T00:00:00Z","ended":"2026-11-01T00:01:00Z","effects":2,"done":1,"unknown":1},
-{"run":11,"why":"schedule","by":null,"planned":"2026-10-01T00:00:00Z","ended":null,"effects":0}]}`
-
-const actionRun = `{"run":{"run":12,"why":"order","notes":["record r-1 has no VO and is left out"]},"effects":[
-{"effect":0,"name":"to=a@x","summary":"mail to a@x","state":"unknown","attempts":[{"number":1,"node":"agg1","fence":87,"begun":"2026-11-01T00:00:00Z","outcome":"retry","message":"450 busy"},{"number":2,"node":"agg2","fence":98,"begun":"2026-11-01T00:00:30Z","outcome":null,"message":""}]},
-{"effect":1,"name":"to=b@x","summary":"mail to b@x","state":"planned","attempts":[]}]}`
-
-const actionPlan = `{"effects":[{"name":"partition=atlas","summary":"10 to 17","size":33,"show":"scontrol update PartitionName=atlas\nPriorityJobFactor=17\u001b"}],"notes":["group nobody has no partition"],"partial":false}`
-
-// actionServer answers all that "bursar actions" asks, and keeps what it was told.
-func actionServer(t *testing.T) (s shell, told func() []string) {
-	var mu sync.Mutex
-	var orders []string
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		answer := `{"message":"it begins"}`
-		switch path := r.URL.Path; {
-		case path == "/v1/actions":
-			answer = actionAnswers
-		case strings.HasSuffix(path, ":plan"):
-			answer = actionPlan
-		case r.Method == http.MethodGet && strings.HasSuffix(path, "/runs"):
-			answer = actionRuns
-		case r.Method == http.MethodGet:
-			answer = actionRun
-		}
-		if r.Method == http.MethodPost {
-			mu.Lock()
-			orders = append(orders, r.URL.Path+" "+strings.TrimSpace(string(body)))
-			mu.Unlock()
-		}
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return orders
+// troubled are five actions, four of them with each its kind of trouble.
+func troubled() *apitest.Actions {
+	mark := func(by, at, why string) *action.Mark { return &action.Mark{By: by, At: micros(at), Why: why} }
+	change := &action.Run{Number: 5, Why: action.WhyChange, Planned: micros("2026-02-22T11:00:00Z"), Effects: 2}
+	mail := &action.Run{
+		Number: 12, Why: action.WhyOrder, By: "operator \u001b[2J", Planned: micros("2026-02-01"), Ended: micros("2026-02-01T00:01:00Z"), Effects: 4,
+		Counts: action.Counts{Done: 1, Rejected: 1, Unknown: 1, Skipped: 1}, Partial: true, Notes: []string{"record r-1 has no VO and is left out"},
+	}
+	hourly := &action.Run{Number: 17, Why: action.WhySchedule, Planned: micros("2026-02-22T12:00:00Z"), Ended: micros("2026-02-22T12:00:01Z"), Effects: 3, Counts: action.Counts{Done: 3}}
+	return &apitest.Actions{
+		Statuses: []action.Status{
+			{Name: action.Name{Type: "priority", Label: "nemo"}, Configured: true, Schedule: "@hourly", Card: action.State{Well: micros("2026-02-22T12:00:00Z")}, Last: hourly},
+			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Card: action.State{Paused: mark("restore", "2026-02-20", "the cluster was restored")}},
+			{Name: action.Name{Type: "mail", Label: "monthly"}, Configured: true, Schedule: "@monthly", Card: action.State{Doubtful: []uint64{12}, Asked: make([]action.Order, 1)}, Last: mail},
+			{Name: action.Name{Type: "webhook", Label: "grafana"}, Configured: true, Card: action.State{Disabled: mark("agg1", "2026-02-20", "its plugin crashed 5 times in 10 minutes: signal: killed")}},
+			{
+				Name: action.Name{Type: "exec", Label: "mirror"}, Configured: true, Schedule: "@change 5m", Current: change, Last: change,
+				Card: action.State{Well: micros("2026-02-22T11:00:00Z"), Problem: mark("agg1", "2026-02-22T11:05:00Z", "the question is refused: unknown measure Coers")},
+			},
+		},
+		Runs: []*action.Run{mail, {Number: 11, Why: action.WhySchedule, Planned: micros("2026-01-01")}},
+		Effects: []action.Effect{
+			{Name: "to=a@x", Summary: "mail to a@x", State: action.Unknown, Attempts: []action.Attempt{
+				{Number: 1, Node: "agg1", Fence: 87, Begun: micros("2026-02-01"), Outcome: "retry", Message: "450 busy"},
+				{Number: 2, Node: "agg2", Fence: 98, Begun: micros("2026-02-01T00:00:30Z")},
+			}},
+			{Name: "to=b@x", Summary: "mail to b@x", State: action.Planned},
+		},
+		Planned: &sdk.Plan{
+			Effects: []sdk.Effect{{Name: "partition=atlas", Summary: "10 to 17", Payload: make([]byte, 33), Show: "scontrol update PartitionName=atlas\nPriorityJobFactor=17\u001b"}},
+			Notes:   []string{"group nobody has no partition"},
+		},
+		Bytes: []byte("\x00{\r\n"), Shown: "two rows\u001b\n", Ordered: int64(apitest.At("2026-03-01T12:00:00Z")),
 	}
 }
 
+// acting is a shell at a cluster with actions.
+func acting(t *testing.T, a *apitest.Actions) (shell, *apitest.World) {
+	t.Helper()
+	s, w := filled(t)
+	w.Options.Actions = a
+	return s, w
+}
+
 func TestActionsAreListedWithWhatIsToBeDone(t *testing.T) {
-	s, _ := actionServer(t)
+	s, _ := acting(t, troubled())
 	for name, args := range map[string][]string{
 		"actions.table": {"list"}, "actions.csv": {"list", "-format", "csv"},
 		"actions-plan.table": {"plan", "priority/nemo", "-v"},
@@ -82,28 +77,27 @@ func TestActionsAreListedWithWhatIsToBeDone(t *testing.T) {
 }
 
 func TestOrdersReachTheServerAsTheyWereGiven(t *testing.T) {
-	s, told := actionServer(t)
+	s, w := acting(t, troubled())
 	for _, order := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"run", "apel/site", "month=2026-10", "site=A=B"}, `/v1/actions/apel/site:run {"arguments":{"month":"2026-10","site":"A=B"}}`},
-		{[]string{"pause", "apel/site", "-why", "the receiver moves"}, `/v1/actions/apel/site:pause {"why":"the receiver moves"}`},
-		{[]string{"resume", "apel/site"}, `/v1/actions/apel/site:resume {}`},
-		{[]string{"retry", "mail/monthly", "12", "0"}, `/v1/actions/mail/monthly/runs/12/effects/0:retry {}`},
-		{[]string{"skip", "mail/monthly", "12", "1"}, `/v1/actions/mail/monthly/runs/12/effects/1:skip {}`},
-		{[]string{"plan", "apel/site", "month=2026-10"}, `/v1/actions/apel/site:plan {"arguments":{"month":"2026-10"}}`},
+		{[]string{"run", "-detach", "apel/site", "month=2026-10", "site=A=B"}, `POST /v1/actions/apel/site:run {"arguments":{"month":"2026-10","site":"A=B"}}`},
+		{[]string{"pause", "apel/site", "-why", "the receiver moves"}, `POST /v1/actions/apel/site:pause {"why":"the receiver moves"}`},
+		{[]string{"resume", "apel/site"}, `POST /v1/actions/apel/site:resume {}`},
+		{[]string{"retry", "mail/monthly", "12", "0"}, `POST /v1/actions/mail/monthly/runs/12/effects/0:retry {}`},
+		{[]string{"skip", "mail/monthly", "12", "1"}, `POST /v1/actions/mail/monthly/runs/12/effects/1:skip {}`},
+		{[]string{"plan", "apel/site", "month=2026-10"}, `POST /v1/actions/apel/site:plan {"arguments":{"month":"2026-10"}}`},
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"actions"}, order.args...)...)
-		list := told()
-		if code != 0 || len(list) == 0 || list[len(list)-1] != order.want {
+		if list := w.Asked(); code != 0 || !slices.Contains(list, order.want) {
 			t.Errorf("%v: %d %s\n%s\nwant %s", order.args, code, errs, strings.Join(list, "\n"), order.want)
 		}
 	}
 }
 
 func TestAnOrderThatCannotBeMeantReachesNobody(t *testing.T) {
-	s, told := actionServer(t)
+	s, w := acting(t, troubled())
 	for _, c := range []struct {
 		args []string
 		says string
@@ -119,7 +113,7 @@ func TestAnOrderThatCannotBeMeantReachesNobody(t *testing.T) {
 			t.Errorf("%v: %d %s", c.args, code, errs)
 		}
 	}
-	if list := told(); len(list) > 0 {
+	if list := w.Asked(); len(list) > 0 {
 		t.Error(list)
 	}
 }

@@ -43,7 +43,7 @@ code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`
 			return err
 		}
 		if detach || answer.Ordered.IsZero() {
-			p.say("%s", printable(answer.Message))
+			p.say("%s", answer.Message)
 			return nil
 		}
 		return p.awaitPlan(cmd.Context(), c.API, typ, label, answer.Ordered)
@@ -95,7 +95,7 @@ func (p *Program) planned(r *v1.ActionRun, name string) error {
 	}
 	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
 	for _, n := range r.Notes {
-		p.say("%s", printable(n))
+		p.say("%s", n)
 	}
 	return nil
 }

@@ -1,44 +1,55 @@
 package cli_test
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 )
 
+// planning is a cluster that plans what was ordered after the first look.
+type planning struct {
+	*apitest.Actions
+
+	planned *action.Run
+	looks   atomic.Int32
+}
+
+// History implements [api.Actions].
+func (p *planning) History(_ action.Documents, _ action.Name, yield func(*action.Run) bool) error {
+	list := []*action.Run{{Number: 12, Ordered: p.Ordered - 1, Failure: "another one"}, {Number: 11}}
+	if p.looks.Add(1) > 1 {
+		list = []*action.Run{{Number: 14}, p.planned, {Number: 12}}
+	}
+	for _, run := range list {
+		if !yield(run) {
+			break
+		}
+	}
+	return nil
+}
+
 func TestActionsRun_WaitsForThePlan_AndFailsWithIt(t *testing.T) {
-	const ordered = "2026-11-22T12:00:00.000007Z"
+	const failure = `month: "x" is no month`
 	for _, c := range []struct {
-		run  string // of the history, in the end
+		run  action.Run // of the history, in the end
 		args []string
 		code int
 		says string
 	}{
-		{`"effects":4,"notes":["r-1 has no VO"]`, nil, 0, "run 13 is planned, with 4 effects: bursar actions history apel/site 13\nr-1 has no VO"},
-		{`"effects":0,"failure":"month: \"x\" is no month"`, nil, 1, `run 13 of apel/site failed: it cannot be planned: month: "x" is no month`},
-		{`"effects":0,"failure":"month: \"x\" is no month"`, []string{"-detach"}, 0, "it begins"},
+		{action.Run{Effects: 4, Notes: []string{"r-1 has no VO"}}, nil, 0, "run 13 is planned, with 4 effects: bursar actions history apel/site 13\nr-1 has no VO"},
+		{action.Run{Failure: failure}, nil, 1, "run 13 of apel/site failed: it cannot be planned: " + failure},
+		{action.Run{Failure: failure}, []string{"-detach"}, 0, "begins"},
 	} {
-		var looks atomic.Int32
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			switch {
-			case r.Method == http.MethodPost:
-				_, _ = io.WriteString(w, `{"message":"it begins","ordered":"`+ordered+`"}`)
-			case looks.Add(1) == 1:
-				_, _ = io.WriteString(w, `{"runs":[{"run":12,"ordered":"2026-11-22T12:00:00.000006Z","failure":"another one"},{"run":11,"ordered":null}]}`)
-			default:
-				fmt.Fprintf(w, `{"runs":[{"run":14,"ordered":null},{"run":13,"why":"order","ordered":%q,%s},{"run":12,"ordered":null}]}`, ordered, c.run)
-			}
-		}))
-		t.Cleanup(srv.Close)
-		s := shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+		p := &planning{Actions: troubled(), planned: &c.run}
+		p.planned.Number, p.planned.Why, p.planned.Ordered = 13, action.WhyOrder, p.Ordered
+		s, w := filled(t)
+		w.Options.Actions = p
 		code, _, errs := s.bursar(t.Context(), append([]string{"actions", "run", "apel/site", "month=x"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) {
-			t.Errorf("%s: %d %s", c.run, code, errs)
+			t.Errorf("%+v: %d %s", c.run, code, errs)
 		}
 	}
 }

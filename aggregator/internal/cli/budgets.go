@@ -87,7 +87,7 @@ func (p *Program) showBudgets(f format, a *budgets, answer json.RawMessage) erro
 		return err
 	}
 	for _, note := range a.notes() {
-		p.say("%s", wrap(printable(note), p.Width, 0))
+		p.say("%s", wrap(note, p.Width, 0))
 	}
 	return nil
 }

@@ -1,28 +1,29 @@
 package cli_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"os"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// purses serves budgets and prices out of testdata, and remembers the last query.
-func purses(t *testing.T) (shell, *string) {
+// purses is a shell that asks a cluster with budgets, of which one is in service units
+// that nothing says the worth of.
+func purses(t *testing.T) (shell, *apitest.World) {
 	t.Helper()
-	query := new(string)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*query = r.URL.Query().Encode()
-		text, err := os.ReadFile("testdata" + strings.TrimPrefix(r.URL.Path, "/v1") + ".answer.json")
-		if err != nil {
-			t.Error(err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, query
+	s, w := filled(t)
+	w.Settings.Directory.Units, w.Settings.Directory.Classes = accounting.UnitRates{}, nil
+	w.Settings.Money.Budgets = append(w.Settings.Money.Budgets, accounting.Budget{
+		Name: "units", Scope: []accounting.PriceCondition{{Key: "group_id", Value: "x"}}, Unit: accounting.ServiceUnits,
+		Billionths: big.NewInt(7e9), Every: calendar.Year, From: record.None, To: record.None,
+	})
+	w.Keep()
+	return s, w
 }
 
 func TestBudgetsAndPricesAreWrittenInEveryFormat(t *testing.T) {
@@ -70,17 +71,21 @@ func TestABudgetThatWillBeGoneIsRedOnATerminalOnly(t *testing.T) {
 }
 
 func TestBudgetsCanBeChecked(t *testing.T) {
-	s, query := purses(t)
+	s, w := purses(t)
 	for line, want := range map[string]string{
-		"-check": "", "atlas -check -at last-year": "at=last-year&name=atlas", "-check -format json": "", "-check -format csv": "",
+		"-check": "GET /v1/budgets", "cms -check -at 2026-02": "GET /v1/budgets?at=2026-02&name=cms", "-check -format json": "GET /v1/budgets", "-check -format csv": "GET /v1/budgets",
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"budgets"}, strings.Fields(line)...)...)
-		if code != 2 || *query != want || !strings.Contains(errs, "cms, soon") {
-			t.Errorf("%s: %d %q %s", line, code, *query, errs)
+		if got := w.Asked(); code != 2 || !slices.Equal(got, []string{want}) || !strings.Contains(errs, "cms") {
+			t.Errorf("%s: %d %q %s", line, code, got, errs)
 		}
 	}
-	if code, _, _ := s.bursar(t.Context(), "prices", "-at", "2025"); code != 0 || *query != "at=2025" {
-		t.Error(code, *query)
+	if code, _, errs := s.bursar(t.Context(), "budgets", "-check"); code != 2 || !strings.Contains(errs, "cms, soon") {
+		t.Error(code, errs)
+	}
+	w.Asked()
+	if code, _, _ := s.bursar(t.Context(), "prices", "-at", "2025"); code != 0 || !slices.Equal(w.Asked(), []string{"GET /v1/prices?at=2025"}) {
+		t.Error(code)
 	}
 	if code, _, errs := s.bursar(t.Context(), "budgets", "a", "b"); code != 1 || errs == "" {
 		t.Error(code, errs)

@@ -63,7 +63,7 @@ func (p *Program) capacity(a *capacity, raw json.RawMessage, f format, changes b
 	}
 	for i := range a.Groups {
 		if g := &a.Groups[i]; len(g.Unknown) > 0 {
-			p.say("%s", printable("No capacity configured or reported for "+strings.Join(g.Unknown, ", ")+" of "+g.Name+"."))
+			p.say("%s", "No capacity configured or reported for "+strings.Join(g.Unknown, ", ")+" of "+g.Name+".")
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (p *Program) census(a *capacity, f format, by string) error {
 		p.say("You may not see whose jobs these are; -by source has the numbers.")
 	}
 	for _, s := range a.Census.Sources {
-		p.say("%s", printable(s.Source+" looked at "+instant(s.At)+" UTC."))
+		p.say("%s", s.Source+" looked at "+instant(s.At)+" UTC.")
 	}
 	if len(a.Census.Sources) == 0 {
 		p.say("No source has said how many jobs it has.")

@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cli"
 )
 
@@ -67,57 +64,25 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-const twoRecords = `{"record_id":"nemo-1","meta":{"site_id":["nemo"],"user_id":["alice"]},"components":[{"name":"Cores","amount":8,"kind":"rate","scores":[]},{"name":"Memory","amount":16000,"kind":"rate","scores":[]}],"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T03:04:05.5Z","runtime":97445,"submit_time":null,"state":"COMPLETED"}
-{"record_id":"nemo-\u001b[31m2","meta":null,"components":[],"start_time":"2026-02-01T00:00:00Z","stop_time":null,"runtime":null,"submit_time":null,"state":""}
-`
+// at is a shell that asks a server.
+func at(address string) shell { return shell{env: map[string]string{"BURSAR_ADDR": address}} }
 
-// routes are what the server of the tests answers.
-func routes() map[string]string {
-	agent := `{"name":"head1","address":"head1:7070","configured":true,"connected":%v,"error":%q,"last_contact":"2026-03-01T11:59:59.123456Z","behind":12,"cursor":4711,"epoch":"00","gaps":1,"sources":[{"type":"slurm","label":"nemo","complete_to":"2026-03-01T11:58:00Z","counts":{"pulled":101,"added":100,"quarantined":1}},{"type":"","label":"","complete_to":null,"counts":{"pulled":1,"added":1,"quarantined":0}}]}`
-	agents := fmt.Sprintf(agent, true, "") + `,{"name":"head2","address":"head2:7070","configured":true,"connected":false,"error":"pull: no route to host","last_contact":null,"behind":0,"cursor":0,"epoch":"","sources":[]}`
-	job := `{"agent":"head1","source_type":"slurm","source_label":"nemo","id":"4711/a","reason":"mapping","message":"agent.hcl:12:5: no attribute","record_id":"nemo-4711","first":"2026-02-28T00:00:00Z","last":"2026-03-01T00:00:00Z","count":3,"truncated":false%s}`
-	return map[string]string{
-		"GET /v1/gaps":       `{"gaps":[{"agent":"head1","source_type":"","source_label":"","from":null,"to":"2026-02-28T10:00:00Z","reason":"the agent's buffer no longer has the frames 1 to 60, which cluster C lacks","noticed":"2026-03-01T09:00:00Z"},{"agent":"head1","source_type":"slurm","source_label":"nemo","from":"2025-01-01T00:00:00Z","to":"2025-02-01T00:00:00Z","reason":"purged\u001b[2J","noticed":"2026-03-01T08:00:00Z"}],"more":false}`,
-		"GET /v1/agents":     `{"agents":[` + agents + `]}`,
-		"GET /v1/status":     statusAnswer("healthy", "", agents),
-		"GET /v1/quarantine": `{"quarantine":[` + fmt.Sprintf(job, "") + `],"more":false}`,
-		"GET /v1/quarantine/head1/slurm/nemo/4711%2Fa":        fmt.Sprintf(job, `,"raw":"{\"JobID\":\"4711\"}\n\u001b[2J"`),
-		"POST /v1/quarantine/head1/slurm/nemo/4711%2Fa:retry": `{"message":"done"}`,
-		"DELETE /v1/quarantine/head1/slurm/nemo/4711%2Fa":     ``,
-		"GET /v1/conflicts": `{"conflicts":[{"record_id":"nemo-1","deleted":false,"conflict":true,"record":null,"holdings":[{"origin":"head1/slurm/nemo","rank":"scheduler","ended":true,"observed":"2026-03-01T00:00:00Z","withdrawn":false,"record":{"start_time":"2026-02-01T00:00:00Z","stop_time":"2026-02-02T00:00:00Z"}},{"origin":"pushed","rank":"pushed","ended":false,"observed":null,"withdrawn":false,"record":null}]}],"more":false}`,
-	}
+// filled is a shell that asks a small cluster.
+func filled(t *testing.T) (shell, *apitest.World) {
+	t.Helper()
+	w := apitest.Filled(t)
+	return at(w.Serve()), w
 }
 
-// server answers routes and remembers the last query.
-func server(t *testing.T) (shell, *string) {
+// answered is a shell that asks a server which has one answer to everything.
+func answered(t *testing.T, status int, value any) (shell, *apitest.Answers) {
 	t.Helper()
-	query := new(string)
-	known := routes()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*query = r.URL.RawQuery
-		answer, ok := known[r.Method+" "+r.URL.EscapedPath()]
-		switch {
-		case r.URL.Path == "/v1/records" && r.Header.Get("Accept") == "application/x-ndjson":
-			_, _ = io.WriteString(w, twoRecords)
-		case r.URL.Path == "/v1/records" && r.Header.Get("Accept") == "text/csv":
-			_, _ = io.WriteString(w, "record_id\nnemo-1\n")
-		case ok && answer == "":
-			w.WriteHeader(http.StatusNoContent)
-		case ok:
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, answer)
-		default:
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no such thing"}`)
-		}
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, query
+	a := &apitest.Answers{Status: status, Value: value}
+	return at(apitest.Listen(t, a)), a
 }
 
 func TestCommandsWriteTheirAnswerInEveryFormat(t *testing.T) {
-	s, _ := server(t)
+	s, _ := filled(t)
 	for _, command := range []string{"records", "agents", "gaps", "status", "conflicts", "quarantine list", "quarantine show head1/slurm/nemo/4711/a"} {
 		for _, format := range []string{"table", "json", "csv"} {
 			if strings.Contains(command, "show") && format == "csv" {
@@ -134,7 +99,7 @@ func TestCommandsWriteTheirAnswerInEveryFormat(t *testing.T) {
 }
 
 func TestATableFitsTheTerminal(t *testing.T) {
-	s, _ := server(t)
+	s, _ := filled(t)
 	for _, s.width = range []int{50, 60, 80, 132} {
 		for _, command := range []string{"records", "agents", "gaps", "conflicts", "quarantine list", "status"} {
 			_, out, _ := s.bursar(t.Context(), strings.Fields(command)...)
@@ -148,7 +113,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 }
 
 func TestWhatARecordSaysDoesNotReachTheTerminalRaw(t *testing.T) {
-	s, _ := server(t)
+	s, _ := filled(t)
 	for _, command := range []string{"records", "gaps", "quarantine show head1/slurm/nemo/4711/a"} {
 		if _, out, _ := s.bursar(t.Context(), strings.Fields(command)...); strings.Contains(out, "\x1b") {
 			t.Errorf("%s: %q", command, out)
@@ -157,7 +122,7 @@ func TestWhatARecordSaysDoesNotReachTheTerminalRaw(t *testing.T) {
 }
 
 func TestColoursAreForTerminalsOnly(t *testing.T) {
-	s, _ := server(t)
+	s, _ := filled(t)
 	if _, out, _ := s.bursar(t.Context(), "agents"); strings.Contains(out, "\x1b") {
 		t.Error("colours without a terminal")
 	}
@@ -168,28 +133,28 @@ func TestColoursAreForTerminalsOnly(t *testing.T) {
 }
 
 func TestOptionsOfRecordsBecomeAQuery(t *testing.T) {
-	s, query := server(t)
+	s, w := filled(t)
 	for line, want := range map[string]string{
 		"":                        "limit=51&sort_by%5Bdesc%5D=stop_time",
 		"-limit 7 -ascending":     "limit=7&sort_by%5Basc%5D=stop_time",
 		"-limit -1":               "sort_by%5Bdesc%5D=stop_time",
 		"--limit=7 -sort=runtime": "limit=7&sort_by%5Bdesc%5D=runtime",
-		"-since 2026-01-01 -until 24h -format json":                          "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
-		"-meta user_id=alice -meta user_id=b=c -meta site_id=-x -format csv": "meta%5Bsite_id%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
-		"-id nemo-1 -open -format json":                                      "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
-		"-ended -format json":                                                "open=false&sort_by%5Bdesc%5D=stop_time",
-		"-id -x -format json":                                                "record_id=-x&sort_by%5Bdesc%5D=stop_time",
-		"-id -xyz -format json":                                              "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
+		"-since 2026-01-01 -until 24h -format json":                      "sort_by%5Bdesc%5D=stop_time&stop_time%5Bgte%5D=2026-01-01T00%3A00%3A00Z&stop_time%5Blt%5D=2026-02-28T12%3A00%3A00Z",
+		"-meta user_id=alice -meta user_id=b=c -meta job=-x -format csv": "meta%5Bjob%5D%5Bc%5D%5B0%5D=-x&meta%5Buser_id%5D%5Bc%5D%5B0%5D=alice&meta%5Buser_id%5D%5Bc%5D%5B1%5D=b%3Dc&sort_by%5Bdesc%5D=stop_time",
+		"-id nemo-1 -open -format json":                                  "open=true&record_id=nemo-1&sort_by%5Bdesc%5D=stop_time",
+		"-ended -format json":                                            "open=false&sort_by%5Bdesc%5D=stop_time",
+		"-id -x -format json":                                            "record_id=-x&sort_by%5Bdesc%5D=stop_time",
+		"-id -xyz -format json":                                          "record_id=-xyz&sort_by%5Bdesc%5D=stop_time",
 	} {
 		code, _, errs := s.bursar(t.Context(), append([]string{"records"}, strings.Fields(line)...)...)
-		if code != 0 || *query != want {
-			t.Errorf("%q: %d %s\n got %s\nwant %s", line, code, errs, *query, want)
+		if got := w.Asked(); code != 0 || !slices.Equal(got, []string{"GET /v1/records?" + want}) {
+			t.Errorf("%q: %d %s\n got %s\nwant %s", line, code, errs, got, want)
 		}
 	}
 }
 
 func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
-	s, _ := server(t)
+	s, _ := filled(t)
 	for line, want := range map[string]string{
 		"recods":                                `did you mean "records"?`,
 		"tls cert creat":                        `did you mean "create"?`,
@@ -203,7 +168,7 @@ func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
 		"quarantine show 4711":                  "AGENT/TYPE/LABEL/ID",
 		"quarantine drop":                       "either keys or -all",
 		"quarantine drop -all x/y/z/1":          "either keys or -all",
-		"quarantine show a/b/c/d":               "there is no such thing",
+		"quarantine show a/b/c/d":               "no quarantined job",
 		"tls cert create -role king -name x":    "want one of aggregator, agent, client",
 		"tls cert create":                       "-role and -name are needed",
 		"tls ca create -lifetime x":             "-lifetime",
@@ -227,7 +192,6 @@ func TestARefusedConnectionSaysHowToNameAnother(t *testing.T) {
 }
 
 func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
-	s, _ := server(t)
 	for line, want := range map[string]int{
 		"retry head1/slurm/nemo/4711/a":                    0,
 		"retry -all":                                       0,
@@ -235,6 +199,7 @@ func TestQuarantinedJobsAreSettledOneByOne(t *testing.T) {
 		"drop head1/slurm/nemo/4711/a head1/slurm/nemo/no": 2,
 		"drop head1/slurm/nemo/no":                         1,
 	} {
+		s, _ := filled(t)
 		if code, _, errs := s.bursar(t.Context(), append([]string{"quarantine"}, strings.Fields(line)...)...); code != want {
 			t.Errorf("%s: %d, want %d: %s", line, code, want, errs)
 		}

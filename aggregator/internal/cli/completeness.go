@@ -81,12 +81,12 @@ func (p *Program) showDays(a *days, answer json.RawMessage, f format, o *daysAsk
 	for _, s := range a.Stretches {
 		switch {
 		case s.Lost > 0:
-			p.say("Collect again, on %s: %s   (first with -plan)", printable(s.Agent), printable(s.Do))
+			p.say("Collect again, on %s: %s   (first with -plan)", s.Agent, s.Do)
 		case s.Unread > 0:
-			p.say("%s counts %d runs that it does not collect: see the log of the agent on %s.", printable(s.Source), s.Unread, printable(s.Agent))
+			p.say("%s counts %d runs that it does not collect: see the log of the agent on %s.", s.Source, s.Unread, s.Agent)
 		}
 		if s.Shared > 0 {
-			p.say("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", printable(s.Source), s.Shared, printable(s.Do))
+			p.say("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", s.Source, s.Shared, s.Do)
 		}
 	}
 	return nil

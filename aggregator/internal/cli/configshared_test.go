@@ -1,34 +1,35 @@
 package cli_test
 
 import (
-	"io"
+	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// configured is an aggregator that obeys a configuration; got is what was
-// committed.
-func configured(t *testing.T, obeyed string) (s shell, got *string) {
+// configured is an aggregator that has committed a configuration.
+func configured(t *testing.T, document string) (shell, *apitest.World) {
 	t.Helper()
-	got = new(string)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch r.Method + " " + r.URL.Path {
-		case "GET /v1/config":
-			_, _ = io.WriteString(w, `{"digest":"d1","committed_by":"agg2","committed_at":"2026-02-03T04:05:06Z","document":`+obeyed+`,"nodes":[]}`)
-		case "PUT /v1/config":
-			body, _ := io.ReadAll(r.Body)
-			*got = r.URL.RawQuery + " " + string(body)
-			_, _ = io.WriteString(w, `{"digest":"d2"}`)
-		default:
-			w.WriteHeader(http.StatusNotFound)
-		}
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, got
+	s, w := filled(t)
+	if _, err := w.API().CommitConfig(t.Context(), nil, json.RawMessage(document)); err != nil {
+		t.Fatal(err)
+	}
+	return s, w
+}
+
+// committed is the active configuration.
+func committed(t *testing.T, w *apitest.World) v1.Config {
+	t.Helper()
+	c, err := w.API().Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 const mine = `aggregator {
@@ -90,39 +91,42 @@ func TestFilesThatDifferFromTheClustersConfigurationAreShownWithTheirLines(t *te
 }
 
 func TestFilesThatAgreeWithTheClusterAreSaidTo(t *testing.T) {
-	s, got := configured(t, same)
+	s, w := configured(t, same)
 	files(t)
+	before := committed(t, w)
 	for _, command := range []string{"diff", "commit"} {
 		code, out, errs := s.bursar(t.Context(), "config", command, "-config", "agg1.hcl")
 		if code != 0 || out != "" || !strings.Contains(errs, "agree") && command == "diff" {
 			t.Error(command, code, out, errs)
 		}
 	}
-	if *got != "" && !strings.Contains(*got, same) {
-		t.Error(*got)
+	if after := committed(t, w); after.Digest != before.Digest {
+		t.Error(after)
 	}
 }
 
 func TestACommitReplacesWhatWasShown(t *testing.T) {
 	golden := here(t)
-	s, got := configured(t, theirs)
+	s, w := configured(t, theirs)
 	files(t)
+	seen := committed(t, w).Digest
 	code, out, errs := s.bursar(t.Context(), "config", "commit", "-config", "agg1.hcl")
 	if code != 0 {
 		t.Error(code, errs)
 	}
-	if *got != "replaces=d1 "+same {
-		t.Error(*got)
+	if want := "PUT /v1/config?replaces=" + string(seen) + " " + same; !slices.Contains(w.Asked(), want) || string(committed(t, w).Document) != same {
+		t.Error(committed(t, w))
 	}
 	golden("config-commit.txt", out+"---\n"+errs)
 }
 
 func TestFilesWithErrorsAreNeitherComparedNorCommitted(t *testing.T) {
-	s, got := configured(t, theirs)
+	s, w := configured(t, theirs)
+	before := committed(t, w)
 	bad := write(t, t.TempDir(), "bad.hcl", "aggregator {\n  nme = 1\n}\n")
 	for _, command := range []string{"diff", "commit"} {
-		if code, _, errs := s.bursar(t.Context(), "config", command, "-config", bad); code != 1 || !strings.Contains(errs, "bad.hcl line 2, in aggregator") || *got != "" {
-			t.Error(command, code, errs, *got)
+		if code, _, errs := s.bursar(t.Context(), "config", command, "-config", bad); code != 1 || !strings.Contains(errs, "bad.hcl line 2, in aggregator") || committed(t, w).Digest != before.Digest {
+			t.Error(command, code, errs)
 		}
 	}
 }
@@ -138,7 +142,7 @@ func TestConfigDiff_WithoutAFile_SaysHowToNameOne(t *testing.T) {
 }
 
 func TestAClusterThatIsNewerThanTheProgramIsNotMisread(t *testing.T) {
-	s, _ := configured(t, `{"format":2,"blocks":[]}`)
+	s, _ := answered(t, http.StatusOK, v1.Config{Document: json.RawMessage(`{"format":9,"settings":{}}`)})
 	files(t)
 	if code, _, errs := s.bursar(t.Context(), "config", "diff", "-config", "agg1.hcl"); code != 1 || !strings.Contains(errs, "as new as the cluster") {
 		t.Error(code, errs)

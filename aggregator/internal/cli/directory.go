@@ -67,7 +67,7 @@ func (p *Program) showDirectory(d *directory, raw json.RawMessage, f format, par
 	}
 	if f == asTable {
 		for _, note := range notes {
-			p.say("%s", wrap(printable(note), p.Width, 0))
+			p.say("%s", wrap(note, p.Width, 0))
 		}
 	}
 	if part == "unclaimed" && len(t.rows) > 0 {

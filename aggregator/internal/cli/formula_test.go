@@ -2,15 +2,14 @@ package cli_test
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 )
 
 // hostile makes a formula of each text in an answer that is no time.
@@ -35,33 +34,16 @@ func hostile(v any) any {
 
 // No text of an answer becomes a formula in a table that a command writes.
 func TestCSV_HostileAnswers_AreNoFormulas(t *testing.T) {
-	for line, answer := range map[string]string{
-		"agents": "", "gaps": "", "status": "", "conflicts": "", "quarantine list": "",
-		"directory": "directory.answer.json", "directory people": "directory.answer.json", "directory classes": "directory.answer.json", "directory contributions": "directory.answer.json",
-		"subscription": "subscription.answer.json", "budgets": "budgets.answer.json", "prices": "prices.answer.json",
+	w := apitest.Filled(t)
+	for _, line := range []string{
+		"agents", "gaps", "status", "conflicts", "quarantine list", "directory", "directory people", "directory classes", "directory contributions", "subscription", "budgets", "prices",
 	} {
-		text := []byte(routes()["GET /v1/"+strings.Fields(line)[0]])
-		if answer != "" {
-			var err error
-			if text, err = os.ReadFile("testdata/" + answer); err != nil {
-				t.Fatal(err)
-			}
-		}
 		var v any
-		if err := json.Unmarshal(text, &v); err != nil {
+		if err := w.API().Caller.Call(t.Context(), http.MethodGet, "/v1/"+strings.Fields(line)[0], nil, nil, &v); err != nil {
 			t.Fatal(line, err)
 		}
-		body, err := json.Marshal(hostile(v))
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(body)
-		}))
-		s := shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+		s, _ := answered(t, http.StatusOK, hostile(v))
 		code, out, errs := s.bursar(t.Context(), append(strings.Fields(line), "-format", "csv")...)
-		srv.Close()
 		in, quoted := csv.NewReader(strings.NewReader(out)), 0
 		for {
 			row, err := in.Read()

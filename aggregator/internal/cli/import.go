@@ -185,7 +185,7 @@ func (p *Program) showImport(f format, out *jsonImport) error {
 		return err
 	}
 	for _, x := range out.Problems {
-		p.say("%s: %s: %s", printable(x.Run), x.Reason, printable(x.Message))
+		p.say("%s: %s: %s", x.Run, x.Reason, x.Message)
 	}
 	if more := out.Quarantined + out.Refused - int64(len(out.Problems)); more > 0 {
 		p.say("and %d more", more)

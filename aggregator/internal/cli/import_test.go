@@ -31,8 +31,8 @@ import (
 
 const snapshots = "../../../plugins/source/ai4/testdata/snapshots"
 
-// accounting are files of Grid Engine.
-const accounting = "../../../plugins/source/gridengine/internal/accounting/testdata/accounting-*"
+// accountingFiles are files of Grid Engine.
+const accountingFiles = "../../../plugins/source/gridengine/internal/accounting/testdata/accounting-*"
 
 // plugins is a folder with the plugins that import, built once.
 var plugins = sync.OnceValues(func() (string, error) {
@@ -275,7 +275,7 @@ func TestARunThatIsThereUnderAnotherIDIsImportedOnce(t *testing.T) {
 func TestAccountingFilesOfGridEngineAreImportedOnce(t *testing.T) {
 	s := aggregator(t)
 	for n, added := range []int64{38, 0} {
-		code, out, errs := s.importing(t, "-label", "katana", "-format", "json", "gridengine", accounting)
+		code, out, errs := s.importing(t, "-label", "katana", "-format", "json", "gridengine", accountingFiles)
 		if got := importOf(t, out); code != 0 || got.Records != 38 || got.Skipped != 11 || got.Committed.Added != added || s.count(t, "katana") != 38 {
 			t.Errorf("time %d: %d %s %s", n, code, out, errs)
 		}

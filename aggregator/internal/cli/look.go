@@ -80,21 +80,21 @@ func (p *Program) agentsCommand() *cobra.Command {
 // troubles says what is wrong with an agent, and what to do.
 func (p *Program) troubles(a *v1.Agent) {
 	if a.Error != "" {
-		p.say("%s: %s", printable(a.Name), printable(a.Error))
+		p.say("%s: %s", a.Name, a.Error)
 	}
 	if a.Remedy != "" {
-		p.say("%s: do first: %s", printable(a.Name), printable(a.Remedy))
+		p.say("%s: do first: %s", a.Name, a.Remedy)
 	}
 	for _, s := range a.Sources {
 		switch {
 		case s.Error != "":
-			p.say("%s: %s is not collected: %s", printable(a.Name), printable(sourceName(&s)), printable(s.Error))
+			p.say("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error)
 		case s.Silent:
-			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", printable(a.Name), printable(sourceName(&s)), instant(s.CompleteTo))
+			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), instant(s.CompleteTo))
 		}
 	}
 	if a.Gaps > 0 {
-		p.say("%s: something is missing for good: bursar gaps -agent %s", printable(a.Name), printable(a.Name))
+		p.say("%s: something is missing for good: bursar gaps -agent %s", a.Name, a.Name)
 	}
 }
 

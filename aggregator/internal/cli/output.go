@@ -237,6 +237,15 @@ func printable(s string) string {
 	}, s)
 }
 
+// lines makes each line of a text printable.
+func lines(text string) string {
+	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := range list {
+		list[i] = printable(list[i])
+	}
+	return strings.Join(list, "\n")
+}
+
 // show writes a table in the format that was asked for; json gives the answer of
 // the server as it came, with indentation.
 func (p *Program) show(f format, t *table, answer json.RawMessage) error {
@@ -268,4 +277,6 @@ func (p *Program) json(answer json.RawMessage) error {
 }
 
 // say writes a message for people.
-func (p *Program) say(text string, args ...any) { fmt.Fprintf(p.Stderr, text+"\n", args...) }
+func (p *Program) say(text string, args ...any) {
+	fmt.Fprintln(p.Stderr, lines(fmt.Sprintf(text, args...)))
+}

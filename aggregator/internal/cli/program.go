@@ -72,7 +72,7 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 	if t, ok := errors.AsType[troubled](err); ok {
 		_ = t.Write(p.Stderr, t.sources, p.Color) // a terminal that is gone
 	} else if err.Error() != "" { // otherwise it has been said
-		fmt.Fprintf(p.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+		p.say("%s: %v", cmd.CommandPath(), err)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			p.say("Does the aggregator run there? -address or BURSAR_ADDR name another one.")
 		}

@@ -74,11 +74,7 @@ func (p *Program) showQuarantined(q *v1.Quarantined) error {
 	if _, err := t.text(p.Stdout, 0, p.Color); err != nil || q.Raw == "" {
 		return err
 	}
-	lines := strings.Split(strings.TrimRight(q.Raw, "\n"), "\n")
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	_, err := fmt.Fprintf(p.Stdout, "\n%s\n", strings.Join(lines, "\n"))
+	_, err := fmt.Fprintf(p.Stdout, "\n%s\n", lines(q.Raw))
 	if q.Truncated {
 		p.say("The raw input was longer; this is its beginning.")
 	}
@@ -152,7 +148,7 @@ func (p *Program) settle(cmd *cobra.Command, api v1.API, keys []string, verb str
 		}
 		if err != nil {
 			failed++
-			p.say("%s: %v", printable(key), err)
+			p.say("%s: %v", key, err)
 		}
 		if cmd.Context().Err() != nil {
 			return cmd.Context().Err()

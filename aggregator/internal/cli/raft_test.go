@@ -2,90 +2,79 @@ package cli_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
-// asked is a server that keeps what it is asked for, as "METHOD path body", and
-// answers all of it alike.
-type asked struct {
-	status int
-	answer string
-	got    []string
-}
-
-func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	a.got = append(a.got, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)))
-	w.Header().Set("Content-Type", "application/json")
-	if a.status/100 != 2 {
-		w.Header().Set("Content-Type", "application/problem+json")
-	}
-	w.WriteHeader(a.status)
-	_, _ = io.WriteString(w, a.answer)
-}
-
-func (a *asked) shell(t *testing.T) shell {
+// group is a shell at a cluster whose members are changed.
+func group(t *testing.T, m *apitest.Members) (shell, *apitest.World) {
 	t.Helper()
-	srv := httptest.NewServer(a)
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+	s, w := filled(t)
+	w.Options.Members, w.Options.Snapshots = m, noSnapshots{}
+	return s, w
+}
+
+// noSnapshots saves and restores none.
+type noSnapshots struct{ api.Snapshots }
+
+// trioMembers are members of whom not all is known.
+func trioMembers() *apitest.Members {
+	return &apitest.Members{List: []api.Member{
+		{ID: "n1", Name: "agg1", Address: "agg1:8701", Version: "1.2.3", Voter: true, Leader: true, Applied: 42, Match: 42},
+		{ID: "n2", Address: "agg2:8701", Match: 7, LastContact: apitest.Noon().Add(-500 * time.Millisecond)},
+		{ID: "n3", Name: "agg3", Address: "agg3:8701", Version: "1.2.3", Voter: true, Applied: 41},
+		{ID: "a/b", Address: "agg4:8701"},
+	}}
 }
 
 func TestAChangeOfTheClusterIsAskedForOnceAndItsOutcomeSaid(t *testing.T) {
 	for line, want := range map[string]string{
 		"add n4 agg4:8701": `POST /v1/cluster/members {"id":"n4","address":"agg4:8701"}`,
-		"remove n4":        `DELETE /v1/cluster/members/n4`,
+		"remove n2":        `DELETE /v1/cluster/members/n2`,
 		"remove a/b":       `DELETE /v1/cluster/members/a%2Fb`,
 		"transfer-leader":  `POST /v1/cluster/leader:transfer`,
 	} {
-		a := &asked{status: 200, answer: `{"message":"done: \u001b[31mit"}`}
-		code, out, errs := a.shell(t).bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...)
-		if code != 0 || out != "" || !strings.Contains(errs, "done: ") || strings.Contains(errs, "\x1b") || !slices.Equal(a.got, []string{want}) {
-			t.Errorf("%s: %d %q %q, asked for %q", line, code, out, errs, a.got)
+		s, w := group(t, trioMembers())
+		code, out, errs := s.bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...)
+		if code != 0 || out != "" || errs == "" || !slices.Equal(w.Asked(), []string{want}) {
+			t.Errorf("%s: %d %q %q", line, code, out, errs)
 		}
 	}
 }
 
 func TestAChangeOfTheClusterThatIsRefusedSaysWhy(t *testing.T) {
-	for _, line := range []string{"add n4 agg4:8701", "remove n4", "transfer-leader"} {
-		a := &asked{status: 409, answer: `{"type":"about:blank","title":"Conflict","status":409,"detail":"nothing was done: no quorum would be left"}`}
-		code, out, errs := a.shell(t).bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...)
-		if code != 1 || out != "" || !strings.Contains(errs, "no quorum would be left") || len(a.got) != 1 {
+	for _, line := range []string{"add n4 agg4:8701", "remove n2", "transfer-leader"} {
+		m := trioMembers()
+		m.Err = fmt.Errorf("%w: no quorum would be \x1b[31mleft", api.ErrRefused)
+		s, w := group(t, m)
+		code, out, errs := s.bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...)
+		if code != 1 || out != "" || !strings.Contains(errs, "no quorum would be ") || strings.Contains(errs, "\x1b") || len(w.Asked()) != 1 {
 			t.Errorf("%s: %d %q %q", line, code, out, errs)
 		}
 	}
 }
 
 func TestAChangeOfTheClusterThatIsNotWholeIsNotAskedFor(t *testing.T) {
-	a := &asked{status: 200, answer: `{}`}
-	s := a.shell(t)
+	s, w := group(t, trioMembers())
 	for _, line := range []string{"add n4", "add", "remove", "remove n4 n5", "transfer-leader n4"} {
-		if code, _, errs := s.bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...); code != 1 || errs == "" || len(a.got) > 0 {
-			t.Errorf("%s: %d %q, asked for %q", line, code, errs, a.got)
+		if code, _, errs := s.bursar(t.Context(), append([]string{"operator", "raft"}, strings.Fields(line)...)...); code != 1 || errs == "" || len(w.Asked()) > 0 {
+			t.Errorf("%s: %d %q", line, code, errs)
 		}
 	}
 }
 
 func TestTheMembersAreListedInEveryFormat(t *testing.T) {
-	a := &asked{status: 200, answer: `{"members":[` +
-		`{"id":"n1","name":"agg1","address":"agg1:8701","version":"1.2.3","voter":true,"leader":true,"applied":42,"match":42,"last_contact":null},` +
-		`{"id":"n2","name":"","address":"agg2:8701","version":"","voter":false,"leader":false,"applied":0,"match":7,"last_contact":"2026-03-01T11:59:59.5Z"},` +
-		`{"id":"n3","name":"agg3","address":"agg3:8701","version":"1.2.3","voter":true,"leader":false,"applied":41,"match":0,"last_contact":null}]}`}
-	s := a.shell(t)
+	s, _ := group(t, trioMembers())
 	for _, format := range []string{"table", "json", "csv"} {
 		code, out, errs := s.bursar(t.Context(), "operator", "raft", "list-peers", "-format", format)
 		if code != 0 {

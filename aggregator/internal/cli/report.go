@@ -110,7 +110,7 @@ func (p *Program) reportText(w io.Writer, d *report.Document, width int) error {
 		}
 	}
 	for _, note := range d.Notes {
-		p.say("%s", wrap(printable(note), p.Width, 0))
+		p.say("%s", wrap(note, p.Width, 0))
 	}
 	return nil
 }

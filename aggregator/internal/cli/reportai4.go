@@ -114,7 +114,7 @@ func (p *Program) writeAI4(ctx context.Context, cmd *cobra.Command, c *client.Cl
 		}
 	}
 	for _, note := range out.Notes {
-		p.say("%s", wrap(printable(note), p.Width, 0))
+		p.say("%s", wrap(note, p.Width, 0))
 	}
 	p.say("%d files are written in %s.", len(out.Files), dir)
 	return nil

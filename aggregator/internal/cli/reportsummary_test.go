@@ -1,49 +1,36 @@
 package cli_test
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// nomad is what a small Nomad cluster used on the first two days of March 2026: alice's
-// module runs since six in the morning, and bob's tool waited for it until the evening.
-const (
-	nomadUsage = `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-03-03T00:00:00Z"},"by":["group_id","user_id"],"records":2,"labels":["2026-03-01","2026-03-02"],
-"edges":["2026-03-01T00:00:00Z","2026-03-02T00:00:00Z","2026-03-03T00:00:00Z"],
-"groups":[{"values":["imagine","alice"],"others":0},{"values":["imagine","bob\u001b[2J"],"others":0}],
-"measures":[{"name":"running","kind":"level","unit":null,"values":[0.75,1,0,0.25],"totals":[0.875,0.125],"total":1},
-{"name":"queued","kind":"level","unit":null,"values":[0,0,0.5,0.75],"totals":[0,0.625],"total":0.625},
-{"name":"Cores","kind":"rate","unit":"second","values":[259200,345600,0,43200],"totals":[604800,43200],"total":648000}],
-"complete":{"complete_to":"2026-03-03T00:00:00Z","limited":false,"open":1}}`
-	nomadDirectory = `{"at":"2026-03-03T00:00:00Z","keys":{"user":"user_id","group":"group_id","host":"host"},"projects":[],
-"people":[{"id":"alice","name":"Alice A.","email":"alice@example.org","groups":["imagine"],"project":null,"pi":null}]}`
-	nomadRecords = `{"records":[{"record_id":"cloud-a1-main","meta":{"namespace":["imagine"],"job":["module-a"],"task":["main"],"user_id":["alice"],"allocated":["2026-03-01T05:59:30Z"]},
-"components":[{"name":"Cores","amount":4},{"name":"MHz","amount":8000}],"start_time":"2026-03-01T06:00:00Z","stop_time":null,"submit_time":"2026-03-01T05:59:00Z"}],"next":null}`
-	nomadNamespaces = `{"window":{"from":"2026-03-01T00:00:00Z","to":"2026-03-03T00:00:00Z"},"by":["namespace"],"records":1,
-"groups":[{"values":["imagine"],"others":0},{"values":["../../evil"],"others":0}],"measures":[{"name":"records","kind":"count","unit":null,"totals":[1,1],"total":2}],"complete":{}}`
-)
-
+// nomad is a shell that asks what a small Nomad cluster used on the first two days of March
+// 2026: alice's module runs since six in the morning, and bob's tool waited for it until
+// the evening of the second.
 func nomad(t *testing.T) shell {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		q := r.URL.Query()
-		answer := map[string]string{"/v1/directory": nomadDirectory, "/v1/usage": nomadUsage, "/v1/records": nomadRecords}[r.URL.Path]
-		switch {
-		case q.Get("by") == "namespace":
-			answer = nomadNamespaces
-		case q.Get("open") == "false":
-			answer = `{"records":[],"next":null}`
-		}
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+	w := apitest.New(t)
+	module := apitest.Job{
+		ID: "cloud-a1-main", Group: "imagine", User: "alice", Submit: "2026-03-01T05:59:00Z", Start: "2026-03-01T06:00:00Z", Cores: 4,
+		Meta: map[string]string{"namespace": "imagine", "job": "module-a", "task": "main", "allocated": "2026-03-01T05:59:30Z"},
+	}.Record()
+	module.Components = append(module.Components, record.Component{Name: "MHz", Amount: 8000})
+	w.Post(module, apitest.Job{
+		ID: "cloud-b1-main", Group: "imagine", User: "bob\x1b[2J", Submit: "2026-03-01T12:00:00Z", Start: "2026-03-02T18:00:00Z", Stop: "2026-03-03T00:00:00Z", Cores: 2,
+		Meta: map[string]string{"namespace": "../../evil", "job": "tool-b", "task": "main", "allocated": "2026-03-02T17:59:00Z"},
+	}.Record())
+	w.Settings.Directory.People = []accounting.Person{{ID: "alice", Name: "Alice A.", Address: "alice@example.org", Groups: []accounting.Groups{{From: record.None, Names: []string{"imagine"}}}}}
+	w.Keep()
+	w.Options.Now = func() time.Time { return time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC) }
+	return at(w.Serve())
 }
 
 func TestASummaryIsShownAndSaved(t *testing.T) {
@@ -167,7 +154,7 @@ func TestTheTablesOfUsageStatsArePrinted(t *testing.T) {
 	}
 	golden(t, "report-usage-ai4.txt", out)
 	file := filepath.Join(t.TempDir(), "usage.txt")
-	if code, _, errs := s.bursar(t.Context(), "report", "usage", "-compat", "ai4", "-o", file); code != 0 {
+	if code, _, errs := s.bursar(t.Context(), "report", "usage", "-compat", "ai4", "-period", "2026-03-01..2026-03-02", "-o", file); code != 0 {
 		t.Error(code, errs)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != out {

@@ -3,27 +3,24 @@ package cli_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/proto/client"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // offering is a shell at a server that gives these bytes as its snapshot.
 func offering(t *testing.T, raw []byte) shell {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method+" "+r.URL.Path != "GET /v1/snapshot" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
+	return at(apitest.Listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/zstd")
 		_, _ = w.Write(raw)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+	})))
 }
 
 // folder returns the names of what is in it.
@@ -100,29 +97,28 @@ func TestASnapshotIsRestoredOnlyWithAYes(t *testing.T) {
 		{"", "-yes", "POST /v1/snapshot:restore", 0},
 		{"", "-yes -foreign", "POST /v1/snapshot:restore?foreign=true", 0},
 	} {
-		a := &asked{status: 200, answer: `{"incarnation":"SECOND"}`}
-		s := a.shell(t)
+		s, a := answered(t, http.StatusOK, v1.Restored{Incarnation: "SECOND"})
 		s.stdin = c.stdin
 		code, _, errs := s.bursar(t.Context(), append([]string{"snapshot", "restore", path}, strings.Fields(c.options)...)...)
 		var want []string
 		if c.want != "" {
 			want = []string{strings.TrimSpace(fmt.Sprintf("%s %s", c.want, raw))}
 		}
-		if code != c.code || !slices.Equal(a.got, want) || (code == 0) != strings.Contains(errs, "incarnation SECOND") {
-			t.Errorf("%q %s: %d %s, asked %d times", c.stdin, c.options, code, errs, len(a.got))
+		if code != c.code || !slices.Equal(a.Asked(), want) || (code == 0) != strings.Contains(errs, "incarnation SECOND") {
+			t.Errorf("%q %s: %d %s, asked %d times", c.stdin, c.options, code, errs, len(a.Asked()))
 		}
 	}
 }
 
 func TestARestoreThatIsRefusedSaysWhy(t *testing.T) {
 	path := snapshotFile(t)
-	a := &asked{status: 409, answer: `{"type":"about:blank","title":"Conflict","status":409,"detail":"it is the snapshot of another cluster"}`}
-	if code, _, errs := a.shell(t).bursar(t.Context(), "snapshot", "restore", "-yes", path); code != 1 || !strings.Contains(errs, "another cluster") {
+	s, _ := answered(t, http.StatusConflict, client.Problem{Status: http.StatusConflict, Detail: "it is the snapshot of another cluster"})
+	if code, _, errs := s.bursar(t.Context(), "snapshot", "restore", "-yes", path); code != 1 || !strings.Contains(errs, "another cluster") {
 		t.Error(code, errs)
 	}
-	a = &asked{status: 200, answer: `{}`}
+	s, a := answered(t, http.StatusOK, v1.Restored{})
 	bad := write(t, t.TempDir(), "bad", "this is no snapshot")
-	if code, _, errs := a.shell(t).bursar(t.Context(), "snapshot", "restore", "-yes", bad); code != 1 || !strings.Contains(errs, bad) || len(a.got) > 0 {
-		t.Error(code, errs, "asked", len(a.got))
+	if code, _, errs := s.bursar(t.Context(), "snapshot", "restore", "-yes", bad); code != 1 || !strings.Contains(errs, bad) || len(a.Asked()) > 0 {
+		t.Error(code, errs, "asked", len(a.Asked()))
 	}
 }

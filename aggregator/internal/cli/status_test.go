@@ -1,57 +1,65 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// statusAnswer is a status with a verdict.
-func statusAnswer(state, findings, agents string) string {
-	node := `{"name":"agg%d","role":%q,"voter":true,"heard":%v,"behind":%d,"version":"1.2.3","disk_free_bytes":%d,"disk_size_bytes":100,"certificate_until":"2026-0%d-20T00:00:00Z"}`
-	nodes := fmt.Sprintf(node, 1, "leader", true, 0, 55, 6) + "," + fmt.Sprintf(node, 2, "follower", true, 3, 9, 5) + "," + fmt.Sprintf(node, 3, "follower", false, 0, 44, 7)
-	return `{"version":"1.2.3","cluster":"CLUSTER","cluster_version":1,"index":42,"term":2,"hash":"00","records":20000,"last_change":20001,"quarantined":1,"conflicts":2,"waiting_stops":0,"confirmed":true,` +
-		`"agents":[` + agents + `],"node":"agg1","state":"` + state + `","findings":[` + findings + `],"nodes":[` + nodes + `],"last_snapshot":"2026-02-28T03:00:00Z"}`
+// verdict is what a cluster's health is judged to be.
+type verdict struct {
+	state    health.State
+	findings []health.Finding
+	facts    health.Facts
 }
 
-func oneFinding(severity, what, do, since string) string {
-	text := fmt.Sprintf(`{"severity":%q,"id":"x","about":"","what":%q,"do":%q,"since":%s}`, severity, what, do, since)
-	return strings.ReplaceAll(text, `\x`, `\u00`) // Go's way to write it, and JSON's
+func (v verdict) Report(context.Context) health.Report {
+	return health.Report{State: v.state, Findings: v.findings, Facts: v.facts}
 }
 
-// serving answers /v1/status.
-func serving(t *testing.T, answer string) shell {
-	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}
+// trio is a cluster of three, of which agg2 is behind and has a full disk.
+func trio() health.Facts {
+	f := apitest.Trio()
+	for i, free := range []uint64{55, 9, 44} {
+		n := &f.Nodes[i]
+		n.Disk.Free, n.Disk.Size, n.CertEnds = free, 100, time.Date(2026, time.Month(6-i%2), 20, 0, 0, 0, 0, time.UTC)
+	}
+	f.Nodes[1].Lag, f.Nodes[2].Seen = 3, time.Time{}
+	f.Backup = health.Backup{Known: true, Last: time.Date(2026, 2, 28, 3, 0, 0, 0, time.UTC)}
+	return f
 }
 
 func TestStatusSaysInTenLinesWhatToDoFirst(t *testing.T) {
-	full := oneFinding("critical", "the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free)", "bursar operator disk free-ballast   # on agg2, gives 256 MiB of room", `"2026-03-01T09:00:00Z"`)
+	full := health.Finding{
+		Severity: health.Critical, What: "the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free)",
+		Do: "bursar operator disk free-ballast   # on agg2, gives 256 MiB of room", Since: apitest.Noon().Add(-3 * time.Hour),
+	}
+	silent := health.Finding{Severity: health.Critical, What: "node agg3 at agg3:8701 is not heard", Do: "ssh", Since: apitest.Noon().Add(-30 * time.Minute)}
+	warning := func(what string) health.Finding { return health.Finding{Severity: health.Warning, What: what, Do: "x"} }
 	for _, c := range []struct {
-		name, state string
-		findings    []string
-		code        int
-		first       string
+		name     string
+		state    health.State
+		findings []health.Finding
+		code     int
+		first    string
 	}{
 		{"healthy", "healthy", nil, 0, "Healthy."},
-		{"notice", "healthy", []string{oneFinding("notice", "1 stop waits", "look", "null")}, 0, "Healthy."},
-		{"one", "failing", []string{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h."},
-		{"many", "failing", []string{
-			full, oneFinding("critical", "node agg3 at agg3:8701 is not heard", "ssh", `"2026-03-01T11:30:00Z"`), oneFinding("warning", "1 job is in quarantine", "x", `"2026-01-01T00:00:00Z"`),
-			oneFinding("warning", "a \u001b[31mtrick", "x", "null"), oneFinding("warning", "another", "x", "null"),
+		{"notice", "healthy", []health.Finding{{Severity: health.Notice, What: "1 stop waits", Do: "look"}}, 0, "Healthy."},
+		{"one", "failing", []health.Finding{full}, 2, "Needs attention: the disk of agg2 is nearly full: the node neither leads nor pulls (9.0 % of 100 GiB free), for 3 h."},
+		{"many", "failing", []health.Finding{
+			full, silent, warning("1 job is in quarantine"), warning("a \u001b[31mtrick"), warning("another"),
 		}, 2, "5 problems; most urgent: the disk of agg2 is nearly full"},
 	} {
-		s := serving(t, statusAnswer(c.state, strings.Join(c.findings, ","), ""))
+		s, w := filled(t)
+		w.Options.Health = verdict{c.state, c.findings, trio()}
 		code, out, errs := s.bursar(t.Context(), "status")
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		if code != c.code || errs != "" || len(lines) > 10 || !strings.HasPrefix(lines[0], c.first) || strings.Contains(out, "\x1b") {
@@ -73,13 +81,13 @@ func TestStatusSaysInTenLinesWhatToDoFirst(t *testing.T) {
 }
 
 func TestStatusThatCannotTellIsAnError(t *testing.T) {
-	for _, answer := range []string{`{"version":"1.0","records":5}`, `[]`} {
-		s := serving(t, answer)
+	for _, answer := range []any{v1.Status{Version: "1.0", Records: 5}, []string{}} {
+		s, _ := answered(t, 200, answer)
 		if code, _, errs := s.bursar(t.Context(), "status"); code != 1 || errs == "" {
 			t.Error(answer, code, errs)
 		}
 	}
-	if code, _, errs := (shell{env: map[string]string{"BURSAR_ADDR": "http://127.0.0.1:1"}}).bursar(t.Context(), "status"); code != 1 || !strings.Contains(errs, "Does the aggregator run there?") {
+	if code, _, errs := at("http://127.0.0.1:1").bursar(t.Context(), "status"); code != 1 || !strings.Contains(errs, "Does the aggregator run there?") {
 		t.Error(code, errs)
 	}
 }

@@ -58,7 +58,7 @@ func (p *Program) showSubscription(s *subscription, raw json.RawMessage, f forma
 		return err
 	}
 	for _, note := range s.notes() {
-		p.say("%s", wrap(printable(note), p.Width, 0))
+		p.say("%s", wrap(note, p.Width, 0))
 	}
 	return nil
 }

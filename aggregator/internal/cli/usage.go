@@ -163,7 +163,7 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQu
 		return err
 	}
 	for _, note := range u.notes() {
-		p.say("%s", wrap(printable(note), p.Width, 0))
+		p.say("%s", wrap(note, p.Width, 0))
 	}
 	return nil
 }

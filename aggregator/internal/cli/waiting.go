@@ -104,7 +104,7 @@ func (p *Program) dismiss(ctx context.Context, c *client.Client, ids []string) e
 	for _, id := range ids {
 		if err := c.DismissStop(ctx, id); err != nil {
 			failed++
-			p.say("%s: %v", printable(id), err)
+			p.say("%s: %v", id, err)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -2,49 +2,39 @@ package cli_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// answering answers requests by method and path, and notes them.
-func answering(t *testing.T, answers map[string]string) (s shell, asked *[]string) {
+// drones is a shell at a cluster with two stops that wait for their starts.
+func drones(t *testing.T) (shell, *apitest.World) {
 	t.Helper()
-	asked = &[]string{}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		what := r.Method + " " + r.URL.RequestURI()
-		*asked = append(*asked, what)
-		answer, ok := answers[what]
-		if !ok {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(srv.Close)
-	return shell{env: map[string]string{"BURSAR_ADDR": srv.URL}}, asked
+	w := apitest.New(t)
+	stop := func(id, at string) record.Write {
+		return record.Write{Op: record.OpStop, ID: id, Origin: record.Pushed, Rank: record.RankPush, Version: record.Version{Ended: true, Observed: 1}, Stop: apitest.At(at)}
+	}
+	w.Collect(apitest.Nemo(), nil, &store.IngestCommand{Writes: []record.Write{stop("drone/1", "2001-01-01"), stop("drone-2", "2101-01-01")}})
+	return at(w.Serve()), w
 }
 
 func TestWaiting_ListsAndDismisses(t *testing.T) {
-	stop := func(id, at string) string {
-		return fmt.Sprintf(`{"record_id":%q,"holdings":[{"waiting_stop":%q}]}`, id, at)
-	}
-	list := `{"waiting":[` + stop("drone/1", "2001-01-01T00:00:00Z") + "," + stop("drone-2", "2101-01-01T00:00:00.5Z") + `],"more":false}`
-	s, asked := answering(t, map[string]string{"GET /v1/waiting": list, "DELETE /v1/waiting/drone%2F1": "", "DELETE /v1/waiting/drone-2": ""})
+	s, _ := drones(t)
 	if code, out, errs := s.bursar(t.Context(), "waiting", "list"); code != 0 || !strings.Contains(out, "drone/1") || !strings.Contains(out, "drone-2") {
 		t.Error(code, out, errs)
 	}
 	for args, want := range map[string]string{
 		"-older 30d":      "DELETE /v1/waiting/drone%2F1",
-		"-all":            "DELETE /v1/waiting/drone%2F1 DELETE /v1/waiting/drone-2",
+		"-all":            "DELETE /v1/waiting/drone-2 DELETE /v1/waiting/drone%2F1",
 		"drone-2 drone/1": "DELETE /v1/waiting/drone-2 DELETE /v1/waiting/drone%2F1",
 	} {
-		*asked = nil
+		s, w := drones(t)
 		code, _, errs := s.bursar(t.Context(), append([]string{"waiting", "dismiss"}, strings.Fields(args)...)...)
-		got := strings.TrimPrefix(strings.Join(*asked, " "), "GET /v1/waiting ")
+		got := strings.TrimPrefix(strings.Join(w.Asked(), " "), "GET /v1/waiting ")
 		if n := strings.Count(want, "DELETE"); code != 0 || got != want || !strings.Contains(errs, fmt.Sprintf("dismissed %d of %d", n, n)) {
 			t.Errorf("%s: %d %q %s", args, code, got, errs)
 		}
@@ -60,16 +50,23 @@ func TestWaiting_ListsAndDismisses(t *testing.T) {
 }
 
 func TestRepairKinds_PlansAndGoesOnUntilTheEnd(t *testing.T) {
-	s, asked := answering(t, map[string]string{
-		"GET /v1/kinds":                   `{"records":9,"kinds":[{"component":"TotalCPU","stored":"rate","kind":"total","records":9}]}`,
-		"POST /v1/kinds:repair":           `{"repaired":5,"after":500,"more":true}`,
-		"POST /v1/kinds:repair?after=500": `{"repaired":4,"after":900,"more":false}`,
-	})
-	code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds", "-plan")
-	if code != 0 || !strings.Contains(out, "TotalCPU") || !strings.Contains(errs, "9 records would be changed") || len(*asked) != 1 {
-		t.Error(code, out, errs, *asked)
+	w := apitest.New(t)
+	r := apitest.Job{ID: "a", Start: "2026-02-01", Stop: "2026-02-02", CPU: 3600}.Record()
+	r.Components[0].Kind = record.Rate
+	const records = 5003 // one request corrects 5000
+	list := slices.Repeat([]record.Record{r}, records)
+	for i := range list {
+		list[i].ID = fmt.Sprint("record-", i)
 	}
-	if code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds"); code != 0 || !strings.Contains(errs, "9 records were changed") {
+	for part := range slices.Chunk(list, 1000) {
+		w.Post(part...)
+	}
+	s := at(w.Serve())
+	code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds", "-plan")
+	if code != 0 || !strings.Contains(out, "TotalCPU") || !strings.Contains(errs, "5003 records would be changed") || !slices.Equal(w.Asked(), []string{"GET /v1/kinds"}) {
+		t.Error(code, out, errs)
+	}
+	if code, out, errs := s.bursar(t.Context(), "operator", "repair-kinds"); code != 0 || !strings.Contains(errs, "5003 records were changed") || len(w.Asked()) != 2 {
 		t.Error(code, out, errs)
 	}
 }

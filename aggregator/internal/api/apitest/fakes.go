@@ -1,0 +1,131 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/action"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Agents implements [api.Agents].
+func (a Agents) Agents(context.Context) ([]api.AgentStatus, error) { return a, nil }
+
+// Retry implements [api.Agents].
+func (Agents) Retry(context.Context, *store.Quarantined) error { return nil }
+
+// Members is a cluster that changes as it is told.
+type Members struct {
+	List []api.Member
+	Err  error // of each change
+}
+
+// Members implements [api.Members].
+func (m *Members) Members() []api.Member { return m.List }
+
+// Add implements [api.Members].
+func (m *Members) Add(context.Context, string, string) error { return m.Err }
+
+// Remove implements [api.Members].
+func (m *Members) Remove(context.Context, string) error { return m.Err }
+
+// Transfer implements [api.Members].
+func (m *Members) Transfer(context.Context) error { return m.Err }
+
+// Checked is the outcome of a check of the node.
+type Checked []string
+
+// Check implements [api.Checker].
+func (c Checked) Check(context.Context) (uint64, []string, error) { return 7, c, nil }
+
+// Actions are those of a cluster: what is known of them, and the requests that were made.
+type Actions struct {
+	Statuses []action.Status
+	Runs     []*action.Run // of each action, the newest first
+	Effects  []action.Effect
+	Bytes    []byte // the payload of each effect
+	Shown    string // how it is shown
+	Planned  *sdk.Plan
+	Ordered  int64 // when the newest run was ordered, in microseconds
+
+	mu    sync.Mutex
+	asked []string
+}
+
+// Asked are the requests so far.
+func (a *Actions) Asked() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+func (a *Actions) note(what ...any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, strings.TrimSpace(fmt.Sprintln(what...)))
+	return nil
+}
+
+// List implements [api.Actions].
+func (a *Actions) List(action.Documents) ([]action.Status, error) { return a.Statuses, nil }
+
+// History implements [api.Actions].
+func (a *Actions) History(_ action.Documents, _ action.Name, yield func(*action.Run) bool) error {
+	for _, run := range a.Runs {
+		if !yield(run) {
+			break
+		}
+	}
+	return nil
+}
+
+// Show implements [api.Actions].
+func (a *Actions) Show(_ action.Documents, name action.Name, number uint64) (*action.Run, []action.Effect, error) {
+	for _, run := range a.Runs {
+		if run.Number == number {
+			return run, a.Effects, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("%w: %s has no run %d", action.ErrNone, name, number)
+}
+
+// Payload implements [api.Actions].
+func (a *Actions) Payload(action.Documents, action.Name, uint64, int) ([]byte, string, error) {
+	return a.Bytes, a.Shown, nil
+}
+
+// Plan implements [api.Actions]. There is none for the month "never".
+func (a *Actions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
+	if err := a.note("plan", name, arguments); err != nil || arguments["month"] == "never" {
+		return nil, nil, errors.Join(err, errors.New("never is no month"))
+	}
+	return a.Planned, &action.Run{Arguments: arguments}, nil
+}
+
+// Run implements [api.Actions].
+func (a *Actions) Run(_ context.Context, name action.Name, by string, arguments map[string]string) (int64, error) {
+	return a.Ordered, a.note("run", name, by, arguments)
+}
+
+// Pause implements [api.Actions].
+func (a *Actions) Pause(_ context.Context, name action.Name, by, why string) error {
+	return a.note("pause", name, by, why)
+}
+
+// Resume implements [api.Actions].
+func (a *Actions) Resume(_ context.Context, name action.Name) error { return a.note("resume", name) }
+
+// Retry implements [api.Actions].
+func (a *Actions) Retry(_ context.Context, name action.Name, by string, run uint64, effect int) error {
+	return a.note("retry", name, by, run, effect)
+}
+
+// Skip implements [api.Actions].
+func (a *Actions) Skip(_ context.Context, name action.Name, by string, run uint64, effect int) error {
+	return a.note("skip", name, by, run, effect)
+}
