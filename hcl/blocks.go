@@ -3,13 +3,10 @@ package hcl
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
+	"regexp"
 )
 
 // TLS is the shared block tls { ca cert key }: PEM files of the authority that
@@ -62,35 +59,24 @@ func readPEM(name string, p Path, diags *Diagnostics) []byte {
 	}
 	b, err := readFile(p.Path, maxValueFile)
 	if err != nil {
-		diags.Add(Errorf(p.Range, fmt.Sprintf("invalid value for %q", name), "%s", fileError(err)))
+		diags.Add(Errorf(p.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
 		return nil
 	}
 	return b
-}
-
-// fileError says what to do about a file that cannot be read.
-func fileError(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("%v; is the path right?", err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("%v; may user %d read it and enter its directory?", err, os.Geteuid())
-	}
-	return err.Error()
 }
 
 // Plugin is the shared block plugin "<type>" "<name>" { … }: where a plugin is
 // and what it gets. Everything in it is optional.
 type Plugin struct {
 	// Type is "source" or "action".
-	Type String `hcl:"type,label"`
+	Type String `hcl:"type,label" allowed:"source action"`
 	// Name is the plugin's name, the first label of the blocks that use it.
 	Name String `hcl:"name,label"`
 	// Path is the program; nil means the usual plugin directory.
 	Path *Path `hcl:"path"`
 	// SHA256 is the digest that the program must have, 64 hexadecimal digits;
 	// empty means any.
-	SHA256 String `hcl:"sha256,optional"`
+	SHA256 String `hcl:"sha256,optional" match:"([0-9a-fA-F]{64})?" want:"64 hexadecimal digits, as sha256sum prints them"`
 	// Env is the environment of the plugin's process, beyond a minimal one.
 	Env map[string]String `hcl:"env,optional"`
 	// Range is the header of the block.
@@ -99,48 +85,25 @@ type Plugin struct {
 
 // ValidateHCL implements Validator.
 func (p *Plugin) ValidateHCL() Diagnostics {
-	diags := OneOf(p.Type, "source", "action")
-	if sum, err := hex.DecodeString(p.SHA256.Value); p.SHA256.Value != "" && (err != nil || len(sum) != 32) {
-		diags.Add(Errorf(p.SHA256.Range, "invalid value for \"sha256\"", "expected 64 hexadecimal digits, as sha256sum prints them"))
-	}
+	var diags Diagnostics
 	for name, v := range p.Env {
-		if !validEnvName(name) {
+		if !envName.MatchString(name) {
 			diags.Add(Errorf(v.Range, "invalid value for \"env\"", "%q cannot be the name of an environment variable", clip(name)))
 		}
 	}
 	return diags
 }
 
-func validEnvName(s string) bool {
-	for i, c := range s {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != ""
-}
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Log is the shared block log { level format }.
 type Log struct {
 	// Level is "debug", "info" (default), "warn" or "error".
-	Level String `hcl:"level,optional"`
+	Level String `hcl:"level,optional" allowed:"debug info warn error"`
 	// Format is "text" (default) or "json".
-	Format String `hcl:"format,optional"`
+	Format String `hcl:"format,optional" allowed:"text json"`
 	// Range is the header of the block.
 	Range Range `hcl:",def_range"`
-}
-
-// ValidateHCL implements Validator.
-func (l *Log) ValidateHCL() Diagnostics {
-	var diags Diagnostics
-	if l.Level.Value != "" {
-		diags.Extend(OneOf(l.Level, "debug", "info", "warn", "error"))
-	}
-	if l.Format.Value != "" {
-		diags.Extend(OneOf(l.Format, "text", "json"))
-	}
-	return diags
 }
 
 // SlogLevel is the level for log/slog; info when none is set.
@@ -167,15 +130,7 @@ type Metrics struct {
 	// Listen is the address of the listener.
 	Listen Address `hcl:"listen"`
 	// Path is the path of the page; empty means /metrics.
-	Path String `hcl:"path,optional"`
+	Path String `hcl:"path,optional" match:"(/.*)?" want:"a path that begins with a slash"`
 	// Range is the header of the block.
 	Range Range `hcl:",def_range"`
-}
-
-// ValidateHCL implements Validator.
-func (m *Metrics) ValidateHCL() Diagnostics {
-	if p := m.Path.Value; p != "" && p[0] != '/' {
-		return Diagnostics{Errorf(m.Path.Range, "invalid value for \"path\"", "%q does not begin with a slash", clip(m.Path.String()))}
-	}
-	return nil
 }

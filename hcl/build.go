@@ -66,7 +66,7 @@ func (x *Item) expression() hclsyntax.Expression {
 
 func (x *Item) literal(v cty.Value, at Range) hclsyntax.Expression {
 	if x.Sensitive {
-		v = markSensitive(v)
+		v = v.Mark(sensitive{})
 	}
 	return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: at}
 }

@@ -31,23 +31,16 @@ type agent struct {
 	Listen   hcl.Address         `hcl:"listen,optional"`
 	Allow    []hcl.Address       `hcl:"allow,optional"`
 	Limits   map[string]hcl.Size `hcl:"limits,optional"`
-	Token    hcl.Secret          `hcl:"token,optional"`
-	Password hcl.Secret          `hcl:"password,optional"`
+	Token    hcl.String          `hcl:"token,optional"`
+	Password hcl.String          `hcl:"password,optional"`
 	Workers  int                 `hcl:"workers,optional"`
 	Strict   bool                `hcl:"strict,optional"`
 	Since    *hcl.Time           `hcl:"since"`
 	Tags     []string            `hcl:"tags,optional"`
-	Mode     mode                `hcl:"mode,optional"`
+	Mode     string              `hcl:"mode,optional" allowed:"fast safe"`
 	Buffer   buffer              `hcl:"buffer,block,optional"`
-	NameAt   hcl.Range           `hcl:"name,attr_value_range"`
+	NameAt   hcl.Range           `hcl:"name,attr_range"`
 	Range    hcl.Range           `hcl:",def_range"`
-}
-
-type mode string
-
-func (m *mode) UnmarshalText(b []byte) error {
-	*m = mode(b)
-	return hcl.OneOf(hcl.String{Value: string(b)}, "fast", "safe").Err()
 }
 
 type buffer struct {

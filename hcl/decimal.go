@@ -86,22 +86,11 @@ func onlyDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// exactly returns a number times 10^9. HCL computes with 512 binary digits, in
-// which 0.012 is not exact: what is nearer to a whole number of billionths than any
-// other decimal that someone writes is taken for it.
+// exactly returns a number times 10^9. HCL computes with 512 binary digits, in which 0.012
+// is not exact: its first 30 digits after the point are what someone wrote.
 func exactly(f *big.Float) (*big.Int, error) {
-	if f.IsInf() || f.Sign() < 0 {
-		return nil, fmt.Errorf("%s is negative or not finite", f.Text('g', 12))
-	}
-	if f.MantExp(nil) > 64 {
+	if f.IsInf() || f.MantExp(nil) > 64 {
 		return nil, fmt.Errorf("%s is too large; at most %d digits may be before the point", f.Text('g', 12), decimalWhole)
 	}
-	const precision = 640
-	scaled := new(big.Float).SetPrec(precision).Mul(f, new(big.Float).SetPrec(precision).SetInt64(1e9))
-	n, _ := new(big.Float).SetPrec(precision).Add(scaled, big.NewFloat(0.5)).Int(nil)
-	off := new(big.Float).SetPrec(precision).Sub(scaled, new(big.Float).SetPrec(precision).SetInt(n))
-	if off.Abs(off).Cmp(big.NewFloat(1e-60)) > 0 {
-		return nil, fmt.Errorf("%s has more than %d digits after the point, and could not be kept exactly", f.Text('g', 20), decimalDigits)
-	}
-	return ParseDecimal(Decimal{Billionths: n}.String())
+	return ParseDecimal(strings.TrimRight(strings.TrimRight(f.Text('f', 30), "0"), "."))
 }

@@ -25,13 +25,12 @@ type Validator interface {
 // what could be read. Of a file that is Broken that is all: Load has reported why, and
 // what else seems to be wrong may follow from it.
 func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
-	body, diags := native(file.Body)
-	d := decoder{ctx: ctx}
-	at := body.MissingItemRange()
+	at := file.Body.MissingItemRange()
 	if len(file.Paths) > 0 {
 		at = Range{Filename: file.Paths[0], Start: hcl2.InitialPos, End: hcl2.InitialPos}
 	}
-	diags.Extend(d.body(body, at, structOf(target)))
+	d := decoder{ctx: ctx}
+	diags := d.body(file.Body, at, structOf(target))
 	if file.Broken {
 		return nil
 	}
@@ -40,10 +39,11 @@ func Decode(file *File, target any, ctx *EvalContext) Diagnostics {
 
 // DecodeBody is Decode of a body that an earlier Decode left undecoded.
 func DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics {
-	b, diags := native(body)
+	if body == nil {
+		body = new(hclsyntax.Body)
+	}
 	d := decoder{ctx: ctx}
-	diags.Extend(d.body(b, b.MissingItemRange(), structOf(target)))
-	return diags
+	return d.body(body, body.MissingItemRange(), structOf(target))
 }
 
 func structOf(target any) reflect.Value {
@@ -52,18 +52,6 @@ func structOf(target any) reflect.Value {
 		panic(fmt.Sprintf("hcl: the target is %T, not a pointer to a struct", target))
 	}
 	return v.Elem()
-}
-
-// native gives the syntax behind a body; nil is an empty body.
-func native(body Body) (*hclsyntax.Body, Diagnostics) {
-	switch b := body.(type) {
-	case *hclsyntax.Body:
-		return b, nil
-	case nil:
-		return &hclsyntax.Body{}, nil
-	default:
-		return &hclsyntax.Body{}, Diagnostics{Errorf(body.MissingItemRange(), "unsupported syntax", "only HCL's native syntax can be read")}
-	}
 }
 
 // decoder walks bodies and target structs side by side.
@@ -77,10 +65,7 @@ func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagno
 	diags := d.attributes(s, b, rest, target)
 	diags.Extend(d.missing(s, b, at))
 	diags.Extend(d.blocks(s, b, rest, at, target))
-	if s.body != nil {
-		target.FieldByIndex(s.body).Set(reflect.ValueOf(b))
-	}
-	diags.Extend(d.leftovers(s, rest, at, target))
+	diags.Extend(d.leftovers(s, rest, target))
 	if v, ok := reflect.TypeAssert[Validator](target.Addr()); ok && !diags.HasErrors() {
 		diags.Extend(v.ValidateHCL())
 	}
@@ -88,16 +73,12 @@ func (d *decoder) body(b *hclsyntax.Body, at Range, target reflect.Value) Diagno
 }
 
 // leftovers hands what no field took to the remain field, or reports it.
-func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, at Range, target reflect.Value) Diagnostics {
+func (d *decoder) leftovers(s *spec, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
 	if s.remain == nil {
 		return unknown(s, rest)
 	}
-	field := target.FieldByIndex(s.remain)
-	if field.Type() == bodyType {
-		field.Set(reflect.ValueOf(rest))
-		return nil
-	}
-	return d.body(rest, at, field)
+	target.FieldByIndex(s.remain).Set(reflect.ValueOf(rest))
+	return nil
 }
 
 func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Value) Diagnostics {
@@ -108,19 +89,16 @@ func (d *decoder) attributes(s *spec, b, rest *hclsyntax.Body, target reflect.Va
 			rest.Attributes[a.Name] = a
 			continue
 		}
-		s.setRange(target, "attr_range", a.Name, a.SrcRange)
-		s.setRange(target, "attr_name_range", a.Name, a.NameRange)
-		s.setRange(target, "attr_value_range", a.Name, a.Expr.Range())
+		setRange(target, s.attrAt[a.Name], a.SrcRange)
 		diags.Extend(d.attribute(a, f, target.FieldByIndex(f.index)))
 	}
 	return diags
 }
 
-func (s *spec) setRange(target reflect.Value, kind, name string, r Range) {
-	for _, f := range s.ranges[kind] {
-		if f.name == name {
-			target.FieldByIndex(f.index).Set(reflect.ValueOf(r))
-		}
+// setRange notes a place in the field for it, if there is one.
+func setRange(target reflect.Value, index []int, r Range) {
+	if index != nil {
+		target.FieldByIndex(index).Set(reflect.ValueOf(r))
 	}
 }
 
@@ -271,40 +249,38 @@ func (f *blockField) put(field, elem reflect.Value) {
 }
 
 func (d *decoder) block(b *hclsyntax.Block, f blockField, elem reflect.Value) Diagnostics {
-	if f.elem == blockType {
-		elem.Set(reflect.ValueOf(*b.AsHCLBlock()))
-		return nil
-	}
 	if f.elem == bodyType {
 		elem.Set(reflect.ValueOf(b.Body))
 		return nil
 	}
 	s := specOf(f.elem)
-	for i, l := range b.Labels {
-		if i < len(s.labelAt) {
-			setLabel(elem.FieldByIndex(s.labelAt[i]), l, b.LabelRanges[i])
-			s.setRange(elem, "label_range", s.labels[i], b.LabelRanges[i])
+	var diags Diagnostics
+	for i, text := range b.Labels {
+		if i < len(s.labels) && text != "" {
+			diags.Extend(s.labels[i].set(elem, text, b.LabelRanges[i]))
 		}
 	}
-	s.setRange(elem, "def_range", "", b.DefRange())
-	s.setRange(elem, "type_range", "", b.TypeRange)
-	return d.body(b.Body, b.DefRange(), elem)
+	setRange(elem, s.defAt, b.DefRange())
+	return append(diags, d.body(b.Body, b.DefRange(), elem)...)
 }
 
-func setLabel(field reflect.Value, label string, r Range) {
+// set puts a label into its field.
+func (l *labelField) set(target reflect.Value, text string, r Range) Diagnostics {
+	field := target.FieldByIndex(l.index)
 	if field.Type() == reflect.TypeFor[String]() {
-		field.Set(reflect.ValueOf(String{Value: label, Range: r}))
-		return
+		field.Set(reflect.ValueOf(String{Value: text, Range: r}))
+	} else {
+		field.SetString(text)
 	}
-	field.SetString(label)
+	if err := l.check(field); err != nil {
+		return Diagnostics{Errorf(r, "invalid "+l.name, "%v", err)}
+	}
+	return nil
 }
 
 // labels reports labels that are missing, empty or too many.
 func labels(b *hclsyntax.Block, f blockField) Diagnostics {
 	var diags Diagnostics
-	if f.elem == blockType {
-		return nil // the caller judges them
-	}
 	if want := len(f.labels); len(b.Labels) != want {
 		at := b.DefRange()
 		if len(b.Labels) > want {

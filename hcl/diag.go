@@ -17,10 +17,8 @@ import (
 
 // Aliases of the types of hashicorp/hcl/v2 that a daemon's configuration uses.
 type (
-	// Body is a parsed block or file whose content is not decoded yet.
-	Body = hcl2.Body
-	// Block is a parsed block with its type, labels and body.
-	Block = hcl2.Block
+	// Body is a parsed block or file whose content is not decoded yet; nil is an empty one.
+	Body = *hclsyntax.Body
 	// Range is a place in a source file.
 	Range = hcl2.Range
 	// Pos is a position in a source file: line and column from 1, byte from 0.

@@ -1,6 +1,6 @@
 // Package hcl is the configuration language of the agent and the aggregator:
 // strict loading with diagnostics that name file, line and column, typed
-// values (durations, sizes, secrets), functions, shared blocks, the value tree
+// values (durations, sizes, paths), functions, shared blocks, the value tree
 // that plugins get, and checks of expressions before they run.
 //
 // # Use
@@ -13,66 +13,31 @@
 //		return diags.Err()
 //	}
 //
-// # Exported API
+// # What there is
 //
-// Loading:
+//   - Loading: [Load], [Parse] and [File]; [FormatFile] and [Format] are config fmt.
+//   - Decoding into structs by their tags, see below: [Decode], [DecodeBody],
+//     [DecodeExpression]; field types of one's own are a [ValueDecoder], structs that check
+//     themselves a [Validator]. [BodyOf] makes a body that is not written in a file.
+//   - What a decoded struct holds, as JSON: [EncodeJSON], [DecodeJSON], [Members], [MembersOf].
+//     What its tags say, for help and documentation: [SettingsOf].
+//   - Problems: [Diagnostics] with [Errorf] and [Warnf]; [Suggest] says which name was meant,
+//     [FileError] what is wrong with a file, [HideSecrets] leaves secrets out.
+//   - Values, each with its Range: [Duration], [Size], [Address], [Time], [Path] (relative to
+//     the file that it is written in), [String] (Value, Sensitive), [Decimal] (exact). [List],
+//     which is one value or several, its kind [Strings], and [Absolute] have none.
+//     [ParseDuration], [ParseSize], [ParseDecimal], [ParseBytes], [ParseSeconds] and
+//     [CompilePattern] read texts without HCL.
+//   - Functions: [Functions] of a configuration, with env() and file(); [OfflineFunctions], the
+//     same without a look at this machine; [ExpressionFunctions] of jobs, which are pure.
+//   - Shared blocks: [TLS] (Check looks at its files, decoding does not), [Plugin], [Log],
+//     [Metrics].
+//   - The value tree that plugins get: [Evaluate], [EvaluateLater], [Tree], [Node], [Value].
+//   - Expressions that are evaluated later, per job: [ParseExpression], [Refs], [NewScope],
+//     [Literal], [Attribute], [Template].
 //
-//	Load(paths ...string) (*File, Diagnostics)             // files and directories; File is never nil
-//	Parse(name string, src []byte) (*File, Diagnostics)    // one file from memory
-//	File{Body Body, Dir string, Paths []string, Sources Sources}
-//	(*File).Context() *EvalContext                         // Functions(file.Dir), no variables
-//	Format(src []byte) []byte; FormatFile(name, src) ([]byte, Diagnostics)   // config fmt
-//
-// Decoding into structs (tags as in gohcl, see below):
-//
-//	Decode(file *File, target any, ctx *EvalContext) Diagnostics
-//	DecodeBody(body Body, target any, ctx *EvalContext) Diagnostics
-//	BodyOf(at Range, items []Item) Body                    // a body that came from elsewhere
-//	DecodeExpression(expr Expression, target any, ctx *EvalContext) Diagnostics
-//	ValueDecoder  interface{ DecodeHCL(v cty.Value, r Range) error }   // a field type of your own
-//	Validator     interface{ ValidateHCL() Diagnostics }               // called after a block is decoded
-//
-// Diagnostics:
-//
-//	Diagnostics []*Diagnostic: Extend, Add, HasErrors, Err, Error, Write(w, sources, color), MarshalJSON
-//	Errorf(r Range, summary, format string, args...) *Diagnostic; Warnf(...)
-//	Suggest(name string, candidates []string) string; OneOf(value String, allowed ...string) Diagnostics
-//
-// Values, each with its Range: Duration{time.Duration}, Size{Bytes int64},
-// Address{Host, Port}, Secret (Reveal()), Time{time.Time}, Path (absolute, or
-// relative to the file that it is written in), String (Value, Sensitive),
-// Decimal (Billionths, exact); List, which is one value or several, its kind Strings, and
-// Absolute, a path, have none.
-// ParseDuration, ParseSize, ParseAddress, ParseDecimal are the parsers without HCL.
-//
-// Functions:
-//
-//	Functions(dir string) map[string]function.Function     // configuration: with env() and file()
-//	OfflineFunctions() map[string]function.Function        // the same without a look at this machine
-//	ExpressionFunctions() map[string]function.Function     // per-job expressions: pure
-//	ParseBytes(string), ParseSeconds(string)               // what bytes() and seconds() do
-//
-// Shared blocks: TLS (Check() looks at its files, decoding does not), Plugin,
-// Log (SlogLevel, Handler), Metrics.
-//
-// Value tree for plugins:
-//
-//	Evaluate(body Body, ctx *EvalContext) (Tree, Diagnostics)
-//	EvaluateLater(body Body, ctx *EvalContext, sources Sources, variables ...string) (Tree, Diagnostics)
-//	Tree{Nodes []Node, Range}; Node{Name, Labels, Block, Value, Expression, Children, Range}
-//	Value{Kind, Str, Int, Float, Bool, List []Value, Map []Entry, Sensitive, Range}
-//
-// Expressions that are evaluated later, per job:
-//
-//	ParseExpression(text string, at Range) (Expression, Diagnostics) // a Node's Expression
-//	Refs(expr) []Ref                        // which variables and attributes it names
-//	NewScope(dir, map[string]Object) *Scope // what may be named, and the types
-//	(*Scope).Check(expr, want cty.Type) Diagnostics
-//	(*Scope).Functions() map[string]function.Function // use these to evaluate
-//	Literal(expr) (cty.Value, bool); Attribute(expr) ([]string, bool); Template(expr) ([]Part, bool)
-//
-// Body, Range, Expression, EvalContext, Diagnostic and Block are aliases of
-// the types of hashicorp/hcl/v2, so a daemon rarely imports that package.
+// Body, Range, Expression, EvalContext and Diagnostic are aliases of types of
+// hashicorp/hcl/v2, so a daemon rarely imports that package.
 //
 // # Tags
 //
@@ -89,7 +54,7 @@
 //	Config  Body            `hcl:"config,block"`     // the body of an optional block, undecoded; nil when absent
 //	Rest    Body            `hcl:",remain"`          // what no other field took
 //	Range   Range           `hcl:",def_range"`       // of the block's header
-//	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute; also attr_name_range, attr_value_range, label_range
+//	NameAt  Range           `hcl:"name,attr_range"`  // of an attribute
 //
 // An attribute may have more tags:
 //
@@ -98,7 +63,9 @@
 //	Users   Strings       `hcl:"users,optional" default:"[\"root\"]"`
 //	CA      Absolute      `hcl:"ca,optional" unset:"those of the system" doc:"authorities to trust"`
 //
-// A default is text, or an expression when it begins with [ or {; it is set when the
+//	Type    String        `hcl:"type,label" match:"[a-z0-9-]+" want:"a-z, 0-9 and '-'"`
+//
+// Labels may have allowed, match and want too. A default is text, or an expression when it begins with [ or {; it is set when the
 // field is zero and the attribute is absent or null. Bounds are written as the attribute
 // is. SettingsOf lists what the tags of a struct say, for help and documentation.
 //

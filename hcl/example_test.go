@@ -43,14 +43,14 @@ source "slurm" {
 func ExampleEvaluate() {
 	file, _ := hcl.Parse("agent.hcl", []byte("partitions = [\"compute\"]\npriority = { max = 2 * 50 }\n"))
 	tree, diags := hcl.Evaluate(file.Body, file.Context())
-	fmt.Println(tree, diags.Err())
+	fmt.Println(diags.Err())
 	for _, n := range tree.Nodes {
-		fmt.Println(n.Name, n.Value.Kind, n.Value.Range.Start.Line)
+		fmt.Println(n.Name, n.Value.Kind, n.Value, n.Value.Range.Start.Line)
 	}
 	// Output:
-	// { partitions = ["compute"]; priority = {"max" = 100} } <nil>
-	// partitions list 1
-	// priority map 2
+	// <nil>
+	// partitions list ["compute"] 1
+	// priority map {"max" = 100} 2
 }
 
 // A mapping is checked before the first job comes.

@@ -24,8 +24,8 @@ const maxValueFile = 1 << 20
 // caller owns the map.
 func Functions(dir string) map[string]function.Function {
 	all := ExpressionFunctions()
-	all["env"] = textFunction(markSensitive, readEnv)
-	all["file"] = textFunction(markSensitive, func(args []string) (string, error) { return readValue(dir, args) })
+	all["env"] = textual(cty.String, markSensitive(readEnv))
+	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return readValue(dir, args) }))
 	return all
 }
 
@@ -35,13 +35,13 @@ func Functions(dir string) map[string]function.Function {
 // at the environment or the disk. The caller owns the map.
 func OfflineFunctions() map[string]function.Function {
 	all := ExpressionFunctions()
-	all["env"] = textFunction(markSensitive, func(args []string) (string, error) {
+	all["env"] = textual(cty.String, markSensitive(func(args []string) (string, error) {
 		if len(args) == 2 {
 			return args[1], nil
 		}
 		return offline(args, "env(name) or env(name, default)")
-	})
-	all["file"] = textFunction(markSensitive, func(args []string) (string, error) { return offline(args, "file(name)") })
+	}))
+	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return offline(args, "file(name)") }))
 	return all
 }
 
@@ -62,8 +62,8 @@ func ExpressionFunctions() map[string]function.Function {
 		maps.Copy(all, group)
 	}
 	for _, name := range []string{"env", "file"} {
-		all[name] = textFunction(keep, func([]string) (string, error) {
-			return "", fmt.Errorf("%s() cannot be used here; this expression may only depend on its variables", name)
+		all[name] = textual(cty.String, func([]string) (cty.Value, error) {
+			return cty.NilVal, fmt.Errorf("%s() cannot be used here; this expression may only depend on its variables", name)
 		})
 	}
 	return all
@@ -83,8 +83,8 @@ func collections() map[string]function.Function {
 		"index":           stdlib.IndexFunc,
 		"keys":            stdlib.KeysFunc,
 		"length":          lengthFunction(),
-		"lookup":          lookupFunction(),
-		"lookupprefix":    lookupPrefixFunction(),
+		"lookup":          lookupFunction("lookup", "the map has no key %q", false, exactKey),
+		"lookupprefix":    lookupFunction("lookupprefix", "%q begins with no key of the map", true, longestPrefix),
 		"merge":           stdlib.MergeFunc,
 		"range":           stdlib.RangeFunc,
 		"reverse":         stdlib.ReverseListFunc,
@@ -101,8 +101,8 @@ func collections() map[string]function.Function {
 func texts() map[string]function.Function {
 	patterns := &patterns{}
 	return map[string]function.Function{
-		"base64decode":  text(decodeBase64),
-		"base64encode":  text(encodeBase64),
+		"base64decode":  textual(cty.String, decodeBase64, "text"),
+		"base64encode":  textual(cty.String, encodeBase64, "text"),
 		"chomp":         stdlib.ChompFunc,
 		"csvdecode":     stdlib.CSVDecodeFunc,
 		"endswith":      predicate(strings.HasSuffix),
@@ -110,13 +110,13 @@ func texts() map[string]function.Function {
 		"formatlist":    stdlib.FormatListFunc,
 		"join":          stdlib.JoinFunc,
 		"jsonencode":    stdlib.JSONEncodeFunc,
-		"jsondecode":    jsonDecodeFunction(),
+		"jsondecode":    textual(cty.DynamicPseudoType, func(args []string) (cty.Value, error) { return decodeJSON(args[0]) }, "text"),
 		"lower":         stdlib.LowerFunc,
-		"regex":         regexFunction(patterns),
-		"regexall":      regexAllFunction(patterns),
-		"regex_replace": regexReplaceFunction(patterns),
+		"regex":         regexFunction(patterns, func(t cty.Type) cty.Type { return t }, firstMatch),
+		"regexall":      regexFunction(patterns, cty.List, allMatches),
+		"regex_replace": textual(cty.String, patterns.replace, "text", "pattern", "replacement"),
 		"replace":       stdlib.ReplaceFunc,
-		"sha256":        text(hexSHA256),
+		"sha256":        textual(cty.String, hexSHA256, "text"),
 		"split":         stdlib.SplitFunc,
 		"startswith":    predicate(strings.HasPrefix),
 		"strlen":        stdlib.StrlenFunc,
@@ -135,14 +135,14 @@ func numbers() map[string]function.Function {
 	return map[string]function.Function{
 		"abs":      stdlib.AbsoluteFunc,
 		"bytes":    bytesFunction(),
-		"ceil":     rounding(ceil),
-		"floor":    rounding(floor),
+		"ceil":     stdlib.CeilFunc,
+		"floor":    stdlib.FloorFunc,
 		"log":      stdlib.LogFunc,
 		"max":      stdlib.MaxFunc,
 		"min":      stdlib.MinFunc,
 		"parseint": stdlib.ParseIntFunc,
 		"pow":      powFunction(),
-		"round":    rounding(round),
+		"round":    roundFunction(),
 		"seconds":  secondsFunction(),
 		"signum":   stdlib.SignumFunc,
 		"sum":      sumFunction(),
@@ -167,57 +167,40 @@ func moments() map[string]function.Function {
 		"formatdate": stdlib.FormatDateFunc,
 		"time":       timeFunction(),
 		"timeadd":    stdlib.TimeAddFunc,
-		"unix":       unixFunction(),
+		"unix":       textual(cty.Number, unix, "time"),
 	}
 }
 
-func keep(v cty.Value) cty.Value { return v }
-
-func markSensitive(v cty.Value) cty.Value { return v.Mark(sensitive{}) }
-
-// textFunction is a function of any number of strings that gives a string.
-func textFunction(wrap func(cty.Value) cty.Value, f func([]string) (string, error)) function.Function {
-	return function.New(&function.Spec{
-		VarParam: &function.Parameter{Name: "arguments", Type: cty.String},
-		Type:     function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			in := make([]string, len(args))
-			for i, a := range args {
-				in[i] = a.AsString()
-			}
-			out, err := f(in)
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return wrap(cty.StringVal(out)), nil
-		},
-	})
+// markSensitive marks the text that f returns.
+func markSensitive(f func([]string) (string, error)) func([]string) (cty.Value, error) {
+	return func(args []string) (cty.Value, error) {
+		out, err := f(args)
+		return cty.StringVal(out).Mark(sensitive{}), err
+	}
 }
 
-// text is a function of one string that gives a string.
-func text(f func(string) (string, error)) function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "text", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			out, err := f(args[0].AsString())
-			if err != nil {
-				return cty.NilVal, err
-			}
-			return cty.StringVal(out), nil
-		},
-	})
+// textual is a function of texts with these names; without names, of any number of them.
+func textual(result cty.Type, f func([]string) (cty.Value, error), names ...string) function.Function {
+	spec := &function.Spec{Type: function.StaticReturnType(result)}
+	for _, name := range names {
+		spec.Params = append(spec.Params, function.Parameter{Name: name, Type: cty.String})
+	}
+	if len(names) == 0 {
+		spec.VarParam = &function.Parameter{Name: "arguments", Type: cty.String}
+	}
+	spec.Impl = func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		in := make([]string, len(args))
+		for i, a := range args {
+			in[i] = a.AsString()
+		}
+		return f(in)
+	}
+	return function.New(spec)
 }
 
 // predicate is a function of two strings that gives a boolean.
 func predicate(f func(a, b string) bool) function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "part", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.Bool),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			return cty.BoolVal(f(args[0].AsString(), args[1].AsString())), nil
-		},
-	})
+	return textual(cty.Bool, func(args []string) (cty.Value, error) { return cty.BoolVal(f(args[0], args[1])), nil }, "text", "part")
 }
 
 // readEnv is env(name) and env(name, default).
@@ -245,7 +228,7 @@ func readValue(dir string, args []string) (string, error) {
 	}
 	b, err := readFile(name, maxValueFile)
 	if err != nil {
-		return "", errors.New(fileError(err))
+		return "", err
 	}
 	v, err := utf8Only(name, string(b))
 	return strings.TrimSuffix(strings.TrimSuffix(v, "\n"), "\r"), err

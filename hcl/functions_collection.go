@@ -3,6 +3,8 @@ package hcl
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -35,116 +37,88 @@ func lengthFunction() function.Function {
 	})
 }
 
-// lookupFunction is lookup(map, key) and lookup(map, key, default), where the
-// default may be null. Without a default a key that is not there is an error.
-func lookupFunction() function.Function {
-	return function.New(&function.Spec{
-		Params:   []function.Parameter{{Name: "map", Type: cty.DynamicPseudoType}, {Name: "key", Type: cty.String}},
-		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
-		Type:     lookupType,
-		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
-			key := args[1].AsString()
-			if v, ok := elementOf(args[0], key); ok {
-				return convert.Convert(v, t)
-			}
-			if len(args) == 3 {
-				return convert.Convert(args[2], t)
-			}
-			return cty.NilVal, fmt.Errorf("the map has no key %q; a default may be given: lookup(map, key, default)", clip(key))
-		},
-	})
-}
-
-// lookupPrefixFunction is lookupprefix(map, text) and lookupprefix(map, text, default):
-// the element with the longest key that the text begins with.
-func lookupPrefixFunction() function.Function {
+// lookupFunction is name(map, text) and name(map, text, default), where the default may be
+// null: the element whose key find returns. Without a default it is an error, missing,
+// when there is none. Of a uniform map all elements are of one type.
+func lookupFunction(name, missing string, uniform bool, find func(m cty.Value, text string) (string, bool)) function.Function {
+	usage := fmt.Sprintf("%s(map, text) or %[1]s(map, text, default)", name)
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "map", Type: cty.DynamicPseudoType}, {Name: "text", Type: cty.String}},
 		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
 		Type: func(args []cty.Value) (cty.Type, error) {
-			m := args[0].Type()
+			m, fallback := args[0].Type(), args[2:]
 			switch {
-			case len(args) > 3:
-				return cty.NilType, errors.New("expected lookupprefix(map, text) or lookupprefix(map, text, default)")
+			case len(fallback) > 1:
+				return cty.NilType, errors.New("expected " + usage)
 			case m.IsMapType():
-				return common(m.ElementType(), args[2:])
-			case m.IsObjectType() && args[0].IsWhollyKnown():
-				return elementType(m, args[2:])
-			case m.IsObjectType():
-				return cty.DynamicPseudoType, nil
+				return common(m.ElementType(), fallback)
+			case !m.IsObjectType():
+				return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendly(m))
+			case uniform || !args[1].IsKnown():
+				t, ok := elementType(m)
+				if !ok && uniform {
+					return cty.NilType, function.NewArgErrorf(0, "the elements are of different types")
+				}
+				return common(t, fallback)
 			}
-			return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendly(m))
+			if key, ok := find(args[0], args[1].AsString()); ok {
+				return m.AttributeType(key), nil
+			}
+			if len(fallback) == 1 {
+				return fallback[0].Type(), nil
+			}
+			return cty.DynamicPseudoType, nil
 		},
 		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
-			text, best := args[1].AsString(), ""
-			found := cty.NilVal
-			for it := args[0].ElementIterator(); it.Next(); {
-				k, v := it.Element()
-				if key := k.AsString(); strings.HasPrefix(text, key) && (found == cty.NilVal || len(key) > len(best)) {
-					best, found = key, v
-				}
-			}
+			key, ok := find(args[0], args[1].AsString())
 			switch {
-			case found != cty.NilVal:
-				return convert.Convert(found, t)
+			case ok && args[0].Type().IsObjectType():
+				return convert.Convert(args[0].GetAttr(key), t)
+			case ok:
+				return convert.Convert(args[0].Index(cty.StringVal(key)), t)
 			case len(args) == 3:
 				return convert.Convert(args[2], t)
 			}
-			return cty.NilVal, fmt.Errorf("%q begins with no key of the map; a default may be given: lookupprefix(map, text, default)", clip(text))
+			return cty.NilVal, fmt.Errorf(missing+"; a default may be given: %s(map, text, default)", clip(args[1].AsString()), name)
 		},
 	})
 }
 
-// elementType is what the elements of an object and the default have in common.
-func elementType(object cty.Type, fallback []cty.Value) (cty.Type, error) {
-	types := []cty.Type{}
-	for _, t := range object.AttributeTypes() {
-		types = append(types, t)
-	}
-	if len(types) == 0 {
-		return cty.DynamicPseudoType, nil
-	}
-	u, _ := convert.Unify(types)
-	if u == cty.NilType {
-		return cty.NilType, function.NewArgErrorf(0, "the elements are of different types")
-	}
-	return common(u, fallback)
-}
-
-func elementOf(m cty.Value, key string) (cty.Value, bool) {
+// exactKey finds the key that is the text.
+func exactKey(m cty.Value, text string) (string, bool) {
 	if m.Type().IsObjectType() {
-		if !m.Type().HasAttribute(key) {
-			return cty.NilVal, false
-		}
-		return m.GetAttr(key), true
+		return text, m.Type().HasAttribute(text)
 	}
-	if k := cty.StringVal(key); m.HasIndex(k).True() {
-		return m.Index(k), true
-	}
-	return cty.NilVal, false
+	return text, m.HasIndex(cty.StringVal(text)).True()
 }
 
-// lookupType is the type of the element, or what it and the default have in common.
-func lookupType(args []cty.Value) (cty.Type, error) {
-	if len(args) > 3 {
-		return cty.NilType, errors.New("expected lookup(map, key) or lookup(map, key, default)")
+// longestPrefix finds the longest key that the text begins with.
+func longestPrefix(m cty.Value, text string) (best string, ok bool) {
+	try := func(key string) {
+		if strings.HasPrefix(text, key) && len(key) >= len(best) {
+			best, ok = key, true
+		}
 	}
-	m := args[0].Type()
-	switch {
-	case m.IsMapType():
-		return common(m.ElementType(), args[2:])
-	case !m.IsObjectType():
-		return cty.NilType, function.NewArgErrorf(0, "expected a map, not %s", friendly(m))
-	case !args[1].IsKnown():
-		return cty.DynamicPseudoType, nil
+	if m.Type().IsObjectType() {
+		for key := range m.Type().AttributeTypes() {
+			try(key)
+		}
+		return best, ok
 	}
-	if key := args[1].AsString(); m.HasAttribute(key) {
-		return m.AttributeType(key), nil
+	for it := m.ElementIterator(); it.Next(); {
+		key, _ := it.Element()
+		try(key.AsString())
 	}
-	if len(args) == 3 {
-		return args[2].Type(), nil
+	return best, ok
+}
+
+// elementType is what the elements of an object have in common, if they have anything.
+func elementType(object cty.Type) (cty.Type, bool) {
+	types := slices.Collect(maps.Values(object.AttributeTypes()))
+	if u, _ := convert.Unify(types); u != cty.NilType {
+		return u, true
 	}
-	return cty.DynamicPseudoType, nil
+	return cty.DynamicPseudoType, len(types) == 0
 }
 
 func common(t cty.Type, fallback []cty.Value) (cty.Type, error) {

@@ -7,24 +7,12 @@ import (
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 )
 
 // maxDigits bounds the text of a number; a float64 never needs as many.
 const maxDigits = 400
 
-// jsonDecodeFunction is jsondecode(), in one pass, which refuses numbers beyond
-// any use. Its type is known only with its value.
-func jsonDecodeFunction() function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "text", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.DynamicPseudoType),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			return decodeJSON(args[0].AsString())
-		},
-	})
-}
-
+// decodeJSON reads JSON in one pass and refuses numbers beyond any use.
 func decodeJSON(text string) (cty.Value, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -41,7 +29,7 @@ func decodeJSON(text string) (cty.Value, error) {
 	return jsonValue(plain)
 }
 
-func jsonValue(plain any) (cty.Value, error) {
+func jsonValue(plain any) (_ cty.Value, err error) {
 	switch x := plain.(type) {
 	case string:
 		return cty.StringVal(x), nil
@@ -50,35 +38,23 @@ func jsonValue(plain any) (cty.Value, error) {
 	case json.Number:
 		return numberOf(x.String())
 	case []any:
-		return jsonList(x)
+		out := make([]cty.Value, len(x))
+		for i := range x {
+			if out[i], err = jsonValue(x[i]); err != nil {
+				return cty.NilVal, err
+			}
+		}
+		return cty.TupleVal(out), nil
 	case map[string]any:
-		return jsonObject(x)
+		out := make(map[string]cty.Value, len(x))
+		for k := range x {
+			if out[k], err = jsonValue(x[k]); err != nil {
+				return cty.NilVal, err
+			}
+		}
+		return cty.ObjectVal(out), nil
 	}
 	return cty.NullVal(cty.DynamicPseudoType), nil
-}
-
-func jsonList(list []any) (cty.Value, error) {
-	out := make([]cty.Value, len(list))
-	for i, x := range list {
-		v, err := jsonValue(x)
-		if err != nil {
-			return cty.NilVal, err
-		}
-		out[i] = v
-	}
-	return cty.TupleVal(out), nil
-}
-
-func jsonObject(object map[string]any) (cty.Value, error) {
-	out := make(map[string]cty.Value, len(object))
-	for k, x := range object {
-		v, err := jsonValue(x)
-		if err != nil {
-			return cty.NilVal, err
-		}
-		out[k] = v
-	}
-	return cty.ObjectVal(out), nil
 }
 
 // numberOf reads a number of bounded length and size.

@@ -82,9 +82,9 @@ func sumFunction() function.Function {
 	})
 }
 
-// rounding is a function from a number to a whole number. Numbers too large to
+// roundFunction is round(number), half to even as the IEEE rounds. Numbers too large to
 // have a fraction, and infinity, stay as they are.
-func rounding(f func(*big.Rat) *big.Int) function.Function {
+func roundFunction() function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "number", Type: cty.Number}},
 		Type:   function.StaticReturnType(cty.Number),
@@ -94,23 +94,10 @@ func rounding(f func(*big.Rat) *big.Int) function.Function {
 				return args[0], nil
 			}
 			if n.MantExp(nil) < -maxExponent {
-				n = big.NewFloat(math.Copysign(0.25, float64(n.Sign())))
+				return cty.Zero, nil
 			}
 			exact, _ := n.Rat(nil)
-			return cty.NumberVal(new(big.Float).SetInt(f(exact))), nil
+			return cty.NumberVal(new(big.Float).SetInt(roundHalfEven(exact))), nil
 		},
 	})
 }
-
-func floor(r *big.Rat) *big.Int {
-	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
-	return q
-}
-
-func ceil(r *big.Rat) *big.Int {
-	q := floor(new(big.Rat).Neg(r))
-	return q.Neg(q)
-}
-
-// round is half to even, as the IEEE rounds.
-func round(r *big.Rat) *big.Int { return roundHalfEven(r) }

@@ -13,21 +13,22 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-func hexSHA256(s string) (string, error) {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:]), nil
+func hexSHA256(args []string) (cty.Value, error) {
+	sum := sha256.Sum256([]byte(args[0]))
+	return cty.StringVal(hex.EncodeToString(sum[:])), nil
 }
 
-func encodeBase64(s string) (string, error) {
-	return base64.StdEncoding.EncodeToString([]byte(s)), nil
+func encodeBase64(args []string) (cty.Value, error) {
+	return cty.StringVal(base64.StdEncoding.EncodeToString([]byte(args[0]))), nil
 }
 
-func decodeBase64(s string) (string, error) {
-	b, err := base64.StdEncoding.DecodeString(s)
+func decodeBase64(args []string) (cty.Value, error) {
+	b, err := base64.StdEncoding.DecodeString(args[0])
 	if err != nil {
-		return "", errors.New("this is not base64")
+		return cty.NilVal, errors.New("this is not base64")
 	}
-	return utf8Only("the decoded base64", string(b))
+	text, err := utf8Only("the decoded base64", string(b))
+	return cty.StringVal(text), err
 }
 
 // maxPatterns is how many compiled patterns one set of functions keeps.
@@ -104,82 +105,59 @@ func matchValue(re *regexp.Regexp, text string, at []int) cty.Value {
 	return cty.ObjectVal(object)
 }
 
-func regexParams() []function.Parameter {
-	return []function.Parameter{{Name: "pattern", Type: cty.String}, {Name: "text", Type: cty.String}}
+// regexFunction is a function of a pattern and a text. The type of its result depends on
+// that of a match, and so on the pattern.
+func regexFunction(p *patterns, of func(cty.Type) cty.Type, find func(re *regexp.Regexp, text string, t cty.Type) (cty.Value, error)) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "pattern", Type: cty.String}, {Name: "text", Type: cty.String}},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if !args[0].IsKnown() {
+				return cty.DynamicPseudoType, nil
+			}
+			re, err := p.get(args[0].AsString())
+			if err != nil {
+				return cty.NilType, function.NewArgError(0, err)
+			}
+			t, err := matchType(re)
+			if err != nil {
+				return cty.NilType, function.NewArgError(0, err)
+			}
+			return of(t), nil
+		},
+		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
+			re, err := p.get(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, err
+			}
+			return find(re, args[1].AsString(), t)
+		},
+	})
 }
 
-// regexType gives the result's type, which depends on the pattern.
-func regexType(p *patterns, of func(cty.Type) cty.Type) function.TypeFunc {
-	return func(args []cty.Value) (cty.Type, error) {
-		if !args[0].IsKnown() {
-			return cty.DynamicPseudoType, nil
-		}
-		re, err := p.get(args[0].AsString())
-		if err != nil {
-			return cty.NilType, function.NewArgError(0, err)
-		}
-		t, err := matchType(re)
-		if err != nil {
-			return cty.NilType, function.NewArgError(0, err)
-		}
-		return of(t), nil
+func firstMatch(re *regexp.Regexp, text string, _ cty.Type) (cty.Value, error) {
+	at := re.FindStringSubmatchIndex(text)
+	if at == nil {
+		return cty.NilVal, errors.New("the pattern did not match; use try(regex(…), …) where it may not")
 	}
+	return matchValue(re, text, at), nil
 }
 
-func regexFunction(p *patterns) function.Function {
-	return function.New(&function.Spec{
-		Params: regexParams(),
-		Type:   regexType(p, func(t cty.Type) cty.Type { return t }),
-		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
-			re, err := p.get(args[0].AsString())
-			if err != nil {
-				return cty.NilVal, err
-			}
-			text := args[1].AsString()
-			at := re.FindStringSubmatchIndex(text)
-			if at == nil {
-				return cty.NilVal, errors.New("the pattern did not match; use try(regex(…), …) where it may not")
-			}
-			return matchValue(re, text, at), nil
-		},
-	})
+func allMatches(re *regexp.Regexp, text string, t cty.Type) (cty.Value, error) {
+	var all []cty.Value
+	for _, at := range re.FindAllStringSubmatchIndex(text, -1) {
+		all = append(all, matchValue(re, text, at))
+	}
+	if len(all) == 0 {
+		return cty.ListValEmpty(t.ElementType()), nil
+	}
+	return cty.ListVal(all), nil
 }
 
-func regexAllFunction(p *patterns) function.Function {
-	return function.New(&function.Spec{
-		Params: regexParams(),
-		Type:   regexType(p, cty.List),
-		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
-			re, err := p.get(args[0].AsString())
-			if err != nil {
-				return cty.NilVal, err
-			}
-			text := args[1].AsString()
-			var all []cty.Value
-			for _, at := range re.FindAllStringSubmatchIndex(text, -1) {
-				all = append(all, matchValue(re, text, at))
-			}
-			if len(all) == 0 {
-				return cty.ListValEmpty(t.ElementType()), nil
-			}
-			return cty.ListVal(all), nil
-		},
-	})
-}
-
-// regexReplaceFunction replaces all matches; $1 and ${name} stand for groups.
-func regexReplaceFunction(p *patterns) function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{
-			{Name: "text", Type: cty.String}, {Name: "pattern", Type: cty.String}, {Name: "replacement", Type: cty.String},
-		},
-		Type: function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			re, err := p.get(args[1].AsString())
-			if err != nil {
-				return cty.NilVal, function.NewArgError(1, err)
-			}
-			return cty.StringVal(re.ReplaceAllString(args[0].AsString(), args[2].AsString())), nil
-		},
-	})
+// replace is regex_replace(text, pattern, replacement): $1 and ${name} stand for groups.
+func (p *patterns) replace(args []string) (cty.Value, error) {
+	re, err := p.get(args[1])
+	if err != nil {
+		return cty.NilVal, function.NewArgError(1, err)
+	}
+	return cty.StringVal(re.ReplaceAllString(args[0], args[2])), nil
 }

@@ -59,126 +59,55 @@ func bytesPower(unit string) (int, bool) {
 // "HH:MM:SS", "D-HH", "D-HH:MM", "D-HH:MM:SS", each with a fraction of the
 // seconds where there are seconds, a plain number of seconds, or what
 // ParseDuration reads. The first field may be of any size, the others stay
-// below 24 or 60. It is exact to the nanosecond.
+// below 24 or 60. It is exact to the nanosecond; further digits are cut.
 func ParseSeconds(s string) (time.Duration, error) {
 	text := strings.TrimSpace(s)
-	if d, ok := quickClock(text); ok {
-		return d, nil
+	if !strings.ContainsAny(text, "-:") || strings.HasPrefix(text, "-") {
+		if value, ok := decimal(text); ok {
+			return durationOf(value.Mul(value, big.NewRat(int64(time.Second), 1)), s)
+		}
+		return ParseDuration(text)
 	}
-	nanos, err := secondsOf(text)
-	if err != nil {
-		return 0, err
-	}
-	return durationOf(nanos, s)
-}
-
-// quickClock reads what sacct prints most, [D-]HH:MM:SS and MM:SS with at most
-// nine decimals, without big numbers. All else is left to secondsOf.
-func quickClock(s string) (time.Duration, bool) {
-	days, clock, dashed := strings.Cut(s, "-")
+	units := []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second}
+	days, clock, dashed := strings.Cut(text, "-")
 	if !dashed {
-		days, clock = "0", s
-	}
-	clock, fraction, _ := strings.Cut(clock, ".")
-	hours, rest, ok := strings.Cut(clock, ":")
-	minutes, seconds, long := strings.Cut(rest, ":")
-	if !long {
-		hours, minutes, seconds = "0", hours, rest
-	}
-	if !ok || dashed && !long || strings.HasSuffix(s, ".") {
-		return 0, false
-	}
-	var total, field int64
-	for _, f := range []struct {
-		text  string
-		scale int64
-		limit int64
-	}{{days, 24, 99999}, {hours, 60, limitOf(dashed, 24)}, {minutes, 60, limitOf(long, 60)}, {seconds, 1, 60}} {
-		if field, ok = digits(f.text, 5); !ok || field >= f.limit {
-			return 0, false
-		}
-		total = (total + field) * f.scale
-	}
-	if fraction == "" {
-		return time.Duration(total) * time.Second, true
-	}
-	nanos, ok := digits((fraction + "00000000")[:max(9, len(fraction))], 9)
-	return time.Duration(total)*time.Second + time.Duration(nanos), ok
-}
-
-// limitOf is the limit of a field: that of a leading one is only that it is short.
-func limitOf(follows bool, limit int64) int64 {
-	if follows {
-		return limit
-	}
-	return 99999
-}
-
-// digits reads 1 to n decimal digits.
-func digits(s string, n int) (int64, bool) {
-	if s == "" || len(s) > n {
-		return 0, false
-	}
-	var v int64
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		v = v*10 + int64(s[i]-'0')
-	}
-	return v, true
-}
-
-func secondsOf(s string) (*big.Rat, error) {
-	if !strings.ContainsAny(s, "-:") || strings.HasPrefix(s, "-") {
-		if value, ok := decimal(s); ok {
-			return value.Mul(value, big.NewRat(int64(time.Second), 1)), nil
-		}
-		return sumUnits(s)
-	}
-	days, clock, dashed := strings.Cut(s, "-")
-	if !dashed {
-		days, clock = "", s
+		clock = text
 	}
 	fields := strings.Split(clock, ":")
-	scales, ok := clockScales(len(fields), dashed)
-	if !ok {
-		return nil, badSeconds(s)
+	switch n := len(fields); {
+	case dashed && n <= 3:
+		fields = append([]string{days}, fields...)
+	case !dashed && n <= 3:
+		units = units[4-n:]
+	default:
+		return 0, badSeconds(text)
 	}
-	total := new(big.Rat)
-	if dashed {
-		fields, scales = append([]string{days}, fields...), append([]time.Duration{24 * time.Hour}, scales...)
-	}
-	for i, f := range fields {
-		value, ok := decimal(f)
-		whole := ok && !strings.Contains(f, ".")
-		if !ok || !whole && scales[i] != time.Second || i > 0 && !below(value, scales[i]) {
-			return nil, badSeconds(s)
+	var total time.Duration
+	for i, field := range fields {
+		value, ok := clockField(field, units[i])
+		if !ok || i > 0 && value >= units[i-1] {
+			return 0, badSeconds(text)
 		}
-		total.Add(total, value.Mul(value, big.NewRat(int64(scales[i]), 1)))
+		if total += value; value < 0 || total < 0 {
+			return 0, fmt.Errorf("%q is longer than 292 years", clip(s))
+		}
 	}
 	return total, nil
 }
 
-// clockScales are the units of n fields with colons: they end in seconds, or
-// begin with hours when days stand before them.
-func clockScales(n int, days bool) ([]time.Duration, bool) {
-	all := []time.Duration{time.Hour, time.Minute, time.Second}
-	switch {
-	case days && n >= 1 && n <= 3:
-		return all[:n], true
-	case !days && n >= 2 && n <= 3:
-		return all[3-n:], true
+// clockField reads digits that count a unit, with a fraction where these are seconds.
+// What is longer than 292 years is negative.
+func clockField(s string, unit time.Duration) (time.Duration, bool) {
+	whole, fraction, point := strings.Cut(s, ".")
+	if !onlyDigits(whole+fraction) || point && unit != time.Second || len(s) > maxDigits {
+		return 0, false
 	}
-	return nil, false
-}
-
-func below(v *big.Rat, scale time.Duration) bool {
-	limit := int64(60)
-	if scale == time.Hour {
-		limit = 24
+	n, err := strconv.ParseUint("0"+whole, 10, 63)
+	if err != nil || n > uint64(math.MaxInt64/unit) {
+		return -1, true
 	}
-	return v.Cmp(big.NewRat(limit, 1)) < 0
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64) // they are digits
+	return time.Duration(n)*unit + time.Duration(nanos), true
 }
 
 func badSeconds(s string) error {
@@ -320,24 +249,14 @@ func zoneOf(name string, zones *sync.Map) (*time.Location, error) {
 	return z, nil
 }
 
-// unixFunction is unix(text): epoch seconds of an RFC 3339 time, with its fraction.
-func unixFunction() function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "time", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.Number),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			t, err := time.Parse(time.RFC3339Nano, args[0].AsString())
-			if err != nil {
-				return cty.NilVal, fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clip(args[0].AsString()))
-			}
-			if t.Nanosecond() == 0 {
-				return cty.NumberIntVal(t.Unix()), nil
-			}
-			v, err := cty.ParseNumberVal(fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()))
-			if t.Unix() < 0 {
-				return decimalNumber(t.UnixNano()), nil
-			}
-			return v, err
-		},
-	})
+// unix is unix(time): epoch seconds of an RFC 3339 time, with its fraction.
+func unix(args []string) (cty.Value, error) {
+	t, err := time.Parse(time.RFC3339Nano, args[0])
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("%q is not a time; expected RFC 3339, like \"2024-01-01T00:00:00Z\"", clip(args[0]))
+	}
+	if t.Unix() < 0 {
+		return decimalNumber(t.UnixNano()), nil
+	}
+	return cty.ParseNumberVal(fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()))
 }

@@ -1,6 +1,7 @@
 package hcl_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 		diags.Extend(hcl.Decode(file, &cfg, ctx))
 		tree, more := hcl.Evaluate(file.Body, ctx)
 		diags.Extend(more)
-		_ = tree.String()
+		_ = fmt.Sprint(tree)
 		_ = diags.Error()
 		if err := diags.Write(io.Discard, file.Sources, true); err != nil {
 			t.Fatal(err)

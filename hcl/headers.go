@@ -1,7 +1,5 @@
 package hcl
 
-import "github.com/hashicorp/hcl/v2/hclsyntax"
-
 // Header is the head of a block: its type and its labels.
 type Header struct {
 	Type   string
@@ -10,12 +8,8 @@ type Header struct {
 
 // Headers returns those of the file's outermost blocks, in their order.
 func (f *File) Headers() []Header {
-	body, ok := f.Body.(*hclsyntax.Body)
-	if !ok {
-		return nil
-	}
 	var out []Header
-	for _, b := range body.Blocks {
+	for _, b := range f.Body.Blocks {
 		out = append(out, Header{Type: b.Type, Labels: b.Labels})
 	}
 	return out

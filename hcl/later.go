@@ -12,11 +12,9 @@ import (
 // sources, and no value. Who has a value for the variable reads the text with
 // ParseExpression.
 func EvaluateLater(body Body, ctx *EvalContext, sources Sources, variables ...string) (Tree, Diagnostics) {
-	b, diags := native(body)
 	e := evaluator{ctx: ctx, later: variables, sources: sources}
-	nodes := e.body(b)
-	diags.Extend(e.diags)
-	return Tree{Nodes: nodes, Range: b.SrcRange}, diags
+	nodes := e.body(body)
+	return Tree{Nodes: nodes, Range: body.SrcRange}, e.diags
 }
 
 // attribute evaluates an attribute, or keeps its text.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,13 +19,14 @@ import (
 type limits struct {
 	fallback, least, most string
 	allowed               []string
+	match, want           string
 	unset, doc            string
 }
 
 func limitsOf(f reflect.StructField) limits {
 	return limits{
 		fallback: f.Tag.Get("default"), least: f.Tag.Get("min"), most: f.Tag.Get("max"),
-		allowed: strings.Fields(f.Tag.Get("allowed")), unset: f.Tag.Get("unset"), doc: f.Tag.Get("doc"),
+		allowed: strings.Fields(f.Tag.Get("allowed")), match: f.Tag.Get("match"), want: f.Tag.Get("want"), unset: f.Tag.Get("unset"), doc: f.Tag.Get("doc"),
 	}
 }
 
@@ -38,7 +40,7 @@ func setDefaults(target reflect.Value) {
 		}
 	}
 	for _, b := range s.blocks {
-		if !b.slice && !b.pointer && b.elem.Kind() == reflect.Struct && b.elem != blockType {
+		if !b.slice && !b.pointer && b.elem.Kind() == reflect.Struct {
 			setDefaults(target.FieldByIndex(b.index))
 		}
 	}
@@ -67,6 +69,11 @@ func (l *limits) check(field reflect.Value) error {
 	if len(l.allowed) > 0 {
 		if text := fmt.Sprint(field.Interface()); !slices.Contains(l.allowed, text) {
 			return fmt.Errorf("%q is not allowed here; %s", text, didYouMean(text, l.allowed))
+		}
+	}
+	if l.match != "" {
+		if text := fmt.Sprint(field.Interface()); !regexp.MustCompile(`^(?:` + l.match + `)$`).MatchString(text) {
+			return fmt.Errorf("%q is not allowed here; use %s", clip(text), l.want)
 		}
 	}
 	if l.least != "" && l.compare(field, l.least) < 0 || l.most != "" && l.compare(field, l.most) > 0 {
@@ -151,7 +158,7 @@ func settings(t reflect.Type, prefix string) (out []Setting) {
 			out = append(append(out, block), parts...)
 			continue
 		}
-		if a, ok := s.attrs[name]; ok && (kind == "" || kind == "optional" || kind == "attr") {
+		if a, ok := s.attrs[name]; ok && (kind == "" || kind == "optional") {
 			out = append(out, a.setting(prefix+name, f.Type))
 		}
 	}

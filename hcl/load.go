@@ -2,8 +2,10 @@ package hcl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,14 +97,14 @@ func Parse(name string, src []byte) (*File, Diagnostics) {
 func expand(path string) (files []string, dir string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, filepath.Dir(path), err
+		return nil, filepath.Dir(path), FileError(err)
 	}
 	if !info.IsDir() {
 		return []string{path}, filepath.Dir(path), nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, path, err
+		return nil, path, FileError(err)
 	}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".hcl") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
@@ -110,7 +112,7 @@ func expand(path string) (files []string, dir string, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, path, fmt.Errorf("%s: no *.hcl files in this directory", path)
+		return nil, path, fmt.Errorf("folder %s has no *.hcl files", path)
 	}
 	return files, path, nil
 }
@@ -134,18 +136,32 @@ func (f *File) read(name string) (*hclsyntax.Body, Diagnostics) {
 	return f.parse(name, src)
 }
 
+// FileError words an error about a file for the person who named the file.
+func FileError(err error) error {
+	var at *fs.PathError
+	switch {
+	case !errors.As(err, &at):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("file %s does not exist; is the path right?", at.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("file %s cannot be read: permission denied; may user %d read it and enter its folder?", at.Path, os.Geteuid())
+	}
+	return fmt.Errorf("file %s cannot be read: %w", at.Path, at.Err)
+}
+
 // readFile reads a regular file of at most limit bytes.
 func readFile(name string, limit int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, FileError(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, FileError(err)
 	}
 	defer file.Close()
 	src, err := io.ReadAll(io.LimitReader(file, limit+1))

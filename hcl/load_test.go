@@ -54,11 +54,11 @@ func TestUnreadableConfigurationIsAnErrorNotAPanic(t *testing.T) {
 		err   string
 	}{
 		{nil, "no file or directory was named"},
-		{[]string{"testdata/none.hcl"}, "no such file"},
+		{[]string{"testdata/none.hcl"}, "file testdata/none.hcl does not exist"},
 		{[]string{empty}, "no *.hcl files"},
 		{[]string{big}, "larger than"},
 		{[]string{"/dev/null"}, "not a regular file"},
-		{[]string{"testdata/none.hcl", "testdata/agent.good.hcl"}, "no such file"},
+		{[]string{"testdata/none.hcl", "testdata/agent.good.hcl"}, "file testdata/none.hcl does not exist"},
 	} {
 		file, _, diags := load(t, c.paths...)
 		if file == nil || diags.Err() == nil || !strings.Contains(diags.Error(), c.err) {

@@ -38,13 +38,13 @@ func (m *Member) Header() string {
 
 // Members returns what is written in the struct that target points to, in the order of
 // names; blocks of one type stay in their order. Texts are given also when they are
-// sensitive, a [Secret] is not.
+// sensitive.
 func Members(target any) []Member { return members(structOf(target), Range{}) }
 
 func members(v reflect.Value, at Range) (out []Member) {
 	s := specOf(v.Type())
-	for _, r := range s.ranges["def_range"] {
-		at = v.FieldByIndex(r.index).Interface().(Range)
+	if s.defAt != nil {
+		at = v.FieldByIndex(s.defAt).Interface().(Range)
 	}
 	for _, name := range s.attrNames {
 		if value, where, ok := written(v.FieldByIndex(s.attrs[name].index)); ok {
@@ -59,14 +59,14 @@ func members(v reflect.Value, at Range) (out []Member) {
 		for _, block := range blocksIn(v.FieldByIndex(f.index), f) {
 			m := Member{Name: name, labelNames: f.labels, many: f.slice, Members: members(block, at), Range: at}
 			inner := specOf(f.elem)
-			for _, l := range inner.labelAt {
-				m.Labels = append(m.Labels, labelText(block.FieldByIndex(l)))
-				if s, ok := reflect.TypeAssert[String](block.FieldByIndex(l)); ok && m.Range == at {
+			for _, l := range inner.labels {
+				m.Labels = append(m.Labels, labelText(block.FieldByIndex(l.index)))
+				if s, ok := reflect.TypeAssert[String](block.FieldByIndex(l.index)); ok && m.Range == at {
 					m.Range = s.Range
 				}
 			}
-			for _, r := range inner.ranges["def_range"] {
-				m.Range = block.FieldByIndex(r.index).Interface().(Range)
+			if inner.defAt != nil {
+				m.Range = block.FieldByIndex(inner.defAt).Interface().(Range)
 			}
 			if len(m.Members) > 0 || f.slice || f.pointer {
 				out = append(out, m)
@@ -197,7 +197,7 @@ func membersOf(text []byte, t reflect.Type) (out []Member, err error) {
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		f, block := s.blocks[name]
 		switch {
-		case slices.Contains(s.labels, name):
+		case slices.ContainsFunc(s.labels, func(l labelField) bool { return l.name == name }):
 			continue
 		case !block:
 			out = append(out, Member{Name: name, Value: raw[name]})
@@ -242,19 +242,21 @@ func decodeObject(text []byte, at Range, target reflect.Value) (diags Diagnostic
 	}
 	s := specOf(target.Type())
 	setDefaults(target)
-	for i, name := range s.labels {
+	for _, l := range s.labels {
 		var label string
-		if err := json.Unmarshal(raw[name], &label); err != nil || label == "" {
-			diags.Extend(unreadable(at, "%s is missing", name))
+		if err := json.Unmarshal(raw[l.name], &label); err != nil || label == "" {
+			diags.Extend(unreadable(at, "%s is missing", l.name))
 		}
 		at.Filename += " " + strconv.Quote(label)
-		setLabel(target.FieldByIndex(s.labelAt[i]), label, at)
-		delete(raw, name)
+		if label != "" {
+			diags.Extend(l.set(target, label, at))
+		}
+		delete(raw, l.name)
 	}
-	s.setRange(target, "def_range", "", at)
+	setRange(target, s.defAt, at)
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		if f, ok := s.attrs[name]; ok {
-			s.setRange(target, "attr_range", name, at)
+			setRange(target, s.attrAt[name], at)
 			if err := f.decodeJSON(raw[name], at, target.FieldByIndex(f.index)); err != nil {
 				diags.Extend(unreadable(at, "%s: %v", name, err))
 			}
@@ -324,8 +326,8 @@ func (f *blockField) decodeJSON(raw json.RawMessage, at Range, field reflect.Val
 		elem := f.slot(field)
 		diags.Extend(decodeObject(x, at, elem))
 		var quoted []string
-		for _, l := range specOf(f.elem).labelAt {
-			quoted = append(quoted, strconv.Quote(labelText(elem.FieldByIndex(l))))
+		for _, l := range specOf(f.elem).labels {
+			quoted = append(quoted, strconv.Quote(labelText(elem.FieldByIndex(l.index))))
 		}
 		labels := strings.Join(quoted, " ")
 		if f.slice && !f.repeat && labels != "" && first[labels] {

@@ -28,7 +28,6 @@ type shelf struct {
 
 type shop struct {
 	At      hcl.Address `hcl:"at,optional" default:"localhost:80"`
-	Key     hcl.Secret  `hcl:"key,optional"`
 	Shelves []shelf     `hcl:"shelf,block"`
 	Till    *struct {
 		Note string `hcl:"note,optional"`
@@ -38,8 +37,7 @@ type shop struct {
 	} `hcl:"door,block,optional"`
 }
 
-const shopFile = `key = env("PATH")
-shelf "b" {
+const shopFile = `shelf "b" {
   width  = "1m"
   price  = 0.50
   owner  = ""
@@ -55,7 +53,7 @@ shelf "a" { count = 0 }
 till {}
 `
 
-const shopJSON = `{"key":"***","shelf":[{"count":3,"groups":["g"],"match":{"k":"v"},"name":"b","open":false,"owner":"","part":[{"size":"1KiB"},{"size":"2KiB"}],"price":"0.5","tags":["x","y"],"width":"1m0s"},{"name":"a"}],"till":{}}`
+const shopJSON = `{"shelf":[{"count":3,"groups":["g"],"match":{"k":"v"},"name":"b","open":false,"owner":"","part":[{"size":"1KiB"},{"size":"2KiB"}],"price":"0.5","tags":["x","y"],"width":"1m0s"},{"name":"a"}],"till":{}}`
 
 func openShop(t *testing.T) *shop {
 	t.Helper()
@@ -76,11 +74,10 @@ func TestEncodeJSON_WhatIsWritten_ByItsTags(t *testing.T) {
 
 func TestDecodeJSON_WhatWasEncoded_IsTheSame(t *testing.T) {
 	var got shop
-	text := strings.Replace(shopJSON, `"key":"***",`, "", 1)
-	if diags := hcl.DecodeJSON("log:", []byte(text), &got); diags.HasErrors() {
+	if diags := hcl.DecodeJSON("log:", []byte(shopJSON), &got); diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	if d := cmp.Diff(text, string(hcl.EncodeJSON(&got))); d != "" {
+	if d := cmp.Diff(shopJSON, string(hcl.EncodeJSON(&got))); d != "" {
 		t.Error(d)
 	}
 	want := openShop(t)
@@ -132,7 +129,7 @@ func TestMembers_OfAStructAndOfItsJSON_AreTheSame(t *testing.T) {
 	if d := cmp.Diff(names(file), names(text), cmpopts.SortSlices(func(a, b string) bool { return a < b })); d != "" {
 		t.Error(d)
 	}
-	if at := file[1].Members[0].Range; at.Start.Line != 9 && at.Start.Line != 2 {
-		t.Error(file[1].Members[0].Name, at)
+	if at := file[0].Members[0].Range; at.Start.Line != 8 && at.Start.Line != 1 {
+		t.Error(file[0].Members[0].Name, at)
 	}
 }

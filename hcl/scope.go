@@ -32,7 +32,10 @@ type Scope struct {
 func NewScope(dir string, objects map[string]Object) *Scope {
 	s := &Scope{objects: objects, functions: ExpressionFunctions(), constants: &constants{dir: dir, known: map[string]constant{}}}
 	for _, name := range []string{"env", "file"} {
-		s.functions[name] = textFunction(keep, func(args []string) (string, error) { return s.constants.get(name, args) })
+		s.functions[name] = textual(cty.String, func(args []string) (cty.Value, error) {
+			text, err := s.constants.get(name, args)
+			return cty.StringVal(text), err
+		})
 	}
 	return s
 }

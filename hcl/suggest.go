@@ -77,12 +77,3 @@ func didYouMean(name string, candidates []string) string {
 	near := slices.Sorted(slices.Values(names[:maxListed]))
 	return fmt.Sprintf("expected one of %d names, such as %s", len(names), strings.Join(near, ", "))
 }
-
-// OneOf reports a value that is not among the allowed ones, at the place where
-// it is written, with a suggestion.
-func OneOf(value String, allowed ...string) Diagnostics {
-	if slices.Contains(allowed, value.Value) {
-		return nil
-	}
-	return Diagnostics{Errorf(value.Range, "unknown value", "%q is not allowed here; %s", value.String(), didYouMean(value.Value, allowed))}
-}

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +14,13 @@ import (
 type attrField struct {
 	index    []int
 	optional bool
+	limits
+}
+
+// labelField is a struct field that a label fills.
+type labelField struct {
+	name  string
+	index []int
 	limits
 }
 
@@ -31,40 +39,24 @@ type blockField struct {
 type spec struct {
 	attrs     map[string]attrField
 	blocks    map[string]blockField
-	labels    []string
-	labelAt   [][]int
-	ranges    map[string][]rangeField // by kind of range
+	labels    []labelField
+	attrAt    map[string][]int // fields for the places of attributes
+	defAt     []int            // the field for the place of the block
 	remain    []int
-	body      []int
 	attrNames []string
 	typeNames []string
-}
-
-type rangeField struct {
-	name  string
-	index []int
 }
 
 // specOf reads the tags of a struct, those of structs that it embeds included. Wrong tags are a mistake of the program
 // and panic.
 func specOf(t reflect.Type) *spec {
-	s := &spec{
-		attrs: map[string]attrField{}, blocks: map[string]blockField{},
-		ranges: map[string][]rangeField{},
-	}
+	s := &spec{attrs: map[string]attrField{}, blocks: map[string]blockField{}, attrAt: map[string][]int{}}
 	for _, f := range reflect.VisibleFields(t) {
 		if tag := f.Tag.Get("hcl"); tag != "" {
 			s.add(t, f, tag)
 		}
 	}
-	for n := range s.attrs {
-		s.attrNames = append(s.attrNames, n)
-	}
-	for n := range s.blocks {
-		s.typeNames = append(s.typeNames, n)
-	}
-	slices.Sort(s.attrNames)
-	slices.Sort(s.typeNames)
+	s.attrNames, s.typeNames = slices.Sorted(maps.Keys(s.attrs)), slices.Sorted(maps.Keys(s.blocks))
 	return s
 }
 
@@ -73,29 +65,28 @@ func (s *spec) add(t reflect.Type, f reflect.StructField, tag string) {
 	name, rest, _ := strings.Cut(tag, ",")
 	kind, options, _ := strings.Cut(rest, ",")
 	switch kind {
-	case "", "attr":
+	case "":
 		s.attrs[name] = attrField{index: i, optional: f.Type.Kind() == reflect.Pointer, limits: limitsOf(f)}
 	case "optional":
 		s.attrs[name] = attrField{index: i, optional: true, limits: limitsOf(f)}
 	case "block":
 		s.blocks[name] = blockFieldOf(f, i, options)
 	case "label":
-		s.labels, s.labelAt = append(s.labels, name), append(s.labelAt, i)
+		s.labels = append(s.labels, labelField{name: name, index: i, limits: limitsOf(f)})
 	case "remain":
 		s.remain = i
-	case "body":
-		s.body = i
-	case "def_range", "type_range", "label_range", "attr_range", "attr_name_range", "attr_value_range":
-		s.ranges[kind] = append(s.ranges[kind], rangeField{name, i})
+	case "def_range":
+		s.defAt = i
+	case "attr_range":
+		s.attrAt[name] = i
 	default:
 		panic(fmt.Sprintf("hcl: field %s.%s has the unknown tag %q", t, f.Name, tag))
 	}
 }
 
 var (
-	bodyType  = reflect.TypeFor[hcl2.Body]()
-	exprType  = reflect.TypeFor[hcl2.Expression]()
-	blockType = reflect.TypeFor[hcl2.Block]()
+	bodyType = reflect.TypeFor[Body]()
+	exprType = reflect.TypeFor[hcl2.Expression]()
 )
 
 func blockFieldOf(f reflect.StructField, i []int, options string) blockField {
@@ -104,11 +95,11 @@ func blockFieldOf(f reflect.StructField, i []int, options string) blockField {
 	if b.elem.Kind() == reflect.Slice {
 		b.slice, b.elem = true, b.elem.Elem()
 	}
-	if b.elem.Kind() == reflect.Pointer {
+	if b.elem.Kind() == reflect.Pointer && b.elem != bodyType {
 		b.pointer, b.elem = true, b.elem.Elem()
 	}
 	switch {
-	case b.elem == bodyType, b.elem == blockType:
+	case b.elem == bodyType:
 		b.optional = true
 	case b.elem.Kind() == reflect.Struct:
 		b.labels = specLabels(b.elem)

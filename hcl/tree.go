@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"fmt"
-	"log/slog"
 	"math/big"
 	"slices"
 	"strconv"
@@ -97,11 +96,7 @@ type Entry struct {
 // block is kept, in the order of the source. All problems are reported; the
 // tree then lacks what could not be evaluated.
 func Evaluate(body Body, ctx *EvalContext) (Tree, Diagnostics) {
-	b, diags := native(body)
-	e := evaluator{ctx: ctx}
-	nodes := e.body(b)
-	diags.Extend(e.diags)
-	return Tree{Nodes: nodes, Range: b.SrcRange}, diags
+	return EvaluateLater(body, ctx, nil)
 }
 
 type evaluator struct {
@@ -216,15 +211,6 @@ func (e *evaluator) number(out *Value, f *big.Float) {
 	out.Kind, out.Float = KindFloat, x
 }
 
-// Sensitive says whether any value of the tree is sensitive.
-func (t Tree) Sensitive() bool {
-	return slices.ContainsFunc(t.Nodes, Node.sensitive)
-}
-
-func (n Node) sensitive() bool {
-	return n.Value.Sensitive || slices.ContainsFunc(n.Children, Node.sensitive)
-}
-
 // Interface is the value as nil, string, int64, float64, bool, []any or
 // map[string]any, secrets included.
 func (v Value) Interface() any {
@@ -251,32 +237,6 @@ func (v Value) Interface() any {
 		return out
 	}
 	return nil
-}
-
-// String shows the tree on one line, sensitive values as "***".
-func (t Tree) String() string { return showNodes(t.Nodes) }
-
-func showNodes(nodes []Node) string {
-	parts := make([]string, len(nodes))
-	for i, n := range nodes {
-		parts[i] = n.String()
-	}
-	return "{ " + strings.Join(parts, "; ") + " }"
-}
-
-// String shows the attribute or block on one line, sensitive values as "***".
-func (n Node) String() string {
-	switch {
-	case n.Expression != "":
-		return n.Name + " = " + n.Expression
-	case !n.Block:
-		return n.Name + " = " + n.Value.String()
-	}
-	words := []string{n.Name}
-	for _, l := range n.Labels {
-		words = append(words, strconv.Quote(l))
-	}
-	return strings.Join(append(words, showNodes(n.Children)), " ")
 }
 
 // String shows the value on one line, what is sensitive as "***".
@@ -307,17 +267,5 @@ func (v Value) String() string {
 // GoString is String, so that no verb of fmt shows a secret.
 func (v Value) GoString() string { return v.String() }
 
-// GoString is String, so that no verb of fmt shows a secret.
-func (n Node) GoString() string { return n.String() }
-
-// GoString is String, so that no verb of fmt shows a secret.
-func (t Tree) GoString() string { return t.String() }
-
-// LogValue implements slog.LogValuer by String.
-func (v Value) LogValue() slog.Value { return slog.StringValue(v.String()) }
-
-// LogValue implements slog.LogValuer by String.
-func (n Node) LogValue() slog.Value { return slog.StringValue(n.String()) }
-
-// LogValue implements slog.LogValuer by String.
-func (t Tree) LogValue() slog.Value { return slog.StringValue(t.String()) }
+// MarshalText is String, so that no encoding shows a secret.
+func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

@@ -13,24 +13,13 @@ import (
 // durationUnit is the length of a unit of ParseDuration. Days have 24 hours.
 func durationUnit(name string) (time.Duration, bool) {
 	switch name {
-	case "ns":
-		return time.Nanosecond, true
-	case "us", "µs", "μs":
-		return time.Microsecond, true
-	case "ms":
-		return time.Millisecond, true
-	case "s":
-		return time.Second, true
-	case "m":
-		return time.Minute, true
-	case "h":
-		return time.Hour, true
 	case "d":
 		return 24 * time.Hour, true
 	case "w":
 		return 7 * 24 * time.Hour, true
 	}
-	return 0, false
+	d, err := time.ParseDuration("1" + name)
+	return d, err == nil
 }
 
 // ParseDuration reads a duration such as "90s", "1h30m", "1.5h", "30d" or
@@ -170,22 +159,17 @@ func sizeUnit(unit string) (int64, bool) {
 	return 0, false
 }
 
-// ParseAddress reads "host:port". The host may be empty (all interfaces), a
-// name, an IPv4 address or an IPv6 address in brackets; the port is a number
-// from 0 (the system picks one) to 65535.
-func ParseAddress(s string) (host string, port int, err error) {
+// parseAddress reads "host:port".
+func parseAddress(s string) (a Address, err error) {
 	host, p, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c == '/' || c == 0x7f }) {
+		return a, badAddress(s)
+	}
+	port, err := strconv.ParseUint(p, 10, 16)
 	if err != nil {
-		return "", 0, badAddress(s)
+		return a, fmt.Errorf("%q has the port %q; expected a number from 0 to 65535", clip(s), clip(p))
 	}
-	port, err = strconv.Atoi(p)
-	if err != nil || port < 0 || port > 65535 || p[0] == '+' {
-		return "", 0, fmt.Errorf("%q has the port %q; expected a number from 0 to 65535", clip(s), clip(p))
-	}
-	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c == '/' || c == 0x7f }) {
-		return "", 0, badAddress(s)
-	}
-	return host, port, nil
+	return Address{Host: host, Port: int(port)}, nil
 }
 
 func badAddress(s string) error {

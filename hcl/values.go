@@ -23,8 +23,19 @@ type ValueDecoder interface {
 	DecodeHCL(v cty.Value, r Range) error
 }
 
-// sensitive marks a value that came from file() or env().
+// sensitive marks a value that came from file() or env(), and masked is shown of it.
 type sensitive struct{}
+
+const masked = "***"
+
+// readText reads a text by parse.
+func readText[T any](v cty.Value, parse func(string) (T, error)) (out T, err error) {
+	s, err := stringOf(v)
+	if err != nil {
+		return out, err
+	}
+	return parse(s)
+}
 
 // stringOf gives a string, number or boolean as text, without marks.
 func stringOf(v cty.Value) (string, error) {
@@ -85,16 +96,11 @@ type Duration struct {
 
 // DecodeHCL implements ValueDecoder.
 func (d *Duration) DecodeHCL(v cty.Value, r Range) error {
-	s, err := stringOf(v)
-	if err != nil {
-		return err
+	parsed, err := readText(v, ParseDuration)
+	if err == nil {
+		*d = Duration{Duration: parsed, Range: r}
 	}
-	parsed, err := ParseDuration(s)
-	if err != nil {
-		return err
-	}
-	*d = Duration{Duration: parsed, Range: r}
-	return nil
+	return err
 }
 
 // Size is a number of bytes, never negative, written as ParseSize reads it.
@@ -107,16 +113,11 @@ type Size struct {
 
 // DecodeHCL implements ValueDecoder.
 func (s *Size) DecodeHCL(v cty.Value, r Range) error {
-	text, err := stringOf(v)
-	if err != nil {
-		return err
+	n, err := readText(v, ParseSize)
+	if err == nil {
+		*s = Size{Bytes: n, Range: r}
 	}
-	n, err := ParseSize(text)
-	if err != nil {
-		return err
-	}
-	*s = Size{Bytes: n, Range: r}
-	return nil
+	return err
 }
 
 // String is the size in the largest binary unit that shows it exactly, such as "8GiB".
@@ -134,7 +135,9 @@ func (s Size) String() string {
 	return strconv.FormatInt(n, 10) + unit
 }
 
-// Address is a host and a port, written as ParseAddress reads it.
+// Address is a host and a port, written as "host:port". The host may be empty (all
+// interfaces), a name, an IPv4 address or an IPv6 address in brackets; the port is a
+// number from 0 (the system picks one) to 65535.
 type Address struct {
 	// Host is a name or an IP address without brackets; empty for all interfaces.
 	Host string
@@ -146,16 +149,11 @@ type Address struct {
 
 // DecodeHCL implements ValueDecoder.
 func (a *Address) DecodeHCL(v cty.Value, r Range) error {
-	s, err := stringOf(v)
-	if err != nil {
-		return err
+	parsed, err := readText(v, parseAddress)
+	if err == nil {
+		*a, a.Range = parsed, r
 	}
-	host, port, err := ParseAddress(s)
-	if err != nil {
-		return err
-	}
-	*a = Address{Host: host, Port: port, Range: r}
-	return nil
+	return err
 }
 
 // IsZero says whether no address is set.

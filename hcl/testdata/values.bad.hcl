@@ -4,7 +4,7 @@ agent {
   listen   = "http://head1:7070"
   allow    = ["10.0.0.1:80", "10.0.0.2", "[::1]:http"]
   limits   = { a = "1GiB", b = "2X", "a" = "3GiB" }
-  token    = "hunter2"
+  token    = ["hunter2"]
   password = env("BURSAR_TEST_UNSET")
   workers  = 1.5
   strict   = "maybe"
@@ -35,7 +35,6 @@ source "slurm" "d" {
 
 plugin "actoin" "priority" {
   sha256 = "12"
-  env    = { "A B" = "c" }
 }
 
 log {
@@ -52,4 +51,8 @@ tls {
   ca   = "no-ca.pem"
   cert = "agent.good.hcl"
   key  = "agent.good.hcl"
+}
+
+plugin "action" "exec" {
+  env = { "A B" = "c" }
 }

@@ -5,9 +5,6 @@ import (
 	"os"
 	"slices"
 
-	hcl2 "github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -109,15 +106,12 @@ func (h *fnv) entries(m map[string]*bursarv1.Value) {
 // sourceOf returns the text of a record block, so that a changed mapping is
 // noticed; "" without one.
 func sourceOf(body hcl.Body) string {
-	b, ok := body.(*hclsyntax.Body)
-	if !ok || b == nil {
+	if body == nil {
 		return ""
 	}
-	text, err := os.ReadFile(b.SrcRange.Filename)
-	if err != nil || b.EndRange.End.Byte > len(text) {
-		return rangeText(b.SrcRange)
+	text, err := os.ReadFile(body.SrcRange.Filename)
+	if err != nil || body.EndRange.End.Byte > len(text) {
+		return body.SrcRange.String()
 	}
-	return string(text[b.SrcRange.Start.Byte:b.EndRange.End.Byte])
+	return string(text[body.SrcRange.Start.Byte:body.EndRange.End.Byte])
 }
-
-func rangeText(r hcl2.Range) string { return r.String() }

@@ -13,7 +13,7 @@ import (
 // AllowAction is a block allow_action "<type>" "<label>" { … }: what an action of the
 // aggregator may run on this machine, as the agent's user.
 type AllowAction struct {
-	Type  hcl.String `hcl:"type,label"`
+	Type  hcl.String `hcl:"type,label" match:"[a-z0-9][a-z0-9_-]{0,63}" want:"a-z, 0-9, '-' and '_', at most 64"`
 	Label hcl.String `hcl:"label,label"`
 	// Commands are lists of a program's absolute path and its arguments. In an argument
 	// a * stands for a value: a letter, digit or _, and then up to 63 of these and of
@@ -34,9 +34,6 @@ type AllowAction struct {
 func (a *AllowAction) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	a.rule = errand.Rule{Stdin: a.Stdin, Place: fmt.Sprintf("%s:%d", a.Range.Filename, a.Range.Start.Line)}
-	if !typeName.MatchString(a.Type.Value) {
-		diags.Add(hcl.Errorf(a.Type.Range, "invalid action type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", a.Type))
-	}
 	if len(a.Commands) == 0 && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "nothing is allowed", `the block has no command; expected commands = [["/usr/bin/program", "argument", "name=*"]]`))
 	}

@@ -16,7 +16,7 @@ func TestWhatIsWrongWithAllowActionIsSaidWithItsPlace(t *testing.T) {
 		`allow_action "exec" "a" { commands = [[]] }`:                                                                       `a.hcl:2:1: invalid value for "commands"; empty command`,
 		`allow_action "exec" "a" { commands = [["x"]] }`:                                                                    `a.hcl:2:40: invalid value for "commands"; "x" is not the absolute path`,
 		`allow_action "exec" "a" { commands = [["/bin/x"], ["/bin/y", "/bin/sh"]] }`:                                        `a.hcl:2:62: invalid value for "commands"; "/bin/sh" is a shell`,
-		`allow_action "Exec" "a" { commands = [["/bin/x"]] }`:                                                               "invalid action type",
+		`allow_action "Exec" "a" { commands = [["/bin/x"]] }`:                                                               "invalid type",
 		`allow_action "exec" "a" { command = ["/bin/x"] }`:                                                                  `did you mean "commands"?`,
 		`allow_action "exec" "a" {` + "\n" + `commands = [["/bin/x"]]` + "\n" + `environment = ["LD_PRELOAD"]` + "\n" + `}`: `a.hcl:4:16: invalid value for "environment"`,
 	} {

@@ -28,7 +28,7 @@ type Config struct {
 // Agent is the block agent { … }.
 type Agent struct {
 	// Name is the agent's name; its certificate has to be for it.
-	Name hcl.String `hcl:"name"`
+	Name hcl.String `hcl:"name" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// DataDir is where the buffer and the sources' own folders are; default
 	// /var/lib/bursar-agent.
 	DataDir hcl.Path `hcl:"data_dir,optional" default:"/var/lib/bursar-agent"`
@@ -61,8 +61,8 @@ type Buffer struct {
 
 // Source is a block source "<type>" "<label>" { … }.
 type Source struct {
-	Type  hcl.String `hcl:"type,label"`
-	Label hcl.String `hcl:"label,label"`
+	Type  hcl.String `hcl:"type,label" match:"[a-z0-9][a-z0-9_-]{0,63}" want:"a-z, 0-9, '-' and '_', at most 64"`
+	Label hcl.String `hcl:"label,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Interval is the pause between two collections; zero: what the plugin says.
 	Interval hcl.Duration `hcl:"interval,optional" min:"100ms"`
 	// StallTimeout is for how long a call of the plugin may make no progress; zero: as

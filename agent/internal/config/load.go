@@ -4,15 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
-
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
-	"github.com/bursar-accounting/bursar/proto/identity"
-	"github.com/bursar-accounting/bursar/proto/record"
 )
 
 // Load reads the files and directories and returns all problems that the files
@@ -40,8 +35,9 @@ func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 	diags.Extend(c.Agent.check())
 	for i := range c.Sources {
 		s := &c.Sources[i]
+		named := !slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool { return d.Subject != nil && d.Subject.Overlaps(s.Range) })
 		problems := append(s.evaluate(file), s.check()...)
-		s.broken = problems.HasErrors()
+		s.broken = !named || problems.HasErrors()
 		diags.Extend(problems)
 	}
 	for i := range c.Allow {
@@ -55,15 +51,9 @@ func (c *Config) read(file *hcl.File) hcl.Diagnostics {
 	return diags
 }
 
-// typeName is a plugin's, as its file can be named.
-var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
 // check says what is wrong beyond the types, also when a type is.
 func (a *Agent) check() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	if err := identity.CheckName(a.Name.Value); err != nil && a.Name.Range != (hcl.Range{}) {
-		diags.Add(invalid(a.Name.Range, "name", "%v", err))
-	}
 	if !a.Listen.IsZero() && a.TLS == nil {
 		diags.Add(hcl.Errorf(a.Listen.Range, "listen without tls", "aggregators pull by mutual TLS only; add a tls block with ca, cert and key to this agent block"))
 	}
@@ -78,16 +68,10 @@ func (a *Agent) check() hcl.Diagnostics {
 
 // check says what is wrong beyond the types.
 func (s *Source) check() hcl.Diagnostics {
-	var diags hcl.Diagnostics
-	if !typeName.MatchString(s.Type.Value) {
-		diags.Add(hcl.Errorf(s.Type.Range, "invalid source type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", s.Type))
+	if s.Label.Value == "." || s.Label.Value == ".." {
+		return hcl.Diagnostics{hcl.Errorf(s.Label.Range, "invalid label", "%q cannot name a folder", s.Label)}
 	}
-	if err := identity.CheckName(s.Label.Value); err != nil {
-		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q: use letters, digits, dots, dashes and underscores, at most 128", s.Label))
-	} else if problem := record.ValidateName(s.Label.Value); problem != "" || s.Label.Value == "." || s.Label.Value == ".." {
-		diags.Add(hcl.Errorf(s.Label.Range, "invalid label", "%q cannot be used in record ids and folder names", s.Label))
-	}
-	return diags
+	return nil
 }
 
 func invalid(r hcl.Range, name, format string, args ...any) *hcl.Diagnostic {
@@ -108,12 +92,11 @@ func (s *Source) evaluate(file *hcl.File) hcl.Diagnostics {
 
 // textOf is the source of a body; "" for none.
 func textOf(body hcl.Body, sources hcl.Sources) string {
-	b, ok := body.(*hclsyntax.Body)
-	if !ok || b == nil {
+	if body == nil {
 		return ""
 	}
-	src := sources[b.SrcRange.Filename]
-	from, to := b.SrcRange.Start.Byte, b.EndRange.End.Byte
+	src := sources[body.SrcRange.Filename]
+	from, to := body.SrcRange.Start.Byte, body.EndRange.End.Byte
 	if from < 0 || to > len(src) || from > to {
 		return ""
 	}

@@ -175,7 +175,7 @@ func TestWrongUseIsAnErrorThatSaysWhatIsRight(t *testing.T) {
 		"operator check -data-dir /nonexistent": "there is no store",
 		"status -address ftp://x":               "want for example https://",
 		"status -client-cert /nonexistent -client-key /nonexistent": "no such file",
-		"config validate /nonexistent":                              "no such file",
+		"config validate /nonexistent":                              "file /nonexistent does not exist",
 	} {
 		code, out, errs := s.bursar(t.Context(), strings.Fields(line)...)
 		if code != 1 || out != "" || !strings.Contains(errs, want) {

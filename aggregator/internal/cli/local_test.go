@@ -212,7 +212,7 @@ func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
 	for path, want := range map[string]struct {
 		code int
 		text string
-	}{busy: {1, "busy.hcl:4: listen tcp"}, bad: {78, "bad.hcl line 2, in aggregator"}, filepath.Join(dir, "none"): {78, "no such file"}} {
+	}{busy: {1, "busy.hcl:4: listen tcp"}, bad: {78, "bad.hcl line 2, in aggregator"}, filepath.Join(dir, "none"): {78, "does not exist"}} {
 		if code, _, errs := (shell{}).bursar(t.Context(), "aggregator", "-config", path); code != want.code || !strings.Contains(errs, want.text) {
 			t.Errorf("%s: %d %s", path, code, errs)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -16,15 +15,14 @@ import (
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
-	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // Action is a block action "type" "label" { … }: what is to be done with the totals;
 // the whole cluster has it.
 type Action struct {
 	// Type is the plugin's, and Label tells actions of one type apart.
-	Type  hcl.String `hcl:"type,label"`
-	Label hcl.String `hcl:"label,label"`
+	Type  hcl.String `hcl:"type,label" match:"[a-z0-9][a-z0-9_-]{0,63}" want:"a-z, 0-9, '-' and '_', at most 64"`
+	Label hcl.String `hcl:"label,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Schedule is when it runs; not written: when its plugin says.
 	Schedule hcl.String `hcl:"schedule,optional"`
 	// Zone is the time zone of the schedule; UTC when it is not written.
@@ -46,9 +44,6 @@ func (a *Action) Name() action.Name {
 	return action.Name{Type: a.Type.Value, Label: a.Label.Value}
 }
 
-// typeName is a plugin's, as its file can be named.
-var typeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
 // recordVariable is what expressions of a config block may name that only plugins
 // have: the record at hand.
 const recordVariable = "record"
@@ -65,12 +60,6 @@ func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.
 
 func (a *CommittedAction) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	if !typeName.MatchString(a.Type.Value) {
-		diags.Add(hcl.Errorf(a.Type.Range, "invalid action type", "%q is not the name of a plugin type: only a-z, 0-9, - and _ are allowed", a.Type.Value))
-	}
-	if err := identity.CheckName(a.Label.Value); err != nil {
-		diags.Add(hcl.Errorf(a.Label.Range, "invalid label", "%q: use letters, digits, dots, dashes and underscores, at most 128", a.Label.Value))
-	}
 	zone, err := calendar.Zone(a.Zone.Value)
 	if err != nil {
 		diags.Add(hcl.Errorf(a.Zone.Range, `invalid value for "zone"`, "%v", err))

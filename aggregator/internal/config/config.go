@@ -25,7 +25,7 @@ type Config struct {
 // Aggregator is the block aggregator { … }.
 type Aggregator struct {
 	// Name is the node's name; its certificate carries it.
-	Name hcl.String `hcl:"name"`
+	Name hcl.String `hcl:"name" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// DataDir holds the state; the daemon makes it.
 	DataDir hcl.Path `hcl:"data_dir"`
 	// MinFree is how much space stays free on DataDir's file system: with less,
@@ -124,7 +124,7 @@ type MetricKeys struct {
 // Agent is a block agent "name" { … }: an agent to pull from.
 type Agent struct {
 	// Name is what the agent's certificate says.
-	Name hcl.String `hcl:"name,label"`
+	Name hcl.String `hcl:"name,label" match:"[A-Za-z0-9._-]{1,128}" want:"letters, digits, '.', '-' and '_', at most 128"`
 	// Address is where the agent listens.
 	Address hcl.Address `hcl:"address"`
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
 // Raft is the block raft { … }: the cluster of which this node is one.
@@ -69,7 +70,9 @@ func (r *Raft) validatePeers(self string) hcl.Diagnostics {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Peers)) {
 		addr := r.Peers[name]
-		diags.Extend(checkName("peers", hcl.String{Value: name, Range: r.PeersAt}))
+		if err := identity.CheckName(name); err != nil {
+			diags.Add(hcl.Errorf(r.PeersAt, `invalid value for "peers"`, "%v", err))
+		}
 		if addr.Host == "" || addr.Port == 0 {
 			diags.Add(hcl.Errorf(addr.Range, `invalid value for "peers"`, "%s = %s cannot be connected to; expected host:port", name, addr))
 		}

@@ -17,9 +17,6 @@ import (
 func (c *Config) validate() hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	a := &c.Aggregator
-	if a.Name.Range != (hcl.Range{}) {
-		diags.Extend(checkName("name", a.Name))
-	}
 	diags.Extend(a.validateRaft())
 	diags.Extend(a.Backup.validate(a.DataDir))
 	diags.Extend(a.API.validate(a.TLS != nil))
@@ -31,13 +28,6 @@ func (c *Config) validate() hcl.Diagnostics {
 		diags.Add(hcl.Errorf(c.Agents[0].Name.Range, "agents need TLS", "agents talk to aggregators with a certificate only; add tls { ca cert key } to the aggregator block (bursar tls makes certificates)"))
 	}
 	return diags
-}
-
-func checkName(attribute string, name hcl.String) hcl.Diagnostics {
-	if err := identity.CheckName(name.Value); err != nil {
-		return hcl.Diagnostics{hcl.Errorf(name.Range, fmt.Sprintf("invalid value for %q", attribute), "%v", err)}
-	}
-	return nil
 }
 
 func (a *API) validate(tls bool) hcl.Diagnostics {
@@ -99,8 +89,7 @@ func (m *MetricKeys) validate() (diags hcl.Diagnostics) {
 	return diags
 }
 
-func (a *Agent) validate() hcl.Diagnostics {
-	diags := checkName("agent", a.Name)
+func (a *Agent) validate() (diags hcl.Diagnostics) {
 	if a.Address.Range != (hcl.Range{}) && (a.Address.Host == "" || a.Address.Port == 0) {
 		diags.Add(hcl.Errorf(a.Address.Range, `invalid value for "address"`, "%s cannot be connected to; expected host:port", a.Address))
 	}
