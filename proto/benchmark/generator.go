@@ -3,13 +3,15 @@
 package benchmark
 
 import (
-	"container/heap"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"strings"
 
+	"github.com/bursar-accounting/bursar/proto/heap"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -36,7 +38,7 @@ type Gen struct {
 	left    int // records not yet submitted
 	gap     float64
 	now     record.Time
-	waiting jobs
+	waiting heap.Heap[record.Record] // by stop and id
 	users   []user
 	zipf    *rand.Zipf
 	next    [5]int64 // job number by site
@@ -61,6 +63,9 @@ var sites = [5]string{"nemo", "helix", "justus", "atlas-fr", "bonna"}
 func Generator(seed uint64, n int, ids string) *Gen {
 	rng := rand.New(rand.NewPCG(seed, 0xb0a5a))
 	g := &Gen{rng: rng, uuids: ids == UUID, left: n, gap: float64(year) / float64(max(n, 1)), now: yearStart}
+	g.waiting.Less = func(a, b record.Record) bool {
+		return cmp.Or(cmp.Compare(a.Stop, b.Stop), strings.Compare(a.ID, b.ID)) < 0
+	}
 	g.zipf = rand.NewZipf(rng, 1.15, 8, 1499)
 	for i := range g.next {
 		g.next[i] = 1_000_000 + int64(i)*777_777
@@ -102,13 +107,13 @@ func (g *Gen) All() iter.Seq[record.Record] {
 
 // Next returns the record with the next stop; false after the last.
 func (g *Gen) Next() (record.Record, bool) {
-	for g.left > 0 && (len(g.waiting) == 0 || g.waiting[0].Stop > g.now) {
+	for g.left > 0 && (len(g.waiting.Items) == 0 || g.waiting.Items[0].Stop > g.now) {
 		g.submit()
 	}
-	if len(g.waiting) == 0 {
+	if len(g.waiting.Items) == 0 {
 		return record.Record{}, false
 	}
-	return heap.Pop(&g.waiting).(record.Record), true
+	return g.waiting.Pop(), true
 }
 
 // submit puts one more record into the queue.
@@ -130,7 +135,7 @@ func (g *Gen) submit() {
 		r.Submit = g.now
 		r.State, r.Exit = g.end()
 	}
-	heap.Push(&g.waiting, r)
+	g.waiting.Push(r)
 }
 
 func (g *Gen) logNormal(median, sigma float64) float64 {
@@ -206,26 +211,4 @@ func (g *Gen) end() (string, record.Exit) {
 		return "FAILED", record.Exit{Known: true, Code: int32(1 + g.few(4))}
 	}
 	return "COMPLETED", record.Exit{Known: true}
-}
-
-// jobs is a heap by stop and id.
-type jobs []record.Record
-
-func (h jobs) Len() int      { return len(h) }
-func (h jobs) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
-func (h jobs) Less(i, k int) bool {
-	if h[i].Stop != h[k].Stop {
-		return h[i].Stop < h[k].Stop
-	}
-	return h[i].ID < h[k].ID
-}
-
-// Push adds x.
-func (h *jobs) Push(x any) { *h = append(*h, x.(record.Record)) }
-
-// Pop takes the last.
-func (h *jobs) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"bufio"
 	"bytes"
-	"container/heap"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/heap"
 )
 
 // maxHeap is the greatest limit for which the best rows are kept in memory while
@@ -73,28 +73,12 @@ type keyedRow struct {
 	row columns.Row
 }
 
-// rowHeap has the worst row on top.
-type rowHeap struct {
-	plan *plan
-	rows []keyedRow
-}
-
-func (h *rowHeap) Len() int           { return len(h.rows) }
-func (h *rowHeap) Less(i, j int) bool { return h.plan.compare(h.rows[i].key, h.rows[j].key) > 0 }
-func (h *rowHeap) Swap(i, j int)      { h.rows[i], h.rows[j] = h.rows[j], h.rows[i] }
-func (h *rowHeap) Push(v any)         { h.rows = append(h.rows, v.(keyedRow)) }
-func (h *rowHeap) Pop() any {
-	v := h.rows[len(h.rows)-1]
-	h.rows = h.rows[:len(h.rows)-1]
-	return v
-}
-
 // best keeps the first rows of the order, as many as the limit.
 func (r *run) best() error {
-	h := &rowHeap{plan: r.plan}
+	worst := heap.Heap[keyedRow]{Less: func(a, b keyedRow) bool { return r.plan.compare(a.key, b.key) > 0 }}
 	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
-		full := len(h.rows) >= r.plan.Limit
-		if full && r.plan.compare(k, h.rows[0].key) > 0 {
+		full := len(worst.Items) >= r.plan.Limit
+		if full && r.plan.compare(k, worst.Items[0].key) > 0 {
 			return nil
 		}
 		row, err := make()
@@ -102,19 +86,20 @@ func (r *run) best() error {
 			return err
 		}
 		if full {
-			h.rows[0] = keyedRow{k, row}
-			heap.Fix(h, 0)
+			worst.Items[0] = keyedRow{k, row}
+			worst.Fix()
 			return nil
 		}
-		heap.Push(h, keyedRow{k, row})
+		worst.Push(keyedRow{k, row})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(h.rows, func(a, b keyedRow) int { return r.plan.compare(a.key, b.key) })
-	for i := range h.rows {
-		if err := r.emit(&h.rows[i].row); err != nil {
+	rows := worst.Items
+	slices.SortFunc(rows, func(a, b keyedRow) int { return r.plan.compare(a.key, b.key) })
+	for i := range rows {
+		if err := r.emit(&rows[i].row); err != nil {
 			return err
 		}
 	}
@@ -191,26 +176,27 @@ func (r *run) bounded() int {
 // firstKeys has the first keys of the order that have come, the last of them on top. Rows
 // behind them need not be sorted.
 type firstKeys struct {
-	keyHeap
+	heap.Heap[sortKey]
 
 	most int
 }
 
 func (r *run) firstKeys() *firstKeys {
-	return &firstKeys{keyHeap{less: func(a, b sortKey) bool { return r.plan.compare(a, b) > 0 }}, r.bounded()}
+	last := func(a, b sortKey) bool { return r.plan.compare(a, b) > 0 }
+	return &firstKeys{heap.Heap[sortKey]{Less: last}, r.bounded()}
 }
 
 // take reports whether a row with this key may be among the first.
 func (h *firstKeys) take(k sortKey) bool {
 	switch {
 	case h.most == 0:
-	case len(h.keys) < h.most:
-		heap.Push(h, k)
-	case h.less(k, h.keys[0]):
+	case len(h.Items) < h.most:
+		h.Push(k)
+	case h.Less(k, h.Items[0]):
 		return false
 	default:
-		h.keys[0] = k
-		heap.Fix(h, 0)
+		h.Items[0] = k
+		h.Fix()
 	}
 	return true
 }
@@ -271,23 +257,22 @@ func (s *sorter) write() error {
 // merge yields all rows in order.
 func (s *sorter) merge(yield func(*columns.Row) error) error {
 	s.sort()
-	h := &runHeap{plan: s.plan}
 	at := 0
-	h.add(func() ([]byte, error) {
+	runs := []*mergeRun{{next: func() ([]byte, error) {
 		if at >= len(s.items) {
 			return nil, io.EOF
 		}
 		it := s.items[at]
 		at++
 		return bytes.Clone(s.buf[it.from:it.to]), nil
-	})
+	}}}
 	for _, f := range s.runs {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return fmt.Errorf("sort: %w", err)
 		}
-		h.add(runReader(f))
+		runs = append(runs, &mergeRun{next: runReader(f)})
 	}
-	return h.merge(yield)
+	return s.plan.merge(runs, yield)
 }
 
 func runReader(f *os.File) func() ([]byte, error) {
@@ -313,56 +298,36 @@ func (s *sorter) close() (err error) {
 	return err
 }
 
-// runHeap merges sorted runs.
-type runHeap struct {
-	plan *plan
-	runs []*mergeRun
-}
-
+// mergeRun is a sorted run of rows.
 type mergeRun struct {
 	next func() ([]byte, error)
 	key  sortKey
 	row  columns.Row
 }
 
-func (h *runHeap) Len() int           { return len(h.runs) }
-func (h *runHeap) Less(i, j int) bool { return h.plan.compare(h.runs[i].key, h.runs[j].key) < 0 }
-func (h *runHeap) Swap(i, j int)      { h.runs[i], h.runs[j] = h.runs[j], h.runs[i] }
-func (h *runHeap) Push(v any)         { h.runs = append(h.runs, v.(*mergeRun)) }
-func (h *runHeap) Pop() any {
-	v := h.runs[len(h.runs)-1]
-	h.runs = h.runs[:len(h.runs)-1]
-	return v
-}
-
-func (h *runHeap) add(next func() ([]byte, error)) { h.runs = append(h.runs, &mergeRun{next: next}) }
-
-func (h *runHeap) merge(yield func(*columns.Row) error) error {
-	var live []*mergeRun
-	for _, r := range h.runs {
-		ok, err := r.advance(h.plan)
-		if err != nil {
+// merge yields the rows of sorted runs in order.
+func (p *plan) merge(runs []*mergeRun, yield func(*columns.Row) error) error {
+	next := heap.Heap[*mergeRun]{Less: func(a, b *mergeRun) bool { return p.compare(a.key, b.key) < 0 }}
+	for _, r := range runs {
+		if more, err := r.advance(p); err != nil {
 			return err
-		}
-		if ok {
-			live = append(live, r)
+		} else if more {
+			next.Push(r)
 		}
 	}
-	h.runs = live
-	heap.Init(h)
-	for len(h.runs) > 0 {
-		r := h.runs[0]
+	for len(next.Items) > 0 {
+		r := next.Items[0]
 		if err := yield(&r.row); err != nil {
 			return err
 		}
-		ok, err := r.advance(h.plan)
+		more, err := r.advance(p)
 		if err != nil {
 			return err
 		}
-		if ok {
-			heap.Fix(h, 0)
+		if more {
+			next.Fix()
 		} else {
-			heap.Pop(h)
+			next.Pop()
 		}
 	}
 	return nil

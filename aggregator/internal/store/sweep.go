@@ -2,14 +2,13 @@ package store
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"math"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-
+	"github.com/bursar-accounting/bursar/proto/heap"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -159,38 +158,22 @@ func (p *plan) byFirst() []*zone {
 // overlap returns how many blocks a sweep would hold at most.
 func (r *run) overlap() int {
 	p, most := r.plan, 0
-	var ends keyHeap
-	ends.less = func(a, b sortKey) bool { return p.compare(a, b) < 0 }
+	ends := heap.Heap[sortKey]{Less: func(a, b sortKey) bool { return p.compare(a, b) < 0 }}
 	for _, z := range p.byFirst() {
 		first, last := p.span(z)
-		for len(ends.keys) > 0 && p.compare(ends.keys[0], first) < 0 {
-			heap.Pop(&ends)
+		for len(ends.Items) > 0 && p.compare(ends.Items[0], first) < 0 {
+			ends.Pop()
 		}
-		heap.Push(&ends, last)
-		most = max(most, len(ends.keys))
+		ends.Push(last)
+		most = max(most, len(ends.Items))
 	}
 	return most
-}
-
-type keyHeap struct {
-	keys []sortKey
-	less func(a, b sortKey) bool
-}
-
-func (h *keyHeap) Len() int           { return len(h.keys) }
-func (h *keyHeap) Less(i, j int) bool { return h.less(h.keys[i], h.keys[j]) }
-func (h *keyHeap) Swap(i, j int)      { h.keys[i], h.keys[j] = h.keys[j], h.keys[i] }
-func (h *keyHeap) Push(k any)         { h.keys = append(h.keys, k.(sortKey)) }
-func (h *keyHeap) Pop() any {
-	k := h.keys[len(h.keys)-1]
-	h.keys = h.keys[:len(h.keys)-1]
-	return k
 }
 
 // sweep merges the blocks, each of which it reads when its turn comes, with the
 // rows that are in none.
 func (r *run) sweep() error {
-	h := &cursorHeap{plan: r.plan}
+	h := &cursors{heap.Heap[*cursor]{Less: func(a, b *cursor) bool { return r.plan.compare(a.key, b.key) < 0 }}}
 	if err := r.addLoose(h); err != nil {
 		return err
 	}
@@ -212,7 +195,7 @@ func (r *run) sweep() error {
 
 // passOpen hands out the open rows. They have no stop, so they stand together,
 // in the order in which they lie.
-func (r *run) passOpen(*cursorHeap) error {
+func (r *run) passOpen(*cursors) error {
 	return r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
 		if !r.plan.resumed(r.plan.keyOf(row)) {
 			return nil
@@ -221,14 +204,14 @@ func (r *run) passOpen(*cursorHeap) error {
 	})
 }
 
-func (r *run) merge(h *cursorHeap) error {
+func (r *run) merge(h *cursors) error {
 	zones := r.plan.byFirst()
 	for {
 		var err error
 		if zones, err = r.admit(h, zones); err != nil {
 			return err
 		}
-		if len(h.list) == 0 {
+		if len(h.Items) == 0 {
 			return nil
 		}
 		if err := r.step(h); err != nil {
@@ -238,10 +221,10 @@ func (r *run) merge(h *cursorHeap) error {
 }
 
 // admit opens the blocks that may hold the next row.
-func (r *run) admit(h *cursorHeap, zones []*zone) ([]*zone, error) {
+func (r *run) admit(h *cursors, zones []*zone) ([]*zone, error) {
 	for len(zones) > 0 {
 		first, last := r.plan.span(zones[0])
-		if len(h.list) > 0 && r.plan.compare(h.list[0].key, first) < 0 {
+		if len(h.Items) > 0 && r.plan.compare(h.Items[0].key, first) < 0 {
 			break
 		}
 		if r.plan.resumed(last) {
@@ -255,8 +238,8 @@ func (r *run) admit(h *cursorHeap, zones []*zone) ([]*zone, error) {
 }
 
 // step emits the next row.
-func (r *run) step(h *cursorHeap) error {
-	c := h.list[0]
+func (r *run) step(h *cursors) error {
+	c := h.Items[0]
 	if err := c.read(c.at, &r.row); err != nil {
 		return err
 	}
@@ -264,12 +247,12 @@ func (r *run) step(h *cursorHeap) error {
 		return err
 	}
 	if c.at++; c.at >= c.n {
-		heap.Pop(h)
+		h.Pop()
 		return r.ctx.Err()
 	}
 	c.key = c.keyAt(c.at)
-	if len(h.list) > 1 {
-		heap.Fix(h, 0)
+	if len(h.Items) > 1 {
+		h.Fix()
 	}
 	return nil
 }
@@ -282,24 +265,12 @@ type cursor struct {
 	read  func(i int, row *columns.Row) error
 }
 
-type cursorHeap struct {
-	plan *plan
-	list []*cursor
-}
+// cursors have the one with the next row on top.
+type cursors struct{ heap.Heap[*cursor] }
 
-func (h *cursorHeap) Len() int           { return len(h.list) }
-func (h *cursorHeap) Less(i, j int) bool { return h.plan.compare(h.list[i].key, h.list[j].key) < 0 }
-func (h *cursorHeap) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *cursorHeap) Push(c any)         { h.list = append(h.list, c.(*cursor)) }
-func (h *cursorHeap) Pop() any {
-	c := h.list[len(h.list)-1]
-	h.list = h.list[:len(h.list)-1]
-	return c
-}
-
-func (h *cursorHeap) add(keys []sortKey, read func(i int, row *columns.Row) error) {
+func (c *cursors) add(keys []sortKey, read func(i int, row *columns.Row) error) {
 	if len(keys) > 0 {
-		heap.Push(h, &cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, read: read})
+		c.Push(&cursor{key: keys[0], n: len(keys), keyAt: func(i int) sortKey { return keys[i] }, read: read})
 	}
 }
 
@@ -310,7 +281,7 @@ type place struct {
 }
 
 // open adds the matching rows of a block, sorted.
-func (r *run) open(h *cursorHeap, z *zone) error {
+func (r *run) open(h *cursors, z *zone) error {
 	b, m, err := r.view.selected(r.plan, z, r.view.blocks.reader)
 	if err != nil {
 		return err
@@ -336,7 +307,7 @@ func (r *run) open(h *cursorHeap, z *zone) error {
 	if r.plan.Lent {
 		b.Lend()
 	}
-	heap.Push(h, &cursor{key: places[0].key, n: len(places), keyAt: func(i int) sortKey { return places[i].key },
+	h.Push(&cursor{key: places[0].key, n: len(places), keyAt: func(i int) sortKey { return places[i].key },
 		read: func(i int, row *columns.Row) error { return b.ReadRow(row, int(places[i].at)) }})
 	return nil
 }
@@ -369,7 +340,7 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 }
 
 // addLoose adds the waiting rows.
-func (r *run) addLoose(h *cursorHeap) error {
+func (r *run) addLoose(h *cursors) error {
 	var rows []*columns.Row
 	for _, w := range r.view.memory.waiting {
 		if r.plan.match(&w.row, w.dead) && r.plan.resumed(r.plan.keyOf(&w.row)) {
@@ -389,7 +360,7 @@ func (r *run) addLoose(h *cursorHeap) error {
 }
 
 // addOpen remembers only the keys of open rows; a site can have many.
-func (r *run) addOpen(h *cursorHeap) error {
+func (r *run) addOpen(h *cursors) error {
 	var keys []sortKey
 	err := r.view.openRows(r.ctx, r.plan, func(row *columns.Row) error {
 		if k := r.plan.keyOf(row); r.plan.resumed(k) {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/slurm-epilog/internal/journal"
+	"github.com/bursar-accounting/bursar/proto/heap"
 )
 
 // waiting is an event of which it is not known yet what became of its run.
@@ -29,7 +29,7 @@ type pending struct {
 	mu        sync.Mutex
 	byStamp   map[int64]*waiting
 	order     []int64 // stamps, ascending; those that are done may still be there
-	due       queue
+	due       heap.Heap[*waiting]
 	last      int64 // the greatest stamp that came
 	told      int   // of those that wait, how many were told without slurmdbd's word
 	news      chan struct{}
@@ -37,7 +37,8 @@ type pending struct {
 }
 
 func newPending() *pending {
-	return &pending{byStamp: map[int64]*waiting{}, news: make(chan struct{}, 1), toldPause: toldPause}
+	soonest := func(a, b *waiting) bool { return a.due.Before(b.due) }
+	return &pending{byStamp: map[int64]*waiting{}, due: heap.Heap[*waiting]{Less: soonest}, news: make(chan struct{}, 1), toldPause: toldPause}
 }
 
 // reset forgets all that waits.
@@ -45,7 +46,7 @@ func (p *pending) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.byStamp)
-	p.order, p.due, p.told = nil, nil, 0
+	p.order, p.due.Items, p.told = nil, nil, 0
 }
 
 // add adds entries that are not there yet.
@@ -70,7 +71,7 @@ func (p *pending) add(entries []journal.Entry, due time.Time) {
 		} else {
 			p.order = append(p.order, e.Stamp)
 		}
-		heap.Push(&p.due, w)
+		p.due.Push(w)
 		p.last = max(p.last, e.Stamp)
 	}
 	select {
@@ -91,10 +92,8 @@ func (p *pending) take(now time.Time, most int) []*waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*waiting
-	for len(out) < most && len(p.due) > 0 && !p.due[0].due.After(now) {
-		if w, ok := heap.Pop(&p.due).(*waiting); ok {
-			out = append(out, w)
-		}
+	for len(out) < most && len(p.due.Items) > 0 && !p.due.Items[0].due.After(now) {
+		out = append(out, p.due.Pop())
 	}
 	return out
 }
@@ -105,7 +104,7 @@ func (p *pending) putBack(list []*waiting) {
 	defer p.mu.Unlock()
 	for _, w := range list {
 		if p.byStamp[w.Stamp] == w {
-			heap.Push(&p.due, w)
+			p.due.Push(w)
 		}
 	}
 }
@@ -166,10 +165,10 @@ const longPause = time.Minute
 func (p *pending) pause(not, now time.Time) (pause time.Duration, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.due) == 0 {
+	if len(p.due.Items) == 0 {
 		return longPause, false
 	}
-	at := p.due[0].due
+	at := p.due.Items[0].due
 	if at.Before(not) {
 		at = not
 	}
@@ -177,27 +176,4 @@ func (p *pending) pause(not, now time.Time) (pause time.Duration, ready bool) {
 		return 0, true
 	}
 	return min(at.Sub(now), longPause), false
-}
-
-// queue is a heap by due time.
-type queue []*waiting
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push adds to the heap.
-func (q *queue) Push(x any) {
-	if w, ok := x.(*waiting); ok {
-		*q = append(*q, w)
-	}
-}
-
-// Pop takes the last one.
-func (q *queue) Pop() any {
-	old := *q
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	return w
 }
