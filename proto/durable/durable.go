@@ -4,6 +4,7 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -11,25 +12,36 @@ import (
 // suffix is that of a file which is being written.
 const suffix = ".new"
 
-// Replace puts a file with the content in the place of path, or makes it, and returns
-// when it is on the disk. It can be read by its owner only. Before it returns, and
-// after an error, path is what it was or what it is to be; path.new may be left over
-// and is written again by the next call. Two calls for one path must not overlap.
+// Replace puts a file with the content in the place of path, or makes it, as
+// [ReplaceWith] does. It can be read by its owner only.
 func Replace(path string, content []byte) error {
+	return ReplaceWith(path, 0o600, func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	})
+}
+
+// ReplaceWith puts what write writes in the place of path, with the mode, and returns
+// when it is on the disk. Before it returns, and after an error, path is what it was or
+// what it is to be; a crash may leave path.new over, which the next call writes again.
+// Two calls for one path must not overlap.
+func ReplaceWith(path string, mode fs.FileMode, write func(*os.File) error) error {
 	next := path + suffix
 	file, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(content)
+	if err = file.Chmod(mode); err == nil {
+		err = write(file)
+	}
 	if err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(next))
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(next, path)
 	}
-	if err := os.Rename(next, path); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, os.Remove(next))
 	}
 	return SyncDir(filepath.Dir(path))
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // Renew makes a new key and a certificate for whom files.Cert is, with the same
@@ -84,11 +86,11 @@ func WriteBundle(path string, from ...string) ([]*x509.Certificate, error) {
 			}
 		}
 	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, out.Bytes(), 0o644); err != nil { //nolint:gosec // certificates are public
-		return nil, err
-	}
-	return list, os.Rename(temporary, path)
+	err := durable.ReplaceWith(path, 0o644, func(f *os.File) error { // certificates are public
+		_, err := out.WriteTo(f)
+		return err
+	})
+	return list, err
 }
 
 func contains(list []*x509.Certificate, c *x509.Certificate) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/config"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 func (p *Program) configCommand() *cobra.Command {
@@ -125,11 +126,10 @@ func replace(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	temp := name + ".new"
-	if err := os.WriteFile(temp, content, info.Mode().Perm()); err != nil {
+	return durable.ReplaceWith(name, info.Mode().Perm(), func(f *os.File) error {
+		_, err := f.Write(content)
 		return err
-	}
-	return os.Rename(temp, name) //nolint:gosec // the file that the operator has named
+	})
 }
 
 // filter formats stdin to stdout.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/durable"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -45,29 +45,11 @@ there is replaced. Any node can be asked.`,
 
 // save writes the archive to path, or leaves what is there.
 func (p *Program) save(ctx context.Context, c *client.Client, path string) (meta archive.Meta, err error) {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return meta, err
-	}
-	if meta, err = p.receive(ctx, c, f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return meta, errors.Join(err, os.Remove(tmp))
-	}
-	return meta, syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
+	err = durable.ReplaceWith(path, 0o600, func(f *os.File) error {
+		meta, err = p.receive(ctx, c, f)
 		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	})
+	return meta, err
 }
 
 // receive verifies the archive while it is written.

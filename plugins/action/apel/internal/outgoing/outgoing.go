@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/durable"
 )
 
 // granularity is how many seconds of elements share a folder.
@@ -32,7 +34,7 @@ func Add(queue string, at time.Time, key string, data []byte) (string, error) {
 	if err := write(filepath.Join(queue, name), data); err != nil {
 		return "", err
 	}
-	return name, errors.Join(sync(dir), sync(queue))
+	return name, errors.Join(durable.SyncDir(dir), durable.SyncDir(queue))
 }
 
 // nameOf is FOLDER/ELEMENT: the folder is the minute, the element the second, five
@@ -61,14 +63,4 @@ func write(name string, data []byte) error {
 		return err
 	}
 	return nil
-}
-
-// sync makes a folder's names durable.
-func sync(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
