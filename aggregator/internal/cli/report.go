@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
@@ -21,19 +25,35 @@ const asHTML format = "html"
 type builder func(ctx context.Context, c *client.Client) (*report.Document, error)
 
 func (p *Program) reportCommand() *cobra.Command {
+	var list []*cobra.Command
+	for _, e := range report.Catalogue() {
+		list = append(list, p.report(&e))
+	}
 	return group("report", "Make a report to read, print or share",
 		"  bursar report usage -by group_id\n  bursar report usage -where project=bell -format html -o bell.html\n  bursar report subscription -period 2026-Q3\n  bursar report statement -of group_id=atlas -o atlas.html",
-		p.reportUsage(), p.reportSummary(), p.reportSubscription(), p.reportUtilization(), p.reportEfficiency(), p.reportStatement())
+		list...)
 }
 
-// reports makes a command write the report that build makes of its options.
-func (p *Program) reports(cmd *cobra.Command, build builder) *cobra.Command {
+// report is the command of a report of the catalogue.
+func (p *Program) report(e *report.Entry) *cobra.Command {
+	cmd := &cobra.Command{Use: e.Name, Short: strings.TrimSuffix(e.About, "."), Long: e.Long, Example: e.Example, Args: cobra.NoArgs}
+	asked := parameters(cmd, e)
+	var build builder = func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		return report.Make(ctx, c.API, e.Name, asked(), p.Now())
+	}
+	switch e.Name {
+	case "usage":
+		build = p.likeUsageStats(cmd, asked, build)
+	case "summary":
+		build = p.likeAI4(cmd, asked, build)
+	case "subscription":
+		build = p.likeClusterAccountant(cmd, e, asked, build)
+	}
 	var f format
 	var file string
 	conn := p.connect(cmd)
 	formatFlag(cmd, &f, asTable, asCSV, asJSON, asHTML)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "`file` to write to; its ending chooses the format where none is given")
-	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !cmd.Flags().Changed("format") {
 			f = byEnding(file)
@@ -44,15 +64,77 @@ func (p *Program) reports(cmd *cobra.Command, build builder) *cobra.Command {
 		}
 		defer c.Close()
 		d, err := build(cmd.Context(), c)
-		if err != nil || d == nil {
+		switch {
+		case errors.Is(err, report.ErrQuery):
+			return usageError(cmd, err)
+		case err != nil || d == nil:
 			return err
-		}
-		if file == "" {
+		case file == "":
 			return p.writeReport(p.Stdout, d, f, p.Width)
 		}
 		return p.saveReport(file, d, f)
 	}
 	return cmd
+}
+
+// parameter is the flag of a parameter of a report.
+type parameter struct {
+	report.Param
+
+	given []string
+}
+
+// String implements [pflag.Value].
+func (f *parameter) String() string {
+	if f.given == nil {
+		return strings.Join(f.Default, ", ")
+	}
+	return strings.Join(f.given, ",")
+}
+
+// Set implements [pflag.Value].
+func (f *parameter) Set(value string) error {
+	f.given = append(f.given, value)
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (f *parameter) Type() string {
+	return cmp.Or(map[string]string{report.ParamPairs: "key=value", report.ParamChoice: "word"}[f.Kind], f.Kind)
+}
+
+// parameters adds a flag for each parameter of a report, and returns what gives their
+// values. The terminal has all rows where a page has the first hundred.
+func parameters(cmd *cobra.Command, e *report.Entry) (asked func() url.Values) {
+	flags := map[string]*parameter{}
+	for _, param := range e.Parameters {
+		if param.Name == "top" && e.Name == "summary" {
+			param.Default = []string{"0"}
+		}
+		f, name := &parameter{Param: param}, strings.ReplaceAll(param.Name, "_", "-")
+		flags[param.Name] = f
+		about := strings.ToLower(param.About[:1]) + strings.TrimSuffix(param.About[1:], ".")
+		if param.Kind == report.ParamChoice {
+			about += ": " + strings.Join(param.Words, ", ")
+		}
+		cmd.Flags().Var(f, name, about)
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(param.Words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	}
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "co2-per-kwh" { // as the flag was called
+			name = "carbon-per-kwh"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return func() url.Values {
+		query := url.Values{}
+		for name, f := range flags {
+			if query[name] = f.given; f.given == nil {
+				query[name] = f.Default
+			}
+		}
+		return query
+	}
 }
 
 // byEnding is the format of a file by its name.
@@ -178,82 +260,4 @@ func reportTable(t *report.Table, period int) *table {
 		add(t.Totals)
 	}
 	return out
-}
-
-// periodFlags are those of all reports.
-func periodFlags(cmd *cobra.Command, periods *[]string, zone *string) {
-	fl := cmd.Flags()
-	fl.StringArrayVar(periods, "period", nil, "a `window` in the words of bursar usage; given twice, two of them side by side; default this-month and this-year")
-	fl.StringVar(zone, "zone", "UTC", "the time `zone` by whose clock days begin, like Europe/Berlin")
-	_ = cmd.RegisterFlagCompletionFunc("period", cobra.FixedCompletions(windowWords(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
-}
-
-// checkPeriods returns an error where there are too many.
-func checkPeriods(cmd *cobra.Command, periods []string) error {
-	if len(periods) > 2 {
-		return usageError(cmd, fmt.Errorf("-period was given %d times; at most 2 periods stand side by side", len(periods)))
-	}
-	return nil
-}
-
-func (p *Program) reportUsage() *cobra.Command {
-	o := report.UsageOptions{}
-	var where, measure []string
-	var ai4 ai4Flags
-	cmd := &cobra.Command{
-		Use: "usage", Short: "Who used how much, in two periods side by side",
-		Long: `Who used how much, in two periods side by side: a line for each group, user or
-value of any key, and the sum. Without -measure the table has the records, the
-people and all components. -compat ai4 prints the tables of ai4-accounting's
-usage_stats with its figures, which lack what no snapshot saw.`,
-		Example: "  bursar report usage\n  bursar report usage -period last-month -period last-year -by site_id -measure Cores,GPUs,people\n  bursar report usage -where group_id=atlas -by user_id -o atlas.html",
-	}
-	periodFlags(cmd, &o.Periods, &o.Zone)
-	fl := cmd.Flags()
-	fl.StringVar(&o.By, "by", "group_id", "the `key` that gives the lines; also project, pi, cluster")
-	fl.StringArrayVar(&measure, "measure", nil, "what to show, a `list` as for bursar usage")
-	fl.StringArrayVar(&where, "where", nil, "only of `key=value`; may be repeated")
-	fl.IntVar(&o.Top, "top", 0, "how many lines at most, a `number`; the others are one line; 0 is all")
-	ai4.add(cmd, "print the tables of another program, with its figures: ai4")
-	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		if ai4.compat == asAI4 {
-			return nil, p.printAI4(ctx, cmd, c, &ai4, o.Periods)
-		}
-		if err := ai4.unused(cmd); err != nil {
-			return nil, err
-		}
-		if err := checkPeriods(cmd, o.Periods); err != nil {
-			return nil, err
-		}
-		o.Now = p.Now()
-		for _, list := range measure {
-			o.Measure = append(o.Measure, strings.Split(list, ",")...)
-		}
-		var err error
-		if o.Where, err = argumentsOf(where); err != nil {
-			return nil, usageError(cmd, err)
-		}
-		return report.Usage(ctx, c.API, o)
-	})
-}
-
-func (p *Program) reportUtilization() *cobra.Command {
-	o := report.UtilizationOptions{}
-	cmd := &cobra.Command{
-		Use: "utilization", Short: "How full clusters were, and its course",
-		Long: `How full clusters were: what was used of what was there, for each cluster and all
-of them, and its course over the first period. Capacity is reported by sources, or
-configured in blocks "cluster".`,
-		Example: "  bursar report utilization\n  bursar report utilization -period 2026-Q3 -bucket week -component GPUs -o gpus.html",
-	}
-	periodFlags(cmd, &o.Periods, &o.Zone)
-	cmd.Flags().Var(&choice{&o.Bucket, []string{"day", "week", "month"}}, "bucket", "how fine the course is: day, week, month (default day)")
-	cmd.Flags().StringVar(&o.Component, "component", "", "what is counted, a `name` such as GPUs, Memory or su; default the cores")
-	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		if err := checkPeriods(cmd, o.Periods); err != nil {
-			return nil, err
-		}
-		o.Now = p.Now()
-		return report.Utilization(ctx, c.API, o)
-	})
 }

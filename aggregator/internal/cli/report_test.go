@@ -25,7 +25,7 @@ func TestAReportIsShownAndSaved(t *testing.T) {
 			t.Errorf("%s: %v %.80s", ending, err, text)
 		}
 	}
-	if code, _, errs := s.bursar(t.Context(), "report", "usage", "-period", "1", "-period", "2", "-period", "3"); code != 1 || !strings.Contains(errs, "at most 2 periods") {
+	if code, _, errs := s.bursar(t.Context(), "report", "usage", "-period", "1", "-period", "2", "-period", "3"); code != 1 || !strings.Contains(errs, "give it at most 2 times") {
 		t.Error(code, errs)
 	}
 }
@@ -33,12 +33,12 @@ func TestAReportIsShownAndSaved(t *testing.T) {
 func TestNumbersThatNoReportCanBeMadeWithAreRefusedBeforeAnythingIsAsked(t *testing.T) {
 	s, w := filled(t)
 	for line, says := range map[string]string{
-		"efficiency -jobs -1":                    "jobs is -1; want a number from 1 to 100",
-		"efficiency -jobs 0":                     "-jobs is 0; want more than 0",
-		"efficiency -pue NaN":                    "pue is NaN",
-		"efficiency -memory-per-gb 0":            "-memory-per-gb is 0",
+		"efficiency -jobs -1":                    `jobs is "-1"; want a number, 0 or more`,
+		"efficiency -jobs 0":                     "jobs is 0; want a number from 1 to 100",
+		"efficiency -pue NaN":                    `pue is "NaN"`,
+		"efficiency -memory-per-gb 0":            "memory_per_gb is 0",
 		"statement -of group_id=atlas -top 1000": "top is 1000; want a number from 1 to 100",
-		"statement -of group_id=atlas -top 0":    "-top is 0",
+		"statement -of group_id=atlas -top 0":    "top is 0; want a number from 1 to 100",
 	} {
 		if code, _, errs := s.bursar(t.Context(), append([]string{"report"}, strings.Fields(line)...)...); code == 0 || !strings.Contains(errs, says) {
 			t.Errorf("%s: %d %s, want %s", line, code, errs, says)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/bursar-accounting/bursar/proto/client"
 )
 
-// likeClusterAccountant is the program whose figures -compat reproduces.
-const likeClusterAccountant = "clusteraccountant"
+// asClusterAccountant is the program whose figures -compat reproduces.
+const asClusterAccountant = "clusteraccountant"
 
 // originals are the files of another program.
 type originals struct {
@@ -26,15 +27,11 @@ type originals struct {
 	accounting []string
 }
 
-func (p *Program) reportSubscription() *cobra.Command {
-	o := report.SubscriptionOptions{}
-	var files originals
-	var where []string
-	cmd := &cobra.Command{
-		Use: "subscription", Short: "What principal investigators used beside what they contributed",
-		Long: `What principal investigators used beside what they contributed, as shares of all,
-with the ratio of the two. Who contributed and used nothing is in it too. With -by
-it has the part of each project, group or user of the service units.
+// likeClusterAccountant adds the flags that make report subscription the report of
+// ClusterAccountant.
+func (p *Program) likeClusterAccountant(cmd *cobra.Command, e *report.Entry, asked func() url.Values, exact builder) builder {
+	cmd.Example += "\n  bursar report subscription -compat clusteraccountant -accounting accounting -tables tables.sql -period 2012-10 -period 2012"
+	cmd.Long += `
 
 -compat clusteraccountant makes the report that ClusterAccountant made, of its own
 files and without asking a cluster: -tables FILE is a dump of its tables as INSERT
@@ -48,36 +45,29 @@ options -p and -u. It differs from what bursar says of the same jobs:
 - principal investigators without usage have no row on its page, and its text has no exempt ones;
 - the clusters are those of processor_type, and what is of none counts for the first;
   where one has no capacity, utilization is the computation units that were used.
-Its sums of 32 bits, in which small jobs vanish, are exact here.`,
-		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -where cluster=nemo\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv\n" +
-			"  bursar report subscription -compat clusteraccountant -accounting accounting -tables tables.sql -period 2012-10 -period 2012",
-	}
-	periodFlags(cmd, &o.Periods, &o.Zone)
+Its sums of 32 bits, in which small jobs vanish, are exact here.`
+	var files originals
 	fl := cmd.Flags()
-	fl.Var(&choice{&o.Credit, []string{"spread", "stop"}}, "credit", "spread over the run, or all of it to its stop (default spread)")
-	fl.StringVar(&o.By, "by", "pi", "the `key` that gives the lines: pi, project, group_id, user_id or any other")
-	fl.StringArrayVar(&where, "where", nil, "only the use of `key=value`; contributions stay; may be repeated")
-	fl.Var(&choice{&files.compat, []string{likeClusterAccountant}}, "compat", "make it of the files of another program, with its rules: clusteraccountant")
+	fl.Var(&choice{&files.compat, []string{asClusterAccountant}}, "compat", "make it of the files of another program, with its rules: clusteraccountant")
 	fl.StringArrayVar(&files.accounting, "accounting", nil, "with -compat: a `file` of Grid Engine's accounting; may be repeated")
 	fl.StringVar(&files.tables, "tables", "", "with -compat: a `file` with the dump of ClusterAccountant's tables")
-	return p.reports(cmd, func(ctx context.Context, c *client.Client) (*report.Document, error) {
-		if err := files.check(cmd, o.Periods); err != nil {
+	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if err := files.check(cmd); err != nil {
 			return nil, err
 		}
-		var err error
-		if o.Where, err = argumentsOf(where); err != nil {
-			return nil, usageError(cmd, fmt.Errorf("-where: %w", err))
+		if files.compat == "" {
+			return exact(ctx, c)
 		}
-		o.Now = p.Now()
-		if files.compat != "" {
-			return files.report(o)
+		q, err := e.Query(asked())
+		if err != nil {
+			return nil, err
 		}
-		return report.Subscription(ctx, c.API, o)
-	})
+		return files.report(report.SubscriptionOptions{Periods: q.All("period"), Zone: q.One("zone"), Where: q.Pairs("where"), Now: p.Now()})
+	}
 }
 
 // check returns what is wrong with the options.
-func (f *originals) check(cmd *cobra.Command, periods []string) error {
+func (f *originals) check(cmd *cobra.Command) error {
 	given := f.tables != "" || len(f.accounting) > 0
 	switch {
 	case f.compat == "" && given:
@@ -90,7 +80,7 @@ func (f *originals) check(cmd *cobra.Command, periods []string) error {
 			return usageError(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
 		}
 	}
-	return checkPeriods(cmd, periods)
+	return nil
 }
 
 // report makes the report of the files.

@@ -20,6 +20,9 @@ import (
 type Entry struct {
 	v1.Report
 
+	// Long and Example are what the command line says of the report in its help.
+	Long, Example string
+
 	make func(ctx context.Context, r v1.API, q Query) (*Document, error)
 }
 
@@ -172,7 +175,7 @@ func (e *Entry) Query(query url.Values) (Query, error) {
 		given := len(q.values[p.Name]) + len(q.pairs[p.Name])
 		switch {
 		case given > p.Most && p.Kind != ParamList:
-			return q, fmt.Errorf("%w: %s is there %d times; at most %d", ErrQuery, p.Name, given, p.Most)
+			return q, fmt.Errorf("%w: %s given %d times; give it at most %d times", ErrQuery, p.Name, given, p.Most)
 		case given == 0 && p.Needed:
 			return q, fmt.Errorf("%w: the report %s needs %s: %s", ErrQuery, e.Name, p.Name, p.About)
 		case given == 0:
@@ -233,7 +236,7 @@ func (q *Query) pair(p *Param, text string) error {
 		return fmt.Errorf("%w: %s is %.60q; want KEY=VALUE, such as group_id=atlas", ErrQuery, p.Name, text)
 	}
 	if _, twice := q.pairs[p.Name][key]; twice {
-		return fmt.Errorf("%w: %s has %.60q twice", ErrQuery, p.Name, key)
+		return fmt.Errorf("%w: %s has %.60q more than once", ErrQuery, p.Name, key)
 	}
 	if q.pairs[p.Name] == nil {
 		q.pairs[p.Name] = map[string]string{}

@@ -123,7 +123,7 @@ func TestWhatAReportDoesNotTakeIsRefusedWithANearName(t *testing.T) {
 		{"usage", "top=-1", ErrQuery, "want a number"},
 		{"usage", "top=1e3", ErrQuery, "want a number"},
 		{"usage", "where=atlas", ErrQuery, "KEY=VALUE"},
-		{"usage", "where=a=b&where[a]=c", ErrQuery, "twice"},
+		{"usage", "where=a=b&where[a]=c", ErrQuery, "more than once"},
 		{"usage", "period[x]=2026", ErrQuery, "period[x]"},
 		{"subscription", "credit=sprad", ErrQuery, `did you mean "spread"?`},
 		{"statement", "of=user_id=alice,bob", ErrQuery, "a statement is of one, and user_id is \"alice,bob\""},

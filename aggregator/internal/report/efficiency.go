@@ -29,6 +29,66 @@ type EfficiencyOptions struct {
 	Now               time.Time
 }
 
+// efficiencyEntry is what was booked and used.
+func efficiencyEntry() Entry {
+	f := DefaultFactors()
+	energy := func(name, title, about string, value float64) Param {
+		text := strconv.FormatFloat(value, 'f', -1, 64)
+		return textParam(name, title, about, text, text)
+	}
+	return Entry{
+		Report: v1.Report{Name: "efficiency", Title: "Efficiency", About: "What jobs booked and what they used, how long they waited, and what could be saved.", Parameters: []Param{
+			periodParam(),
+			textParam("by", "Group by", "The key that gives the lines; also project, pi and cluster.", "user_id", "group_id", "user_id", "project", "pi"),
+			whereParam(), topParam(25),
+			energy("kwh_per_core_hour", "kWh of a core and hour", "Energy that a core draws, in kWh.", f.CoreHour),
+			energy("kwh_per_gb_hour", "kWh of a GB and hour", "Energy that a GB of memory draws, in kWh.", f.GBHour),
+			energy("kwh_per_gpu_hour", "kWh of a GPU and hour", "Energy that a GPU draws, in kWh.", f.GPUHour),
+			energy("pue", "PUE", "What the site draws for a kWh of its computers.", f.PUE),
+			energy("carbon_per_kwh", "kg of CO2 of a kWh", "CO2 equivalents of a kWh, in kg.", f.Carbon),
+			memoryParam(),
+			numberParam("jobs", "Jobs at most", "How many jobs are named, from 1 to 100.", defaultWorst),
+			numberParam("scan", "Jobs looked at", "How many jobs are looked at one by one for the median wait and the list of jobs; when there are more, those that ran the longest.", defaultScan),
+			textParam("cpu", "CPU time", "The component with the CPU seconds that were used.", "TotalCPU", "TotalCPU"),
+			textParam("memory_used", "Memory used", "The component with the memory that was used.", usedMemory, usedMemory),
+			textParam("gpus_used", "GPUs used", "The component with the GPUs that were used, such as 0.4 of one.", "GPUsUsed", "GPUsUsed"),
+			zoneParam(),
+		}},
+		Long: `What jobs booked and what they used of it – cores, memory, GPUs –, how long they
+waited, and which left the most unused; with what could be saved in core-hours,
+GB-hours, kWh and CO2.
+
+Used cores are the CPU seconds of the component TotalCPU, which the sources for
+Slurm and Grid Engine report. Used memory is the component MemoryUsed, a rate in the
+unit of Memory with the peak of the job, which a mapping can add; see
+hcl/examples/slurm.hcl. What records do not say is named below the report, and is
+not taken for 0.
+
+The factors for energy and CO2 are those of Green Algorithms for unknown hardware
+and the mean of the world (Lannelongue et al. 2021, doi 10.1002/advs.202100707):
+12 W for a core, 0.3725 W for a GB, 200 W for a GPU, PUE 1.67, 475 g for a kWh.
+Give those of your site; a reader will ask where they are from.`,
+		Example: "  bursar report efficiency\n  bursar report efficiency -period last-month -by group_id -o efficiency.html\n" +
+			"  bursar report efficiency -where group_id=atlas -pue 1.2 -carbon-per-kwh 0.35 -kwh-per-core-hour 0.008",
+		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
+			o := EfficiencyOptions{Periods: q.All("period"), Zone: q.One("zone"), By: q.One("by"), Where: q.Pairs("where"), Top: q.Number("top"), Now: q.Now}
+			o.Worst, o.Scan = q.Number("jobs"), q.Number("scan")
+			o.CPU, o.Memory, o.GPUs = q.One("cpu"), q.One("memory_used"), q.One("gpus_used")
+			err := q.factors(
+				factor{"kwh_per_core_hour", &o.Factors.CoreHour}, factor{"kwh_per_gb_hour", &o.Factors.GBHour}, factor{"kwh_per_gpu_hour", &o.Factors.GPUHour},
+				factor{"pue", &o.Factors.PUE}, factor{"carbon_per_kwh", &o.Factors.Carbon}, factor{"memory_per_gb", &o.MemoryPerGB},
+			)
+			if err == nil { // 0 is no default here
+				err = o.check()
+			}
+			if err != nil {
+				return nil, err
+			}
+			return Efficiency(ctx, r, o)
+		},
+	}
+}
+
 // Factors turn what nobody used into energy and its carbon dioxide.
 type Factors struct {
 	CoreHour float64 // kWh that a core draws in an hour

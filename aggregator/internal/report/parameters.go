@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Limits of what reports are told.
 const (
@@ -31,7 +34,7 @@ func within(list ...bounds) error {
 func periodParam() Param {
 	return Param{
 		Name: "period", Title: "Period", Kind: ParamWindow, Default: DefaultPeriods(nil), Most: 2,
-		About: "The time that is reported, a window as of /v1/usage; given twice, two of them side by side.",
+		About: "The time that is reported, such as last-month, 2026-03 or 14d; given twice, two of them side by side.",
 		Words: []string{"today", "yesterday", "this-week", "last-week", "this-month", "last-month", "this-quarter", "last-quarter", "this-year", "last-year", "7d", "30d", "2026-10", "2026-Q3"},
 	}
 }
@@ -48,7 +51,7 @@ func zoneParam() Param {
 func whereParam() Param {
 	return Param{
 		Name: "where", Title: "Filter", Kind: ParamPairs, Most: 10, Default: []string{}, Words: []string{"group_id=atlas", "project=bell"},
-		About: "Only of a value of a key, as KEY=VALUE; several must all be so. Also where[KEY]=VALUE.",
+		About: "Only what has KEY=VALUE; several must all hold.",
 	}
 }
 
@@ -71,10 +74,35 @@ func listParam(name, title, about string, examples ...string) Param {
 	return Param{Name: name, Title: title, About: about, Kind: ParamList, Words: examples, Default: []string{}, Most: 20}
 }
 
+// numberParam is a whole number with a default.
+func numberParam(name, title, about string, otherwise int) Param {
+	return Param{Name: name, Title: title, About: about, Kind: ParamNumber, Default: []string{strconv.Itoa(otherwise)}, Most: 1, Words: []string{}}
+}
+
 // topParam bounds the lines.
-func topParam() Param {
-	return Param{
-		Name: "top", Title: "Max rows", Kind: ParamNumber, Default: []string{"0"}, Most: 1, Words: []string{},
-		About: "How many lines there are at most; the others are one line. 0 is all.",
+func topParam(otherwise int) Param {
+	return numberParam("top", "Max rows", "How many lines there are at most; the others are one line. 0 is all.", otherwise)
+}
+
+// memoryParam says what the component Memory is counted in.
+func memoryParam() Param {
+	return textParam("memory_per_gb", "Memory of a GB", "How much of the component Memory is a GB; 1024 where it is in MB.", "1024", "1024", "1")
+}
+
+// factor is a parameter that is a number with a fraction.
+type factor struct {
+	name string
+	to   *float64
+}
+
+// factors reads parameters that are numbers, none of which may be less than 0.
+func (q *Query) factors(list ...factor) error {
+	for _, f := range list {
+		n, err := strconv.ParseFloat(q.One(f.name), 64)
+		if err != nil || !(n >= 0 && n <= 1e12) {
+			return fmt.Errorf("%w: %s is %.60q; want a number, 0 or more, such as 0.475", ErrQuery, f.name, q.One(f.name))
+		}
+		*f.to = n
 	}
+	return nil
 }

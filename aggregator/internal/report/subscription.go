@@ -36,6 +36,10 @@ func subscriptionEntry() Entry {
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
 			whereParam(), zoneParam(),
 		}},
+		Long: `What principal investigators used beside what they contributed, as shares of all,
+with the ratio of the two. Who contributed and used nothing is in it too. With -by
+it has the part of each project, group or user of the service units.`,
+		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -where cluster=nemo\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Subscription(ctx, r, SubscriptionOptions{Where: q.Pairs("where"), Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})
 		},

@@ -30,15 +30,19 @@ type SummaryOptions struct {
 func summaryEntry() Entry {
 	by := listParam("by", "Group by", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
 	by.Default = []string{"group_id", "user_id"}
-	top := topParam()
-	top.Default = []string{"100"}
 	return Entry{
 		Report: v1.Report{Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.", Parameters: []Param{
 			periodParam(), by,
-			listParam("measure", "What is shown", "The measures, as of /v1/usage; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
+			listParam("measure", "What is shown", "The measures and components; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
 			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
-			whereParam(), top, zoneParam(),
+			whereParam(), topParam(100), zoneParam(),
 		}},
+		Long: `What each group and user had, in two periods side by side, and day by day in the
+first one: cores, GPUs by model, memory, disk and other components in the mean of
+each day, weighted with time, and how many runs went on and waited. Names, addresses
+and projects of users are those of the directory.`,
+		Example: "  bursar report summary\n  bursar report summary -period 2026-10-01..2026-10-07 -by namespace,user_id -o week.html\n" +
+			"  bursar report summary -period last-month -where group_id=imagine -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Summary(ctx, r, SummaryOptions{
 				Periods: q.All("period"), Zone: q.One("zone"), By: q.All("by"), Measure: q.All("measure"),

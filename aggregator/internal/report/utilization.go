@@ -27,6 +27,10 @@ func utilizationEntry() Entry {
 			choiceParam("bucket", "A point for each", "How fine the course is.", "day", "week", "month"),
 			zoneParam(),
 		}},
+		Long: `How full clusters were: what was used of what was there, for each cluster and all
+of them, and its course over the first period. Capacity is reported by sources, or
+configured in blocks "cluster".`,
+		Example: "  bursar report utilization\n  bursar report utilization -period 2026-Q3 -bucket week -component GPUs -o gpus.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Utilization(ctx, r, UtilizationOptions{Periods: q.All("period"), Zone: q.One("zone"), Component: q.One("component"), Bucket: q.One("bucket"), Now: q.Now})
 		},

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/client"
+)
+
+// asAI4 is the program whose files and tables reports can be written as.
+const asAI4 = "ai4"
+
+// ai4Flags are those of reports that can be written as those of ai4-accounting.
+type ai4Flags struct {
+	compat, every, snapshots string
+	namespaces               []string
+}
+
+func (f *ai4Flags) add(cmd *cobra.Command, about string) {
+	fl := cmd.Flags()
+	fl.Var(&choice{&f.compat, []string{asAI4}}, "compat", about)
+	fl.StringVar(&f.every, "every", "", "with -compat ai4: how far its snapshots are apart, a `duration`; default 4h")
+	fl.StringVar(&f.snapshots, "snapshots", "", "with -compat ai4: a `directory` with snapshots of ai4-accounting; their times count")
+	fl.StringArrayVar(&f.namespaces, "namespace", nil, "with -compat ai4: include these `namespaces` even if they have no records; a comma-separated list")
+}
+
+// exact makes the report of bursar itself, for which the other flags have no meaning.
+func (f *ai4Flags) exact(ctx context.Context, cmd *cobra.Command, c *client.Client, exact builder) (*report.Document, error) {
+	if f.every != "" || f.snapshots != "" || f.namespaces != nil {
+		return nil, usageError(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
+	}
+	return exact(ctx, c)
+}
+
+// options are those of a report like ai4-accounting's.
+func (f *ai4Flags) options(cmd *cobra.Command, asked func() url.Values, now time.Time) (o compat.AI4Options, err error) {
+	o.Now = now
+	for name := range asked() {
+		if name != "period" && cmd.Flags().Changed(name) {
+			return o, usageError(cmd, fmt.Errorf("-%s has no meaning with -compat ai4, which has a form of its own", name))
+		}
+	}
+	if cmd.Flags().Changed("format") {
+		return o, usageError(cmd, errors.New("-format has no meaning with -compat ai4, which has a form of its own"))
+	}
+	periods := asked()["period"]
+	switch {
+	case !cmd.Flags().Changed("period"):
+		periods = nil
+	case len(periods) > 1:
+		return o, usageError(cmd, errors.New("-compat ai4 is of one -period"))
+	}
+	if f.every != "" && f.snapshots != "" {
+		return o, usageError(cmd, errors.New("give -every or -snapshots"))
+	}
+	o.Period = cmp.Or(periods...)
+	if f.every != "" {
+		if o.Every, err = hcl.ParseDuration(f.every); err != nil {
+			return o, usageError(cmd, fmt.Errorf("-every: %w", err))
+		}
+	}
+	o.Namespaces = lists(f.namespaces)
+	if f.snapshots != "" {
+		var listed []string
+		o.Snapshots, listed, err = readSnapshots(f.snapshots)
+		o.Namespaces = append(o.Namespaces, listed...)
+	}
+	return o, err
+}
+
+// likeUsageStats adds the flags that make report usage print what usage_stats of
+// ai4-accounting prints.
+func (p *Program) likeUsageStats(cmd *cobra.Command, asked func() url.Values, exact builder) builder {
+	cmd.Long += `
+
+-compat ai4 prints the tables of ai4-accounting's usage_stats with its figures,
+which lack what no snapshot saw.`
+	var f ai4Flags
+	f.add(cmd, "print the tables of another program, with its figures: ai4")
+	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if f.compat == "" {
+			return f.exact(ctx, cmd, c, exact)
+		}
+		o, err := f.options(cmd, asked, p.Now())
+		if err != nil {
+			return nil, err
+		}
+		text, err := compat.AI4Usage(ctx, c.API, o)
+		if err != nil {
+			return nil, err
+		}
+		if file := cmd.Flags().Lookup("output").Value.String(); file != "" {
+			if err := replaceFile(file, []byte(text)); err != nil {
+				return nil, err
+			}
+			p.say("%s is written.", file)
+			return nil, nil
+		}
+		_, err = fmt.Fprint(p.Stdout, text)
+		return nil, err
+	}
+}
+
+// likeAI4 adds the flags that make report summary write the files of ai4-accounting.
+func (p *Program) likeAI4(cmd *cobra.Command, asked func() url.Values, exact builder) builder {
+	cmd.Example += "\n  bursar report summary -compat ai4 -namespace imagine,ai4life -o /srv/ai4-accounting"
+	cmd.Long += `
+
+-compat ai4 writes the files of ai4-accounting in the directory of -o instead, in
+its format: summaries/NAMESPACE-timeseries.csv, -users-agg.csv and -full-agg.csv,
+which ai4-papi reads, -users-agg-merged.csv with names, and users/user-db.csv and
+.json, where users of former files stay. They are of one period, by default all the
+history, in UTC, of records as the Nomad source and bursar import ai4 make them. The
+figures are what ai4-accounting says: what a snapshot every four hours would have
+seen, rounded, with MHz for cores where none were reserved, without jobs that have no
+owner or another name than module…, tool… or batch…, and without the namespaces
+default and tutorials. What differs: the columns queued and running are always there;
+a period of one day has the same form as others; every namespace that has ever had a
+record, is in the newest of -snapshots or is named with -namespace has files; jobs
+that wait and have never started are not seen; users have their names from the
+directory, also those of batch jobs; what is over counts as listed for four hours,
+whoever purged it. Where records do not say when they were "allocated", jobs that are
+starting count as queued.`
+	var f ai4Flags
+	f.add(cmd, "write the files of another program into the directory of -o: ai4")
+	return func(ctx context.Context, c *client.Client) (*report.Document, error) {
+		if f.compat == "" {
+			return f.exact(ctx, cmd, c, exact)
+		}
+		dir := cmd.Flags().Lookup("output").Value.String()
+		if dir == "" {
+			return nil, usageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
+		}
+		o, err := f.options(cmd, asked, p.Now())
+		if err != nil {
+			return nil, err
+		}
+		if o.Known, err = knownUsers(filepath.Join(dir, filepath.FromSlash(compat.AI4Users))); err != nil {
+			return nil, err
+		}
+		out, err := compat.AI4(ctx, c.API, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(out.Files)) {
+			if err := replaceFile(filepath.Join(dir, filepath.FromSlash(name)), out.Files[name]); err != nil {
+				return nil, fmt.Errorf("write the files for ai4-papi: %w", err)
+			}
+		}
+		for _, note := range out.Notes {
+			p.say("%s", wrap(printable(note), p.Width, 0))
+		}
+		p.say("%d files are written in %s.", len(out.Files), dir)
+		return nil, nil
+	}
+}
+
+// readSnapshots returns the times of the snapshots in a directory, which their names
+// say, and the namespaces that the newest one lists, also those without jobs.
+func readSnapshots(dir string) (times []time.Time, namespaces []string, err error) {
+	var newest string
+	var latest time.Time
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, isJSON := strings.CutSuffix(filepath.Base(path), ".json")
+		t, wrong := time.Parse("2006-01-02T15:04:05", name)
+		if !isJSON || wrong != nil {
+			return nil //nolint:nilerr // another file
+		}
+		if newest == "" || t.After(latest) {
+			newest, latest = path, t
+		}
+		times = append(times, t)
+		return nil
+	})
+	if err == nil && len(times) == 0 {
+		err = fmt.Errorf("%s has no files with names like 2025-03-01T04:00:30.json", dir)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(newest)
+	if err != nil {
+		return nil, nil, err
+	}
+	var jobs map[string]json.RawMessage
+	if err := json.Unmarshal(text, &jobs); err != nil {
+		return nil, nil, fmt.Errorf("read the namespaces of %s: %w; move the file away if it is damaged", newest, err)
+	}
+	return times, slices.Collect(maps.Keys(jobs)), nil
+}
+
+// knownUsers reads the users that were written before; none where there is no file.
+func knownUsers(path string) (known map[string]compat.AI4User, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the users that are known already, %s: %w; mend the file or move it away", path, err)
+	}
+	return known, nil
+}
+
+// replaceFile writes a file that another program may read meanwhile.
+func replaceFile(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the other program may be another user's
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), ".next-*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Chmod(0o644), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}
+
+// lists joins lists with commas.
+func lists(values []string) (out []string) {
+	for _, v := range values {
+		for one := range strings.SplitSeq(v, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
