@@ -55,6 +55,7 @@ func measurements() []measurement {
 		{"restart", (*bench).restart},
 		{"disk", (*bench).diskSpace},
 		{"compaction", (*bench).compaction},
+		{"single", (*bench).single},
 		{"post", (*bench).post},
 		{"trio", (*bench).trio},
 		{"postgres", (*bench).postgres},

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -39,6 +40,23 @@ func (bs *builders) bulk(fill func(*bulk) error) (parts [][]byte, err error) {
 	parts, err = b.done()
 	bs.pool.Put(builder)
 	return parts, err
+}
+
+// one returns the batch of records that fit into one entry.
+func (bs *builders) one(records iter.Seq[*record.Record]) ([]byte, error) {
+	parts, err := bs.bulk(func(b *bulk) error {
+		for r := range records {
+			b.add(r)
+		}
+		return nil
+	})
+	if err == nil && len(parts) != 1 {
+		err = fmt.Errorf("records that were to fit into one entry make %d", len(parts))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parts[0], nil
 }
 
 // errRecordSize is wrapped when a record fits into no entry.

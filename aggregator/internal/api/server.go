@@ -109,6 +109,7 @@ type Server struct {
 	opt      Options
 	bodies   *auditor.Bodies
 	builders builders
+	queue    postQueue
 	routes   []route
 	extra    *http.ServeMux
 	traffic  *traffic
@@ -136,6 +137,7 @@ func New(opt Options) *Server {
 		opt.Kinds = func() record.Kinds { return kinds }
 	}
 	s := &Server{opt: opt, bodies: auditor.NewBodies(opt.MaxBody, opt.Patience, 1), extra: http.NewServeMux(), needs: access.Routes(), traffic: newTraffic(opt.MaxInFlight, opt.Registerer)}
+	s.queue = postQueue{encode: s.builders.one, try: s.try}
 	s.routes = s.v1Routes()
 	for pattern, h := range opt.Extra {
 		s.extra.Handle(pattern, h)

@@ -48,10 +48,15 @@ func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
 func (s *Server) write(r *http.Request, c store.Command) any {
 	result, err := s.try(r.Context(), c)
 	if err != nil {
-		s.opt.Log.Warn("a write was not committed; its connection is broken off", "path", r.URL.Path, "error", err)
-		breakOff()
+		s.lost(r, err)
 	}
 	return result
+}
+
+// lost breaks off after a write that was not committed, or perhaps was.
+func (s *Server) lost(r *http.Request, err error) {
+	s.opt.Log.Warn("a write was not committed; its connection is broken off", "path", r.URL.Path, "error", err)
+	breakOff()
 }
 
 // odd breaks off after a result that says nothing about what was written.
@@ -62,42 +67,63 @@ func (s *Server) odd(r *http.Request, result any) {
 
 // postRecord is POST /record.
 func (s *Server) postRecord(w http.ResponseWriter, r *http.Request) {
-	s.post(w, r, auditor.OneIgnored, func(body []byte, b *bulk) error {
-		rec, err := new(wire.Lender).Add(body, s.opt.Kinds()) // the builder takes what it lends
-		if err == nil {
-			b.add(&rec)
+	s.body(w, r, func(body []byte) {
+		rec, err := new(wire.Lender).Add(body, s.opt.Kinds()) // what it lends is used until the answer
+		switch {
+		case err != nil:
+			text(w, http.StatusBadRequest, err.Error())
+		case alone(&rec):
+			s.post(w, r, auditor.OneIgnored, func(b *bulk) error { b.add(&rec); return nil })
+		default:
+			s.queued(w, r, &rec)
 		}
-		return err
 	})
+}
+
+// queued commits a record with others that come at the same time.
+func (s *Server) queued(w http.ResponseWriter, r *http.Request, rec *record.Record) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.opt.Patience)
+	defer cancel()
+	known, err := s.queue.add(ctx, rec)
+	switch {
+	case err != nil:
+		s.lost(r, err)
+	case !known:
+		empty(w, http.StatusOK)
+	case s.opt.IgnoreExisting:
+		raw(w, http.StatusOK, []byte(auditor.OneIgnored))
+	default:
+		auditor.AlreadyExists(w)
+	}
 }
 
 // postRecords is POST /records: all or nothing at any size.
 func (s *Server) postRecords(w http.ResponseWriter, r *http.Request) {
-	s.post(w, r, auditor.SomeIgnored, func(body []byte, b *bulk) error {
-		return new(wire.Lender).Adds(body, s.opt.Kinds(), func(rec record.Record) error {
-			b.add(&rec)
-			return nil
+	s.body(w, r, func(body []byte) {
+		s.post(w, r, auditor.SomeIgnored, func(b *bulk) error {
+			return new(wire.Lender).Adds(body, s.opt.Kinds(), func(rec record.Record) error { // the builder takes what it lends
+				b.add(&rec)
+				return nil
+			})
 		})
 	})
 }
 
-// post commits the records of a body and answers what became of them.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, ignored string, decode func([]byte, *bulk) error) {
-	s.body(w, r, func(body []byte) {
-		parts, err := s.builders.bulk(func(b *bulk) error { return decode(body, b) })
-		switch {
-		case errors.Is(err, errRecordSize):
-			text(w, http.StatusRequestEntityTooLarge, err.Error())
-		case err != nil:
-			text(w, http.StatusBadRequest, err.Error())
-		case len(parts) == 0:
-			empty(w, http.StatusOK)
-		case len(parts) == 1:
-			s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
-		default:
-			s.posted(w, r, s.stage(r, parts), ignored)
-		}
-	})
+// post commits the records with which fill fills a bulk and answers what became of them.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, ignored string, fill func(*bulk) error) {
+	parts, err := s.builders.bulk(fill)
+	switch {
+	case errors.Is(err, errRecordSize):
+		text(w, http.StatusRequestEntityTooLarge, err.Error())
+	case err != nil:
+		text(w, http.StatusBadRequest, err.Error())
+	case len(parts) == 0:
+		empty(w, http.StatusOK)
+	case len(parts) == 1:
+		s.posted(w, r, s.write(r, &store.PostCommand{Rows: parts[0], IgnoreExisting: s.opt.IgnoreExisting, Now: now()}), ignored)
+	default:
+		s.posted(w, r, s.stage(r, parts), ignored)
+	}
 }
 
 // posted answers what became of a post.

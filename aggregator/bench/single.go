@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/proto/benchmark"
+	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
+)
+
+// singleTime is how long each number of clients writes.
+const singleTime = 5 * time.Second
+
+// singleClients are the numbers of clients, and how many times faster than
+// PostgreSQL each is to be.
+func singleClients() []struct {
+	clients int
+	ratio   float64
+} {
+	return []struct {
+		clients int
+		ratio   float64
+	}{{1, 1.5}, {4, 2}, {16, 5}, {64, 8}, {128, 8}}
+}
+
+// writer writes one record durably; close ends what it holds.
+type writer interface {
+	write(ctx context.Context, r *record.Record) error
+	close(ctx context.Context) error
+}
+
+// single measures writes of one record each: POST /record, and one transaction of
+// PostgreSQL for each record, over as many connections.
+func (b *bench) single(ctx context.Context) error {
+	gen := benchmark.Generator(3, b.n, b.kinds()[0])
+	node, err := b.newNode("single", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.stop(), os.RemoveAll(node.dir)) }()
+	if err := node.ensure(ctx); err != nil {
+		return err
+	}
+	profiled, err := b.profiled("single")
+	if err != nil {
+		return err
+	}
+	ours, err := b.singles(ctx, "POST /record", gen, func(context.Context) (writer, error) { return newPoster(node.url()), nil })
+	if err := errors.Join(err, profiled()); err != nil {
+		return err
+	}
+	server, err := b.startPostgres(ctx)
+	if errors.Is(err, errNoPostgres) {
+		b.add(Line{Name: "single_postgres", What: "one record a transaction into PostgreSQL", Skipped: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	theirs, err := b.singlesOfPostgres(ctx, server, gen)
+	if err := errors.Join(err, server.stop()); err != nil {
+		return err
+	}
+	for i, c := range singleClients() {
+		b.add(overRuns(fmt.Sprintf("single_ratio_%d", c.clients), fmt.Sprintf("POST /record against one transaction of PostgreSQL, %d clients", c.clients),
+			"×", atLeast(c.ratio), []float64{ours[i] / theirs[i]}))
+	}
+	return nil
+}
+
+func (b *bench) singlesOfPostgres(ctx context.Context, s *pgServer, gen *benchmark.Gen) ([]float64, error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = conn.Exec(ctx, pgTable)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return nil, err
+	}
+	return b.singles(ctx, "one transaction of PostgreSQL", gen, func(ctx context.Context) (writer, error) {
+		conn, err := s.connect(ctx)
+		return pgWriter{conn}, err
+	})
+}
+
+// singles measures each number of clients and returns their rates.
+func (b *bench) singles(ctx context.Context, what string, gen *benchmark.Gen, open func(context.Context) (writer, error)) ([]float64, error) {
+	var rates []float64
+	for _, c := range singleClients() {
+		b.progress.begin("%s, %d clients", what, c.clients)
+		took, seconds, err := writeSingles(ctx, c.clients, gen, open)
+		if err != nil {
+			return nil, err
+		}
+		rate := float64(len(took)) / seconds
+		rates = append(rates, rate)
+		b.add(overRuns("single", fmt.Sprintf("%s, one record each, %d clients", what, c.clients), "rec/s", goal{}, []float64{rate}).
+			noted("p50 %.2f, p99 %.2f, at most %.1f ms", median(took), percentile(took, 99), percentile(took, 100)))
+	}
+	return rates, nil
+}
+
+// writeSingles writes from several clients at a time for [singleTime] and returns
+// how many milliseconds each write took.
+func writeSingles(ctx context.Context, clients int, gen *benchmark.Gen, open func(context.Context) (writer, error)) (took []float64, seconds float64, err error) {
+	records := make(chan record.Record, 1000)
+	all := make([][]float64, clients)
+	ready, begin := make(chan struct{}, clients), make(chan struct{})
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range clients {
+		g.Go(func() error {
+			w, err := open(ctx)
+			if err != nil {
+				return err
+			}
+			ready <- struct{}{}
+			<-begin
+			for r := range records {
+				begun := time.Now()
+				if err := w.write(ctx, &r); err != nil {
+					return errors.Join(err, w.close(ctx))
+				}
+				all[i] = append(all[i], since(begun))
+			}
+			return w.close(ctx)
+		})
+	}
+	for range clients {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			close(begin)
+			close(records)
+			return nil, 0, g.Wait()
+		}
+	}
+	begun := time.Now()
+	close(begin)
+	for end := time.After(singleTime); records != nil; {
+		r, more := gen.Next()
+		if !more {
+			return nil, 0, errors.New("-n: too few records")
+		}
+		select {
+		case records <- r:
+		case <-end:
+			close(records)
+			records = nil
+		case <-ctx.Done():
+			close(records)
+			records = nil
+		}
+	}
+	err = g.Wait()
+	seconds = time.Since(begun).Seconds()
+	for _, a := range all {
+		took = append(took, a...)
+	}
+	return took, seconds, err
+}
+
+// poster posts to a node over a connection of its own.
+type poster struct {
+	client *http.Client
+	target string
+	body   []byte
+}
+
+func newPoster(url string) *poster {
+	return &poster{client: &http.Client{Transport: &http.Transport{}}, target: url + "/record"}
+}
+
+func (p *poster) write(ctx context.Context, r *record.Record) error {
+	p.body = wire.AppendJSON(p.body[:0], r)
+	return postOne(ctx, p.client, p.target, p.body)
+}
+
+func (p *poster) close(context.Context) error {
+	p.client.CloseIdleConnections()
+	return nil
+}
+
+// pgWriter inserts over one connection.
+type pgWriter struct{ conn *pgx.Conn }
+
+func (w pgWriter) write(ctx context.Context, r *record.Record) error {
+	var rows pgRows
+	rows.add(r)
+	_, err := w.conn.Exec(ctx, pgInsert, rows.ids, rows.starts, rows.stops, rows.metas, rows.components, rows.runtimes)
+	return err
+}
+
+func (w pgWriter) close(ctx context.Context) error { return w.conn.Close(context.WithoutCancel(ctx)) }
