@@ -2,10 +2,13 @@
 package porttest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // Free returns an address of the loopback interface that nobody listens on, and that
@@ -42,4 +45,20 @@ func Listen(t testing.TB) net.Listener {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// Again listens on an address that was listened on before. It waits a while for the
+// address: a process that another test starts at that moment has the closed listener
+// too, until it runs its own program.
+func Again(t testing.TB, addr string) net.Listener {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }

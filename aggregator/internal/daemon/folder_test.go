@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // openFolder opens a node with a data folder that may be another one's.
@@ -21,10 +21,7 @@ func (s *site) openFolder(name, dir string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", s.peers[name])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	l := porttest.Again(s.t, s.peers[name])
 	set := daemon.Settings{
 		Access: access.Rules{}, Name: name, DataDir: dir, Keys: keys, Log: slog.New(s.log), Patience: patience,
 		Raft: daemon.Raft{Peers: s.peers, Listener: l},

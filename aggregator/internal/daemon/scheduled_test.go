@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/daemon"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/porttest"
 )
 
 // backupOf is what /v1/status says of the backups of a node.
@@ -133,9 +133,7 @@ func (s *site) openWith(name, archive string) error {
 		s.t.Fatal(err)
 	}
 	set.Raft.Peers = s.peers
-	if set.Raft.Listener, err = net.Listen("tcp", s.peers[name]); err != nil {
-		s.t.Fatal(err)
-	}
+	set.Raft.Listener = porttest.Again(s.t, s.peers[name])
 	a, err := daemon.Open(set)
 	if err == nil {
 		ctx, cancel := context.WithCancel(s.t.Context())

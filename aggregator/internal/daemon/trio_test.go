@@ -83,9 +83,7 @@ func (s *site) startWith(name string, peers map[string]string) {
 			s.t.Fatal(err)
 		}
 		set.Raft.Peers = peers
-		if set.Raft.Listener, err = net.Listen("tcp", peers[name]); err != nil {
-			s.t.Fatal(err)
-		}
+		set.Raft.Listener = porttest.Again(s.t, peers[name])
 	}
 	if s.tune != nil {
 		s.tune(&set)
