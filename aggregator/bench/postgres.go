@@ -89,7 +89,7 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	cmd := exec.Command(filepath.Join(postgresBin, "postgres"), "-D", data, "-k", s.dir, "-c", "listen_addresses=")
+	cmd := exec.Command(filepath.Join(postgresBin, "postgres"), "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=200")
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	if s.process, err = startCommand(cmd); err != nil {

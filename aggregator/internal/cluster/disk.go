@@ -32,7 +32,7 @@ func (n *Node) openDisk() error {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	if member && !there {
-		return forgotten(n.conf, n.id)
+		return forgotten(n.conf, n.conf.logPath(), n.id)
 	}
 	if err := os.MkdirAll(n.conf.raftDir(), 0o700); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -44,7 +44,9 @@ func (n *Node) openDisk() error {
 	if err := errors.Join(durable.SyncDir(n.conf.raftDir()), durable.SyncDir(n.conf.DataDir)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	n.entries = &entryLog{under: n.bolt, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
+	if err := n.openJournal(); err != nil {
+		return err
+	}
 	n.votes = n.newVotes()
 	n.snaps, err = openSnapshots(n.conf.snapshotDir(), n.scratchDir(), n.machine.checkpoint)
 	if err != nil {
@@ -80,6 +82,37 @@ func (n *Node) openBolt() error {
 		}
 		return nil
 	})
+}
+
+// openJournal opens the journal in front of bbolt, and with it the log. From then on
+// programs that know no journal refuse the folder.
+func (n *Node) openJournal() error {
+	used, err := usesJournal(n.conf.DataDir)
+	if err != nil {
+		return err
+	}
+	for i := range 2 {
+		there, err := exists(journalPath(n.conf.raftDir(), i))
+		if err != nil {
+			return fmt.Errorf("cluster: %w", err)
+		}
+		if used && !there {
+			return forgotten(n.conf, journalPath(n.conf.raftDir(), i), n.id)
+		}
+	}
+	n.journal, err = openJournal(n.conf.raftDir(), n.bolt)
+	if errors.Is(err, ErrCorrupt) {
+		return unreadable(n.conf, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: raft log: %w", err)
+	}
+	n.entries = n.newEntryLog(n.journal)
+	return remark(n.conf.DataDir, sealedJournalFormat)
+}
+
+func (n *Node) newEntryLog(under raft.LogStore) *entryLog {
+	return &entryLog{under: under, path: n.conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
 }
 
 // guarded opens or reads the raft log. Its structure is checked first, since bbolt
@@ -185,7 +218,7 @@ func (n *Node) mark() error {
 // beginNew starts a node without history.
 func (n *Node) beginNew(member bool) error {
 	if member {
-		return forgotten(n.conf, n.id)
+		return forgotten(n.conf, n.conf.logPath(), n.id)
 	}
 	if index, _ := n.conf.State.Applied(); index > 0 {
 		return fmt.Errorf("%w: the state is at entry %d, but the raft log %s is empty; put the log back, or move the state away to start anew",
@@ -337,10 +370,16 @@ func (n *Node) checkHistory(newest snapshotMeta) error {
 }
 
 func (n *Node) closeDisk() error {
-	if n.bolt == nil {
-		return nil
+	var err error
+	if n.journal != nil {
+		if err = n.journal.Close(); err == nil {
+			err = remark(n.conf.DataDir, sealedFormat)
+		}
 	}
-	return n.bolt.Close()
+	if n.bolt != nil {
+		err = errors.Join(err, n.bolt.Close())
+	}
+	return err
 }
 
 // keepLogShort flushes the State and cuts the log when enough has come in.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,20 +94,55 @@ func readMarker(dataDir, id string) (bool, error) {
 	return true, nil
 }
 
+// writeMarker notes that the node is a member, whose journal is open.
 func writeMarker(dataDir, id string) error {
-	err := writeSealed(filepath.Join(dataDir, markerFile), marker{Node: id, Generation: 1})
+	err := writeSealedAs(filepath.Join(dataDir, markerFile), sealedJournalFormat, marker{Node: id, Generation: 1})
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
 }
 
-// forgotten says what an operator can do about a lost raft log.
-func forgotten(c Config, id string) error {
+// usesJournal reports whether the node ended, if it has, while its journal was open.
+func usesJournal(dataDir string) (bool, error) {
+	file, err := os.ReadFile(filepath.Join(dataDir, markerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var s sealed
+	if err == nil {
+		err = json.Unmarshal(file, &s)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cluster: %s: %w", filepath.Join(dataDir, markerFile), err)
+	}
+	return s.Format == sealedJournalFormat, nil
+}
+
+// remark writes the marker, if there is one, in another format: that of a node whose
+// journal may hold entries, or the first one, which all programs read.
+func remark(dataDir string, format int) error {
+	path := filepath.Join(dataDir, markerFile)
+	var m marker
+	err := readSealed(path, &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = writeSealedAs(path, format, m)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// forgotten says what an operator can do about a lost file of the raft log.
+func forgotten(c Config, lost, id string) error {
 	return fmt.Errorf(`%w: %s is missing or empty, but %s says that node %s has been a member.
 Without it the node has forgotten its votes and what it has confirmed, and committed data could be lost if it took part again.
 Either stop here and put %s back exactly as it was (a file system that is not mounted?),
 or give this node up: move %s away as a whole and start again. It then has a new id;
 in a cluster of three it joins as a new member, and a node alone starts empty and is filled from a snapshot and from its agents`,
-		ErrForgotten, c.logPath(), filepath.Join(c.DataDir, markerFile), id, c.raftDir(), c.DataDir)
+		ErrForgotten, lost, filepath.Join(c.DataDir, markerFile), id, c.raftDir(), c.DataDir)
 }

@@ -73,6 +73,7 @@ type measure struct {
 
 type gauge struct {
 	desc  *prometheus.Desc
+	kind  prometheus.ValueType
 	value func(*Node) float64
 }
 
@@ -98,12 +99,17 @@ func newMeasure(n *Node) *measure {
 	m.add("log_bytes", "Bytes in the raft log since the newest snapshot.", func(n *Node) float64 {
 		return float64(n.entries.bytesAfter(n.lastSnapshot()))
 	})
+	m.gauges = append(m.gauges, gauge{
+		desc:  prometheus.NewDesc("bursar_raft_log_syncs_total", "Times that new entries of the raft log were synced to disk.", nil, nil),
+		kind:  prometheus.CounterValue,
+		value: func(n *Node) float64 { return float64(n.journal.syncs.Load()) },
+	})
 	return m
 }
 
 func (m *measure) add(name, help string, value func(*Node) float64) {
 	desc := prometheus.NewDesc("bursar_raft_"+name, help, nil, nil)
-	m.gauges = append(m.gauges, gauge{desc: desc, value: value})
+	m.gauges = append(m.gauges, gauge{desc: desc, kind: prometheus.GaugeValue, value: value})
 }
 
 func (m *measure) register(to prometheus.Registerer) error {
@@ -135,6 +141,6 @@ func (m *measure) Describe(to chan<- *prometheus.Desc) {
 func (m *measure) Collect(to chan<- prometheus.Metric) {
 	m.commit.Collect(to)
 	for _, g := range m.gauges {
-		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(m.node))
+		to <- prometheus.MustNewConstMetric(g.desc, g.kind, g.value(m.node))
 	}
 }

@@ -24,6 +24,7 @@ type Node struct {
 	logger *slog.Logger
 
 	bolt    *raftboltdb.BoltStore
+	journal *journal // in front of it; nil when the log is only read
 	entries *entryLog
 	votes   *votes
 	snaps   *snapshots

@@ -250,7 +250,7 @@ func TestASealedFileShowsEveryDamage(t *testing.T) {
 	if err := openSealed(path, good, &got); err != nil || got.ID != "one" {
 		t.Fatal(err)
 	}
-	newer := bytes.Replace(good, []byte(`"format":1`), []byte(`"format":2`), 1)
+	newer := bytes.Replace(good, []byte(`"format":1`), []byte(`"format":3`), 1)
 	if err := openSealed(path, newer, &got); !errors.Is(err, ErrFormat) {
 		t.Fatal(err)
 	}

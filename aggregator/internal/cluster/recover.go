@@ -142,7 +142,7 @@ func (p plan) carryOut(conf Config) error {
 		return err
 	}
 	err = p.write(n)
-	if err := errors.Join(err, n.bolt.Close()); err != nil {
+	if err := errors.Join(err, n.closeDisk()); err != nil {
 		return fmt.Errorf("cluster: recover: %w", err)
 	}
 	err = errors.Join(
@@ -193,24 +193,23 @@ func openOffline(conf Config, readOnly bool) (n *Node, member bool, err error) {
 		return nil, false, fmt.Errorf("cluster: %w", err)
 	}
 	if !there && member {
-		return nil, false, forgotten(conf, n.id)
+		return nil, false, forgotten(conf, conf.logPath(), n.id)
 	}
 	if !there {
 		return nil, false, fmt.Errorf("cluster: %s has no raft log: it has never been a member of a cluster", conf.DataDir)
 	}
 	if readOnly {
-		err = n.openBoltReadOnly()
-	} else {
-		err = n.openBolt()
+		err = n.openReadOnly()
+	} else if err = n.openBolt(); err == nil {
+		err = n.openJournal()
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, errors.Join(err, n.closeDisk())
 	}
-	n.entries = &entryLog{under: n.bolt, path: conf.logPath(), halt: n.halt, end: n.endRaftGoroutine, pulse: &n.pulse}
 	n.votes = n.newVotes()
 	n.snaps = &snapshots{dir: conf.snapshotDir()}
 	if err := n.verifyOffline(readOnly); err != nil {
-		return nil, false, errors.Join(err, n.bolt.Close())
+		return nil, false, errors.Join(err, n.closeDisk())
 	}
 	return n, member, nil
 }
@@ -238,7 +237,8 @@ func (n *Node) openMarker() (member bool, err error) {
 	return readMarker(n.conf.DataDir, n.id)
 }
 
-func (n *Node) openBoltReadOnly() error {
+// openReadOnly opens the log for reading, with what a journal holds.
+func (n *Node) openReadOnly() error {
 	return guarded(n.conf, func() (err error) {
 		n.bolt, err = raftboltdb.New(raftboltdb.Options{
 			Path:                    n.conf.logPath(),
@@ -251,6 +251,11 @@ func (n *Node) openBoltReadOnly() error {
 		if err != nil {
 			return fmt.Errorf("cluster: raft log %s: %w", n.conf.logPath(), err)
 		}
+		held, err := readJournal(n.conf.raftDir(), n.bolt)
+		if err != nil {
+			return fmt.Errorf("cluster: raft log: %w", err)
+		}
+		n.entries = n.newEntryLog(held)
 		return nil
 	})
 }

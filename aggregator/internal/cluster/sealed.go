@@ -13,8 +13,12 @@ import (
 // castagnoli is the polynomial of every CRC in this package.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealedFormat is the format version of sealed files.
-const sealedFormat = 1
+// Format versions of sealed files. The second one has the same form; it keeps programs
+// that know only the first from going on with what they would take for whole.
+const (
+	sealedFormat        = 1
+	sealedJournalFormat = 2 // of raft.generation while a journal may hold entries
+)
 
 // sealed is a small JSON file that notices when it is damaged.
 type sealed struct {
@@ -26,12 +30,14 @@ type sealed struct {
 func checksum(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
 
 // writeSealed replaces the file at path by body, durably and as a whole.
-func writeSealed(path string, body any) error {
+func writeSealed(path string, body any) error { return writeSealedAs(path, sealedFormat, body) }
+
+func writeSealedAs(path string, format int, body any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	file, err := json.Marshal(sealed{Format: sealedFormat, CRC32C: checksum(raw), Body: raw})
+	file, err := json.Marshal(sealed{Format: format, CRC32C: checksum(raw), Body: raw})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,8 +59,8 @@ func openSealed(path string, file []byte, body any) error {
 	if err := json.Unmarshal(file, &s); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	}
-	if s.Format != sealedFormat {
-		return fmt.Errorf("%w: %s: format %d, this program knows %d", ErrFormat, path, s.Format, sealedFormat)
+	if s.Format != sealedFormat && s.Format != sealedJournalFormat {
+		return fmt.Errorf("%w: %s: format %d, this program knows %d and %d", ErrFormat, path, s.Format, sealedFormat, sealedJournalFormat)
 	}
 	if checksum(s.Body) != s.CRC32C {
 		return fmt.Errorf("%w: %s: its checksum does not match", ErrCorrupt, path)
