@@ -1,8 +1,6 @@
 package web_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,67 +12,39 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
-	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// fakeActions are one action in each of a few states, with runs of the first.
-type fakeActions struct {
-	api.Actions // orders that no page gives
-
-	planned []string
-}
-
 const noon = int64(1_772_366_400_000_000) // 2026-03-01 12:00
 
-func (f *fakeActions) run(n uint64) *action.Run {
-	return &action.Run{
-		Number: n, Why: action.WhyOrder, By: "<me>", Arguments: map[string]string{"month": "2026-02"}, Version: "1.2", Planned: noon, Index: 77, Ended: noon + 1e6,
-		Effects: 2, Counts: action.Counts{Done: 1, Unknown: 1}, Notes: []string{"a <note>"},
+// someActions are one action in each of a few states, with runs of the first.
+func someActions() *apitest.Actions {
+	run := func(n uint64) *action.Run {
+		return &action.Run{
+			Number: n, Why: action.WhyOrder, By: "<me>", Arguments: map[string]string{"month": "2026-02"}, Version: "1.2", Planned: noon, Index: 77, Ended: noon + 1e6,
+			Effects: 2, Counts: action.Counts{Done: 1, Unknown: 1}, Notes: []string{"a <note>"},
+		}
 	}
-}
-
-func (f *fakeActions) List(action.Documents) ([]action.Status, error) {
 	mark := &action.Mark{By: "anna", At: noon, Why: "<maintenance>"}
-	return []action.Status{
-		{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.State{Doubtful: []uint64{3}, Well: noon}, Last: f.run(3)},
-		{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.State{Paused: mark}},
-		{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.State{Disabled: mark}},
-		{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.State{Problem: mark}},
-		{Name: action.Name{Type: "exec", Label: "gone"}},
-	}, nil
-}
-
-func (f *fakeActions) History(_ action.Documents, _ action.Name, yield func(*action.Run) bool) error {
-	for n := uint64(3); n > 0 && yield(f.run(n)); n-- {
-		continue
-	}
-	return nil
-}
-
-func (f *fakeActions) Show(_ action.Documents, name action.Name, run uint64) (*action.Run, []action.Effect, error) {
-	if run != 3 {
-		return nil, nil, fmt.Errorf("%w: %s has no run %d", action.ErrNone, name, run)
-	}
 	attempts := []action.Attempt{{Number: 1, Node: "agg2", Fence: 4, Begun: noon, Ended: noon, Outcome: "retry", Message: "first"}, {Number: 2, Node: "agg1", Begun: noon, Ended: noon, Outcome: action.Unknown, Message: "no <answer>"}}
-	return f.run(run), []action.Effect{
-		{Name: "message-1", Summary: "12 jobs of <atlas>", State: action.Done, Size: 2048, Tries: 1, Attempts: attempts[:1]},
-		{Name: "message-2", State: action.Unknown, Size: 5, Tries: 2, Attempts: attempts},
-	}, nil
-}
-
-func (f *fakeActions) Payload(action.Documents, action.Name, uint64, int) ([]byte, string, error) {
-	return []byte("<payload>\xff"), "as it is <shown>", nil
-}
-
-func (f *fakeActions) Plan(_ context.Context, name action.Name, arguments map[string]string) (*sdk.Plan, *action.Run, error) {
-	f.planned = append(f.planned, fmt.Sprint(name, arguments))
-	if arguments["month"] == "never" {
-		return nil, nil, errors.New("never is no month")
+	return &apitest.Actions{
+		Statuses: []action.Status{
+			{Name: action.Name{Type: "apel", Label: "site"}, Configured: true, Schedule: "@daily", Zone: "Europe/Berlin", RunOn: "head1", Next: noon + 3600e6, Card: action.State{Doubtful: []uint64{3}, Well: noon}, Last: run(3)},
+			{Name: action.Name{Type: "exec", Label: "paused"}, Configured: true, Schedule: "1h", Card: action.State{Paused: mark}},
+			{Name: action.Name{Type: "exec", Label: "disabled"}, Configured: true, Card: action.State{Disabled: mark}},
+			{Name: action.Name{Type: "exec", Label: "failing"}, Configured: true, Schedule: "@change 5m", Card: action.State{Problem: mark}},
+			{Name: action.Name{Type: "exec", Label: "gone"}},
+		},
+		Runs: []*action.Run{run(3), run(2), run(1)},
+		Effects: []action.Effect{
+			{Name: "message-1", Summary: "12 jobs of <atlas>", State: action.Done, Size: 2048, Tries: 1, Attempts: attempts[:1]},
+			{Name: "message-2", State: action.Unknown, Size: 5, Tries: 2, Attempts: attempts},
+		},
+		Bytes: []byte("<payload>\xff"), Shown: "as it is <shown>",
+		Planned: &sdk.Plan{Effects: []sdk.Effect{{Name: "message-9", Summary: "would send", Payload: []byte("12345"), Show: "all <of it>"}}},
 	}
-	run := f.run(0)
-	return &sdk.Plan{Effects: []sdk.Effect{{Name: "message-9", Summary: "would send", Payload: []byte("12345"), Show: "all <of it>"}}}, run, nil
 }
 
 // form sends a form to a page, with the token of its browser.
@@ -102,7 +72,7 @@ func TestActionsAreListedWithHowTheyAreAndWhatToDo(t *testing.T) {
 	if code, body, _ := s.get("/ui/actions"); code != http.StatusOK || !strings.Contains(body, "There are no actions.") {
 		t.Errorf("without actions: %d\n%s", code, body)
 	}
-	s.v1.Actions = &fakeActions{}
+	s.Options.Actions = someActions()
 	code, body, _ := s.get("/ui/actions")
 	for _, want := range []string{
 		`<a href="/ui/actions/apel/site"><b>apel/site</b></a>`, `<span class="badge warn">unknown</span>`, "<code>@daily</code>", "Europe/Berlin", "agent head1", "2026-03-01 13:00:00",
@@ -121,7 +91,7 @@ func TestActionsAreListedWithHowTheyAreAndWhatToDo(t *testing.T) {
 
 func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
 	s := newSite(t)
-	s.v1.Actions = &fakeActions{}
+	s.Options.Actions = someActions()
 	for path, all := range map[string][]string{
 		"/ui/actions/apel/site": {
 			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "by &lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "These are all that are kept.", "bursar actions run apel/site",
@@ -160,8 +130,8 @@ func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
 
 func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 	s := newSite(t)
-	actions := &fakeActions{}
-	s.v1.Actions = actions
+	actions := someActions()
+	s.Options.Actions = actions
 	const path = "/ui/actions/apel/site/plan"
 	code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month=2026-02\r\n\r\n user=a b=c \r\n"}})
 	for _, want := range []string{"message-9", "would send", "all &lt;of it&gt;", "Nothing was done.", "bursar actions plan apel/site month=2026-02 &#39;user=a b=c&#39;"} {
@@ -169,7 +139,7 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 			t.Errorf("%d, no %q in\n%s", code, want, body)
 		}
 	}
-	if got := fmt.Sprint(actions.planned); got != "[apel/site map[month:2026-02 user:a b=c]]" {
+	if got := fmt.Sprint(actions.Asked()); got != "[plan apel/site map[month:2026-02 user:a b=c]]" {
 		t.Error(got)
 	}
 	if code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month"}}); code != http.StatusBadRequest || !strings.Contains(body, "is not NAME=VALUE") {
@@ -178,9 +148,9 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 	if code, body := s.form(access.Daemon(), path, url.Values{"arguments": {"month=never"}}); code != http.StatusUnprocessableEntity || !strings.Contains(body, "never is no month") || !strings.Contains(body, ">month=never</textarea>") {
 		t.Errorf("%d\n%s", code, body)
 	}
-	made := len(actions.planned)
+	made := len(actions.Asked())
 	for _, token := range []string{"", "t1", "t00"} {
-		if code, body := s.form(access.Daemon(), path, url.Values{"token": {token}}); code != http.StatusBadRequest || len(actions.planned) != made || !strings.Contains(body, `name="token" value="t0"`) {
+		if code, body := s.form(access.Daemon(), path, url.Values{"token": {token}}); code != http.StatusBadRequest || len(actions.Asked()) != made || !strings.Contains(body, `name="token" value="t0"`) {
 			t.Errorf("a plan by the token %q: %d\n%s", token, code, body)
 		}
 	}
@@ -189,7 +159,7 @@ func TestAPlanIsShownToOperatorsAndDoesNothing(t *testing.T) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	some := access.Principal{Name: "pi", Rights: identity.Operate | identity.Read | identity.Monitor, Rows: access.SomeRows(access.Grant{"group_id": {"atlas"}})}
-	if code, body := s.form(some, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") || !strings.Contains(body, access.ErrRows.Error()) || len(actions.planned) != made {
+	if code, body := s.form(some, path, nil); code != http.StatusForbidden || strings.Contains(body, "message-9") || !strings.Contains(body, access.ErrRows.Error()) || len(actions.Asked()) != made {
 		t.Errorf("a plan is of all records, and was made for who sees some: %d\n%s", code, body)
 	}
 	if _, body := s.as(some, "/ui/actions/apel/site"); strings.Contains(body, "<form") {

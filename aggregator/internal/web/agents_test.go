@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -17,7 +18,7 @@ import (
 )
 
 // source is the one whose days are counted.
-func source() record.Origin { return record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"} }
+func source() record.Origin { return apitest.Nemo() }
 
 // count counts days of February 2026 of the source: each has one run that is stored
 // and, on the 10th, three that are not; and a gap on the 20th, a day that nobody counted.
@@ -43,7 +44,7 @@ func (s *site) count() {
 		})
 	}
 	c.Gaps = []store.Gap{{Source: source(), From: first + 19*record.Day, To: first + 19*record.Day + record.Hour, Reason: "slurmdbd <b>purged</b> it", Noticed: first + 21*record.Day}}
-	s.apply(c)
+	s.Apply(c)
 }
 
 // again has the source say more of its first run.
@@ -58,7 +59,7 @@ func (s *site) again() {
 			Meta: record.Meta{{Key: "group_id", Values: []string{"atlas"}}, {Key: "queue", Values: []string{"long"}}},
 		},
 	}}
-	s.apply(c)
+	s.Apply(c)
 }
 
 func TestTheCalendarShowsEachDayByASignAndInWords(t *testing.T) {
@@ -122,7 +123,7 @@ type counted struct {
 
 func (c counted) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	c.asked[path]++
-	return c.site.Call(ctx, method, path, query, in, into)
+	return c.World.Call(ctx, method, path, query, in, into)
 }
 
 func TestTheDaysAreNotComparedEachTimeThePageRenewsItself(t *testing.T) {
@@ -182,7 +183,7 @@ func TestPagesAboutAgentsAreForThoseWhoMaySeeThem(t *testing.T) {
 
 func TestPagesAskForTheConfigurationOfThoseWhoMaySeeIt(t *testing.T) {
 	s := newSite(t)
-	s.v1.Actions = &fakeActions{}
+	s.Options.Actions = someActions()
 	asked := map[string]int{}
 	s.pages.V1 = v1.API{Caller: counted{s, asked}}
 	for _, path := range []string{"/ui/cluster", "/ui/actions/apel/site"} {

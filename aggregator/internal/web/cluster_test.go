@@ -1,33 +1,16 @@
 package web_test
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
-
-// trio is a cluster of three in which all is well.
-func trio() health.Facts {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	f := health.Facts{Now: now, Node: "agg1", Cluster: "CLUSTERID", Leader: "1"}
-	for i, name := range []string{"agg1", "agg2", "agg3"} {
-		f.Nodes = append(f.Nodes, health.Node{
-			Name: name, ID: string('1' + rune(i)), Address: name + ".example.org:8701", Voter: true, Leader: i == 0, Self: i == 0, Seen: now, LagKnown: true, Applied: 12345,
-			ClockOffset: 20 * time.Millisecond, Local: health.Local{
-				Version: "1.2.3", CertFrom: now.AddDate(-1, 0, 0), CertEnds: now.AddDate(1, 0, 0), Disk: health.Disk{Path: "/d", Free: 60 << 30, Size: 100 << 30, Level: health.LevelNormal, Ballast: 256 << 20},
-			},
-		})
-	}
-	return f
-}
 
 func TestTheClusterPageShowsTheNodesAndThatAllIsWell(t *testing.T) {
 	s := newSite(t)
@@ -47,13 +30,13 @@ func TestTheClusterPageShowsTheNodesAndThatAllIsWell(t *testing.T) {
 
 func TestTheClusterPageSaysWhatToDoAlsoWhileNobodyLeads(t *testing.T) {
 	s := newSite(t)
-	s.facts.Nodes[2].Seen = s.facts.Now.Add(-time.Hour)
-	s.facts.Nodes[1].Disk.Level, s.facts.Nodes[1].Paused = health.LevelLow, "<full>"
-	s.facts.Leader, s.facts.Nodes[0].Leader = "", false
+	s.Facts.Nodes[2].Seen = s.Facts.Now.Add(-time.Hour)
+	s.Facts.Nodes[1].Disk.Level, s.Facts.Nodes[1].Paused = health.LevelLow, "<full>"
+	s.Facts.Leader, s.Facts.Nodes[0].Leader = "", false
 	if _, body, _ := s.get("/"); !strings.Contains(body, "3 things to do.") || !strings.Contains(body, "is not heard") {
 		t.Error("the overview says nothing of it")
 	}
-	s.down = errors.New("no leader")
+	s.Down = errors.New("no leader")
 	code, body, _ := s.get("/ui/cluster")
 	for _, want := range []string{"3 things to do.", "no node leads", "free-ballast", "not heard", "since 2026-03-01 11:00:00", "critical"} {
 		if !strings.Contains(body, want) {
@@ -76,10 +59,10 @@ func TestTheClusterPageIsForThoseWhoMonitor(t *testing.T) {
 
 func TestTheClusterPageShowsFiguresDifferencesAndSnapshots(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
-	s.facts.Nodes[1].ConfigDiffers = []string{`agent "<head1>"`}
-	s.facts.Nodes[2].Backup = &health.LocalBackup{Path: "/backup", Every: 24 * time.Hour, Last: s.facts.Now.Add(-time.Hour), Bytes: 3 << 20}
-	s.facts.Nodes[0].Backup = &health.LocalBackup{Path: "/elsewhere", Every: 24 * time.Hour, Error: "no <space>", Failing: s.facts.Now}
+	s.Post(run("r1", 0, "alice"))
+	s.Facts.Nodes[1].ConfigDiffers = []string{`agent "<head1>"`}
+	s.Facts.Nodes[2].Backup = &health.LocalBackup{Path: "/backup", Every: 24 * time.Hour, Last: s.Facts.Now.Add(-time.Hour), Bytes: 3 << 20}
+	s.Facts.Nodes[0].Backup = &health.LocalBackup{Path: "/elsewhere", Every: 24 * time.Hour, Error: "no <space>", Failing: s.Facts.Now}
 	_, body, _ := s.get("/ui/cluster")
 	for _, want := range []string{
 		"<b>agg1</b><span>leads, term 1</span>", "<b>1</b><span>records</span>", "<b>yes</b><span>confirmed by a majority</span>", `agent &#34;&lt;head1&gt;&#34;`, "bursar config diff",
@@ -94,22 +77,14 @@ func TestTheClusterPageShowsFiguresDifferencesAndSnapshots(t *testing.T) {
 	}
 }
 
-// committed answers /v1/config as a cluster with a configuration does.
-type committed struct{ *site }
-
-func (c committed) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
-	if config, ok := into.(*v1.Config); ok && path == "/v1/config" {
-		*config = v1.Config{Digest: "abcdef0123456789", CommittedBy: "alice", CommittedAt: v1.Time{Time: c.facts.Now}}
-		return nil
-	}
-	return c.site.Call(ctx, method, path, query, in, into)
-}
-
 func TestClusterPage_CommittedConfiguration_IsNamed(t *testing.T) {
 	s := newSite(t)
-	s.pages.V1 = v1.API{Caller: committed{s}}
+	digest, err := s.API().CommitConfig(t.Context(), nil, json.RawMessage(`{"format":3,"settings":{"metrics":{"site_meta_key":"site_id"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	code, body, _ := s.get("/ui/cluster")
-	if code != http.StatusOK || !strings.Contains(body, "<code>abcdef012345</code>, committed by alice") {
+	if code != http.StatusOK || !strings.Contains(body, "<code>"+digest.Digest[:12]+"</code>, committed by bursar") {
 		t.Errorf("%d\n%s", code, body)
 	}
 }

@@ -38,7 +38,7 @@ func used(id, group, user string, hours, cores, gpus int64) record.Record {
 func busySite(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t)
-	s.post(
+	s.Post(
 		used("a", "atlas", "alice", 2, 30, 0), used("b", "cms", "bob", 3, 6, 4),
 		used("c", "atlas", "alice", 7*24+1, 24, 0),   // by this time last Sunday
 		used("d", "atlas", "alice", 7*24-1, 1000, 0), // after it
@@ -95,7 +95,7 @@ func TestTheOverviewHasThoseWhoUsedMostOfWhatItShows(t *testing.T) {
 	for i := range int64(12) {
 		r := used(fmt.Sprint("r", i), fmt.Sprint("group-", i), "alice", 2, 100+i, 0)
 		r.Components = append(r.Components, record.Component{Name: "Accelerators", Amount: 100 - i})
-		s.post(r)
+		s.Post(r)
 	}
 	_, body, _ := s.get("/")
 	if !regexp.MustCompile(`(?s)core-hours of groups.*group-11</a>.*title="111">.*group-10</a>.*4 others</a>`).MatchString(body) || strings.Contains(body, "group-0</a></td><td class=\"wide\">") {
@@ -107,7 +107,7 @@ func TestWithoutCoresTheOverviewShowsAnotherComponent(t *testing.T) {
 	s := newSite(t)
 	r := used("a", "atlas", "alice", 2, 0, 7)
 	r.Components = r.Components[1:]
-	s.post(r)
+	s.Post(r)
 	if _, body, _ := s.get("/"); !regexp.MustCompile(`(?s)Who used most: GPU-hours of groups.*atlas</a>.*title="7">`).MatchString(body) {
 		t.Error(body)
 	}
@@ -117,19 +117,25 @@ func TestWithoutCoresTheOverviewShowsAnotherComponent(t *testing.T) {
 type canned struct {
 	*site
 
-	answer string
+	answer v1.Usage
 }
 
 func (c canned) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	if path == "/v1/usage" {
-		return json.Unmarshal([]byte(c.answer), into)
+		text, err := json.Marshal(c.answer)
+		return errors.Join(err, json.Unmarshal(text, into))
 	}
-	return c.site.Call(ctx, method, path, query, in, into)
+	return c.World.Call(ctx, method, path, query, in, into)
 }
 
 func TestTheOverviewShowsOthersWhenOnlyTheyUsedSomething(t *testing.T) {
 	s := newSite(t)
-	s.pages.V1 = v1.API{Caller: canned{s, `{"records":3,"groups":[{"values":["a"]},{"values":[null],"others":2}],"measures":[{"name":"Cores","kind":"rate","totals":[0,5],"total":5}],"complete":{}}`}}
+	name, zero, five := "a", json.Number("0"), json.Number("5")
+	onlyOthers := v1.Usage{
+		UsageAbout: v1.UsageAbout{Records: 3}, Groups: []v1.UsageGroup{{Values: []*string{&name}}, {Values: []*string{nil}, Others: 2}},
+		Measures: []v1.Measure{{Name: "Cores", Kind: "rate", Totals: v1.Figures{&zero, &five}, Total: &five}},
+	}
+	s.pages.V1 = v1.API{Caller: canned{s, onlyOthers}}
 	if code, body, _ := s.get("/"); code != http.StatusOK || !strings.Contains(body, "2 others</a>") {
 		t.Errorf("%d\n%s", code, body)
 	}
@@ -158,7 +164,7 @@ func (b broken) Call(ctx context.Context, method, path string, query url.Values,
 	if strings.HasPrefix(path, b.path) {
 		return errors.New("<broken>")
 	}
-	return b.site.Call(ctx, method, path, query, in, into)
+	return b.World.Call(ctx, method, path, query, in, into)
 }
 
 func TestAPartOfTheOverviewThatFailsSaysSoInItsPlace(t *testing.T) {

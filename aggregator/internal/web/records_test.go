@@ -29,7 +29,7 @@ func TestEachFieldOfTheFilterNarrowsAndTheTableToDownloadIsTheSame(t *testing.T)
 	open, small := run("open", 0, "bob"), run("small", 5, "bob, the second")
 	open.Stop = record.None
 	small.Components[0].Amount, small.Meta[0].Values[0] = 3, "there"
-	s.post(run("early", 0, "alice"), run("late", 600, "bob"), open, small)
+	s.Post(run("early", 0, "alice"), run("late", 600, "bob"), open, small)
 	csvLink := regexp.MustCompile(`href="(/v1/records\?[^"]*)">Download CSV`)
 	for query, want := range map[string]string{
 		"":                                  "open late small early",
@@ -84,7 +84,7 @@ func TestEachFieldOfTheFilterNarrowsAndTheTableToDownloadIsTheSame(t *testing.T)
 
 func TestWhatIsNotFoundIsSaidWithWhatIsNear(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
+	s.Post(run("r1", 0, "alice"))
 	for query, want := range map[string]string{
 		"user=alise":                    "No record has the user_id alise; did you mean alice?<",
 		"group=atlas":                   "No record has the meta key group_id; there are site_id, user_id.<",
@@ -108,7 +108,7 @@ func TestWhatIsNotFoundIsSaidWithWhatIsNear(t *testing.T) {
 
 func TestRecords_HintsOfALimitedReader_NameOnlyItsRecords(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"), run("r2", 0, "alicia"))
+	s.Post(run("r1", 0, "alice"), run("r2", 0, "alicia"))
 	some := access.Principal{Name: "pi", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"alicia"}})}
 	for query, want := range map[string]string{
 		"user=alise":      "No record has the user_id alise; there are alicia.<",
@@ -124,13 +124,13 @@ func TestRecords_HintsOfALimitedReader_NameOnlyItsRecords(t *testing.T) {
 
 func TestHintsAreOfTheNewestRecordsOnly(t *testing.T) {
 	s := newSite(t)
-	s.post(run("first", 0, "alice"))
+	s.Post(run("first", 0, "alice"))
 	var list []record.Record
 	for i := range 20_000 {
 		list = append(list, run(fmt.Sprint("r", i), 1, "bob"))
 	}
 	for part := range slices.Chunk(list, 4000) {
-		s.post(part...)
+		s.Post(part...)
 	}
 	if _, body, _ := s.get("/ui/records?user=alise"); !strings.Contains(body, "None of the newest records has the user_id alise; there are bob.<") {
 		t.Errorf("older records were looked at:\n%s", body)

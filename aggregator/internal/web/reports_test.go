@@ -28,7 +28,7 @@ func TestTheListOfReportsLeadsToEachOfThem(t *testing.T) {
 
 func TestAReportInThePageHasItsTablesChartsAndFiles(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"), run("r2", 0, "<bob>"))
+	s.Post(run("r1", 0, "alice"), run("r2", 0, "<bob>"))
 	code, body, _ := s.get("/ui/reports?report=usage&period=2026-01&period=this-year&by=user_id&where=site_id%3Dhere")
 	for _, want := range []string{
 		"Usage by user_id – site_id here", "January 2026", "2026 to date", `<small>hours, January 2026</small>`, `data-label="Cores, hours, January 2026" class="num" title="320970"`, "320\u202f970",
@@ -60,7 +60,7 @@ func TestAReportWhosePeriodFollowsTheClockHasALinkThatDoesNot(t *testing.T) {
 	const shift = 58 * 24 * 3600 * 1_000_000 // to the last of February
 	r := run("r1", 0, "alice")
 	r.Start, r.Stop = r.Start+shift, r.Stop+shift
-	s.post(r)
+	s.Post(r)
 	for query, want := range map[string]string{
 		"":                                       "by=user_id&amp;period=2026-03&amp;period=2026&amp;report=usage",
 		"&period=today&period=this-week":         "by=user_id&amp;period=2026-03-01&amp;period=2026-W09&amp;report=usage",
@@ -82,7 +82,7 @@ func TestAReportWhosePeriodFollowsTheClockHasALinkThatDoesNot(t *testing.T) {
 
 func TestAReportThatCannotBeIsNoEmptyPage(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
+	s.Post(run("r1", 0, "alice"))
 	for query, want := range map[string]struct {
 		code int
 		says string
@@ -108,7 +108,7 @@ func TestAReportThatCannotBeIsNoEmptyPage(t *testing.T) {
 
 func TestAReportHasTheRowsOfItsReader(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"), run("r2", 0, "bob"))
+	s.Post(run("r1", 0, "alice"), run("r2", 0, "bob"))
 	own := access.Principal{Name: "bob", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"bob"}})}
 	code, body, _ := s.getAs(own, "/ui/reports?report=usage&period=2026-01&by=user_id")
 	if code != 200 || strings.Contains(body, "alice") || !strings.Contains(body, "<td data-label=\"user_id\">bob") {

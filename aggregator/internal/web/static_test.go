@@ -118,7 +118,7 @@ func TestFilesArePackedForWhoTakesThat(t *testing.T) {
 
 func TestTheLibraryOfChartsIsLoadedWhereAChartIsOnly(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
+	s.Post(run("r1", 0, "alice"))
 	for path, want := range map[string]bool{"/ui/usage?window=2026-01": true, "/ui/usage?window=2020": false, "/": false, "/ui/records": false, "/ui/cluster": false} {
 		if _, body, _ := s.get(path); strings.Contains(body, "echarts") != want {
 			t.Errorf("%s: the library is there: %t, want %t", path, !want, want)

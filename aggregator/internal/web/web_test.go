@@ -2,12 +2,10 @@ package web_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
 	"io"
-	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,108 +17,40 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
-	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/aggregator/internal/web"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// site is a store with the pages over it.
+// site is a small cluster with the pages over it.
 type site struct {
+	*apitest.World
+
 	t     *testing.T
-	store *store.Store
-	index uint64
-	down  error
 	mux   *http.ServeMux
 	pulls []ingest.Status
-	facts health.Facts
 	pages *web.Pages
-	v1    api.Options // of the interface that pages ask; a test may change it before it gets a page
-}
-
-// Call answers as the interface does that the options describe.
-func (s *site) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
-	return api.New(s.v1).Call(ctx, method, path, query, in, into)
-}
-
-// Stream answers as Call.
-func (s *site) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
-	return api.New(s.v1).Stream(ctx, path, query)
-}
-
-// judged is a function that judges.
-type judged func(ctx context.Context) health.Report
-
-func (j judged) Report(ctx context.Context) health.Report { return j(ctx) }
-
-// views are the pictures that usage is added up from.
-type views struct{ store *store.Store }
-
-func (v views) View() (*store.View, error) { return v.store.View() }
-
-func (s *site) Read(context.Context) (*store.View, error) {
-	if s.down != nil {
-		return nil, s.down
-	}
-	return s.store.View()
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st, err := store.Open(store.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
+	s := &site{World: apitest.New(t), t: t, mux: http.NewServeMux()}
+	reader, ok := s.Options.Reader.(access.Reader)
+	if !ok {
+		t.Fatal("the reader of the interface is another one")
 	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := &site{t: t, store: st, mux: http.NewServeMux(), facts: trio()}
-	reader := access.Reader{Source: s, Usages: usage.NewKeeper(usage.Options{Views: views{st}}, slog.New(slog.DiscardHandler), nil)}
-	clock := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
-	s.v1 = api.Options{
-		Reader: reader, Usage: reader, Version: "1.2.3", Log: slog.New(slog.DiscardHandler), Now: clock,
-		Health: judged(func(context.Context) health.Report { return health.Judge(s.facts) }),
-	}
-	pages := &web.Pages{
+	s.pages = &web.Pages{
 		Reader: reader, V1: v1.API{Caller: s}, Pulls: func(context.Context) ([]ingest.Status, error) { return s.pulls, nil }, Node: "agg1", Version: "1.2.3",
-		Health: func(context.Context) health.Report { return health.Judge(s.facts) },
-		Log:    slog.New(slog.DiscardHandler), Now: clock,
+		Health: s.Report, Log: slog.New(slog.DiscardHandler), Now: apitest.Noon,
 	}
-	s.pages = pages
-	for pattern, h := range pages.Routes() {
+	for pattern, h := range s.pages.Routes() {
 		s.mux.Handle(pattern, h)
 	}
 	return s
-}
-
-func (s *site) apply(c store.Command) {
-	s.t.Helper()
-	s.index++
-	if _, err := s.store.Apply(s.index, 1, store.Encode(c)); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// batch makes rows of records.
-func (s *site) batch(list ...record.Record) []byte {
-	s.t.Helper()
-	b := columns.NewBuilder()
-	for i := range list {
-		b.Add(&columns.Row{Record: list[i], Rank: record.RankPush, Version: record.Version{Ended: !list[i].Open(), Observed: 1}, Stop: record.None})
-	}
-	return b.Bytes()
-}
-
-// post adds records as AUDITOR's POST does.
-func (s *site) post(list ...record.Record) {
-	s.t.Helper()
-	s.apply(&store.PostCommand{Rows: s.batch(list...), Now: record.FromStd(time.Now())})
 }
 
 func (s *site) get(path string) (int, string, http.Header) {
@@ -134,7 +64,7 @@ func (s *site) getAs(who access.Principal, path string) (int, string, http.Heade
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(access.With(s.t.Context(), who), http.MethodGet, path, nil)
 	if strings.HasPrefix(path, "/v1/") {
-		o := s.v1
+		o := s.Options
 		o.Who = func(*http.Request) access.Principal { return who }
 		api.New(o).ServeHTTP(w, r)
 	} else {
@@ -171,7 +101,7 @@ func TestEveryPageOfAnEmptyStoreIsThere(t *testing.T) {
 
 func TestPagesLoadNothingFromElsewhere(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
+	s.Post(run("r1", 0, "alice"))
 	link := regexp.MustCompile(`(?:src|href|action)="([^"]*)"`)
 	for _, path := range append(pagePaths(), "/ui/record?id=r1", "/ui/nowhere", "/ui/reports?report=usage&period=2026-01") {
 		_, body, head := s.get(path)
@@ -201,12 +131,12 @@ func TestWhatARecordSaysCannotBecomeMarkup(t *testing.T) {
 	const evil = `"><script>alert(1)</script><b onclick='x'>&amp;{{.}}`
 	r := run(evil, 0, evil)
 	r.Components[0].Name, r.State = evil, evil
-	s.post(r)
-	s.apply(&store.IngestCommand{
+	s.Post(r)
+	s.Apply(&store.IngestCommand{
 		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 0, Begin: &store.Begin{}, Now: record.FromStd(time.Now()),
 	})
-	s.apply(&store.IngestCommand{
-		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{2}, Now: record.FromStd(time.Now()), Rows: s.batch(),
+	s.Apply(&store.IngestCommand{
+		Agent: evil, Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{2}, Now: record.FromStd(time.Now()), Rows: columns.NewBuilder().Bytes(),
 		Quarantine: []store.Quarantined{{Source: record.Origin{Agent: evil, Type: evil, Label: evil}, ID: evil, Reason: "input", Message: evil, RecordID: evil, Raw: []byte(evil + "\xff")}},
 	})
 	s.pulls = []ingest.Status{{Name: evil, Address: evil, Err: errors.New(evil)}}
@@ -233,7 +163,7 @@ func TestPagesOfRecordsFollowEachOtherWithoutGapOrRepetition(t *testing.T) {
 	for i := range 120 {
 		list = append(list, run(fmt.Sprintf("run-%03d", i), i/3, "alice"))
 	}
-	s.post(list...)
+	s.Post(list...)
 	id := regexp.MustCompile(`>(run-\d\d\d)<`)
 	next := regexp.MustCompile(`href="([^"]*)">Next page`)
 	seen := map[string]int{}
@@ -266,7 +196,7 @@ func TestFiltersFindWhatTheySay(t *testing.T) {
 	s := newSite(t)
 	open := run("open", 0, "bob")
 	open.Stop = record.None
-	s.post(run("early", 0, "alice"), run("late", 600, "bob"), open)
+	s.Post(run("early", 0, "alice"), run("late", 600, "bob"), open)
 	for query, want := range map[string]string{
 		"":                           "early late open",
 		"runs=running":               "open",
@@ -307,7 +237,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 	s := newSite(t)
 	open := run("open", 0, "bob")
 	open.Stop = record.None
-	s.post(run("r1", 0, "alice"), open)
+	s.Post(run("r1", 0, "alice"), open)
 	s.pulls = []ingest.Status{{Name: "h1", Address: "h1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 30, 0, time.UTC), Behind: 12345}, {Name: "h2", Err: errors.New("no route to host")}}
 	_, body, _ := s.get("/")
 	for _, want := range []string{
@@ -321,7 +251,7 @@ func TestTheOverviewCountsWhatIsThere(t *testing.T) {
 
 func TestARecordsPageShowsAllOfIt(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r/1 ü", 0, "alice"))
+	s.Post(run("r/1 ü", 0, "alice"))
 	_, body, _ := s.get("/ui/record?" + url.Values{"id": {"r/1 ü"}}.Encode())
 	for _, want := range []string{"r/1 ü", "2026-01-01 00:00:00", "2026-01-02 02:00:00", "1-02:00:00", "Cores", "12\u202f345", "rate", "HEPScore23", "11.5", "user_id", "alice", "pushed"} {
 		if !strings.Contains(body, want) {
@@ -332,14 +262,9 @@ func TestARecordsPageShowsAllOfIt(t *testing.T) {
 
 func TestConflictsAreShownWithWhoSaidWhat(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"))
+	s.Post(run("r1", 0, "alice"))
 	other := run("r1", 90, "alice")
-	b := columns.NewBuilder()
-	source := record.Origin{Agent: "head1", Type: "slurm", Label: "nemo"}
-	b.Add(&columns.Row{Record: other, Origin: source, Rank: record.RankScheduler, Version: record.Version{Ended: true, Observed: 5}, Stop: record.None})
-	now := record.FromStd(time.Now())
-	s.apply(&store.IngestCommand{Agent: "head1", Epoch: store.Epoch{1}, From: 1, To: 0, Begin: &store.Begin{}, Now: now})
-	s.apply(&store.IngestCommand{Agent: "head1", Epoch: store.Epoch{1}, From: 1, To: 1, After: store.Chain{1}, Now: now, Rows: b.Bytes()})
+	s.Collect(source(), []record.Record{other}, nil)
 	_, body, _ := s.get("/ui/conflicts")
 	for _, want := range []string{">r1</a>", "head1/slurm/nemo", "pushed", "2026-01-01 00:00:00", "2026-01-01 01:30:00"} {
 		if !strings.Contains(body, want) {
@@ -365,7 +290,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 
 func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 	s := newSite(t)
-	s.down = errors.New("no leader")
+	s.Down = errors.New("no leader")
 	for _, path := range pagePaths() {
 		if path == "/ui/cluster" || path == "/ui/reports" {
 			continue // they need none
@@ -378,7 +303,7 @@ func TestWithoutAPictureOfTheStoreAPageIsAnError(t *testing.T) {
 
 func TestPagesAskTheInterfaceForTheFiguresOfTheStore(t *testing.T) {
 	s := newSite(t)
-	s.post(run("r1", 0, "alice"), run("r2", 0, "bob"))
+	s.Post(run("r1", 0, "alice"), run("r2", 0, "bob"))
 	a, err := v1.API{Caller: s}.Usage(access.With(t.Context(), access.Daemon()), &v1.UsageQuery{Window: "2026-01", Measure: "Cores"})
 	if err != nil || a.Records != 2 {
 		t.Errorf("%+v, %v", a, err)
