@@ -34,7 +34,6 @@ var allowed = map[string][]string{
 	"aggregator/internal/completeness":      {"aggregator/internal/completeness", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/action":            {"aggregator/internal/action", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "plugins", "hcl", "proto"},
 	"aggregator/internal/report":            {"aggregator/internal/store", "aggregator/internal/calendar", "hcl", "proto"},
-	"aggregator/internal/report/reporttest": {"aggregator/internal", "proto"},
 	"aggregator/internal/compat":            {"aggregator/internal/report", "aggregator/internal/calendar", "proto"},
 	"aggregator/internal/access":            {"aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/api":               {"aggregator/internal/action", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/report/reporttest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -35,15 +35,15 @@ func snapshots(t *testing.T) (list []time.Time) {
 }
 
 func TestTheFilesForAi4PapiAreThoseOfAi4Accounting(t *testing.T) {
-	for name, file := range map[string]string{"by the Nomad source": reporttest.Recorded, "by the import of snapshots": reporttest.Imported} {
-		t.Run(name, func(t *testing.T) { compareFiles(t, reporttest.Open(t, file)) })
+	for name, file := range map[string]string{"by the Nomad source": apitest.RecordedByNomad, "by the import of snapshots": apitest.RecordedByImport} {
+		t.Run(name, func(t *testing.T) { compareFiles(t, apitest.Recorded(t, file)) })
 	}
 }
 
 // compareFiles compares the files of three days with those of ai4-accounting.
-func compareFiles(t *testing.T, c *reporttest.Cluster) {
+func compareFiles(t *testing.T, c apitest.As) {
 	t.Helper()
-	files, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: reporttest.Now()})
+	files, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Period: threeDays, Snapshots: snapshots(t), Now: apitest.RecordedNow()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,20 +89,20 @@ func boxes(text string) map[string]string {
 
 // What ai4-accounting never saw is left out: P was purged by its user before a snapshot.
 func TestTheTablesOfUsageStatsAreThoseOfAi4Accounting(t *testing.T) {
-	for name, c := range map[string]*reporttest.Cluster{"by the Nomad source": reporttest.Open(t, reporttest.Recorded, "cloud-P1-main"), "by the import of snapshots": reporttest.Open(t, reporttest.Imported)} {
+	for name, c := range map[string]apitest.As{"by the Nomad source": apitest.Recorded(t, apitest.RecordedByNomad, "cloud-P1-main"), "by the import of snapshots": apitest.Recorded(t, apitest.RecordedByImport)} {
 		t.Run(name, func(t *testing.T) { compareTables(t, c) })
 	}
 }
 
 // compareTables compares tables with those of ai4-accounting.
-func compareTables(t *testing.T, c *reporttest.Cluster) {
+func compareTables(t *testing.T, c apitest.As) {
 	t.Helper()
 	for _, days := range [][2]string{{"2025-03-01", "2025-03-03"}, {"2025-03-01", "2025-03-01"}, {"2025-03-02", "2025-03-02"}, {"2025-03-03", "2025-03-03"}} {
 		want, err := os.ReadFile("testdata/ai4/usage_" + days[0] + "_" + days[1] + ".txt")
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := AI4Usage(t.Context(), v1.API{Caller: c}, AI4Options{Period: days[0] + ".." + days[1], Snapshots: snapshots(t), Now: reporttest.Now()})
+		text, err := AI4Usage(t.Context(), v1.API{Caller: c}, AI4Options{Period: days[0] + ".." + days[1], Snapshots: snapshots(t), Now: apitest.RecordedNow()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,19 +122,19 @@ func compareTables(t *testing.T, c *reporttest.Cluster) {
 
 // ai4-accounting sums up all snapshots each time.
 func TestAI4_WithoutPeriod_ReportsAllHistory(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Imported)
-	given, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Period: "2025-02-28..2025-03-05", Snapshots: snapshots(t), Now: reporttest.Now()})
+	c := apitest.Recorded(t, apitest.RecordedByImport)
+	given, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Period: "2025-02-28..2025-03-05", Snapshots: snapshots(t), Now: apitest.RecordedNow()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Snapshots: snapshots(t), Now: reporttest.Now()})
+	all, err := AI4(t.Context(), v1.API{Caller: c}, AI4Options{Snapshots: snapshots(t), Now: apitest.RecordedNow()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(given.Files, all.Files); diff != "" {
 		t.Errorf("of all snapshots (-given +default)\n%s", diff)
 	}
-	all, err = AI4(t.Context(), v1.API{Caller: c}, AI4Options{Now: reporttest.Now()})
+	all, err = AI4(t.Context(), v1.API{Caller: c}, AI4Options{Now: apitest.RecordedNow()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestAI4_WithoutPeriod_ReportsAllHistory(t *testing.T) {
 }
 
 func TestAI4_NamespaceWithoutRecords_HasFiles(t *testing.T) {
-	files, err := AI4(t.Context(), v1.API{Caller: reporttest.Open(t, reporttest.Recorded)}, AI4Options{Period: threeDays, Now: reporttest.Now(), Namespaces: []string{"new", "imagine", "tutorials"}})
+	files, err := AI4(t.Context(), v1.API{Caller: apitest.Recorded(t, apitest.RecordedByNomad)}, AI4Options{Period: threeDays, Now: apitest.RecordedNow(), Namespaces: []string{"new", "imagine", "tutorials"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report/reporttest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/proto/identity"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -123,9 +123,9 @@ func TestHalvesAreRoundedToEvenNumbers(t *testing.T) {
 }
 
 func TestAI4_LimitedPrincipal_GetsAnError(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Recorded)
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	c.Principal = access.Principal{Name: "u1", Rights: identity.Read, Rows: access.SomeRows(access.Grant{"user_id": {"u1"}})}
-	o := AI4Options{Period: threeDays, Now: reporttest.Now()}
+	o := AI4Options{Period: threeDays, Now: apitest.RecordedNow()}
 	if _, err := AI4(t.Context(), v1.API{Caller: c}, o); err == nil || !strings.Contains(err.Error(), "some records only") {
 		t.Error(err)
 	}

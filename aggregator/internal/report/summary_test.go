@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
-	"github.com/bursar-accounting/bursar/aggregator/internal/report/reporttest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -47,7 +47,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func summaryOf(t *testing.T, c v1.Caller, o report.SummaryOptions) *report.Document {
 	t.Helper()
-	o.Now = reporttest.Now()
+	o.Now = apitest.RecordedNow()
 	d, err := report.Summary(t.Context(), v1.API{Caller: c}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +114,13 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := reporttest.Open(t, reporttest.Recorded)
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	jobs := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace", "job", "user_id"}})
 	sums := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace"}})
 	if diff := cmp.Diff(string(want), truth(t, &jobs.Tables[0], &sums.Tables[0])); diff != "" {
 		t.Errorf("(-truth +bursar)\n%s", diff)
 	}
-	usage, err := report.Usage(t.Context(), v1.API{Caller: c}, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: reporttest.Now()})
+	usage, err := report.Usage(t.Context(), v1.API{Caller: c}, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: apitest.RecordedNow()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 }
 
 func TestTheDaysOfASummaryAddUpToIt(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Recorded)
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	whole := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}})
 	tables := map[string]*report.Table{}
 	for i := range whole.Tables {
@@ -189,7 +189,7 @@ func add(sums map[string]*big.Rat, name string, c report.Cell, times int64) {
 }
 
 func TestASummaryIsWrittenInAllForms(t *testing.T) {
-	d := summaryOf(t, reporttest.Open(t, reporttest.Recorded), report.SummaryOptions{Periods: []string{threeDays, "2025-02"}, Top: 8})
+	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{threeDays, "2025-02"}, Top: 8})
 	for ending, write := range map[string]func(*bytes.Buffer) error{
 		"json": func(b *bytes.Buffer) error { return d.WriteJSON(b) },
 		"csv":  func(b *bytes.Buffer) error { return d.WriteCSV(b) },
@@ -204,7 +204,7 @@ func TestASummaryIsWrittenInAllForms(t *testing.T) {
 }
 
 func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Recorded)
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	for _, o := range []struct {
 		report.SummaryOptions
 		says string
@@ -221,23 +221,23 @@ func TestASummaryOfWhatIsNotThereSaysSoAndNamesWhatIsNear(t *testing.T) {
 
 // counting counts how often a path is asked, each of which is one reading of the store.
 type counting struct {
-	*reporttest.Cluster
+	apitest.As
 
 	asked map[string]int
 }
 
 func (c counting) Call(ctx context.Context, method, path string, query url.Values, in, into any) error {
 	c.asked[path]++
-	return c.Cluster.Call(ctx, method, path, query, in, into)
+	return c.As.Call(ctx, method, path, query, in, into)
 }
 
 func (c counting) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	c.asked[path]++
-	return c.Cluster.Stream(ctx, path, query)
+	return c.As.Stream(ctx, path, query)
 }
 
 func TestEfficiency_JobsOfAPeriod_AreReadOnce(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Recorded)
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	periods := []string{"2025-03", "2025-02"}
 	for _, scan := range []int{1, 2, 5, 20_000, 50_000} {
 		r := counting{c, map[string]int{}}
@@ -265,14 +265,14 @@ func (n nameless) Call(ctx context.Context, method, path string, query url.Value
 }
 
 func TestWhoMayNotSeeTheDirectoryGetsASummaryWithoutNames(t *testing.T) {
-	d := summaryOf(t, nameless{reporttest.Open(t, reporttest.Recorded)}, report.SummaryOptions{Periods: []string{threeDays}})
+	d := summaryOf(t, nameless{apitest.Recorded(t, apitest.RecordedByNomad)}, report.SummaryOptions{Periods: []string{threeDays}})
 	if len(d.Tables) != 4 || d.Tables[0].Columns[2].Name == "name" || !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.Contains(n, "Names, addresses") }) {
 		t.Error(d.Tables[0].Columns, d.Notes)
 	}
 }
 
 func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
-	d := summaryOf(t, reporttest.Open(t, reporttest.Recorded), report.SummaryOptions{Periods: []string{threeDays}, By: []string{"job"}})
+	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{threeDays}, By: []string{"job"}})
 	course := d.Tables[slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Name == "course" })]
 	if n := len(course.Columns); n != 9 || course.Columns[8].Name != "7 others" {
 		t.Error(course.Columns)
@@ -280,8 +280,8 @@ func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
 }
 
 func TestASummaryByNameIsTheOneOfItsOptions(t *testing.T) {
-	c := reporttest.Open(t, reporttest.Recorded)
-	got, err := report.Make(t.Context(), v1.API{Caller: c}, "summary", url.Values{"period": {threeDays}, "by": {"namespace,user_id"}, "where[namespace]": {"imagine"}, "measure": {"Cores"}, "bucket": {"week"}, "top": {"2"}}, reporttest.Now())
+	c := apitest.Recorded(t, apitest.RecordedByNomad)
+	got, err := report.Make(t.Context(), v1.API{Caller: c}, "summary", url.Values{"period": {threeDays}, "by": {"namespace,user_id"}, "where[namespace]": {"imagine"}, "measure": {"Cores"}, "bucket": {"week"}, "top": {"2"}}, apitest.RecordedNow())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestASummaryByNameIsTheOneOfItsOptions(t *testing.T) {
 }
 
 func TestAPeriodMayStandBesideItself(t *testing.T) {
-	d := summaryOf(t, reporttest.Open(t, reporttest.Recorded), report.SummaryOptions{Periods: []string{"2025-03-02", "2025-03-02"}, By: []string{"group_id"}})
+	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{"2025-03-02", "2025-03-02"}, By: []string{"group_id"}})
 	for _, row := range d.Tables[0].Rows {
 		name := "Cores 2025-03-02 to 2025-03-02"
 		if a, b := figure(t, &d.Tables[0], row, name, 9), figure(t, &d.Tables[0], row, name+" again", 9); a != b {

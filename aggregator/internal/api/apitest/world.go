@@ -184,17 +184,22 @@ func (w *World) Stream(ctx context.Context, path string, query url.Values) iter.
 }
 
 // API asks the world with all rights.
-func (w *World) API() v1.API { return v1.API{Caller: operator{w}} }
+func (w *World) API() v1.API { return v1.API{Caller: As{w, access.Daemon()}} }
 
-// operator may do everything.
-type operator struct{ *World }
-
-func (o operator) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	return o.World.Call(access.With(ctx, access.Daemon()), method, path, query, in, out)
+// As asks a world with the rights of a principal. It implements [v1.Caller].
+type As struct {
+	World     *World
+	Principal access.Principal
 }
 
-func (o operator) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
-	return o.World.Stream(access.With(ctx, access.Daemon()), path, query)
+// Call implements [v1.Caller].
+func (a As) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	return a.World.Call(access.With(ctx, a.Principal), method, path, query, in, out)
+}
+
+// Stream implements [v1.Caller].
+func (a As) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return a.World.Stream(access.With(ctx, a.Principal), path, query)
 }
 
 // Serve lets the world answer over HTTP, and returns its address.
