@@ -20,8 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api/apitest"
+	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )

@@ -123,7 +123,7 @@ func Filled(t testing.TB) *World {
 	w.Collect(quiet(), Records(tiny), &store.IngestCommand{
 		Now:        At("2026-03-01T11:50:00Z"),
 		Watermarks: []store.Watermark{{Source: quiet(), CompleteTo: At("2026-02-20")}},
-		Facts:      []store.Fact{census(quiet(), "2026-03-01T11:50:00Z", wire.CensusRow{User: "eve\x1b", Queue: "q", Running: 3}), capacity(quiet())},
+		Facts:      []store.Fact{census(quiet(), "2026-03-01T11:50:00Z", wire.CensusRow{User: "eve\x1b", Queue: "q", Running: 3}), Capacity(quiet(), "2026-02-01", 4)},
 	})
 	w.Options.Agents = Agents{
 		{Name: "head1", Address: "head1:7070", Connected: true, LastContact: time.Date(2026, 3, 1, 11, 59, 59, 123_456_000, time.UTC), Behind: 12},
@@ -177,10 +177,11 @@ func census(source record.Origin, at string, rows ...wire.CensusRow) store.Fact 
 	return store.Fact{Kind: store.FactCensus, Source: source, At: At(at), Data: wire.AppendFrame(nil, &f)}
 }
 
-func capacity(source record.Origin) store.Fact {
+// Capacity is what a source says to have from a time on.
+func Capacity(source record.Origin, from string, cores int64) store.Fact {
 	f := wire.Frame{SourceType: source.Type, SourceLabel: source.Label, Kind: wire.KindCapacity}
-	f.Capacity = wire.Capacity{From: At("2026-02-01"), Components: []record.Component{{Name: "Cores", Amount: 4}}}
-	return store.Fact{Kind: store.FactCapacity, Source: source, At: At("2026-02-01"), Data: wire.AppendFrame(nil, &f)}
+	f.Capacity = wire.Capacity{From: At(from), Components: []record.Component{{Name: "Cores", Amount: cores}}}
+	return store.Fact{Kind: store.FactCapacity, Source: source, At: At(from), Data: wire.AppendFrame(nil, &f)}
 }
 
 // Settings are the people, prices, budgets and clusters of [Filled].

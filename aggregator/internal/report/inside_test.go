@@ -1,0 +1,296 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: -want +got\n%s", name, diff)
+	}
+}
+
+func TestPeriodsHaveTheNamesThatPeopleGiveThem(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(s string) time.Time {
+		v, err := time.ParseInLocation(MinuteLayout, s, berlin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.UTC()
+	}
+	for _, c := range []struct{ from, to, word, want string }{
+		{"2026-10-01 00:00", "2026-11-01 00:00", "2026-10", "October 2026"},
+		{"2026-01-01 00:00", "2027-01-01 00:00", "2026", "2026"},
+		{"2026-01-01 00:00", "2026-11-22 13:00", "this-year", "2026 to date"},
+		{"2026-11-01 00:00", "2026-11-22 13:00", "this-month", "November 2026 to date"},
+		{"2026-07-01 00:00", "2026-10-01 00:00", "2026-Q3", "2026-07-01 to 2026-09-30"},
+		{"2026-07-01 12:00", "2026-07-02 00:00", "", "2026-07-01 12:00 to 2026-07-02 00:00"},
+	} {
+		s := span{From: at(c.from), To: at(c.to)}
+		if got := s.name(c.word, berlin); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestNumbersAreShownAsPeopleReadThem(t *testing.T) {
+	for _, c := range []struct {
+		kind  Kind
+		value string
+		want  string
+	}{
+		{Number, "1234567.891", "1 234 568"}, {Number, "12.3456", "12.35"}, {Number, "0.00012", "0.0001"}, {Number, "7", "7"},
+		{Number, "-1234.5", "−1 235"}, {Number, "-0.00001", "0.0000"}, {Money, "1234.5", "1 234.50"},
+		{Share, "0.2145", "21.5 %"}, {Ratio, "1.944442", "194 %"}, {Change, "0.5", "+50.0 %"}, {Change, "-2", "−200 %"},
+	} {
+		n := json.Number(c.value)
+		if got := (Column{Kind: c.kind}).Show(Figure(&n)); strings.ReplaceAll(got, "\u202f", " ") != c.want {
+			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
+		}
+	}
+	if got := (Column{Kind: Number}).Show(Cell{}); got != "–" {
+		t.Error(got)
+	}
+	if got := Rat(big.NewRat(1, 3)).String(); got != "0.333333333" {
+		t.Error(got)
+	}
+}
+
+func TestPaints_DifferentNames_DifferOnOneChart(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		names := make([]string, 1+random.IntN(30))
+		for i := range names {
+			names[i] = fmt.Sprintf("cluster%d-%d", random.IntN(1000), i)
+		}
+		paints, of, colours := Paints(names), map[string]Paint{}, map[string]bool{}
+		for i, p := range paints {
+			colours[p.Colour] = true
+			for other, same := range of {
+				if same == p {
+					t.Fatalf("%q and %q look the same: %+v", names[i], other, p)
+				}
+			}
+			of[names[i]] = p
+		}
+		if len(colours) != min(len(names), len(palette())) {
+			t.Fatalf("%d names have %d colours", len(names), len(colours))
+		}
+		if len(names) == 1 && paints[0].Colour != Colour(names[0]) {
+			t.Fatalf("%q has not its own colour", names[0])
+		}
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		for i, p := range Paints(names) {
+			if of[names[i]] != p {
+				t.Fatalf("%q looks like %+v and in another order like %+v", names[i], of[names[i]], p)
+			}
+		}
+	}
+}
+
+// What is not known is a gap, in lines as in areas, and never a zero.
+func TestChart_UnknownFigures_AreGaps(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 500 {
+		table := Table{Name: "t", Title: "Use", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}, {Name: "a", Title: "A", Kind: Ratio}}}
+		rows, known := 2+random.IntN(12), 0
+		for i := range rows {
+			row := []Cell{Words(fmt.Sprint(i)), {}}
+			if random.IntN(3) > 0 {
+				row[1] = Rat(big.NewRat(int64(1+random.IntN(9)), 1)) // above the ground
+				known++
+			}
+			table.Rows = append(table.Rows, row)
+		}
+		for _, kind := range []ChartKind{Line, Area} {
+			table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a"}}
+			drawn := string(table.draw(nil))
+			points := strings.Count(drawn, "<circle")
+			for _, part := range strings.Split(drawn, `points="`)[1:] {
+				list, _, _ := strings.Cut(part, `"`)
+				n := len(strings.Fields(list))
+				if kind == Area {
+					n /= 2
+				} else if strings.Contains(list+" ", fmt.Sprintf(",%d ", plotHeight)) {
+					t.Fatalf("%s has a point on the ground: %s", kind, list)
+				}
+				points += n
+			}
+			if points != known {
+				t.Fatalf("%s of %d known figures of %d has %d points: %s", kind, known, rows, points, drawn)
+			}
+		}
+	}
+}
+
+func TestLinesAndAreasAreDrawnAsTheirTableSays(t *testing.T) {
+	table := Table{
+		Name: "t", Title: "Use", Columns: []Column{{Name: "day", Title: "Day", Kind: Text}, {Name: "a", Title: "A", Kind: Number}, {Name: "b", Title: "B", Kind: Number}},
+		Rows: [][]Cell{{Words("1"), Rat(big.NewRat(1, 1)), Rat(big.NewRat(2, 1))}, {Words("2"), Rat(big.NewRat(3, 1)), {}}, {Words("3"), {}, Rat(big.NewRat(1, 1))}},
+	}
+	for _, kind := range []ChartKind{Area, Line} {
+		table.Chart = &Chart{Kind: kind, Label: "day", Values: []string{"a", "b"}}
+		golden(t, string(kind)+".svg", []byte(table.draw(nil)))
+	}
+	table.Chart.Values = []string{"c"}
+	if err := (&Document{Tables: []Table{table}}).WriteHTML(&bytes.Buffer{}); err == nil {
+		t.Error("a chart of a column that is not there was drawn")
+	}
+}
+
+func FuzzCell(f *testing.F) {
+	for _, s := range []string{`null`, `"a"`, `1.5`, `-0`, `1e400`, `{}`, `"\u0000"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var c Cell
+		if len(data) > 100 || !json.Valid(data) || json.Unmarshal(data, &c) != nil {
+			return
+		}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d Cell
+		if err := json.Unmarshal(again, &d); err != nil || d.String() != c.String() {
+			t.Fatalf("%s became %s: %v", data, again, err)
+		}
+	})
+}
+
+func TestAPeriodIsComparedWithTheOneBeforeIt(t *testing.T) {
+	at := func(s string) time.Time {
+		v, err := time.Parse(MinuteLayout, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	const today = "2026-11-22 13:00"
+	for _, c := range []struct{ word, from, to, want string }{
+		{"last-month", "2026-10-01 00:00", "2026-11-01 00:00", "2026-09-01 00:00 2026-10-01 00:00"},
+		{"2026-03", "2026-03-01 00:00", "2026-04-01 00:00", "2026-02-01 00:00 2026-03-01 00:00"},
+		{"this-month", "2026-11-01 00:00", today, "2026-10-01 00:00 2026-10-22 13:00"},
+		{"2026-11", "2026-11-01 00:00", "2026-12-01 00:00", "2026-10-01 00:00 2026-10-22 13:00"},
+		{"2026", "2026-01-01 00:00", "2027-01-01 00:00", "2025-01-01 00:00 2025-11-22 13:00"},
+		{"2d", "2026-11-20 13:00", today, "2026-11-18 13:00 2026-11-20 13:00"},
+	} {
+		got := earlier(c.word, span{From: at(c.from), To: at(c.to)}, at(today), time.UTC)
+		if text := got.From.UTC().Format(MinuteLayout) + " " + got.To.UTC().Format(MinuteLayout); text != c.want {
+			t.Errorf("%s: %s, want %s", c.word, text, c.want)
+		}
+	}
+}
+
+func TestTheMedianOfTwoIsTheirMean(t *testing.T) {
+	for want, list := range map[time.Duration][]time.Duration{3: {9, 3, 1}, 2: {3, 1}, 7: {7}} {
+		if got := (&waits{list: list}).median(); got != want {
+			t.Errorf("%v: %d, want %d", list, got, want)
+		}
+	}
+}
+
+func TestEveryReportOfTheCatalogueSaysWhatItIsForAndWhatItTakes(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z_]+$`)
+	seen := map[string]bool{}
+	for _, e := range Catalogue() {
+		if !name.MatchString(e.Name) || seen[e.Name] || e.Title == "" || !strings.HasSuffix(e.About, ".") || e.make == nil {
+			t.Errorf("%s: %+v", e.Name, e)
+		}
+		seen[e.Name] = true
+		params := map[string]bool{}
+		for _, p := range e.Parameters {
+			if !name.MatchString(p.Name) || params[p.Name] || p.Title == "" || !strings.HasSuffix(p.About, ".") || p.Most < 1 || p.Default == nil || p.Words == nil {
+				t.Errorf("%s: %+v", e.Name, p)
+			}
+			params[p.Name] = true
+			if p.Kind == ParamChoice && (len(p.Default) != 1 || !slices.Contains(p.Words, p.Default[0])) {
+				t.Errorf("%s: the default of %s is none of its words", e.Name, p.Name)
+			}
+			for _, reserved := range []string{"report", "format", "download", "consistency", "max_age"} {
+				if p.Name == reserved {
+					t.Errorf("%s: %s has a meaning for all reports", e.Name, p.Name)
+				}
+			}
+		}
+		if _, err := json.Marshal(e); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheTableByDayHasABoundAndSaysWhatIsLeftOut(t *testing.T) {
+	ann, bob := "ann", "bob"
+	answer := v1.Usage{Labels: []string{"2026-10-01", "2026-10-02"}, Groups: []v1.UsageGroup{{Values: []*string{&ann}}, {Values: []*string{&bob}}}}
+	answer.By, answer.Measures = []string{"user_id"}, []v1.Measure{{Name: "records", Kind: "count"}}
+	for _, n := range []json.Number{"1", "2", "3", "0"} {
+		answer.Measures[0].Values = append(answer.Measures[0].Values, &n)
+	}
+	a := usageAnswer{Usage: answer}
+	for most, want := range map[int]string{3: "", 2: "The table by day has the first 2 lines, up to 2026-10-01; 1 more are not in it."} {
+		s := &summary{o: SummaryOptions{By: []string{"user_id"}, Bucket: "day"}, periods: []Period{{Name: "October 2026"}}, answers: []*usageAnswer{&a}}
+		rows, notes := s.daily(most).Rows, strings.Join(s.notes, " ")
+		if len(rows) != most || !strings.HasPrefix(notes, want) || (want == "") != (notes == "") {
+			t.Errorf("%d: %v %s", most, rows, notes)
+		}
+	}
+	e, err := Find("summary")
+	if err != nil || e.Param("top").Default[0] != "100" {
+		t.Error("a summary that is asked for by name has all lines", err)
+	}
+}
+
+// emptied knows the groups of records that are all gone.
+type emptied struct{ v1.Caller }
+
+func (emptied) Call(_ context.Context, _, _ string, query url.Values, _, into any) error {
+	answer := v1.Usage{}
+	if cms := "cms"; query.Get("by") == "group_id" {
+		answer.Records, answer.Groups = 2, []v1.UsageGroup{{Values: []*string{&cms}}}
+	}
+	text, err := json.Marshal(answer)
+	return errors.Join(err, json.Unmarshal(text, into))
+}
+
+func TestWhoNeverHadARecordIsNamed(t *testing.T) {
+	n := absent{of: "report summary", where: map[string]string{"group_id": "cms"}, periods: []string{"2031"}}
+	if err := n.all(t.Context(), v1.API{Caller: emptied{}}, []*usageAnswer{{}}); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no record of group_id cms ran in 2031, nor in any other month") {
+		t.Error(err)
+	}
+}
