@@ -1,8 +1,8 @@
 // Package wire carries records across boundaries: as the protobuf messages of
 // package bursarv1 and as the JSON of AUDITOR's interface and of /v1.
 //
-// Everything is written by hand, without reflection, because every record
-// passes here several times. The protobuf bytes are those of the generated code.
+// Nothing reflects, because every record passes here several times. The protobuf bytes
+// are those of the generated code.
 //
 // # Ownership
 //

@@ -1,8 +1,13 @@
 package wire
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // JSONError says what is wrong with a JSON body, and where. Its text is that of
@@ -33,34 +38,41 @@ func (e *JSONError) in(part string, args ...any) *JSONError {
 	return e
 }
 
-// fail is an error at the last byte that was read.
-func (s *scanner) fail(format string, args ...any) *JSONError {
-	return s.failAt(s.i, format, args...)
-}
-
-// failNext is an error at the byte to be read next.
-func (s *scanner) failNext(message string) *JSONError {
-	return s.failAt(min(s.i+1, len(s.b)), "%s", message)
+// fail is an error behind what was read last.
+func (in *jsonValues) fail(format string, args ...any) *JSONError {
+	return in.failAt(in.at(), format, args...)
 }
 
 // failValue is an error about the value that was read last. Its place is behind
 // the value and, where that ends there, behind the object or list around it.
-func (s *scanner) failValue(format string, args ...any) *JSONError {
-	if c := s.space(); c == '}' || c == ']' {
-		s.i++
+func (in *jsonValues) failValue(format string, args ...any) *JSONError {
+	i := in.at()
+	if kind := in.dec.PeekKind(); kind == '}' || kind == ']' {
+		i += bytes.IndexByte(in.input[i:], byte(kind)) + 1
 	}
-	return s.fail(format, args...)
+	return in.failAt(i, format, args...)
 }
 
-func (s *scanner) failAt(i int, format string, args ...any) *JSONError {
+func (in *jsonValues) failAt(i int, format string, args ...any) *JSONError {
 	e := &JSONError{Message: fmt.Sprintf(format, args...), Line: 1}
-	for _, c := range s.b[:i] {
+	for _, c := range in.input[:i] {
 		e.Column++
 		if c == '\n' {
 			e.Line, e.Column = e.Line+1, 0
 		}
 	}
 	return e
+}
+
+// broken is an error of the library: at the first byte that is no JSON, or the end.
+func (in *jsonValues) broken(err error) *JSONError {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return in.failAt(len(in.input), "EOF while parsing a value")
+	}
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return in.failAt(min(in.base+int(syntax.ByteOffset)+1, len(in.input)), "%s", syntax.Err)
+	}
+	return in.fail("%s", err)
 }
 
 // excerpt is the start of a text that is too long for a message.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"unsafe"
 
@@ -26,7 +27,7 @@ func DecodeAdd[T Text](body T, kinds record.Kinds) (record.Record, error) {
 
 // Add is [DecodeAdd] with views into body.
 func (d *Lender) Add(body []byte, kinds record.Kinds) (record.Record, error) {
-	return d.decodeOne(body, shapeAdd, kinds)
+	return d.decodeOne(body, &shapeAdd, kinds)
 }
 
 // DecodeAdds reads the body of AUDITOR's POST /records and yields its records,
@@ -39,36 +40,37 @@ func DecodeAdds[T Text](body T, kinds record.Kinds, yield func(record.Record) er
 
 // Adds is [DecodeAdds] with d's slices, and views into body.
 func (d *Lender) Adds(body []byte, kinds record.Kinds, yield func(record.Record) error) error {
-	in := jsonReader{scanner: scanner{b: body}, Lender: d, kinds: kinds}
-	if err := in.open('[', "a sequence"); err != nil {
+	in := jsonReader{Lender: d, kinds: kinds}
+	in.begin(body, 0)
+	var failed error
+	err := in.list(func() *JSONError {
+		var r record.Record
+		if err := in.valid(&shapeAdd, &r); err != nil {
+			return err
+		}
+		failed = yield(r)
+		if failed != nil {
+			return &JSONError{}
+		}
+		return nil
+	})
+	if failed != nil {
+		return failed
+	}
+	if err == nil {
+		err = in.end()
+	}
+	if err != nil {
 		return err
 	}
-	for i := 0; ; i++ {
-		more, err := in.element(i == 0)
-		if err == nil && !more {
-			err = in.end()
-		}
-		if err != nil {
-			return err
-		}
-		if !more {
-			return nil
-		}
-		var r record.Record
-		if err := in.valid(shapeAdd, &r); err != nil {
-			return err.in("[%d]", i)
-		}
-		if err := yield(r); err != nil {
-			return err
-		}
-	}
+	return nil
 }
 
 // DecodeUpdate reads the body of AUDITOR's PUT /record. Components must be there,
 // and everything else may be; it is checked and forgotten. The error is a
 // *[JSONError].
 func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
-	r, err := new(Lender).decodeOne(steady(body), shapeUpdate, nil)
+	r, err := new(Lender).decodeOne(steady(body), &shapeUpdate, nil)
 	if err != nil {
 		return "", record.None, err
 	}
@@ -79,13 +81,14 @@ func DecodeUpdate[T Text](body T) (id string, stop record.Time, err error) {
 // and those of /v1 where they are there. Components may be null. The error is a
 // *[JSONError].
 func DecodeRecordJSON[T Text](body T) (record.Record, error) {
-	return new(Lender).decodeOne(steady(body), shapeStored, nil)
+	return new(Lender).decodeOne(steady(body), &shapeStored, nil)
 }
 
 // decodeOne returns an error, not a *JSONError, so that none is nil.
-func (d *Lender) decodeOne(body []byte, want shape, kinds record.Kinds) (record.Record, error) {
+func (d *Lender) decodeOne(body []byte, want *shape, kinds record.Kinds) (record.Record, error) {
 	var r record.Record
-	in := jsonReader{scanner: scanner{b: body}, Lender: d, kinds: kinds}
+	in := jsonReader{Lender: d, kinds: kinds}
+	in.begin(body, 0)
 	err := in.valid(want, &r)
 	if err == nil {
 		err = in.end()
@@ -97,18 +100,45 @@ func (d *Lender) decodeOne(body []byte, want shape, kinds record.Kinds) (record.
 }
 
 // shape is which of the three JSON objects is read.
-type shape uint8
+type shape struct {
+	fields, component  []string
+	required, nullable int // bits of fields
+}
 
+// The fields of a record.
 const (
-	shapeAdd    shape = iota // RecordAdd
-	shapeUpdate              // RecordUpdate
-	shapeStored              // Record, also of /v1
+	fieldID = iota
+	fieldMeta
+	fieldComponents
+	fieldStart
+	fieldStop
+	fieldSubmit
+	fieldState
+	fieldCode
+	fieldSignal
+)
+
+var (
+	recordFields = [...]string{"record_id", "meta", "components", "start_time", "stop_time",
+		"submit_time", "state", "exit_code", "exit_signal"} // the second line is of /v1
+	componentFields = [...]string{"name", "amount", "scores", "kind"}
+	scoreFields     = [...]string{"name", "value"}
+
+	// RecordAdd, RecordUpdate, and Record, also of /v1.
+	shapeAdd = shape{recordFields[:fieldSubmit], componentFields[:],
+		1<<fieldID | 1<<fieldComponents | 1<<fieldStart, 1<<fieldMeta | 1<<fieldStop}
+	shapeUpdate = shape{recordFields[:fieldSubmit], componentFields[:fieldKind],
+		1<<fieldID | 1<<fieldComponents | 1<<fieldStop, 1<<fieldMeta | 1<<fieldStart}
+	shapeStored = shape{recordFields[:], componentFields[:],
+		1<<fieldID | 1<<fieldStart, 1<<fieldMeta | 1<<fieldComponents | 1<<fieldStop |
+			1<<fieldSubmit | 1<<fieldState | 1<<fieldCode | 1<<fieldSignal}
 )
 
 // jsonReader reads records. Lists are cut from the slabs of a Lender.
 type jsonReader struct {
-	scanner
+	jsonValues
 	*Lender
+
 	kinds   record.Kinds // of components that do not say theirs
 	careful bool         // names are checked where they are read
 	parts   int          // keys, values, components and scores of the record
@@ -117,8 +147,8 @@ type jsonReader struct {
 // valid reads a record and validates it. Names are checked when all is read,
 // which is quick; when one is bad, the record is read again with care, which
 // finds its place.
-func (in *jsonReader) valid(want shape, r *record.Record) *JSONError {
-	from := in.i
+func (in *jsonReader) valid(want *shape, r *record.Record) *JSONError {
+	from := in.at()
 	if err := in.record(want, r); err != nil {
 		return err
 	}
@@ -126,163 +156,57 @@ func (in *jsonReader) valid(want shape, r *record.Record) *JSONError {
 	if bad == nil {
 		return nil
 	}
-	end := in.i
-	in.i, in.careful = from, true
-	if err := in.record(want, r); err != nil {
+	again := jsonReader{Lender: in.Lender, kinds: in.kinds, careful: true}
+	again.begin(in.input, from+bytes.IndexByte(in.input[from:], '{')) // behind a comma
+	if err := again.record(want, r); err != nil {
 		return err
 	}
-	in.i = end
 	err := in.fail("%s", bad.Error())
-	if field := (*record.FieldError)(nil); errors.As(bad, &field) {
+	if field, ok := errors.AsType[*record.FieldError](bad); ok {
 		err.Message, err.Path = field.Problem, field.Field
 	}
 	return err
 }
 
-// The fields of a record that were seen.
-const (
-	seenID = 1 << iota
-	seenMeta
-	seenComponents
-	seenStart
-	seenStop
-	seenSubmit
-	seenState
-	seenCode
-	seenSignal
-)
-
-func (in *jsonReader) record(want shape, r *record.Record) *JSONError {
+func (in *jsonReader) record(want *shape, r *record.Record) *JSONError {
 	*r = record.Record{Stop: record.None, Submit: record.None}
 	in.drop()
 	in.parts = 0
-	if err := in.open('{', "struct RecordAdd"); err != nil {
-		return err
-	}
-	seen := 0
-	for first := true; ; first = false {
-		key, more, err := in.key(first)
-		if err != nil {
-			return err
+	_, err := in.object("struct RecordAdd", want.fields, want.required, func(field int) *JSONError {
+		if want.nullable&(1<<field) != 0 {
+			if null, err := in.null(); null {
+				return err
+			}
 		}
-		if !more {
-			return in.complete(want, seen)
-		}
-		if err := in.field(want, key, &seen, r); err != nil {
-			return err
-		}
-	}
-}
-
-// complete names the first field that is missing.
-func (in *jsonReader) complete(want shape, seen int) *JSONError {
-	switch {
-	case seen&seenID == 0:
-		return in.missing("record_id")
-	case seen&seenComponents == 0 && want != shapeStored:
-		return in.missing("components")
-	case seen&seenStart == 0 && want != shapeUpdate:
-		return in.missing("start_time")
-	case seen&seenStop == 0 && want == shapeUpdate:
-		return in.missing("stop_time")
-	}
-	return nil
-}
-
-func (in *jsonReader) missing(field string) *JSONError {
-	return in.fail("missing field `%s`", field)
-}
-
-// once notes in seen that the key of bit is there, and refuses it the next time.
-func (in *jsonReader) once(bit int, key string, seen *int) *JSONError {
-	if *seen&bit != 0 {
-		return in.fail("duplicate field `%s`", key)
-	}
-	*seen |= bit
-	return nil
-}
-
-// field reads the value of a key.
-func (in *jsonReader) field(want shape, key string, seen *int, r *record.Record) (err *JSONError) {
-	bit := fieldBit(want, key)
-	if bit == 0 {
-		return in.skip(2)
-	}
-	if err := in.once(bit, key, seen); err != nil {
-		return err
-	}
-	switch bit {
-	case seenID:
-		r.ID, err = in.name()
-	case seenMeta:
-		r.Meta, err = in.meta()
-	case seenComponents:
-		r.Components, err = in.list(want)
-	case seenStart:
-		r.Start, err = in.time(want == shapeUpdate)
-	case seenStop:
-		r.Stop, err = in.time(want != shapeUpdate)
-	default:
-		err = in.runEnd(bit, r)
-	}
-	if err != nil {
-		return err.in("%s", key)
-	}
-	return nil
-}
-
-// fieldBit returns zero for a key that the shape ignores.
-func fieldBit(want shape, key string) int {
-	switch key {
-	case "record_id":
-		return seenID
-	case "meta":
-		return seenMeta
-	case "components":
-		return seenComponents
-	case "start_time":
-		return seenStart
-	case "stop_time":
-		return seenStop
-	}
-	if want != shapeStored {
-		return 0
-	}
-	switch key {
-	case "submit_time":
-		return seenSubmit
-	case "state":
-		return seenState
-	case "exit_code":
-		return seenCode
-	case "exit_signal":
-		return seenSignal
-	}
-	return 0
-}
-
-// runEnd reads what /v1 adds.
-func (in *jsonReader) runEnd(bit int, r *record.Record) (err *JSONError) {
-	switch {
-	case bit == seenSubmit:
-		r.Submit, err = in.time(true)
-	case in.null():
-	case bit == seenState:
-		r.State, err = in.name()
-	case bit == seenCode:
-		r.Exit.Known = true
-		r.Exit.Code, err = in.int32()
-	case bit == seenSignal:
-		r.Exit.Known = true
-		r.Exit.Signal, err = in.int32()
-	}
+		return in.field(want, field, r)
+	})
 	return err
 }
 
-func (in *jsonReader) int32() (int32, *JSONError) {
-	v, err := in.whole("i32")
-	if err == nil && int64(int32(v)) != v {
-		err = in.failValue("invalid value: integer `%d`, expected i32", v)
+// field reads the value of a field that is not null.
+func (in *jsonReader) field(want *shape, field int, r *record.Record) (err *JSONError) {
+	var v int64
+	switch field {
+	case fieldID:
+		r.ID, err = in.name()
+	case fieldMeta:
+		r.Meta, err = in.meta()
+	case fieldComponents:
+		r.Components, err = in.componentList(want.component)
+	case fieldStart:
+		r.Start, err = in.time()
+	case fieldStop:
+		r.Stop, err = in.time()
+	case fieldSubmit:
+		r.Submit, err = in.time()
+	case fieldState:
+		r.State, err = in.name()
+	case fieldCode:
+		v, err = in.whole("i32", 32)
+		r.Exit.Known, r.Exit.Code = true, int32(v)
+	case fieldSignal:
+		v, err = in.whole("i32", 32)
+		r.Exit.Known, r.Exit.Signal = true, int32(v)
 	}
-	return int32(v), err
+	return err
 }
