@@ -158,9 +158,7 @@ func (t *tally) room() error {
 // can reports whether the index has the sums that the question asks for, and which
 // pieces at the edges it does not have because they are no whole days.
 func (x *Index) can(q *Question) (edges []piece, can bool) {
-	w := &q.Where
-	if q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
-		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed || !x.has(q) {
+	if q.ofRows() || !x.has(q) {
 		return nil, false
 	}
 	last := len(q.Edges) - 1

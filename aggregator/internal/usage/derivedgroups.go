@@ -162,8 +162,9 @@ func (f *folding) each(do func(from, to, at int, same bool)) {
 func (f *folding) counts(out *Answer) {
 	b := f.base
 	out.Records, out.Started, out.Stopped, out.Waiters, out.Waited = nil, nil, nil, nil, nil
-	out.CPU, out.Cores = f.sums(b.CPU), f.sums(b.Cores)
-	out.Running, out.Queued = f.sums(b.Running), f.sums(b.Queued)
+	for of, to := range out.sums() {
+		*to = f.sums(*b.sums()[of])
+	}
 	if !f.q.Counts {
 		return
 	}

@@ -181,9 +181,9 @@ func (c Column) time(hours bool) Column {
 // columns are those of an answer.
 func (r *Request) columns(a *Result) []Column {
 	var out []Column
-	for _, w := range MeasureWords() {
-		if r.wants(w) {
-			out = append(out, r.column(w, a.Answer))
+	for _, m := range wordMeasures() {
+		if r.wants(m.word) {
+			out = append(out, m.column(r, a.Answer))
 		}
 	}
 	for i := range a.Worths {
@@ -197,37 +197,6 @@ func (r *Request) columns(a *Result) []Column {
 	}
 	rename(out)
 	return out
-}
-
-func (r *Request) column(word string, a *Answer) Column {
-	switch word {
-	case records:
-		return newColumn(word, Count, figures{n: a.Records})
-	case started:
-		return newColumn(word, Count, figures{n: a.Started})
-	case stopped:
-		return newColumn(word, Count, figures{n: a.Stopped})
-	case people:
-		c := newColumn(word, Count, figures{n: a.People})
-		c.apart = !slices.Contains(r.By, r.People)
-		return c
-	case wait:
-		return newColumn(word, Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
-	case openRecords:
-		return newColumn(word, Level, figures{sum: a.Running, spans: spans(a)})
-	case queuedTime:
-		return newColumn(word, Level, figures{sum: a.Queued, spans: spans(a)})
-	}
-	return newColumn(efficiency, Ratio, figures{sum: a.CPU, over: a.Cores})
-}
-
-// spans are how long the buckets of an answer are.
-func spans(a *Answer) []record.Time {
-	list := make([]record.Time, len(a.Edges)-1)
-	for i := range list {
-		list[i] = a.Edges[i+1] - a.Edges[i]
-	}
-	return list
 }
 
 // components appends the columns that are wanted of a component.

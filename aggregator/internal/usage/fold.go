@@ -111,28 +111,18 @@ func (t *tally) answerUsed(a *Answer, place []int) {
 			strings.Compare(x.score, y.score), cmp.Compare(x.value, y.value))
 	})
 	n := len(a.Groups) * t.buckets
-	if t.q.CPU != "" && t.q.Cores != "" {
-		a.CPU, a.Cores = make([]Sum, n), make([]Sum, n)
-	}
-	if t.q.Levels {
-		a.Running, a.Queued = make([]Sum, n), make([]Sum, n)
+	sums := a.sums()
+	for _, of := range t.q.portions() {
+		*sums[of] = make([]Sum, n)
 	}
 	for _, c := range t.columns {
 		switch c.of {
-		case running:
-			c.into(a.Running, place)
-		case queued:
-			c.into(a.Queued, place)
 		case all:
 			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.into(make([]Sum, n), place)})
 		case scored:
 			a.Components[len(a.Components)-1].score(c, place)
-		case efficient:
-			to := a.CPU
-			if c.kind == record.Rate {
-				to = a.Cores
-			}
-			c.into(to, place)
+		default:
+			c.into(*sums[c.of], place)
 		}
 	}
 }

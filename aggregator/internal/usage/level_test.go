@@ -31,7 +31,7 @@ func TestHowManyRanAtATimeIsAMeanOverTimeAndASumOverGroups(t *testing.T) {
 		return a, nil
 	})
 	s, err := MakeTable(t.Context(), ask, Request{Window: calendar.Window{From: testWindow(t, "2026-02").From, To: testWindow(t, "2026-03").To}, Bucket: calendar.Month,
-		By: []string{"group_id"}, Measures: []string{openRecords, queuedTime}, Order: openRecords, Top: 1, Now: record.MaxTime})
+		By: []string{"group_id"}, Measures: []string{"running", "queued"}, Order: "running", Top: 1, Now: record.MaxTime})
 	if err != nil {
 		t.Fatal(err)
 	}

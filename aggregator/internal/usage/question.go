@@ -105,6 +105,30 @@ type Answer struct {
 	Way string
 }
 
+// ofRows reports whether the question is about what single records have, which no index
+// knows.
+func (q *Question) ofRows() bool {
+	w := &q.Where
+	return q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
+		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed
+}
+
+// sums are the columns of the answer that are of no single component.
+func (a *Answer) sums() map[portion]*[]Sum {
+	return map[portion]*[]Sum{usedCPU: &a.CPU, heldCores: &a.Cores, running: &a.Running, queued: &a.Queued}
+}
+
+// portions are those of [Answer.sums] that the question asks for.
+func (q *Question) portions() (list []portion) {
+	if q.CPU != "" && q.Cores != "" {
+		list = append(list, usedCPU, heldCores)
+	}
+	if q.Levels {
+		list = append(list, running, queued)
+	}
+	return list
+}
+
 // Group is one tuple of values.
 type Group struct {
 	// Values are those of the answer's keys; "" where the record has none, see

@@ -71,23 +71,6 @@ type Request struct {
 	Capacity Capacity
 }
 
-// The measures that are no component.
-const (
-	records     = "records"
-	started     = "started"
-	stopped     = "stopped"
-	people      = "people"
-	wait        = "wait"
-	efficiency  = "efficiency"
-	openRecords = "running"
-	queuedTime  = "queued"
-)
-
-// MeasureWords are the measures that are no component.
-func MeasureWords() []string {
-	return []string{records, started, stopped, people, wait, efficiency, openRecords, queuedTime}
-}
-
 // CapacityWords are the measures about what clusters have. Before * and the name of a
 // component they are about that.
 func CapacityWords() []string { return []string{supplied, utilization} }
@@ -132,13 +115,10 @@ func (r *Request) words() []string { return slices.Concat(MeasureWords(), Capaci
 // question is what is to be asked for the buckets between edges.
 func (r *Request) question(edges []record.Time) Query {
 	q := Question{Edges: edges, By: r.By, Where: r.Where, Credit: r.Credit, Now: r.Now, MaxCells: MaxCells}
-	q.Counts = r.wants(records) || r.wants(started) || r.wants(stopped) || r.wants(wait)
-	q.Levels = r.wants(openRecords) || r.wants(queuedTime)
-	if r.wants(people) {
-		q.People = r.People
-	}
-	if r.wants(efficiency) {
-		q.CPU, q.Cores = r.CPU, r.Cores
+	for _, m := range wordMeasures() {
+		if r.wants(m.word) {
+			m.ask(&q, r)
+		}
 	}
 	if !r.all() {
 		q.Components, q.Unscored = r.names(), r.unscored()

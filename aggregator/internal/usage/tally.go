@@ -49,9 +49,10 @@ type portion uint8
 const (
 	all portion = iota
 	scored
-	efficient
-	running // the time of runs
-	queued  // the time of waits
+	usedCPU   // of records that have both components of the efficiency
+	heldCores // as usedCPU
+	running   // the time of runs
+	queued    // the time of waits
 )
 
 // column has a row for each group, with a sum for each bucket; nil while there is
@@ -158,7 +159,11 @@ func (t *tally) ofSeriesKey(st *seriesKey) []*column {
 	if !c.known {
 		c.known, c.list = true, t.ofPart(&st.part)
 		if st.efficient(t.q.CPU, t.q.Cores) {
-			c.list = append(c.list, t.column(columnName{kind: st.kind, of: efficient}))
+			of := usedCPU
+			if st.kind == record.Rate {
+				of = heldCores
+			}
+			c.list = append(c.list, t.column(columnName{of: of}))
 		}
 	}
 	return c.list
@@ -177,8 +182,8 @@ func (t *tally) efficiency(to *target, sh *layout) {
 	if cpu < 0 || cores < 0 {
 		return
 	}
-	to.add(cpu, t.column(columnName{kind: record.Total, of: efficient}))
-	to.add(cores, t.column(columnName{kind: record.Rate, of: efficient}))
+	to.add(cpu, t.column(columnName{of: usedCPU}))
+	to.add(cores, t.column(columnName{of: heldCores}))
 }
 
 func (to *target) add(part int, c *column) { to.of[part] = append(to.of[part], c) }

@@ -1,0 +1,70 @@
+package usage
+
+import (
+	"slices"
+
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// measure is one that is no component: how a request asks for it, and its column of an
+// answer.
+type measure struct {
+	word   string
+	ask    func(*Question, *Request)
+	column func(*Request, *Answer) Column
+}
+
+// The measures that are named elsewhere.
+const (
+	records = "records" // in every table where none is named
+	people  = "people"  // of which there is no sum
+)
+
+// wordMeasures are the measures that are no component, in the order of their columns.
+func wordMeasures() []measure {
+	counts := func(q *Question, _ *Request) { q.Counts = true }
+	levels := func(q *Question, _ *Request) { q.Levels = true }
+	count := func(word string, numbers func(*Answer) []uint64) measure {
+		return measure{word, counts, func(_ *Request, a *Answer) Column { return newColumn(word, Count, figures{n: numbers(a)}) }}
+	}
+	level := func(word string, of portion) measure {
+		return measure{word, levels, func(_ *Request, a *Answer) Column {
+			return newColumn(word, Level, figures{sum: *a.sums()[of], spans: spans(a)})
+		}}
+	}
+	return []measure{
+		count(records, func(a *Answer) []uint64 { return a.Records }),
+		count("started", func(a *Answer) []uint64 { return a.Started }),
+		count("stopped", func(a *Answer) []uint64 { return a.Stopped }),
+		{people, func(q *Question, r *Request) { q.People = r.People }, func(r *Request, a *Answer) Column {
+			c := newColumn(people, Count, figures{n: a.People})
+			c.apart = !slices.Contains(r.By, r.People)
+			return c
+		}},
+		{"wait", counts, func(_ *Request, a *Answer) Column {
+			return newColumn("wait", Mean, figures{sum: a.Waited, n: a.Waiters}).time(false)
+		}},
+		{"efficiency", func(q *Question, r *Request) { q.CPU, q.Cores = r.CPU, r.Cores }, func(_ *Request, a *Answer) Column {
+			return newColumn("efficiency", Ratio, figures{sum: a.CPU, over: a.Cores})
+		}},
+		level("running", running),
+		level("queued", queued),
+	}
+}
+
+// MeasureWords are the measures that are no component.
+func MeasureWords() (words []string) {
+	for _, m := range wordMeasures() {
+		words = append(words, m.word)
+	}
+	return words
+}
+
+// spans are how long the buckets of an answer are.
+func spans(a *Answer) []record.Time {
+	list := make([]record.Time, len(a.Edges)-1)
+	for i := range list {
+		list[i] = a.Edges[i+1] - a.Edges[i]
+	}
+	return list
+}
