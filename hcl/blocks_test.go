@@ -25,7 +25,7 @@ func TestTLSBlockChecksItsFiles(t *testing.T) {
 		{"a/ca.pem", "a/ca.pem", "b/ca.key", "certificate and key do not fit"},
 		{"a/ca.key", "a/ca.pem", "a/ca.key", "holds no PEM certificate"},
 		{"no.pem", "a/ca.pem", "a/ca.key", "is the path right?"},
-		{"a/ca.pem", ".", "a/ca.key", "not a regular file"},
+		{"a/ca.pem", ".", "a/ca.key", "is a folder, not a file"},
 	} {
 		src := fmt.Sprintf("tls {\n ca = %q\n cert = %q\n key = %q\n}\n", c.ca, c.cert, c.key)
 		file, diags := hcl.Parse(filepath.Join(dir, "x.hcl"), []byte(src))

@@ -126,7 +126,7 @@ func (d *decoder) missing(s *spec, b *hclsyntax.Body, at Range) Diagnostics {
 func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 	var diags Diagnostics
 	for _, a := range inOrder(rest.Attributes) {
-		detail := s.whereTo(a.Name, s.attrNames)
+		detail := s.whereTo(a.Name, s.attrNames, "attributes")
 		if slices.Contains(s.typeNames, a.Name) {
 			detail = fmt.Sprintf("%s is a block here; did you mean %s { … }?", a.Name, a.Name)
 		} else if t := Suggest(a.Name, s.typeNames); t != "" && Suggest(a.Name, s.attrNames) == "" {
@@ -135,7 +135,7 @@ func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 		diags.Add(Errorf(a.NameRange, fmt.Sprintf("unknown attribute %q", a.Name), "%s", detail))
 	}
 	for _, b := range rest.Blocks {
-		detail := s.whereTo(b.Type, s.typeNames)
+		detail := s.whereTo(b.Type, s.typeNames, "blocks")
 		if slices.Contains(s.attrNames, b.Type) {
 			detail = fmt.Sprintf("%s is an attribute here; did you mean %s = …?", b.Type, b.Type)
 		}
@@ -144,13 +144,33 @@ func unknown(s *spec, rest *hclsyntax.Body) Diagnostics {
 	return diags
 }
 
-// whereTo says what may be meant by a name that is unknown here: a name like it, or a
-// setting of a plugin, which belongs into its config block.
-func (s *spec) whereTo(name string, candidates []string) string {
-	if f, ok := s.blocks["config"]; ok && f.elem == bodyType && Suggest(name, candidates) == "" {
-		return fmt.Sprintf("if %s is a setting of the plugin, move it into config { }", name)
+// whereTo says what may be meant by a name that is unknown here: a name of a block in this
+// one, a name like it, or a setting of a plugin, which belongs into its config block.
+func (s *spec) whereTo(name string, candidates []string, kind string) string {
+	near, inside := Suggest(name, candidates), ""
+	for _, block := range s.typeNames {
+		f := s.blocks[block]
+		if f.elem == bodyType || len(f.labels) > 0 {
+			continue
+		}
+		inner := specOf(f.elem)
+		switch known := slices.Concat(inner.attrNames, inner.typeNames); {
+		case slices.Contains(known, name):
+			return fmt.Sprintf("move it into %s { }", block)
+		case near == "" && inside == "" && Suggest(name, known) != "":
+			inside = fmt.Sprintf("did you mean %s in %s { }?", Suggest(name, known), block)
+		}
 	}
-	return didYouMean(name, candidates)
+	f, ok := s.blocks["config"]
+	switch {
+	case inside != "":
+		return inside
+	case near == "" && ok && f.elem == bodyType:
+		return fmt.Sprintf("if %s is a setting of the plugin, move it into config { }", name)
+	case len(candidates) == 0:
+		return kind + " are not allowed here"
+	}
+	return DidYouMean(name, candidates)
 }
 
 // blocks decodes the blocks that fields ask for and moves the others to rest.

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"slices"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -13,7 +14,7 @@ import (
 func evaluate(expr Expression, ctx *EvalContext) (cty.Value, Diagnostics) {
 	v, diags := guarded(expr, ctx)
 	for i, d := range diags {
-		diags[i] = plainer(d)
+		diags[i] = plainer(d, ctx)
 	}
 	return v, HideSecrets(diags, expr, ctx)
 }
@@ -29,7 +30,13 @@ func guarded(expr Expression, ctx *EvalContext) (v cty.Value, diags Diagnostics)
 }
 
 // plainer words the failure of a function shortly.
-func plainer(d *Diagnostic) *Diagnostic {
+func plainer(d *Diagnostic, ctx *EvalContext) *Diagnostic {
+	if unknown, ok := hcl2.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d); ok && ctx != nil {
+		out := *d
+		out.Summary = fmt.Sprintf("unknown function %s()", unknown.CalledFunctionName())
+		out.Detail = DidYouMean(unknown.CalledFunctionName(), names(ctx.Functions))
+		return &out
+	}
 	call, ok := hcl2.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
 	if !ok || call.FunctionCallError() == nil {
 		return d

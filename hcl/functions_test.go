@@ -142,7 +142,7 @@ func TestFunctionsSayWhatIsWrong(t *testing.T) {
 		{`env("BURSAR_TEST_UNSET")`, "BURSAR_TEST_UNSET is not set"},
 		{`env()`, "expected env(name)"},
 		{`file("none")`, "testdata/none does not exist"},
-		{`file(".")`, "not a regular file"},
+		{`file(".")`, "testdata is a folder, not a file"},
 		{`file("/dev/zero")`, "not a regular file"},
 		{`bytes("16X")`, "16X"},
 		{`bytes(-1)`, "negative"},

@@ -68,7 +68,7 @@ func fromTag(text string, field reflect.Value) {
 func (l *limits) check(field reflect.Value) error {
 	if len(l.allowed) > 0 {
 		if text := fmt.Sprint(field.Interface()); !slices.Contains(l.allowed, text) {
-			return fmt.Errorf("%q is not allowed here; %s", text, didYouMean(text, l.allowed))
+			return fmt.Errorf("%q is not allowed here; %s", text, DidYouMean(text, l.allowed))
 		}
 	}
 	if l.match != "" {

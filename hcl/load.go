@@ -136,19 +136,32 @@ func (f *File) read(name string) (*hclsyntax.Body, Diagnostics) {
 	return f.parse(name, src)
 }
 
-// FileError words an error about a file for the person who named the file.
+// FileError words what an error says of a file for the person who named the file. Another
+// error stays as it is.
 func FileError(err error) error {
-	var at *fs.PathError
-	switch {
-	case !errors.As(err, &at):
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
 		return err
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("file %s does not exist; is the path right?", at.Path)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("file %s cannot be read: permission denied; may user %d read it and enter its folder?", at.Path, os.Geteuid())
 	}
-	return fmt.Errorf("file %s cannot be read: %w", at.Path, at.Err)
+	text := fmt.Sprintf("file %s cannot be used: %v", at.Path, at.Err)
+	switch {
+	case errors.Is(at, fs.ErrNotExist):
+		text = fmt.Sprintf("file %s does not exist; is the path right?", at.Path)
+	case errors.Is(at, fs.ErrPermission):
+		text = fmt.Sprintf("file %s cannot be used: permission denied; may user %d use it and enter its folder?", at.Path, os.Geteuid())
+	}
+	return fileError{err, strings.Replace(err.Error(), at.Error(), text, 1)}
 }
+
+// fileError is an error in other words.
+type fileError struct {
+	error
+	text string
+}
+
+func (e fileError) Error() string { return e.text }
+
+func (e fileError) Unwrap() error { return e.error }
 
 // readFile reads a regular file of at most limit bytes.
 func readFile(name string, limit int64) ([]byte, error) {
@@ -156,8 +169,11 @@ func readFile(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, FileError(err)
 	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder, not a file", name)
+	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
+		return nil, fmt.Errorf("%s is not a regular file; is the path right?", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -75,9 +75,9 @@ func (s *Scope) refs(expr Expression) Diagnostics {
 		object, ok := s.objects[r.Root]
 		switch {
 		case !ok:
-			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown variable %q", r.Root), "%s", didYouMean(r.Root, names(s.objects))))
+			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown variable %q", r.Root), "%s", DidYouMean(r.Root, names(s.objects))))
 		case len(r.Path) > 0 && object[r.Path[0]] == cty.NilType:
-			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown attribute %q", r.Root+"."+r.Path[0]), "%s", didYouMean(r.Path[0], names(object))))
+			diags.Add(Errorf(r.Range, fmt.Sprintf("unknown attribute %q", r.Root+"."+r.Path[0]), "%s", DidYouMean(r.Path[0], names(object))))
 		}
 	}
 	return diags

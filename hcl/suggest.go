@@ -55,16 +55,16 @@ func differ(a, b rune) int {
 // maxListed is how many names a list of what is allowed has at most.
 const maxListed = 8
 
-// didYouMean is the sentence that suggests a name, or lists what is allowed: of many
+// DidYouMean is the sentence that suggests a name, or lists what is allowed: of many
 // names those that are nearest.
-func didYouMean(name string, candidates []string) string {
-	if s := Suggest(name, candidates); s != "" {
+func DidYouMean(name string, candidates []string) string {
+	names := slices.Sorted(slices.Values(candidates))
+	if s := Suggest(name, names); s != "" {
 		return fmt.Sprintf("did you mean %q?", s)
 	}
-	names := slices.Sorted(slices.Values(candidates))
 	switch len(names) {
 	case 0:
-		return "nothing is allowed here"
+		return "there are none"
 	case 1:
 		return "expected " + names[0]
 	}

@@ -91,7 +91,7 @@ func TestTreeReportsAllProblems(t *testing.T) {
 	_, more := hcl.Evaluate(file.Body, file.Context())
 	diags.Extend(more)
 	for _, want := range []string{
-		"x.hcl:1:5: Variables not allowed", "x.hcl:2:14: duplicate key; x is already set at x.hcl:2:7", "x.hcl:4:11: Call to unknown function",
+		"x.hcl:1:5: Variables not allowed", "x.hcl:2:14: duplicate key; x is already set at x.hcl:2:7", "x.hcl:4:11: unknown function uper(); did you mean",
 		"x.hcl:6:5: invalid value; the number is too large", "x.hcl:7:7: invalid key", "x.hcl:8:5: file() failed; file none does not exist",
 	} {
 		if !strings.Contains(diags.Error(), want) {

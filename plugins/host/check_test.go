@@ -106,7 +106,7 @@ func TestFindTakesTheFirstFolderAndNamesWhatIsThere(t *testing.T) {
 		t.Errorf("nomad: %s, %v", got, err)
 	}
 	_, err := Find(dirs, "source", "slrm")
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nomad, slurm") {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `did you mean "slurm"?`) {
 		t.Errorf("error: %v", err)
 	}
 	for _, name := range []string{"../x", "", "A", "a/b", ".."} {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // ErrNotFound says that no folder has the plugin's binary.
@@ -33,7 +35,7 @@ func Find(dirs []string, kind, typ string) (string, error) {
 			return "", fmt.Errorf("look for the plugin %q: %w", typ, err)
 		}
 	}
-	return "", fmt.Errorf("%w: no %s%s in %s; %s", ErrNotFound, prefix(kind), typ, strings.Join(dirs, ", "), offer(List(dirs, kind)))
+	return "", fmt.Errorf("%w: no %s%s in %s; %s", ErrNotFound, prefix(kind), typ, strings.Join(dirs, ", "), offer(typ, List(dirs, kind)))
 }
 
 // List returns the types of the plugins of a kind that the folders have, sorted.
@@ -56,9 +58,9 @@ func List(dirs []string, kind string) []string {
 
 func prefix(kind string) string { return "bursar-" + kind + "-" }
 
-func offer(types []string) string {
+func offer(typ string, types []string) string {
 	if len(types) == 0 {
 		return "there are no plugins at all"
 	}
-	return "there are " + strings.Join(types, ", ")
+	return hcl.DidYouMean(typ, types)
 }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
 )
 
 // ErrChecksum says that a plugin's binary is not the one that was pinned.
@@ -52,7 +54,7 @@ func load(spec *Spec) (*image, error) {
 	w := &walk{dev: spec.Dev, plugin: true}
 	path, err := checkPath(spec.Path, w)
 	if err != nil {
-		return nil, err
+		return nil, hcl.FileError(err)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

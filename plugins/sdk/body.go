@@ -50,8 +50,12 @@ func (b *Body) RangeOf(name string) Range {
 }
 
 // Errorf reports a problem with the attribute's value, at its place. The detail is left
-// out where the value comes from file() or env(), since it may quote it.
+// out where the value comes from file() or env(), since it may quote it. What Decode has
+// said of the attribute is enough.
 func (b *Body) Errorf(name, format string, args ...any) {
+	if n := b.find(name); n != nil && slices.ContainsFunc(*b.problems, func(d Diagnostic) bool { return d.decoded && d.Subject.within(n.Range) }) {
+		return
+	}
 	b.add(Diagnostic{Summary: "invalid " + name, Detail: b.detail(name, format, args), Subject: b.RangeOf(name)})
 }
 

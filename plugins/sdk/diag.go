@@ -24,12 +24,19 @@ func (r Range) String() string {
 	return fmt.Sprintf("%s:%d,%d", r.File, r.Start.Line, r.Start.Column)
 }
 
+// within reports whether r is a part of what is written at o.
+func (r Range) within(o Range) bool {
+	return r.File == o.File && r.Start.Byte >= o.Start.Byte && r.End.Byte <= o.End.Byte && o.End.Byte > 0
+}
+
 // Diagnostic is one problem of a configuration.
 type Diagnostic struct {
 	Warning bool // false: an error
 	Summary string
 	Detail  string
 	Subject Range
+
+	decoded bool // an error of Decode
 }
 
 // Error returns the place and the problem.

@@ -30,7 +30,8 @@ func (c *Config) Add(diags hcl.Diagnostics) {
 		if d.Subject != nil {
 			at = Range{File: d.Subject.Filename, Start: Pos(d.Subject.Start), End: Pos(d.Subject.End)}
 		}
-		c.add(Diagnostic{Warning: !hcl.Diagnostics{d}.HasErrors(), Summary: d.Summary, Detail: d.Detail, Subject: at})
+		isError := hcl.Diagnostics{d}.HasErrors()
+		c.add(Diagnostic{Warning: !isError, Summary: d.Summary, Detail: d.Detail, Subject: at, decoded: isError})
 	}
 }
 

@@ -176,6 +176,13 @@ func TestACheckSaysWhatToDoAboutEachMistake(t *testing.T) {
 		{"a label that is missing", agent + "source \"example\" {\n  config {}\n}\nsource {}\nsource \"\" \"x\" {}\nallow_action \"exec\" {\n  commands = [[\"/bin/true\"]]\n}\n"},
 		{"a source that is mistyped", agent + "sorce \"example\" \"ex\" {}\n"},
 		{"no source", agent},
+		{"what belongs into the block agent", agent + "log { level = \"info\" }\nlisten = \":7070\"\n"},
+		{"an empty file", "\n"},
+		{"wrong types", agent + "source \"example\" \"ex\" {\n  interval = 5\n  enabled  = \"yes\"\n  config { path = [\"x\"] }\n}\n"},
+		{"settings that the plugin does not have", agent + "source \"example\" \"ex\" {\n  config {\n    pth   = \"x\"\n    zzzz  = 1\n    group {}\n  }\n}\n"},
+		{"values out of the allowed ones", "agent {\n  name = \"a 1\"\n  log { level = \"warning\" }\n  buffer { max_size = \"8G\" }\n}\nsource \"Example\" \"e/x\" {}\n"},
+		{"files that are missing", agent + "plugin \"source\" \"example\" { path = \"/nowhere/plugin\" }\nsource \"example\" \"ex\" {\n  config { path = file(\"/nowhere/path\") }\n}\nsource \"example\" \"ey\" {\n  config { path = \"x\" }\n}\n"},
+		{"an unknown function and an unknown plugin", agent + "source \"example\" \"ex\" {\n  config { path = fil(\"x\") }\n}\nsource \"exampel\" \"ey\" {}\n"},
 		{"a block of components as an attribute", agent + "source \"example\" \"ex\" {\n  config { path = \"x\" }\n  record { components = 1 }\n}\n"},
 	} {
 		dir := folder(t, c.text)

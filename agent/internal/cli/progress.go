@@ -75,5 +75,5 @@ func moment(s string, now time.Time) (time.Time, error) {
 	if d, err := hcl.ParseDuration(s); err == nil {
 		return now.Add(-d).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: write a day like 2026-01-31, RFC 3339 like 2026-01-31T12:00:00Z, or a span back like 48h", s)
+	return time.Time{}, fmt.Errorf("%q is not a time: write a day like 2026-01-31, RFC 3339 like 2026-01-31T12:00:00Z, or a span back like 48h", s)
 }

@@ -103,7 +103,7 @@ func (a *app) print(err error) {
 		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: there is nobody to tell
 		return
 	}
-	fmt.Fprintf(a.Err, "bursar-agent: %v\n", err)
+	fmt.Fprintf(a.Err, "bursar-agent: %v\n", hcl.FileError(err))
 }
 
 // terminal reports whether w is one.
@@ -209,7 +209,7 @@ func pick(cfg *config.Config, name string) ([]*config.Source, error) {
 	}
 	s := cfg.Source(name)
 	if s == nil {
-		return nil, fmt.Errorf("there is no source %q; there are %s", name, strings.Join(cfg.Names(), ", "))
+		return nil, fmt.Errorf("unknown source %q; %s", name, hcl.DidYouMean(name, cfg.Names()))
 	}
 	return []*config.Source{s}, nil
 }

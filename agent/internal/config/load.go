@@ -60,7 +60,7 @@ func (a *Agent) check() hcl.Diagnostics {
 	if a.TLS == nil && a.Listen.IsZero() && a.Range != (hcl.Range{}) {
 		diags.Add(hcl.Warnf(a.Range, "no aggregator can pull", "the agent collects into its buffer only, until it has a tls block with ca, cert and key"))
 	}
-	if m := a.Metrics; m != nil && !loopback(m.Listen.Host) {
+	if m := a.Metrics; m != nil && !m.Listen.IsZero() && !loopback(m.Listen.Host) {
 		diags.Add(hcl.Warnf(m.Listen.Range, "metrics for everyone", "%s is no loopback address, and the page has no password", m.Listen))
 	}
 	return diags
@@ -122,17 +122,10 @@ func (c *Config) plugins() hcl.Diagnostics {
 	}
 	for i := range c.Plugins {
 		if p := &c.Plugins[i]; p.Type.Value == "source" && !used[p.Name.Value] {
-			diags.Add(hcl.Warnf(p.Range, "unused plugin", "no source has the type %q%s", p.Name, hint(hcl.Suggest(p.Name.Value, slices.Sorted(maps.Keys(used))))))
+			diags.Add(hcl.Warnf(p.Range, "unused plugin", "no source has the type %q; %s", p.Name, hcl.DidYouMean(p.Name.Value, slices.Collect(maps.Keys(used)))))
 		}
 	}
 	return diags
-}
-
-func hint(s string) string {
-	if s == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", s)
 }
 
 // take notes where the plugin is.

@@ -72,10 +72,7 @@ func (a *Agent) find(name string) (*source, error) {
 }
 
 func noSource(cfg *config.Config, name string) error {
-	if better := hcl.Suggest(name, cfg.Names()); better != "" {
-		return fmt.Errorf("there is no source %q; did you mean %q?", name, better)
-	}
-	return fmt.Errorf("there is no source %q; there are %q", name, cfg.Names())
+	return fmt.Errorf("unknown source %q; %s", name, hcl.DidYouMean(name, cfg.Names()))
 }
 
 // Recollect implements control.Agent.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -79,8 +80,14 @@ func tlsOf(cfg *config.Config) *bursarv1.TLSFiles {
 	if cfg.Agent.TLS == nil {
 		return nil
 	}
+	absolute := func(path string) string { // since a plugin runs in a folder of its own
+		if full, err := filepath.Abs(path); err == nil {
+			return full
+		}
+		return path
+	}
 	files := cfg.Identity()
-	return &bursarv1.TLSFiles{Ca: files.CA, Cert: files.Cert, Key: files.Key}
+	return &bursarv1.TLSFiles{Ca: absolute(files.CA), Cert: absolute(files.Cert), Key: absolute(files.Key)}
 }
 
 func (p Plugins) logger(s *config.Source) *slog.Logger {

@@ -445,7 +445,7 @@ func TestOrdersAreCarriedOutOrRefusedWithAReason(t *testing.T) {
 	}
 	for want, req := range map[string]*bursarv1.OrderRequest{
 		"allows no commands": {Order: &bursarv1.OrderRequest_Command_{Command: &bursarv1.OrderRequest_Command{Name: "rm"}}},
-		"there is no source": {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "x", SourceLabel: "y"}}},
+		"unknown source": {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "x", SourceLabel: "y"}}},
 		"no whole job":       {Order: &bursarv1.OrderRequest_Retry_{Retry: &bursarv1.OrderRequest_Retry{SourceType: "example", SourceLabel: "ex", Raw: []byte("odd line")}}},
 		"older than":         {},
 	} {
@@ -515,7 +515,7 @@ func TestTheControlSocketIsTheUsersAloneAndAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 	w.Source = "xe"
-	if _, err := client.Recollect(t.Context(), w, func(control.Step) {}); err == nil || !strings.Contains(err.Error(), `there is no source "xe"`) {
+	if _, err := client.Recollect(t.Context(), w, func(control.Step) {}); err == nil || !strings.Contains(err.Error(), `unknown source "xe"`) {
 		t.Errorf("error %v", err)
 	}
 	again := run.New(s.load(), run.Options{Plugins: s.plugins(), Log: slog.New(slog.DiscardHandler)})

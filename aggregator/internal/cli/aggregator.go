@@ -58,7 +58,7 @@ func (p *Program) check(ctx context.Context, paths []string, dev bool) error {
 		diags.Extend(conf.Check())
 		diags.Extend(daemon.CheckActions(ctx, conf, dev))
 	}
-	return p.verdict(diags, file.Sources, "the configuration is fine")
+	return p.verdict(diags, file.Sources, "Configuration is valid.")
 }
 
 // verdict writes what is wrong; errors become an error.

@@ -35,7 +35,7 @@ The text alone is looked at, so that it can be checked on any machine;
 			if forAgent(file) {
 				return errors.New("this is the configuration of an agent: bursar-agent -config FILE -check checks it")
 			}
-			return p.verdict(diags, file.Sources, "the configuration is fine")
+			return p.verdict(diags, file.Sources, "Configuration is valid.")
 		},
 	}
 }

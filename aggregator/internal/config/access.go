@@ -76,7 +76,7 @@ func (c *AccessClient) rights() (rights identity.Rights, diags hcl.Diagnostics) 
 	for _, role := range c.Roles {
 		r, err := identity.ParseRights(role.Value)
 		if err != nil || strings.Contains(role.Value, ",") {
-			diags.Add(hcl.Errorf(role.Range, `invalid value for "roles"`, "%q is no role; expected one of %s", role.Value, strings.Join(identity.RightNames(), ", ")))
+			diags.Add(hcl.Errorf(role.Range, `invalid value for "roles"`, "unknown role %q; %s", role.Value, hcl.DidYouMean(role.Value, identity.RightNames())))
 		}
 		rights |= r
 	}

@@ -94,17 +94,10 @@ func (c *Config) validateActions() hcl.Diagnostics {
 		case p.Type.Value == "source":
 			diags.Add(hcl.Errorf(p.Type.Range, "invalid plugin", "an aggregator has plugins of actions only; those of sources belong to the agents"))
 		case p.Type.Value == "action" && !used[p.Name.Value]:
-			diags.Add(hcl.Warnf(p.Range, "unused plugin", "no action has the type %q%s", p.Name.Value, meant(hcl.Suggest(p.Name.Value, slices.Sorted(maps.Keys(used))))))
+			diags.Add(hcl.Warnf(p.Range, "unused plugin", "no action has the type %q; %s", p.Name.Value, hcl.DidYouMean(p.Name.Value, slices.Collect(maps.Keys(used)))))
 		}
 	}
 	return diags
-}
-
-func meant(s string) string {
-	if s == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", s)
 }
 
 // Plugin is where a plugin of actions is on this node, and what it gets.

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,8 +51,10 @@ func (b *Backup) check() hcl.Diagnostics {
 	}
 	info, err := os.Stat(b.Path.Path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("folder %[1]s does not exist; mount it, or make it: install -d -o bursar -g bursar -m 0750 %[1]s", b.Path.Path)
 	case err != nil:
-		err = fmt.Errorf("%w; mount it, or make it: install -d -o bursar -g bursar -m 0750 %s", err, b.Path.Path)
+		err = hcl.FileError(err)
 	case !info.IsDir():
 		err = fmt.Errorf("%s is not a directory", b.Path.Path)
 	default:

@@ -144,10 +144,10 @@ func (d *Directory) load(offline bool) (diags hcl.Diagnostics) {
 		text, err := os.ReadFile(path.Path)
 		switch {
 		case offline && errors.Is(err, fs.ErrNotExist):
-			diags.Add(hcl.Warnf(path.Range, "file is not here", "%v; what it says is not checked", err))
+			diags.Add(hcl.Warnf(path.Range, "file is not here", "%v; what it says is not checked", hcl.FileError(err)))
 			continue
 		case err != nil:
-			diags.Add(hcl.Errorf(path.Range, "file cannot be read", "%v", err))
+			diags.Add(hcl.Errorf(path.Range, "file cannot be read", "%v", hcl.FileError(err)))
 			continue
 		}
 		t, err := accounting.ReadDirectoryTable(path.Path, text)
@@ -270,7 +270,8 @@ func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
 	if s.ServiceUnits != nil {
 		d.Units = r.units(s.ServiceUnits)
 	}
-	if r.diags.HasErrors() {
+	unnamed := func(c Contribution) bool { return c.By.Range == (hcl.Range{}) } // which has been said
+	if r.diags.HasErrors() || slices.ContainsFunc(s.Contributions, unnamed) {
 		return r.diags
 	}
 	_, err := accounting.NewDirectory(*d, nil)

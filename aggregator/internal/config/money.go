@@ -182,9 +182,6 @@ func (s *Settings) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
 	if exact := places[p.Field]; exact != (hcl.Range{}) {
 		return exact, fmt.Sprintf("invalid value for %q", p.Field)
 	}
-	if p.Field != "" && p.Field != "name" {
-		return at, fmt.Sprintf("%s: %q", block, p.Field)
-	}
 	return at, "invalid " + block
 }
 

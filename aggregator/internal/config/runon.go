@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-
 	"github.com/bursar-accounting/bursar/hcl"
 )
 
@@ -37,9 +35,5 @@ func (c *Config) validateRunOn(a *Action) hcl.Diagnostics {
 		}
 		names = append(names, c.Agents[i].Name.Value)
 	}
-	hint := meant(hcl.Suggest(a.runOn.Value, names))
-	if hint == "" && len(names) > 0 {
-		hint = fmt.Sprintf("; there are %q", names)
-	}
-	return hcl.Diagnostics{hcl.Errorf(a.runOn.Range, `invalid value for "run_on"`, "there is no block agent %q { … }%s", a.runOn.Value, hint)}
+	return hcl.Diagnostics{hcl.Errorf(a.runOn.Range, `invalid value for "run_on"`, "there is no block agent %q { … }; %s", a.runOn.Value, hcl.DidYouMean(a.runOn.Value, names))}
 }

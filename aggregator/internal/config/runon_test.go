@@ -15,7 +15,7 @@ func TestRunOnNamesAnAgentOfTheConfiguration(t *testing.T) {
 		`agent["nemo-head1"]`: "",
 		`"nemo-head1"`:        "",
 		`agent.nemo-head2`:    `a.hcl:11:12: invalid value for "run_on"; there is no block agent "nemo-head2" { … }; did you mean "nemo-head1"?`,
-		`"other"`:             `there is no block agent "other" { … }; there are ["nemo-head1"]`,
+		`"other"`:             `there is no block agent "other" { … }; expected nemo-head1`,
 		`agent`:               "expected agent.NAME",
 		`agent.a.b`:           "expected agent.NAME",
 		`""`:                  "leave it out",

@@ -218,7 +218,7 @@ func instant(name string, text *string, zone *time.Location, into *time.Time) er
 		t, err = time.ParseInLocation(plainTime, *text, zone)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is %.40q, which is no time", name, *text)
+		return fmt.Errorf("%s is %.40q, which is not a time", name, *text)
 	}
 	if t.Year() > 1 {
 		*into = t.UTC()
@@ -237,7 +237,7 @@ func amount(name string, n *json.Number, into **int64) error {
 	f, err := n.Float64()
 	f = math.RoundToEven(f)
 	if err != nil || f < 0 || f > 1<<53 {
-		return fmt.Errorf("%s is %.40q, which is no amount", name, n.String())
+		return fmt.Errorf("%s is %.40q, which is not an amount", name, n.String())
 	}
 	v := int64(f)
 	*into = &v

@@ -26,7 +26,7 @@ func ParseJobID(s string) (JobID, error) {
 	number, rest := leading(job)
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || (stepped && step == "") || !id.read(rest) {
-		return JobID{}, fmt.Errorf("%q is no job id", s)
+		return JobID{}, fmt.Errorf("%q is not a job id", s)
 	}
 	id.Number = n
 	return id, nil

@@ -31,7 +31,7 @@ func Memory(s string) (bytes int64, per Per, known bool, err error) {
 	}
 	bytes, known, err = Size(number)
 	if err != nil || (number == "" && s != "") {
-		return 0, PerJob, false, fmt.Errorf("%q is no amount of memory", s)
+		return 0, PerJob, false, fmt.Errorf("%q is not an amount of memory", s)
 	}
 	return bytes, per, known, nil
 }
@@ -53,18 +53,18 @@ func Size(s string) (n int64, known bool, err error) {
 	whole, fraction, dotted := strings.Cut(number, ".")
 	w, ok := digits(whole, math.MaxInt64)
 	if !ok || w > uint64(math.MaxInt64/unit)-1 {
-		return 0, false, fmt.Errorf("%q is no number", s)
+		return 0, false, fmt.Errorf("%q is not a number", s)
 	}
 	n = int64(w) * unit
 	if !dotted {
 		return n, true, nil
 	}
 	if _, ok := digits(fraction, math.MaxUint64); !ok {
-		return 0, false, fmt.Errorf("%q is no number", s)
+		return 0, false, fmt.Errorf("%q is not a number", s)
 	}
 	f, err := strconv.ParseFloat("0."+fraction, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("%q is no number", s)
+		return 0, false, fmt.Errorf("%q is not a number", s)
 	}
 	return n + int64(math.RoundToEven(f*float64(unit))), true, nil
 }
@@ -77,7 +77,7 @@ func Count(s string) (n int64, known bool, err error) {
 	}
 	n, err = strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("%q is no whole number", s)
+		return 0, false, fmt.Errorf("%q is not a whole number", s)
 	}
 	return n, true, nil
 }

@@ -19,7 +19,7 @@ func ParseState(s string) (State, error) {
 	word = strings.TrimSuffix(word, "+")
 	state := State{Word: word, By: -1}
 	if word == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
-		return State{}, fmt.Errorf("%q is no state", s)
+		return State{}, fmt.Errorf("%q is not a state", s)
 	}
 	if uid, found := strings.CutPrefix(rest, "by "); found {
 		if n, err := strconv.ParseInt(uid, 10, 64); err == nil && n >= 0 {
@@ -74,7 +74,7 @@ func Exit(s string) (code, signal int64, known bool, err error) {
 	code, errCode := strconv.ParseInt(c, 10, 32)
 	signal, errSignal := strconv.ParseInt(sig, 10, 32)
 	if !found || errCode != nil || errSignal != nil || code < 0 || signal < 0 {
-		return 0, 0, false, fmt.Errorf("%q is no exit code", s)
+		return 0, 0, false, fmt.Errorf("%q is not an exit code", s)
 	}
 	return code, signal, true, nil
 }

@@ -17,13 +17,13 @@ func Time(s string) (time.Time, error) {
 	}
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n < 0 || n > maxSecond {
-			return time.Time{}, fmt.Errorf("%q is no time of this age", s)
+			return time.Time{}, fmt.Errorf("%q is not a time of this age", s)
 		}
 		return time.Unix(n, 0).UTC(), nil
 	}
 	t, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(s, "Z"))
 	if err != nil || t.Unix() < 0 {
-		return time.Time{}, fmt.Errorf("%q is no time", s)
+		return time.Time{}, fmt.Errorf("%q is not a time", s)
 	}
 	return t, nil
 }
@@ -51,7 +51,7 @@ func Duration(s string) (m Micros, known bool, err error) {
 	}
 	total, ok := clock(s)
 	if !ok {
-		return 0, false, fmt.Errorf("%q is no duration", s)
+		return 0, false, fmt.Errorf("%q is not a duration", s)
 	}
 	return total, true, nil
 }

@@ -56,7 +56,7 @@ func (p *Plan) Run(fields []string) (*Run, error) {
 	r := &Run{plan: p, fields: fields}
 	raw, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil || raw < 0 {
-		return r, fmt.Errorf("JobIDRaw: %q is no job id", fields[0])
+		return r, fmt.Errorf("JobIDRaw: %q is not a job id", fields[0])
 	}
 	r.Raw = raw
 	r.Cluster, _ = r.text("Cluster")

@@ -28,7 +28,7 @@ func (f *Filter) Check(cfg *sdk.Config) {
 	for i, s := range f.States {
 		state, ok := field.EndState(s)
 		if !ok {
-			cfg.ElementErrorf("states", i, "%q is no state in which a job ends; known are %s (running jobs are kept with running = true)",
+			cfg.ElementErrorf("states", i, "%q is not a state in which a job ends; known are %s (running jobs are kept with running = true)",
 				s, strings.Join(field.EndStateNames(), ", "))
 		}
 		f.States[i] = state

@@ -45,7 +45,7 @@ func (s *Sacct) SeveralClusters() bool {
 func checkNames(cfg *sdk.Config, key string, list []string) {
 	for i, s := range list {
 		if s == "" || strings.ContainsAny(s, ", \t\n") {
-			cfg.ElementErrorf(key, i, "%q is no name", s)
+			cfg.ElementErrorf(key, i, "%q is not a name", s)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func reading(i int, c column) func(*Line) (sdk.Value, error) {
 		case instant:
 			n, err := integer(s)
 			if err == nil && n > lastTime {
-				err = fmt.Errorf("%q is no time", s)
+				err = fmt.Errorf("%q is not a time", s)
 			}
 			return sdk.Time(l.time(n)), err
 		case masked:

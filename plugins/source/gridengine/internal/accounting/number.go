@@ -26,7 +26,7 @@ func digits(s string) (n int64, ok bool) {
 func integer(s string) (int64, error) {
 	n, ok := digits(s)
 	if !ok {
-		return 0, fmt.Errorf("%q is no whole number", s)
+		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
 	return n, nil
 }
@@ -38,7 +38,7 @@ func decimal(s string) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	return f, nil
 }

@@ -46,7 +46,7 @@ func ReadJobs(r io.Reader, yield func(Job)) error {
 		case "pending":
 			yield(Job{User: e.Owner, Tasks: n})
 		default:
-			return fmt.Errorf("%q is no state of a job that is known", e.State)
+			return fmt.Errorf("%q is not a state of a job that is known", e.State)
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ func tasks(list string) (int64, error) {
 		b, err2 := strconv.ParseUint(last, 10, 31)
 		s, err3 := strconv.ParseUint(step, 10, 31)
 		if errors.Join(err1, err2, err3) != nil || b < a || s == 0 {
-			return 0, fmt.Errorf("%q is no list of tasks", list)
+			return 0, fmt.Errorf("%q is not a list of tasks", list)
 		}
 		total += int64((b-a)/s) + 1
 	}
@@ -151,7 +151,7 @@ func (h *Host) take(name, text string) (err error) {
 	case "mem_total":
 		n, ok := accounting.Bytes(text)
 		if !ok || n > maxBytes {
-			return fmt.Errorf("mem_total: %q is no amount", text)
+			return fmt.Errorf("mem_total: %q is not an amount", text)
 		}
 		h.MemoryMB = n >> 20
 	}
@@ -167,7 +167,7 @@ const (
 func count(s string) (int64, error) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil || n > maxCount {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	return int64(n), nil
 }

@@ -84,7 +84,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		}
 	}
 	if c.Import != nil && c.Import.Offset < 0 {
-		return checkpoint{}, fmt.Errorf("checkpoint: %d is no offset", c.Import.Offset)
+		return checkpoint{}, fmt.Errorf("checkpoint: %d is not an offset", c.Import.Offset)
 	}
 	return c, nil
 }

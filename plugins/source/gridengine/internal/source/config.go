@@ -146,7 +146,7 @@ func (c *config) readImportCell(cfg *sdk.Config) {
 	switch known := slices.Contains(names, c.importCell); {
 	case len(c.imports) == 0 || known:
 	case cfg.Has("import_cell"):
-		cfg.Errorf("import_cell", "%q is no cell; cells are %s", c.importCell, strings.Join(names, ", "))
+		cfg.Errorf("import_cell", "%q is not a cell; cells are %s", c.importCell, strings.Join(names, ", "))
 	default:
 		cfg.Errorf("import", "set import_cell too, which says of which cell the files are: one of %s", strings.Join(names, ", "))
 	}
@@ -191,13 +191,13 @@ func importsOf(cfg *sdk.Config, patterns []string) []string {
 	var all []string
 	for i, pattern := range patterns {
 		if !filepath.IsAbs(pattern) {
-			cfg.ElementErrorf("import", i, "%q is no absolute path", pattern)
+			cfg.ElementErrorf("import", i, "%q is not an absolute path", pattern)
 			continue
 		}
 		found, err := filepath.Glob(pattern)
 		switch {
 		case err != nil:
-			cfg.ElementErrorf("import", i, "%q is no pattern: %s", pattern, err)
+			cfg.ElementErrorf("import", i, "%q is not a pattern: %s", pattern, err)
 		case len(found) == 0:
 			cfg.ElementErrorf("import", i, "there is no file %s", pattern)
 		}
@@ -213,7 +213,7 @@ func importsOf(cfg *sdk.Config, patterns []string) []string {
 func checkPatterns(b *sdk.Body, list []string) {
 	for i, pattern := range list {
 		if _, err := filepath.Match(pattern, ""); err != nil || !filepath.IsAbs(pattern) {
-			b.ElementErrorf("rotated", i, "%q is no absolute path or pattern", pattern)
+			b.ElementErrorf("rotated", i, "%q is not an absolute path or pattern", pattern)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (f *filter) checkStates(cfg *sdk.Config) {
 		if near := hcl.Suggest(f.States[i], accounting.States()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		cfg.ElementErrorf("states", i, "%q is no state; %s", s, hint)
+		cfg.ElementErrorf("states", i, "%q is not a state; %s", s, hint)
 	}
 }
 

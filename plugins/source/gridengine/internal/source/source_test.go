@@ -264,7 +264,7 @@ func TestALineThatCannotBeReadIsRefusedWithItsText(t *testing.T) {
 	s.write(job(1, -9), "garbage\n", bad, long, job(3, -7), job(4, -6)[:100])
 	s.poll()
 	s.wantSent(run(1, -9), run(3, -7))
-	want := []string{"it has 1 columns", `column cpu: "much" is no number`, "a line of 2097153 bytes"}
+	want := []string{"it has 1 columns", `column cpu: "much" is not a number`, "a line of 2097153 bytes"}
 	if len(s.refused) != len(want) {
 		t.Fatalf("refused %v", s.refused)
 	}
@@ -559,7 +559,7 @@ func TestAnImportOfACellGivesTheIdsThatFollowingItGives(t *testing.T) {
 		s.poll()
 		s.wantSent("default/" + run(1, -5))
 	}
-	for want, key := range map[string]sdk.Node{"one of default, b": list("import", s.path), "is no cell": text("import_cell", "c")} {
+	for want, key := range map[string]sdk.Node{"one of default, b": list("import", s.path), "is not a cell": text("import_cell", "c")} {
 		err := s.configure(block("cell", "default"), block("cell", "b"), key, list("import", s.path))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -580,11 +580,11 @@ func TestConfigurationProblemsAreToldWithWhatToDo(t *testing.T) {
 		{text("sge_root", "sge"), "is not an absolute path"},
 		{list("states", "COMPLETD"), `did you mean "COMPLETED"?`},
 		{list("import", "/nowhere/at/all*"), "there is no file"},
-		{list("import", "x"), "no absolute path"},
+		{list("import", "x"), "not an absolute path"},
 		{text("lag", "100d"), "must be at most 24h"},
 		{text("memory_per", "core"), "expected one of job, slot"},
 		{text("pth", "/x"), `did you mean "path"?`},
-		{list("rotated", "[", "/x"), "no absolute path or pattern"},
+		{list("rotated", "[", "/x"), "not an absolute path or pattern"},
 		{text("commands", "bin"), "is not an absolute path"},
 	} {
 		s := &site{t: t, dir: t.TempDir(), time: noon()}

@@ -65,7 +65,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		return checkpoint{}, fmt.Errorf("checkpoint: version %d is not known, only %d", w.Version, checkpointVersion)
 	}
 	if w.Look < 0 || w.Look > maxLook {
-		return checkpoint{}, fmt.Errorf("checkpoint: %d is no time", w.Look)
+		return checkpoint{}, fmt.Errorf("checkpoint: %d is not a time", w.Look)
 	}
 	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told}
 	if w.Look > 0 {

@@ -104,7 +104,7 @@ func (s *settings) readServer(cfg *sdk.Config) nomad.Config {
 		cfg.Errorf("cert", "a certificate needs its key, and a key its certificate: set both of cert and key")
 	}
 	if u, err := url.Parse(c.Address); err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) {
-		cfg.Errorf("address", "%q is no address; expected something like \"https://nomad.example.org:4646\"", c.Address)
+		cfg.Errorf("address", "%q is not an address; expected something like \"https://nomad.example.org:4646\"", c.Address)
 	} else if u.Scheme == "http" && (c.Files.CA != "" || c.Files.Cert != "") {
 		cfg.Warnf("address", "is http, so the certificates are not used; expected https")
 	}
@@ -132,7 +132,7 @@ type pattern struct{ *regexp.Regexp }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *pattern) UnmarshalText(text []byte) (err error) {
 	if len(text) == 0 {
-		return errors.New("an empty text is no name")
+		return errors.New("a name cannot be empty")
 	}
 	p.Regexp, err = regexp.Compile("(?s)^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(string(text))) + "$")
 	return err

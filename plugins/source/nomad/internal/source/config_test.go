@@ -52,7 +52,7 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 		lines[d.Subject.Start.Line] += d.Summary + ": " + d.Detail
 	}
 	for line, want := range map[int]string{
-		1: "no address", 3: "one of token", 4: "set both", 5: "must be between 100ms and 1h", 6: "never", 7: "empty text", 8: "namespace", 9: "number", 10: "pool", 11: "soon",
+		1: "not an address", 3: "one of token", 4: "set both", 5: "must be between 100ms and 1h", 6: "never", 7: "cannot be empty", 8: "namespace", 9: "number", 10: "pool", 11: "soon",
 	} {
 		if !strings.Contains(lines[line], want) || lines[line] == "" {
 			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)

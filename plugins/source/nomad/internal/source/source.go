@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
@@ -102,8 +103,8 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	s.wants, s.dir = cfg.Wants, cfg.DataDir
 	client := nomad.NewClient(s.config.server)
 	s.nomad = client
-	if err := client.Ready(); err != nil { // files that somebody else may write later
-		cfg.Warnf("token_file", "Nomad cannot be asked yet: %s", err)
+	if err := client.Ready(); err != nil { // files that may be written later
+		cfg.Warnf("token_file", "Nomad cannot be asked yet: %s", hcl.FileError(err))
 	}
 	return cfg.Err()
 }

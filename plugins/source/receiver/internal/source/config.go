@@ -62,7 +62,7 @@ func read(cfg *sdk.Config) (settings, error) {
 	switch {
 	case s.Listen == "" && s.TLS == nil && !cfg.Has("listen"): // the socket
 	case err != nil || port == "":
-		cfg.Errorf("listen", "%q is no address; write one such as \"127.0.0.1:8000\"", s.Listen)
+		cfg.Errorf("listen", "%q is not an address; write one such as \"127.0.0.1:8000\"", s.Listen)
 	case s.TLS == nil && !loopback(host):
 		cfg.Errorf("listen", "%q is not on loopback: without certificates, anybody who can reach it could write records; add a tls block", s.Listen)
 	case s.TLS == nil && !s.AllowLocalUsers:
@@ -118,7 +118,7 @@ func (s *settings) readKeys(cfg *sdk.Config) *identity.Keys {
 	}
 	keys, err := identity.Load(files)
 	if err != nil {
-		tls.Errorf("cert", "%v", err)
+		tls.Errorf("cert", "%v", hcl.FileError(err))
 		return nil
 	}
 	return keys

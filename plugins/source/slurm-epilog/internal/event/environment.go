@@ -26,7 +26,7 @@ func FromEnvironment(get func(string) string, host string, now time.Time) (Event
 	}
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 || number > maxJob {
-		return Event{}, fmt.Errorf("SLURM_JOB_ID is %.40q, which is no job id", id)
+		return Event{}, fmt.Errorf("SLURM_JOB_ID is %.40q, which is not a job id", id)
 	}
 	e := Event{
 		ID: newID(), At: now.UnixMicro(), Context: text(get("SLURM_SCRIPT_CONTEXT")), Host: text(host),

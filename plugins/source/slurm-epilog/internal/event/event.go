@@ -73,9 +73,9 @@ func (e *Event) Check() error {
 	case len(e.ID) != 2*idBytes || strings.Trim(e.ID, "0123456789abcdef") != "":
 		return fmt.Errorf("id: %.40q is not %d hexadecimal digits", e.ID, 2*idBytes)
 	case e.Job <= 0 || e.Job > maxJob:
-		return fmt.Errorf("job: %d is no job id", e.Job)
+		return fmt.Errorf("job: %d is not a job id", e.Job)
 	case e.At <= 0 || e.At > maxTime*1e6:
-		return fmt.Errorf("at: %d is no time in microseconds", e.At)
+		return fmt.Errorf("at: %d is not a time in microseconds", e.At)
 	case e.Start < 0 || e.Start > maxTime || e.End < 0 || e.End > maxTime:
 		return fmt.Errorf("start %d, end %d: not both are times in seconds", e.Start, e.End)
 	case (e.ArrayJob == nil) != (e.ArrayTask == nil):
@@ -111,7 +111,7 @@ func (e *Event) checkTexts() error {
 		}
 	}
 	if e.Exit != "" && !isExit(e.Exit) {
-		return fmt.Errorf("exit: %q is no exit code", e.Exit)
+		return fmt.Errorf("exit: %q is not an exit code", e.Exit)
 	}
 	return nil
 }

@@ -224,11 +224,11 @@ func TestAnAnswerThatIsLostNeitherLosesNorDoublesTheJob(t *testing.T) {
 func TestNothingThatIsWrongFailsAJob(t *testing.T) {
 	for name, c := range map[string]struct{ env, file, want string }{
 		"no job":            {"", "", "SLURM_JOB_ID is not set"},
-		"an odd job":        {"SLURM_JOB_ID=x", "", "no job id"},
+		"an odd job":        {"SLURM_JOB_ID=x", "", "not a job id"},
 		"an odd file":       {"SLURM_JOB_ID=7", "socket\n", ":1: want name"},
-		"an unknown name":   {"SLURM_JOB_ID=7", "\ncolour = \"red\"\n", ":2: \"colour\" is no setting"},
+		"an unknown name":   {"SLURM_JOB_ID=7", "\ncolour = \"red\"\n", ":2: \"colour\" is not a setting"},
 		"no certificate":    {"SLURM_JOB_ID=7", "address = \"127.0.0.1:1\"\ncert = \"/none\"\n", "/none"},
-		"a flag as setting": {"SLURM_JOB_ID=7", "drain = \"true\"\n", "is no setting"},
+		"a flag as setting": {"SLURM_JOB_ID=7", "drain = \"true\"\n", "is not a setting"},
 	} {
 		s := newSite(t)
 		s.settings(c.file)

@@ -107,7 +107,7 @@ func read(args []string, out io.Writer) (s *settings, usage, config error) {
 	for _, v := range values {
 		switch {
 		case !inFile(v.name):
-			problems = append(problems, fmt.Errorf("%s: %q is no setting; see bursar-epilog -h", v.place, v.name))
+			problems = append(problems, fmt.Errorf("%s: %q is not a setting; see bursar-epilog -h", v.place, v.name))
 		case given[v.name]:
 		default:
 			if err := f.Set(v.name, v.text); err != nil {

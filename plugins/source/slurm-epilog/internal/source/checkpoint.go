@@ -38,7 +38,7 @@ func decodeCheckpoint(b []byte) (done int64, err error) {
 		return 0, fmt.Errorf("checkpoint: version %d is not known, only %d; upgrade the plugin", w.Version, checkpointVersion)
 	}
 	if w.Done < 0 || w.Done > math.MaxInt64/2 {
-		return 0, fmt.Errorf("checkpoint: %d is no stamp", w.Done)
+		return 0, fmt.Errorf("checkpoint: %d is not a stamp", w.Done)
 	}
 	return w.Done, nil
 }

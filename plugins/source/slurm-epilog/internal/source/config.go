@@ -67,7 +67,7 @@ func (c *config) readUsers(cfg *sdk.Config, own int) {
 	}
 	for i, name := range c.SocketUsers {
 		if slices.Contains(unknown, name) {
-			cfg.ElementErrorf("socket_users", i, "%q is no user of this machine's /etc/passwd; one of a directory is given by number", name)
+			cfg.ElementErrorf("socket_users", i, "%q is not a user of this machine's /etc/passwd; one of a directory is given by number", name)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (c *config) readListen(cfg *sdk.Config) {
 		return
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
-		cfg.Errorf("listen", "%q is no address; want host:port, for example \"0.0.0.0:7071\"", c.Listen)
+		cfg.Errorf("listen", "%q is not an address; want host:port, for example \"0.0.0.0:7071\"", c.Listen)
 	}
 	for i, name := range c.ListenClients {
 		if strings.TrimSpace(name) == "" {

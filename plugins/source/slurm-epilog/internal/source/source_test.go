@@ -520,9 +520,9 @@ func TestMistakesInTheConfigurationAreNamed(t *testing.T) {
 		"relative socket": {[]sdk.Node{text("socket", "sock")}, "is not an absolute path"},
 		"listen alone":    {[]sdk.Node{text("listen", "0.0.0.0:7071")}, "a block tls"},
 		"tls alone":       {[]sdk.Node{{Name: "tls", IsBlock: true}}, "no address to listen on"},
-		"no address": {[]sdk.Node{text("listen", "7071"), {Name: "tls", IsBlock: true,
-			Children: []sdk.Node{text("ca", "/a"), text("cert", "/b"), text("key", "/c")}}}, "is no address"},
-		"unknown user": {[]sdk.Node{list("socket_users", "nobody of that name")}, "is no user"},
+		"not an address": {[]sdk.Node{text("listen", "7071"), {Name: "tls", IsBlock: true,
+			Children: []sdk.Node{text("ca", "/a"), text("cert", "/b"), text("key", "/c")}}}, "is not an address"},
+		"unknown user": {[]sdk.Node{list("socket_users", "nobody of that name")}, "is not a user"},
 		"short wait":   {[]sdk.Node{text("wait", "1ms")}, "must be between 1s and 30d"},
 	} {
 		err := New(slog.New(slog.DiscardHandler)).Configure(t.Context(), sdk.NewConfig("x", sdk.Node{IsBlock: true, Children: c.nodes}))

@@ -163,7 +163,7 @@ func counted(s string) (model string, n int64, err error) {
 	case err != nil:
 		return "", 0, err
 	case !known || n > maxAmount:
-		return "", 0, fmt.Errorf("%q is no number of GPUs", words[len(words)-1])
+		return "", 0, fmt.Errorf("%q is not a number of GPUs", words[len(words)-1])
 	case len(words) == 1:
 		return "", n, nil
 	}

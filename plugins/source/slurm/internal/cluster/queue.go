@@ -48,5 +48,5 @@ func phase(state string) (running, counts bool, err error) {
 		"OUT_OF_MEMORY", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL", "UPDATE_DB":
 		return false, false, nil
 	}
-	return false, false, fmt.Errorf("%q is no state of a job that is known", state)
+	return false, false, fmt.Errorf("%q is not a state of a job that is known", state)
 }

@@ -155,7 +155,7 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		return checkpoint{}, fmt.Errorf("checkpoint: version %d is not known, only %d", w.Version, checkpointVersion)
 	}
 	if w.Done < 0 || w.Done > maxDone {
-		return checkpoint{}, fmt.Errorf("checkpoint: %d is no time", w.Done)
+		return checkpoint{}, fmt.Errorf("checkpoint: %d is not a time", w.Done)
 	}
 	c := checkpoint{Done: time.Unix(w.Done, 0).UTC(), Told: w.Told}
 	for _, o := range w.Open {

@@ -46,7 +46,7 @@ func TestWhatIsWrongInTheConfigurationIsToldTogetherWithItsPlace(t *testing.T) {
 	}
 	for line, want := range map[int]string{
 		1: "absolute", 2: "absolute", 3: "RUNNING", 4: "must be between 1m and 366d", 5: "soon", 6: "yesterday", 7: "alice,bob", 8: "empty text",
-		9: "partition", 10: "", 11: "no name", 12: "args", 13: "absolute", 14: "must be at most 24h",
+		9: "partition", 10: "", 11: "not a name", 12: "args", 13: "absolute", 14: "must be at most 24h",
 	} {
 		if !strings.Contains(lines[line], want) || lines[line] == "" {
 			t.Errorf("line %d: %q, want %q in it", line, lines[line], want)

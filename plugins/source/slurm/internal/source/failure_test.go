@@ -137,8 +137,8 @@ func TestAnOddRowIsRefusedOnceAndCostsNothingElse(t *testing.T) {
 	want := []string{
 		"10: column Comment is longer than 262144 byt",
 		"12: max_rss_bytes: step 12.batch: MaxRSS: \"m",
-		"8: column State: \"what?\" is no state",
-		"9: cpu_seconds: TotalCPU: \"plenty\" is no du",
+		"8: column State: \"what?\" is not a state",
+		"9: cpu_seconds: TotalCPU: \"plenty\" is not a",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
