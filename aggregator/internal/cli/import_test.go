@@ -292,7 +292,7 @@ func TestADryRunAsksNoClusterAndSaysWhatWouldCome(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"ai4 /nowhere/at/all", "no such file"},
-		{"nothing " + snapshots, "there are ai4, gridengine"},
+		{"nothing " + snapshots, "expected one of ai4, gridengine"},
 		{"-label a/b ai4 " + snapshots, "use letters"},
 		{"-name -x ai4 " + snapshots, "name of the import"},
 		{"ai4", "requires at least 2"},
