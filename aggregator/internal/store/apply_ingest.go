@@ -25,7 +25,7 @@ func (c *IngestCommand) apply(t *tx) (any, error) {
 	}
 	cursor.advance(c)
 	result := IngestResult{Accepted: true, Cursor: cursor, Counts: t.total()}
-	return result, t.put(key, cursor.encode())
+	return result, t.put(key, encode(cursorFormat, &cursor))
 }
 
 func (t *tx) cursor(agent string, key []byte) (Cursor, error) {
@@ -309,23 +309,17 @@ func (t *tx) quarantine(q *Quarantined) error {
 		}
 		item.First, item.Count = before.First, before.Count+1
 	}
-	return t.put(key, encodeQuarantined(&item))
+	return t.put(key, encode(smallFormat, &item))
 }
 
 const smallFormat = 1
 
-func encodeQuarantined(q *Quarantined) []byte {
-	e := encoder{b: []byte{smallFormat}}
-	e.quarantined(q)
-	return e.b
+func decodeQuarantined(b []byte) (Quarantined, error) {
+	return read[Quarantined](b, smallFormat, "quarantined job")
 }
 
-func decodeQuarantined(b []byte) (Quarantined, error) {
-	d := decoder{b: b}
-	d.format(smallFormat)
-	q := d.quarantined()
-	return q, d.end("quarantined job")
-}
+func decodeGap(b []byte) (Gap, error)   { return read[Gap](b, smallFormat, "gap") }
+func decodeFact(b []byte) (Fact, error) { return read[Fact](b, smallFormat, "fact") }
 
 // gap keeps a gap; the same one again changes nothing.
 func (t *tx) gap(g *Gap) error {
@@ -334,11 +328,9 @@ func (t *tx) gap(g *Gap) error {
 	if err != nil || old != nil {
 		return err
 	}
-	e := encoder{b: []byte{smallFormat}}
 	item := *g
 	item.Noticed = t.now
-	e.gap(&item)
-	return t.put(key, e.b)
+	return t.put(key, encode(smallFormat, &item))
 }
 
 // fact keeps a fact, unless a newer one is there.
@@ -354,14 +346,5 @@ func (t *tx) fact(f *Fact) error {
 			return err
 		}
 	}
-	e := encoder{b: []byte{smallFormat}}
-	e.fact(f)
-	return t.put(key, e.b)
-}
-
-func decodeFact(b []byte) (Fact, error) {
-	d := decoder{b: b}
-	d.format(smallFormat)
-	f := d.fact()
-	return f, d.end("fact")
+	return t.put(key, encode(smallFormat, f))
 }

@@ -157,18 +157,9 @@ type stageHead struct {
 	Parts uint32 // above the greatest part
 }
 
-func (h stageHead) encode() []byte {
-	e := encoder{b: []byte{smallFormat}}
-	e.time(h.Begun)
-	e.uint(uint64(h.Parts))
-	return e.b
-}
-
-func decodeStageHead(b []byte) (stageHead, error) {
-	d := decoder{b: b}
-	d.format(smallFormat)
-	h := stageHead{Begun: d.time(), Parts: uint32(d.uint())}
-	return h, d.end("upload")
+func (h *stageHead) fields(f fields) {
+	f.time(&h.Begun)
+	small(f, &h.Parts)
 }
 
 // maxParts bounds the parts of an upload.
@@ -189,7 +180,7 @@ func (c *StageCommand) apply(t *tx) (any, error) {
 	}
 	head.Parts = max(head.Parts, c.Part+1)
 	t.stages[c.Upload] = &head
-	if err := t.b.Set(stageHeadKey(c.Upload), head.encode(), nil); err != nil {
+	if err := t.b.Set(stageHeadKey(c.Upload), encode(smallFormat, &head), nil); err != nil {
 		return nil, err
 	}
 	return nil, t.b.Set(stageKey(c.Upload, c.Part), c.Rows, nil)

@@ -16,13 +16,14 @@ var errShort = errors.New("damaged encoding")
 // varints, text and lists carry their length.
 type encoder struct{ b []byte }
 
-func (e *encoder) byte(v byte)     { e.b = append(e.b, v) }
-func (e *encoder) uint(v uint64)   { e.b = binary.AppendUvarint(e.b, v) }
-func (e *encoder) int(v int64)     { e.b = binary.AppendVarint(e.b, v) }
-func (e *encoder) text(s string)   { e.b = append(binary.AppendUvarint(e.b, uint64(len(s))), s...) }
-func (e *encoder) bytes(v []byte)  { e.b = append(binary.AppendUvarint(e.b, uint64(len(v))), v...) }
-func (e *encoder) raw(v []byte)    { e.b = append(e.b, v...) }
-func (e *encoder) float(v float64) { e.b = binary.BigEndian.AppendUint64(e.b, math.Float64bits(v)) }
+func (e *encoder) byte(v byte)        { e.b = append(e.b, v) }
+func (e *encoder) uint(v uint64)      { e.b = binary.AppendUvarint(e.b, v) }
+func (e *encoder) int(v int64)        { e.b = binary.AppendVarint(e.b, v) }
+func (e *encoder) text(s string)      { e.b = append(binary.AppendUvarint(e.b, uint64(len(s))), s...) }
+func (e *encoder) bytes(v []byte)     { e.b = append(binary.AppendUvarint(e.b, uint64(len(v))), v...) }
+func (e *encoder) raw(v []byte)       { e.b = append(e.b, v...) }
+func (e *encoder) sixteen(v [16]byte) { e.raw(v[:]) }
+func (e *encoder) float(v float64)    { e.b = binary.BigEndian.AppendUint64(e.b, math.Float64bits(v)) }
 
 func (e *encoder) bool(v bool) {
 	if v {
@@ -53,24 +54,6 @@ func (e *encoder) version(v record.Version) {
 	e.int(v.Observed)
 }
 
-// body is a record without its id.
-func (e *encoder) body(r *record.Record) {
-	e.meta(r.Meta)
-	e.uint(uint64(len(r.Components)))
-	for i := range r.Components {
-		e.component(&r.Components[i])
-	}
-	e.time(r.Start)
-	e.time(r.Stop)
-	e.time(r.Submit)
-	e.text(r.State)
-	e.bool(r.Exit.Known)
-	if r.Exit.Known {
-		e.int(int64(r.Exit.Code))
-		e.int(int64(r.Exit.Signal))
-	}
-}
-
 func (e *encoder) meta(m record.Meta) {
 	if m == nil {
 		e.uint(0)
@@ -83,17 +66,6 @@ func (e *encoder) meta(m record.Meta) {
 		for _, v := range m[i].Values {
 			e.text(v)
 		}
-	}
-}
-
-func (e *encoder) component(c *record.Component) {
-	e.text(c.Name)
-	e.int(c.Amount)
-	e.byte(byte(c.Kind))
-	e.uint(uint64(len(c.Scores)))
-	for _, s := range c.Scores {
-		e.text(s.Name)
-		e.float(s.Value)
 	}
 }
 
@@ -216,22 +188,6 @@ func (d *decoder) version() record.Version {
 	return record.Version{Ended: d.bool(), Observed: d.int()}
 }
 
-func (d *decoder) body() (r record.Record) {
-	r.Meta = d.meta()
-	if n := d.count(); n > 0 {
-		r.Components = make([]record.Component, n)
-	}
-	for i := range r.Components {
-		r.Components[i] = d.component()
-	}
-	r.Start, r.Stop, r.Submit = d.time(), d.time(), d.time()
-	r.State = d.text()
-	if r.Exit.Known = d.bool(); r.Exit.Known {
-		r.Exit.Code, r.Exit.Signal = int32(d.int()), int32(d.int())
-	}
-	return r
-}
-
 func (d *decoder) meta() record.Meta {
 	n := d.uint()
 	if n == 0 {
@@ -250,17 +206,6 @@ func (d *decoder) meta() record.Meta {
 		}
 	}
 	return m
-}
-
-func (d *decoder) component() (c record.Component) {
-	c.Name, c.Amount, c.Kind = d.text(), d.int(), record.Kind(d.byte())
-	if n := d.count(); n > 0 {
-		c.Scores = make([]record.Score, n)
-	}
-	for i := range c.Scores {
-		c.Scores[i] = record.Score{Name: d.text(), Value: d.float()}
-	}
-	return c
 }
 
 // end returns what went wrong, or that bytes are left over.

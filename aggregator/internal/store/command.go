@@ -12,8 +12,7 @@ import (
 // that travel in the log.
 type Command interface {
 	kind() kind
-	encode(*encoder)
-	decode(*decoder)
+	stored
 	apply(*tx) (any, error)
 }
 
@@ -81,7 +80,7 @@ func Encode(c Command) []byte {
 	e := encoder{b: append(make([]byte, 0, 256), commandMagic[:]...)}
 	e.b = binary.BigEndian.AppendUint16(e.b, uint16(VersionOf(c)))
 	e.b = binary.BigEndian.AppendUint16(e.b, uint16(c.kind()))
-	c.encode(&e)
+	c.fields(fields{e: &e})
 	return binary.BigEndian.AppendUint32(e.b, castagnoli(e.b))
 }
 
@@ -104,7 +103,7 @@ func Decode(data []byte) (Command, error) {
 		return nil, fmt.Errorf("%w: type %d", ErrCommand, k)
 	}
 	d := decoder{b: body[headerSize:]}
-	c.decode(&d)
+	c.fields(fields{d: &d})
 	if document, ok := c.(*DocumentCommand); ok && version > 1 {
 		document.Needs = version
 	}
@@ -132,12 +131,6 @@ func newCommand(k kind) Command {
 		return &UndeleteCommand{}
 	case kindQuarantineDrop:
 		return &QuarantineDropCommand{}
-	}
-	return newRareCommand(k)
-}
-
-func newRareCommand(k kind) Command {
-	switch k {
 	case kindSetCluster:
 		return &SetClusterCommand{}
 	case kindSetVersion:

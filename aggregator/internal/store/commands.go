@@ -157,109 +157,59 @@ func (*CompactBlockCommand) kind() kind   { return kindCompactBlock }
 func (*HashCheckCommand) kind() kind      { return kindHashCheck }
 func (*DocumentCommand) kind() kind       { return kindDocument }
 
-func (c *PostCommand) encode(e *encoder) {
-	e.bytes(c.Rows)
-	e.bool(c.IgnoreExisting)
-	e.time(c.Now)
+func (c *PostCommand) fields(f fields) {
+	f.view(&c.Rows)
+	f.bool(&c.IgnoreExisting)
+	f.time(&c.Now)
 }
 
-func (c *PostCommand) decode(d *decoder) {
-	c.Rows, c.IgnoreExisting, c.Now = d.view(), d.bool(), d.time()
+func (c *StageCommand) fields(f fields) {
+	f.sixteen(&c.Upload)
+	small(f, &c.Part)
+	f.view(&c.Rows)
+	f.time(&c.Now)
 }
 
-func (c *StageCommand) encode(e *encoder) {
-	e.raw(c.Upload[:])
-	e.uint(uint64(c.Part))
-	e.bytes(c.Rows)
-	e.time(c.Now)
+func (c *CommitStageCommand) fields(f fields) {
+	f.sixteen(&c.Upload)
+	small(f, &c.Parts)
+	f.bool(&c.IgnoreExisting)
+	f.time(&c.Now)
 }
 
-func (c *StageCommand) decode(d *decoder) {
-	c.Upload, c.Part, c.Rows, c.Now = d.sixteen(), uint32(d.uint()), d.view(), d.time()
+func (c *PutStopCommand) fields(f fields) {
+	f.text(&c.ID)
+	f.time(&c.Stop)
+	f.time(&c.Now)
 }
 
-func (c *CommitStageCommand) encode(e *encoder) {
-	e.raw(c.Upload[:])
-	e.uint(uint64(c.Parts))
-	e.bool(c.IgnoreExisting)
-	e.time(c.Now)
+func (c *DeleteCommand) fields(f fields) {
+	list(f, &c.IDs, fields.text)
+	f.text(&c.By)
+	f.time(&c.Now)
 }
 
-func (c *CommitStageCommand) decode(d *decoder) {
-	c.Upload, c.Parts, c.IgnoreExisting, c.Now = d.sixteen(), uint32(d.uint()), d.bool(), d.time()
-}
-
-func (c *PutStopCommand) encode(e *encoder) {
-	e.text(c.ID)
-	e.time(c.Stop)
-	e.time(c.Now)
-}
-
-func (c *PutStopCommand) decode(d *decoder) { c.ID, c.Stop, c.Now = d.text(), d.time(), d.time() }
-
-func (e *encoder) textp(s *string) { e.text(*s) }
-
-func (c *DeleteCommand) encode(e *encoder) {
-	list(e, c.IDs, (*encoder).textp)
-	e.text(c.By)
-	e.time(c.Now)
-}
-
-func (c *DeleteCommand) decode(d *decoder) {
-	c.IDs, c.By, c.Now = unlist(d, (*decoder).text), d.text(), d.time()
-}
-
-func (c *UndeleteCommand) encode(e *encoder) {
-	list(e, c.IDs, (*encoder).textp)
-	e.text(c.By)
-	e.time(c.Now)
-}
-
-func (c *UndeleteCommand) decode(d *decoder) {
-	c.IDs, c.By, c.Now = unlist(d, (*decoder).text), d.text(), d.time()
-}
-
-func (c *QuarantineDropCommand) encode(e *encoder) { list(e, c.Keys, (*encoder).settled) }
-func (c *QuarantineDropCommand) decode(d *decoder) { c.Keys = unlist(d, (*decoder).settled) }
-
-func (c *SetClusterCommand) encode(e *encoder) { e.text(c.ID) }
-func (c *SetClusterCommand) decode(d *decoder) { c.ID = d.text() }
-
-func (c *SetVersionCommand) encode(e *encoder) { e.uint(uint64(c.Version)) }
-func (c *SetVersionCommand) decode(d *decoder) { c.Version = uint32(d.uint()) }
-
-func (c *CompactBlockCommand) encode(e *encoder) {
-	list(e, c.Blocks, func(e *encoder, v *uint64) { e.uint(*v) })
-}
-func (c *CompactBlockCommand) decode(d *decoder) { c.Blocks = unlist(d, (*decoder).uint) }
-
-func (c *HashCheckCommand) encode(*encoder) {}
-func (c *HashCheckCommand) decode(*decoder) {}
-
-func (e *encoder) document(v *Document) {
-	e.text(v.Space)
-	e.text(v.Key)
-	e.bool(v.Value != nil)
-	if v.Value != nil {
-		e.bytes(v.Value)
-	}
-}
-
-func (d *decoder) document() Document {
-	v := Document{Space: d.text(), Key: d.text()}
-	if d.bool() {
-		v.Value = append([]byte{}, d.view()...)
-	}
-	return v
-}
+func (c *UndeleteCommand) fields(f fields)       { (*DeleteCommand)(c).fields(f) }
+func (c *QuarantineDropCommand) fields(f fields) { list(f, &c.Keys, fields.settled) }
+func (c *SetClusterCommand) fields(f fields)     { f.text(&c.ID) }
+func (c *SetVersionCommand) fields(f fields)     { small(f, &c.Version) }
+func (c *CompactBlockCommand) fields(f fields)   { list(f, &c.Blocks, fields.uint) }
+func (c *HashCheckCommand) fields(fields)        {}
 
 func (c *DocumentCommand) since() uint16 { return max(1, c.Needs) }
 
-func (c *DocumentCommand) encode(e *encoder) {
-	list(e, c.If, (*encoder).document)
-	list(e, c.Sets, (*encoder).document)
+func (c *DocumentCommand) fields(f fields) {
+	list(f, &c.If, fields.document)
+	list(f, &c.Sets, fields.document)
 }
 
-func (c *DocumentCommand) decode(d *decoder) {
-	c.If, c.Sets = unlist(d, (*decoder).document), unlist(d, (*decoder).document)
+func (f fields) document(v *Document) {
+	f.text(&v.Space)
+	f.text(&v.Key)
+	has := v.Value != nil
+	if f.bool(&has); has {
+		if f.bytes(&v.Value); v.Value == nil {
+			v.Value = []byte{} // there, and empty
+		}
+	}
 }

@@ -75,7 +75,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for k := kind(1); k <= kindForget; k++ { // past the checksum
 			if c := newCommand(k); c != nil {
-				c.decode(&decoder{b: data})
+				c.fields(fields{d: &decoder{b: data}})
 			}
 		}
 		if c, err := Decode(data); err == nil {

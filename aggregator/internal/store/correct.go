@@ -25,22 +25,14 @@ func (*DismissStopsCommand) kind() kind { return kindDismissStops }
 func (*CorrectCommand) since() uint16      { return 3 }
 func (*DismissStopsCommand) since() uint16 { return 3 }
 
-func (c *CorrectCommand) encode(e *encoder) {
-	list(e, c.Writes, (*encoder).write)
-	e.time(c.Now)
+func (c *CorrectCommand) fields(f fields) {
+	list(f, &c.Writes, fields.write)
+	f.time(&c.Now)
 }
 
-func (c *CorrectCommand) decode(d *decoder) {
-	c.Writes, c.Now = unlist(d, (*decoder).write), d.time()
-}
-
-func (c *DismissStopsCommand) encode(e *encoder) {
-	list(e, c.IDs, (*encoder).textp)
-	e.int(c.Until)
-}
-
-func (c *DismissStopsCommand) decode(d *decoder) {
-	c.IDs, c.Until = unlist(d, (*decoder).text), d.int()
+func (c *DismissStopsCommand) fields(f fields) {
+	list(f, &c.IDs, fields.text)
+	f.int(&c.Until)
 }
 
 func (c *CorrectCommand) apply(t *tx) (any, error) {

@@ -24,15 +24,10 @@ func (c Counts) Conserved() bool {
 
 // Add adds o to c.
 func (c *Counts) Add(o Counts) {
-	c.Pulled += o.Pulled
-	c.Added += o.Added
-	c.Merged += o.Merged
-	c.Unchanged += o.Unchanged
-	c.Stale += o.Stale
-	c.Withdrawn += o.Withdrawn
-	c.Deleted += o.Deleted
-	c.Conflicting += o.Conflicting
-	c.Quarantined += o.Quarantined
+	sums := c.each()
+	for i, v := range o.each() {
+		*sums[i] += *v
+	}
 }
 
 func (c *Counts) outcome(o record.Outcome) {
@@ -68,29 +63,29 @@ type SourceCounts struct {
 	Counts Counts
 }
 
-func (e *encoder) counts(c *Counts) {
-	for _, v := range []int64{c.Pulled, c.Added, c.Merged, c.Unchanged, c.Stale, c.Withdrawn, c.Deleted, c.Conflicting, c.Quarantined} {
-		e.int(v)
-	}
+// each is the list of the counters, in the order in which they are stored.
+func (c *Counts) each() [9]*int64 {
+	return [...]*int64{&c.Pulled, &c.Added, &c.Merged, &c.Unchanged, &c.Stale, &c.Withdrawn, &c.Deleted, &c.Conflicting, &c.Quarantined}
 }
 
-func (d *decoder) counts() Counts {
-	return Counts{Pulled: d.int(), Added: d.int(), Merged: d.int(), Unchanged: d.int(), Stale: d.int(),
-		Withdrawn: d.int(), Deleted: d.int(), Conflicting: d.int(), Quarantined: d.int()}
+func (c *Counts) fields(f fields) {
+	for _, v := range c.each() {
+		f.int(v)
+	}
 }
 
 func (c *Counts) encode() []byte {
 	e := encoder{}
-	e.counts(c)
+	c.fields(fields{e: &e})
 	return e.b
 }
 
 // decodeCounts reads what encode wrote; nothing gives zero.
-func decodeCounts(b []byte) (Counts, error) {
-	if len(b) == 0 {
-		return Counts{}, nil
+func decodeCounts(b []byte) (c Counts, err error) {
+	if len(b) > 0 {
+		d := decoder{b: b}
+		c.fields(fields{d: &d})
+		err = d.end("counters")
 	}
-	d := decoder{b: b}
-	c := d.counts()
-	return c, d.end("counters")
+	return c, err
 }

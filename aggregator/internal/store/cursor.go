@@ -73,23 +73,17 @@ func (c *Cursor) watermark(w Watermark) {
 
 const cursorFormat = 1
 
-func (c *Cursor) encode() []byte {
-	e := encoder{}
-	e.byte(cursorFormat)
-	e.raw(c.Epoch[:])
-	e.uint(c.Seq)
-	e.raw(c.Digest[:])
-	e.int(c.Observed)
-	e.time(c.Pulled)
-	list(&e, c.Checkpoints, (*encoder).checkpoint)
-	list(&e, c.Watermarks, (*encoder).watermark)
-	return e.b
+func (c *Cursor) fields(f fields) {
+	f.sixteen(&c.Epoch)
+	f.uint(&c.Seq)
+	f.sixteen(&c.Digest)
+	f.int(&c.Observed)
+	f.time(&c.Pulled)
+	list(f, &c.Checkpoints, fields.checkpoint)
+	list(f, &c.Watermarks, fields.watermark)
 }
 
 func decodeCursor(agent string, b []byte) (Cursor, error) {
-	d := decoder{b: b}
-	d.format(cursorFormat)
-	c := Cursor{Agent: agent, Epoch: d.sixteen(), Seq: d.uint(), Digest: d.sixteen(), Observed: d.int(), Pulled: d.time(),
-		Checkpoints: unlist(&d, (*decoder).checkpoint), Watermarks: unlist(&d, (*decoder).watermark)}
-	return c, d.end("cursor of " + agent)
+	c := Cursor{Agent: agent}
+	return c, decode(b, cursorFormat, "cursor of "+agent, &c)
 }

@@ -227,10 +227,10 @@ func (t *tx) finishMasks() error {
 		if !ok || t.m.zones[i].First != first {
 			continue // compacted away
 		}
-		if err := t.b.Set(seqKey(tableZone, first), t.m.zones[i].encode(), nil); err != nil {
+		if err := t.b.Set(seqKey(tableZone, first), encode(zoneFormat, t.m.zones[i]), nil); err != nil {
 			return err
 		}
-		if err := t.b.Set(seqKey(tableSum, first), encodeBlockSum(t.m.zones[i].Sum), nil); err != nil {
+		if err := t.b.Set(seqKey(tableSum, first), encode(sumsFormat, &t.m.zones[i].Sum), nil); err != nil {
 			return err
 		}
 	}

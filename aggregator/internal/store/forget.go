@@ -20,14 +20,9 @@ type ForgetCommand struct {
 func (*ForgetCommand) kind() kind    { return kindForget }
 func (*ForgetCommand) since() uint16 { return 3 }
 
-func (c *ForgetCommand) encode(e *encoder) {
-	e.uint(c.UpTo)
-	list(e, c.Pairs, func(e *encoder, v *uint32) { e.uint(uint64(*v)) })
-}
-
-func (c *ForgetCommand) decode(d *decoder) {
-	c.UpTo = d.uint()
-	c.Pairs = unlist(d, func(d *decoder) uint32 { return uint32(d.uint()) })
+func (c *ForgetCommand) fields(f fields) {
+	f.uint(&c.UpTo)
+	list(f, &c.Pairs, small)
 }
 
 func (c *ForgetCommand) apply(t *tx) (any, error) {

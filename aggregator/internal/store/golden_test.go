@@ -66,52 +66,29 @@ func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]
 	}
 }
 
-func ownCursor(b []byte) (Cursor, error) { return decodeCursor("a", b) }
-
-func ownSums(b []byte) (*memory, error) {
-	m := &memory{state: state{Index: 2}}
-	var ok bool
-	var err error
-	if m.sums, ok, err = decodeSums(&m.state, b); err == nil && !ok {
-		err = errors.New("the sums of another state")
-	}
-	return m, err
-}
-
 func ownZone(b []byte) (*zone, error) { return decodeZone(1, b) }
 
-func decodeGap(b []byte) (Gap, error) {
-	d := decoder{b: b}
-	d.format(smallFormat)
-	g := d.gap()
-	return g, d.end("gap")
-}
-
-func encodeGap(g Gap) []byte {
-	e := encoder{b: []byte{smallFormat}}
-	e.gap(&g)
-	return e.b
-}
-
-func encodeFact(f Fact) []byte {
-	e := encoder{b: []byte{smallFormat}}
-	e.fact(&f)
-	return e.b
+// againPacked is the way back of a value that has one list of its fields.
+func againPacked[T any, P interface {
+	*T
+	stored
+}](format byte) func([]byte) ([]byte, error) {
+	return again(func(b []byte) (T, error) { return read[T, P](b, format, "value") }, func(v T) []byte { return encode(format, P(&v)) })
 }
 
 // Ways back of the stored values, by which also the fuzzing goes.
 var (
 	indexAgain       = again(decodeIndex, func(x index) []byte { return x.encode() })
-	cursorAgain      = again(ownCursor, func(c Cursor) []byte { return c.encode() })
-	stateAgain       = again(decodeState, func(s state) []byte { return s.encode() })
-	zoneAgain        = again(ownZone, (*zone).encode)
-	sumsAgain        = again(ownSums, (*memory).encodeSums)
-	blockSumAgain    = again(decodeBlockSum, encodeBlockSum)
-	quarantinedAgain = again(decodeQuarantined, func(q Quarantined) []byte { return encodeQuarantined(&q) })
+	cursorAgain      = againPacked[Cursor](cursorFormat)
+	stateAgain       = againPacked[state](stateFormat)
+	zoneAgain        = again(ownZone, func(z *zone) []byte { return encode(zoneFormat, z) })
+	sumsAgain        = againPacked[summed](sumsFormat)
+	blockSumAgain    = againPacked[Hash](sumsFormat)
+	quarantinedAgain = againPacked[Quarantined](smallFormat)
 	countsAgain      = again(decodeCounts, func(c Counts) []byte { return c.encode() })
-	uploadAgain      = again(decodeStageHead, stageHead.encode)
-	gapAgain         = again(decodeGap, encodeGap)
-	factAgain        = again(decodeFact, encodeFact)
+	uploadAgain      = againPacked[stageHead](smallFormat)
+	gapAgain         = againPacked[Gap](smallFormat)
+	factAgain        = againPacked[Fact](smallFormat)
 	waitingAgain     = again(decodeWaiting, (*waitingRow).value)
 	openAgain        = again(columns.DecodeRow, func(r columns.Row) []byte { return columns.AppendRow(nil, &r) })
 	heldAgain        = againHeld(&goldenRow)
@@ -128,17 +105,17 @@ func goldenValues() []golden {
 		{"index", (&index{Seq: 300}).encode(), indexAgain},
 		{"index with flags", (&index{Seq: 300, Open: true, Hidden: true, Held: true, Deleted: true, By: "me", At: t0}).encode(), indexAgain},
 		{"index of an open row behind a tombstone", (&index{Seq: 300, Open: true, Tombstone: 299}).encode(), indexAgain},
-		{"cursor", (&Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
-			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}).encode(), cursorAgain},
-		{"state", (&state{Cluster: "c", Version: 1, Index: 2, Term: 3, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}).encode(), stateAgain},
-		{"zone", (&zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}).encode(), zoneAgain},
+		{"cursor", encode(cursorFormat, &Cursor{Agent: "a", Epoch: Epoch{1}, Seq: 3, Digest: Chain{2}, Observed: 4, Pulled: t0,
+			Checkpoints: []Checkpoint{{slurm, []byte("c")}}, Watermarks: []Watermark{{slurm, t0}}}), cursorAgain},
+		{"state", encode(stateFormat, &state{Cluster: "c", Version: 1, Index: 2, Term: 3, Next: 5, Clock: 6, Shown: 7, Rows: 8, Hash: Hash{9, 10}}), stateAgain},
+		{"zone", encode(zoneFormat, &zone{First: 1, Last: 2, Rows: 3, Dead: 1, Tombstones: 1, MinStart: t0, MaxStart: t0, MinStop: t0, MaxStop: t0, Bytes: 9}), zoneAgain},
 		{"sums", (&memory{state: state{Index: 2}, sums: sums{Seqs: 5, Marks: Hash{6, 7}, Floor: 8}}).encodeSums(), sumsAgain},
-		{"sum of a block", encodeBlockSum(Hash{1, 2}), blockSumAgain},
-		{"quarantined", encodeQuarantined(&Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}), quarantinedAgain},
+		{"sum of a block", encode(sumsFormat, &Hash{1, 2}), blockSumAgain},
+		{"quarantined", encode(smallFormat, &Quarantined{Source: slurm, ID: "q", Reason: "mapping", Raw: []byte("{}"), First: t0, Last: t0, Count: 1}), quarantinedAgain},
 		{"counts", (&Counts{Pulled: 9, Added: 1, Merged: 2, Unchanged: 3, Quarantined: 3}).encode(), countsAgain},
-		{"upload", stageHead{Begun: t0, Parts: 2}.encode(), uploadAgain},
-		{"gap", encodeGap(goldenGap), gapAgain},
-		{"fact", encodeFact(*goldenFact()), factAgain},
+		{"upload", encode(smallFormat, &stageHead{Begun: t0, Parts: 2}), uploadAgain},
+		{"gap", encode(smallFormat, &goldenGap), gapAgain},
+		{"fact", encode(smallFormat, goldenFact()), factAgain},
 	}
 }
 

@@ -112,7 +112,7 @@ func (h *rowHasher) template(cs []record.Component) uint64 {
 	for i := range cs {
 		c := cs[i]
 		c.Amount = 0
-		h.e.component(&c)
+		fields{e: &h.e}.component(&c)
 	}
 	return xxhash.Sum64(h.e.b)
 }

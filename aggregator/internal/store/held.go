@@ -55,7 +55,7 @@ func (e *encoder) holding(h *record.Holding, row *columns.Row) {
 	}
 	e.version(h.Version)
 	if flags&heldBody != 0 {
-		e.body(h.Record)
+		fields{e: e}.body(h.Record)
 	}
 	if flags&heldStop != 0 {
 		e.int(int64(h.Stop))
@@ -66,7 +66,8 @@ func (e *encoder) holding(h *record.Holding, row *columns.Row) {
 func decodeHeld(id string, b []byte, row *columns.Row) ([]record.Holding, error) {
 	d := decoder{b: b}
 	d.format(heldFormat)
-	hs := unlist(&d, func(d *decoder) record.Holding { return d.holding(id, row) })
+	var hs []record.Holding
+	list(fields{d: &d}, &hs, func(f fields, h *record.Holding) { *h = f.d.holding(id, row) })
 	return hs, d.end("holdings of " + id)
 }
 
@@ -85,9 +86,8 @@ func (d *decoder) holding(id string, row *columns.Row) record.Holding {
 	case flags&heldRowBody != 0:
 		h.Record = &row.Record
 	case flags&heldBody != 0:
-		r := d.body()
-		r.ID = id
-		h.Record = &r
+		h.Record = &record.Record{ID: id}
+		fields{d: d}.body(h.Record)
 	}
 	if flags&heldStop != 0 {
 		h.Stop, h.StopObserved = record.Time(d.int()), d.int()

@@ -64,7 +64,7 @@ func readState(r pebble.Reader) (state, error) {
 	if err != nil || !ok {
 		return state{Next: 1}, err
 	}
-	return decodeState(b)
+	return read[state](b, stateFormat, "state")
 }
 
 // Summary says what the image holds.

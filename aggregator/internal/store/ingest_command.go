@@ -142,158 +142,81 @@ func (c *IngestCommand) since() uint16 {
 	return 1
 }
 
-func (c *IngestCommand) encode(e *encoder) {
-	e.text(c.Agent)
-	e.raw(c.Epoch[:])
-	e.uint(c.From)
-	e.uint(c.To)
-	e.raw(c.Before[:])
-	e.raw(c.After[:])
-	e.bool(c.Begin != nil)
-	if c.Begin != nil {
-		e.raw(c.Begin.Replaces[:])
-		e.uint(c.Begin.ReplacesSeq)
-		e.raw(c.Begin.ReplacesDigest[:])
-		e.uint(c.Begin.After)
-		e.raw(c.Begin.Digest[:])
-	}
-	e.time(c.Now)
-	e.int(c.Observed)
-	e.bytes(c.Rows)
-	list(e, c.Writes, (*encoder).write)
-	list(e, c.Quarantine, (*encoder).quarantined)
-	list(e, c.Settles, (*encoder).settled)
-	list(e, c.Gaps, (*encoder).gap)
-	list(e, c.Watermarks, (*encoder).watermark)
-	list(e, c.Checkpoints, (*encoder).checkpoint)
-	list(e, c.Facts, (*encoder).fact)
-}
-
-func (c *IngestCommand) decode(d *decoder) {
-	c.Agent = d.text()
-	c.Epoch = d.sixteen()
-	c.From, c.To = d.uint(), d.uint()
-	c.Before, c.After = d.sixteen(), d.sixteen()
-	if d.bool() {
-		c.Begin = &Begin{Replaces: d.sixteen(), ReplacesSeq: d.uint(), ReplacesDigest: d.sixteen(), After: d.uint(), Digest: d.sixteen()}
-	}
-	c.Now, c.Observed = d.time(), d.int()
-	c.Rows = d.view()
-	c.Writes = unlist(d, (*decoder).write)
-	c.Quarantine = unlist(d, (*decoder).quarantined)
-	c.Settles = unlist(d, (*decoder).settled)
-	c.Gaps = unlist(d, (*decoder).gap)
-	c.Watermarks = unlist(d, (*decoder).watermark)
-	c.Checkpoints = unlist(d, (*decoder).checkpoint)
-	c.Facts = unlist(d, (*decoder).fact)
-}
-
-func list[T any](e *encoder, vs []T, one func(*encoder, *T)) {
-	e.uint(uint64(len(vs)))
-	for i := range vs {
-		one(e, &vs[i])
-	}
-}
-
-func unlist[T any](d *decoder, one func(*decoder) T) []T {
-	n := d.count()
-	if n == 0 {
-		return nil
-	}
-	vs := make([]T, 0, min(n, 4096))
-	for range n {
-		vs = append(vs, one(d))
-		if d.err != nil {
-			return nil
+func (c *IngestCommand) fields(f fields) {
+	f.text(&c.Agent)
+	f.sixteen(&c.Epoch)
+	f.uint(&c.From)
+	f.uint(&c.To)
+	f.sixteen(&c.Before)
+	f.sixteen(&c.After)
+	begins := c.Begin != nil
+	if f.bool(&begins); begins {
+		if c.Begin == nil {
+			c.Begin = new(Begin)
 		}
+		f.sixteen(&c.Begin.Replaces)
+		f.uint(&c.Begin.ReplacesSeq)
+		f.sixteen(&c.Begin.ReplacesDigest)
+		f.uint(&c.Begin.After)
+		f.sixteen(&c.Begin.Digest)
 	}
-	return vs
+	f.time(&c.Now)
+	f.int(&c.Observed)
+	f.view(&c.Rows)
+	list(f, &c.Writes, fields.write)
+	list(f, &c.Quarantine, fields.quarantined)
+	list(f, &c.Settles, fields.settled)
+	list(f, &c.Gaps, fields.gap)
+	list(f, &c.Watermarks, fields.watermark)
+	list(f, &c.Checkpoints, fields.checkpoint)
+	list(f, &c.Facts, fields.fact)
 }
 
-func (e *encoder) write(w *record.Write) {
-	e.text(w.ID)
-	e.byte(byte(w.Op))
-	e.origin(w.Origin)
-	e.byte(byte(w.Rank))
-	e.version(w.Version)
-	e.bool(w.Record != nil)
-	if w.Record != nil {
-		e.body(w.Record)
-	}
-	e.time(w.Stop)
+func (f fields) quarantined(q *Quarantined) {
+	f.origin(&q.Source)
+	f.text(&q.ID)
+	f.text(&q.Reason)
+	f.text(&q.Message)
+	f.text(&q.RecordID)
+	f.bytes(&q.Raw)
+	f.bool(&q.Truncated)
+	f.time(&q.First)
+	f.time(&q.Last)
+	f.int(&q.Count)
 }
 
-func (d *decoder) write() record.Write {
-	w := record.Write{ID: d.text(), Op: record.Op(d.byte()), Origin: d.origin(), Rank: record.Rank(d.byte()), Version: d.version()}
-	if d.bool() {
-		r := d.body()
-		r.ID = w.ID
-		w.Record = &r
-	}
-	w.Stop = d.time()
-	return w
+func (f fields) settled(s *Settled) {
+	f.origin(&s.Source)
+	f.text(&s.ID)
 }
 
-func (e *encoder) quarantined(q *Quarantined) {
-	e.origin(q.Source)
-	e.text(q.ID)
-	e.text(q.Reason)
-	e.text(q.Message)
-	e.text(q.RecordID)
-	e.bytes(q.Raw)
-	e.bool(q.Truncated)
-	e.time(q.First)
-	e.time(q.Last)
-	e.int(q.Count)
+func (f fields) gap(g *Gap) {
+	f.origin(&g.Source)
+	f.time(&g.From)
+	f.time(&g.To)
+	f.text(&g.Reason)
+	f.time(&g.Noticed)
 }
 
-func (d *decoder) quarantined() Quarantined {
-	return Quarantined{Source: d.origin(), ID: d.text(), Reason: d.text(), Message: d.text(), RecordID: d.text(),
-		Raw: d.bytes(), Truncated: d.bool(), First: d.time(), Last: d.time(), Count: d.int()}
+func (f fields) watermark(w *Watermark) {
+	f.origin(&w.Source)
+	f.time(&w.CompleteTo)
 }
 
-func (e *encoder) settled(s *Settled) {
-	e.origin(s.Source)
-	e.text(s.ID)
+func (f fields) checkpoint(c *Checkpoint) {
+	f.origin(&c.Source)
+	f.bytes(&c.State)
 }
 
-func (d *decoder) settled() Settled { return Settled{Source: d.origin(), ID: d.text()} }
-
-func (e *encoder) gap(g *Gap) {
-	e.origin(g.Source)
-	e.time(g.From)
-	e.time(g.To)
-	e.text(g.Reason)
-	e.time(g.Noticed)
+func (f fields) fact(v *Fact) {
+	code(f, &v.Kind)
+	f.origin(&v.Source)
+	f.time(&v.At)
+	f.bytes(&v.Data)
 }
 
-func (d *decoder) gap() Gap {
-	return Gap{Source: d.origin(), From: d.time(), To: d.time(), Reason: d.text(), Noticed: d.time()}
-}
+// The values of small tables are those of the command that brought them.
 
-func (e *encoder) watermark(w *Watermark) {
-	e.origin(w.Source)
-	e.time(w.CompleteTo)
-}
-
-func (d *decoder) watermark() Watermark {
-	return Watermark{Source: d.origin(), CompleteTo: d.time()}
-}
-
-func (e *encoder) checkpoint(c *Checkpoint) {
-	e.origin(c.Source)
-	e.bytes(c.State)
-}
-
-func (d *decoder) checkpoint() Checkpoint { return Checkpoint{Source: d.origin(), State: d.bytes()} }
-
-func (e *encoder) fact(f *Fact) {
-	e.byte(byte(f.Kind))
-	e.origin(f.Source)
-	e.time(f.At)
-	e.bytes(f.Data)
-}
-
-func (d *decoder) fact() Fact {
-	return Fact{Kind: FactKind(d.byte()), Source: d.origin(), At: d.time(), Data: d.bytes()}
-}
+func (q *Quarantined) fields(f fields) { f.quarantined(q) }
+func (g *Gap) fields(f fields)         { f.gap(g) }
+func (v *Fact) fields(f fields)        { f.fact(v) }

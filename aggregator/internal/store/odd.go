@@ -106,11 +106,9 @@ func (c *oddCounts) gap(old, value []byte) error {
 	if c.gaps += present(value) - present(old); value == nil {
 		return nil
 	}
-	d := decoder{b: value}
-	d.format(smallFormat)
-	g := d.gap()
+	g, err := decodeGap(value)
 	c.newestGap = max(c.newestGap, g.Noticed)
-	return d.end("gap")
+	return err
 }
 
 // present is 1 for a value that is there; the difference of two may be -1, which

@@ -63,7 +63,7 @@ func (s *Store) replace(name string, change func(*state)) error {
 	}
 	if err == nil && change != nil {
 		change(&l.memory.state)
-		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, l.memory.state.encode(), pebble.Sync))
+		err = errors.Join(d.db.Set(sumsKey, l.memory.encodeSums(), pebble.NoSync), d.db.Set(stateKey, encode(stateFormat, &l.memory.state), pebble.Sync))
 	}
 	if err == nil {
 		err = writeCurrent(s.options.FS, s.options.Dir, name)

@@ -57,11 +57,11 @@ func (e *encoder) result(result any, outer bool) error {
 		e.byte(resultIngest)
 		e.bool(r.Accepted)
 		e.text(r.Cursor.Agent)
-		e.bytes(r.Cursor.encode())
-		e.counts(&r.Counts)
+		e.bytes(encode(cursorFormat, &r.Cursor))
+		r.Counts.fields(fields{e: e})
 	case PostResult:
 		e.byte(resultPost)
-		e.post(&r)
+		r.fields(fields{e: e})
 	case PutResult:
 		e.byte(resultPut)
 		e.bool(r.Found)
@@ -74,14 +74,6 @@ func (e *encoder) result(result any, outer bool) error {
 	case uint32:
 		e.byte(resultNumber)
 		e.uint(uint64(r))
-	default:
-		return e.rareResult(result, outer)
-	}
-	return nil
-}
-
-func (e *encoder) rareResult(result any, outer bool) error {
-	switch r := result.(type) {
 	case HashResult:
 		e.byte(resultHash)
 		e.uint(r.Index)
@@ -107,16 +99,14 @@ func (e *encoder) rareResult(result any, outer bool) error {
 	return nil
 }
 
-func (e *encoder) post(r *PostResult) {
-	list(e, r.Existing, (*encoder).textp)
-	e.text(r.Refused)
-	e.bool(r.Unknown)
-	e.int(int64(r.Added))
-	e.uint(r.Seq)
-}
-
-func (d *decoder) post() PostResult {
-	return PostResult{Existing: unlist(d, (*decoder).text), Refused: d.text(), Unknown: d.bool(), Added: int(d.int()), Seq: d.uint()}
+func (r *PostResult) fields(f fields) {
+	list(f, &r.Existing, fields.text)
+	f.text(&r.Refused)
+	f.bool(&r.Unknown)
+	added := int64(r.Added)
+	f.int(&added)
+	r.Added = int(added)
+	f.uint(&r.Seq)
 }
 
 func (d *decoder) result(outer bool) any {
@@ -126,7 +116,9 @@ func (d *decoder) result(outer bool) any {
 	case resultIngest:
 		return d.ingestResult()
 	case resultPost:
-		return d.post()
+		var r PostResult
+		r.fields(fields{d: d})
+		return r
 	case resultPut:
 		return PutResult{Found: d.bool()}
 	case resultDelete:
@@ -166,7 +158,7 @@ func (d *decoder) ingestResult() IngestResult {
 	if r.Cursor, err = decodeCursor(agent, cursor); err != nil {
 		d.fail()
 	}
-	r.Counts = d.counts()
+	r.Counts.fields(fields{d: d})
 	return r
 }
 

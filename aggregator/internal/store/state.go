@@ -20,29 +20,17 @@ type state struct {
 
 const stateFormat = 1
 
-func (s *state) encode() []byte {
-	e := encoder{}
-	e.byte(stateFormat)
-	e.text(s.Cluster)
-	e.uint(uint64(s.Version))
-	e.uint(s.Index)
-	e.uint(s.Term)
-	e.uint(0) // reserved
-	e.uint(s.Next)
-	e.int(s.Clock)
-	e.uint(s.Shown)
-	e.uint(s.Rows)
-	e.fixed(s.Hash.Hi, s.Hash.Lo)
-	return e.b
-}
-
-func decodeState(b []byte) (state, error) {
-	d := decoder{b: b}
-	d.format(stateFormat)
-	s := state{Cluster: d.text(), Version: uint32(d.uint()), Index: d.uint(), Term: d.uint()}
-	_ = d.uint() // reserved
-	s.Next, s.Clock, s.Shown, s.Rows, s.Hash = d.uint(), d.int(), d.uint(), d.uint(), Hash{Hi: d.fixed(), Lo: d.fixed()}
-	return s, d.end("state")
+func (s *state) fields(f fields) {
+	f.text(&s.Cluster)
+	small(f, &s.Version)
+	f.uint(&s.Index)
+	f.uint(&s.Term)
+	f.reserved()
+	f.uint(&s.Next)
+	f.int(&s.Clock)
+	f.uint(&s.Shown)
+	f.uint(&s.Rows)
+	f.hash(&s.Hash)
 }
 
 // peek returns the observed time that a pushed write at now would get: of a

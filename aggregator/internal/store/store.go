@@ -288,7 +288,7 @@ func (l *loaded) loadWaiting(r pebble.Reader) error {
 
 func (l *loaded) loadStages(r pebble.Reader) error {
 	return scan(r, []byte{tableStageHead}, func(key, value []byte) error {
-		head, err := decodeStageHead(value)
+		head, err := read[stageHead](value, smallFormat, "upload")
 		l.stages[Upload(key[1:])] = head
 		return err
 	})

@@ -26,41 +26,25 @@ var sumsKey = []byte{tableSum}
 
 const sumsFormat = 1
 
-// encodeSums names the state that the sums belong to: a release that does not
-// know them changes the one without the other.
-func (m *memory) encodeSums() []byte {
-	e := encoder{}
-	e.byte(sumsFormat)
-	e.uint(m.Index)
-	e.uint(0) // reserved
-	e.fixed(m.Seqs, m.Marks.Hi, m.Marks.Lo)
-	e.uint(m.Floor)
-	return e.b
+// summed are sums with the index of the state that they belong to: a release that does
+// not know them changes the one without the other.
+type summed struct {
+	sums
+	index uint64
 }
 
-// decodeSums returns false for the sums of another state.
-func decodeSums(st *state, b []byte) (sums, bool, error) {
-	d := decoder{b: b}
-	d.format(sumsFormat)
-	index := d.uint()
-	_ = d.uint() // reserved
-	s := sums{Seqs: d.fixed(), Marks: Hash{Hi: d.fixed(), Lo: d.fixed()}, Floor: d.uint()}
-	return s, index == st.Index, d.end("sums")
+func (s *summed) fields(f fields) {
+	f.uint(&s.index)
+	f.reserved()
+	f.fixed(&s.Seqs)
+	f.hash(&s.Marks)
+	f.uint(&s.Floor)
 }
 
-func encodeBlockSum(h Hash) []byte {
-	e := encoder{}
-	e.byte(sumsFormat)
-	e.fixed(h.Hi, h.Lo)
-	return e.b
-}
+func (m *memory) encodeSums() []byte { return encode(sumsFormat, &summed{m.sums, m.Index}) }
 
-func decodeBlockSum(b []byte) (Hash, error) {
-	d := decoder{b: b}
-	d.format(sumsFormat)
-	h := Hash{Hi: d.fixed(), Lo: d.fixed()}
-	return h, d.end("sum of a block")
-}
+// fields are those of the sum of a block.
+func (h *Hash) fields(f fields) { f.hash(h) }
 
 // shows counts an index value that comes, and forgets one that goes.
 func (s *sums) shows(x *index) {
@@ -99,9 +83,11 @@ func (l *loaded) loadSums(r pebble.Reader) error {
 		return err
 	}
 	if ok {
-		if l.memory.sums, ok, err = decodeSums(&l.memory.state, b); err != nil {
+		var s summed
+		if err := decode(b, sumsFormat, "sums", &s); err != nil {
 			return err
 		}
+		l.memory.sums, ok = s.sums, s.index == l.memory.Index
 	}
 	l.unsummed = !ok
 	return nil
@@ -145,7 +131,8 @@ func (l *loaded) blockSum(r pebble.Reader, z *zone, reader *columns.Reader) (Has
 	if !ok {
 		return Hash{}, fmt.Errorf("%w: the sum of block %d is missing", ErrCorrupt, z.First)
 	}
-	return decodeBlockSum(b)
+	var sum Hash
+	return sum, decode(b, sumsFormat, "sum of a block", &sum)
 }
 
 // sumBlock adds up the rows of a block that are not superseded.
@@ -257,7 +244,7 @@ func (l *loaded) keepSums(db *pebble.DB) error {
 	b := db.NewBatch()
 	err := b.Set(sumsKey, l.memory.encodeSums(), nil)
 	for _, z := range l.memory.zones {
-		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encodeBlockSum(z.Sum), nil))
+		err = errors.Join(err, b.Set(seqKey(tableSum, z.First), encode(sumsFormat, &z.Sum), nil))
 	}
 	if err == nil {
 		err = b.Commit(pebble.NoSync)

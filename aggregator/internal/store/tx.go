@@ -126,7 +126,7 @@ func (t *tx) finish() error {
 	if err := t.b.Set(sumsKey, t.m.encodeSums(), nil); err != nil {
 		return err
 	}
-	return t.b.Set(stateKey, t.m.state.encode(), nil)
+	return t.b.Set(stateKey, encode(stateFormat, &t.m.state), nil)
 }
 
 func (t *tx) finishCounts() error {

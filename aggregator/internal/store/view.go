@@ -269,10 +269,9 @@ func (v *View) Quarantined(source record.Origin, id string) (Quarantined, bool, 
 // Gaps returns the gaps of all sources.
 func (v *View) Gaps() (list []Gap, err error) {
 	err = scan(v.snap, []byte{tableGap}, func(_, value []byte) error {
-		d := decoder{b: value}
-		d.format(smallFormat)
-		list = append(list, d.gap())
-		return d.end("gap")
+		g, err := decodeGap(value)
+		list = append(list, g)
+		return err
 	})
 	return list, err
 }

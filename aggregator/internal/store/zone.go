@@ -29,26 +29,21 @@ func newZone(h columns.Header, bytes int) *zone {
 
 const zoneFormat = 1
 
-func (z *zone) encode() []byte {
-	e := encoder{}
-	e.byte(zoneFormat)
-	e.uint(z.Last)
-	e.uint(uint64(z.Rows))
-	e.uint(uint64(z.Dead))
-	e.uint(uint64(z.Tombstones))
-	e.uint(uint64(z.Bytes))
-	for _, t := range []record.Time{z.MinStart, z.MaxStart, z.MinStop, z.MaxStop} {
-		e.int(int64(t))
+func (z *zone) fields(f fields) {
+	f.uint(&z.Last)
+	for _, n := range []*int{&z.Rows, &z.Dead, &z.Tombstones, &z.Bytes} {
+		small(f, n)
 	}
-	return e.b
+	for _, t := range []*record.Time{&z.MinStart, &z.MaxStart, &z.MinStop, &z.MaxStop} {
+		n := int64(*t)
+		f.int(&n)
+		*t = record.Time(n)
+	}
 }
 
 func decodeZone(first uint64, b []byte) (*zone, error) {
-	d := decoder{b: b}
-	d.format(zoneFormat)
-	z := &zone{First: first, Last: d.uint(), Rows: int(d.uint()), Dead: int(d.uint()), Tombstones: int(d.uint()), Bytes: int(d.uint()),
-		MinStart: record.Time(d.int()), MaxStart: record.Time(d.int()), MinStop: record.Time(d.int()), MaxStop: record.Time(d.int())}
-	return z, d.end("zone")
+	z := &zone{First: first}
+	return z, decode(b, zoneFormat, "zone", z)
 }
 
 // findZone returns the position of the block whose range holds seq.
