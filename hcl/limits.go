@@ -125,8 +125,31 @@ type Setting struct {
 	Unset string
 	// Required says that it has to be written where its block is.
 	Required bool
-	// Doc says what it means, and what is allowed.
+	// Allowed are the values that it may have; nil is any.
+	Allowed []string
+	// Bounds say how small and large it may be, in words.
+	Bounds string
+	// Doc says what it means.
 	Doc string
+}
+
+// Meaning is what the setting means and what is allowed; each of the allowed values is
+// shown by value.
+func (s Setting) Meaning(value func(string) string) string {
+	var parts []string
+	if len(s.Allowed) > 0 {
+		values := make([]string, len(s.Allowed))
+		for i, v := range s.Allowed {
+			values[i] = value(v)
+		}
+		parts = append(parts, "one of "+strings.Join(values, ", "))
+	}
+	for _, part := range []string{s.Doc, s.Bounds} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // SettingsOf lists the attributes and blocks of the struct that target points to, in the
@@ -146,7 +169,7 @@ func settings(t reflect.Type, prefix string) (out []Setting) {
 			}
 			var plain []string // what the block's own line explains
 			parts = slices.DeleteFunc(parts, func(p Setting) bool {
-				if p.Doc+p.Default+p.Unset == "" && !p.Required {
+				if p.Doc+p.Default+p.Unset+p.Bounds == "" && len(p.Allowed) == 0 && !p.Required {
 					plain = append(plain, strings.TrimPrefix(p.Name, prefix+name+"."))
 					return true
 				}
@@ -183,10 +206,10 @@ func (f *attrField) setting(name string, t reflect.Type) Setting {
 		out.Default = ""
 	}
 	if len(f.allowed) > 0 {
-		out.Doc = strings.TrimSuffix("one of "+strings.Join(f.allowed, ", ")+"; "+out.Doc, "; ")
+		out.Allowed = f.allowed
 	}
 	if f.least != "" || f.most != "" {
-		out.Doc = strings.TrimPrefix(out.Doc+"; "+f.bounds(), "; ")
+		out.Bounds = f.bounds()
 	}
 	return out
 }

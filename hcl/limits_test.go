@@ -77,13 +77,13 @@ func TestValuesOutsideOfTheirTagsAreRefusedWithTheirPlace(t *testing.T) {
 
 func TestSettingsAreListedInTheOrderOfTheFields(t *testing.T) {
 	want := []hcl.Setting{
-		{Name: "timeout", Default: `"30s"`, Doc: "for one post; between 1s and 10m"},
+		{Name: "timeout", Default: `"30s"`, Doc: "for one post", Bounds: "between 1s and 10m"},
 		{Name: "every", Default: `"1h"`},
-		{Name: "room", Default: `"1MiB"`, Doc: "at least 64KiB"},
-		{Name: "batch", Default: "100", Doc: "at most 1000"},
-		{Name: "speed", Default: "1", Doc: "at least 0.5"},
-		{Name: "method", Default: `"POST"`, Doc: "one of POST, PUT"},
-		{Name: "input", Required: true, Doc: "one of usage, none"},
+		{Name: "room", Default: `"1MiB"`, Bounds: "at least 64KiB"},
+		{Name: "batch", Default: "100", Bounds: "at most 1000"},
+		{Name: "speed", Default: "1", Bounds: "at least 0.5"},
+		{Name: "method", Default: `"POST"`, Allowed: []string{"POST", "PUT"}},
+		{Name: "input", Required: true, Allowed: []string{"usage", "none"}},
 		{Name: "users", Default: `["root", "slurm"]`},
 		{Name: "env", Default: "{ A = 1 }"},
 		{Name: "running", Default: "true"},
@@ -94,7 +94,11 @@ func TestSettingsAreListedInTheOrderOfTheFields(t *testing.T) {
 		{Name: "room2.size", Default: `"1GiB"`},
 		{Name: `group "<name>" { params }`},
 	}
-	if d := cmp.Diff(want, hcl.SettingsOf(new(limited))); d != "" {
+	got := hcl.SettingsOf(new(limited))
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	if m := (hcl.Setting{Allowed: []string{"a", "b"}, Doc: "what", Bounds: "at most 1"}).Meaning(strings.ToUpper); m != "one of A, B; what; at most 1" {
+		t.Error(m)
 	}
 }

@@ -2,11 +2,34 @@ package plugintest
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/bursar-accounting/bursar/hcl"
 )
+
+// codeParts are the parts of a text that are written in a configuration or a shell: what is
+// marked already, settings, lists, objects and texts, names, addresses and paths.
+var codeParts = regexp.MustCompile(strings.Join([]string{
+	"`[^`]*`", `\{[^{}]*=[^{}]*\}`, `\w+ = (?:"[^"]*"|\[[^\]]*\]|true|false|\d+\w*)`, `\[[^\]]*"[^\]]*\]`, `"[^"]*"`,
+	`\b[a-z]+(?:_[a-z0-9]+)+\b`, `\b[A-Z_]{4,}(?:, [A-Z_]{4,})+\b`, `\b[A-Z]+(?:_[A-Z0-9]+)+\b`,
+	`\b[a-z0-9]+://[\w.:-]*`, `\B/(?:[\w.*-]+/)*[\w.*-]*[\w*]`,
+}, "|"))
+
+// code marks them in Markdown.
+func code(text string) string {
+	text = codeParts.ReplaceAllStringFunc(text, func(s string) string {
+		if s[0] == '`' {
+			return s
+		}
+		if 'A' <= s[0] && s[0] <= 'Z' { // a list of names, or one
+			s = strings.ReplaceAll(s, ", ", "`, `")
+		}
+		return "`" + s + "`"
+	})
+	return strings.ReplaceAll(text, "|", `\|`)
+}
 
 // Settings checks that README.md of the test's plugin has the table of settings that the
 // tags of the struct describe. The struct is Description.Settings.
@@ -15,14 +38,14 @@ func Settings(t *testing.T, target any) {
 	var table strings.Builder
 	table.WriteString("| setting | default | meaning |\n|---|---|---|\n")
 	for _, s := range hcl.SettingsOf(target) {
-		def := s.Unset
+		def := code(s.Unset)
 		switch {
 		case s.Required:
 			def = "required"
 		case s.Default != "":
 			def = "`" + s.Default + "`"
 		}
-		table.WriteString("| `" + s.Name + "` | " + def + " | " + strings.ReplaceAll(s.Doc, "|", `\\|`) + " |\n")
+		table.WriteString("| `" + s.Name + "` | " + def + " | " + code(s.Meaning(func(v string) string { return "`" + v + "`" })) + " |\n")
 	}
 	var readme []byte
 	for _, dir := range []string{"", "../", "../../"} {

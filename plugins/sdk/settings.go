@@ -92,7 +92,7 @@ func printSettings(w io.Writer, target any) {
 		if s.Required {
 			def = "required"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Name, def, s.Doc)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Name, def, s.Meaning(func(v string) string { return v }))
 	}
 	_ = t.Flush()
 }
