@@ -675,10 +675,10 @@ type DocumentTable struct {
 	Name    string                `json:"name"`
 	Title   string                `json:"title"`
 	Columns []DocumentTableColumn `json:"columns"`
-	Rows    []json.RawMessage     `json:"rows"`
-	Totals  json.RawMessage       `json:"totals,omitempty"`
+	Rows    [][]Cell              `json:"rows"`
+	Totals  []Cell                `json:"totals,omitempty"`
 	// Which columns are to be drawn, and how.
-	Chart DocumentTableChart `json:"chart,omitempty"`
+	Chart *DocumentTableChart `json:"chart,omitempty"`
 }
 
 // DocumentTableColumn is a part of an answer.

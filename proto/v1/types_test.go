@@ -60,11 +60,11 @@ func newGenerator(t *testing.T) *generator {
 	return &generator{done: map[string]bool{}, root: root, schemas: get(root, "components", "schemas")}
 }
 
-// texts are schemas that are plain texts or numbers, other those whose types are
-// elsewhere.
+// texts are schemas that are plain texts or numbers, or cells of these, other those whose
+// types are elsewhere.
 var (
-	texts = map[string]string{"Name": "string", "Time": "Time", "MaybeTime": "Time", "Column": "string"}
-	other = map[string]bool{"Cells": true, "NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true}
+	texts = map[string]string{"Name": "string", "Time": "Time", "MaybeTime": "Time", "Column": "string", "Cells": "[]Cell"}
+	other = map[string]bool{"NewRecord": true, "Update": true, "Warning": true, "ConfigDocument": true}
 )
 
 const generated = "// Code generated from openapi.yaml by go test ./proto/v1 -update. DO NOT EDIT.\n\npackage v1\n\n"
@@ -169,6 +169,9 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
 			}
 		case !required[field]:
 			tag = fmt.Sprintf("json:%q", field+",omitempty")
+			if get(p, "properties") != nil { // an object that may be missing
+				of = "*" + strings.TrimPrefix(of, "*")
+			}
 		}
 		fmt.Fprintf(out, "%s %s `%s`\n", exported(field), of, tag)
 	})

@@ -185,8 +185,8 @@ func (p *Program) reportText(w io.Writer, d *report.Document, width int) error {
 		return err
 	}
 	for i := range d.Tables {
-		for _, period := range periodsOf(&d.Tables[i]) {
-			if err := p.reportPart(w, d, &d.Tables[i], period, width); err != nil {
+		for _, period := range periodsOf(d.Table(i)) {
+			if err := p.reportPart(w, d, d.Table(i), period, width); err != nil {
 				return err
 			}
 		}
@@ -249,7 +249,7 @@ func reportTable(t *report.Table, period int) *table {
 	add := func(row []report.Cell) {
 		var cells []string
 		for _, i := range shown {
-			cells = append(cells, t.Columns[i].Show(row[i]))
+			cells = append(cells, report.Show(t.Columns[i].Kind, row[i]))
 		}
 		out.add(cells...)
 	}

@@ -132,7 +132,7 @@ func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
 		"2025-03-01T04:00:30.json":     {"-compat", "ai4", "-o", dir, "-snapshots", dir},
 		"want one of ai4":              {"-compat", "ai3", "-o", dir},
 		"-every: ":                     {"-compat", "ai4", "-o", dir, "-every", "fortnight"},
-		"give it at most 2 times":            {"-period", "1", "-period", "2", "-period", "3"},
+		"give it at most 2 times":      {"-period", "1", "-period", "2", "-period", "3"},
 	} {
 		if code, _, errs := s.bursar(t.Context(), append([]string{"report", "summary"}, args...)...); code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%v: %d %s, want %s", args, code, errs, want)

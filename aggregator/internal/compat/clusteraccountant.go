@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // ClusterAccountant has the original files of that program: its tables, and the records
@@ -252,7 +252,7 @@ func (c *ClusterAccountant) add(r accountingRow) error {
 	if err != nil {
 		return fmt.Errorf("invalid end %q: must be seconds since 1970", r.end)
 	}
-	cpu := report.Rational(r.cpu)
+	cpu := v1.Rational(r.cpu)
 	if cpu == nil {
 		return fmt.Errorf("invalid CPU seconds %q: must be a number", r.cpu)
 	}
@@ -295,7 +295,7 @@ func (r sqlRow) truth(column string) bool {
 func (r sqlRow) product(columns ...string) (*big.Rat, error) {
 	out := big.NewRat(1, 1)
 	for _, column := range columns {
-		n := report.Rational(r[column])
+		n := v1.Rational(r[column])
 		if n == nil {
 			return nil, fmt.Errorf("%s is %q, which is no number", column, r[column])
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/record"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // Subscription is the report that ClusterAccountant makes of its files, with all that is
@@ -27,7 +28,7 @@ func (c *ClusterAccountant) Subscription(o report.SubscriptionOptions) (*report.
 	}
 	d := &report.Document{
 		Format: report.Format, Report: "subscription", Title: "PI Usage, PI Subscription and Cluster Utilization", Subject: "as ClusterAccountant has it",
-		Made: o.Now.UTC(), Zone: zone.String(),
+		Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String(),
 	}
 	for key := range o.Where {
 		if key != accountantGroup && key != accountantOwner {
@@ -48,7 +49,7 @@ func (c *ClusterAccountant) Subscription(o report.SubscriptionOptions) (*report.
 			begin = from
 		}
 		found = found || len(p.within()) > 0
-		d.Tables = append(d.Tables, p.build()...)
+		d.Add(p.build()...)
 		d.Notes = append(d.Notes, p.notes...)
 	}
 	if !found {
@@ -138,7 +139,7 @@ func (p *accountantPeriod) passes(r *accounted) bool {
 // within are the records that end in the period and pass the filters.
 func (p *accountantPeriod) within() (list []*accounted) {
 	for i := range p.c.records {
-		if r := &p.c.records[i]; !r.end.Before(p.From) && r.end.Before(p.To) && p.passes(r) {
+		if r := &p.c.records[i]; !r.end.Before(p.From.Time) && r.end.Before(p.To.Time) && p.passes(r) {
 			list = append(list, r)
 		}
 	}
@@ -228,10 +229,10 @@ func (p *accountantPeriod) subscription(used map[string]*big.Rat) report.Table {
 		}
 		page, text := shown(i.exempt, used[i.user], gave[i.user], ratio)
 		t.Rows = append(t.Rows, []report.Cell{
-			report.Words(i.alias), report.Rat(used[i.user]), share, report.Rat(gave[i.user]), contribution, ratio, page, report.Words(text), report.Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
+			v1.Words(i.alias), v1.Rat(used[i.user]), share, v1.Rat(gave[i.user]), contribution, ratio, page, v1.Words(text), v1.Words(map[bool]string{true: "✓", false: "✗"}[i.exempt]),
 		})
 	}
-	t.Totals = []report.Cell{report.Words("Total"), report.Rat(total), {}, report.Rat(all), {}, {}, {}, {}, {}}
+	t.Totals = []report.Cell{v1.Words("Total"), v1.Rat(total), {}, v1.Rat(all), {}, {}, {}, {}, {}}
 	return t
 }
 
@@ -255,9 +256,9 @@ func shown(exempt bool, used, gave *big.Rat, ratio report.Cell) (page report.Cel
 	case !uses:
 		return report.Cell{}, text
 	case exempt:
-		return report.Words("N/A"), text
+		return v1.Words("N/A"), text
 	}
-	return report.Words(text), text
+	return v1.Words(text), text
 }
 
 // sums is a table of service units by something.
@@ -271,10 +272,10 @@ func (p *accountantPeriod) sums(name, title string, sums map[string]*big.Rat) re
 	slices.SortStableFunc(names, func(a, b string) int { return sums[b].Cmp(sums[a]) })
 	for _, n := range names {
 		total.Add(total, sums[n])
-		t.Rows = append(t.Rows, []report.Cell{report.Words(n), report.Rat(sums[n])})
+		t.Rows = append(t.Rows, []report.Cell{v1.Words(n), v1.Rat(sums[n])})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []report.Cell{report.Words("Total"), report.Rat(total)}
+		t.Totals = []report.Cell{v1.Words("Total"), v1.Rat(total)}
 	}
 	return t
 }
@@ -291,7 +292,7 @@ func (p *accountantPeriod) utilization(list []*accounted) report.Table {
 	for _, name := range clusters {
 		t.Columns = append(t.Columns, report.Column{Name: name, Title: name, Kind: report.Share, Period: p.number})
 	}
-	length := p.To.Sub(p.From).Milliseconds()
+	length := p.To.Sub(p.From.Time).Milliseconds()
 	n := min(length/(24*time.Hour).Milliseconds()/2, 50)
 	if n == 0 {
 		p.notes = append(p.notes, p.Name+": ClusterAccountant shows no utilization of less than two days; it divides by zero.")
@@ -303,7 +304,7 @@ func (p *accountantPeriod) utilization(list []*accounted) report.Table {
 		used[name] = make([]*big.Rat, n)
 	}
 	for _, r := range list {
-		i := min(int64(r.end.Sub(p.From)/step), n-1)
+		i := min(int64(r.end.Sub(p.From.Time)/step), n-1)
 		if used[r.cluster][i] == nil {
 			used[r.cluster][i] = new(big.Rat)
 		}
@@ -311,7 +312,7 @@ func (p *accountantPeriod) utilization(list []*accounted) report.Table {
 	}
 	for i := range n {
 		begin := p.From.Add(time.Duration(i) * step)
-		row := []report.Cell{report.Words(begin.In(p.zone).Format(report.MinuteLayout))}
+		row := []report.Cell{v1.Words(begin.In(p.zone).Format(report.MinuteLayout))}
 		for _, name := range clusters {
 			row = append(row, p.full(used[name][i], name, begin.Add(step), step))
 		}
@@ -334,7 +335,7 @@ func (p *accountantPeriod) full(used *big.Rat, cluster string, end time.Time, st
 	}
 	capacity.Mul(capacity, big.NewRat(step.Milliseconds(), 1000))
 	if capacity.Sign() == 0 {
-		return report.Rat(new(big.Rat).Quo(used, big.NewRat(100, 1)))
+		return v1.Rat(new(big.Rat).Quo(used, big.NewRat(100, 1)))
 	}
-	return report.Rat(new(big.Rat).Quo(used, capacity))
+	return v1.Rat(new(big.Rat).Quo(used, capacity))
 }

@@ -19,7 +19,7 @@ type span struct {
 
 // period names a window, which was asked for by a word, for people.
 func (s span) period(word string, zone *time.Location) Period {
-	return Period{Name: s.name(word, zone), From: s.From, To: s.To}
+	return Period{Name: s.name(word, zone), From: v1.Time{Time: s.From}, To: v1.Time{Time: s.To}}
 }
 
 // PeriodOf names the window [from, to), which was asked for by a word, for people.

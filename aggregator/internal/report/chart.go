@@ -13,4 +13,4 @@ func (d *Document) Chart(t *Table) template.HTML {
 
 // Below is what stands below a column's title: its unit, and its period where there
 // are two.
-func (d *Document) Below(c *Column) string { return c.below(d.Periods) }
+func (d *Document) Below(c *Column) string { return below(c, d.Periods) }

@@ -21,7 +21,7 @@ func (d *Document) WriteCSV(w io.Writer) error {
 				return err
 			}
 		}
-		if err := d.Tables[i].writeCSV(w); err != nil {
+		if err := d.Table(i).writeCSV(w); err != nil {
 			return fmt.Errorf("write the table %s: %w", d.Tables[i].Name, err)
 		}
 	}

@@ -172,7 +172,7 @@ func (o *EfficiencyOptions) resources() []resource {
 
 // decimal is a factor as it was written: the shortest decimal of the number.
 func decimal(f float64) *big.Rat {
-	if r := Rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
+	if r := v1.Rational(strconv.FormatFloat(f, 'g', -1, 64)); r != nil {
 		return r
 	}
 	return new(big.Rat)
@@ -191,7 +191,7 @@ func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, 
 	if err != nil {
 		return nil, fmt.Errorf("report efficiency: %w", err)
 	}
-	d := &Document{Format: Format, Report: "efficiency", Title: "Booked and used by " + o.By, Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "efficiency", Title: "Booked and used by " + o.By, Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	found := false
 	var first span
 	for i, window := range o.Periods {
@@ -204,7 +204,7 @@ func Efficiency(ctx context.Context, r v1.API, o EfficiencyOptions) (*Document, 
 		}
 		found = found || p.records > 0
 		d.Periods = append(d.Periods, p.Period)
-		d.Tables = append(d.Tables, p.tables...)
+		d.Add(p.tables...)
 		d.Notes = append(d.Notes, p.notes...)
 	}
 	if !found {
@@ -411,7 +411,7 @@ func total(a *usageAnswer, name string, by *big.Rat) *big.Rat {
 	if m == nil {
 		return nil
 	}
-	return divided(Figure(m.Total).Number(), by)
+	return divided(v1.Figure(m.Total).Number(), by)
 }
 
 // of is a measure of a group, divided; nil when it is not there.
@@ -420,7 +420,7 @@ func of(a *usageAnswer, name string, group int, by *big.Rat) *big.Rat {
 	if m == nil || group >= len(m.Totals) {
 		return nil
 	}
-	return divided(Figure(m.Totals[group]).Number(), by)
+	return divided(v1.Figure(m.Totals[group]).Number(), by)
 }
 
 func divided(n, by *big.Rat) *big.Rat {

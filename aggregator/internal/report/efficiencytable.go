@@ -29,14 +29,14 @@ func (p *efficiencyPeriod) summary(list []savings) Table {
 	for i := range list {
 		s := &list[i]
 		cells := p.figures(s, &s.total)
-		t.Rows = append(t.Rows, append([]Cell{Words(s.title), Words(s.unit)}, cells...))
+		t.Rows = append(t.Rows, append([]Cell{v1.Words(s.title), v1.Words(s.unit)}, cells...))
 		if s.total.used != nil {
 			energy.Add(energy, new(big.Rat).Mul(s.total.spare(), s.kWh))
 			known++
 		}
 	}
 	if known > 1 {
-		t.Totals = []Cell{Words("Total"), {}, {}, {}, {}, {}, Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+		t.Totals = []Cell{v1.Words("Total"), {}, {}, {}, {}, {}, v1.Rat(energy), v1.Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
 	}
 	return t
 }
@@ -44,11 +44,11 @@ func (p *efficiencyPeriod) summary(list []savings) Table {
 // figures are the cells from booked to carbon dioxide.
 func (p *efficiencyPeriod) figures(s *savings, g *share) []Cell {
 	if g.used == nil {
-		return []Cell{Rat(g.booked), {}, {}, {}, {}, {}}
+		return []Cell{v1.Rat(g.booked), {}, {}, {}, {}, {}}
 	}
 	spare := g.spare()
 	energy := new(big.Rat).Mul(spare, s.kWh)
-	return []Cell{Rat(g.booked), Rat(g.used), Quotient(g.used, g.booked), Rat(spare), Rat(energy), Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
+	return []Cell{v1.Rat(g.booked), v1.Rat(g.used), Quotient(g.used, g.booked), v1.Rat(spare), v1.Rat(energy), v1.Rat(new(big.Rat).Mul(energy, decimal(p.o.Factors.Carbon)))}
 }
 
 // Quotient is not known where one is divided by nothing.
@@ -56,7 +56,7 @@ func Quotient(a, b *big.Rat) Cell {
 	if a == nil || b == nil || b.Sign() == 0 {
 		return Cell{}
 	}
-	return Rat(new(big.Rat).Quo(a, b))
+	return v1.Rat(new(big.Rat).Quo(a, b))
 }
 
 // byKey is the table of a resource, by group.
@@ -77,10 +77,10 @@ func (p *efficiencyPeriod) byKey(s *savings) Table {
 	}
 	for i := range s.groups {
 		g := &s.groups[i]
-		t.Rows = append(t.Rows, append([]Cell{Words(g.name), Rat(g.jobs)}, p.figures(s, g)...))
+		t.Rows = append(t.Rows, append([]Cell{v1.Words(g.name), v1.Rat(g.jobs)}, p.figures(s, g)...))
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = append([]Cell{Words("Total"), Rat(s.total.jobs)}, p.figures(s, &s.total)...)
+		t.Totals = append([]Cell{v1.Words("Total"), v1.Rat(s.total.jobs)}, p.figures(s, &s.total)...)
 	}
 	return t
 }
@@ -151,7 +151,7 @@ func (w *waits) median() time.Duration {
 }
 
 // minutes is a duration as a cell.
-func minutes(d time.Duration) Cell { return Rat(new(big.Rat).Mul(hoursOf(d), big.NewRat(60, 1))) }
+func minutes(d time.Duration) Cell { return v1.Rat(new(big.Rat).Mul(hoursOf(d), big.NewRat(60, 1))) }
 
 // meanWaits is the table about waiting; without groups median and longest are not known.
 func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*waits) error {
@@ -182,7 +182,7 @@ func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*wai
 		if started == nil || started.Sign() == 0 {
 			continue
 		}
-		row := []Cell{Words(name), Rat(started), {}, Rat(of(a, "wait", g, sixty)), {}}
+		row := []Cell{v1.Words(name), v1.Rat(started), {}, v1.Rat(of(a, "wait", g, sixty)), {}}
 		if w := groups[name]; w != nil {
 			row[2], row[4] = minutes(w.median()), minutes(w.list[len(w.list)-1])
 			everybody.list = append(everybody.list, w.list...)
@@ -195,7 +195,7 @@ func (p *efficiencyPeriod) meanWaits(ctx context.Context, groups map[string]*wai
 		t.Rows = t.Rows[:p.o.Top]
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{Words("Total"), Rat(total(a, "started", nil)), {}, Rat(mean), {}}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "started", nil)), {}, v1.Rat(mean), {}}
 		if len(everybody.list) > 0 {
 			t.Totals[2], t.Totals[4] = minutes(everybody.median()), minutes(everybody.list[len(everybody.list)-1])
 		}
@@ -266,7 +266,7 @@ func (p *efficiencyPeriod) worst(list []idle) Table {
 		j := &list[i]
 		peaks = peaks || j.peak != nil
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.RecordID), Words(j.Meta.First("user_id")), Rat(j.cores), Rat(j.hours()), Quotient(j.used, j.booked), Rat(j.spare), Rat(j.memory), Rat(j.peak), told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Rat(j.cores), v1.Rat(j.hours()), Quotient(j.used, j.booked), v1.Rat(j.spare), v1.Rat(j.memory), v1.Rat(j.peak), told(j.State),
 		})
 	}
 	if !peaks {

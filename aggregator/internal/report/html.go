@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"time"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 //go:embed page.html
@@ -18,28 +19,28 @@ func (d *Document) WriteHTML(w io.Writer) error {
 		return err
 	}
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"chart": func(t Table) template.HTML { return t.draw(d.Periods) },
-		"parts": func(t Table) []part { return t.parts(d.Periods) },
-		"show":  func(t part, i int, c Cell) string { return t.Columns[i].Show(c) },
+		"chart": func(t v1.DocumentTable) template.HTML { return (*Table)(&t).draw(d.Periods) },
+		"parts": func(t v1.DocumentTable) []part { return (*Table)(&t).parts(d.Periods) },
+		"show":  func(t part, i int, c Cell) string { return Show(t.Columns[i].Kind, c) },
 		"total": func(t part, i int, c Cell) string {
 			if !c.Known() {
 				return ""
 			}
-			return t.Columns[i].Show(c)
+			return Show(t.Columns[i].Kind, c)
 		},
 		"exact": Cell.String,
 		"right": func(t part, i int) bool { return t.Columns[i].Kind != Text },
 		"label": func(t part, i int) string {
 			c := t.Columns[i]
 			if t.Heads != nil && c.Period > 0 {
-				return c.Title + ", " + c.below(d.Periods)
+				return c.Title + ", " + below(&c, d.Periods)
 			}
 			if c.Unit != "" {
 				return c.Title + " (" + c.Unit + ")"
 			}
 			return c.Title
 		},
-		"day": func(at time.Time) string { return at.Format("2006-01-02 15:04") },
+		"day": func(at v1.Time) string { return at.Format("2006-01-02 15:04") },
 	}).Parse(page)
 	if err != nil {
 		return fmt.Errorf("the page of reports: %w", err)

@@ -15,7 +15,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
 	}
-	d := &Document{Format: Format, Report: "subscription", Title: "Service units by " + o.By, Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "subscription", Title: "Service units by " + o.By, Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	var begin time.Time
 	found := false
 	for i, window := range o.Periods {
@@ -31,7 +31,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 		found = found || a.Records > 0
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Tables = append(d.Tables, partsTable(a, o.By, i+1, p.Name))
+		d.Add(partsTable(a, o.By, i+1, p.Name))
 		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
@@ -61,10 +61,10 @@ func partsTable(a *usageAnswer, by string, period int, name string) Table {
 	all := total(a, "su", nil)
 	for g := range a.Groups {
 		used := of(a, "su", g, nil)
-		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), Rat(of(a, "records", g, nil)), Rat(used), Quotient(used, all)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), v1.Rat(of(a, "records", g, nil)), v1.Rat(used), Quotient(used, all)})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(all), {}}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "records", nil)), v1.Rat(all), {}}
 	}
 	return t
 }

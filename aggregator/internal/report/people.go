@@ -62,5 +62,5 @@ func told(s v1.Text) Cell {
 	if s == "" {
 		return Cell{}
 	}
-	return Words(string(s))
+	return v1.Words(string(s))
 }

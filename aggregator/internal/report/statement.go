@@ -84,7 +84,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 		return nil, fmt.Errorf("report statement: %w", err)
 	}
 	s := &statement{o: &o, r: r, zone: zone}
-	d := &Document{Format: Format, Report: "statement", Title: "Statement", Subject: subject(o.Of), Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "statement", Title: "Statement", Subject: subject(o.Of), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	if err := s.ask(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Statement(ctx context.Context, r v1.API, o StatementOptions) (*Document, er
 			return nil, fmt.Errorf("report statement: %w", err)
 		}
 		if t != nil {
-			d.Tables = append(d.Tables, *t)
+			d.Add(*t)
 		}
 	}
 	d.Notes = append(notes(&s.now.Complete, s.periods[0].Name), s.notes...)
@@ -257,7 +257,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 		if s.before.Records == 0 {
 			before = nil
 		}
-		t.Rows = append(t.Rows, []Cell{Words(what), Words(unit), Rat(now), Rat(before), change(now, before)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(what), v1.Words(unit), v1.Rat(now), v1.Rat(before), change(now, before)})
 	}
 	sum := func(name string) {
 		add(wordFor(name), "", total(both[0], name, nil), total(both[1], name, nil))
@@ -273,7 +273,7 @@ func (s *statement) figures(ctx context.Context) (*Table, error) {
 	for i := range s.now.Measures {
 		if m := &s.now.Measures[i]; m.Kind == "rate" {
 			by := s.scale(m.Name)
-			add(m.Name, componentUnit(m.Name), divided(Figure(m.Total).Number(), by), total(s.before, m.Name, by))
+			add(m.Name, componentUnit(m.Name), divided(v1.Figure(m.Total).Number(), by), total(s.before, m.Name, by))
 		}
 	}
 	sum("records")
@@ -294,8 +294,8 @@ func (s *statement) unpriced(a *usageAnswer, period int) {
 		case !s.priced(u.Component, period):
 			never = append(never, u.Component)
 		default:
-			used := Rat(divided(Rational(u.Total.String()), s.scale(u.Component)))
-			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Column{Kind: Number}.Show(used), componentUnit(u.Component), u.Component)
+			used := v1.Rat(divided(v1.Rational(u.Total.String()), s.scale(u.Component)))
+			s.note("%s: %s %s of %s have no price at their time, and are not in the cost.", s.periods[period].Name, Show(Number, used), componentUnit(u.Component), u.Component)
 		}
 	}
 	if len(never) > 0 {
@@ -338,7 +338,7 @@ func change(now, before *big.Rat) Cell {
 	if now == nil || before == nil || before.Sign() == 0 {
 		return Cell{}
 	}
-	return Rat(new(big.Rat).Quo(new(big.Rat).Sub(now, before), before))
+	return v1.Rat(new(big.Rat).Quo(new(big.Rat).Sub(now, before), before))
 }
 
 // key is of what the lines of the table of people are: the users of a group, and the
@@ -413,7 +413,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 	for g := range a.Groups {
 		name, value := groupName(&a.Groups[g]), of(a, order, g, nil)
 		t.Rows = append(t.Rows, []Cell{
-			Words(name), Rat(of(a, "records", g, nil)), Rat(of(a, "Cores", g, nil)), Rat(value), Quotient(value, whole), Rat(past[name]), change(value, past[name]),
+			v1.Words(name), v1.Rat(of(a, "records", g, nil)), v1.Rat(of(a, "Cores", g, nil)), v1.Rat(value), Quotient(value, whole), v1.Rat(past[name]), change(value, past[name]),
 		})
 	}
 	if len(t.Rows) > 1 {
@@ -421,7 +421,7 @@ func (s *statement) peopleTable(a, before *usageAnswer, order string) *Table {
 		if s.before.Records > 0 {
 			was = total(before, order, nil)
 		}
-		t.Totals = []Cell{Words("Total"), Rat(total(a, "records", nil)), Rat(total(a, "Cores", nil)), Rat(whole), {}, Rat(was), change(whole, was)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Rat(total(a, "records", nil)), v1.Rat(total(a, "Cores", nil)), v1.Rat(whole), {}, v1.Rat(was), change(whole, was)}
 	}
 	if order != "cost" { // once is enough
 		t.without(map[string]string{"Cores": "cores", "records": "jobs"}[order])

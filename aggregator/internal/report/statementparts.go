@@ -29,11 +29,11 @@ func (p *price) key() string {
 // begin and at its end, and wherever in it one of these begins or ends.
 func pricesOf(ctx context.Context, r v1.API, p Period) (currency string, list []price, err error) {
 	asked, seen := map[int64]bool{}, map[string]bool{}
-	next := []time.Time{p.From, p.To.Add(-time.Microsecond)}
+	next := []time.Time{p.From.Time, p.To.Add(-time.Microsecond)}
 	for len(next) > 0 {
 		at := next[0]
 		next = next[1:]
-		if at.Before(p.From) || !at.Before(p.To) || asked[at.UnixMicro()] {
+		if at.Before(p.From.Time) || !at.Before(p.To.Time) || asked[at.UnixMicro()] {
 			continue
 		}
 		asked[at.UnixMicro()] = true
@@ -86,7 +86,7 @@ func (s *statement) prices(context.Context) (*Table, error) {
 			continue
 		}
 		match := cmp.Or(subject(p.Match), "all")
-		t.Rows = append(t.Rows, []Cell{Words(p.Component), Words(match), Words(p.Price.String() + " " + s.money + map[string]string{"hour": " an hour"}[p.Per]), s.day(p.From), s.day(p.To), Words(p.List)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(p.Component), v1.Words(match), v1.Words(p.Price.String() + " " + s.money + map[string]string{"hour": " an hour"}[p.Per]), s.day(p.From), s.day(p.To), v1.Words(p.List)})
 	}
 	if len(t.Rows) == 0 {
 		return nil, nil
@@ -112,9 +112,9 @@ func (s *statement) day(at v1.Time) Cell {
 	}
 	local := at.In(s.zone)
 	if local.Hour()+local.Minute()+local.Second() == 0 {
-		return Words(local.Format(time.DateOnly))
+		return v1.Words(local.Format(time.DateOnly))
 	}
-	return Words(local.Format(MinuteLayout))
+	return v1.Words(local.Format(MinuteLayout))
 }
 
 // budgets are those that the subject draws on.
@@ -164,7 +164,7 @@ func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
 	period := span{From: b.Period.From.Time, To: b.Period.To.Time}
 	of := period.name("", s.zone)
 	of = cmp.Or(string(b.Period.Name), of)
-	row := []Cell{Words(b.Name), Words(of), Words(b.Unit), Figure(&b.Amount)}
+	row := []Cell{v1.Words(b.Name), v1.Words(of), v1.Words(b.Unit), v1.Figure(&b.Amount)}
 	if b.Problem != "" || b.BudgetStanding == nil {
 		s.note("The budget %s has no figures: %s", b.Name, b.Problem)
 		return append(row, Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, Cell{})
@@ -174,19 +174,19 @@ func (s *statement) budget(b *v1.Budget, now time.Time) []Cell {
 	}
 	gone := s.day(b.GoneAt)
 	if !gone.Known() {
-		gone = Words("lasts")
+		gone = v1.Words("lasts")
 	}
-	return append(row, Figure(&b.Used), Figure(&b.Reserved), Figure(&b.Left), Figure(&b.Share), Rat(forecast(b, now)), gone)
+	return append(row, v1.Figure(&b.Used), v1.Figure(&b.Reserved), v1.Figure(&b.Left), v1.Figure(&b.Share), v1.Rat(forecast(b, now)), gone)
 }
 
 // forecast is what will be used at the end of a budget's period.
 func forecast(b *v1.Budget, now time.Time) *big.Rat {
-	used := Figure(&b.Used).Number()
+	used := v1.Figure(&b.Used).Number()
 	if used == nil || b.Period.State != "present" || b.Pace == nil {
 		return used
 	}
 	days := divided(hoursOf(b.Period.To.Sub(now)), big.NewRat(24, 1))
-	pace := Figure(&b.Pace.PerDay).Number()
+	pace := v1.Figure(&b.Pace.PerDay).Number()
 	if pace == nil {
 		return used
 	}
@@ -242,7 +242,7 @@ const scanned = 50_000
 
 // jobs are the largest jobs, by core-hours in the period.
 func (s *statement) jobs(ctx context.Context) (*Table, error) {
-	window := span{From: s.periods[0].From, To: s.periods[0].To}
+	window := span{From: s.periods[0].From.Time, To: s.periods[0].To.Time}
 	within := window.test()
 	var list []large
 	q := jobQuery{where: s.o.Of, started: v1.TimeTest{Lt: within.Lt}, stopped: v1.TimeTest{Gte: within.Gte}, most: scanned}
@@ -302,10 +302,10 @@ func (s *statement) jobsTable(ctx context.Context, list []large) (*Table, error)
 			if err != nil {
 				return nil, err
 			}
-			cost = Rat(total(a, "cost", nil))
+			cost = v1.Rat(total(a, "cost", nil))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			Words(j.RecordID), Words(j.Meta.First("user_id")), Words(j.StartTime.In(s.zone).Format(MinuteLayout)), Rat(j.cores), Rat(j.hours()), Rat(j.used), cost, told(j.State),
+			v1.Words(j.RecordID), v1.Words(j.Meta.First("user_id")), v1.Words(j.StartTime.In(s.zone).Format(MinuteLayout)), v1.Rat(j.cores), v1.Rat(j.hours()), v1.Rat(j.used), cost, told(j.State),
 		})
 	}
 	if !s.costs {

@@ -58,7 +58,7 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 	if err != nil {
 		return nil, fmt.Errorf("report subscription: %w", err)
 	}
-	d := &Document{Format: Format, Report: "subscription", Title: "Use and contributions of principal investigators", Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "subscription", Title: "Use and contributions of principal investigators", Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
 		var a subscriptionAnswer
 		if a.Subscription, err = r.Subscription(ctx, &v1.SubscriptionQuery{Window: window, Zone: o.Zone, Credit: o.Credit, Where: o.Where}); err != nil {
@@ -66,10 +66,10 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 		}
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Tables = append(d.Tables, a.table(i+1, p.Name))
+		d.Add(a.table(i+1, p.Name))
 		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		if a.Unclaimed != "" && !zero(a.Unclaimed) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Column{Kind: Number}.Show(Figure(&a.Unclaimed)), a.Unit))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
 		}
 	}
 	if !anybody(d.Tables) {
@@ -82,12 +82,12 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 }
 
 // anybody reports whether a table has a line.
-func anybody(tables []Table) bool {
-	return slices.ContainsFunc(tables, func(t Table) bool { return len(t.Rows) > 0 })
+func anybody(tables []v1.DocumentTable) bool {
+	return slices.ContainsFunc(tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 })
 }
 
 func zero(n json.Number) bool {
-	c := Figure(&n)
+	c := v1.Figure(&n)
 	return c.Number() == nil || c.Number().Sign() == 0
 }
 
@@ -111,14 +111,14 @@ func (a *subscriptionAnswer) table(period int, name string) Table {
 		s := &a.Shares[i]
 		named := Cell{}
 		if s.Name != "" {
-			named = Words(string(s.Name))
+			named = v1.Words(string(s.Name))
 		}
 		t.Rows = append(t.Rows, []Cell{
-			Words(s.PI), named, Figure(&s.Used), Figure(s.UsedShare), Figure(&s.Contributed), Figure(s.ContributionShare), Figure(s.Ratio), standing(s.State),
+			v1.Words(s.PI), named, v1.Figure(&s.Used), v1.Figure(s.UsedShare), v1.Figure(&s.Contributed), v1.Figure(s.ContributionShare), v1.Figure(s.Ratio), standing(s.State),
 		})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{Words("Total"), {}, Figure(&a.Used), {}, Figure(&a.Contributed), {}, {}, {}}
+		t.Totals = []Cell{v1.Words("Total"), {}, v1.Figure(&a.Used), {}, v1.Figure(&a.Contributed), {}, {}, {}}
 	}
 	return t
 }
@@ -127,11 +127,11 @@ func (a *subscriptionAnswer) table(period int, name string) Table {
 func standing(state string) Cell {
 	switch state {
 	case "exempt":
-		return Words("Exempt")
+		return v1.Words("Exempt")
 	case "over":
-		return Words("Over")
+		return v1.Words("Over")
 	case "under":
-		return Words("Under")
+		return v1.Words("Under")
 	}
 	return Cell{}
 }

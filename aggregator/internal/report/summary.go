@@ -74,7 +74,7 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 	if s.people, err = askDirectory(ctx, r); err != nil {
 		return nil, fmt.Errorf("report summary: %w", err)
 	}
-	d := &Document{Format: Format, Report: "summary", Title: "Summary by " + strings.Join(o.By, " and "), Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "summary", Title: "Summary by " + strings.Join(o.By, " and "), Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
 		a, err := s.ask(ctx, window, i == 0)
 		if err != nil {
@@ -91,9 +91,11 @@ func Summary(ctx context.Context, r v1.API, o SummaryOptions) (*Document, error)
 		return nil, err
 	}
 	s.periods = d.Periods
-	if d.Tables, err = s.tables(ctx); err != nil {
+	tables, err := s.tables(ctx)
+	if err != nil {
 		return nil, err
 	}
+	d.Add(tables...)
 	d.Notes = append(d.Notes, s.notes...)
 	if s.people.note != "" {
 		d.Notes = append(d.Notes, s.people.note)
@@ -238,7 +240,7 @@ func (s *summary) whole(name, title string, answers []*usageAnswer) Table {
 	}
 	if len(t.Rows) > 1 {
 		t.Totals = totals
-		t.Totals[0] = Words("Total")
+		t.Totals[0] = v1.Words("Total")
 	}
 	t.descend(first)
 	return t
@@ -350,7 +352,7 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 			c.Name += " (" + a.By[0] + ")"
 		}
 		t.Columns, t.Chart.Values = append(t.Columns, c), append(t.Chart.Values, c.Name)
-		if others(Words(name)) {
+		if others(v1.Words(name)) {
 			break
 		}
 	}
@@ -366,9 +368,9 @@ func (s *summary) drawn(a *usageAnswer, at int) Table {
 				sums[k].Add(sums[k], n)
 			}
 		}
-		row := []Cell{Words(label)}
+		row := []Cell{v1.Words(label)}
 		for _, sum := range sums {
-			row = append(row, Rat(sum))
+			row = append(row, v1.Rat(sum))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -383,7 +385,7 @@ func (a *usageAnswer) firsts(m *v1.Measure) (names []string) {
 		if sums[name] == nil {
 			sums[name], names = new(big.Rat), append(names, name)
 		}
-		if n := Figure(number0(m.Totals, g)).Number(); n != nil {
+		if n := v1.Figure(number0(m.Totals, g)).Number(); n != nil {
 			sums[name].Add(sums[name], n)
 		}
 	}
@@ -410,7 +412,7 @@ func (s *summary) daily(most int) Table {
 	left, last := 0, ""
 	for b, label := range a.Labels {
 		for g := range a.Groups {
-			row := append([]Cell{Words(label)}, groupCells(&a.Groups[g], len(a.By))...)
+			row := append([]Cell{v1.Words(label)}, groupCells(&a.Groups[g], len(a.By))...)
 			some := false
 			for i := range a.Measures {
 				c := a.mean(&a.Measures[i], g, b)

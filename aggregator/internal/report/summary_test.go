@@ -117,7 +117,7 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 	c := apitest.Recorded(t, apitest.RecordedByNomad)
 	jobs := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace", "job", "user_id"}})
 	sums := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}, By: []string{"namespace"}})
-	if diff := cmp.Diff(string(want), truth(t, &jobs.Tables[0], &sums.Tables[0])); diff != "" {
+	if diff := cmp.Diff(string(want), truth(t, jobs.Table(0), sums.Table(0))); diff != "" {
 		t.Errorf("(-truth +bursar)\n%s", diff)
 	}
 	usage, err := report.Usage(t.Context(), v1.API{Caller: c}, report.UsageOptions{Periods: []string{threeDays}, By: "namespace", Now: apitest.RecordedNow()})
@@ -127,13 +127,13 @@ func TestTheSummaryOfAi4sClusterIsTheTruth(t *testing.T) {
 	for _, row := range usage.Tables[0].Rows {
 		for _, other := range sums.Tables[0].Rows {
 			for _, m := range []string{"Cores", "GPUs", "Memory", "Disk", "MHz"} {
-				if a, b := figure(t, &usage.Tables[0], row, m, 4), figure(t, &sums.Tables[0], other, m, 4); row[0] == other[0] && a != b {
+				if a, b := figure(t, usage.Table(0), row, m, 4), figure(t, sums.Table(0), other, m, 4); row[0] == other[0] && a != b {
 					t.Errorf("%s %s: %s in the usage, %s in the summary", row[0], m, a, b)
 				}
 			}
 		}
 	}
-	if got := figure(t, &usage.Tables[0], usage.Tables[0].Totals, "Cores", 4); got != "2189.6821" {
+	if got := figure(t, usage.Table(0), usage.Tables[0].Totals, "Cores", 4); got != "2189.6821" {
 		t.Errorf("%s core hours in total", got)
 	}
 }
@@ -143,13 +143,13 @@ func TestTheDaysOfASummaryAddUpToIt(t *testing.T) {
 	whole := summaryOf(t, c, report.SummaryOptions{Periods: []string{threeDays}})
 	tables := map[string]*report.Table{}
 	for i := range whole.Tables {
-		tables[whole.Tables[i].Name] = &whole.Tables[i]
+		tables[whole.Tables[i].Name] = whole.Table(i)
 	}
 	single := map[string]*big.Rat{}
 	for _, day := range []string{"2025-03-01", "2025-03-02", "2025-03-03"} {
 		d := summaryOf(t, c, report.SummaryOptions{Periods: []string{day}})
 		for _, row := range d.Tables[0].Rows {
-			add(single, row[0].String()+" "+row[1].String(), row[place(t, &d.Tables[0], "Cores")], 1)
+			add(single, row[0].String()+" "+row[1].String(), row[place(t, d.Table(0), "Cores")], 1)
 		}
 	}
 	daily, course := map[string]*big.Rat{}, map[string]*big.Rat{}
@@ -273,7 +273,7 @@ func TestWhoMayNotSeeTheDirectoryGetsASummaryWithoutNames(t *testing.T) {
 
 func TestGroupsThatCannotBeToldApartInAChartAreOne(t *testing.T) {
 	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{threeDays}, By: []string{"job"}})
-	course := d.Tables[slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Name == "course" })]
+	course := d.Tables[slices.IndexFunc(d.Tables, func(t v1.DocumentTable) bool { return t.Name == "course" })]
 	if n := len(course.Columns); n != 9 || course.Columns[8].Name != "7 others" {
 		t.Error(course.Columns)
 	}
@@ -296,7 +296,7 @@ func TestAPeriodMayStandBesideItself(t *testing.T) {
 	d := summaryOf(t, apitest.Recorded(t, apitest.RecordedByNomad), report.SummaryOptions{Periods: []string{"2025-03-02", "2025-03-02"}, By: []string{"group_id"}})
 	for _, row := range d.Tables[0].Rows {
 		name := "Cores 2025-03-02 to 2025-03-02"
-		if a, b := figure(t, &d.Tables[0], row, name, 9), figure(t, &d.Tables[0], row, name+" again", 9); a != b {
+		if a, b := figure(t, d.Table(0), row, name, 9), figure(t, d.Table(0), row, name+" again", 9); a != b {
 			t.Errorf("%s: %s and %s", row[0], a, b)
 		}
 	}

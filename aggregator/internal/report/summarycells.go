@@ -26,11 +26,11 @@ func hourly(m *v1.Measure) string {
 
 // inHours is a figure of a measure, in hours when it is one over time.
 func inHours(m *v1.Measure, n *json.Number) Cell {
-	c := Figure(n)
+	c := v1.Figure(n)
 	if !lasting(m) || c.Number() == nil {
 		return c
 	}
-	return Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
+	return v1.Rat(new(big.Rat).Quo(c.Number(), big.NewRat(3600, 1)))
 }
 
 // mean is a figure of a bucket: of what adds up over time, what there was of it in the
@@ -44,7 +44,7 @@ func (a *usageAnswer) mean(m *v1.Measure, g, bucket int) Cell {
 	if length <= 0 {
 		return Cell{}
 	}
-	return Rat(new(big.Rat).Quo(c.Number(), big.NewRat(int64(length/time.Microsecond), int64(time.Second/time.Microsecond))))
+	return v1.Rat(new(big.Rat).Quo(c.Number(), big.NewRat(int64(length/time.Microsecond), int64(time.Second/time.Microsecond))))
 }
 
 // number0 is a figure of a list; nil when it is not there.
@@ -83,12 +83,12 @@ func groupCells(g *v1.UsageGroup, n int) []Cell {
 	for i := range out {
 		switch {
 		case g.Others > 0 && i == 0:
-			out[i] = Words(groupName(g))
+			out[i] = v1.Words(groupName(g))
 		case g.Others > 0 || i >= len(g.Values):
 		case g.Values[i] == nil:
-			out[i] = Words("(none)")
+			out[i] = v1.Words("(none)")
 		default:
-			out[i] = Words(*g.Values[i])
+			out[i] = v1.Words(*g.Values[i])
 		}
 	}
 	return out

@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // palette are colours that the colour-blind can tell apart: Okabe and Ito, "Color
@@ -132,8 +134,8 @@ func (t *Table) bars(periods []Period) template.HTML {
 			}
 			width := size(row[at]) / most * (chartWidth - labelWidth - figureWidth)
 			c.add(`<rect x="%d" y="%d" width="%s" height="%d" fill="%s"%s><title>%s</title></rect>`, labelWidth, y+k*barHeight, number(width), barHeight-1,
-				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+t.Columns[at].long(periods)+": "+t.Columns[at].Show(row[at])))
-			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(t.Columns[at].Show(row[at])))
+				paints[i].fill(t.Name), faded(k), template.HTMLEscapeString(names[i]+", "+long(&t.Columns[at], periods)+": "+Show(t.Columns[at].Kind, row[at])))
+			c.add(`<text x="%s" y="%d" class="figure">%s</text>`, number(labelWidth+width+4), y+k*barHeight+barHeight-2, template.HTMLEscapeString(Show(t.Columns[at].Kind, row[at])))
 		}
 	}
 	return c.done()
@@ -160,7 +162,7 @@ func (c *canvas) legend(t *Table, columns []int, periods []Period) {
 func (t *Table) legendOf(c *Column, periods []Period) string {
 	title := c.Title
 	if len(t.periods()) > 1 {
-		title = c.long(periods)
+		title = long(c, periods)
 	}
 	if c.Unit != "" {
 		title += " (" + c.Unit + ")"
@@ -200,7 +202,7 @@ func (t *Table) lines(periods []Period) template.HTML {
 	}
 	paints := Paints(names)
 	for k := range paints {
-		if others(Words(names[k])) {
+		if others(v1.Words(names[k])) {
 			paints[k] = Paint{Colour: OthersColour}
 		}
 	}
@@ -210,7 +212,7 @@ func (t *Table) lines(periods []Period) template.HTML {
 		c.series(t, col, &paints[k], below, stack, at)
 		x, y := labelWidth/2+(k%4)*160, plotHeight+axisHeight+k/4*16
 		c.sample(&paints[k], t.Name, stack, x, y)
-		c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(t.Columns[col].long(periods), 22)))
+		c.add(`<text x="%d" y="%d">%s</text>`, x+14, y, template.HTMLEscapeString(shorten(long(&t.Columns[col], periods), 22)))
 	}
 	for _, row := range []int{0, len(t.Rows) / 2, len(t.Rows) - 1} {
 		anchor := map[int]string{0: "start", len(t.Rows) - 1: "end"}[row]
@@ -244,7 +246,7 @@ func (c *canvas) grid(most float64, column *Column) {
 		y := plotHeight - float64(part)/2*(plotHeight-14)
 		value := new(big.Rat).SetFloat64(most * float64(part) / 2)
 		c.add(`<line x1="%d" x2="%d" y1="%s" y2="%s" class="grid"/><text x="%d" y="%s" text-anchor="end">%s</text>`, labelWidth/2, chartWidth-10, number(y), number(y),
-			labelWidth/2-6, number(y+4), template.HTMLEscapeString(column.Show(Rat(value))))
+			labelWidth/2-6, number(y+4), template.HTMLEscapeString(Show(column.Kind, v1.Rat(value))))
 	}
 }
 

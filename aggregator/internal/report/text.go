@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Show is a cell as people read it: rounded, with thin spaces between thousands, and
+// Show is a cell of a kind of column as people read it: rounded, with thin spaces between thousands, and
 // a dash for what is not known.
-func (c Column) Show(cell Cell) string {
+func Show(kind string, cell Cell) string {
 	n := cell.Number()
 	switch {
 	case !cell.Known():
@@ -15,7 +15,7 @@ func (c Column) Show(cell Cell) string {
 	case n == nil:
 		return cell.String()
 	}
-	switch c.Kind {
+	switch kind {
 	case Share, Ratio:
 		return percent(n, "")
 	case Change:

@@ -59,7 +59,7 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report usage: %w", err)
 	}
-	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subject(o.Where), Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "usage", Title: "Usage by " + o.By, Subject: subject(o.Where), Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	var answers []*usageAnswer
 	for _, window := range o.Periods {
 		a, err := o.ask(ctx, r, window)
@@ -76,7 +76,7 @@ func Usage(ctx context.Context, r v1.API, o UsageOptions) (*Document, error) {
 	if err := n.all(ctx, r, answers); err != nil {
 		return nil, err
 	}
-	d.Tables = []Table{usageTable(o.By, d.Periods, answers)}
+	d.Add(usageTable(o.By, d.Periods, answers))
 	d.Notes = append(d.Notes, "What a run used is split to the microsecond where a period ends; rates such as cores come in hours.")
 	return d, d.Check()
 }
@@ -131,7 +131,7 @@ func unitOf(m *v1.Measure) string {
 }
 
 // kindOf is how a measure is shown.
-func kindOf(m *v1.Measure) Kind {
+func kindOf(m *v1.Measure) string {
 	switch m.Kind {
 	case "ratio":
 		return Ratio
@@ -166,7 +166,7 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 				c.Name += " again"
 			}
 			t.Columns = append(t.Columns, c)
-			totals = append(totals, Figure(m.Total))
+			totals = append(totals, v1.Figure(m.Total))
 			for g := range a.Groups {
 				name := groupName(&a.Groups[g])
 				l, ok := lines[name]
@@ -175,20 +175,20 @@ func usageTable(by string, periods []Period, answers []*usageAnswer) Table {
 					lines[name], order = l, append(order, l)
 				}
 				if g < len(m.Totals) {
-					l.cells[c.Name] = Figure(m.Totals[g])
+					l.cells[c.Name] = v1.Figure(m.Totals[g])
 				}
 			}
 		}
 	}
 	for _, l := range order {
-		row := []Cell{Words(l.name)}
+		row := []Cell{v1.Words(l.name)}
 		for _, c := range t.Columns[1:] {
 			row = append(row, l.cells[c.Name])
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = append([]Cell{Words("Total")}, totals...)
+		t.Totals = append([]Cell{v1.Words("Total")}, totals...)
 	}
 	t.Chart = usageChart(&t)
 	t.sort()

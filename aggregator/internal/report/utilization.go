@@ -49,7 +49,7 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 	if err != nil {
 		return nil, fmt.Errorf("report utilization: %w", err)
 	}
-	d := &Document{Format: Format, Report: "utilization", Title: "Utilization of clusters", Subject: o.Component, Made: o.Now.UTC(), Zone: zone.String()}
+	d := &Document{Format: Format, Report: "utilization", Title: "Utilization of clusters", Subject: o.Component, Made: v1.Time{Time: o.Now.UTC()}, Zone: zone.String()}
 	for i, window := range o.Periods {
 		a, err := o.ask(ctx, r, window, "")
 		if err != nil {
@@ -57,18 +57,18 @@ func Utilization(ctx context.Context, r v1.API, o UtilizationOptions) (*Document
 		}
 		p := a.window().period(window, zone)
 		d.Periods = append(d.Periods, p)
-		d.Tables = append(d.Tables, a.clusters(i+1, p.Name))
+		d.Add(a.clusters(i+1, p.Name))
 		d.Notes = append(d.Notes, notes(&a.Complete, p.Name)...)
 		d.Notes = append(d.Notes, a.lacks(p.Name)...)
 	}
-	if !known(d.Tables) {
+	if !known(d) {
 		return nil, fmt.Errorf("%w: no capacity configured or reported for these periods; add a cluster block to the configuration: bursar capacity", ErrNothing)
 	}
 	series, err := o.ask(ctx, r, o.Periods[0], o.Bucket)
 	if err != nil {
 		return nil, err
 	}
-	d.Tables = append(d.Tables, series.course(o.Bucket, d.Periods[0].Name))
+	d.Add(series.course(o.Bucket, d.Periods[0].Name))
 	d.Notes = append(d.Notes, "Capacity counts for the time in which it was there; utilization is what was used of it, and over 100 % where more was used than is known to be there.")
 	return d, d.Check()
 }
@@ -89,10 +89,10 @@ func (o *UtilizationOptions) ask(ctx context.Context, r v1.API, window, bucket s
 }
 
 // known reports whether there is a capacity in one of the tables.
-func known(tables []Table) bool {
-	for i := range tables {
-		at := tables[i].column("capacity")
-		for _, row := range tables[i].Rows {
+func known(d *Document) bool {
+	for i := range d.Tables {
+		at := d.Table(i).column("capacity")
+		for _, row := range d.Tables[i].Rows {
 			if n := row[at].Number(); n != nil && n.Sign() > 0 {
 				return true
 			}
@@ -115,10 +115,10 @@ func (a *usageAnswer) clusters(period int, name string) Table {
 		Chart: &Chart{Kind: Bars, Label: "cluster", Values: []string{"utilization"}},
 	}
 	for g := range a.Groups {
-		t.Rows = append(t.Rows, []Cell{Words(groupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
+		t.Rows = append(t.Rows, []Cell{v1.Words(groupName(&a.Groups[g])), at(capacity.Totals, g), at(used.Totals, g)})
 	}
 	if len(t.Rows) > 1 {
-		t.Totals = []Cell{Words("Total"), Figure(capacity.Total), Figure(used.Total)}
+		t.Totals = []Cell{v1.Words("Total"), v1.Figure(capacity.Total), v1.Figure(used.Total)}
 	}
 	return t
 }
@@ -144,7 +144,7 @@ func (a *usageAnswer) course(bucket, name string) Table {
 		t.Chart = nil
 	}
 	for b, label := range a.Labels {
-		row := []Cell{Words(label)}
+		row := []Cell{v1.Words(label)}
 		for g := range a.Groups {
 			row = append(row, at(a.Measures[1].Values, g*len(a.Labels)+b))
 		}
@@ -158,5 +158,5 @@ func at(list []*json.Number, i int) Cell {
 	if i >= len(list) {
 		return Cell{}
 	}
-	return Figure(list[i])
+	return v1.Figure(list[i])
 }

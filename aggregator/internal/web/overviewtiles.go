@@ -19,7 +19,7 @@ import (
 // that nobody has is not.
 func (a *usageAnswer) total(name string) *big.Rat {
 	if m := a.measure(name); m != nil && m.Total != nil {
-		if n := report.Figure(m.Total).Number(); n != nil {
+		if n := v1.Figure(m.Total).Number(); n != nil {
 			return n
 		}
 	}
@@ -47,8 +47,8 @@ func (p *Pages) lack(ctx context.Context, err error) string {
 }
 
 // written is a number for the eye.
-func written(kind report.Kind, n *big.Rat) string {
-	return report.Column{Kind: kind}.Show(report.Rat(n))
+func written(kind string, n *big.Rat) string {
+	return report.Show(kind, v1.Rat(n))
 }
 
 // utilizationTile says how full the clusters are.
@@ -68,15 +68,15 @@ func (p *Pages) utilizationTile(ctx context.Context) tile {
 		t.Label, t.More = "utilization", []string{"No capacity configured or reported for today."}
 		return t
 	}
-	share := report.Figure(m.Total)
-	t.Value, t.Exact = report.Column{Kind: report.Ratio}.Show(share), share.String()
+	share := v1.Figure(m.Total)
+	t.Value, t.Exact = report.Show(report.Ratio, share), share.String()
 	if hour, err := p.sums(ctx, v1.UsageQuery{Window: "1h", Measure: "utilization"}); err != nil {
 		t.More = append(t.More, p.lack(ctx, err))
 	} else if m := hour.measure("utilization"); m != nil && m.Total != nil {
-		t.More = append(t.More, report.Column{Kind: report.Ratio}.Show(report.Figure(m.Total))+" in the last hour")
+		t.More = append(t.More, report.Show(report.Ratio, v1.Figure(m.Total))+" in the last hour")
 	}
 	if m.Lacking != nil {
-		if n := report.Figure(&m.Lacking.Total).Number(); n != nil && n.Sign() > 0 {
+		if n := v1.Figure(&m.Lacking.Total).Number(); n != nil && n.Sign() > 0 {
 			t.More = append(t.More, "without "+written(report.Number, n)+" core-hours where no capacity is known")
 		}
 	}
@@ -110,7 +110,7 @@ func hoursTile(component string, today, before *usageAnswer, day time.Weekday) t
 	a, b := today.total(component), before.total(component)
 	t := tile{
 		Href: "/ui/usage?" + url.Values{"window": {"today"}, "by": {"group_id"}, "measure": {component}}.Encode(), Label: hoursOf(component) + " today",
-		Value: written(report.Number, a), Exact: report.Rat(a).String(),
+		Value: written(report.Number, a), Exact: v1.Rat(a).String(),
 	}
 	then := "by this time last " + day.String()
 	if b.Sign() == 0 {

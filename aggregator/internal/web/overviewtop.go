@@ -197,12 +197,12 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 		t.Nothing = fmt.Sprintf("No %s are known of %s.", t.What, t.When)
 		return
 	}
-	t.Sum, t.Exact = written(report.Number, all), report.Rat(all).String()
+	t.Sum, t.Exact = written(report.Number, all), v1.Rat(all).String()
 	most := new(big.Rat)
 	values := make([]*big.Rat, len(a.Groups))
 	for g := range a.Groups {
 		if g < len(m.Totals) {
-			values[g] = report.Figure(m.Totals[g]).Number()
+			values[g] = v1.Figure(m.Totals[g]).Number()
 		}
 		if values[g] != nil && a.Groups[g].Others == 0 && values[g].Cmp(most) > 0 {
 			most = values[g]
@@ -213,7 +213,7 @@ func (t *top) fill(a *usageAnswer, ask topAsk) {
 			continue
 		}
 		b := t.bar(&a.Groups[g], ask)
-		b.Value, b.Exact, b.Share = written(report.Number, n), report.Rat(n).String(), written(report.Share, new(big.Rat).Quo(n, all))
+		b.Value, b.Exact, b.Share = written(report.Number, n), v1.Rat(n).String(), written(report.Share, new(big.Rat).Quo(n, all))
 		if most.Sign() > 0 {
 			part, _ := new(big.Rat).Quo(n, most).Float64()
 			b.Width = fmt.Sprintf("%.1f", 100*min(part, 1))

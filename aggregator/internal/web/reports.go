@@ -148,7 +148,7 @@ func sentence(text string) string {
 func showReport(d *report.Document, query url.Values) *shownReport {
 	s := &shownReport{Document: d}
 	for i := range d.Tables {
-		s.Tables = append(s.Tables, showTable(d, &d.Tables[i]))
+		s.Tables = append(s.Tables, showTable(d, d.Table(i)))
 	}
 	link := func(format, download string) string {
 		q := url.Values{"format": {format}}
@@ -193,7 +193,7 @@ func showTable(d *report.Document, t *report.Table) shownTable {
 func (s *shownTable) cells(t *report.Table, row []report.Cell) []shownCell {
 	var out []shownCell
 	for i, c := range row {
-		cell := shownCell{Text: t.Columns[i].Show(c), Label: s.Head[i].Label, Num: s.Head[i].Num}
+		cell := shownCell{Text: report.Show(t.Columns[i].Kind, c), Label: s.Head[i].Label, Num: s.Head[i].Num}
 		if cell.Num {
 			cell.Exact = c.String()
 		}

@@ -164,8 +164,8 @@ func measureName(name string) string {
 }
 
 func show(c report.Column, n *json.Number) shown {
-	cell := report.Figure(n)
-	return shown{Exact: cell.String(), Text: c.Show(cell)}
+	cell := v1.Figure(n)
+	return shown{Exact: cell.String(), Text: report.Show(c.Kind, cell)}
 }
 
 func at(list []*json.Number, i int) *json.Number {
@@ -177,12 +177,12 @@ func at(list []*json.Number, i int) *json.Number {
 
 // share is a part of all, for people and as the width of a bar.
 func share(part, all *json.Number) (text, width string) {
-	x, y := report.Figure(part).Number(), report.Figure(all).Number()
+	x, y := v1.Figure(part).Number(), v1.Figure(all).Number()
 	if x == nil || y == nil || y.Sign() <= 0 || x.Sign() < 0 {
 		return "", ""
 	}
 	q := new(big.Rat).Quo(x, y)
-	return report.Column{Kind: report.Share}.Show(report.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
+	return report.Show(report.Share, v1.Rat(q)), q.Mul(q, big.NewRat(100, 1)).FloatString(2)
 }
 
 // groupName is what a group is called.
@@ -274,13 +274,13 @@ func (s *usageSheet) steps(a usageAsk, answer *usageAnswer, m *v1.Measure, colum
 		for g := range answer.Groups {
 			value := at(m.Values, g*n+b)
 			step.Cells = append(step.Cells, show(column, value))
-			if number := report.Figure(value).Number(); number != nil {
+			if number := v1.Figure(value).Number(); number != nil {
 				sum.Add(sum, number)
 			}
 		}
 		if known {
-			cell := report.Rat(sum)
-			step.Total = shown{Exact: cell.String(), Text: column.Show(cell)}
+			cell := v1.Rat(sum)
+			step.Total = shown{Exact: cell.String(), Text: report.Show(column.Kind, cell)}
 		}
 		s.Steps = append(s.Steps, step)
 	}
@@ -312,7 +312,7 @@ func (a *usageAnswer) lacks(m *v1.Measure, by string) (notes []string) {
 	}
 	for i := range m.Unpriced {
 		u := &m.Unpriced[i]
-		used, what := report.Figure(&u.Total).Number(), "of "+u.Component
+		used, what := v1.Figure(&u.Total).Number(), "of "+u.Component
 		if used == nil || used.Sign() == 0 {
 			continue
 		}
