@@ -119,7 +119,12 @@ func (a *agentSite) stop() error {
 
 // gauges reads the agent's metrics.
 func (a *agentSite) gauges(ctx context.Context) (map[string]float64, error) {
-	body, err := get(ctx, "http://"+a.metrics+"/metrics")
+	return gauges(ctx, "http://"+a.metrics+"/metrics")
+}
+
+// gauges reads metrics, by name with labels.
+func gauges(ctx context.Context, url string) (map[string]float64, error) {
+	body, err := get(ctx, url)
 	if err != nil {
 		return nil, err
 	}
