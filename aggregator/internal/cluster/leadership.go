@@ -186,9 +186,13 @@ func (n *Node) TransferLeadership(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("%w: no voter answers", ErrNoPeer)
 	}
+	return n.await(ctx, n.raft.LeadershipTransferToServer(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr)).Error)
+}
+
+// await returns what do returns, which goes on where ctx or the node ends before.
+func (n *Node) await(ctx context.Context, do func() error) error {
 	answer := make(chan error, 1)
-	future := n.raft.LeadershipTransferToServer(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr))
-	go func() { answer <- future.Error() }()
+	go func() { answer <- do() }()
 	select {
 	case err := <-answer:
 		return err

@@ -223,23 +223,13 @@ func (n *Node) change(ctx context.Context, do func(now []Member) error) error {
 	case <-n.stopping:
 		return ErrStopped
 	}
-	answer := make(chan error, 1)
-	go func() {
+	return n.await(ctx, func() error {
 		defer func() { <-n.changing }()
 		if !n.IsLeader() {
-			answer <- ErrNotLeader
-			return
+			return ErrNotLeader
 		}
-		answer <- do(n.Members())
-	}()
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.ended:
-		return ErrStopped
-	}
+		return do(n.Members())
+	})
 }
 
 // changed waits until a change of the members is committed.

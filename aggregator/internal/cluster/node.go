@@ -66,7 +66,7 @@ type Node struct {
 
 // Open checks everything that is on disk, bootstraps a new cluster where Config
 // says so, and starts to take part. It owns Config.Stream from the call on, also
-// when it fails. What it refuses is ErrForgotten, ErrMismatch, ErrCorrupt,
+// when it fails. What it refuses is ErrForgotten, ErrMismatch, ErrRecovery, ErrCorrupt,
 // ErrFormat or an I/O error, each with the file.
 func Open(conf Config) (*Node, error) {
 	conf = conf.withDefaults()

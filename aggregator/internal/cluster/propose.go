@@ -153,28 +153,14 @@ func (n *Node) Barrier(ctx context.Context) error {
 	if err := n.takeSlot(ctx); err != nil {
 		return err
 	}
-	answer := make(chan error, 1)
 	future := n.raft.Barrier(timeLeft(ctx))
-	go func() {
+	return n.await(ctx, func() error {
 		defer n.freeSlot()
-		answer <- future.Error()
-	}()
-	return n.await(ctx, answer)
+		return questionError(future.Error())
+	})
 }
 
-// await waits for an answer to a question that changes nothing, so that no
-// outcome is unknown.
-func (n *Node) await(ctx context.Context, answer <-chan error) error {
-	select {
-	case err := <-answer:
-		return questionError(err)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.ended:
-		return ErrStopped
-	}
-}
-
+// questionError is of a question that changes nothing, so that no outcome is unknown.
 func questionError(err error) error {
 	switch {
 	case err == nil:

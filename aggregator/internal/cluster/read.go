@@ -88,10 +88,8 @@ func (n *Node) verifyLeader(ctx context.Context, term uint64) error {
 		if n.alone() || n.heardSince(began, term) {
 			return nil
 		}
-		answer := make(chan error, 1)
 		future := n.raft.VerifyLeader()
-		go func() { answer <- future.Error() }()
-		if err := n.await(ctx, answer); err != nil {
+		if err := n.await(ctx, func() error { return questionError(future.Error()) }); err != nil {
 			return err
 		}
 	}

@@ -153,12 +153,5 @@ func (n *Node) Snapshot(ctx context.Context) error {
 	if n.closing.Load() || n.failure() != nil {
 		return ErrStopped
 	}
-	answer := make(chan error, 1)
-	go func() { answer <- n.shorten() }()
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return n.await(ctx, n.shorten)
 }

@@ -84,7 +84,7 @@ type UndeleteCommand struct {
 	Now record.Time
 }
 
-// DeleteResult is how many ids changed their mark.
+// DeleteResult is how many ids, jobs, rows or values a command changed or dropped.
 type DeleteResult struct{ Changed int }
 
 // QuarantineDropCommand forgets quarantined jobs. The result is a [DeleteResult].
@@ -102,7 +102,8 @@ type SetVersionCommand struct{ Version uint32 }
 
 // CompactBlockCommand rewrites blocks without their superseded rows; a block of
 // which nothing is left goes, and small ones that follow each other become one.
-// Tombstones stay. The leader proposes it for blocks of [View.Candidates] and
+// Tombstones that nothing superseded stay. The leader proposes it for blocks of
+// [View.Candidates] and
 // [View.Small] when those who follow the feed are past them. The result
 // is a [DeleteResult] with the number of rows dropped.
 type CompactBlockCommand struct {

@@ -15,10 +15,12 @@
 //	StageCommand, CommitStageCommand                        → PostResult of the commit
 //	PutStopCommand        AUDITOR's PUT                     → PutResult
 //	DeleteCommand, UndeleteCommand                          → DeleteResult
+//	CorrectCommand        in the place of what clients pushed → DeleteResult
+//	DismissStopsCommand   stops whose records never came    → DeleteResult
 //	QuarantineDropCommand                                   → DeleteResult
 //	DocumentCommand       named values of other packages    → DocumentResult
 //	CompactBlockCommand   drops superseded rows             → DeleteResult
-//	ForgetCommand       drops what compaction leaves     → DeleteResult
+//	ForgetCommand         drops what compaction leaves     → DeleteResult
 //	SetClusterCommand, SetVersionCommand                    → string, uint32
 //	HashCheckCommand                                        → HashResult
 //

@@ -29,8 +29,9 @@ type Store struct {
 	order   []uint64 // of the hashes
 }
 
-// Open opens the store in o.Dir, made when there is none. It reads the ids, the
-// zones and the dictionaries into memory.
+// Open opens the store in o.Dir, made when there is none. It reads what is kept in
+// memory – the filter of ids, the zones, the dictionary, rows that wait for a block – and
+// compares it with what was written; the error wraps [ErrCorrupt] where they differ.
 func Open(o Options) (*Store, error) {
 	o = o.withDefaults()
 	dir, err := currentDir(o.FS, o.Dir)

@@ -197,10 +197,10 @@ func (s *Store) Apply(index, term uint64, data []byte) (any, error) {
 		return nil, nil
 	}
 	c, err := Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("apply index %d: %w", index, err)
+	var result any
+	if err == nil {
+		result, err = s.run(index, c, func(m *memory) { m.Index, m.Term = index, term })
 	}
-	result, err := s.run(index, c, func(m *memory) { m.Index, m.Term = index, term })
 	if err != nil {
 		s.broken = err
 		return nil, fmt.Errorf("apply index %d: %w", index, err)

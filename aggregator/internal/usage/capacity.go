@@ -208,20 +208,15 @@ func (r *Request) table(clusters []string, component string, s *capacitySpan) []
 // supply adds the columns about capacity.
 func (s *Table) supply(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
+	clusters, span, a, err := r.used(ctx, ask, s.Edges)
+	if err != nil {
+		return err
+	}
 	list := r.demands()
 	if len(list) == 0 {
 		return nil
 	}
-	clusters, err := r.scope()
-	if err != nil {
-		return err
-	}
-	span := r.pieces(s.Edges, clusters, list)
 	s.idle(clusters, list, &span)
-	a, err := r.askUse(ctx, ask, &span, list)
-	if err != nil {
-		return err
-	}
 	for _, d := range list {
 		u := &supply{component: d.component, clusters: clusters, now: r.table(clusters, d.component, &span), lines: len(r.By) == 0 || slices.Equal(r.By, []string{clusterKey})}
 		c := newColumn(d.name, Supply, figures{sum: make([]Sum, len(s.Groups)*s.buckets())})
@@ -274,6 +269,21 @@ func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
 	if len(groups) > 0 {
 		s.unite(groups)
 	}
+}
+
+// used returns the clusters in the scope, the pieces of buckets, and who used what there;
+// nothing without a measure of capacity.
+func (r *Request) used(ctx context.Context, ask QueryFunc, edges []record.Time) (clusters []string, span capacitySpan, a *Result, err error) {
+	list := r.demands()
+	if len(list) == 0 {
+		return nil, span, nil, nil
+	}
+	if clusters, err = r.scope(); err != nil {
+		return nil, span, nil, err
+	}
+	span = r.pieces(edges, clusters, list)
+	a, err = r.askUse(ctx, ask, &span, list)
+	return clusters, span, a, err
 }
 
 // askUse asks who used what of each cluster in each piece; nil when nobody wants
@@ -359,16 +369,7 @@ func (u *supply) columns(a *Result) (list [][]Sum) {
 // supplyBefore adds the other window to the columns about capacity.
 func (s *Table) supplyBefore(ctx context.Context, ask QueryFunc) error {
 	r := s.Request
-	list := r.demands()
-	if len(list) == 0 {
-		return nil
-	}
-	clusters, err := r.scope()
-	if err != nil {
-		return err
-	}
-	span := r.pieces([]record.Time{r.Versus.From, r.Versus.To}, clusters, list)
-	a, err := r.askUse(ctx, ask, &span, list)
+	clusters, span, a, err := r.used(ctx, ask, []record.Time{r.Versus.From, r.Versus.To})
 	if err != nil {
 		return err
 	}
