@@ -38,6 +38,12 @@ func Digest(fact any) string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// Told are the digests of the facts that were sent last, in a checkpoint; "" for none.
+type Told struct {
+	Capacity  string `json:"capacity,omitempty"`
+	Directory string `json:"directory,omitempty"`
+}
+
 // Counts are jobs by user and queue.
 type Counts map[Place]*sdk.CensusRow
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,22 +20,20 @@ type checkpoint struct {
 
 func (c *checkpoint) encode() []byte {
 	c.Format = 1
-	data, _ := json.Marshal(c) // numbers and text only
-	return data
+	return sdk.EncodeCheckpoint(c)
 }
 
-func readCheckpoint(data []byte) (checkpoint, error) {
-	var c checkpoint
-	if len(data) == 0 {
-		return c, nil
+// Check says what no plugin has written.
+func (c *checkpoint) Check() error {
+	if c.Sent < 0 {
+		return fmt.Errorf("%d is not a number of runs", c.Sent)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("checkpoint: %w", err)
-	}
-	if c.Format != 1 || c.Sent < 0 {
-		return c, fmt.Errorf("checkpoint: format %d is unknown to this version of the plugin", c.Format)
-	}
-	return c, nil
+	return nil
+}
+
+func readCheckpoint(data []byte) (c checkpoint, err error) {
+	err = sdk.DecodeCheckpoint(data, 1, &c)
+	return c, err
 }
 
 // perBatch is how many runs are handed on at once, and perSay how many bytes are

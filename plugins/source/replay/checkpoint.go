@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/follow"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // checkpoint says how far a file was read.
@@ -15,27 +14,14 @@ type checkpoint struct {
 	At int64 `json:"at"` // the latest time of a job, microseconds; 0: none
 }
 
-func readCheckpoint(data []byte) (checkpoint, error) {
-	var c checkpoint
-	if len(data) == 0 {
-		return c, nil
-	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("checkpoint: %w", err)
-	}
-	if c.Format != 1 {
-		return c, fmt.Errorf("checkpoint: format %d is unknown to this version of the plugin", c.Format)
-	}
-	if err := c.Check(); err != nil {
-		return c, fmt.Errorf("checkpoint: %w", err)
-	}
-	return c, nil
+func readCheckpoint(data []byte) (c checkpoint, err error) {
+	err = sdk.DecodeCheckpoint(data, 1, &c)
+	return c, err
 }
 
 func (c *checkpoint) encode() []byte {
 	c.Format = 1
-	data, _ := json.Marshal(c) // numbers and text only
-	return data
+	return sdk.EncodeCheckpoint(c)
 }
 
 func (c *checkpoint) last() time.Time {

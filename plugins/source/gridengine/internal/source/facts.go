@@ -90,14 +90,14 @@ func (t *teller) answered() bool { return !t.Failed(facts.Census) && !t.Failed(f
 // has lost it.
 func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
 	if renew {
-		p.checkpoint.Told = told{}
+		p.checkpoint.Told = facts.Told{}
 	}
 	before := p.checkpoint.Told
 	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
 	var b sdk.Batch
 	for _, f := range []struct {
 		name string
-		ask  func(context.Context, *sdk.Batch, *told) error
+		ask  func(context.Context, *sdk.Batch, *facts.Told) error
 	}{{facts.Capacity, t.capacity}, {facts.Census, t.census}, {facts.Directory, t.directory}} {
 		ask := func(ctx context.Context) error { return f.ask(ctx, &b, &p.checkpoint.Told) }
 		if err := t.Ask(ctx, with, f.name, renew, ask); err != nil {
@@ -127,7 +127,7 @@ func remedy(name string) string {
 }
 
 // capacity tells what the cells have when that has changed.
-func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *told) error {
+func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	totals := map[string]int64{}
 	for i, cell := range t.cells {
 		hosts, err := cell.Hosts(ctx)
@@ -177,7 +177,7 @@ func (f *filter) sum(totals map[string]int64, h grid.Host) {
 }
 
 // census tells how many jobs run and wait now.
-func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *told) error {
+func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
 	at, queue := t.now(), facts.Counts{}
 	f := &t.config.filter
 	for _, cell := range t.cells {
@@ -200,7 +200,7 @@ func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *told) error {
 }
 
 // directory tells who is in which groups when that has changed.
-func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *told) error {
+func (t *teller) directory(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
 	if len(t.cells) == 0 {
 		return nil
 	}

@@ -1,9 +1,11 @@
 package source
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
 // checkpoint is how far the source has come. What it knows of allocations is in the
@@ -12,27 +14,29 @@ type checkpoint struct {
 	Index   uint64    // changes up to it have been sent
 	Look    time.Time // when all allocations were listed last
 	Journal string
-	Told    told
-}
-
-// told are the digests of the facts that were sent last; "" for none.
-type told struct {
-	Capacity  string `json:"capacity,omitempty"`
-	Directory string `json:"directory,omitempty"`
+	Told    facts.Told
 }
 
 const (
 	checkpointVersion = 1
-	maxCheckpoint     = 64 << 10
+	maxLook           = 253402300799e6 // the end of the year 9999
 )
 
 // The written form: {"v":1,"index":47,"look":1795239926160807,"journal":"9f86…"}.
 type wireCheckpoint struct {
-	Version int    `json:"v"`
-	Index   uint64 `json:"index"`
-	Look    int64  `json:"look"` // microseconds since 1970
-	Journal string `json:"journal,omitempty"`
-	Told    told   `json:"told,omitzero"`
+	Version int        `json:"v"`
+	Index   uint64     `json:"index"`
+	Look    int64      `json:"look"` // microseconds since 1970
+	Journal string     `json:"journal,omitempty"`
+	Told    facts.Told `json:"told,omitzero"`
+}
+
+// Check says what no plugin has written.
+func (w *wireCheckpoint) Check() error {
+	if w.Look < 0 || w.Look > maxLook {
+		return fmt.Errorf("%d is not a time", w.Look)
+	}
+	return nil
 }
 
 func (c checkpoint) encode() []byte {
@@ -40,32 +44,14 @@ func (c checkpoint) encode() []byte {
 	if !c.Look.IsZero() {
 		w.Look = c.Look.UnixMicro()
 	}
-	text, err := json.Marshal(w)
-	if err != nil { // cannot be: text and numbers
-		return nil
-	}
-	return text
+	return sdk.EncodeCheckpoint(w)
 }
 
-// decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint; a
-// checkpoint that cannot be understood is an error, because to start over or to
-// skip are both wrong.
+// decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint.
 func decodeCheckpoint(b []byte) (checkpoint, error) {
-	if len(b) == 0 {
-		return checkpoint{}, nil
-	}
-	if len(b) > maxCheckpoint {
-		return checkpoint{}, fmt.Errorf("checkpoint: %d bytes are too many", len(b))
-	}
 	var w wireCheckpoint
-	if err := json.Unmarshal(b, &w); err != nil {
-		return checkpoint{}, fmt.Errorf("checkpoint: %w", err)
-	}
-	if w.Version != checkpointVersion {
-		return checkpoint{}, fmt.Errorf("checkpoint: version %d is not known, only %d", w.Version, checkpointVersion)
-	}
-	if w.Look < 0 || w.Look > maxLook {
-		return checkpoint{}, fmt.Errorf("checkpoint: %d is not a time", w.Look)
+	if err := sdk.DecodeCheckpoint(b, checkpointVersion, &w); err != nil {
+		return checkpoint{}, err
 	}
 	c := checkpoint{Index: w.Index, Journal: w.Journal, Told: w.Told}
 	if w.Look > 0 {
@@ -73,5 +59,3 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 	}
 	return c, nil
 }
-
-const maxLook = 253402300799e6 // the end of the year 9999

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
@@ -132,7 +133,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	p.away()
 	if from.Rewind > 0 {
 		p.renew, p.since = true, cmpTime(done.Look, s.now()).Add(-from.Rewind)
-		p.done.Told = told{}
+		p.done.Told = facts.Told{}
 	}
 	p.done.Journal = j.ID()
 	return p, nil

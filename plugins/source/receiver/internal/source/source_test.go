@@ -47,7 +47,7 @@ func TestConfigurationProblemsNameTheirPlace(t *testing.T) {
 		"everybody":        {[]*bursarv1.Node{plugintest.Attr("listen", "0.0.0.0:8000")}, "is not on loopback"},
 		"local users":      {[]*bursarv1.Node{plugintest.Attr("listen", "127.0.0.1:8000")}, "allow_local_users = true"},
 		"nobody's socket":  {[]*bursarv1.Node{plugintest.Attr("socket_users", []string{"no such user"})}, "not found on this machine"},
-		"not an address":       {[]*bursarv1.Node{plugintest.Attr("listen", "8000")}, "is not an address"},
+		"not an address":   {[]*bursarv1.Node{plugintest.Attr("listen", "8000")}, "is not an address"},
 		"no certificates":  {[]*bursarv1.Node{tls()}, "the agent has no certificates"},
 		"half a pair":      {[]*bursarv1.Node{tls(plugintest.Attr("ca", files.CA), plugintest.Attr("cert", files.Cert))}, "ca, cert and key must be set"},
 		"not there":        {[]*bursarv1.Node{tls(plugintest.Attr("ca", files.CA), plugintest.Attr("cert", "/none"), plugintest.Attr("key", files.Key))}, "/none"},

@@ -1,44 +1,36 @@
 package source
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-const (
-	checkpointVersion = 1
-	maxCheckpoint     = 1 << 10
-)
+const checkpointVersion = 1
 
-// wireCheckpoint is the written form: {"v":1,"done":1795248797000000}. Done is a
-// stamp of the journal: what came of all entries up to it is with the daemon.
-type wireCheckpoint struct {
+// checkpoint is the written form: {"v":1,"done":1795248797000000}. Done is a stamp of the
+// journal: what came of all entries up to it is with the daemon.
+type checkpoint struct {
 	Version int   `json:"v"`
 	Done    int64 `json:"done"`
 }
 
+// Check says what no plugin has written.
+func (c *checkpoint) Check() error {
+	if c.Done < 0 || c.Done > math.MaxInt64/2 {
+		return fmt.Errorf("%d is not a stamp", c.Done)
+	}
+	return nil
+}
+
 func encodeCheckpoint(done int64) []byte {
-	return fmt.Appendf(nil, `{"v":%d,"done":%d}`, checkpointVersion, done)
+	return sdk.EncodeCheckpoint(checkpoint{checkpointVersion, done})
 }
 
 // decodeCheckpoint reads what encodeCheckpoint wrote; nothing is 0.
 func decodeCheckpoint(b []byte) (done int64, err error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	if len(b) > maxCheckpoint {
-		return 0, fmt.Errorf("checkpoint: %d bytes are too many", len(b))
-	}
-	var w wireCheckpoint
-	if err := json.Unmarshal(b, &w); err != nil {
-		return 0, fmt.Errorf("checkpoint: %w", err)
-	}
-	if w.Version != checkpointVersion {
-		return 0, fmt.Errorf("checkpoint: version %d is not known, only %d; upgrade the plugin", w.Version, checkpointVersion)
-	}
-	if w.Done < 0 || w.Done > math.MaxInt64/2 {
-		return 0, fmt.Errorf("checkpoint: %d is not a stamp", w.Done)
-	}
-	return w.Done, nil
+	var c checkpoint
+	err = sdk.DecodeCheckpoint(b, checkpointVersion, &c)
+	return c.Done, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 )
 
@@ -21,7 +22,7 @@ func TestTheCheckpointOfTheFirstReleaseIsUnderstood(t *testing.T) {
 }
 
 func TestTheCheckpointIsWrittenAsItIsKept(t *testing.T) {
-	c := checkpoint{Done: time.Unix(1795248797, 0), Told: told{Capacity: "8d3a", Directory: "77f0"},
+	c := checkpoint{Done: time.Unix(1795248797, 0), Told: facts.Told{Capacity: "8d3a", Directory: "77f0"},
 		Open: []openRun{{job.Key{Cluster: "rig", Raw: 7, Submit: 1795248790}, 1795248791, "5_7", true}},
 		Half: []halfRun{{job.Key{Cluster: "rig", Raw: 11, Submit: 1795248790}, 1795248799, "11-1795248790"}}}
 	want := `{"v":1,"done":1795248797,"open":[["rig",7,1795248790,1795248791,"5_7",true]],"half":[["rig",11,1795248790,1795248799,"11-1795248790"]],"told":{"capacity":"8d3a","directory":"77f0"}}`
@@ -33,7 +34,7 @@ func TestTheCheckpointIsWrittenAsItIsKept(t *testing.T) {
 func TestCheckpointsAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := checkpoint{Done: time.Unix(rapid.Int64Range(0, maxDone).Draw(t, "done"), 0).UTC(),
-			Told: told{Capacity: rapid.SampledFrom([]string{"", "c"}).Draw(t, "capacity"), Directory: rapid.SampledFrom([]string{"", "d"}).Draw(t, "directory")}}
+			Told: facts.Told{Capacity: rapid.SampledFrom([]string{"", "c"}).Draw(t, "capacity"), Directory: rapid.SampledFrom([]string{"", "d"}).Draw(t, "directory")}}
 		raw := int64(0)
 		for range rapid.IntRange(0, 5).Draw(t, "open") {
 			raw++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
 	"github.com/bursar-accounting/bursar/plugins/internal/process"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/job"
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/sacct"
@@ -45,7 +46,7 @@ type pass struct {
 	// counting are the jobs that never started in batch.
 	counting map[job.Key]time.Time
 	refusing []refusal // in batch
-	told     told
+	told     facts.Told
 	met      map[job.Key]bool   // runs of Source.half that were met in this pass
 	renaming map[job.Key]string // names that runs of Source.half have in batch; "" is the last one
 }

@@ -17,7 +17,7 @@ import (
 // someone has lost it.
 func (p *pass) tell(ctx context.Context, renew bool) error {
 	if renew {
-		p.told = told{}
+		p.told = facts.Told{}
 	}
 	before := p.told
 	with := facts.Settings{Every: p.config.facts, Now: func() time.Time { return p.began }, Log: p.log, Remedy: remedy}
