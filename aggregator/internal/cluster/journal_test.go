@@ -342,3 +342,87 @@ func TestJournal_OfANodeThatWasKilled_IsNotForgotten(t *testing.T) {
 		t.Fatal(used, err)
 	}
 }
+
+var errPower = errors.New("the power went")
+
+// The power goes during a sync: any of the sectors that were written since the last one are on
+// disk, and the others have what they had.
+func TestJournal_PowerCutDuringAnySync_HoldsWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		rng, dir := rand.New(rand.NewPCG(seed, 11)), t.TempDir()
+		under, err := raftboltdb.New(raftboltdb.Options{Path: dir + "/raft.db", NoSync: true, MsgpackUseNewTimeFormat: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := openJournal(dir, under)
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk := map[string][]byte{} // as of the last sync of each file
+		for i := range j.files {
+			disk[j.files[i].Name()] = slurp(t, j.files[i].Name())
+		}
+		left := 1 + rng.IntN(400)
+		j.sync = func(f *os.File) error {
+			if left--; left <= 0 {
+				return errPower
+			}
+			disk[f.Name()] = slurp(t, f.Name())
+			return nil
+		}
+		want := raft.NewInmemStore()
+		var logs []*raft.Log
+		for last := uint64(0); err == nil; {
+			logs = nil
+			for range 1 + rng.IntN(4) {
+				last++
+				logs = append(logs, &raft.Log{Index: last, Term: 1, Data: make([]byte, rng.IntN(8000))})
+			}
+			if err = j.StoreLogs(logs); err == nil {
+				err = want.StoreLogs(logs)
+			}
+			if j.moved != nil { // so that one thing happens at a time
+				moved := <-j.moved
+				j.moved, err = nil, errors.Join(err, moved)
+			}
+		}
+		if !errors.Is(err, errPower) {
+			t.Fatal(err)
+		}
+		if err := j.closeFiles(); err != nil {
+			t.Fatal(err)
+		}
+		for name, old := range disk {
+			now := slurp(t, name)
+			for at := 0; at < len(now); at += 512 {
+				if rng.IntN(2) == 0 {
+					copy(now[at:at+512], old[at:])
+				}
+			}
+			if err := os.WriteFile(name, now, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := openJournal(dir, under)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if last, _ := again.LastIndex(); last == logs[len(logs)-1].Index { // the last batch is whole, or not there
+			_ = want.StoreLogs(logs)
+		}
+		sameLog(t, again, want)
+		if err := errors.Join(again.Close(), under.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func slurp(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
