@@ -198,7 +198,7 @@ func (m *Manager) change(ctx context.Context, name Name, change func(*State) err
 		if err != nil {
 			return err
 		}
-		card := State{Format: Format, Began: micros(m.Now()), Next: 1, Oldest: 1}
+		card := State{version: version{Format}, Began: micros(m.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		} else if _, err := m.setting(name); err != nil {

@@ -25,6 +25,13 @@ const (
 // Format is the version of all documents.
 const Format = 1
 
+// version is the part of a document that says which format it has.
+type version struct {
+	Format int `json:"format"`
+}
+
+func (v version) format() int { return v.Format }
+
 // ErrFormat is wrapped by the errors of documents that do not read.
 var ErrFormat = errors.New("not a document of an action")
 
@@ -45,7 +52,8 @@ func (n Name) String() string { return n.Type + "/" + n.Label }
 
 // State is what is kept of an action beside its runs.
 type State struct {
-	Format int `json:"format"`
+	version
+
 	// Began is when the action was first seen, in microseconds, as all times here.
 	Began int64 `json:"began"`
 	// Next is the number of the next run, Oldest that of the oldest that is kept.
@@ -116,7 +124,8 @@ const (
 
 // Run is a run of an action.
 type Run struct {
-	Format    int               `json:"format"`
+	version
+
 	Number    uint64            `json:"number"`
 	Why       string            `json:"why"`
 	By        string            `json:"by,omitempty"`
@@ -168,7 +177,8 @@ const (
 
 // Effect is an effect of a run, as the ledger has it.
 type Effect struct {
-	Format  int    `json:"format"`
+	version
+
 	Name    string `json:"name"`
 	Summary string `json:"summary,omitempty"`
 	Digest  string `json:"digest"` // sha256 of the payload
@@ -213,13 +223,15 @@ func (e *Effect) last() *Attempt {
 
 // life says up to which restore of the cluster actions have been paused.
 type life struct {
-	Format int    `json:"format"`
-	Life   string `json:"life"`
+	version
+
+	Life string `json:"life"`
 }
 
 // content is what is kept of an effect's bytes.
 type content struct {
-	Format  int    `json:"format"`
+	version
+
 	Payload []byte `json:"payload"`
 	Show    string `json:"show"`
 }
@@ -233,7 +245,7 @@ func encode(v any) []byte {
 }
 
 // decode reads a document strictly: what is unknown was written by a newer program.
-func decode[T any](raw []byte, format func(*T) int) (*T, error) {
+func decode[T interface{ format() int }](raw []byte) (*T, error) {
 	v := new(T)
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
@@ -243,22 +255,10 @@ func decode[T any](raw []byte, format func(*T) int) (*T, error) {
 	if in.More() {
 		return nil, fmt.Errorf("%w: something stands behind it", ErrFormat)
 	}
-	if f := format(v); f != Format {
+	if f := (*v).format(); f != Format {
 		return nil, fmt.Errorf("%w: format version %d, this program knows %d", ErrFormat, f, Format)
 	}
 	return v, nil
-}
-
-func decodeCard(raw []byte) (*State, error) {
-	return decode(raw, func(c *State) int { return c.Format })
-}
-func decodeRun(raw []byte) (*Run, error) { return decode(raw, func(r *Run) int { return r.Format }) }
-func decodeEffect(raw []byte) (*Effect, error) {
-	return decode(raw, func(e *Effect) int { return e.Format })
-}
-func decodeLife(raw []byte) (*life, error) { return decode(raw, func(l *life) int { return l.Format }) }
-func decodeContent(raw []byte) (*content, error) {
-	return decode(raw, func(c *content) int { return c.Format })
 }
 
 // Numbers in keys have a fixed width, so that keys are in the order of numbers.

@@ -17,23 +17,23 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func samples() map[string]any {
 	return map[string]any{
 		"card": &State{
-			Format: 1, Began: 1, Next: 8, Oldest: 2, Current: 7, Last: 3, Seq: 4, Kept: 6, Since: 5,
+			version: version{1}, Began: 1, Next: 8, Oldest: 2, Current: 7, Last: 3, Seq: 4, Kept: 6, Since: 5,
 			Asked:  []Order{{By: "a", At: 9, Arguments: map[string]string{"month": "2026-10"}}, {By: "b", At: 10, Run: 3, Effect: 1}},
 			Paused: &Mark{By: "c", At: 11, Why: "d"}, Disabled: &Mark{At: 12, Why: "e", Of: "f"}, Problem: &Mark{At: 13, Why: "g"},
 			Doubtful: []uint64{3, 5}, Claim: "h",
 		},
 		"run": &Run{
-			Format: 1, Number: 7, Why: WhyOrder, By: "a", Arguments: map[string]string{"b": "c"}, Class: 2, Version: "1.0.0", Planned: 3, Index: 4, Ended: 5,
+			version: version{1}, Number: 7, Why: WhyOrder, By: "a", Arguments: map[string]string{"b": "c"}, Class: 2, Version: "1.0.0", Planned: 3, Index: 4, Ended: 5,
 			Effects: 15, State: true, Partial: true, Notes: []string{"d"}, Gauges: []Gauge{{Name: "e", Labels: map[string]string{"f": "g"}, Value: 1.5}},
 			Counts: Counts{Done: 1, Rejected: 2, Unknown: 3, Skipped: 4, Superseded: 5},
 		},
 		"effect": &Effect{
-			Format: 1, Name: "a", Summary: "b", Digest: "c", Size: 3, Parts: 1, State: Unknown, Key: "d", Tries: 2,
+			version: version{1}, Name: "a", Summary: "b", Digest: "c", Size: 3, Parts: 1, State: Unknown, Key: "d", Tries: 2,
 			Attempts:  []Attempt{{Number: 2, Node: "n", Term: 3, Begun: 4, Fence: 5, Ended: 6, Outcome: Unknown, Message: "m", Reference: "r"}},
 			NotBefore: 7, First: 8, By: "e",
 		},
-		"content": &content{Format: 1, Payload: []byte{0, 1, 255}, Show: "a"},
-		"life":    &life{Format: 1, Life: "a"},
+		"content": &content{version: version{1}, Payload: []byte{0, 1, 255}, Show: "a"},
+		"life":    &life{version: version{1}, Life: "a"},
 	}
 }
 
@@ -43,15 +43,15 @@ func again(name string, raw []byte) ([]byte, error) {
 	var err error
 	switch name {
 	case "card":
-		v, err = decodeCard(raw)
+		v, err = decode[State](raw)
 	case "run":
-		v, err = decodeRun(raw)
+		v, err = decode[Run](raw)
 	case "effect":
-		v, err = decodeEffect(raw)
+		v, err = decode[Effect](raw)
 	case "content":
-		v, err = decodeContent(raw)
+		v, err = decode[content](raw)
 	default:
-		v, err = decodeLife(raw)
+		v, err = decode[life](raw)
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func TestDocumentsOfTheFirstFormatStayReadable(t *testing.T) {
 
 func TestDocumentsOfANewerProgramAreRefused(t *testing.T) {
 	for _, raw := range []string{`{"format":2}`, `{"format":1,"wings":2}`, `{"format":1}{}`, ``, `null`, `[]`} {
-		if _, err := decodeCard([]byte(raw)); !errors.Is(err, ErrFormat) {
+		if _, err := decode[State]([]byte(raw)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

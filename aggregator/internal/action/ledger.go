@@ -40,14 +40,14 @@ type held[T any] struct {
 	raw   []byte
 }
 
-func read[T any](from Documents, space, key string, decode func([]byte) (*T, error)) (held[T], error) {
+func read[T interface{ format() int }](from Documents, space, key string) (held[T], error) {
 	h := held[T]{space: space, key: key}
 	raw, ok, err := from.Document(space, key)
 	if err != nil || !ok {
 		return h, err
 	}
 	h.raw = raw
-	if h.value, err = decode(raw); err != nil {
+	if h.value, err = decode[T](raw); err != nil {
 		return h, fmt.Errorf("%s %s: %w", space, key, err)
 	}
 	return h, nil
@@ -60,15 +60,15 @@ func (h *held[T]) was() store.Document { return document(h.space, h.key, h.raw) 
 func (h *held[T]) becomes(v *T) store.Document { return document(h.space, h.key, encode(v)) }
 
 func readCard(from Documents, name Name) (held[State], error) {
-	return read(from, cardSpace, name.String(), decodeCard)
+	return read[State](from, cardSpace, name.String())
 }
 
 func readRun(from Documents, name Name, run uint64) (held[Run], error) {
-	return read(from, runSpace, name.runKey(run), decodeRun)
+	return read[Run](from, runSpace, name.runKey(run))
 }
 
 func readEffect(from Documents, name Name, run uint64, effect int) (held[Effect], error) {
-	return read(from, effectSpace, name.effectKey(run, effect), decodeEffect)
+	return read[Effect](from, effectSpace, name.effectKey(run, effect))
 }
 
 // readContent puts the parts of an effect's bytes together and checks them.
@@ -84,7 +84,7 @@ func readContent(from Documents, name Name, run uint64, effect int, e *Effect) (
 		}
 		all = append(all, raw...)
 	}
-	c, err := decodeContent(all)
+	c, err := decode[content](all)
 	if err != nil {
 		return nil, err
 	}

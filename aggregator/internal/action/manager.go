@@ -143,7 +143,7 @@ func (g *term) settle(ctx context.Context, settings []Setting) error {
 		if now.Value, _, err = view.Document(g.Life.Space, g.Life.Key); err != nil {
 			return h, err
 		}
-		return read(view, lifeSpace, "life", decodeLife)
+		return read[life](view, lifeSpace, "life")
 	})
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (g *term) settle(ctx context.Context, settings []Setting) error {
 	if err := g.pauseAll(ctx, settings); err != nil {
 		return err
 	}
-	return g.write(ctx, noted.was(), noted.becomes(&life{Format: Format, Life: id}))
+	return g.write(ctx, noted.was(), noted.becomes(&life{version: version{Format}, Life: id}))
 }
 
 func (g *term) write(ctx context.Context, was, becomes store.Document) error {
@@ -181,7 +181,7 @@ func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 		if err != nil {
 			return err
 		}
-		card := State{Format: Format, Began: micros(g.Now()), Next: 1, Oldest: 1}
+		card := State{version: version{Format}, Began: micros(g.Now()), Next: 1, Oldest: 1}
 		if h.value != nil {
 			card = *h.value
 		}
@@ -254,7 +254,7 @@ func (m *Manager) Plan(ctx context.Context, name Name, arguments map[string]stri
 		return nil, nil, err
 	}
 	if p.card.value == nil {
-		p.card.value = &State{Format: Format, Next: 1}
+		p.card.value = &State{version: version{Format}, Next: 1}
 	}
 	run := Run{Why: WhyOrder, Arguments: arguments}
 	made, err := r.make(ctx, p, &run)

@@ -3,6 +3,7 @@ package action
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -127,24 +128,13 @@ func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 func (g *Gauge) show(out chan<- prometheus.Metric, name Name, seen map[string]bool) {
 	labels := prometheus.Labels{"action": name.Label}
 	maps.Copy(labels, g.Labels)
-	id := "bursar_action_" + metricWord(name.Type) + "_" + g.Name
+	id := "bursar_action_" + strings.ReplaceAll(name.Type, "-", "_") + "_" + g.Name
 	m, err := prometheus.NewConstMetric(prometheus.NewDesc(id, "As the plugin of an action says of its newest plan, on the leader.", nil, labels), prometheus.GaugeValue, g.Value)
 	if err != nil || seen[id+string(encode(labels))] {
 		return
 	}
 	seen[id+string(encode(labels))] = true
 	out <- m
-}
-
-// metricWord is a type as a part of the name of a metric.
-func metricWord(s string) string {
-	b := []byte(s)
-	for i := range b {
-		if b[i] == '-' {
-			b[i] = '_'
-		}
-	}
-	return string(b)
 }
 
 func one(b bool) float64 {

@@ -129,18 +129,18 @@ func (r *runner) documents(p *picture, run *Run, made *sdk.Plan) []store.Documen
 	var docs []store.Document
 	name := r.set.Name
 	if made.State != nil {
-		docs = append(docs, document(stateSpace, name.runKey(run.Number), encode(&content{Format: Format, Payload: made.State})))
+		docs = append(docs, document(stateSpace, name.runKey(run.Number), encode(&content{version: version{Format}, Payload: made.State})))
 	}
 	for i := range made.Effects {
 		e := &made.Effects[i]
-		bytes, part := encode(&content{Format: Format, Payload: e.Payload, Show: cut(e.Show, maxShow)}), 0
+		bytes, part := encode(&content{version: version{Format}, Payload: e.Payload, Show: cut(e.Show, maxShow)}), 0
 		for ; len(bytes) > 0; part++ {
 			n := min(len(bytes), partBytes)
 			docs = append(docs, document(payloadSpace, name.partKey(run.Number, i, part), bytes[:n]))
 			bytes = bytes[n:]
 		}
 		docs = append(docs, document(effectSpace, name.effectKey(run.Number, i), encode(&Effect{
-			Format: Format, Name: e.Name, Summary: cut(e.Summary, maxNote), Digest: digest(e.Payload), Size: len(e.Payload), Parts: part,
+			version: version{Format}, Name: e.Name, Summary: cut(e.Summary, maxNote), Digest: digest(e.Payload), Size: len(e.Payload), Parts: part,
 			State: Planned, Key: key(p.cluster, name, run, i),
 		})))
 	}

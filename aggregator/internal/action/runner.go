@@ -143,7 +143,7 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	card := p.card.value
 	switch {
 	case card == nil:
-		return 0, r.write(ctx, p.card.was(), p.card.becomes(&State{Format: Format, Began: micros(r.Now()), Next: 1, Oldest: 1}))
+		return 0, r.write(ctx, p.card.was(), p.card.becomes(&State{version: version{Format}, Began: micros(r.Now()), Next: 1, Oldest: 1}))
 	case card.Paused != nil:
 		r.close()
 		return look, nil
@@ -271,7 +271,7 @@ func (r *runner) trouble(ctx context.Context, p *picture, run *Run, problem erro
 func (r *runner) unplanned(card *State, p *picture, run *Run, why string) store.Document {
 	now := micros(r.Now())
 	out := Run{
-		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
+		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		RunOn: r.set.RunOn, Planned: now, Index: p.index, Ended: now, Failure: why,
 	}
 	if r.about != nil {
@@ -382,7 +382,7 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 	}
 	now := r.Now().UTC().Truncate(time.Microsecond)
 	*run = Run{
-		Format: Format, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
+		version: version{Format}, Number: card.Next, Why: run.Why, By: run.By, Ordered: run.Ordered, Arguments: run.Arguments,
 		Class: uint8(r.about.Class), Version: r.about.Version, RunOn: r.set.RunOn, Planned: micros(now), Index: p.index,
 	}
 	bounded, cancel := context.WithTimeout(ctx, planTime)
@@ -412,7 +412,7 @@ func readState(from Documents, name Name, run uint64) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	c, err := decodeContent(raw)
+	c, err := decode[content](raw)
 	if err != nil {
 		return nil, err
 	}
