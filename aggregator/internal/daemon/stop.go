@@ -11,10 +11,10 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
@@ -125,23 +125,27 @@ func (f *front) open() int {
 // run serves until ctx ends and the requests are done. Patience is how long the
 // clients are told that this node goes.
 func (f *front) run(ctx context.Context, patience time.Duration) error {
-	ended := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() { ended <- f.end(context.WithoutCancel(ctx), patience) })
+	in, ended := make(chan struct{}), make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		f.leaving.Store(true)
+		f.door.leave()
+		<-in
+		ended <- f.end(context.WithoutCancel(ctx), patience)
+	})
 	l := f.limits.Listener(f.door)
 	if f.secure != nil {
 		l = tls.NewListener(l, f.secure)
 	}
 	err := f.server.Serve(l)
+	close(in) // all callers
 	if stop() {
 		return fmt.Errorf("serve on %s: %w", f.door.Addr(), err)
 	}
 	return <-ended
 }
 
-// end lets the requests end.
+// end lets the requests of all who were let in end.
 func (f *front) end(ctx context.Context, patience time.Duration) error {
-	f.leaving.Store(true)
-	f.door.leave()
 	for until := time.Now().Add(patience); f.open() > 0 && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -164,13 +168,14 @@ type drainingListener struct {
 	failed  error // of the close
 }
 
-// Close closes the door, once.
+// Close closes the listener, once.
 func (d *drainingListener) Close() error {
 	d.once.Do(func() { d.failed = d.Listener.Close() })
 	return d.failed
 }
 
-// leave lets in the last callers and then closes the door.
+// leave lets in the last callers and then closes the listener. The kernel drops whatever
+// begins a further connection: its client tries again a second later, and is refused then.
 func (d *drainingListener) leave() {
 	d.leaving.Store(true)
 	tcp, ok := d.Listener.(*net.TCPListener)
@@ -179,16 +184,56 @@ func (d *drainingListener) leave() {
 		return
 	}
 	if raw, err := tcp.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), 0) }) // others have to knock again, and are refused then
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, withoutSyn())
+		})
 	}
 	_ = tcp.SetDeadline(time.Now().Add(lastCallers))
+}
+
+// withoutSyn is a filter that drops the segments of TCP with which connections begin.
+func withoutSyn() *unix.SockFprog {
+	const flags, syn, whole = 13, 2, 1 << 18
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flags},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: syn},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+		{Code: unix.BPF_RET | unix.BPF_K, K: whole},
+	}
+	return &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 }
 
 // Accept returns the next caller; net.ErrClosed when the last one is in.
 func (d *drainingListener) Accept() (net.Conn, error) {
 	c, err := d.Listener.Accept()
-	if d.leaving.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, errors.Join(net.ErrClosed, d.Close())
+	if !d.leaving.Load() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return c, err
 	}
-	return c, err
+	if c := d.waiting(); c != nil {
+		return c, nil
+	}
+	return nil, errors.Join(net.ErrClosed, d.Close())
+}
+
+// waiting is a connection that the kernel has accepted by the end of the deadline, which
+// keeps [net.Listener] from looking; nil when there is none.
+func (d *drainingListener) waiting() (c net.Conn) {
+	tcp, ok := d.Listener.(*net.TCPListener)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	_ = raw.Control(func(listener uintptr) {
+		fd, _, err := unix.Accept4(int(listener), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			return
+		}
+		file := os.NewFile(uintptr(fd), "")
+		c, _ = net.FileConn(file)
+		_ = file.Close() // the connection has its own descriptor
+	})
+	return c
 }
