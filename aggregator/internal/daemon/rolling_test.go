@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/bursar-accounting/bursar/proto/racetest"
 )
 
 // client sends requests over kept connections to one node after the other, as a
@@ -102,9 +100,6 @@ func (c *client) load(t *testing.T, written *atomic.Int64) (stop func()) {
 // underLoad starts a site and its load.
 func underLoad(t *testing.T) (s *site, c *client, written *atomic.Int64, stop func()) {
 	t.Helper()
-	if racetest.Enabled {
-		t.Skip("a node with the race detector takes longer to stop than it waits for clients; make test runs this")
-	}
 	names := []string{"agg1", "agg2", "agg3"}
 	s = newSite(t, names...)
 	s.start(names...)
