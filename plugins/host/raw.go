@@ -103,51 +103,18 @@ func orMissing(err error) error {
 
 // rich is the inverse of plain for an attribute of that type.
 func rich(v any, typ bursarv1.Type) (*bursarv1.Value, error) {
-	switch x := v.(type) {
-	case nil:
-		return &bursarv1.Value{}, nil
-	case string:
-		return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: x}}, nil
-	case bool:
-		return &bursarv1.Value{Kind: &bursarv1.Value_BoolValue{BoolValue: x}}, nil
-	case json.Number:
-		return richNumber(x, typ)
-	case []any:
-		list := &bursarv1.ListValue{}
-		for _, e := range x {
-			item, err := rich(e, bursarv1.Type_TYPE_UNSPECIFIED)
-			if err != nil {
-				return nil, err
-			}
-			list.Values = append(list.Values, item)
+	if n, ok := v.(json.Number); ok && typ == bursarv1.Type_TYPE_FLOAT {
+		f, err := n.Float64()
+		return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: f}}, err
+	}
+	whole := typ == bursarv1.Type_TYPE_MAP // the attribute itself is an object
+	return ValueOf(v, func(x map[string]any) (*bursarv1.Value, error) {
+		text, ok := x["bytes"].(string)
+		if first := whole; first || !ok || len(x) != 1 {
+			whole = false
+			return nil, nil
 		}
-		return &bursarv1.Value{Kind: &bursarv1.Value_ListValue{ListValue: list}}, nil
-	case map[string]any:
-		return richObject(x, typ)
-	}
-	return nil, fmt.Errorf("unexpected %T", v)
-}
-
-func richNumber(n json.Number, typ bursarv1.Type) (*bursarv1.Value, error) {
-	if i, err := n.Int64(); err == nil && typ != bursarv1.Type_TYPE_FLOAT {
-		return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: i}}, nil
-	}
-	f, err := n.Float64()
-	return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: f}}, err
-}
-
-func richObject(x map[string]any, typ bursarv1.Type) (*bursarv1.Value, error) {
-	if text, ok := x["bytes"].(string); ok && len(x) == 1 && typ != bursarv1.Type_TYPE_MAP {
 		b, err := base64.StdEncoding.DecodeString(text)
 		return &bursarv1.Value{Kind: &bursarv1.Value_BytesValue{BytesValue: b}}, err
-	}
-	object := &bursarv1.MapValue{Values: map[string]*bursarv1.Value{}}
-	for name, e := range x {
-		item, err := rich(e, bursarv1.Type_TYPE_UNSPECIFIED)
-		if err != nil {
-			return nil, err
-		}
-		object.Values[name] = item
-	}
-	return &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: object}}, nil
+	})
 }

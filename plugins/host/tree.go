@@ -1,6 +1,8 @@
 package host
 
 import (
+	"fmt"
+
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -41,30 +43,13 @@ func elements(v hcl.Value) []*bursarv1.Range {
 	return out
 }
 
+// value is a value without places.
 func value(v hcl.Value) *bursarv1.Value {
-	switch v.Kind {
-	case hcl.KindString:
-		return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: v.Str}}
-	case hcl.KindInt:
-		return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: v.Int}}
-	case hcl.KindFloat:
-		return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: v.Float}}
-	case hcl.KindBool:
-		return &bursarv1.Value{Kind: &bursarv1.Value_BoolValue{BoolValue: v.Bool}}
-	case hcl.KindList:
-		list := &bursarv1.ListValue{}
-		for _, e := range v.List {
-			list.Values = append(list.Values, value(e))
-		}
-		return &bursarv1.Value{Kind: &bursarv1.Value_ListValue{ListValue: list}}
-	case hcl.KindMap:
-		object := &bursarv1.MapValue{Values: map[string]*bursarv1.Value{}}
-		for _, e := range v.Map {
-			object.Values[e.Key] = value(e.Value)
-		}
-		return &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: object}}
+	out, err := ValueOf(v.Interface(), nil)
+	if err != nil {
+		panic(fmt.Sprintf("host: a value of a configuration: %v", err)) // it holds nothing else
 	}
-	return &bursarv1.Value{}
+	return out
 }
 
 func place(r hcl.Range) *bursarv1.Range {

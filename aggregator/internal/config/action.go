@@ -283,7 +283,7 @@ func (a *SharedAction) node(t *tree) (*bursarv1.Node, error) {
 		var err error
 		if text, ok := expression(t.Values[name]); ok {
 			one.Labels = []string{text}
-		} else if one.Value, err = a.value(t.Values[name]); err != nil {
+		} else if one.Value, err = host.ValueOf(t.Values[name], a.mark); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.Children = append(out.Children, one)
@@ -305,49 +305,11 @@ func expression(v any) (string, bool) {
 	return text, ok && len(object) == 1
 }
 
-func (a *SharedAction) value(v any) (*bursarv1.Value, error) {
-	switch v := v.(type) {
-	case string:
-		return &bursarv1.Value{Kind: &bursarv1.Value_StringValue{StringValue: v}}, nil
-	case bool:
-		return &bursarv1.Value{Kind: &bursarv1.Value_BoolValue{BoolValue: v}}, nil
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return &bursarv1.Value{Kind: &bursarv1.Value_IntValue{IntValue: n}}, nil
-		}
-		f, err := v.Float64()
-		return &bursarv1.Value{Kind: &bursarv1.Value_FloatValue{FloatValue: f}}, err
-	case []any:
-		list := &bursarv1.ListValue{}
-		for _, e := range v {
-			value, err := a.value(e)
-			if err != nil {
-				return nil, err
-			}
-			list.Values = append(list.Values, value)
-		}
-		return &bursarv1.Value{Kind: &bursarv1.Value_ListValue{ListValue: list}}, nil
-	case map[string]any:
-		return a.object(v)
+// mark reads the marks of what JSON does not have, and of what is only in the files.
+func (a *SharedAction) mark(v map[string]any) (*bursarv1.Value, error) {
+	if len(v) != 1 || v[nullMark] != true && v[secretMark] != true {
+		return nil, nil
 	}
-	return nil, fmt.Errorf("%v is not a value", v)
-}
-
-func (a *SharedAction) object(v map[string]any) (*bursarv1.Value, error) {
-	if len(v) == 1 && v[nullMark] == true {
-		return &bursarv1.Value{}, nil
-	}
-	if len(v) == 1 && v[secretMark] == true {
-		a.Secrets = true
-		return &bursarv1.Value{}, nil
-	}
-	object := &bursarv1.MapValue{Values: map[string]*bursarv1.Value{}}
-	for key, e := range v {
-		value, err := a.value(e)
-		if err != nil {
-			return nil, err
-		}
-		object.Values[key] = value
-	}
-	return &bursarv1.Value{Kind: &bursarv1.Value_MapValue{MapValue: object}}, nil
+	a.Secrets = a.Secrets || v[secretMark] == true
+	return &bursarv1.Value{}, nil
 }
