@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bursar-accounting/bursar/agent/internal/control"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	"github.com/bursar-accounting/bursar/proto/programtest"
 )
 
@@ -137,7 +138,7 @@ func TestLongFlagsTakeOneDashOrTwo(t *testing.T) {
 	for in, want := range map[string]string{
 		"-config x": "--config x", "--config x": "--config x", "-config=x": "--config=x", "-n 3": "-n 3", "-n3": "-n3", "-h": "-h", "-- -config": "-- -config", "-1": "-1",
 	} {
-		if got := strings.Join(twoDashes(strings.Fields(in)), " "); got != want {
+		if got := strings.Join(commandline.TwoDashes(Commands(), strings.Fields(in)), " "); got != want {
 			t.Errorf("%q became %q", in, got)
 		}
 	}

@@ -30,7 +30,7 @@ which has the buffer and collects by itself.`,
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "collect once and exit")
-	c.Flags().StringVar(&source, "source", "", "type/label of the only source to collect")
+	c.Flags().StringVar(&source, "source", "", "the only source to collect, as `TYPE/LABEL`")
 	return c
 }
 
@@ -84,9 +84,9 @@ nothing is sent.`,
 			return a.recollect(c.Context(), req)
 		},
 	})
-	c.Flags().StringVar(&source, "source", "", "type/label of the source")
-	c.Flags().StringVar(&from, "from", "", "start of the window: a day in UTC, a time in RFC 3339, or a span back such as 48h")
-	c.Flags().StringVar(&to, "to", "", "end of the window, which is not in it (default now)")
+	c.Flags().StringVar(&source, "source", "", "the source, as `TYPE/LABEL`")
+	c.Flags().StringVar(&from, "from", "", "start of the window, a `TIME`: a day in UTC, RFC 3339, or a span back such as 48h")
+	c.Flags().StringVar(&to, "to", "", "end of the window, a `TIME` that is not in it (default now)")
 	c.Flags().BoolVar(&plan, "plan", false, "only count what would be sent")
 	return c
 }

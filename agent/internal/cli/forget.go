@@ -36,7 +36,7 @@ the agent reports which frames are gone. "bursar-agent status" shows the cluster
 			return err
 		},
 	})
-	c.Flags().StringVar(&cluster, "cluster", "", "id of the cluster")
+	c.Flags().StringVar(&cluster, "cluster", "", "`ID` of the cluster")
 	return c
 }
 

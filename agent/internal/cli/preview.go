@@ -40,10 +40,10 @@ daemon need not run.`,
 			return a.preview(c.Context(), source, ws, most)
 		},
 	})
-	c.Flags().StringVar(&source, "source", "", "type/label of the only source to ask")
-	c.Flags().StringVar(&since, "since", "", "start of the window: a span back, a day or a time in RFC 3339 (default: as far back as it takes)")
-	c.Flags().StringVar(&until, "until", "", "end of the window (default now)")
-	c.Flags().IntVarP(&most, "number", "n", 10, "how many jobs of each source")
+	c.Flags().StringVar(&source, "source", "", "the only source to ask, as `TYPE/LABEL`")
+	c.Flags().StringVar(&since, "since", "", "start of the window, a `TIME`: a span back, a day or RFC 3339 (default: as far back as it takes)")
+	c.Flags().StringVar(&until, "until", "", "end of the window, a `TIME` (default now)")
+	c.Flags().IntVarP(&most, "number", "n", 10, "`N` jobs of each source")
 	return c
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/run"
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	"github.com/bursar-accounting/bursar/proto/systemd"
 )
 
@@ -39,7 +38,7 @@ func System(version string) Env {
 func Main(ctx context.Context, env Env, args []string) int {
 	a := &app{Env: env}
 	root := a.root()
-	root.SetArgs(twoDashes(args))
+	root.SetArgs(commandline.TwoDashes(root, args))
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
@@ -141,14 +140,12 @@ func (a *app) root() *cobra.Command {
 			return a.daemon(c.Context())
 		},
 	}
-	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files; may be repeated")
+	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files, at `PATH`; may be repeated")
 	root.PersistentFlags().BoolVar(&a.dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
 	root.Flags().BoolVar(&check, "check", false, "check the configuration, with its plugins, and exit")
 	root.AddCommand(a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.forgetCommand(), a.doctorCommand(), a.versionCommand())
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), help(c)) })
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%s; see `%s -h`", strings.ReplaceAll(err.Error(), "--", "-"), c.CommandPath())
-	})
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { commandline.Help(c.OutOrStdout(), c) })
+	root.SetFlagErrorFunc(commandline.UsageError)
 	return root
 }
 
@@ -175,7 +172,7 @@ func (a *app) runCommand() *cobra.Command {
 
 // formats adds the flag -format.
 func (a *app) formats(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&a.format, "format", "table", "table or json")
+	c.Flags().StringVar(&a.format, "format", "table", "`FORMAT` of the output: table or json")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if a.format != "table" && a.format != "json" {
 			return fmt.Errorf("unknown format %q; it is table or json", a.format)
@@ -213,19 +210,3 @@ func pick(cfg *config.Config, name string) ([]*config.Source, error) {
 	}
 	return []*config.Source{s}, nil
 }
-
-// twoDashes lets long flags take one dash.
-func twoDashes(args []string) []string {
-	out := slices.Clone(args)
-	for i, s := range out {
-		if s == "--" {
-			break
-		}
-		if name, _, _ := strings.Cut(s, "="); len(name) > 2 && s[0] == '-' && letter(s[1]) && letter(s[2]) {
-			out[i] = "-" + s
-		}
-	}
-	return out
-}
-
-func letter(c byte) bool { return c >= 'a' && c <= 'z' }

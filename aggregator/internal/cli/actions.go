@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // actionName names an action on the command line.
@@ -143,11 +145,11 @@ func (p *Program) actionsPlan() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		arguments, err := argumentsOf(args[1:])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		ask := func(ctx context.Context, api v1.API) (v1.ActionPlan, error) {
 			return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
@@ -203,7 +205,7 @@ func (p *Program) actionsOrder(verb, short string, do func(v1.API, context.Conte
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		return p.order(conn, func(api v1.API) (v1.Message, error) {
 			return do(api, cmd.Context(), typ, label, v1.ActionOrder{Why: why})
@@ -236,7 +238,7 @@ func (p *Program) actionsSettle(verb, short string, do func(v1.API, context.Cont
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := effectOf(args)
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		return p.order(conn, func(api v1.API) (v1.Message, error) {
 			return do(api, cmd.Context(), e.typ, e.label, e.run, e.effect, v1.ActionOrder{})
@@ -258,7 +260,7 @@ func (p *Program) actionsHistory() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		if len(args) == 1 {
 			return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRuns, error) {
@@ -267,7 +269,7 @@ func (p *Program) actionsHistory() *cobra.Command {
 		}
 		run, err := strconv.ParseUint(args[1], 10, 31)
 		if err != nil {
-			return usageError(cmd, errors.New("the run is its number"))
+			return commandline.UsageError(cmd, errors.New("the run is its number"))
 		}
 		return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRunEffects, error) {
 			return api.ActionRun(ctx, typ, label, run, nil)

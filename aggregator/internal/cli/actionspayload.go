@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // actionsPayload makes the command that fetches an effect of the ledger.
@@ -21,7 +23,7 @@ ledger has them. With -show it is what the plugin says of them for people.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := effectOf(args)
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // actionsRun makes the command that orders a run and waits until it is planned.
@@ -27,11 +29,11 @@ code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		arguments, err := argumentsOf(args[1:])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

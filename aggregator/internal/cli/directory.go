@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // directoryParts are what the command directory can show.
@@ -32,7 +34,7 @@ there are some. json has all of it, csv what the table has.`,
 		Example: "  bursar directory\n  bursar directory people -format csv > people.csv\n  bursar directory classes -at 2026-03-01\n  bursar directory -unclaimed",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(directoryParts(), args[0]) {
-				return usageError(cmd, fmt.Errorf("%q: want one of %s", strings.Join(args, " "), strings.Join(directoryParts(), ", ")))
+				return commandline.UsageError(cmd, fmt.Errorf("%q: want one of %s", strings.Join(args, " "), strings.Join(directoryParts(), ", ")))
 			}
 			return nil
 		},
@@ -44,7 +46,7 @@ there are some. json has all of it, csv what the table has.`,
 	ask := func(ctx context.Context, api v1.API, args []string) (v1.Directory, error) {
 		switch {
 		case len(args) > 0 && unclaimed:
-			return v1.Directory{}, usageError(cmd, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0]))
+			return v1.Directory{}, commandline.UsageError(cmd, fmt.Errorf("-unclaimed is about groups and users; leave %s out", args[0]))
 		case len(args) > 0:
 			part = args[0]
 		case unclaimed:

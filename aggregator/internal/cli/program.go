@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // Program is what a command line runs in.
@@ -61,7 +62,7 @@ func (t troubled) Error() string { return t.Diagnostics.Error() }
 // code. Ending ctx asks a daemon to stop in order.
 func (p *Program) Run(ctx context.Context, args []string) int {
 	root := p.root()
-	root.SetArgs(twoDashes(root, args))
+	root.SetArgs(commandline.TwoDashes(root, args))
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // quarantineKey names the job on the command line; "-" stands for an empty part.
@@ -47,7 +49,7 @@ func (p *Program) quarantineShow() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		k, err := jobOf(args[0])
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		ask := func(ctx context.Context, api v1.API) (v1.Quarantined, error) {
 			return api.Quarantined(ctx, k[0], k[1], k[2], k[3], nil)
@@ -109,7 +111,7 @@ func (p *Program) quarantineSettle(verb, short string, act func(context.Context,
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs in quarantine")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usageError(cmd, errors.New("either keys or -all must be given"))
+			return commandline.UsageError(cmd, errors.New("either keys or -all must be given"))
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -58,11 +59,11 @@ date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortings(), cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if s.limit < -1 {
-			return usageError(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
+			return commandline.UsageError(cmd, fmt.Errorf("-limit: %d is no number of records; -1 is all", s.limit))
 		}
 		query, err := s.query(p.Now())
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // asHTML is one file that needs nothing else.
@@ -66,7 +67,7 @@ func (p *Program) report(e *report.Entry) *cobra.Command {
 		d, err := build(cmd.Context(), c)
 		switch {
 		case errors.Is(err, report.ErrQuery):
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		case err != nil || d == nil:
 			return err
 		case file == "":

@@ -21,6 +21,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // asAI4 is the program whose files and tables reports can be written as.
@@ -43,7 +44,7 @@ func (f *ai4Flags) add(cmd *cobra.Command, about string) {
 // exact makes the report of bursar itself, for which the other flags have no meaning.
 func (f *ai4Flags) exact(ctx context.Context, cmd *cobra.Command, c *client.Client, exact builder) (*report.Document, error) {
 	if f.every != "" || f.snapshots != "" || f.namespaces != nil {
-		return nil, usageError(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
+		return nil, commandline.UsageError(cmd, errors.New("-every, -snapshots and -namespace are for -compat ai4"))
 	}
 	return exact(ctx, c)
 }
@@ -53,26 +54,26 @@ func (f *ai4Flags) options(cmd *cobra.Command, asked func() url.Values, now time
 	o.Now = now
 	for name := range asked() {
 		if name != "period" && cmd.Flags().Changed(name) {
-			return o, usageError(cmd, fmt.Errorf("-%s has no meaning with -compat ai4, which has a form of its own", name))
+			return o, commandline.UsageError(cmd, fmt.Errorf("-%s has no meaning with -compat ai4, which has a form of its own", name))
 		}
 	}
 	if cmd.Flags().Changed("format") {
-		return o, usageError(cmd, errors.New("-format has no meaning with -compat ai4, which has a form of its own"))
+		return o, commandline.UsageError(cmd, errors.New("-format has no meaning with -compat ai4, which has a form of its own"))
 	}
 	periods := asked()["period"]
 	switch {
 	case !cmd.Flags().Changed("period"):
 		periods = nil
 	case len(periods) > 1:
-		return o, usageError(cmd, errors.New("-compat ai4 is of one -period"))
+		return o, commandline.UsageError(cmd, errors.New("-compat ai4 is of one -period"))
 	}
 	if f.every != "" && f.snapshots != "" {
-		return o, usageError(cmd, errors.New("give -every or -snapshots"))
+		return o, commandline.UsageError(cmd, errors.New("give -every or -snapshots"))
 	}
 	o.Period = cmp.Or(periods...)
 	if f.every != "" {
 		if o.Every, err = hcl.ParseDuration(f.every); err != nil {
-			return o, usageError(cmd, fmt.Errorf("-every: %w", err))
+			return o, commandline.UsageError(cmd, fmt.Errorf("-every: %w", err))
 		}
 	}
 	o.Namespaces = lists(f.namespaces)
@@ -145,7 +146,7 @@ starting count as queued.`
 		}
 		dir := cmd.Flags().Lookup("output").Value.String()
 		if dir == "" {
-			return nil, usageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
+			return nil, commandline.UsageError(cmd, errors.New("-compat ai4 writes several files; name their directory with -o"))
 		}
 		o, err := f.options(cmd, asked, p.Now())
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/compat"
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // asClusterAccountant is the program whose figures -compat reproduces.
@@ -71,13 +72,13 @@ func (f *originals) check(cmd *cobra.Command) error {
 	given := f.tables != "" || len(f.accounting) > 0
 	switch {
 	case f.compat == "" && given:
-		return usageError(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
+		return commandline.UsageError(cmd, errors.New("-accounting and -tables are the files of another program: say which with -compat clusteraccountant"))
 	case f.compat != "" && f.tables == "":
-		return usageError(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -tables FILE and -accounting FILE"))
+		return commandline.UsageError(cmd, errors.New("-compat clusteraccountant makes the report of that program's own files: name them with -tables FILE and -accounting FILE"))
 	}
 	for _, name := range []string{"by", "credit", "address", "ca-cert", "client-cert", "client-key"} {
 		if f.compat != "" && cmd.Flags().Changed(name) {
-			return usageError(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
+			return commandline.UsageError(cmd, fmt.Errorf("-%s has no meaning with -compat clusteraccountant, which has rules of its own and asks no aggregator", name))
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bursar-accounting/bursar/proto/commandline"
 )
 
 // Commands is the tree of all commands, for those who describe it.
@@ -27,8 +29,8 @@ Exit codes: 0 success, 1 error, 2 success with findings.`,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(p.Stdout, cmd) })
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { commandline.Help(p.Stdout, cmd) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return commandline.UsageError(cmd, err) })
 	root.AddCommand(
 		p.aggregatorCommand(), p.devCommand(),
 		p.statusCommand(), p.usageCommand(), p.reportCommand(), p.directoryCommand(), p.subscriptionCommand(), p.budgetsCommand(), p.pricesCommand(), p.capacityCommand(), p.censusCommand(),
@@ -55,5 +57,5 @@ func known(cmd *cobra.Command, args []string) error {
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		err = fmt.Errorf("%w (did you mean %q?)", err, like[0])
 	}
-	return usageError(cmd, err)
+	return commandline.UsageError(cmd, err)
 }

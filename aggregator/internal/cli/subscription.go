@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -38,7 +39,7 @@ A window is as for "bursar usage".`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Subscription, error) {
 		pairs, err := argumentsOf(where)
 		if err != nil {
-			return v1.Subscription{}, usageError(cmd, err)
+			return v1.Subscription{}, commandline.UsageError(cmd, err)
 		}
 		return api.Subscription(ctx, &v1.SubscriptionQuery{Window: window, From: from, To: to, Zone: zone, Credit: credit, Where: pairs})
 	}

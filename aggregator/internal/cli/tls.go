@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -33,7 +34,7 @@ func (p *Program) caCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		life, err := hcl.ParseDuration(*lifetime)
 		if err != nil {
-			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
+			return commandline.UsageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		}
 		files, err := identity.CreateCA(dir, name, life, p.Now())
 		if err != nil {
@@ -66,16 +67,16 @@ func (p *Program) certCommand() *cobra.Command {
 		life, err := hcl.ParseDuration(*lifetime)
 		switch {
 		case err != nil:
-			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
+			return commandline.UsageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		case role == "" || name == "":
-			return usageError(cmd, fmt.Errorf("-role and -name are needed"))
+			return commandline.UsageError(cmd, fmt.Errorf("-role and -name are needed"))
 		}
 		if caDir == "" {
 			caDir = dir
 		}
 		id, err := identityOf(role, name, rights)
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		files, err := identity.CreateCert(caDir, dir, identity.Request{Identity: id, Hosts: hosts, Lifetime: life}, p.Now())
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
@@ -23,7 +24,7 @@ func (p *Program) bundleCommand() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "`file` to write; daemons that use it take it over by themselves")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if out == "" {
-			return usageError(cmd, fmt.Errorf("-out is needed"))
+			return commandline.UsageError(cmd, fmt.Errorf("-out is needed"))
 		}
 		list, err := identity.WriteBundle(out, args...)
 		if err != nil {
@@ -51,14 +52,14 @@ func (p *Program) renewCommand() *cobra.Command {
 		life, err := hcl.ParseDuration(*lifetime)
 		switch {
 		case err != nil:
-			return usageError(cmd, fmt.Errorf("-lifetime: %w", err))
+			return commandline.UsageError(cmd, fmt.Errorf("-lifetime: %w", err))
 		case caDir == "":
-			return usageError(cmd, fmt.Errorf("-ca-dir is needed"))
+			return commandline.UsageError(cmd, fmt.Errorf("-ca-dir is needed"))
 		}
 		for _, path := range args {
 			stem, ok := strings.CutSuffix(path, ".pem")
 			if !ok {
-				return usageError(cmd, fmt.Errorf("%s does not end with .pem", path))
+				return commandline.UsageError(cmd, fmt.Errorf("%s does not end with .pem", path))
 			}
 			id, err := identity.Renew(caDir, identity.Files{Cert: path, Key: stem + ".key"}, life, p.Now())
 			if err != nil {

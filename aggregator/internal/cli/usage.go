@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -68,7 +69,7 @@ component; json and csv have those of all measures.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := o.query(f)
 		if err != nil {
-			return usageError(cmd, err)
+			return commandline.UsageError(cmd, err)
 		}
 		c, err := conn.open(p)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/commandline"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
@@ -61,11 +62,11 @@ write waiting_stops { expire_after = "30d" } into the aggregator block.`,
 		if older != "" {
 			var err error
 			if before, err = moment(older, p.Now()); err != nil {
-				return usageError(cmd, fmt.Errorf("-older: %w", err))
+				return commandline.UsageError(cmd, fmt.Errorf("-older: %w", err))
 			}
 		}
 		if n := len(args); (n > 0) == (all || older != "") || all && older != "" {
-			return usageError(cmd, errors.New("give IDs, -older or -all, one of them"))
+			return commandline.UsageError(cmd, errors.New("give IDs, -older or -all, one of them"))
 		}
 		c, err := conn.open(p)
 		if err != nil {

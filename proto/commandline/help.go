@@ -1,4 +1,6 @@
-package cli
+// Package commandline is what the command lines of both programs have in common: the help
+// and options with one dash.
+package commandline
 
 import (
 	"fmt"
@@ -9,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// help writes what -h shows.
-func help(w io.Writer, cmd *cobra.Command) {
+// Help writes what -h shows of a command.
+func Help(w io.Writer, cmd *cobra.Command) {
 	var b strings.Builder
 	about := cmd.Long
 	if about == "" {
@@ -29,6 +31,7 @@ func help(w io.Writer, cmd *cobra.Command) {
 		}
 	}
 	options(&b, "Options", cmd.LocalFlags())
+	options(&b, "Options of all commands", cmd.InheritedFlags())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nRun \"%s COMMAND -h\" for help on a command.\n", cmd.CommandPath())
 	}
@@ -37,10 +40,14 @@ func help(w io.Writer, cmd *cobra.Command) {
 
 func useLine(cmd *cobra.Command) string {
 	line := strings.ReplaceAll(cmd.UseLine(), "[flags]", "[options]")
-	if cmd.HasAvailableSubCommands() {
-		line = cmd.CommandPath() + " COMMAND"
+	switch commands := cmd.CommandPath() + " COMMAND"; {
+	case !cmd.HasAvailableSubCommands():
+		return line
+	case cmd.Runnable():
+		return line + "\n  " + commands
+	default:
+		return commands
 	}
-	return line
 }
 
 // options lists options with one dash.
@@ -56,18 +63,21 @@ func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
 		}
 		kind, text := pflag.UnquoteUsage(f)
 		name := "-" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
 		if kind != "" {
 			name += " " + strings.ToUpper(kind)
 		}
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" {
-			text += " (default " + f.DefValue + ")"
+			text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
 		}
 		fmt.Fprintf(b, "  %-24s %s\n", name, text)
 	})
 }
 
-// usageError is an error about how a command was called.
-func usageError(cmd *cobra.Command, err error) error {
+// UsageError is an error about how a command was called.
+func UsageError(cmd *cobra.Command, err error) error {
 	text := strings.ReplaceAll(err.Error(), "--", "-")
 	return fmt.Errorf("%s; see %s -h", text, cmd.CommandPath())
 }

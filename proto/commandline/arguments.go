@@ -1,4 +1,4 @@
-package cli
+package commandline
 
 import (
 	"strings"
@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// twoDashes turns -option into --option, so that both may be written. It leaves
+// TwoDashes turns -option into --option, so that both may be written. It leaves
 // alone -h, negative numbers, and all that stands behind "--" or is the value of
 // an option.
-func twoDashes(root *cobra.Command, args []string) []string {
+func TwoDashes(root *cobra.Command, args []string) []string {
 	out := make([]string, 0, len(args))
 	value := false // this argument is the value of the option before it
 	for i, a := range args {
@@ -18,7 +18,7 @@ func twoDashes(root *cobra.Command, args []string) []string {
 			return append(out, args[i:]...)
 		case value:
 			value = false
-		case len(a) > 2 && a[0] == '-' && letter(a[1]):
+		case len(a) > 2 && a[0] == '-' && letter(a[1]) && letter(a[2]):
 			a = "-" + a
 			value = takesValue(root, a[2:])
 		case len(a) > 3 && strings.HasPrefix(a, "--"):
