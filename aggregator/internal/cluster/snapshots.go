@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -136,15 +137,7 @@ func (s *snapshots) metas() ([]*snapshotMeta, error) {
 }
 
 func newerFirst(a, b *snapshotMeta) int {
-	for _, d := range [][2]uint64{{a.Term, b.Term}, {a.Index, b.Index}, {uint64(a.Made), uint64(b.Made)}} {
-		if d[0] != d[1] {
-			if d[0] > d[1] {
-				return -1
-			}
-			return 1
-		}
-	}
-	return strings.Compare(b.ID, a.ID)
+	return cmp.Or(cmp.Compare(b.Term, a.Term), cmp.Compare(b.Index, a.Index), cmp.Compare(b.Made, a.Made), strings.Compare(b.ID, a.ID))
 }
 
 func (s *snapshots) meta(id string) (*snapshotMeta, error) {

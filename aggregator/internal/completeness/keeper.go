@@ -1,6 +1,7 @@
 package completeness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // Keeper compares now and again and remembers what it found, for those who cannot
@@ -37,25 +39,16 @@ const (
 
 // Run looks until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	every := k.Every
-	if every == 0 {
-		every = lookEvery
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	told := ""
-	for at := (progress{}); ; {
+	told, at := "", progress{}
+	repeat.Every(ctx, cmp.Or(k.Every, lookEvery), func() bool {
 		err := k.look(ctx, &at)
 		if err != nil && ctx.Err() == nil && err.Error() != told {
 			k.Log.Error("the days cannot be compared with what the schedulers have", "error", err)
 			told = err.Error()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // progress is what a look has seen.

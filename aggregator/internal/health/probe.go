@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,14 +31,11 @@ type DiskProbe struct {
 // Run probes until ctx ends. It does not wait for a write that hangs: that one
 // may never return.
 func (p *DiskProbe) Run(ctx context.Context) error {
-	every, write := p.Every, p.Write
-	if every == 0 {
-		every = time.Second
-	}
+	write := p.Write
 	if write == nil {
 		write = p.write
 	}
-	next := time.NewTicker(every)
+	next := time.NewTicker(cmp.Or(p.Every, time.Second))
 	defer next.Stop()
 	for {
 		done := make(chan error, 1)

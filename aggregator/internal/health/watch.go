@@ -1,11 +1,14 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // Source adds what one part of the daemon knows to the facts. What it cannot
@@ -41,21 +44,12 @@ const (
 
 // Run looks until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	every := w.Every
-	if every == 0 {
-		every = lookEvery
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	told := map[string]telling{}
-	for {
+	repeat.Every(ctx, cmp.Or(w.Every, lookEvery), func() bool {
 		w.tell(w.Report(ctx), told)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // Report gathers the facts now and judges them. It may be called at any time.

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -43,10 +44,7 @@ const ExitStalled = 70
 
 // Run watches until ctx ends.
 func (w *Watchdog) Run(ctx context.Context) error {
-	every := w.Every
-	if every == 0 {
-		every = 500 * time.Millisecond
-	}
+	every := cmp.Or(w.Every, 500*time.Millisecond)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	held := make([]hold, len(w.Stalls))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // Failing is a source of an agent that does not collect.
@@ -22,16 +23,10 @@ const (
 // askSources asks the agent now and again how its sources are doing, until ctx ends.
 // An agent that cannot be asked is seen by its pulls.
 func (l *Loop) askSources(ctx context.Context) {
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
+	repeat.Every(ctx, askEvery, func() bool {
 		l.askOnce(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+		return true
+	})
 }
 
 func (l *Loop) askOnce(ctx context.Context) {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // ErrClock is wrapped by the error of [Clock.Check] while this node's clock is
@@ -64,12 +67,7 @@ type Clock struct {
 
 // NewClock makes a guard of the clock.
 func NewClock(opt ClockOptions) *Clock {
-	if opt.Tolerance == 0 {
-		opt.Tolerance = DefaultTolerance
-	}
-	if opt.Every == 0 {
-		opt.Every = defaultLook
-	}
+	opt.Tolerance, opt.Every = cmp.Or(opt.Tolerance, DefaultTolerance), cmp.Or(opt.Every, defaultLook)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -83,35 +81,25 @@ func NewClock(opt ClockOptions) *Clock {
 
 // Run compares the clocks until ctx ends.
 func (c *Clock) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.opt.Every)
-	defer tick.Stop()
-	for {
+	repeat.Every(ctx, c.opt.Every, func() bool {
 		c.look()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // Lead hands the leadership on while the clock is wrong.
 func (c *Clock) Lead(ctx context.Context) error {
-	tick := time.NewTicker(min(c.opt.Every, handOverEvery))
-	defer tick.Stop()
 	var next time.Time
-	for {
+	repeat.Every(ctx, min(c.opt.Every, handOverEvery), func() bool {
 		c.look()
 		if c.Check() != nil && !time.Now().Before(next) {
 			c.handOver(ctx)
 			next = time.Now().Add(handOverEvery)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 func (c *Clock) handOver(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // exchange swaps facts with all other nodes until ctx ends.
 func (p *Peer) exchange(ctx context.Context) error {
 	told := ""
-	repeat(ctx, exchangeEvery, func() bool {
+	repeat.Every(ctx, exchangeEvery, func() bool {
 		others := p.others()
 		var all sync.WaitGroup
 		for _, addr := range others {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // Errors about versions.
@@ -51,9 +53,7 @@ type Gate struct {
 
 // NewGate makes a gate.
 func NewGate(opt GateOptions) *Gate {
-	if opt.Every == 0 {
-		opt.Every = defaultLook
-	}
+	opt.Every = cmp.Or(opt.Every, defaultLook)
 	g := &Gate{opt: opt}
 	opt.Metrics.MustRegister(
 		gauge("bursar_cluster_version", "The protocol version that the cluster has agreed on.", func() float64 { return float64(g.agreed()) }),
@@ -77,16 +77,11 @@ func (g *Gate) Check(version uint32) error {
 // Lead raises the cluster's version as soon as all members can follow, as long
 // as this node leads.
 func (g *Gate) Lead(ctx context.Context) error {
-	tick := time.NewTicker(g.opt.Every)
-	defer tick.Stop()
-	for {
+	repeat.Every(ctx, g.opt.Every, func() bool {
 		g.Raise(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // Raise raises the cluster's version now, if all members have said that they can follow.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // gather founds a cluster with the others or waits to be added to theirs, until
 // this node is a member or ctx ends.
 func (p *Peer) gather(ctx context.Context) (err error) {
-	repeat(ctx, gatherEvery, func() bool {
+	repeat.Every(ctx, gatherEvery, func() bool {
 		if !p.conf.Node.Fresh() {
 			p.note("")
 			p.remember(p.me) // whose data folder it is

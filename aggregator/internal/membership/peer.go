@@ -154,20 +154,6 @@ func (p *Peer) waiting() string {
 	return p.waits
 }
 
-// repeat calls work now and then every so often until ctx ends or it returns
-// false.
-func repeat(ctx context.Context, every time.Duration, work func() bool) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for work() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 func notNow(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrNotNow, fmt.Errorf(format, args...))
 }

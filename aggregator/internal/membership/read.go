@@ -9,6 +9,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // Linearizable returns nil when a read of this node's store that begins
@@ -174,7 +175,7 @@ const freshEvery = time.Second
 
 // keepFresh asks until ctx ends, so that a stale read knows its age.
 func (p *Peer) keepFresh(ctx context.Context) {
-	repeat(ctx, freshEvery, func() bool {
+	repeat.Every(ctx, freshEvery, func() bool {
 		if s := p.fresh.age(time.Now()); !s.Never && s.Age < freshEvery/2 {
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 const (
@@ -23,7 +24,7 @@ func (p *Peer) Tend(ctx context.Context) error {
 		return nil
 	}
 	told := map[string]string{}
-	repeat(ctx, tendEvery, func() bool {
+	repeat.Every(ctx, tendEvery, func() bool {
 		p.tendSelf(ctx)
 		heard := p.hellos(ctx)
 		for _, n := range p.peers {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/repeat"
 )
 
 // ErrDiverged is wrapped by the error of [Watch.Check] while the nodes' states
@@ -89,12 +91,7 @@ const (
 
 // NewWatch makes a watch.
 func NewWatch(opt WatchOptions) *Watch {
-	if opt.Every == 0 {
-		opt.Every = defaultEvery
-	}
-	if opt.Look == 0 {
-		opt.Look = defaultLook
-	}
+	opt.Every, opt.Look = cmp.Or(opt.Every, defaultEvery), cmp.Or(opt.Look, defaultLook)
 	w := &Watch{opt: opt, votes: map[uint64]map[string]vote{}}
 	opt.Metrics.MustRegister(
 		gauge("bursar_state_diverged", "1 while the states of the nodes differ and none has a majority: nothing is written.", func() float64 { return one(w.Check() != nil) }),
@@ -125,36 +122,24 @@ func seconds(t time.Time) float64 {
 // Lead has the nodes remember their state, at once and again and again, as long
 // as this node leads.
 func (w *Watch) Lead(ctx context.Context) error {
-	tick := time.NewTicker(w.opt.Every)
-	defer tick.Stop()
-	for {
+	repeat.Every(ctx, w.opt.Every, func() bool {
 		if _, err := w.opt.Writer.Write(ctx, &store.HashCheckCommand{}); err != nil && ctx.Err() == nil {
 			w.opt.Log.Warn("the nodes' states cannot be compared now", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return true
+	})
+	return nil
 }
 
 // Run compares what the members remember until ctx ends. The error wraps
 // [ErrFenced]: this node differs from the majority, has noted it on disk, and
 // must stop at once.
-func (w *Watch) Run(ctx context.Context) error {
-	tick := time.NewTicker(w.opt.Look)
-	defer tick.Stop()
-	for {
-		if err := w.compare(time.Now()); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+func (w *Watch) Run(ctx context.Context) (err error) {
+	repeat.Every(ctx, w.opt.Look, func() bool {
+		err = w.compare(time.Now())
+		return err == nil
+	})
+	return err
 }
 
 // compare collects what is known and judges it.

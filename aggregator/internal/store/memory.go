@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -28,15 +29,7 @@ type waitingRow struct {
 
 // waitingAt returns the position of seq among the waiting rows.
 func waitingAt(rows []*waitingRow, seq uint64) (int, bool) {
-	return slices.BinarySearchFunc(rows, seq, func(w *waitingRow, seq uint64) int {
-		switch {
-		case w.row.Seq < seq:
-			return -1
-		case w.row.Seq > seq:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(rows, seq, func(w *waitingRow, seq uint64) int { return cmp.Compare(w.row.Seq, seq) })
 }
 
 // value is what is kept under tableWaiting.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -65,16 +66,9 @@ func (o Options) withDefaults() Options {
 	if o.MaySpill == nil {
 		o.MaySpill = func() error { return nil }
 	}
-	if o.MemTableBytes == 0 {
-		o.MemTableBytes = defaultMemTable
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = defaultCache
-	}
-	o.CacheBytes = max(o.CacheBytes, 4*int64(o.MemTableBytes))
-	if o.SortBytes == 0 {
-		o.SortBytes = defaultSort
-	}
+	o.MemTableBytes = cmp.Or(o.MemTableBytes, defaultMemTable)
+	o.CacheBytes = max(cmp.Or(o.CacheBytes, defaultCache), 4*int64(o.MemTableBytes))
+	o.SortBytes = cmp.Or(o.SortBytes, defaultSort)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

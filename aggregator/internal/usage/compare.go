@@ -89,16 +89,21 @@ func (s *Table) unite(list []Group) []int {
 	return place
 }
 
-// compareTableGroups orders groups as answers do: those that lack a key come first.
+// compareTableGroups orders groups as answers do.
 func compareTableGroups(a, b TableGroup) int {
-	for i := range a.Values {
-		switch {
-		case a.Lacks[i] && !b.Lacks[i]:
-			return -1
-		case b.Lacks[i] && !a.Lacks[i]:
+	return compareValues(a.Values, b.Values, a.Lacks, b.Lacks)
+}
+
+// compareValues orders values of keys: those that lack a key come first.
+func compareValues(a, b []string, lacksA, lacksB []bool) int {
+	for i := range a {
+		if lacksA[i] != lacksB[i] {
+			if lacksA[i] {
+				return -1
+			}
 			return 1
 		}
-		if c := strings.Compare(a.Values[i], b.Values[i]); c != 0 {
+		if c := strings.Compare(a[i], b[i]); c != 0 {
 			return c
 		}
 	}

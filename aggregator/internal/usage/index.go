@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,7 @@ func NewIndex(o Options, dimensions []string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	return &Index{Options: o, dims: dimensions, sums: newSums(g, dimensions, o.Classes)}, nil
 }
 

@@ -3,7 +3,6 @@ package usage
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -381,17 +380,4 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 }
 
 // compareTuples orders tuples by what they show.
-func compareTuples(a, b *tuple) int {
-	for i := range a.values {
-		switch {
-		case a.lacks[i] && !b.lacks[i]:
-			return -1
-		case b.lacks[i] && !a.lacks[i]:
-			return 1
-		}
-		if c := strings.Compare(a.values[i], b.values[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
+func compareTuples(a, b *tuple) int { return compareValues(a.values, b.values, a.lacks, b.lacks) }
