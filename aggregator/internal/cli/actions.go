@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
-
 	"github.com/bursar-accounting/bursar/proto/commandline"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // actionName names an action on the command line.
@@ -43,24 +41,19 @@ paused.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Actions, error) { return api.Actions(ctx, nil) }
-	return look(p, cmd, ask, func(list v1.Actions, raw json.RawMessage, f format) error {
+	return look(p, cmd, ask, func(list v1.Actions, f format) page {
 		if len(list.Actions) == 0 && f == asTable {
-			p.say(`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`)
-			return nil
+			return page{notes: []string{`There are no actions; a block action "type" "label" { … } in aggregator.hcl makes one.`}}
 		}
 		t, bad := actionTable(list.Actions)
-		if err := p.show(f, t, raw); err != nil {
-			return err
-		}
+		out := page{table: t}
 		for i := range list.Actions {
-			if f == asTable {
-				p.actionTrouble(&list.Actions[i])
-			}
+			out.notes = append(out.notes, actionTrouble(&list.Actions[i])...)
 		}
 		if check && len(bad) > 0 {
-			return found("not healthy: %s", printable(strings.Join(bad, ", ")))
+			out.found = found("not healthy: %s", strings.Join(bad, ", "))
 		}
-		return nil
+		return out
 	})
 }
 
@@ -85,25 +78,27 @@ func actionTable(list []v1.Action) (t *table, bad []string) {
 }
 
 // actionTrouble says what is wrong with an action, and what to do.
-func (p *Program) actionTrouble(a *v1.Action) {
-	name := printable(actionName(a))
+func actionTrouble(a *v1.Action) (notes []string) {
+	name := actionName(a)
+	add := func(text string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(text, args...)) }
 	if m := a.Paused; m != nil {
 		why := ""
 		if m.Why != "" {
-			why = ": " + printable(string(m.Why))
+			why = ": " + string(m.Why)
 		}
-		p.say("%s: paused by %s at %s%s", name, string(m.By), instant(m.At), why)
+		add("paused by %s at %s%s", string(m.By), instant(m.At), why)
 	}
 	if m := a.Disabled; m != nil {
-		p.say("%s: disabled: %s", name, string(m.Why))
-		p.say("%s: do first: bursar actions resume %s", name, name)
+		add("disabled: %s", string(m.Why))
+		add("do first: bursar actions resume %s", name)
 	}
 	if m := a.Problem; m != nil {
-		p.say("%s: no plan since %s: %s", name, instant(m.At), string(m.Why))
+		add("no plan since %s: %s", instant(m.At), string(m.Why))
 	}
 	for _, run := range a.Doubtful {
-		p.say("%s: run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", name, run, name, run)
+		add("run %d has effects that may have happened: bursar actions history %s %d, then retry or skip", run, name, run)
 	}
+	return notes
 }
 
 // actionOf reads the name of an action.
@@ -132,66 +127,50 @@ func argumentsOf(list []string) (map[string]string, error) {
 const planTime = 16 * time.Minute
 
 func (p *Program) actionsPlan() *cobra.Command {
-	var f format
 	var verbose bool
 	cmd := &cobra.Command{
 		Use: "plan ACTION [NAME=VALUE…]", Short: "Show what a run would do now; nothing is done",
 		Example: "  bursar actions plan priority/nemo\n  bursar actions plan apel/site month=2026-10 -v", Args: cobra.MinimumNArgs(1),
 	}
-	conn := p.connect(cmd)
-	conn.timeout = planTime
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show each effect in full")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	ask := func(ctx context.Context, api v1.API, args []string) (v1.ActionPlan, error) {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return commandline.UsageError(cmd, err)
+			return v1.ActionPlan{}, commandline.UsageError(cmd, err)
 		}
 		arguments, err := argumentsOf(args[1:])
 		if err != nil {
-			return commandline.UsageError(cmd, err)
+			return v1.ActionPlan{}, commandline.UsageError(cmd, err)
 		}
-		ask := func(ctx context.Context, api v1.API) (v1.ActionPlan, error) {
-			return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
-		}
-		return asked(cmd.Context(), p, conn, f, ask, func(plan v1.ActionPlan, raw json.RawMessage, f format) error {
-			return p.showPlan(&plan, raw, f, verbose)
-		})
+		return api.PlanAction(ctx, typ, label, v1.ActionOrder{Arguments: arguments})
 	}
-	return cmd
+	return looking(p, cmd, planTime, ask, func(plan v1.ActionPlan, f format) page { return showPlan(&plan, f, verbose) }, asTable, asJSON, asCSV)
 }
 
-func (p *Program) showPlan(plan *v1.ActionPlan, raw json.RawMessage, f format, verbose bool) error {
+func showPlan(plan *v1.ActionPlan, f format, verbose bool) page {
+	var out page
+	if plan.Partial {
+		out.found = found("something is missing from the plan; the notes name it")
+	}
+	if len(plan.Effects) == 0 && f == asTable {
+		out.notes = append([]string{"There is nothing to do."}, plan.Notes...)
+		return out
+	}
 	t := newTable("EFFECT", "~WHAT", "?>BYTES")
+	var full []string
 	for _, e := range plan.Effects {
 		t.add(e.Name, e.Summary, strconv.Itoa(e.Size))
-	}
-	if len(plan.Effects) > 0 || f != asTable {
-		if err := p.show(f, t, raw); err != nil {
-			return err
-		}
-	}
-	if f != asTable {
-		return nil
-	}
-	if len(plan.Effects) == 0 {
-		p.say("There is nothing to do.")
-	}
-	for _, e := range plan.Effects {
 		if verbose && e.Show != "" {
-			fmt.Fprintf(p.Stdout, "\n%s\n%s\n", printable(e.Name), lines(e.Show))
+			full = append(full, e.Name+"\n"+e.Show)
 		}
 	}
-	if on := string(plan.RunOn); on != "" && len(plan.Effects) > 0 {
-		p.say("The programs would run on the agent %s.", on)
+	t.below = strings.Join(full, "\n\n")
+	out.table = t
+	if plan.RunOn != "" {
+		out.notes = append(out.notes, "The programs would run on the agent "+string(plan.RunOn)+".")
 	}
-	for _, n := range plan.Notes {
-		p.say("%s", n)
-	}
-	if plan.Partial {
-		return found("something is missing from the plan; the notes name it")
-	}
-	return nil
+	out.notes = append(out.notes, plan.Notes...)
+	return out
 }
 
 // actionsOrder makes a command that orders something of an action.
@@ -248,48 +227,49 @@ func (p *Program) actionsSettle(verb, short string, do func(v1.API, context.Cont
 }
 
 func (p *Program) actionsHistory() *cobra.Command {
-	var f format
 	var limit int
 	cmd := &cobra.Command{
 		Use: "history ACTION [RUN]", Short: "List the runs of an action, or the effects of a run with all attempts",
 		Example: "  bursar actions history priority/nemo\n  bursar actions history priority/nemo 12", Args: cobra.RangeArgs(1, 2),
 	}
-	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many runs at most, the newest first")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	ask := func(ctx context.Context, api v1.API, args []string) (any, error) {
 		typ, label, err := actionOf(args[0])
 		if err != nil {
-			return commandline.UsageError(cmd, err)
+			return nil, commandline.UsageError(cmd, err)
 		}
 		if len(args) == 1 {
-			return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRuns, error) {
-				return api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: limit})
-			}, p.showRuns)
+			return api.ActionRuns(ctx, typ, label, &v1.ActionRunsQuery{Limit: limit})
 		}
 		run, err := strconv.ParseUint(args[1], 10, 31)
 		if err != nil {
-			return commandline.UsageError(cmd, errors.New("the run is its number"))
+			return nil, commandline.UsageError(cmd, errors.New("the run is its number"))
 		}
-		return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (v1.ActionRunEffects, error) {
-			return api.ActionRun(ctx, typ, label, run, nil)
-		}, p.showRun)
+		return api.ActionRun(ctx, typ, label, run, nil)
 	}
-	return cmd
+	return look(p, cmd, ask, func(answer any, _ format) page {
+		switch a := answer.(type) {
+		case v1.ActionRuns:
+			return page{table: runTable(a.Runs)}
+		case v1.ActionRunEffects:
+			return page{table: effectTable(a.Effects), notes: a.Run.Notes}
+		}
+		return page{}
+	})
 }
 
-func (p *Program) showRuns(list v1.ActionRuns, raw json.RawMessage, f format) error {
+func runTable(list []v1.ActionRun) *table {
 	t := newTable(">RUN", "WHY", "?BY", "PLANNED", "?ENDED", ">EFFECTS", "~OUTCOME")
-	for i := range list.Runs {
-		r := &list.Runs[i]
+	for i := range list {
+		r := &list[i]
 		t.add(strconv.FormatUint(r.Run, 10), r.Why, dash(string(r.By)), instant(r.Planned), instant(r.Ended), strconv.Itoa(r.Effects), r.Outcome())
 	}
-	return p.show(f, t, raw)
+	return t
 }
 
-func (p *Program) showRun(a v1.ActionRunEffects, raw json.RawMessage, f format) error {
+func effectTable(list []v1.ActionEffect) *table {
 	t := newTable(">EFFECT", "NAME", "STATE", "?>TRY", "?NODE", "?>FENCE", "BEGUN", "?OUTCOME", "~MESSAGE")
-	for _, e := range a.Effects {
+	for _, e := range list {
 		number := strconv.Itoa(e.Effect)
 		if len(e.Attempts) == 0 {
 			t.add(number, e.Name, e.State, "-", "-", "-", "-", "-", e.Summary)
@@ -298,13 +278,5 @@ func (p *Program) showRun(a v1.ActionRunEffects, raw json.RawMessage, f format) 
 			t.add(number, e.Name, e.State, strconv.Itoa(n.Number), n.Node, strconv.FormatUint(n.Fence, 10), instant(n.Begun), dash(string(n.Outcome)), n.Message)
 		}
 	}
-	if err := p.show(f, t, raw); err != nil {
-		return err
-	}
-	for _, n := range a.Run.Notes {
-		if f == asTable {
-			p.say("%s", n)
-		}
-	}
-	return nil
+	return t
 }

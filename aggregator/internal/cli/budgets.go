@@ -45,21 +45,18 @@ With -check the exit code is 2 when there is one.`,
 	ask := func(ctx context.Context, api v1.API, args []string) (v1.Budgets, error) {
 		return api.Budgets(ctx, &v1.BudgetsQuery{At: at, Name: cmp.Or(args...)})
 	}
-	return look(p, cmd, ask, func(a v1.Budgets, raw json.RawMessage, f format) error {
-		return p.budgets((*budgets)(&a), raw, f, check)
+	return look(p, cmd, ask, func(answer v1.Budgets, _ format) page {
+		return (*budgets)(&answer).shown(p.Width, check)
 	})
 }
 
-// budgets shows an answer; with check, one that is gone is a finding.
-func (p *Program) budgets(a *budgets, raw json.RawMessage, f format, check bool) error {
-	for i := range a.Budgets {
-		if b := &a.Budgets[i]; b.BudgetStanding == nil { // it has a problem
-			b.BudgetStanding = &v1.BudgetStanding{}
-		}
+// shown shows budgets; with check, one that is gone is a finding.
+func (a *budgets) shown(width int, check bool) page {
+	if len(a.Budgets) == 0 {
+		return page{exact: a.list(), notes: []string{"There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one."}}
 	}
-	if err := p.showBudgets(f, a, raw); err != nil {
-		return err
-	}
+	a = a.standing()
+	out := page{table: a.table(width), exact: a.list(), notes: a.notes()}
 	var gone []string
 	for i := range a.Budgets {
 		if b := (*budget)(&a.Budgets[i]); b.gone() {
@@ -67,29 +64,21 @@ func (p *Program) budgets(a *budgets, raw json.RawMessage, f format, check bool)
 		}
 	}
 	if check && len(gone) > 0 {
-		return found("gone, or will be before the period ends: %s", printable(strings.Join(gone, ", ")))
+		out.found = found("gone, or will be before the period ends: %s", strings.Join(gone, ", "))
 	}
-	return nil
+	return out
 }
 
-func (p *Program) showBudgets(f format, a *budgets, answer json.RawMessage) error {
-	switch f {
-	case asJSON:
-		return p.json(answer)
-	case asCSV:
-		return a.list().csv(p.Stdout)
+// standing are budgets of which those with a problem stand at nothing.
+func (a *budgets) standing() *budgets {
+	out := budgets(v1.Budgets(*a))
+	out.Budgets = slices.Clone(a.Budgets)
+	for i := range out.Budgets {
+		if b := &out.Budgets[i]; b.BudgetStanding == nil {
+			b.BudgetStanding = &v1.BudgetStanding{}
+		}
 	}
-	if len(a.Budgets) == 0 {
-		p.say("There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one.")
-		return nil
-	}
-	if err := p.print(a.table(p.Width)); err != nil {
-		return err
-	}
-	for _, note := range a.notes() {
-		p.say("%s", wrap(note, p.Width, 0))
-	}
-	return nil
+	return &out
 }
 
 // gone reports whether the budget is gone or will be within the period.

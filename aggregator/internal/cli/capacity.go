@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,25 +47,19 @@ For utilization, run "bursar usage -measure utilization".`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) {
 		return api.Capacity(ctx, &v1.CapacityQuery{At: at, Window: window, Zone: zone})
 	}
-	return look(p, cmd, ask, func(a v1.Capacity, raw json.RawMessage, f format) error {
-		return p.capacity((*capacity)(&a), raw, f, window != "")
-	})
-}
-
-// capacity shows an answer: what there was at a time, or changes.
-func (p *Program) capacity(a *capacity, raw json.RawMessage, f format, changes bool) error {
-	if err := p.show(f, a.table(changes), raw); err != nil || f != asTable {
-		return err
-	}
-	if len(a.Clusters) == 0 {
-		p.say("No capacity configured or reported: add a cluster block to the configuration.")
-	}
-	for i := range a.Groups {
-		if g := &a.Groups[i]; len(g.Unknown) > 0 {
-			p.say("%s", "No capacity configured or reported for "+strings.Join(g.Unknown, ", ")+" of "+g.Name+".")
+	return look(p, cmd, ask, func(answer v1.Capacity, _ format) page {
+		a := (*capacity)(&answer)
+		out := page{table: a.table(window != "")}
+		if len(a.Clusters) == 0 {
+			out.notes = append(out.notes, "No capacity configured or reported: add a cluster block to the configuration.")
 		}
-	}
-	return nil
+		for _, g := range a.Groups {
+			if len(g.Unknown) > 0 {
+				out.notes = append(out.notes, "No capacity configured or reported for "+strings.Join(g.Unknown, ", ")+" of "+g.Name+".")
+			}
+		}
+		return out
+	})
 }
 
 // table has a line for each cluster and group, or for each of their changes.
@@ -144,40 +137,34 @@ at which each source looked is below the table.`,
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Capacity, error) { return api.Capacity(ctx, nil) }
-	return look(p, cmd, ask, func(a v1.Capacity, _ json.RawMessage, f format) error { return p.census((*capacity)(&a), f, by) })
-}
-
-func (p *Program) census(a *capacity, f format, by string) error {
-	if a.Census == nil {
-		p.say("You may see some of the records only, and the census is of all jobs.")
-		if f == asTable {
-			return nil
+	return look(p, cmd, ask, func(answer v1.Capacity, f format) page {
+		a := (*capacity)(&answer)
+		t, hidden := a.censusTable(by)
+		out := page{table: t, answer: a.Census}
+		switch {
+		case a.Census == nil:
+			p.say("You may see some of the records only, and the census is of all jobs.")
+			if f == asTable {
+				return page{}
+			}
+			return out
+		case hidden:
+			out.notes = append(out.notes, "You may not see whose jobs these are; -by source has the numbers.")
 		}
-	}
-	answer, err := json.Marshal(a.Census)
-	if err != nil {
-		return err
-	}
-	t, hidden := a.censusTable(by)
-	if f == asTable && len(t.rows) > 1 {
-		cells := make([]string, len(t.head))
-		cells[0] = "TOTAL"
-		cells[len(cells)-2], cells[len(cells)-1] = strconv.FormatInt(a.Census.Running, 10), strconv.FormatInt(a.Census.Pending, 10)
-		t.add(cells...)
-	}
-	if err := p.show(f, t, answer); err != nil || a.Census == nil || f != asTable {
-		return err
-	}
-	if hidden {
-		p.say("You may not see whose jobs these are; -by source has the numbers.")
-	}
-	for _, s := range a.Census.Sources {
-		p.say("%s", s.Source+" looked at "+instant(s.At)+" UTC.")
-	}
-	if len(a.Census.Sources) == 0 {
-		p.say("No source has said how many jobs it has.")
-	}
-	return nil
+		if f == asTable && len(t.rows) > 1 {
+			cells := make([]string, len(t.head))
+			cells[0] = "TOTAL"
+			cells[len(cells)-2], cells[len(cells)-1] = strconv.FormatInt(a.Census.Running, 10), strconv.FormatInt(a.Census.Pending, 10)
+			t.add(cells...)
+		}
+		for _, s := range a.Census.Sources {
+			out.notes = append(out.notes, s.Source+" looked at "+instant(s.At)+" UTC.")
+		}
+		if len(a.Census.Sources) == 0 {
+			out.notes = append(out.notes, "No source has said how many jobs it has.")
+		}
+		return out
+	})
 }
 
 // censusTable is in the order of the numbers, the greatest first. hidden says that it

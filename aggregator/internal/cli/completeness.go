@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,62 +49,51 @@ With -check the exit code is 2 when something is missing.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Completeness, error) {
 		return api.Completeness(ctx, &v1.CompletenessQuery{Source: o.source, Window: o.window, From: o.from, To: o.to})
 	}
-	return look(p, cmd, ask, func(a v1.Completeness, raw json.RawMessage, f format) error {
-		return p.completeness((*days)(&a), raw, f, o)
+	return look(p, cmd, ask, func(answer v1.Completeness, f format) page {
+		a := (*days)(&answer)
+		out := page{exact: a.table(true)}
+		if o.check && a.Missing > 0 {
+			out.found = found("%s missing", are(a.Missing, "run"))
+		}
+		if o.calendar || a.span() > longWindow && p.Color {
+			out.text = a.calendar(p.Color)
+			out.notes = append(out.notes, strings.Join(legend(a), ", "))
+		} else {
+			out.table, out.notes = a.listed(o.all)
+		}
+		out.notes = append(out.notes, a.remedies()...)
+		return out
 	})
 }
 
-func (p *Program) completeness(a *days, raw json.RawMessage, f format, o *daysAsked) error {
-	if err := p.showDays(a, raw, f, o); err != nil {
-		return err
-	}
-	if o.check && a.Missing > 0 {
-		return found("%s missing", are(a.Missing, "run"))
-	}
-	return nil
-}
-
-func (p *Program) showDays(a *days, answer json.RawMessage, f format, o *daysAsked) error {
-	switch {
-	case f == asJSON:
-		return p.json(answer)
-	case f == asCSV:
-		return a.table(true).csv(p.Stdout)
-	case o.calendar || a.span() > longWindow && p.Color:
-		a.calendar(p)
-	default:
-		if err := p.printDays(a, o.all); err != nil {
-			return err
-		}
-	}
+// remedies say how what is missing is collected again.
+func (a *days) remedies() (notes []string) {
 	for _, s := range a.Stretches {
 		switch {
 		case s.Lost > 0:
-			p.say("Collect again, on %s: %s   (first with -plan)", s.Agent, s.Do)
+			notes = append(notes, fmt.Sprintf("Collect again, on %s: %s   (first with -plan)", s.Agent, s.Do))
 		case s.Unread > 0:
-			p.say("%s counts %d runs that it does not collect: see the log of the agent on %s.", s.Source, s.Unread, s.Agent)
+			notes = append(notes, fmt.Sprintf("%s counts %d runs that it does not collect: see the log of the agent on %s.", s.Source, s.Unread, s.Agent))
 		}
 		if s.Shared > 0 {
-			p.say("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", s.Source, s.Shared, s.Do)
+			notes = append(notes, fmt.Sprintf("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", s.Source, s.Shared, s.Do))
 		}
 	}
-	return nil
+	return notes
 }
 
-// printDays lists days for people.
-func (p *Program) printDays(a *days, all bool) error {
+// listed are days for people, or why there are none.
+func (a *days) listed(all bool) (*table, []string) {
 	t := a.table(all)
 	switch {
 	case len(a.Days) == 0:
-		p.say("No source is known yet.")
+		return nil, []string{"No source is known yet."}
 	case len(t.rows) == 0 && a.counted() == 0:
-		p.say("No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days.")
+		return nil, []string{"No day was counted yet: an agent counts a past day of a source that has a second route two hours after its end; -all lists the days."}
 	case len(t.rows) == 0:
-		p.say("All %d days of %s that were counted are complete; -all lists them.", a.counted(), plural(a.sources(), "source"))
-	default:
-		return p.print(t)
+		return nil, []string{fmt.Sprintf("All %d days of %s that were counted are complete; -all lists them.", a.counted(), plural(a.sources(), "source"))}
 	}
-	return nil
+	return t, nil
 }
 
 func plural(n int, thing string) string {
@@ -186,7 +174,7 @@ func mark(state string) (sign, colour string) {
 }
 
 // calendar shows each source as lines of a month, with a sign for each day.
-func (a *days) calendar(p *Program) {
+func (a *days) calendar(color bool) string {
 	var b strings.Builder
 	source, month, at := "", "", 0
 	for i := range a.Days {
@@ -208,7 +196,7 @@ func (a *days) calendar(p *Program) {
 		}
 		b.WriteString(strings.Repeat(" ", max(0, date.Day()-at)))
 		sign, colour := mark(d.State)
-		if p.Color && colour != "" {
+		if color && colour != "" {
 			sign = colour + sign + "\x1b[0m"
 		}
 		b.WriteString(sign)
@@ -217,8 +205,7 @@ func (a *days) calendar(p *Program) {
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
-	fmt.Fprint(p.Stdout, b.String())
-	p.say("%s", strings.Join(legend(a), ", "))
+	return b.String()
 }
 
 // legend says what the signs mean that are there.

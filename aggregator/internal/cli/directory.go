@@ -54,29 +54,19 @@ there are some. json has all of it, csv what the table has.`,
 		}
 		return api.Directory(ctx, &v1.DirectoryQuery{At: at, Unclaimed: unclaimed})
 	}
-	return look(p, cmd, ask, func(d v1.Directory, raw json.RawMessage, f format) error {
-		return p.showDirectory((*directory)(&d), raw, f, part)
+	return look(p, cmd, ask, func(answer v1.Directory, f format) page {
+		d := (*directory)(&answer)
+		t, notes := d.table(part, f)
+		out := page{table: t, notes: notes}
+		if part == "unclaimed" && len(t.rows) > 0 {
+			out.found = found("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
+		}
+		return out
 	})
 }
 
 // directory is an answer of GET /v1/directory.
 type directory v1.Directory
-
-func (p *Program) showDirectory(d *directory, raw json.RawMessage, f format, part string) error {
-	t, notes := d.table(part, f)
-	if err := p.show(f, t, raw); err != nil {
-		return err
-	}
-	if f == asTable {
-		for _, note := range notes {
-			p.say("%s", wrap(note, p.Width, 0))
-		}
-	}
-	if part == "unclaimed" && len(t.rows) > 0 {
-		return found("%d groups or users belong to no project", len(t.rows)+d.Unclaimed.More)
-	}
-	return nil
-}
 
 // table is a part of the directory with what must be known of it.
 func (d *directory) table(part string, f format) (t *table, notes []string) {

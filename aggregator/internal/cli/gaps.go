@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +24,10 @@ reads a window of a source again. A gap stays in the list afterwards.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Gaps, error) {
 		return api.Gaps(ctx, &v1.GapsQuery{Agent: agent})
 	}
-	return look(p, cmd, ask, p.showGaps)
+	return look(p, cmd, ask, showGaps)
 }
 
-func (p *Program) showGaps(list v1.Gaps, raw json.RawMessage, f format) error {
+func showGaps(list v1.Gaps, _ format) page {
 	t := newTable("AGENT", "SOURCE", "FROM", "TO", "?NOTICED", "~REASON")
 	for _, g := range list.Gaps {
 		source := g.SourceType + "/" + g.SourceLabel
@@ -37,5 +36,5 @@ func (p *Program) showGaps(list v1.Gaps, raw json.RawMessage, f format) error {
 		}
 		t.add(g.Agent, source, instant(g.From), instant(g.To), instant(g.Noticed), g.Reason)
 	}
-	return p.listing(f, t, raw, list.More)
+	return page{table: t, found: cutOff(list.More)}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -175,11 +174,7 @@ func importAnswer(src *ImportSource, opt *importOptions, r *ImportResult, commit
 // showImport writes the answer, and for people the first problems.
 func (p *Program) showImport(f format, out *jsonImport) error {
 	if f == asJSON {
-		text, err := json.Marshal(out)
-		if err != nil {
-			return err
-		}
-		return p.json(text)
+		return p.json(out)
 	}
 	if err := p.print(importTable(out)); err != nil {
 		return err

@@ -1,101 +1,123 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"net/url"
+	"fmt"
+	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bursar-accounting/bursar/proto/client"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// display shows an answer; raw is the same as it came, which -format json prints.
-type display[T any] func(answer T, raw json.RawMessage, f format) error
+// page is how an answer is shown.
+type page struct {
+	table  *table   // nil: the notes say all
+	text   string   // for people in the place of a table; "": the table
+	exact  *table   // for machines; nil: the table
+	notes  []string // below the table, for people
+	answer any      // that JSON has, when it is a part of the answer
+	found  error    // by the command, in every format; nil: nothing
+}
+
+// display says how an answer is shown.
+type display[T any] func(answer T, f format) page
 
 // look makes a command ask one route and show the answer as a table, JSON or CSV. Without
 // Args of its own it takes none.
 func look[T any](p *Program, cmd *cobra.Command, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T]) *cobra.Command {
+	return looking(p, cmd, 0, ask, show, asTable, asJSON, asCSV)
+}
+
+// looking is look with a timeout, 0 for the usual one, and formats of its own.
+func looking[T any](p *Program, cmd *cobra.Command, timeout time.Duration, ask func(ctx context.Context, api v1.API, args []string) (T, error), show display[T], formats ...format) *cobra.Command {
 	var f format
 	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON, asCSV)
+	conn.timeout = timeout
+	formatFlag(cmd, &f, formats...)
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return asked(cmd.Context(), p, conn, f, func(ctx context.Context, api v1.API) (T, error) { return ask(ctx, api, args) }, show)
+		c, err := conn.open(p)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		answer, err := ask(cmd.Context(), c.API, args)
+		if err != nil {
+			return err
+		}
+		return p.write(answer, f, show(answer, f))
 	}
 	return cmd
 }
 
-// asked asks one route and shows the answer.
-func asked[T any](ctx context.Context, p *Program, conn *connection, f format, ask func(ctx context.Context, api v1.API) (T, error), show display[T]) error {
-	c, err := conn.open(p)
-	if err != nil {
-		return err
+// write writes an answer in a format: JSON is the answer itself.
+func (p *Program) write(answer any, f format, s page) error {
+	var err error
+	switch {
+	case f == asJSON:
+		err = p.json(cmp.Or(s.answer, answer))
+	case f == asCSV:
+		err = cmp.Or(s.exact, s.table).csv(p.Stdout)
+	case s.table != nil:
+		err = p.print(s.table)
+	default:
+		_, err = io.WriteString(p.Stdout, s.text)
 	}
-	defer c.Close()
-	heard := hearing{Client: c}
-	answer, err := ask(ctx, v1.API{Caller: &heard})
-	if err != nil {
-		return err
+	if f == asTable && err == nil {
+		for _, note := range s.notes {
+			p.say("%s", wrap(note, p.Width, 0))
+		}
 	}
-	return show(answer, heard.raw, f)
+	return cmp.Or(err, s.found)
 }
 
-// hearing keeps the last answer as it came.
-type hearing struct {
-	*client.Client
-
-	raw json.RawMessage
-}
-
-// Call implements v1.Caller.
-func (h *hearing) Call(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	if err := h.Client.Call(ctx, method, path, query, in, &h.raw); err != nil {
-		return err
+// cutOff is the finding that a list is only the beginning of what the server has.
+func cutOff(is bool) error {
+	if !is {
+		return nil
 	}
-	return json.Unmarshal(h.raw, out)
+	return found("there are more than the server lists at once")
 }
 
 func (p *Program) agentsCommand() *cobra.Command {
 	return look(p, &cobra.Command{
 		Use: "agents", Short: "List agents and their sources, with lag, completeness and gaps",
 		Example: "  bursar agents\n  bursar agents -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, raw json.RawMessage, f format) error {
-		if err := p.show(f, agentTable(list.Agents), raw); err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Agents, error) { return api.Agents(ctx, nil) }, func(list v1.Agents, _ format) page {
+		out := page{table: agentTable(list.Agents)}
 		for _, a := range list.Agents {
-			if f == asTable {
-				p.troubles(&a)
-			}
+			out.notes = append(out.notes, troubles(&a)...)
 		}
-		return nil
+		return out
 	})
 }
 
 // troubles says what is wrong with an agent, and what to do.
-func (p *Program) troubles(a *v1.Agent) {
+func troubles(a *v1.Agent) (notes []string) {
 	if a.Error != "" {
-		p.say("%s: %s", a.Name, a.Error)
+		notes = append(notes, a.Name+": "+a.Error)
 	}
 	if a.Remedy != "" {
-		p.say("%s: do first: %s", a.Name, a.Remedy)
+		notes = append(notes, a.Name+": do first: "+a.Remedy)
 	}
 	for _, s := range a.Sources {
 		switch {
 		case s.Error != "":
-			p.say("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error)
+			notes = append(notes, fmt.Sprintf("%s: %s is not collected: %s", a.Name, sourceName(&s), s.Error))
 		case s.Silent:
-			p.say("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), instant(s.CompleteTo))
+			notes = append(notes, fmt.Sprintf("%s: %s says nothing for longer than is usual; it is complete to %s", a.Name, sourceName(&s), instant(s.CompleteTo)))
 		}
 	}
 	if a.Gaps > 0 {
-		p.say("%s: something is missing for good: bursar gaps -agent %s", a.Name, a.Name)
+		notes = append(notes, fmt.Sprintf("%s: something is missing for good: bursar gaps -agent %s", a.Name, a.Name))
 	}
+	return notes
 }
 
 func agentTable(list []v1.Agent) *table {
@@ -144,7 +166,7 @@ func (p *Program) conflictsCommand() *cobra.Command {
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
 		return api.Conflicts(ctx, nil)
-	}, func(list v1.Conflicts, raw json.RawMessage, f format) error {
+	}, func(list v1.Conflicts, _ format) page {
 		t := newTable("RECORD", "ORIGIN", "?RANK", "START", "?STOP", "?OBSERVED")
 		for _, e := range list.Conflicts {
 			for _, h := range e.Holdings {
@@ -155,18 +177,6 @@ func (p *Program) conflictsCommand() *cobra.Command {
 				t.add(e.RecordID, h.Origin, h.Rank, start, stop, instant(h.Observed))
 			}
 		}
-		return p.listing(f, t, raw, list.More)
+		return page{table: t, found: cutOff(list.More)}
 	})
-}
-
-// listing shows a list of which the server may have sent only the beginning,
-// which is a finding.
-func (p *Program) listing(f format, t *table, answer json.RawMessage, more bool) error {
-	if err := p.show(f, t, answer); err != nil {
-		return err
-	}
-	if more {
-		return found("there are more than the server lists at once")
-	}
-	return nil
 }

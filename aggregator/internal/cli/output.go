@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -63,6 +62,8 @@ type table struct {
 	rows [][]string
 	// paint are the colours of rows on a terminal, "" for none; it may be shorter.
 	paint []string
+	// below is a text that follows for people, as it is; "": none.
+	below string
 }
 
 // column says how a column behaves.
@@ -246,33 +247,24 @@ func lines(text string) string {
 	return strings.Join(list, "\n")
 }
 
-// show writes a table in the format that was asked for; json gives the answer of
-// the server as it came, with indentation.
-func (p *Program) show(f format, t *table, answer json.RawMessage) error {
-	switch f {
-	case asJSON:
-		return p.json(answer)
-	case asCSV:
-		return t.csv(p.Stdout)
-	}
-	return p.print(t)
-}
-
 // print writes a table for people.
 func (p *Program) print(t *table) error {
 	left, err := t.text(p.Stdout, p.Width, p.Color)
 	if len(left) > 0 {
 		p.say("No room for %s: a wider terminal or -format csv shows all.", strings.Join(left, ", "))
 	}
+	if err == nil && t.below != "" {
+		_, err = fmt.Fprintf(p.Stdout, "\n%s\n", lines(t.below))
+	}
 	return err
 }
 
-func (p *Program) json(answer json.RawMessage) error {
-	var out bytes.Buffer
-	if err := json.Indent(&out, answer, "", "  "); err != nil {
+func (p *Program) json(answer any) error {
+	text, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.Stdout, strings.TrimRight(out.String(), "\n"))
+	_, err = fmt.Fprintf(p.Stdout, "%s\n", text)
 	return err
 }
 

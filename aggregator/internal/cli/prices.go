@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +22,10 @@ fulfils counts.`,
 	ask := func(ctx context.Context, api v1.API, _ []string) (v1.Prices, error) {
 		return api.Prices(ctx, &v1.PricesQuery{At: at})
 	}
-	return look(p, cmd, ask, p.showPrices)
+	return look(p, cmd, ask, showPrices)
 }
 
-func (p *Program) showPrices(a v1.Prices, raw json.RawMessage, f format) error {
+func showPrices(a v1.Prices, f format) page {
 	t := newTable("COMPONENT", "PER", ">PRICE", "UNIT", "~FOR", "?LIST", "?FROM", "?TO")
 	for _, x := range a.Prices {
 		whom := conditions(x.Match)
@@ -35,8 +35,7 @@ func (p *Program) showPrices(a v1.Prices, raw json.RawMessage, f format) error {
 		t.add(x.Component, x.Per, x.Price.String(), string(a.Currency), whom, x.List, instant(x.From), instant(x.To))
 	}
 	if f == asTable && len(a.Prices) == 0 {
-		p.say("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(a.At))
-		return nil
+		return page{notes: []string{fmt.Sprintf("No prices hold at %s; a block price \"name\" { … } in aggregator.hcl makes some.", instant(a.At))}}
 	}
-	return p.show(f, t, raw)
+	return page{table: t}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	v1 "github.com/bursar-accounting/bursar/proto/v1"
-
 	"github.com/bursar-accounting/bursar/proto/commandline"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // quarantineKey names the job on the command line; "-" stands for an empty part.
@@ -30,57 +28,44 @@ func (p *Program) quarantineList() *cobra.Command {
 		Use: "list", Short: "List quarantined jobs", Example: "  bursar quarantine list\n  bursar quarantine list -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Quarantine, error) {
 		return api.Quarantine(ctx, nil)
-	}, func(list v1.Quarantine, raw json.RawMessage, f format) error {
+	}, func(list v1.Quarantine, _ format) page {
 		t := newTable("KEY", "REASON", "?LAST", "?>COUNT", "~MESSAGE")
 		for _, q := range list.Quarantine {
 			t.add(quarantineKey(&q), q.Reason, instant(q.Last), strconv.FormatInt(q.Count, 10), q.Message)
 		}
-		return p.listing(f, t, raw, list.More)
+		return page{table: t, found: cutOff(list.More)}
 	})
 }
 
 func (p *Program) quarantineShow() *cobra.Command {
-	var f format
 	cmd := &cobra.Command{
 		Use: "show KEY", Short: "Show a quarantined job with its raw input", Example: "  bursar quarantine show nemo-head1/slurm/nemo/4711", Args: cobra.ExactArgs(1),
 	}
-	conn := p.connect(cmd)
-	formatFlag(cmd, &f, asTable, asJSON)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	ask := func(ctx context.Context, api v1.API, args []string) (v1.Quarantined, error) {
 		k, err := jobOf(args[0])
 		if err != nil {
-			return commandline.UsageError(cmd, err)
+			return v1.Quarantined{}, commandline.UsageError(cmd, err)
 		}
-		ask := func(ctx context.Context, api v1.API) (v1.Quarantined, error) {
-			return api.Quarantined(ctx, k[0], k[1], k[2], k[3], nil)
-		}
-		return asked(cmd.Context(), p, conn, f, ask, func(q v1.Quarantined, raw json.RawMessage, f format) error {
-			if f == asJSON {
-				return p.json(raw)
-			}
-			return p.showQuarantined(&q)
-		})
+		return api.Quarantined(ctx, k[0], k[1], k[2], k[3], nil)
 	}
-	return cmd
+	return looking(p, cmd, 0, ask, showQuarantined, asTable, asJSON)
 }
 
-func (p *Program) showQuarantined(q *v1.Quarantined) error {
+func showQuarantined(q v1.Quarantined, _ format) page {
 	t := newTable("WHAT", "VALUE")
-	t.add("key", quarantineKey(q))
+	t.add("key", quarantineKey(&q))
 	t.add("reason", q.Reason)
 	t.add("message", q.Message)
 	t.add("record", dash(q.RecordID))
 	t.add("first", instant(q.First))
 	t.add("last", instant(q.Last))
 	t.add("count", strconv.FormatInt(q.Count, 10))
-	if _, err := t.text(p.Stdout, 0, p.Color); err != nil || q.Raw == "" {
-		return err
-	}
-	_, err := fmt.Fprintf(p.Stdout, "\n%s\n", lines(q.Raw))
+	t.below = q.Raw
+	out := page{table: t}
 	if q.Truncated {
-		p.say("The raw input was longer; this is its beginning.")
+		out.notes = append(out.notes, "The raw input was longer; this is its beginning.")
 	}
-	return err
+	return out
 }
 
 // jobOf reads the key of a job: agent/type/label/id, where the id may hold slashes.

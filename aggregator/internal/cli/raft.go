@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -24,12 +23,12 @@ func (p *Program) listPeersCommand() *cobra.Command {
 without a quorum. MATCH is the newest entry that the leader knows a member to
 hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, raw json.RawMessage, f format) error {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format) page {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
 		for _, m := range list.Members {
 			t.add(dash(m.Name), m.ID, m.Address, memberState(&m), count(m.Applied), count(m.Match), instant(m.LastContact), dash(m.Version))
 		}
-		return p.show(f, t, raw)
+		return page{table: t}
 	})
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -46,16 +45,12 @@ is changed.`,
 			if err != nil {
 				return err
 			}
-			raw, err := json.Marshal(map[string]any{"nodes": list})
-			if err != nil {
-				return err
-			}
 			t := newTable("DIR", "ID", ">LAST ENTRY", ">OF TERM", ">TERM", ">FLUSHED", ">MEMBERS", "STATE")
 			number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 			for _, n := range list {
 				t.add(n.Dir, n.ID, number(n.Last), number(n.LastTerm), number(n.Term), number(n.Flushed), strconv.Itoa(len(n.Members)), n.state())
 			}
-			return p.show(f, t, raw)
+			return p.write(map[string]any{"nodes": list}, f, page{table: t})
 		},
 	}
 	formatFlag(cmd, &f, asTable, asJSON, asCSV)

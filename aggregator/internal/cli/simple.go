@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 
@@ -14,11 +13,7 @@ func (p *Program) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Example: "  bursar version\n  bursar version -format json", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if f == asJSON {
-				text, err := json.Marshal(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
-				if err != nil {
-					return err
-				}
-				return p.json(text)
+				return p.json(map[string]string{"version": p.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			_, err := fmt.Fprintf(p.Stdout, "bursar %s (%s, %s/%s)\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

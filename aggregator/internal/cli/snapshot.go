@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -47,10 +46,6 @@ file is read: "bursar snapshot verify" finds out whether all of it is sound.`,
 }
 
 func (p *Program) showMeta(f format, meta *archive.Meta) error {
-	raw, err := json.Marshal(meta)
-	if err != nil {
-		return err
-	}
 	t := newTable("WHAT", "VALUE")
 	for _, row := range [][2]string{
 		{"cluster", dash(meta.Cluster)}, {"incarnation", dash(meta.Incarnation)}, {"cluster version", strconv.FormatUint(uint64(meta.ClusterVersion), 10)},
@@ -61,7 +56,7 @@ func (p *Program) showMeta(f format, meta *archive.Meta) error {
 	} {
 		t.add(row[0], row[1])
 	}
-	return p.show(f, t, raw)
+	return p.write(meta, f, page{table: t})
 }
 
 func (p *Program) snapshotVerifyCommand() *cobra.Command {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,34 +26,26 @@ Any node can be asked; one that cannot reach the others says so. Exit code 0
 means healthy, 2 that something needs attention, and 1 that the health is unknown,
 because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Status, error) { return api.Status(ctx, nil) }, func(answer v1.Status, raw json.RawMessage, f format) error {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Status, error) { return api.Status(ctx, nil) }, func(answer v1.Status, _ format) page {
 		s := clusterStatus(answer)
 		if s.Verdict == nil {
 			s.Verdict = &v1.Verdict{}
 		}
-		if err := p.showStatus(&s, f, raw); err != nil {
-			return err
-		}
-		switch s.State {
-		case "healthy":
-			return nil
-		case "degraded", "failing":
-			return finding{errors.New("")} // it has been said
-		}
-		return errors.New("health unknown: this aggregator gives no verdict")
+		return p.showStatus(&s)
 	})
 }
 
-func (p *Program) showStatus(s *clusterStatus, f format, answer json.RawMessage) error {
-	switch f {
-	case asJSON:
-		return p.json(answer)
-	case asCSV:
-		t := newTable("WHAT", "VALUE")
-		for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now())...) {
-			t.add(l.what, l.value)
-		}
-		return t.csv(p.Stdout)
+func (p *Program) showStatus(s *clusterStatus) page {
+	out := page{exact: newTable("WHAT", "VALUE")}
+	for _, l := range append([]line{{"state", s.State}}, s.lines(p.Now())...) {
+		out.exact.add(l.what, l.value)
+	}
+	switch s.State {
+	case "healthy":
+	case "degraded", "failing":
+		out.found = finding{errors.New("")} // it has been said
+	default:
+		out.found = errors.New("health unknown: this aggregator gives no verdict")
 	}
 	var b strings.Builder
 	b.WriteString(p.strong(s, wrap(s.headline(p.Now()), p.Width, 0)) + "\n")
@@ -68,8 +59,8 @@ func (p *Program) showStatus(s *clusterStatus, f format, answer json.RawMessage)
 		}
 		b.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
-	_, err := fmt.Fprint(p.Stdout, b.String())
-	return err
+	out.text = b.String()
+	return out
 }
 
 // strong colours the first line: green when healthy, red when something is

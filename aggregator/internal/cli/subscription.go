@@ -43,26 +43,14 @@ A window is as for "bursar usage".`,
 		}
 		return api.Subscription(ctx, &v1.SubscriptionQuery{Window: window, From: from, To: to, Zone: zone, Credit: credit, Where: pairs})
 	}
-	return look(p, cmd, ask, func(s v1.Subscription, raw json.RawMessage, f format) error {
-		return p.showSubscription((*subscription)(&s), raw, f)
+	return look(p, cmd, ask, func(answer v1.Subscription, _ format) page {
+		s := (*subscription)(&answer)
+		return page{table: s.table(), exact: s.exact(), notes: s.notes()}
 	})
 }
 
 // subscription is an answer of GET /v1/subscription.
 type subscription v1.Subscription
-
-func (p *Program) showSubscription(s *subscription, raw json.RawMessage, f format) error {
-	if f == asCSV {
-		return p.show(f, s.exact(), raw)
-	}
-	if err := p.show(f, s.table(), raw); err != nil || f == asJSON {
-		return err
-	}
-	for _, note := range s.notes() {
-		p.say("%s", wrap(note, p.Width, 0))
-	}
-	return nil
-}
 
 // exact is the table with all digits.
 func (s *subscription) exact() *table {

@@ -151,20 +151,10 @@ func (p *Program) usage(ctx context.Context, c *client.Client, query *v1.UsageQu
 	case f == asParquet:
 		return c.UsageAs(ctx, query, "application/vnd.apache.parquet", p.Stdout)
 	}
-	heard := hearing{Client: c}
-	answer, err := v1.API{Caller: &heard}.Usage(ctx, query)
+	answer, err := c.Usage(ctx, query)
 	if err != nil {
 		return err
 	}
-	if f == asJSON {
-		return p.json(heard.raw)
-	}
 	u := usageAnswer{answer, query.Unit}
-	if err := p.print(u.table(p.Width)); err != nil {
-		return err
-	}
-	for _, note := range u.notes() {
-		p.say("%s", wrap(note, p.Width, 0))
-	}
-	return nil
+	return p.write(answer, f, page{table: u.table(p.Width), notes: u.notes()})
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -35,12 +34,12 @@ func (p *Program) waitingList() *cobra.Command {
 record has not come: it is on its way from another agent, or there is none. TARDIS
 pushes the end of drones that never became available.`,
 		Example: "  bursar waiting list\n  bursar waiting list -format csv",
-	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, raw json.RawMessage, f format) error {
+	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format) page {
 		t := newTable("RECORD", "STOP")
 		for _, w := range list.Waiting {
 			t.add(w.RecordID, instant(waitingStop(&w)))
 		}
-		return p.listing(f, t, raw, list.More)
+		return page{table: t, found: cutOff(list.More)}
 	})
 }
 
