@@ -54,7 +54,7 @@ func (a *Aggregator) keepWatch() {
 			Cluster: func() uint32 { _, v := a.store.Cluster(); return v },
 		}),
 		clock: membership.NewClock(membership.ClockOptions{
-			Peers: peers, Throne: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
+			Peers: peers, Leadership: handover{a.peer}, Tolerance: set.ClockTolerance, Log: a.set.Log, Metrics: a.registry, Every: set.Look,
 		}),
 	}
 	a.peer.Source(membership.FactFunc(a.watchFacts))
@@ -161,8 +161,8 @@ func (p proposer) Write(ctx context.Context, c store.Command) (any, error) {
 	return result.Value, err
 }
 
-// handover implements watch.Throne.
+// handover implements membership.Leadership.
 type handover struct{ peer *membership.Peer }
 
-// TransferLeadership implements watch.Throne.
+// TransferLeadership implements membership.Leadership.
 func (h handover) TransferLeadership(ctx context.Context) error { return h.peer.Handover(ctx) }

@@ -27,8 +27,8 @@ type Leadership interface {
 
 // ClockOptions are what a [Clock] needs.
 type ClockOptions struct {
-	Peers  Peers
-	Throne Leadership
+	Peers      Peers
+	Leadership Leadership
 	// Tolerance is how far the clock may be from those of the others; 0 means
 	// [DefaultTolerance].
 	Tolerance time.Duration
@@ -105,7 +105,7 @@ func (c *Clock) Lead(ctx context.Context) error {
 func (c *Clock) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	if err := c.opt.Throne.TransferLeadership(ctx); err != nil && ctx.Err() == nil {
+	if err := c.opt.Leadership.TransferLeadership(ctx); err != nil && ctx.Err() == nil {
 		c.opt.Log.Warn("the leadership could not be handed to a node whose clock is right", "error", err)
 	}
 }

@@ -42,20 +42,20 @@ func TestAClockIsWrongWhenAMajorityIsFarOnOneSide(t *testing.T) {
 	}
 }
 
-// throne counts how often the leadership was handed on.
-type throne struct {
+// leadership counts how often the leadership was handed on.
+type leadership struct {
 	tries atomic.Int32
 	err   error
 }
 
-func (t *throne) TransferLeadership(context.Context) error {
+func (t *leadership) TransferLeadership(context.Context) error {
 	t.tries.Add(1)
 	return t.err
 }
 
 func TestALeaderWithAWrongClockProposesNothingAndHandsTheLeadershipOn(t *testing.T) {
-	o, seat := &others{}, &throne{err: errors.New("nobody can")}
-	c := NewClock(ClockOptions{Peers: o, Throne: seat, Log: quiet(), Metrics: prometheus.NewRegistry(), Every: time.Millisecond})
+	o, seat := &others{}, &leadership{err: errors.New("nobody can")}
+	c := NewClock(ClockOptions{Peers: o, Leadership: seat, Log: quiet(), Metrics: prometheus.NewRegistry(), Every: time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 2)

@@ -60,7 +60,7 @@ func (p *Peer) forward(ctx context.Context, data []byte) (any, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer p.reign.whileLeads(leader.ID, cancel)()
+	defer p.leaders.whileLeads(leader.ID, cancel)()
 	ctx, sent := withSent(ctx)
 	resp, err := client.Forward(ctx, &bursarv1.ForwardRequest{Command: data})
 	switch {

@@ -74,7 +74,7 @@ type Peer struct {
 	started time.Time
 	links   *links
 	roster  *Roster
-	reign   leaderWatch
+	leaders leaderWatch
 	gate    gate
 	indexes indexes
 	fresh   freshness
@@ -99,7 +99,7 @@ func New(conf Config) (*Peer, error) {
 		return nil, err
 	}
 	p.links = newLinks(conf.Dial, conf.Generation)
-	p.reign.init()
+	p.leaders.init()
 	p.gate.init()
 	p.roster = NewRoster(p.Fact)
 	return p, nil
@@ -118,7 +118,7 @@ func (p *Peer) alone() bool { return p.conf.Dial == nil }
 // stop.
 func (p *Peer) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { p.reign.follow(ctx, p.conf.Node.LeaderChanges()); return nil })
+	g.Go(func() error { p.leaders.follow(ctx, p.conf.Node.LeaderChanges()); return nil })
 	g.Go(func() error { p.keepFresh(ctx); return nil })
 	if !p.alone() {
 		g.Go(func() error { return p.serve(ctx) })

@@ -51,7 +51,7 @@ func (p *Peer) askIndex() (uint64, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), indexTime)
 	defer cancel()
-	defer p.reign.whileLeads(leader.ID, cancel)()
+	defer p.leaders.whileLeads(leader.ID, cancel)()
 	resp, err := client.ReadIndex(ctx, &bursarv1.ReadIndexRequest{})
 	switch {
 	case err != nil:

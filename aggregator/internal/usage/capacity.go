@@ -287,7 +287,7 @@ func (r *Request) used(ctx context.Context, ask QueryFunc, edges []record.Time) 
 }
 
 // askUse asks who used what of each cluster in each piece; nil when nobody wants
-// to know. It is a question of its own, since the groups of the sheet need not be
+// to know. It is a question of its own, since the groups of the table need not be
 // by cluster.
 func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, list []demand) (*Result, error) {
 	by := r.By

@@ -57,7 +57,7 @@ func (s *Table) gone(other []Column) {
 	}
 }
 
-// unite adds the groups of another answer that the sheet has not, all in the order of
+// unite adds the groups of another answer that the table has not, all in the order of
 // their values, and returns where each of the others is.
 func (s *Table) unite(list []Group) []int {
 	union := slices.Clone(s.Groups)

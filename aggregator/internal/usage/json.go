@@ -8,7 +8,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// AppendJSON writes the sheet in columns. complete is JSON that says how complete
+// AppendJSON writes the table in columns. complete is JSON that says how complete
 // the records are.
 func (s *Table) AppendJSON(b, complete []byte) []byte {
 	b = s.AppendAbout(append(b, '{'), complete)
@@ -22,7 +22,7 @@ func (s *Table) AppendJSON(b, complete []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// AppendAbout writes what is known of the sheet beside its figures, without braces.
+// AppendAbout writes what is known of the table beside its figures, without braces.
 func (s *Table) AppendAbout(b, complete []byte) []byte {
 	r := s.Request
 	b = strconv.AppendUint(append(b, `"index":`...), s.Index, 10)

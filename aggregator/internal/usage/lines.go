@@ -26,7 +26,7 @@ func (l *lines) flush(least int) error {
 	return err
 }
 
-// NDJSON writes a JSON object a line: first one that tells about the sheet, then one
+// NDJSON writes a JSON object a line: first one that tells about the table, then one
 // for each cell that is not empty.
 func (s *Table) NDJSON(complete []byte, send func([]byte) error) error {
 	l := &lines{send: send}

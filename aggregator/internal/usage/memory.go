@@ -9,7 +9,7 @@ import (
 )
 
 // What an answer takes, about, for each thing that a tally notes: there is a copy in
-// the answer, one on the sheet, and its text.
+// the answer, one on the table, and its text.
 const (
 	copies      = 3
 	sumBytes    = copies * 16

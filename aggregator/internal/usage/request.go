@@ -15,7 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// MaxCells bounds the cells of a sheet: groups × buckets.
+// MaxCells bounds the cells of a table: groups × buckets.
 const MaxCells = 1_000_000
 
 // ErrRequest is wrapped by errors that say what is wrong with a request, and what
@@ -32,7 +32,7 @@ func refuse(format string, args ...any) error { return wrong{fmt.Errorf(format, 
 // QueryFunc answers questions about usage.
 type QueryFunc func(context.Context, Query) (*Result, error)
 
-// Request says what a sheet is about.
+// Request says what a table is about.
 type Request struct {
 	Window calendar.Window
 	Word   string // that said the window; "" when points did

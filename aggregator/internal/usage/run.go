@@ -85,7 +85,7 @@ func (r *run) wait() (int64, bool) {
 	return int64(r.start - r.submit), true
 }
 
-// shapeKey writes components so that equal ones have equal keys.
+// layoutKey writes components so that equal ones have equal keys.
 func layoutKey(b []byte, cs []record.Component) []byte {
 	b = binary.AppendUvarint(b, uint64(len(cs)))
 	for i := range cs {

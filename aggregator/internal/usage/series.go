@@ -12,7 +12,7 @@ type series struct {
 	ledger          ledger
 }
 
-// seriesKeyLine is what a series used of a series.
+// seriesKeyLine is what a series used of a component, by the key of both.
 type seriesKeyLine struct {
 	*seriesKey
 	line
@@ -26,7 +26,7 @@ type partialSum struct {
 	runs   counter
 }
 
-// seriesBytes and slotBytes are about what these take without their days.
+// seriesBytes and partialSumBytes are about what these take without their days.
 const (
 	seriesBytes     = 256
 	partialSumBytes = 128

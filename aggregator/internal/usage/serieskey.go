@@ -18,7 +18,7 @@ type seriesKey struct {
 	again bool     // a part before it has the same name and kind
 }
 
-// seriesKeys gives the parts of layouts their series.
+// seriesKeys gives the parts of layouts their keys.
 type seriesKeys struct {
 	list  []*seriesKey
 	of    map[string]*seriesKey
@@ -29,7 +29,7 @@ func newSeriesKeys() *seriesKeys {
 	return &seriesKeys{of: map[string]*seriesKey{}, known: map[*layout][]*seriesKey{}}
 }
 
-// ofLayout has a series for each part.
+// ofLayout has a key for each part.
 func (s *seriesKeys) ofLayout(sh *layout) []*seriesKey {
 	list, ok := s.known[sh]
 	if !ok {
@@ -56,7 +56,7 @@ func seriesKeyOf(sh *layout, k int) *seriesKey {
 	return st
 }
 
-// enter returns the series that is equal.
+// enter returns the key that is equal.
 func (s *seriesKeys) enter(st *seriesKey) *seriesKey {
 	key := string(st.key())
 	old, ok := s.of[key]

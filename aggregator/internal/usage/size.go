@@ -3,7 +3,7 @@ package usage
 // cellSize is about how many bytes a cell takes.
 const cellSize = 16
 
-// SizeJSON guesses how many bytes the sheet takes in JSON, so that they are not
+// SizeJSON guesses how many bytes the table takes in JSON, so that they are not
 // copied while it grows.
 func (s *Table) SizeJSON() int {
 	const head = 512

@@ -40,7 +40,7 @@ type TableGroup struct {
 	Others int
 }
 
-// MakeTable asks for what is on the sheet. Errors that wrap [ErrRequest] say what is wrong
+// MakeTable asks for what is on the table. Errors that wrap [ErrRequest] say what is wrong
 // with the request.
 func MakeTable(ctx context.Context, ask QueryFunc, r Request) (*Table, error) {
 	r.defaults()
@@ -183,7 +183,7 @@ func (s *Table) orderColumn() (*Column, error) {
 }
 
 // orderName is the measure to order by: the one that is asked for, or the first of
-// those that are; "" leaves it to the sheet, which takes the first component.
+// those that are; "" leaves it to the table, which takes the first component.
 func (r *Request) orderName() string {
 	if r.Order == "" && len(r.Measures) > 0 {
 		return r.Measures[0]

@@ -56,7 +56,7 @@ func listOf[T any](t *rapid.T, g *rapid.Generator[T], n int) []T {
 	return rapid.SliceOfN(g, n, n).Draw(t, "list")
 }
 
-// asJSON is the sheet as a client sees it.
+// asJSON is the table as a client sees it.
 type asJSON struct {
 	Groups []struct {
 		Values []*string

@@ -168,7 +168,7 @@ func (t *tally) ofSeriesKey(st *seriesKey) []*column {
 	return c.list
 }
 
-// shapeRuns counts runs of the index.
+// layoutRuns counts runs of the index.
 func (t *tally) layoutRuns(sh *layout, n uint64) { t.ofLayouts[sh] += n }
 
 // efficiency adds the columns of a layout that has both of the question's components.
