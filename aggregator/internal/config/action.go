@@ -8,10 +8,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
-	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/host"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
@@ -59,16 +57,10 @@ func (a *Action) evaluate(ctx *hcl.EvalContext, sources hcl.Sources) (diags hcl.
 }
 
 func (a *CommittedAction) validate() hcl.Diagnostics {
-	var diags hcl.Diagnostics
-	zone, err := calendar.Zone(a.Zone.Value)
-	if err != nil {
-		diags.Add(hcl.Errorf(a.Zone.Range, `invalid value for "zone"`, "%v", err))
-		zone = time.UTC
-	}
-	if _, err := action.ParseSchedule(a.Schedule.Value, zone); err != nil {
-		diags.Add(hcl.Errorf(a.Schedule.Range, `invalid value for "schedule"`, "%v", err))
-	}
-	return diags
+	var r reader
+	_, err := action.ParseSchedule(a.Schedule.Value, r.zone(a.Zone))
+	r.wrong("schedule", a.Schedule, err)
+	return r.diags
 }
 
 // evaluateActions reads the config blocks of all actions.

@@ -148,7 +148,8 @@ func checkClusterName(name hcl.String) (diags hcl.Diagnostics) {
 }
 
 func (c *Cluster) read() (accounting.Cluster, hcl.Diagnostics) {
-	diags := checkClusterName(c.Name)
+	r := reader{diags: checkClusterName(c.Name)}
+	diags := &r.diags
 	out := accounting.Cluster{Name: c.Name.Value, Sources: textsOf(c.Sources)}
 	if c.Match == nil {
 		out.Match = []accounting.NodeMatch{{Key: "site_id", Values: []string{c.Name.Value}}}
@@ -169,41 +170,37 @@ func (c *Cluster) read() (accounting.Cluster, hcl.Diagnostics) {
 			diags.Add(hcl.Errorf(s.Range, `invalid value in "sources"`, "%q is not a source; expected agent/type/label, as bursar agents lists them", s.Value))
 		}
 	}
-	zone, err := calendar.Zone(cmp.Or(c.Zone.Value, "UTC"))
-	if err != nil {
-		diags.Add(hcl.Errorf(c.Zone.Range, `invalid value for "zone"`, "%v", err))
-		zone = time.UTC
-	}
-	out.Factor = factor(c.SUFactor, &diags)
+	zone := r.zone(c.Zone)
+	out.Factor = r.factor(c.SUFactor)
 	for i := range c.Capacity {
-		out.Parts = append(out.Parts, c.Capacity[i].read(zone, &diags))
+		out.Parts = append(out.Parts, r.part(&c.Capacity[i], zone))
 	}
-	return out, diags
+	return out, r.diags
 }
 
 // factor reads a number in billionths; "" is 0.
-func factor(text hcl.String, diags *hcl.Diagnostics) int64 {
+func (r *reader) factor(text hcl.String) int64 {
 	if text.Value == "" {
 		return 0
 	}
-	const wrong = `invalid value for "su_factor"`
-	r, ok := new(big.Rat).SetString(text.Value)
+	n, ok := new(big.Rat).SetString(text.Value)
 	if !ok {
-		diags.Add(hcl.Errorf(text.Range, wrong, "%q is not a number", text.Value))
+		r.wrong("su_factor", text, fmt.Errorf("%q is not a number", text.Value))
 		return 0
 	}
-	r.Mul(r, big.NewRat(accounting.FactorOne, 1))
-	if !r.IsInt() || r.Sign() <= 0 || r.Cmp(big.NewRat(maxFactor, 1)) > 0 {
-		diags.Add(hcl.Errorf(text.Range, wrong, "must be more than 0 and at most 1000, with at most nine decimals, not %s", text.Value))
+	n.Mul(n, big.NewRat(accounting.FactorOne, 1))
+	if !n.IsInt() || n.Sign() <= 0 || n.Cmp(big.NewRat(maxFactor, 1)) > 0 {
+		r.wrong("su_factor", text, fmt.Errorf("must be more than 0 and at most 1000, with at most nine decimals, not %s", text.Value))
 		return 0
 	}
-	return r.Num().Int64()
+	return n.Num().Int64()
 }
 
-func (c *Capacity) read(zone *time.Location, diags *hcl.Diagnostics) accounting.ClusterPart {
+func (r *reader) part(c *Capacity, zone *time.Location) accounting.ClusterPart {
+	diags := &r.diags
 	p := accounting.ClusterPart{
-		Name: c.Name.Value, From: day("from", c.From, zone, diags), To: day("to", c.To, zone, diags),
-		Components: map[string]int64{}, Factor: factor(c.SUFactor, diags),
+		Name: c.Name.Value, From: r.day("from", c.From, zone), To: r.day("to", c.To, zone),
+		Components: map[string]int64{}, Factor: r.factor(c.SUFactor),
 	}
 	if p.From.Present() && p.To.Present() && p.To <= p.From {
 		diags.Add(hcl.Errorf(c.To.Range, `invalid value for "to"`, "%s is not after %s; to is the first day on which it is not there any more", c.To.Value, c.From.Value))
@@ -238,7 +235,7 @@ func checkComponent(name string, amount int64) error {
 
 // day reads a date, which begins by the clock of zone, or an instant; "" is
 // [record.None].
-func day(name string, text hcl.String, zone *time.Location, diags *hcl.Diagnostics) record.Time {
+func (r *reader) day(name string, text hcl.String, zone *time.Location) record.Time {
 	if text.Value == "" {
 		return record.None
 	}
@@ -250,6 +247,6 @@ func day(name string, text hcl.String, zone *time.Location, diags *hcl.Diagnosti
 			return w.From
 		}
 	}
-	diags.Add(hcl.Errorf(text.Range, fmt.Sprintf("invalid value for %q", name), "invalid date %q: use e.g. 2026-03-01 or 2026-03-01T12:00:00Z", text.Value))
+	r.wrong(name, text, fmt.Errorf("invalid date %q: use e.g. 2026-03-01 or 2026-03-01T12:00:00Z", text.Value))
 	return record.None
 }

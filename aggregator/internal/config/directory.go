@@ -187,32 +187,14 @@ func rangeOf(place string, or hcl.Range) hcl.Range {
 	return r
 }
 
-// directoryReader makes the settings of the directory of what is written.
-type directoryReader struct {
-	places map[string]hcl.Range // by what people read
-	diags  hcl.Diagnostics
-}
-
-func (r *directoryReader) at(where hcl.Range) string {
-	text := place(where)
-	r.places[text] = where
-	return text
-}
-
-func (r *directoryReader) wrong(name string, v hcl.String, err error) {
-	if err != nil {
-		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
-	}
-}
-
-func (r *directoryReader) time(name string, v hcl.String) record.Time {
+func (r *reader) time(name string, v hcl.String) record.Time {
 	t, err := accounting.ParseTime(v.Value)
 	r.wrong(name, v, err)
 	return t
 }
 
 // since reads the label of a block since.
-func (r *directoryReader) since(v hcl.String) record.Time {
+func (r *reader) since(v hcl.String) record.Time {
 	t, err := accounting.ParseTime(v.Value)
 	if err == nil && t == record.None {
 		err = errors.New("it is empty")
@@ -222,7 +204,7 @@ func (r *directoryReader) since(v hcl.String) record.Time {
 }
 
 // decimal reads a number; without one it is or.
-func (r *directoryReader) decimal(name string, v hcl.String, or accounting.Decimal) accounting.Decimal {
+func (r *reader) decimal(name string, v hcl.String, or accounting.Decimal) accounting.Decimal {
 	if v.Range == (hcl.Range{}) {
 		return or
 	}
@@ -232,7 +214,7 @@ func (r *directoryReader) decimal(name string, v hcl.String, or accounting.Decim
 }
 
 // worths reads a map of components to numbers.
-func (r *directoryReader) worths(name string, worth map[string]hcl.String, at hcl.Range) (list []accounting.UnitRate) {
+func (r *reader) worths(name string, worth map[string]hcl.String, at hcl.Range) (list []accounting.UnitRate) {
 	for _, component := range slices.Sorted(maps.Keys(worth)) {
 		d, err := accounting.ParseDecimal(worth[component].Value)
 		if err != nil {
@@ -245,7 +227,7 @@ func (r *directoryReader) worths(name string, worth map[string]hcl.String, at hc
 
 // readDirectory reads to whom usage belongs.
 func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
-	r := &directoryReader{places: map[string]hcl.Range{}}
+	r := &reader{places: map[string]hcl.Range{}}
 	d := &to.Directory
 	d.UserKey, d.GroupKey, d.HostKey = s.Directory.UserKey.Value, s.Directory.GroupKey.Value, s.Directory.HostKey.Value
 	for i := range s.Directory.Tables {
@@ -286,7 +268,7 @@ func (s *Settings) readDirectory(to *Shared) hcl.Diagnostics {
 	return r.diags
 }
 
-func (r *directoryReader) class(h *HostClass) accounting.Class {
+func (r *reader) class(h *HostClass) accounting.Class {
 	c := accounting.Class{ID: h.ID.Value, Pattern: h.Pattern.Value, Place: r.at(h.Range)}
 	if h.Factor.Range != (hcl.Range{}) {
 		c.Factors = append(c.Factors, accounting.Factor{From: record.None, Factor: r.decimal("su_factor", h.Factor, 0), Place: c.Place})
@@ -298,7 +280,7 @@ func (r *directoryReader) class(h *HostClass) accounting.Class {
 	return c
 }
 
-func (r *directoryReader) person(in *Person) accounting.Person {
+func (r *reader) person(in *Person) accounting.Person {
 	p := accounting.Person{ID: in.ID.Value, Name: in.Name.Value, Address: in.Email.Value, Place: r.at(in.Range)}
 	if in.Groups != nil {
 		p.Groups = append(p.Groups, accounting.Groups{From: record.None, Names: textsOf(in.Groups), Place: p.Place})
@@ -310,7 +292,7 @@ func (r *directoryReader) person(in *Person) accounting.Person {
 	return p
 }
 
-func (r *directoryReader) project(in *Project) accounting.Project {
+func (r *reader) project(in *Project) accounting.Project {
 	p := accounting.Project{ID: in.ID.Value, From: r.time("from", in.From), To: r.time("to", in.To), Place: r.at(in.Range)}
 	state := accounting.ProjectState{From: p.From, Place: p.Place}
 	in.apply(&state)
@@ -340,7 +322,7 @@ func (p *ProjectState) apply(to *accounting.ProjectState) {
 	}
 }
 
-func (r *directoryReader) units(in *ServiceUnits) accounting.UnitRates {
+func (r *reader) units(in *ServiceUnits) accounting.UnitRates {
 	u := accounting.UnitRates{
 		Name: in.Unit.Value, Rates: r.worths("components", in.Components, in.Range), Seconds: r.worths("seconds", in.Seconds, in.Range),
 		Place: r.at(in.Range),
@@ -352,7 +334,7 @@ func (r *directoryReader) units(in *ServiceUnits) accounting.UnitRates {
 	return u
 }
 
-func (r *directoryReader) contribution(c *Contribution) accounting.Contribution {
+func (r *reader) contribution(c *Contribution) accounting.Contribution {
 	return accounting.Contribution{
 		ID: c.ID.Value, By: c.By.Value, Credit: c.Credit.Value, Amount: r.decimal("amount", c.Amount, 0),
 		Split: r.decimal("split", c.Split, 100*accounting.One), Factor: r.decimal("su_factor", c.Factor, accounting.One),

@@ -71,15 +71,9 @@ type Budget struct {
 	Range hcl.Range `hcl:",def_range"`
 }
 
-// moneyReader makes settings of blocks and notes what is wrong.
-type moneyReader struct {
-	diags hcl.Diagnostics
-	group string // the meta key of groups
-}
-
 // readMoney reads prices and budgets.
 func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
-	r := moneyReader{group: s.groupKey()}
+	r := reader{group: s.groupKey()}
 	set := &to.Money
 	set.GroupKey = to.Directory.GroupKey
 	for i := range s.Prices {
@@ -102,7 +96,7 @@ func (s *Settings) readMoney(to *Shared) hcl.Diagnostics {
 }
 
 // canonical has the times as instants, and conditions in match.
-func (p *Price) canonical(r *moneyReader) Price {
+func (p *Price) canonical(r *reader) Price {
 	l := r.list(p)
 	out := Price{Name: p.Name, Currency: p.Currency, From: instantAt(l.From, p.From.Range), To: instantAt(l.To, p.To.Range), Range: p.Range}
 	for i := range p.Per {
@@ -113,7 +107,7 @@ func (p *Price) canonical(r *moneyReader) Price {
 }
 
 // canonical has the times as instants, and the scope in match.
-func (b *Budget) canonical(r *moneyReader) Budget {
+func (b *Budget) canonical(r *reader) Budget {
 	m := r.budget(b)
 	out := *b
 	out.Group, out.Project, out.PI, out.Match = hcl.String{}, hcl.String{}, hcl.String{}, matchOf(m.Scope, b.Range)
@@ -185,11 +179,7 @@ func (s *Settings) placeOf(p accounting.PriceProblem) (hcl.Range, string) {
 	return at, "invalid " + block
 }
 
-func (r *moneyReader) wrong(v hcl.Range, name, format string, args ...any) {
-	r.diags.Add(hcl.Errorf(v, fmt.Sprintf("invalid value for %q", name), format, args...))
-}
-
-func (r *moneyReader) list(p *Price) accounting.PriceList {
+func (r *reader) list(p *Price) accounting.PriceList {
 	l := accounting.PriceList{Name: p.Name.Value, Currency: p.Currency.Value, At: place(p.Range)}
 	zone := r.zone(p.Zone)
 	l.From, l.To = r.instant("from", p.From, zone), r.instant("to", p.To, zone)
@@ -199,7 +189,7 @@ func (r *moneyReader) list(p *Price) accounting.PriceList {
 	return l
 }
 
-func (r *moneyReader) rule(p *Per) accounting.PriceRule {
+func (r *reader) rule(p *Per) accounting.PriceRule {
 	rule := accounting.PriceRule{Component: p.Component.Value, At: place(p.Range)}
 	price, hour, unit := p.Hour, p.HourAt != (hcl.Range{}), p.UnitAt != (hcl.Range{})
 	if unit {
@@ -218,7 +208,7 @@ func (r *moneyReader) rule(p *Per) accounting.PriceRule {
 	return rule
 }
 
-func (r *moneyReader) budget(b *Budget) accounting.Budget {
+func (r *reader) budget(b *Budget) accounting.Budget {
 	out := accounting.Budget{
 		Name: b.Name.Value, Unit: b.Unit.Value, Component: b.Component.Value, Billionths: b.Amount.Billionths,
 		Zone: b.Zone.Value, Pace: record.Time(b.Pace.Microseconds()), At: place(b.Range),
@@ -227,14 +217,13 @@ func (r *moneyReader) budget(b *Budget) accounting.Budget {
 	out.From, out.To = r.instant("from", b.From, zone), r.instant("to", b.To, zone)
 	out.Scope = r.conditions(map[string]hcl.String{r.group: b.Group, accounting.ProjectKey: b.Project, accounting.PIKey: b.PI}, b.Match)
 	var err error
-	if out.Every, err = calendar.ParseUnit(b.Period.Value); err != nil {
-		r.wrong(b.Period.Range, "period", "%v", err)
-	}
+	out.Every, err = calendar.ParseUnit(b.Period.Value)
+	r.wrong("period", b.Period, err)
 	return out
 }
 
 // conditions are those of words that are written and of match, by key.
-func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []accounting.PriceCondition) {
+func (r *reader) conditions(words, match map[string]hcl.String) (list []accounting.PriceCondition) {
 	for _, from := range []map[string]hcl.String{words, match} {
 		for _, key := range slices.Sorted(maps.Keys(from)) {
 			if v := from[key]; v.Range != (hcl.Range{}) {
@@ -246,23 +235,14 @@ func (r *moneyReader) conditions(words, match map[string]hcl.String) (list []acc
 	return list
 }
 
-func (r *moneyReader) zone(name hcl.String) *time.Location {
-	zone, err := calendar.Zone(name.Value)
-	if err != nil {
-		r.wrong(name.Range, "zone", "%v", err)
-		return time.UTC
-	}
-	return zone
-}
-
 // instant reads a date or a time; [record.None] where nothing is written.
-func (r *moneyReader) instant(name string, v hcl.String, zone *time.Location) record.Time {
+func (r *reader) instant(name string, v hcl.String, zone *time.Location) record.Time {
 	if v.Range == (hcl.Range{}) {
 		return record.None
 	}
 	t, err := fixed(v.Value, zone)
 	if err != nil {
-		r.wrong(v.Range, name, "%v", err)
+		r.wrong(name, v, err)
 		return record.None
 	}
 	return t

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
+	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
 	"github.com/bursar-accounting/bursar/aggregator/internal/clusterconfig"
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -66,7 +67,7 @@ func (c *Config) settings() *Settings {
 // order is sorted, and prices and budgets hold instants and conditions.
 func (s *Settings) canonical() *Settings {
 	out := *s
-	m := moneyReader{group: s.groupKey()}
+	m := reader{group: s.groupKey()}
 	out.Prices, out.Budgets = nil, nil
 	for i := range s.Prices {
 		out.Prices = append(out.Prices, s.Prices[i].canonical(&m))
@@ -193,6 +194,37 @@ func (s *Settings) read() (*Shared, hcl.Diagnostics) {
 }
 
 // place is where something is written, as people read it.
+// reader makes of blocks what the parts of the daemon take, and notes what is wrong.
+type reader struct {
+	diags  hcl.Diagnostics
+	places map[string]hcl.Range // by what people read
+	group  string               // the meta key of groups
+}
+
+// at is a place as people read it, which [reader.places] finds again.
+func (r *reader) at(where hcl.Range) string {
+	text := place(where)
+	r.places[text] = where
+	return text
+}
+
+// wrong notes what is wrong with an attribute.
+func (r *reader) wrong(name string, v hcl.String, err error) {
+	if err != nil {
+		r.diags.Add(hcl.Errorf(v.Range, fmt.Sprintf("invalid value for %q", name), "%v", err))
+	}
+}
+
+// zone reads a time zone; without one it is UTC.
+func (r *reader) zone(v hcl.String) *time.Location {
+	zone, err := calendar.Zone(v.Value)
+	if err != nil {
+		r.wrong("zone", v, err)
+		return time.UTC
+	}
+	return zone
+}
+
 func place(r hcl.Range) string {
 	if r.Start.Line == 0 {
 		return r.Filename
