@@ -4,6 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
@@ -62,6 +65,9 @@ func (s *source) configureFile(cfg *sdk.Config, c *settings) *tail {
 		if cfg.Has(name) {
 			cfg.Errorf(name, "this belongs to the recorded cluster: set recorded = true")
 		}
+	}
+	if _, err := os.Stat(string(c.Path)); c.Path != "" && errors.Is(err, fs.ErrNotExist) {
+		cfg.Warnf("path", "file %s does not exist yet; collecting fails until it does", c.Path)
 	}
 	return &tail{path: string(c.Path), now: s.now, batch: c.Batch, fields: cfg.Wants("fields")}
 }

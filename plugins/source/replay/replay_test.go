@@ -459,3 +459,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestConfigure_AFileThatDoesNotExist_IsAWarning(t *testing.T) {
+	cfg := sdk.NewConfig("x", sdk.Node{IsBlock: true, Children: []sdk.Node{{Name: "path", Value: sdk.String("/nowhere/jobs.json")}}})
+	problems, ok := errors.AsType[sdk.Diagnostics](newSource(time.Now).Configure(t.Context(), cfg))
+	if !ok || problems.HasErrors() || !strings.Contains(problems.Error(), "file /nowhere/jobs.json does not exist yet") {
+		t.Errorf("%v", problems)
+	}
+}

@@ -1,7 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -104,7 +107,11 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 	client := nomad.NewClient(s.config.server)
 	s.nomad = client
 	if err := client.Ready(); err != nil { // files that may be written later
-		cfg.Warnf("token_file", "Nomad cannot be asked yet: %s", hcl.FileError(err))
+		name, files := "token_file", s.config.server.Files
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			name = cmp.Or(map[string]string{files.CA: "ca", files.Cert: "cert", files.Key: "key"}[at.Path], name)
+		}
+		cfg.Warnf(name, "Nomad cannot be asked yet: %s", hcl.FileError(err))
 	}
 	return cfg.Err()
 }
