@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -130,12 +129,9 @@ func (k *Keeper) look() error {
 }
 
 // read reads the facts of the present state.
-func (k *Keeper) read() (f facts, err error) {
-	v, err := k.Views.View()
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
+func (k *Keeper) read() (facts, error) { return store.With(k.Views, readFacts) }
+
+func readFacts(v *store.View) (f facts, err error) {
 	people, err := v.Facts(store.FactDirectory)
 	if err != nil {
 		return f, err

@@ -194,7 +194,7 @@ func (m *Manager) Payload(from Documents, name Name, number uint64, effect int) 
 // done.
 func (m *Manager) change(ctx context.Context, name Name, change func(*State) error) error {
 	for {
-		h, err := with(m.Views, func(view *store.View) (held[State], error) { return readCard(view, name) })
+		h, err := store.With(m.Views, func(view *store.View) (held[State], error) { return readCard(view, name) })
 		if err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (m *Manager) order(ctx context.Context, name Name, o *Order) error {
 // Retry orders another try at an effect that is unknown, rejected, skipped or
 // superseded.
 func (m *Manager) Retry(ctx context.Context, name Name, by string, run uint64, effect int) error {
-	e, err := with(m.Views, func(view *store.View) (held[Effect], error) { return readEffect(view, name, run, effect) })
+	e, err := store.With(m.Views, func(view *store.View) (held[Effect], error) { return readEffect(view, name, run, effect) })
 	switch {
 	case err != nil:
 		return err
@@ -300,7 +300,7 @@ func (m *Manager) Skip(ctx context.Context, name Name, by string, run uint64, ef
 		run    held[Run]
 		effect held[Effect]
 	}
-	h, err := with(m.Views, func(view *store.View) (h all, err error) {
+	h, err := store.With(m.Views, func(view *store.View) (h all, err error) {
 		if h.card, err = readCard(view, name); err != nil {
 			return h, err
 		}

@@ -76,7 +76,7 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 		return r.trouble(ctx, p, nil, err)
 	}
 	name, run := r.set.Name, p.run.value
-	kept, err := with(r.Views, func(view *store.View) (*content, error) {
+	kept, err := store.With(r.Views, func(view *store.View) (*content, error) {
 		return readContent(view, name, run.Number, i, p.effects[i].value)
 	})
 	if err != nil {
@@ -255,7 +255,7 @@ func (r *runner) probe(ctx context.Context, p *picture, i int, e *Effect) error 
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	kept, err := with(r.Views, func(view *store.View) (*content, error) {
+	kept, err := store.With(r.Views, func(view *store.View) (*content, error) {
 		return readContent(view, r.set.Name, p.run.value.Number, i, e)
 	})
 	if err != nil {
@@ -342,7 +342,7 @@ func (r *runner) reopen(ctx context.Context, p *picture) error {
 		run    held[Run]
 		effect held[Effect]
 	}
-	found, err := with(r.Views, func(view *store.View) (f pair, err error) {
+	found, err := store.With(r.Views, func(view *store.View) (f pair, err error) {
 		if f.run, err = readRun(view, r.set.Name, order.Run); err == nil {
 			f.effect, err = readEffect(view, r.set.Name, order.Run, order.Effect)
 		}
@@ -388,7 +388,7 @@ func (r *runner) prune(ctx context.Context) error {
 			return nil
 		}
 		name, old := r.set.Name, card.Oldest
-		keys, err := with(r.Views, func(view *store.View) ([]store.Document, error) {
+		keys, err := store.With(r.Views, func(view *store.View) ([]store.Document, error) {
 			return r.outdated(view, name, old, card.Next-old > keepMost)
 		})
 		if err != nil || keys == nil {

@@ -292,7 +292,7 @@ func (n *node) run(m *Manager) (stop func()) {
 // status is that of the action.
 func (n *node) status(m *Manager) Status {
 	n.t.Helper()
-	list, err := with(n, func(view *store.View) ([]Status, error) { return m.List(view) })
+	list, err := store.With(n, func(view *store.View) ([]Status, error) { return m.List(view) })
 	if err != nil || len(list) != 1 {
 		n.t.Fatal(list, err)
 	}

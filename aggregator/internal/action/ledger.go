@@ -96,17 +96,6 @@ func readContent(from Documents, name Name, run uint64, effect int, e *Effect) (
 
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// with calls f with a picture of the store.
-func with[T any](views Views, f func(*store.View) (T, error)) (T, error) {
-	view, err := views.View()
-	if err != nil {
-		var none T
-		return none, err
-	}
-	v, err := f(view)
-	return v, errors.Join(err, view.Close())
-}
-
 // commit writes a command; ErrChanged when a condition did not hold. It returns the
 // command's index of the log.
 func commit(ctx context.Context, w Writer, c *store.DocumentCommand) (uint64, error) {

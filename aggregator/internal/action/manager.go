@@ -139,7 +139,7 @@ type term struct {
 // that have happened: all actions are paused.
 func (g *term) settle(ctx context.Context, settings []Setting) error {
 	now := g.Life
-	noted, err := with(g.Views, func(view *store.View) (h held[life], err error) {
+	noted, err := store.With(g.Views, func(view *store.View) (h held[life], err error) {
 		if now.Value, _, err = view.Document(g.Life.Space, g.Life.Key); err != nil {
 			return h, err
 		}
@@ -177,7 +177,7 @@ const afterRestore = "the cluster was restored and may have forgotten effects th
 
 func (g *term) pauseAll(ctx context.Context, settings []Setting) error {
 	for i := range settings {
-		h, err := with(g.Views, func(view *store.View) (held[State], error) { return readCard(view, settings[i].Name) })
+		h, err := store.With(g.Views, func(view *store.View) (held[State], error) { return readCard(view, settings[i].Name) })
 		if err != nil {
 			return err
 		}

@@ -425,7 +425,7 @@ func TestOrderedRun_PlanFails_IsInTheHistory(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		var got []string
-		_, err := with(n, func(view *store.View) (bool, error) {
+		_, err := store.With(n, func(view *store.View) (bool, error) {
 			return true, m.History(view, testName, func(r *Run) bool {
 				at := slices.Index(ordered, r.Ordered)
 				got = append([]string{fmt.Sprint(at, " ", r.Arguments["month"], " ", r.By, " ", r.Effects, " ", r.Ended != 0, " ", r.Failure)}, got...)
@@ -528,12 +528,12 @@ func TestALongEffectOfAChangedActionHoldsNoOtherActionUp(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		m.Set([]Setting{{Name: testName, Digest: "one"}, {Name: other, Digest: "one"}})
 		time.Sleep(time.Minute)
-		list, err := with(n, func(view *store.View) ([]Status, error) { return m.List(view) })
+		list, err := store.With(n, func(view *store.View) ([]Status, error) { return m.List(view) })
 		if err != nil || len(list) != 2 || list[0].State() != "running" || list[1].Last == nil || list[1].Last.Counts.Done != 1 {
 			t.Fatalf("%+v %v", list, err)
 		}
 		time.Sleep(30 * time.Minute)
-		list, err = with(n, func(view *store.View) ([]Status, error) { return m.List(view) })
+		list, err = store.With(n, func(view *store.View) ([]Status, error) { return m.List(view) })
 		if err != nil || list[0].Last.Number < 2 {
 			t.Errorf("the action that was changed and changed back does not go on: %+v %v", list[0].Card, err)
 		}

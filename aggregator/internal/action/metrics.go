@@ -72,7 +72,7 @@ func (s *metrics) list() []Status {
 	if !s.leading.Load() {
 		return nil
 	}
-	list, err := with(s.manager.Views, func(view *store.View) ([]Status, error) { return s.manager.List(view) })
+	list, err := store.With(s.manager.Views, func(view *store.View) ([]Status, error) { return s.manager.List(view) })
 	if err != nil {
 		return nil // the store is being closed
 	}

@@ -105,7 +105,7 @@ func (r *runner) hang(call string, limit time.Duration) {
 
 // look reads what is written down.
 func (r *runner) look() (*picture, error) {
-	return with(r.Views, func(view *store.View) (*picture, error) {
+	return store.With(r.Views, func(view *store.View) (*picture, error) {
 		p := &picture{seq: view.Seq()}
 		p.index, _ = view.Applied()
 		p.cluster, _ = view.Cluster()
@@ -376,7 +376,7 @@ func (r *runner) make(ctx context.Context, p *picture, run *Run) (*sdk.Plan, err
 		return nil, err
 	}
 	card := p.card.value
-	state, err := with(r.Views, func(view *store.View) ([]byte, error) { return readState(view, r.set.Name, card.Kept) })
+	state, err := store.With(r.Views, func(view *store.View) ([]byte, error) { return readState(view, r.set.Name, card.Kept) })
 	if err != nil {
 		return nil, err
 	}

@@ -27,14 +27,6 @@ func (a *Aggregator) admit() *access.Gate {
 // SetAccess changes who may do what, for open connections too.
 func (a *Aggregator) SetAccess(r access.Rules) { a.gate.Set(r) }
 
-// followKeys takes over certificates that are renewed, until ctx ends.
-func (a *Aggregator) followKeys(ctx context.Context) error {
-	if a.set.Keys == nil {
-		return nil
-	}
-	return a.set.Keys.Run(ctx, a.set.Log)
-}
-
 type begunKey struct{}
 
 // begun says when a connection began.

@@ -2,21 +2,17 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // actions is the source of what is to be known of actions.
 func (d *healthMonitor) actions(_ context.Context, f *health.Facts) {
-	view, err := d.agg.store.View()
+	list, err := store.With(d.agg.store, func(v *store.View) ([]action.Status, error) { return d.agg.actions.List(v) })
 	if err != nil {
-		return // the source of the store says so
-	}
-	list, err := d.agg.actions.List(view)
-	if err = errors.Join(err, view.Close()); err != nil {
 		f.Unknown = append(f.Unknown, "the actions cannot be read: "+err.Error())
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
 	"github.com/bursar-accounting/bursar/aggregator/internal/health"
 	"github.com/bursar-accounting/bursar/aggregator/internal/membership"
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 )
 
 // snapshots implements api.Snapshots.
@@ -174,10 +175,5 @@ To give that cluster up and begin anew, first on each of %s: systemctl stop burs
 
 // incarnation returns the life of the cluster that goes on here.
 func (r *replica) incarnation() (archive.Incarnation, error) {
-	view, err := r.store.View()
-	if err != nil {
-		return archive.Incarnation{}, err
-	}
-	life, err := archive.ReadIncarnation(view)
-	return life, errors.Join(err, view.Close())
+	return store.With(r.store, func(v *store.View) (archive.Incarnation, error) { return archive.ReadIncarnation(v) })
 }

@@ -56,8 +56,9 @@ func (s *supply) Collect(out chan<- prometheus.Metric) {
 			gauge(out, s.has, amount, c.Name, component)
 		}
 	}
-	list, err := s.census()
-	if err != nil {
+	facts, err := store.With(s.store, func(v *store.View) ([]store.Fact, error) { return v.Facts(store.FactCensus) })
+	list, wrong := accounting.Censuses(facts)
+	if err := errors.Join(err, wrong); err != nil {
 		s.log.Error("the census of jobs is not in the metrics", "error", err)
 		return
 	}
@@ -74,17 +75,4 @@ func gauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, l
 	if m, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...); err == nil {
 		out <- m
 	}
-}
-
-func (s *supply) census() (list []accounting.Census, err error) {
-	v, err := s.store.View()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	facts, err := v.Facts(store.FactCensus)
-	if err != nil {
-		return nil, err
-	}
-	return accounting.Censuses(facts)
 }

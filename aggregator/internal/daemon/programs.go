@@ -1,14 +1,12 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"google.golang.org/grpc"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/action"
-	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/ingest"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
@@ -23,15 +21,11 @@ func (s *actors) programs(set *action.Setting, about *bursarv1.DescribeActionRes
 	case about.GetCommands() == "":
 		return nil, fmt.Errorf("run_on = %q is of no use: the plugin runs no programs, it works where the leader is; remove it", set.RunOn)
 	}
-	view, err := s.agg.store.View()
+	life, err := s.agg.replica.incarnation()
 	if err != nil {
 		return nil, err
 	}
-	life, err := archive.ReadIncarnation(view)
-	cluster, _ := view.Cluster()
-	if err = errors.Join(err, view.Close()); err != nil {
-		return nil, err
-	}
+	cluster, _ := s.agg.store.Cluster()
 	return &action.Remote{
 		Agent: set.RunOn, Cluster: cluster, Incarnation: life.ID, Action: set.Name,
 		Dial: func() (*grpc.ClientConn, error) { return s.dial(set.RunOn) },

@@ -120,12 +120,7 @@ func (p pending) Wait(ctx context.Context) (store.IngestResult, error) {
 
 // Cursor implements pull.Cursors.
 func (r *replica) Cursor(agent string) (store.Cursor, error) {
-	view, err := r.store.View()
-	if err != nil {
-		return store.Cursor{}, err
-	}
-	cursor, err := view.Cursor(agent)
-	return cursor, errors.Join(err, view.Close())
+	return store.With(r.store, func(v *store.View) (store.Cursor, error) { return v.Cursor(agent) })
 }
 
 // refuse returns why this node, as the leader, must not write now.
@@ -137,18 +132,13 @@ func (r *replica) establish(ctx context.Context) (string, error) {
 	if err := r.node.Barrier(ctx); err != nil {
 		return "", err
 	}
-	view, err := r.store.View()
-	if err != nil {
-		return "", err
-	}
-	id, _ := view.Cluster()
-	if err := view.Close(); err != nil || id != "" {
-		return id, err
+	if id, _ := r.store.Cluster(); id != "" {
+		return id, nil
 	}
 	result, err := r.Write(ctx, &store.SetClusterCommand{ID: rand.Text()})
 	if err != nil {
 		return "", fmt.Errorf("give the new cluster an id: %w", err)
 	}
-	id, _ = result.(string)
+	id, _ := result.(string)
 	return id, nil
 }

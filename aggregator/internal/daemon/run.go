@@ -153,7 +153,7 @@ func (a *Aggregator) serve() {
 	a.manager = &ingest.Manager{Version: func() uint32 { _, v := a.store.Cluster(); return v }, Cursors: a.replica, Commit: a.replica, Keys: a.set.Keys, Log: a.set.Log, Metrics: ingest.NewMetrics(a.registry)}
 	pulls := agents{a.manager, a.peer}
 	pulls.answer()
-	a.usages = a.keepUsage()
+	a.usages = usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf}, a.set.Log, a.registry)
 	reader := access.Reader{Source: a.replica, Usages: a.usages}
 	a.set.Gauges.Reader, a.set.Gauges.Log = reader, a.set.Log
 	a.gauges = api.NewGauges(a.set.Gauges, a.registry)
@@ -250,7 +250,9 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	g.Go(func() error { return a.keeper.Run(ctx) })
 	g.Go(func() error { return a.usages.Run(ctx) })
 	g.Go(func() error { return a.books.Run(ctx) })
-	g.Go(func() error { return a.followKeys(ctx) })
+	if a.set.Keys != nil {
+		g.Go(func() error { return a.set.Keys.Run(ctx, a.set.Log) })
+	}
 	g.Go(func() error { return a.doctor.run(ctx) })
 	g.Go(func() error {
 		err := a.replica.guards.run(ctx)

@@ -6,13 +6,7 @@ import (
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/archive"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
-	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 )
-
-// keepUsage makes the keeper of the sums of what was used.
-func (a *Aggregator) keepUsage() *usage.Keeper {
-	return usage.NewKeeper(usage.Options{Views: a.store, Life: lifeOf}, a.set.Log, a.registry)
-}
 
 // Check implements api.Checker.
 func (a *Aggregator) Check(ctx context.Context) (index uint64, wrong []string, err error) {

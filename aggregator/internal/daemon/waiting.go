@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,17 +64,14 @@ func (a *Aggregator) expireOnce(ctx context.Context) error {
 }
 
 // stopsUntil lists the stops that wait and were observed by then.
-func (a *Aggregator) stopsUntil(until int64) (ids []string, err error) {
-	view, err := a.store.View()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, view.Close()) }()
-	err = view.WaitingStops(func(e *record.Entry) error {
-		if h := e.Holding(record.Pushed); h != nil && h.Waiting() && h.StopObserved <= until {
-			ids = append(ids, e.ID)
-		}
-		return nil
+func (a *Aggregator) stopsUntil(until int64) ([]string, error) {
+	return store.With(a.store, func(view *store.View) (ids []string, err error) {
+		err = view.WaitingStops(func(e *record.Entry) error {
+			if h := e.Holding(record.Pushed); h != nil && h.Waiting() && h.StopObserved <= until {
+				ids = append(ids, e.ID)
+			}
+			return nil
+		})
+		return ids, err
 	})
-	return ids, err
 }

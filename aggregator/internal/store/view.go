@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -342,4 +343,15 @@ func keyOrigin(b []byte) (o record.Origin, err error) {
 		*s, b = string(b[4:4+n]), b[4+n:]
 	}
 	return o, nil
+}
+
+// With calls f with a picture of a store, which is closed then.
+func With[T any](from interface{ View() (*View, error) }, f func(*View) (T, error)) (T, error) {
+	view, err := from.View()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, err := f(view)
+	return v, errors.Join(err, view.Close())
 }
