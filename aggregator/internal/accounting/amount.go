@@ -58,12 +58,6 @@ func (a Amount) Cmp(b Amount) int { return a.big().Cmp(b.big()) }
 // Sign is that of a: -1, 0 or 1.
 func (a Amount) Sign() int { return a.big().Sign() }
 
-// scaled returns a × n ÷ d, rounded down in size.
-func (a Amount) scaled(n, d record.Time) Amount {
-	v := new(big.Int).Mul(a.big(), big.NewInt(int64(n)))
-	return Amount{v.Quo(v, big.NewInt(int64(d)))}
-}
-
 // Decimal writes a with at most so many digits after the point, rounded to the
 // nearest, halves away from zero, without needless zeros.
 func (a Amount) Decimal(digits int) string {

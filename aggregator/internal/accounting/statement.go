@@ -68,7 +68,8 @@ func (s *Statement) PerDay() Amount {
 	if s.Now <= s.PaceFrom {
 		return Amount{}
 	}
-	return s.Recent.scaled(record.Day, s.Now-s.PaceFrom)
+	day := new(big.Int).Mul(s.Recent.big(), big.NewInt(int64(record.Day)))
+	return Amount{day.Quo(day, big.NewInt(int64(s.Now-s.PaceFrom)))}
 }
 
 // AtLeast reports whether figures are known to be too small.

@@ -98,17 +98,12 @@ func (s shown) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// states are all words of [Status.State] for actions that are configured.
-func states() []string {
-	return []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"}
-}
-
 func (s *metrics) show(out chan<- prometheus.Metric, st *Status) {
 	put := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{st.Name.Type, st.Name.Label}, labels...)...)
 	}
 	now := st.State()
-	for _, state := range states() {
+	for _, state := range []string{"healthy", "running", "partial", "failing", "unknown", "paused", "disabled"} {
 		put(s.up, one(state == now), state)
 	}
 	if st.Card.Well != 0 {

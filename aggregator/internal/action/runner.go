@@ -153,8 +153,10 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	if now := r.Now(); r.about == nil && now.Before(r.later) {
 		return min(look, r.later.Sub(now)), nil
 	}
-	if err := r.ready(ctx); err != nil {
-		return r.trouble(ctx, p, requestedRun(card), err)
+	if r.about == nil {
+		if err := r.open(ctx); err != nil {
+			return r.trouble(ctx, p, requestedRun(card), err)
+		}
 	}
 	if card.Current != 0 {
 		return r.advance(ctx, p)
@@ -188,14 +190,6 @@ func (r *runner) disabled(ctx context.Context, p *picture) (time.Duration, error
 
 // identity names the configuration and the binary.
 func (r *runner) identity() string { return digest([]byte(r.set.Digest + r.Plugins.Identity(&r.set))) }
-
-// ready starts the plugin unless what it says of itself is known.
-func (r *runner) ready(ctx context.Context) error {
-	if r.about != nil {
-		return nil
-	}
-	return r.open(ctx)
-}
 
 // open starts the plugin unless it runs. The error is one of the plugin or of the
 // configuration.

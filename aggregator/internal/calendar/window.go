@@ -55,8 +55,8 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 	if w, ok := parseRelative(word, now, zone); ok {
 		return w, nil
 	}
-	if span, ok := parseSpan(word); ok && span > 0 {
-		return Window{From: max(now-span, record.MinTime), To: now}.limited()
+	if span, err := hcl.ParseDuration(word); err == nil && span >= time.Microsecond {
+		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now}.limited()
 	}
 	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
 }
@@ -167,11 +167,6 @@ func parseRelative(word string, now record.Time, zone *time.Location) (Window, b
 	w := units(u, begin, 1, zone)
 	w.To, w.runs = max(now, w.From+1), true
 	return w, true
-}
-
-func parseSpan(word string) (record.Time, bool) {
-	d, err := hcl.ParseDuration(word)
-	return record.Time(d.Microseconds()), err == nil
 }
 
 // aligned finds out whether a window is whole units: the longest that fit.

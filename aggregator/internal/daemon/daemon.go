@@ -62,7 +62,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		defer close(reloads)
 		d.reloads(ctx)
 	}()
-	d.announce(ctx)
+	d.Notify.Ready()
+	context.AfterFunc(ctx, d.Notify.Stopping)
+	go d.Notify.Watch(ctx, d.agg.Alive)
+	go d.describe(ctx)
 	err := d.agg.Run(ctx)
 	cancel()
 	<-reloads

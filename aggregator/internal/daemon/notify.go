@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-// announce tells systemd that the daemon serves, gives it signs of life, says who
-// leads, and, as soon as ctx ends, that the daemon stops.
-func (d *Daemon) announce(ctx context.Context) {
-	d.Notify.Ready()
-	context.AfterFunc(ctx, d.Notify.Stopping)
-	go d.Notify.Watch(ctx, d.agg.Alive)
-	go d.describe(ctx)
-}
-
 // describeEvery is the pause between two looks at who leads.
 const describeEvery = 2 * time.Second
 

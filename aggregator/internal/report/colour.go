@@ -57,16 +57,11 @@ func (p *Paint) id(table string) string {
 	return fmt.Sprintf("%s-%s-%d", table, p.Colour[1:], p.Pattern)
 }
 
-// hatches are the lines of patterns, in a square of 6: they repeat when there are more
-// names of a colour.
-func hatches() []string {
-	return []string{"M-1 1l2-2M0 6l6-6M5 7l2-2", "M-1 5l2 2M0 0l6 6M5-1l2 2", "M0 3h6", "M3 0v6", "M0 3h6M3 0v6", "M0 6l6-6M0 0l6 6"}
-}
-
-// patterns defines those of paints that have one.
+// patterns defines those of paints that have one: lines in a square of 6, which repeat when
+// there are more names of a colour.
 func (c *canvas) patterns(table string, paints []Paint) {
 	seen := map[Paint]bool{}
-	list := hatches()
+	list := []string{"M-1 1l2-2M0 6l6-6M5 7l2-2", "M-1 5l2 2M0 0l6 6M5-1l2 2", "M0 3h6", "M3 0v6", "M0 3h6M3 0v6", "M0 6l6-6M0 0l6 6"}
 	for _, p := range paints {
 		if p.Pattern == 0 || seen[p] {
 			continue

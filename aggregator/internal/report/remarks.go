@@ -34,14 +34,7 @@ func unknownNote(source, reason string, days int64) string {
 		}
 		return fmt.Sprintf("completeness unknown: %s does not report up to when it is complete.", source)
 	case "not_counted":
-		return fmt.Sprintf("completeness not checked: %s of %s not compared with the scheduler; see bursar completeness.", dayCount(days), source)
+		return fmt.Sprintf("completeness not checked: %s of %s not compared with the scheduler; see bursar completeness.", counted(days, "day", "days"), source)
 	}
 	return fmt.Sprintf("completeness of %s unknown: %s.", source, reason)
-}
-
-func dayCount(n int64) string {
-	if n == 1 {
-		return "1 day"
-	}
-	return fmt.Sprintf("%d days", n)
 }

@@ -72,18 +72,13 @@ func Subscription(ctx context.Context, r v1.API, o SubscriptionOptions) (*Docume
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s %s were used by groups and users without a principal investigator; they are in no share.", p.Name, Show(Number, v1.Figure(&a.Unclaimed)), a.Unit))
 		}
 	}
-	if !anybody(d.Tables) {
+	if !slices.ContainsFunc(d.Tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 }) {
 		return nil, fmt.Errorf("%w: no principal investigator used or contributed anything in %s; projects and contributions of the directory say who they are: bursar directory", ErrNothing, strings.Join(o.Periods, " and "))
 	}
 	d.Notes = append(d.Notes,
 		"The ratio is the share of what was used ÷ the share of what was contributed: over 100 % is more than was put in.",
 		"Over: used without a contribution. Under: contributed and not used. Exempt: all projects are, and neither counts in the sums of contributions.")
 	return d, d.Check()
-}
-
-// anybody reports whether a table has a line.
-func anybody(tables []v1.DocumentTable) bool {
-	return slices.ContainsFunc(tables, func(t v1.DocumentTable) bool { return len(t.Rows) > 0 })
 }
 
 func zero(n json.Number) bool {
