@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,15 +196,16 @@ func pathNumber(r *http.Request, name string) (uint64, error) {
 
 // v1Runs is GET /v1/actions/{type}/{label}/runs: the newest first.
 func (s *Server) v1Runs(w http.ResponseWriter, r *http.Request, view *access.View) error {
-	limit := 100
-	if text := r.URL.Query().Get("limit"); text != "" {
-		var err error
-		if limit, err = parsePageSize(text); err != nil {
-			return err
-		}
+	words, err := readWords(r.URL.RawQuery, "limit")
+	if err != nil {
+		return err
+	}
+	limit, err := parsePageSize(cmp.Or(words["limit"], "100"))
+	if err != nil {
+		return err
 	}
 	out := v1.ActionRuns{Runs: []v1.ActionRun{}}
-	err := s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
+	err = s.opt.Actions.History(view, pathAction(r), func(run *action.Run) bool {
 		if out.More = len(out.Runs) == limit; !out.More {
 			out.Runs = append(out.Runs, *runJSON(run))
 		}

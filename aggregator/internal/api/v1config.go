@@ -55,6 +55,10 @@ func (s *Server) config(c *clusterconfig.Committed) v1.Config {
 // v1ConfigCommit is PUT /v1/config: the body becomes the cluster's configuration,
 // if what it replaces is what the caller has seen.
 func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *access.View) error {
+	words, err := readWords(r.URL.RawQuery, "replaces")
+	if err != nil {
+		return err
+	}
 	before, err := clusterconfig.Read(view)
 	if err != nil {
 		return err
@@ -63,7 +67,7 @@ func (s *Server) v1ConfigCommit(w http.ResponseWriter, r *http.Request, view *ac
 	if before != nil {
 		seen = before.Digest.String()
 	}
-	if got := r.URL.Query().Get("replaces"); got != seen {
+	if got := words["replaces"]; got != seen {
 		return refuse(http.StatusConflict, "the cluster's configuration is another one than you have seen: its digest is %q, not %q; look at it again (bursar config diff)", seen, got)
 	}
 	var refused error

@@ -65,16 +65,17 @@ func (s *Server) v1KindsRepair(w http.ResponseWriter, r *http.Request, view *acc
 	if err := view.Whole(); err != nil {
 		return err
 	}
-	after := uint64(0)
-	if text := r.URL.Query().Get("after"); text != "" {
-		var err error
-		if after, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return refuse(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", text)
-		}
+	words, err := readWords(r.URL.RawQuery, "after")
+	if err != nil {
+		return err
+	}
+	after, err := strconv.ParseUint(cmp.Or(words["after"], "0"), 10, 64)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "invalid after %q: it must be that of the last answer", words["after"])
 	}
 	c, kinds := corrections{server: s, ctx: r.Context()}, s.opt.Kinds()
 	more := false
-	err := pushed(r.Context(), view, kinds, after, func(row *columns.Row) error {
+	err = pushed(r.Context(), view, kinds, after, func(row *columns.Row) error {
 		if more = c.seen == kindsAtOnce; more {
 			return errEnough
 		}
