@@ -119,7 +119,7 @@ func BenchmarkEncodeRows(b *testing.B) {
 func BenchmarkScanFilter(b *testing.B) {
 	each(b, func(b *testing.B, ids string) {
 		_, _, block, d := store(b, ids)
-		filter := d.MetaFilter("account", columns.Contains("acct007"))
+		filter := d.MetaFilter("account", contains("acct007"))
 		h, sum := block[0].Header, int64(0)
 		for b.Loop() {
 			for _, e := range block {
@@ -152,7 +152,7 @@ func scan(b *testing.B, block *columns.Block, filter *columns.MetaFilter, from r
 func BenchmarkSelect(b *testing.B) {
 	_, _, block, d := store(b, columnstest.Slurm)
 	blk := decode(b, block[0].Data, d)
-	filter := d.MetaFilter("group_id", columns.Contains("group07"))
+	filter := d.MetaFilter("group_id", contains("group07"))
 	h := blk.Header()
 	run := func(name string, narrow func(m columns.Mask) error) {
 		b.Run(name, func(b *testing.B) {

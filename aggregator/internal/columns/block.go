@@ -20,15 +20,6 @@ type Block struct {
 	picks  int // rows that were read one by one
 }
 
-// DecodeHeader reads the zone map of a block from its first [HeaderSize] bytes
-// or more. It checks the header, not the rest.
-func DecodeHeader(data []byte) (Header, error) { return readHeader(data, kindBlock) }
-
-// DecodeBlock reads a block that was encoded against d. The block keeps views
-// of data, which must stay unchanged as long as it is used. The error wraps
-// [ErrCorrupt] or [ErrFormat].
-func DecodeBlock(data []byte, d *Dict) (*Block, error) { return NewReader(d).Block(data) }
-
 // Header returns the block's zone map.
 func (b *Block) Header() Header { return b.v.frame.header }
 

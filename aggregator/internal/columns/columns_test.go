@@ -2,6 +2,7 @@ package columns_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,7 +70,7 @@ func encode(t testing.TB, d *columns.Dict, parts ...columns.Part) *columns.Encod
 
 func decode(t testing.TB, data []byte, d *columns.Dict) *columns.Block {
 	t.Helper()
-	b, err := columns.DecodeBlock(data, d)
+	b, err := columns.NewReader(d).Block(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,4 +125,9 @@ func TestBlockGivesBackTheRowsOfABatch(t *testing.T) {
 			t.Logf("%s: %.1f B a row, %d new entries", ids, float64(len(e.Data))/float64(len(part)), len(e.Entries))
 		}
 	}
+}
+
+// contains is a match for [columns.Dict.MetaFilter]: value is one of the values.
+func contains(value string) func(values []string, present bool) bool {
+	return func(values []string, _ bool) bool { return slices.Contains(values, value) }
 }

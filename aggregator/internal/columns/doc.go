@@ -11,7 +11,7 @@
 //     given a number in the order of Apply.
 //   - A block is up to [MaxRows] rows in columns against a [Dict]. [EncodeBlock]
 //     makes it from a batch (of which it can leave rows out) and from loose rows;
-//     [DecodeBlock] reads it, a column at a time and only when it is asked for.
+//     a [Reader] reads it, a column at a time and only when it is asked for.
 //   - A [Mask] selects rows of a block; the Select methods of [Block] narrow it by
 //     time, runtime, meta and amount.
 //
@@ -30,7 +30,7 @@
 //	// in the same Pebble batch: enc.Data under the block's key, every enc.Entries[i]
 //	// under (Table, ID), enc.State under one key, a posting for every enc.KVs[i].
 //
-//	b, err := columns.DecodeBlock(value, d)
+//	b, err := columns.NewReader(d).Block(value)
 //	m := b.All()
 //	err = b.SelectStop(m, from, to)
 //	err = b.SelectMeta(m, d.MetaFilter("group_id", contains))

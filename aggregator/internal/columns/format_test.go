@@ -97,8 +97,8 @@ func TestFormat1IsReadForEver(t *testing.T) {
 	}
 	block := decode(t, golden(t, "block", e.Data), stored)
 	checkBlock(t, block, rows)
-	if h, err := columns.DecodeHeader(golden(t, "block", e.Data)[:columns.HeaderSize]); err != nil || h != block.Header() || h.Open != 1 || h.Tombstones != 1 {
-		t.Errorf("header %+v, %v", h, err)
+	if h := block.Header(); h.Open != 1 || h.Tombstones != 1 {
+		t.Errorf("header %+v", h)
 	}
 	if !bytes.Equal(stored.State(), d.State()) || stored.Len(columns.TableSet) != d.Len(columns.TableSet) {
 		t.Error("the rule of admission decides otherwise than when the files were written")
@@ -130,7 +130,7 @@ func TestDamageAndNewerFormatsAreErrors(t *testing.T) {
 	rows := goldenRows()
 	block, batch, row := encode(t, d, columns.Part{Rows: rows}).Data, build(rows), columns.AppendRow(nil, &rows[0])
 	readers := map[string]func([]byte) error{
-		"block": func(b []byte) error { _, err := columns.DecodeBlock(b, d); return err },
+		"block": func(b []byte) error { _, err := columns.NewReader(d).Block(b); return err },
 		"batch": func(b []byte) error { _, err := columns.ParseBatch(b); return err },
 		"row":   func(b []byte) error { _, err := columns.DecodeRow(b); return err },
 	}
@@ -161,7 +161,7 @@ func TestABlockAgainstTheWrongDictionaryIsAnError(t *testing.T) {
 	if _, err := b.Row(0); !errors.Is(err, columns.ErrCorrupt) {
 		t.Errorf("row: %v", err)
 	}
-	if err := b.SelectMeta(b.All(), d.MetaFilter("site", columns.Contains("x"))); !errors.Is(err, columns.ErrCorrupt) {
+	if err := b.SelectMeta(b.All(), d.MetaFilter("site", contains("x"))); !errors.Is(err, columns.ErrCorrupt) {
 		t.Errorf("meta: %v", err)
 	}
 }

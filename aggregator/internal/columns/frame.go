@@ -91,7 +91,7 @@ const (
 	numParts = blobTable + numTables
 )
 
-// HeaderSize is how many bytes at the beginning of a block [DecodeHeader] needs.
+// HeaderSize is how many bytes a block begins with before its parts.
 const HeaderSize = 10 + headerBody
 
 const headerBody = 3*4 + 6*8

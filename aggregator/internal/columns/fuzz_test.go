@@ -90,11 +90,11 @@ func FuzzDecodeBlock(f *testing.F) {
 		f.Add(encode(f, d, columns.Part{Batch: parse(f, build(rows)), FirstSeq: uint64(k*1000 + 1)}).Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := columns.DecodeBlock(seal(data), d)
+		b, err := columns.NewReader(d).Block(seal(data))
 		if err != nil {
 			return
 		}
-		picked, err := columns.DecodeBlock(seal(data), d)
+		picked, err := columns.NewReader(d).Block(seal(data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func use(b *columns.Block, d *columns.Dict) {
 	_ = b.SelectStop(m, 0, record.MaxTime)
 	_ = b.SelectStart(m, 0, record.MaxTime)
 	_ = b.SelectRuntime(m, 0, 1<<40)
-	_ = b.SelectMeta(m, d.MetaFilter("job", columns.Contains("7")))
+	_ = b.SelectMeta(m, d.MetaFilter("job", contains("7")))
 	_ = b.SelectAmount(m, "Cores", func(a int64, ok bool) bool { return ok && a > 1 })
 	_, _, _ = b.Find(5)
 	for p := range 33 {

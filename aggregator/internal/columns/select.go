@@ -2,7 +2,6 @@ package columns
 
 import (
 	"math"
-	"slices"
 
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -123,11 +122,6 @@ const (
 // on nothing else: it is asked once for each set.
 func (d *Dict) MetaFilter(key string, match func(values []string, present bool) bool) *MetaFilter {
 	return &MetaFilter{dict: d, key: key, match: match}
-}
-
-// Contains returns a match for [Dict.MetaFilter]: value is one of the values.
-func Contains(value string) func(values []string, present bool) bool {
-	return func(values []string, _ bool) bool { return slices.Contains(values, value) }
 }
 
 // SelectMeta keeps the rows of m that match f, which must be of the dictionary

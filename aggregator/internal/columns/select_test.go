@@ -51,7 +51,7 @@ func TestSelectingByColumnAgreesWithLookingAtEachRow(t *testing.T) {
 		})
 		for _, key := range []string{"a", "comment", "none"} {
 			m = b.All()
-			checkSelect(rt, "meta", rows, m, b.SelectMeta(m, d.MetaFilter(key, columns.Contains("x"))), func(r *columns.Row) bool {
+			checkSelect(rt, "meta", rows, m, b.SelectMeta(m, d.MetaFilter(key, contains("x"))), func(r *columns.Row) bool {
 				return slices.Contains(valuesOf(r, key), "x")
 			})
 		}
@@ -79,7 +79,7 @@ func TestFiltersSeeValuesThatAreInTheRows(t *testing.T) {
 	rows := rare(1000, 0)
 	b := decode(t, encode(t, d, columns.Part{Rows: rows}).Data, d)
 	m := b.All()
-	if err := b.SelectMeta(m, d.MetaFilter("job", columns.Contains("77"))); err != nil {
+	if err := b.SelectMeta(m, d.MetaFilter("job", contains("77"))); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Collect(m.Rows()); !slices.Equal(got, []int{77}) {
