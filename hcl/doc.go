@@ -21,7 +21,7 @@
 //     themselves a [Validator]. [BodyOf] makes a body that is not written in a file.
 //   - What a decoded struct holds, as JSON: [EncodeJSON], [DecodeJSON], [Members], [MembersOf].
 //     What its tags say, for help and documentation: [SettingsOf].
-//   - Problems: [Diagnostics] with [Errorf] and [Warnf]; [Suggest] says which name was meant,
+//   - Problems: [Diagnostics] with [Errorf] and [Warnf]; [Suggest] and [DidYouMean] say which name was meant,
 //     [FileError] what is wrong with a file, [HideSecrets] leaves secrets out.
 //   - Values, each with its Range: [Duration], [Size], [Address], [Time], [Path] (relative to
 //     the file that it is written in), [String] (Value, Sensitive), [Decimal] (exact). [List],
