@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
 	"github.com/bursar-accounting/bursar/aggregator/internal/accounting"
 	"github.com/bursar-accounting/bursar/aggregator/internal/api"
@@ -58,7 +56,7 @@ type World struct {
 // New makes a world without records, prices, people, clusters or actions.
 func New(t testing.TB) *World {
 	t.Helper()
-	st, err := store.Open(store.Options{Dir: "/store", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+	st, err := store.Open(store.Options{Dir: t.TempDir(), MemTableBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
