@@ -22,7 +22,7 @@ import (
 type epilogs struct {
 	t   *testing.T
 	s   *site.Site
-	dir string // that everybody may enter
+	dir string // that everyone may enter
 }
 
 // labels are those of the sources that are told: one that has a source slurm of the

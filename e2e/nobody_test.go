@@ -46,7 +46,7 @@ for a in json.load(sys.stdin):
 json.dump(out, sys.stdout)
 `
 
-// nobody runs the attempts as a user of this machine without any rights.
+// no one runs the attempts as a user of this machine without any rights.
 func nobody(t *testing.T, list []attempt) []attempt {
 	t.Helper()
 	input, err := json.Marshal(list)

@@ -202,7 +202,7 @@ func TestReceiver_UpdateElsewhereOrAfterLostBuffer_ClosesRecord(t *testing.T) {
 	head1.Start()
 	awaitHealthy(t, s, url1)
 	must(t, "PUT", url1+"/record", stopOf("lost", "2024-02-24T03:00:00Z"), 200, "")
-	must(t, "POST", url1+"/record", openRecord("there", `,"second":["body"]`), 200, "") // nobody here knows it any more
+	must(t, "POST", url1+"/record", openRecord("there", `,"second":["body"]`), 200, "") // no one here knows it any more
 	must(t, "POST", url1+"/record", openRecord("mark", ""), 200, "")
 	want := map[string]string{"there": "2024-02-24T01:00:00Z", "early": "2024-02-24T02:00:00Z", "lost": "2024-02-24T03:00:00Z", "mark": ""}
 	s.Eventually("all are closed", func() (bool, string) {
@@ -286,7 +286,7 @@ func TestReceiver_BufferFull_StallsPushes(t *testing.T) {
 	if len(taken) == n {
 		t.Fatal("the buffer never was full")
 	}
-	var waiting sync.WaitGroup // somebody who pushes, so that there is something to be stuck with
+	var waiting sync.WaitGroup // someone who pushes, so that there is something to be stuck with
 	waiting.Go(func() { add(fmt.Sprintf("r%05d", n-1)) })
 	s.Eventually("a receiver whose agent takes nothing is not healthy", func() (bool, string) {
 		status, _, err := send("GET", url+"/health_check", "")

@@ -204,7 +204,7 @@ func TestSlurm_EachVersion_IsAccountedAsItIs(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			c := rig.Slurm(t, v)
-			t.Run("Facts_FullCluster_AreServed", func(t *testing.T) { slurmFacts(t, c.In(t)) }) // first: nobody has run a job
+			t.Run("Facts_FullCluster_AreServed", func(t *testing.T) { slurmFacts(t, c.In(t)) }) // first: no one has run a job
 			t.Run("TimeLimit_DefaultMapping_IsOfRunningJobsOnly", func(t *testing.T) { slurmTimeLimit(t, c.In(t)) })
 			t.Run("Priorities_GroupsHaveUsed_ArePartitions", func(t *testing.T) { slurmPriorities(t, c.In(t), v) })
 			t.Run("Jobs_OfEveryKind_BecomeRecords", func(t *testing.T) { slurmMenu(t, c.In(t)) })

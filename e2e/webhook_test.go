@@ -67,7 +67,7 @@ func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.take(r, body)
 	if m.posts == 3 {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			conn.Close() // it was taken, and nobody is told
+			conn.Close() // it was taken, and no one is told
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestTexts_UnclearWords_AreRefused(t *testing.T) {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-					if word := unclear.FindString(text.Value); word != "" && !strings.Contains(path, "/bench/") { // that knows the user nobody
+					if word := unclear.FindString(text.Value); word != "" && !strings.Contains(path, "/bench/") { // that knows the user no one
 						t.Errorf("%s: %q: name who or what", files.Position(text.Pos()), word)
 					}
 				}

@@ -138,7 +138,7 @@ func (b *bench) pulled(ctx context.Context, ids string) (*set, error) {
 	return s, s.node.ensure(ctx)
 }
 
-// filled returns the set of that kind with a full buffer; nobody serves it.
+// filled returns the set of that kind with a full buffer; no one serves it.
 func (b *bench) filled(ctx context.Context, ids string) (*set, error) {
 	if s := b.sets[ids]; s != nil {
 		return s, nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// failover measures how long nobody takes writes when the leader is killed, and
+// failover measures how long no one takes writes when the leader is killed, and
 // when it is told to stop. One client at each node writes all the time; a gap is
 // from the signal to the first write that began after it and was accepted.
 func (b *bench) failover(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (w *writers) write(ctx context.Context, n *nodeSite, id int) {
 		default:
 			select {
 			case w.accepted <- begun:
-			default: // nobody waits
+			default: // no one waits
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (p *process) stop() error {
 	}
 }
 
-// ended is the error of a process that has ended although nobody asked.
+// ended is the error of a process that has ended although no one asked.
 func (p *process) ended() error {
 	return fmt.Errorf("%s has ended: %s; it said last: %s", p.cmd.Path, p.cmd.ProcessState, p.log.tail())
 }

@@ -9,7 +9,7 @@ import (
 
 // progress says on a terminal what is being measured, and when it will be done.
 type progress struct {
-	w io.Writer // nil: nobody looks
+	w io.Writer // nil: no one looks
 
 	mu    sync.Mutex
 	what  string

@@ -85,7 +85,7 @@ func (a *Armed) inOrder(runs []Run) error {
 			last := uint64(0)
 			for _, t := range e.Attempts {
 				if t.Fence == 0 {
-					continue // nobody has said how it ended
+					continue // no one has said how it ended
 				}
 				if t.Fence <= last || fences[t.Fence] {
 					return fmt.Errorf("run %d: the fences of %s do not grow: %+v", r.Number, e.Name, e.Attempts)

@@ -58,7 +58,7 @@ func (d *Disk) Unmount() error {
 	return syscall.Unmount(d.Dir, 0)
 }
 
-// Cut is a power cut: what was not synced is gone. Nobody may have a file open
+// Cut is a power cut: what was not synced is gone. No one may have a file open
 // below Dir when halted returns; it is called once nothing reaches the disk any
 // more.
 func (d *Disk) Cut(halted func()) error {

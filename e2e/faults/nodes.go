@@ -183,7 +183,7 @@ func (m *Member) Start() {
 	m.pid, m.up, m.since = m.PID(), true, time.Now()
 }
 
-// Kill ends the daemon at once, when it runs. A frozen disk is thawed: nobody can
+// Kill ends the daemon at once, when it runs. A frozen disk is thawed: no one can
 // be killed in a write.
 func (m *Member) Kill() {
 	m.Disk.Thaw()

@@ -150,7 +150,7 @@ func (h *History) ids() []string {
 }
 
 // checkTime is how long the check of a history may take. One that takes longer is
-// a failure: nobody knows.
+// a failure: no one knows.
 const checkTime = time.Minute
 
 // Check returns an error when the history is not linearizable, or that cannot be

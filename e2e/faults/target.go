@@ -28,7 +28,7 @@ func (t *Target) gate() string { return t.path + ".gate" }
 // The points at which an effect can be stopped.
 const (
 	Before = "before" // it happens
-	After  = "after"  // it has happened, and nobody knows
+	After  = "after"  // it has happened, and no one knows
 )
 
 // Close lets effects wait at a point.

@@ -150,7 +150,7 @@ func (l *Lab) act() {
 	})
 }
 
-// Who uses the lab. Nobody is in two groups, so that a name tells whose row it is.
+// Who uses the lab. No one is in two groups, so that a name tells whose row it is.
 type people struct {
 	site, group string
 	users       []string

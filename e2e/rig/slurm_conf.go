@@ -18,7 +18,7 @@ const (
 	ctldPort   = 6817
 	nodePort   = 6820 // of the first node; the others follow
 	dbName     = "slurm_acct_db"
-	dbPassword = "slurmpw" // for a database that nobody outside can reach
+	dbPassword = "slurmpw" // for a database that no one outside can reach
 )
 
 type node struct {

@@ -419,7 +419,7 @@ func (e *estate) ends(connection <-chan struct{}) {
 }
 
 // onlyEnded makes sure that the agent and the first node have ended connections of
-// that peer, and none of anybody else: all others were made again in time.
+// that peer, and none of anyone else: all others were made again in time.
 func (e *estate) onlyEnded(peer string) {
 	e.t.Helper()
 	for name, d := range map[string]*site.Daemon{"head1": e.agent.Daemon, "agg1": e.nodes[0].Daemon, "agg2": e.nodes[1].Daemon, "agg3": e.nodes[2].Daemon} {

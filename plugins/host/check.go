@@ -21,7 +21,7 @@ var ErrUnsafe = errors.New("unsafe program")
 // or why it cannot be trusted. The file, without links, and the script that an
 // interpreter among the words is given, must be such that only root and the daemon's
 // user can have changed them: plain files, owned by one of the two, and writable, with
-// every folder on the way to them, by nobody else. Symbolic links and .. are followed as
+// every folder on the way to them, by no one else. Symbolic links and .. are followed as
 // the system follows them, folder by folder, each opened from the one before. Dev allows
 // folders that others may write to when they have the sticky bit, such as /tmp. The error
 // wraps [ErrUnsafe] and names what to change, or says why a file cannot be read.

@@ -1,5 +1,5 @@
 // Package host is the daemon's side of plugins: it finds their binaries, checks
-// that nobody else can have changed them, starts each as a process of its own,
+// that no one else can have changed them, starts each as a process of its own,
 // connects over gRPC with limits, watches it, and stops it.
 //
 //	path, err := host.Find(dirs, "source", "slurm")

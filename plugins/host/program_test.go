@@ -67,7 +67,7 @@ func TestAProgramIsKilledWithWhatItHasStarted(t *testing.T) {
 		ended <- err
 	}()
 	text := make([]byte, 6)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // while nobody writes, it is at its end
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // while no one writes, it is at its end
 		if n, _ := held.Read(text); n == len(text) {
 			break
 		}
@@ -82,7 +82,7 @@ func TestAProgramIsKilledWithWhatItHasStarted(t *testing.T) {
 	if err := held.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(held); err != nil { // the end comes when nobody holds the other side
+	if _, err := io.ReadAll(held); err != nil { // the end comes when no one holds the other side
 		t.Error(err)
 	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 
 	// Config is a configuration with which the source finds at least two jobs that
 	// ended, and the same ones whenever it is asked. Of a source that hands on what is
-	// pushed only that is checked for which nobody needs to push.
+	// pushed only that is checked for which no one needs to push.
 	Config *bursarv1.Node
 
 	// CheckMapping returns why the default mapping, which is HCL, is no mapping

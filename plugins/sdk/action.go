@@ -65,7 +65,7 @@ type ActionDescription struct {
 }
 
 // EffectClass says what happens when an effect is done twice. There is no class
-// for effects that add: after a failover nobody could repeat them. An effect of
+// for effects that add: after a failover no one could repeat them. An effect of
 // ClassSet or ClassKeyed that is in doubt is done again, with the same bytes.
 type EffectClass uint8
 

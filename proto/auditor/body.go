@@ -55,7 +55,7 @@ var (
 // body comes out of the first room, what follows out of the others, all of a
 // stage at once and in this order, so that bodies that wait for each other cannot
 // come to a standstill. To hold much a client must have sent much: those that
-// announce and send nothing stop nobody.
+// announce and send nothing stop no one.
 type bodyMemory struct {
 	stages []stage
 	packed *semaphore.Weighted // of compressed bodies, until they are large

@@ -75,7 +75,7 @@ func (g *guarded) Close() error {
 }
 
 // sweep ends the connections that have been broken for long enough, and calls told
-// for each. Only Run calls it, so that nobody else touches when a tie broke.
+// for each. Only Run calls it, so that no one else touches when a tie broke.
 func (k *Keys) sweep(now time.Time, told func(*x509.Certificate, error)) {
 	for _, t := range k.ties.list() {
 		err := k.Valid(t.chain)

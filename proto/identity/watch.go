@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// watchEvery is how often the files are looked at while nobody connects.
+	// watchEvery is how often the files are looked at while no one connects.
 	watchEvery = 5 * time.Second
 	// patience is how long new files may be broken before that is said: they are
 	// three, and replaced one after the other.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Free returns an address of the loopback interface that nobody listens on, and that
-// nobody else who asks on this machine gets while the test runs. Its port is below
+// Free returns an address of the loopback interface that no one listens on, and that
+// no one else who asks on this machine gets while the test runs. Its port is below
 // those that the kernel gives to connections, so that who was down finds it free
 // when it comes back.
 func Free(t testing.TB) string {

@@ -6,7 +6,7 @@ import (
 )
 
 // The digests of these records are stored and compared between releases: a test
-// that fails here must not be mended by another value.
+// that fails here must not be fixed by another value.
 func TestDigestsNeverChange(t *testing.T) {
 	cases := []struct {
 		name   string

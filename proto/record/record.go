@@ -97,7 +97,7 @@ func (m Meta) Sorted() Meta {
 }
 
 // Exit is how a run ended: its exit code and, when a signal ended it, that
-// signal's number. Known is false when nobody said.
+// signal's number. Known is false when no one said.
 type Exit struct {
 	Known  bool
 	Code   int32

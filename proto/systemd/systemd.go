@@ -1,5 +1,5 @@
 // Package systemd tells systemd how a daemon is doing (sd_notify(3)), and has
-// the exit codes that a unit acts on. Without systemd it tells nobody, and that
+// the exit codes that a unit acts on. Without systemd it tells no one, and that
 // is no error.
 //
 // The protocol is one datagram with a few lines, so there is no module for it.
@@ -28,7 +28,7 @@ const (
 	ExitConfig = 78
 )
 
-// Notifier tells systemd. The zero value tells nobody. It may be used by several
+// Notifier tells systemd. The zero value tells no one. It may be used by several
 // goroutines.
 type Notifier struct {
 	socket string
@@ -98,7 +98,7 @@ func (n Notifier) Watch(ctx context.Context, alive func(context.Context) error) 
 	}
 }
 
-// say sends assignments. Nobody listening is no error.
+// say sends assignments. No one listening is no error.
 func (n Notifier) say(lines ...string) {
 	if n.socket == "" {
 		return
@@ -107,6 +107,6 @@ func (n Notifier) say(lines ...string) {
 	if err != nil {
 		return
 	}
-	_, _ = conn.Write([]byte(strings.Join(lines, "\n"))) // nobody listening is no error
+	_, _ = conn.Write([]byte(strings.Join(lines, "\n"))) // no one listening is no error
 	_ = conn.Close()                                     // as above
 }

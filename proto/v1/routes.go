@@ -356,7 +356,7 @@ func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.W
 	return f.Carrier.Download(ctx, "/v1/counters", values(q), accept, w)
 }
 
-// Actions is GET /v1/actions: The actions, how they are doing, and their last runs.
+// Actions is GET /v1/actions: Actions, their state and their last runs.
 func (a API) Actions(ctx context.Context, q *Reading) (out Actions, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/actions", values(q), nil, &out)
 	return out, err
@@ -367,8 +367,7 @@ func ActionsAddress(q *Reading, format string) string {
 	return address("/v1/actions", values(q), format)
 }
 
-// ActionsAs is GET /v1/actions: The actions, how they are doing, and their last runs, written to w:
-// text/csv.
+// ActionsAs is GET /v1/actions: Actions, their state and their last runs, written to w: text/csv.
 func (f Files) ActionsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
 	return f.Carrier.Download(ctx, "/v1/actions", values(q), accept, w)
 }
@@ -426,15 +425,15 @@ func ActionEffectAddress(typ string, label string, run uint64, effect int, q *Re
 	return address("/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect), values(q), format)
 }
 
-// RetryEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:retry: Try an effect
-// again that is unknown, rejected, skipped or superseded.
+// RetryEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:retry: Retry an effect
+// that is unknown, rejected, skipped or superseded.
 func (a API) RetryEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
 	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":retry", nil, body, &out)
 	return out, err
 }
 
-// SkipEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:skip: Settle an effect
-// that waits, is unknown or was rejected: it is not done.
+// SkipEffect is POST /v1/actions/{type}/{label}/runs/{run}/effects/{effect}:skip: Skip an effect
+// that is pending, unknown or rejected.
 func (a API) SkipEffect(ctx context.Context, typ string, label string, run uint64, effect int, body ActionOrder) (out Message, err error) {
 	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+"/runs/"+part(run)+"/effects/"+part(effect)+":skip", nil, body, &out)
 	return out, err
@@ -454,7 +453,7 @@ func (a API) PauseAction(ctx context.Context, typ string, label string, body Act
 	return out, err
 }
 
-// ResumeAction is POST /v1/actions/{type}/{label}:resume: Let a paused or disabled action go on.
+// ResumeAction is POST /v1/actions/{type}/{label}:resume: Resume a paused or disabled action.
 func (a API) ResumeAction(ctx context.Context, typ string, label string, body ActionOrder) (out Message, err error) {
 	err = a.Caller.Call(ctx, "POST", "/v1/actions/"+part(typ)+"/"+part(label)+":resume", nil, body, &out)
 	return out, err
@@ -619,7 +618,7 @@ type GapsQuery struct {
 	Reading
 }
 
-// Gaps is GET /v1/gaps: What could not be had or was lost on its way, by source.
+// Gaps is GET /v1/gaps: Data unavailable or lost in transit, by source.
 func (a API) Gaps(ctx context.Context, q *GapsQuery) (out Gaps, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/gaps", values(q), nil, &out)
 	return out, err
@@ -628,8 +627,7 @@ func (a API) Gaps(ctx context.Context, q *GapsQuery) (out Gaps, err error) {
 // GapsAddress is a link to GET /v1/gaps. The format "" is JSON.
 func GapsAddress(q *GapsQuery, format string) string { return address("/v1/gaps", values(q), format) }
 
-// GapsAs is GET /v1/gaps: What could not be had or was lost on its way, by source, written to w:
-// text/csv.
+// GapsAs is GET /v1/gaps: Data unavailable or lost in transit, by source, written to w: text/csv.
 func (f Files) GapsAs(ctx context.Context, q *GapsQuery, accept string, w io.Writer) error {
 	return f.Carrier.Download(ctx, "/v1/gaps", values(q), accept, w)
 }

@@ -41,7 +41,7 @@ func TestANewKindOfFrameIsForClustersThatHaveAllSaidThatTheyTakeIt(t *testing.T)
 			t.Fatalf("takes: %v %v", got, err)
 		}
 	}
-	takes(false) // nobody is known
+	takes(false) // no one is known
 	resume(t, b, "a", buffer.Position{})
 	takes(false)
 	say := func(cluster string, version uint32) {

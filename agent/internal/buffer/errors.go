@@ -4,9 +4,9 @@ import "errors"
 
 // What a caller decides on.
 var (
-	// ErrFull: what some known cluster has not acknowledged, or nobody, fills the
+	// ErrFull: what some known cluster has not acknowledged, or no one, fills the
 	// buffer. Nothing was written; try again when it has pulled, or when a cluster
-	// that is gone for good was forgotten.
+	// that is permanently gone was forgotten.
 	ErrFull = errors.New("the buffer is full of frames that not all aggregator clusters have acknowledged")
 	// ErrCluster: the buffer does not know a cluster of that name.
 	ErrCluster = errors.New("the cluster is not known")

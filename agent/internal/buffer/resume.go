@@ -87,7 +87,7 @@ func (b *Buffer) agree(tx *bbolt.Tx, s *state, r Resume) (Position, error) {
 }
 
 // tellGap appends a frame of no source that says which frames the cluster lacks
-// and will not get. It names no begin: nobody knows any more when the first of
+// and will not get. It names no begin: no one knows any more when the first of
 // them was written. A cluster that asks again finds the same frame.
 func (b *Buffer) tellGap(tx *bbolt.Tx, s *state, r Resume, after uint64) error {
 	reason := fmt.Sprintf("the agent's buffer no longer has the frames %d to %d, which cluster %s lacks", after+1, s.first-1, r.Cluster)
@@ -150,7 +150,7 @@ func (b *Buffer) stepBack(tx *bbolt.Tx, s *state, r Resume) error {
 const own = ""
 
 // sendBack makes a source go back to a cluster's checkpoint: at once, or after it
-// has gone back for another one, whose checkpoint may be older; nobody but the
+// has gone back for another one, whose checkpoint may be older; no one but the
 // source can tell. For the same reason the source goes back to its own checkpoint
 // afterwards: what lies between may be with that cluster alone.
 func sendBack(tx *bbolt.Tx, source Source, cluster string, checkpoint []byte) error {

@@ -18,9 +18,9 @@ func (a *app) collectCommand() *cobra.Command {
 	var source string
 	c := &cobra.Command{
 		Use: "collect", Short: "Collect once into the buffer, without the daemon", Args: cobra.NoArgs,
-		Long: `Collects all sources, or one, from their checkpoints to now into the buffer, and
-exits: for a first back-fill, or from cron. It refuses while the agent runs,
-which has the buffer and collects by itself.`,
+		Long: `Collect all sources, or one, from their checkpoints to now into the buffer, and exit:
+for a first back-fill, or from cron. This is refused while the agent runs, which holds
+the buffer and collects by itself.`,
 		Example: "  bursar-agent collect -once\n  bursar-agent collect -once -source slurm/nemo",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !once {
@@ -70,9 +70,9 @@ func (a *app) recollectCommand() *cobra.Command {
 	var source, from, to string
 	var plan bool
 	c := a.formats(&cobra.Command{
-		Use: "recollect", Short: "Collect a window of the past again under the present mapping", Args: cobra.NoArgs,
-		Long: `Collects the jobs of a window again and sends all of them, so that a mended
-mapping reaches history. What the mapping leaves out now is withdrawn. With -plan
+		Use: "recollect", Short: "Collect a past window again with the current mapping", Args: cobra.NoArgs,
+		Long: `Collect the jobs of a window again and send all of them, so that a fixed mapping
+applies to past jobs. Records that the mapping now leaves out are withdrawn. With -plan
 nothing is sent.`,
 		Example: "  bursar-agent recollect -source slurm/nemo -from 2026-01-01 -to 2026-02-01 -plan",
 		RunE: func(c *cobra.Command, _ []string) error {

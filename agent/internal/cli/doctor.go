@@ -49,8 +49,8 @@ func (f *findings) add(check string, v verdict, format string, args ...any) {
 
 func (a *app) doctorCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong on this machine", Args: cobra.NoArgs,
-		Long: `Checks the configuration, the plugins and what they need, the certificates, the
+		Use: "doctor", Short: "Find problems on this machine", Args: cobra.NoArgs,
+		Long: `Check the configuration, the plugins and their requirements, the certificates, the
 disk, the clock, the port and the running agent. The exit code is 0 when there is
 nothing to report, and 2 when there are warnings or errors.`,
 		Example: "  bursar-agent doctor\n  bursar-agent doctor -format json",
@@ -174,7 +174,7 @@ func (f *findings) disk(cfg *config.Config) {
 		f.add("data folder", bad, "%s is not a folder", dir)
 		return
 	case info.Mode().Perm()&0o002 != 0:
-		f.add("data folder", bad, "%s may be written to by everybody (%s); chmod o-w", dir, info.Mode().Perm())
+		f.add("data folder", bad, "%s is world-writable (%s); chmod o-w", dir, info.Mode().Perm())
 	default:
 		f.add("data folder", good, "%s", dir)
 	}
@@ -207,7 +207,7 @@ func (f *findings) clock() {
 	synchronised, err := clockSynchronised()
 	switch {
 	case err != nil:
-		f.add("clock", doubtful, "whether it is synchronised cannot be told: %v", err)
+		f.add("clock", doubtful, "cannot determine whether it is synchronised: %v", err)
 	case !synchronised:
 		f.add("clock", doubtful, "it is not synchronised; run chronyd or another time service")
 	default:

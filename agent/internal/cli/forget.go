@@ -13,11 +13,11 @@ import (
 func (a *app) forgetCommand() *cobra.Command {
 	var cluster string
 	c := a.formats(&cobra.Command{
-		Use: "forget", Short: "Make the running agent forget a cluster that is gone for good", Args: cobra.NoArgs,
-		Long: `An agent keeps what any cluster that it knows has not acknowledged, however long
-that cluster is silent. One that will never be back, because its disks were wiped
-and it has a new id, has to be forgotten by order. Should it come back after all,
-the agent reports which frames are gone. "bursar-agent status" shows the clusters.`,
+		Use: "forget", Short: "Make the running agent forget a cluster that no longer exists", Args: cobra.NoArgs,
+		Long: `An agent keeps all frames that a known cluster has not acknowledged, however long that
+cluster is silent. A cluster that will never return, because its disks were wiped and it
+has a new id, must be forgotten with this command. If it returns after all, the agent
+reports which frames are gone. "bursar-agent status" shows the clusters.`,
 		Example: "  bursar-agent forget -cluster 9f86d081",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if cluster == "" {
@@ -58,7 +58,7 @@ func silent(b control.Buffer, now time.Time) []string {
 	var hints []string
 	for _, c := range b.Clusters {
 		if (c.Behind > 0 || c.Away) && now.Sub(c.At) > silence {
-			hints = append(hints, fmt.Sprintf("cluster %s has said nothing for %s and holds back all that it lacks; if it is gone for good: bursar-agent forget -cluster %s", c.ID, ago(c.At, now), c.ID))
+			hints = append(hints, fmt.Sprintf("no contact with cluster %s for %s; frames that it lacks are kept for it; if it no longer exists: bursar-agent forget -cluster %s", c.ID, ago(c.At, now), c.ID))
 		}
 	}
 	return hints

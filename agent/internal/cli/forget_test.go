@@ -36,7 +36,7 @@ func TestTheStatusAndTheDoctorSayWhichClusterHoldsFramesBackAndHowToForgetIt(t *
 			t.Errorf("told %d times to forget %s, want %d:\n%s", n, id, want, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), "wiped, 80 frames behind, last heard of 100h0m0s ago") {
+	if !strings.Contains(out.String(), "wiped, 80 frames behind, last contact 100h0m0s ago") {
 		t.Error(out.String())
 	}
 }

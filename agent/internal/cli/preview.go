@@ -22,12 +22,11 @@ func (a *app) previewCommand() *cobra.Command {
 	var source, since, until string
 	var most int
 	c := a.formats(&cobra.Command{
-		Use: "preview", Short: "Show what the mapping makes of the last real jobs", Args: cobra.NoArgs,
-		Long: `Asks the source plugins for the last jobs and shows, for each, the attributes that
-the mapping names, and the record that they become, or why they become none.
-Without -since it looks back a day, then 7 and 30 days, then into all of the past,
-until there are as many jobs as -n asks for. Nothing is kept, and the
-daemon need not run.`,
+		Use: "preview", Short: "Show the records that the mapping makes of the latest real jobs", Args: cobra.NoArgs,
+		Long: `Ask the source plugins for the latest jobs and show, for each, the attributes that the
+mapping names and the record that they become, or why there is none. Without -since it
+looks back 1 day, then 7 and 30 days, then over all history, until it has found -n
+jobs. Nothing is stored, and the daemon need not run.`,
 		Example: "  bursar-agent preview\n  bursar-agent preview -source slurm/nemo -since 7d -n 3\n  bursar-agent preview -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			ws, err := windows(since, until, time.Now())

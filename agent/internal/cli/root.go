@@ -99,7 +99,7 @@ func (a *app) print(err error) {
 		return
 	}
 	if r, ok := errors.AsType[refused](err); ok {
-		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: there is nobody to tell
+		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: there is no one to tell
 		return
 	}
 	fmt.Fprintf(a.Err, "bursar-agent: %v\n", hcl.FileError(err))
@@ -164,7 +164,7 @@ func noCommand(c *cobra.Command, args []string) error {
 func (a *app) runCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "run", Short: "Run the agent (the default)", Args: cobra.NoArgs,
-		Long:    "Runs until SIGTERM or SIGINT; a second SIGINT ends at once. SIGHUP reloads the configuration.",
+		Long:    "Run until SIGTERM or SIGINT; a second SIGINT stops at once. SIGHUP reloads the configuration.",
 		Example: "  bursar-agent run -config /etc/bursar/agent.hcl",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
 	}

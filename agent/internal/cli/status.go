@@ -27,7 +27,7 @@ func (a *app) client() *control.Client {
 
 func (a *app) statusCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "status", Short: "Show how the running agent is doing", Args: cobra.NoArgs,
+		Use: "status", Short: "Show the state of the running agent", Args: cobra.NoArgs,
 		Example: "  bursar-agent status\n  bursar-agent status -format json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := a.client()
@@ -59,7 +59,7 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	b := s.Buffer
 	fmt.Fprintf(t, "Buffer\t%d frames, %s of %s\n", b.Last+1-b.First, hcl.Size{Bytes: b.Bytes}.String(), hcl.Size{Bytes: b.MaxBytes}.String())
 	for _, c := range b.Clusters {
-		fmt.Fprintf(t, "Cluster\t%s, %s, last heard of %s ago\n", c.ID, place(c), ago(c.At, now))
+		fmt.Fprintf(t, "Cluster\t%s, %s, last contact %s ago\n", c.ID, place(c), ago(c.At, now))
 	}
 	if len(b.Clusters) == 0 {
 		fmt.Fprintf(t, "Cluster\tnone has pulled yet\n")
@@ -125,10 +125,10 @@ func ago(t, now time.Time) string {
 
 func (a *app) reloadCommand() *cobra.Command {
 	return a.formats(&cobra.Command{
-		Use: "reload", Short: "Make the running agent read its configuration again", Args: cobra.NoArgs,
-		Long: `The agent takes the whole configuration over, or refuses it as a whole and goes
-on with the old one. Sources are added, changed and removed, and replaced plugin
-binaries started, without touching the others.`,
+		Use: "reload", Short: "Make the running agent reload its configuration", Args: cobra.NoArgs,
+		Long: `The agent applies the whole configuration, or rejects it as a whole and continues with
+the old one. Sources are added, changed and removed, and replaced plugin binaries
+started, without touching the others.`,
 		Example: "  bursar-agent reload",
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := a.client()

@@ -68,7 +68,7 @@ func (l *lane) leave(as use) {
 	l.cancel = nil
 }
 
-// Exchange runs fn while nobody speaks with the plugin, so that fn can put
+// Exchange runs fn while no one speaks with the plugin, so that fn can put
 // another one in its place. What goes on is interrupted; a collection goes on
 // from its checkpoint afterwards.
 func (l *Loop) Exchange(ctx context.Context, fn func()) {

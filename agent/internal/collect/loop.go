@@ -331,7 +331,7 @@ func (l *Loop) put(ctx context.Context, a buffer.Append) error {
 		_, err := l.buffer.Append(a)
 		if err == nil || errors.Is(err, buffer.ErrSuperseded) {
 			if logged && err == nil {
-				l.log.Info("collection goes on")
+				l.log.Info("collection continues")
 				l.set(func(s *Status) { s.State, s.Err = "collecting", nil })
 			}
 			return err

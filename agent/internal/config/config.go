@@ -35,7 +35,7 @@ type Agent struct {
 	// Listen is where aggregators pull; default port 7070 of all interfaces.
 	// Without a tls block there is no listener.
 	Listen hcl.Address `hcl:"listen,optional"`
-	// TLS are the agent's certificates; nil: nobody can pull.
+	// TLS are the agent's certificates; nil: no one can pull.
 	TLS *hcl.TLS `hcl:"tls,block"`
 	// Buffer bounds the buffer.
 	Buffer Buffer `hcl:"buffer,block,optional"`
@@ -185,7 +185,7 @@ func (c *Config) Identity() identity.Files {
 	return identity.Files{CA: t.CA.Path, Cert: t.Cert.Path, Key: t.Key.Path}
 }
 
-// ListenAddress is where aggregators pull; "" when nobody can.
+// ListenAddress is where aggregators pull; "" when no one can.
 func (c *Config) ListenAddress() string {
 	switch {
 	case c.Agent.TLS == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/local"
 )
 
-// ErrNotRunning says that nobody answers on the socket.
+// ErrNotRunning says that no one answers on the socket.
 var ErrNotRunning = errors.New("the agent is not running")
 
 // Client speaks with an agent.

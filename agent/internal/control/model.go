@@ -104,7 +104,7 @@ type Step struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-// Forget asks that a cluster which is gone for good holds no frames back.
+// Forget asks that a cluster which is permanently gone holds no frames back.
 type Forget struct {
 	Cluster string `json:"cluster"`
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Listen makes the socket, for the user of this process alone, in the place of
-// one that nobody listens on any more.
+// one that no one listens on any more.
 func Listen(path string) (net.Listener, error) {
 	l, err := local.Listen(path, 0o600)
 	if err != nil {

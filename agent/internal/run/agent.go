@@ -35,7 +35,7 @@ type Options struct {
 	Log *slog.Logger
 	// Level is changed by a reload; nil: it stays.
 	Level *slog.LevelVar
-	// Ready is called when the agent serves; nil: nobody is told.
+	// Ready is called when the agent serves; nil: no one is told.
 	Ready func()
 }
 
@@ -45,7 +45,7 @@ type Agent struct {
 	started time.Time
 
 	buffer *buffer.Buffer
-	keys   *identity.Keys // nil: nobody can pull
+	keys   *identity.Keys // nil: no one can pull
 	runner *errand.Runner // of programs of actions
 	listen string
 	alive  context.Context // ends with Run; for what a reload starts; nil before

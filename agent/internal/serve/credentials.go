@@ -90,7 +90,7 @@ func presented(err error) *x509.Certificate {
 	return v.UnverifiedCertificates[0]
 }
 
-// holder is whom a certificate says that it is for. Nobody has vouched for that.
+// holder is whom a certificate says that it is for. No one has vouched for that.
 func holder(cert *x509.Certificate) string {
 	var names []string
 	for _, u := range cert.URIs {

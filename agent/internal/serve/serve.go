@@ -129,7 +129,7 @@ func (s *Server) damaged(ctx context.Context, damage *buffer.DamageError) error 
 		s.Log.Error("a pull failed", "error", damage, "do", damage.Remedy())
 	}
 	if err := grpc.SetTrailer(ctx, metadata.Pairs(frame.DamagedTrailer, damage.Path)); err != nil {
-		s.Log.Warn("the aggregator is not told which file is damaged", "error", err)
+		s.Log.Warn("the aggregator could not be notified of a damaged file", "error", err)
 	}
 	return status.Error(codes.DataLoss, damage.Error())
 }
@@ -181,7 +181,7 @@ func (s *Server) Resume(_ context.Context, req *bursarv1.ResumeRequest) (*bursar
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	s.Log.Info("agreed with the cluster where to go on", "cluster", r.Cluster, "after", from.Seq, "sources_sent_back", len(r.Checkpoints))
+	s.Log.Info("agreed with the cluster where to resume", "cluster", r.Cluster, "after", from.Seq, "sources_sent_back", len(r.Checkpoints))
 	if s.Resumed != nil {
 		s.Resumed()
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// Principal is who asks. The zero value is nobody.
+// Principal is who asks. The zero value is no one.
 type Principal struct {
 	// Name is for the log, and for what is stored about who did something. It is
-	// empty when the certificate, if any, names nobody.
+	// empty when the certificate, if any, names no one.
 	Name string
 	// Rights are its roles.
 	Rights identity.Rights
@@ -53,7 +53,7 @@ type key struct{}
 // With returns a context of a request by p.
 func With(ctx context.Context, p Principal) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// From returns who makes the request of ctx; nobody without one.
+// From returns who makes the request of ctx; no one without one.
 func From(ctx context.Context) Principal {
 	p, _ := ctx.Value(key{}).(Principal)
 	return p

@@ -10,7 +10,7 @@ import (
 type Need struct {
 	// Rights: one of them is needed.
 	Rights identity.Rights
-	// Open lets everybody in, without a certificate too.
+	// Open lets everyone in, without a certificate too.
 	Open bool
 	// Private routes never answer at a plain TCP address, whatever its role.
 	Private bool

@@ -14,7 +14,7 @@ import (
 
 // Rules say what each client may do, beside what its certificate says.
 type Rules struct {
-	// Plain is what everybody may do who reaches a plain TCP listener.
+	// Plain is what everyone may do who reaches a plain TCP listener.
 	Plain identity.Rights
 	// Hosts are the names and addresses by which this node is asked without TLS.
 	Hosts origin.Hosts
@@ -66,7 +66,7 @@ type Certificates interface {
 	Valid(chain []*x509.Certificate) error
 }
 
-// Gate says who makes a request. The zero value lets nobody in.
+// Gate says who makes a request. The zero value lets no one in.
 type Gate struct {
 	rules atomic.Pointer[Rules]
 	// Certificates judge those of open connections; nil believes them until they
@@ -80,7 +80,7 @@ type Gate struct {
 func (g *Gate) Set(r Rules) { g.rules.Store(&r) }
 
 // Who returns who makes a request: by its certificate, or on a plain listener
-// what everybody is there.
+// what everyone is there.
 func (g *Gate) Who(r *http.Request) Principal {
 	rules := g.rules.Load()
 	switch {
@@ -100,7 +100,7 @@ func (g *Gate) Who(r *http.Request) Principal {
 }
 
 // plain returns who makes a request without TLS: the user at the other end of the
-// unix socket, who may do everything, the browser of a session, or just anybody.
+// unix socket, who may do everything, the browser of a session, or just anyone.
 func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
 	from, _ := splitHost(r.RemoteAddr)
 	p := Principal{Name: "plain at " + from, Why: "this address serves /health_check alone: on this machine, use the unix socket as root or as a member of the group bursar, or open the link that bursar login prints; from others, use a certificate; the configuration gives more by access.plain_role"}

@@ -33,7 +33,7 @@ type Usages interface {
 // Reader gives pictures of the store for principals.
 type Reader struct {
 	Source Source
-	// Usages may be nil where nobody asks for usage.
+	// Usages may be nil where no one asks for usage.
 	Usages Usages
 }
 

@@ -113,7 +113,7 @@ func (r *reporter) add(b *Budget, word string) error {
 		if known {
 			s.Unit = w.Unit
 		} else {
-			s.Problem = fmt.Sprintf("nothing says what usage is worth in %s: write the prices or factors of it", b.Unit)
+			s.Problem = fmt.Sprintf("no prices or factors configured for %s", b.Unit)
 		}
 	}
 	r.list = append(r.list, s)

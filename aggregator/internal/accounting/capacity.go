@@ -254,7 +254,7 @@ func (c *Capacities) all() (list []string) {
 }
 
 // members appends the clusters that a name stands for, also those that a group names
-// and that nobody knows. Groups that are members of themselves end it.
+// and that no one knows. Groups that are members of themselves end it.
 func (c *Capacities) members(out []string, name string) []string {
 	seen := map[string]bool{}
 	var add func(name string)

@@ -13,7 +13,7 @@ type CapacityStep struct {
 	From record.Time
 	// Amount is that of the component; of [SU] it is in billionths.
 	Amount usage.Sum
-	// Known is false where nobody says how much there is.
+	// Known is false where no one says how much there is.
 	Known bool
 }
 

@@ -129,7 +129,7 @@ func (d *Directory) Exempt(project string, at record.Time) bool {
 	return yes == "true"
 }
 
-// Name returns the name and the address of a person, "" for what nobody has said.
+// Name returns the name and the address of a person, "" for what no one has said.
 func (d *Directory) Name(user string) (name, address string) {
 	if w := d.people[user]; w != nil {
 		return w.name, w.address

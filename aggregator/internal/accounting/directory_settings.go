@@ -53,12 +53,12 @@ type Project struct {
 // ProjectState is how a project is from a time on.
 type ProjectState struct {
 	From record.Time
-	// PI is the principal investigator; "": nobody.
+	// PI is the principal investigator; "": no one.
 	PI string
 	// Groups and Users are those that the project claims.
 	Groups, Users []string
 	// Exempt says whether its usage counts against no contribution; nil says nothing,
-	// and what nobody calls exempt is not.
+	// and what no one calls exempt is not.
 	Exempt *bool
 	Place  string
 }

@@ -129,7 +129,7 @@ func (p *Prices) indexes(keys []string) []int {
 
 // rank is how specific a rule is: of two that suit, the greater counts.
 type rank struct {
-	whom       int // a group before a project before a PI before everybody
+	whom       int // a group before a project before a PI before everyone
 	conditions int
 }
 

@@ -41,7 +41,7 @@ type PriceRule struct {
 	// Billionths is the price in billionths of the currency.
 	Billionths int64
 	// When are conditions, each of another key, all of which hold; none is the price
-	// for everybody.
+	// for everyone.
 	When []PriceCondition
 	At   string
 }

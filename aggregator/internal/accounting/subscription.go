@@ -179,7 +179,7 @@ func (d *Directory) share(pi string) *Share {
 	return &Share{PI: pi, Name: name, Used: new(big.Rat), ExemptUsed: new(big.Rat), Contributed: new(big.Rat)}
 }
 
-// shares are those of everybody who is a principal investigator at a time of the
+// shares are those of everyone who is a principal investigator at a time of the
 // window, or has contributed.
 func (d *Directory) shares(from, to record.Time) map[string]*Share {
 	out := map[string]*Share{}

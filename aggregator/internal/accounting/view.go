@@ -38,7 +38,7 @@ func (c *Capacities) List() []ClusterCapacity {
 func (c *Capacities) Groups() []NodeGroup { return slices.Clone(c.groups) }
 
 // Members returns the clusters of a group or a cluster, each once, and apart those that
-// nobody knows.
+// no one knows.
 func (c *Capacities) Members(name string) (members, unknown []string) {
 	for _, m := range c.members(nil, name) {
 		if c.find(m) == nil {

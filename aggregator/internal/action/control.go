@@ -19,7 +19,7 @@ type Status struct {
 	Schedule   string // as it is written in the configuration; "": the plugin's
 	Zone       string // of the schedule; "": UTC
 	RunOn      string // the agent on which its programs run; "": they run on the leader
-	// Next is when the next run is due by the schedule, in microseconds; 0: nobody can
+	// Next is when the next run is due by the schedule, in microseconds; 0: no one can
 	// say it, or it depends on changes.
 	Next    int64
 	Card    State

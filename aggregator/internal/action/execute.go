@@ -90,7 +90,7 @@ func (r *runner) dispatch(ctx context.Context, p *picture, i int) (time.Duration
 	e.Attempts = append(slices.Clone(e.Attempts[max(0, len(e.Attempts)-maxAttempts+1):]), Attempt{Number: e.Tries, Node: r.Node, Term: r.term, Begun: micros(r.Now())})
 	begun := p.effects[i]
 	begun.value, begun.raw = &e, encode(&e)
-	r.unbegun = begun.raw // it may be written though nobody says so
+	r.unbegun = begun.raw // it may be written though no one says so
 	fence, err := r.commit(ctx, []store.Document{p.effects[i].was(), p.card.was()}, begun.was())
 	if err != nil {
 		return 0, err
@@ -184,7 +184,7 @@ func (r *runner) end(ctx context.Context, p *picture, begun held[Effect], fence 
 		if err == nil || errors.Is(err, ErrChanged) || ctx.Err() != nil {
 			return err
 		}
-		sleep(ctx, look) // nobody else knows how it ended
+		sleep(ctx, look) // no one else knows how it ended
 	}
 }
 

@@ -107,7 +107,7 @@ func (m *Manager) Lead(ctx context.Context) error {
 		settings, changed := m.configured()
 		err := term.settle(ctx, settings)
 		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != told && !errors.Is(err, ErrChanged) {
-			m.Log.Warn("actions do not go on", "error", err)
+			m.Log.Warn("actions are interrupted", "error", err)
 			told = text
 		}
 		if err == nil {

@@ -160,7 +160,7 @@ func size(docs []store.Document) (n int) {
 	return n
 }
 
-// stage writes documents in several commands, under a claim on the card: nobody
+// stage writes documents in several commands, under a claim on the card: no one
 // else's are written among them. It returns the claimed card.
 func (r *runner) stage(ctx context.Context, p *picture, docs []store.Document) (held[State], error) {
 	card := *p.card.value

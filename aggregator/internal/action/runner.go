@@ -57,7 +57,7 @@ func (r *runner) work(ctx, until context.Context) {
 		case err != nil:
 			wait = look
 			if err.Error() != told {
-				r.log.Warn("an action does not go on", "error", err)
+				r.log.Warn("an action is interrupted", "error", err)
 			}
 			told = err.Error()
 		default:
@@ -86,7 +86,7 @@ func (r *runner) close() {
 	}
 }
 
-// kill ends a plugin at once of which nobody knows what it does: what is written
+// kill ends a plugin at once of which no one knows what it does: what is written
 // down then is not outrun by it.
 func (r *runner) kill() {
 	if r.plugin != nil {
@@ -337,7 +337,7 @@ func (r *runner) consider(ctx context.Context, p *picture) (time.Duration, error
 	return r.plan(ctx, p, Run{Why: why})
 }
 
-// due is when the next run is due; zero: nobody knows. A last run in the future, by
+// due is when the next run is due; zero: no one knows. A last run in the future, by
 // a clock that was wrong, is as one of now.
 func (r *runner) due(card *State, seq uint64) time.Time {
 	if r.schedule.OnChange() && card.Last != 0 && seq <= card.Seq {

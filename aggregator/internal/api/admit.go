@@ -13,7 +13,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/origin"
 )
 
-// somebody is any role.
+// someone is any role.
 const somebody = identity.Monitor | identity.Read | identity.Write | identity.Operate | identity.Admin
 
 // admit calls h when the principal of the request may use the route, which is its
@@ -67,7 +67,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, route string, p 
 	}
 }
 
-// nobody refuses who has no role at all, whatever is asked for: it is not told
+// no one refuses who has no role at all, whatever is asked for: it is not told
 // what there is. True: it was refused.
 func (s *Server) nobody(w http.ResponseWriter, r *http.Request) bool {
 	p := access.From(r.Context())

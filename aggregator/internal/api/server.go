@@ -42,12 +42,12 @@ type Writer interface {
 type Options struct {
 	Reader Reader
 	Writer Writer
-	// Who says who makes a request. Nil: nobody may do anything.
+	// Who says who makes a request. Nil: no one may do anything.
 	Who     func(r *http.Request) access.Principal
 	Metrics http.Handler // answers GET /metrics; nil: there is no such route
 	// Registerer gets the bursar_http_* metrics; nil: there are none.
 	Registerer prometheus.Registerer
-	// Health judges the cluster for /v1/status and /v1/cluster; nil: nobody does.
+	// Health judges the cluster for /v1/status and /v1/cluster; nil: no one does.
 	Health Health
 	// Memory bounds what answers take in memory together; nil: nothing does.
 	Memory *store.Budget
@@ -73,10 +73,10 @@ type Options struct {
 	Book func() *usage.Derivation
 	// Directory returns who belongs where now; nil: nothing is known of that.
 	Directory func() *accounting.Directory
-	// Capacity returns what clusters have as far as it is known now; nil: nobody does.
+	// Capacity returns what clusters have as far as it is known now; nil: no one does.
 	Capacity func() *accounting.Capacities
 	// Days are the days of a window compared with what schedulers have, as it was
-	// done last; nil: nobody does.
+	// done last; nil: no one does.
 	Days func(w completeness.Window) ([]completeness.Day, bool)
 	// Pulse says which sources are silent for longer than is usual; nil: the default
 	// pause counts for all.

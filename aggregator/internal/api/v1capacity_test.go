@@ -28,7 +28,7 @@ func at(text string) record.Time {
 }
 
 // twoClusters are those of march: atlas by its group, of which the cores are doubled
-// on the 11th; cms, of which nobody knows anything before the 21st; and idle.
+// on the 11th; cms, of which no one knows anything before the 21st; and idle.
 func twoClusters() *accounting.Capacities {
 	always := func(cores int64) accounting.ClusterPart {
 		return accounting.ClusterPart{From: record.None, To: record.None, Components: map[string]int64{"Cores": cores}}
@@ -121,7 +121,7 @@ func TestWhatWasUsedWithoutKnownCapacityIsTold(t *testing.T) {
 	march(rg)
 	var s sheetOf
 	rg.get("/v1/usage?window=2026-03&measure=utilization,Cores", &s)
-	// dave's day is of no cluster, and carol's instant of cms when nobody knew it.
+	// dave's day is of no cluster, and carol's instant of cms when no one knew it.
 	u := s.Measures[1]
 	if u.Name != "utilization" || u.Lacking == nil || u.Lacking.Total != "86400.000003" {
 		t.Errorf("%+v", u)

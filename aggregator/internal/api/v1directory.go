@@ -16,7 +16,7 @@ import (
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
-// unclaimedDays is how far back records count for what nobody claims, and
+// unclaimedDays is how far back records count for what no one claims, and
 // maxUnclaimed how many lines of it there are.
 const (
 	unclaimedDays = 90

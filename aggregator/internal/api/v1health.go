@@ -33,7 +33,7 @@ func backupJSON(b *health.LocalBackup) *v1.NodeBackup {
 const statusPatience = 2 * time.Second
 
 // v1Status is GET /v1/status: the verdict, and the cluster in a few numbers. It
-// answers on any node, also while nobody leads.
+// answers on any node, also while no one leads.
 func (s *Server) v1Status(w http.ResponseWriter, r *http.Request) {
 	r, stale, err := consistency(r)
 	if err != nil {

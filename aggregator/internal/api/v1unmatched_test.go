@@ -49,7 +49,7 @@ func TestFilters_ThatNoRecordCanPass_AreRefusedWithNearNames(t *testing.T) {
 }
 
 // Near names are those of records that the reader sees; a name that only others have is
-// answered like one that nobody has.
+// answered like one that no one has.
 func TestFilters_OfAReaderOfSomeRows_NameNoOthers(t *testing.T) {
 	own := access.Principal{Name: "cms", Rights: identity.Read | identity.Write, Rows: access.SomeRows(access.Grant{"group_id": {"cms"}})}
 	rg := newRig(t, withDirectory(t), noon("2026-04-10T12:00:00Z"), func(o *api.Options, _ *store.Options) {

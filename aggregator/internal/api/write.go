@@ -26,7 +26,7 @@ func now() record.Time { return record.FromStd(calendar.Now()) }
 
 // try commits a command and waits while the cluster cannot, as long as patience
 // lasts. The error wraps [ErrNotNow] when nothing was written; after any other
-// one nobody knows.
+// one no one knows.
 func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Patience)
 	defer cancel()
@@ -44,7 +44,7 @@ func (s *Server) try(ctx context.Context, c store.Command) (any, error) {
 }
 
 // write commits a command of AUDITOR's interface. When it could not be committed,
-// or nobody knows, the connection is broken off.
+// or no one knows, the connection is broken off.
 func (s *Server) write(r *http.Request, c store.Command) any {
 	result, err := s.try(r.Context(), c)
 	if err != nil {

@@ -28,7 +28,7 @@ type Archiver struct {
 	Node, Version string
 	// Applied returns the index of the last command in the store; an image that ends
 	// before it is refused, since Pebble takes a log that is cut for a shorter one.
-	// Nil: nobody knows.
+	// Nil: no one knows.
 	Applied func() uint64
 	// Free returns the bytes that may be used in Scratch; nil: there is no limit.
 	Free func() (int64, error)

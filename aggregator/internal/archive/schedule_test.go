@@ -254,7 +254,7 @@ func TestABackupFromTheFutureHoldsUpNoOtherAndIsNotCountedForIt(t *testing.T) {
 	}
 	r.Schedule = r.schedule()
 	r.Set(archive.Plan{Dir: r.dir, Every: time.Hour, Keep: 1})
-	r.bench.Now = func() time.Time { return dawn.Add(-time.Hour) } // the clock was mended
+	r.bench.Now = func() time.Time { return dawn.Add(-time.Hour) } // the clock was fixed
 	r.during(func() {
 		r.until("another one", func(s archive.Status) bool { return s.Last.Equal(dawn.Add(-time.Hour)) })
 	})

@@ -15,9 +15,9 @@ import (
 type Window struct {
 	From, To record.Time
 
-	unit Unit // the window is whole units, or the begin of one; None: neither
+	unit Unit // the window is whole units, or the start of one; None: neither
 	n    int  // how many
-	runs bool // it is the begin of one, up to now
+	runs bool // it is the start of one, up to now
 }
 
 // Words says in one line what [ParseWindow] reads.

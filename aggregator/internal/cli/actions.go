@@ -22,21 +22,21 @@ func (p *Program) actionsCommand() *cobra.Command {
 		p.actionsList(), p.actionsPlan(),
 		p.actionsRun(),
 		p.actionsOrder("pause", "Stop starting new runs; running ones finish", v1.API.PauseAction, true),
-		p.actionsOrder("resume", "Let a paused or disabled action go on", v1.API.ResumeAction, false),
+		p.actionsOrder("resume", "Resume a paused or disabled action", v1.API.ResumeAction, false),
 		p.actionsHistory(), p.actionsPayload(),
-		p.actionsSettle("retry", "Try an effect again that is unknown, rejected, skipped or superseded", v1.API.RetryEffect),
-		p.actionsSettle("skip", "Settle an effect that waits, is unknown or was rejected: it is not done", v1.API.SkipEffect))
+		p.actionsSettle("retry", "Retry an effect that is unknown, rejected, skipped or superseded", v1.API.RetryEffect),
+		p.actionsSettle("skip", "Skip an effect that is pending, unknown or rejected", v1.API.SkipEffect))
 }
 
 func (p *Program) actionsList() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the actions with their last runs",
-		Long: `List the actions with their last runs, and what is to be done about those that are
-not healthy.
+		Long: `List the actions with their last runs, and what to do about those that need
+attention.
 
-With -check the exit code is 2 when one of them is failing, disabled, in doubt or
-paused.`,
+With -check the exit code is 2 when an action is failing, disabled or paused, or the
+outcome of an effect is unknown.`,
 		Example: "  bursar actions list\n  bursar actions list -format json",
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 2 when an action is not healthy")
@@ -129,7 +129,7 @@ const planTime = 16 * time.Minute
 func (p *Program) actionsPlan() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
-		Use: "plan ACTION [NAME=VALUE…]", Short: "Show what a run would do now; nothing is done",
+		Use: "plan ACTION [NAME=VALUE…]", Short: "Show what a run would do now, without doing it",
 		Example: "  bursar actions plan priority/nemo\n  bursar actions plan apel/site month=2026-10 -v", Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show each effect in full")

@@ -13,9 +13,9 @@ import (
 func (p *Program) actionsPayload() *cobra.Command {
 	var show bool
 	cmd := &cobra.Command{
-		Use: "payload ACTION RUN EFFECT", Short: "Print what an effect does, byte by byte", Args: cobra.ExactArgs(3),
-		Long: `Print what an effect does: the bytes that its plugin got at every attempt, as the
-ledger has them. With -show it is what the plugin says of them for people.`,
+		Use: "payload ACTION RUN EFFECT", Short: "Print the payload of an effect", Args: cobra.ExactArgs(3),
+		Long: `Print the payload of an effect: the bytes that its plugin received at each attempt, as
+recorded in the ledger. With -show, print the plugin's readable form of them.`,
 		Example: "  bursar actions history apel/egi 12\n  bursar actions payload apel/egi 12 0 > message",
 	}
 	conn := p.connect(cmd)

@@ -18,10 +18,10 @@ import (
 func (p *Program) actionsRun() *cobra.Command {
 	var detach bool
 	cmd := &cobra.Command{
-		Use: "run ACTION [NAME=VALUE…]", Short: "Order a run, and wait until it is planned",
-		Long: `Order a run, which begins when the one before it has ended, and wait until it is planned.
-The effects are carried out afterwards: "bursar actions history" shows them. The exit
-code is 1 when the run cannot be planned. Ctrl-C ends the waiting, not the run.`,
+		Use: "run ACTION [NAME=VALUE…]", Short: "Start a run and wait until it is planned",
+		Long: `Start a run and wait until it is planned; it starts when the previous one has ended.
+Its effects are carried out afterwards: "bursar actions history" shows them. The exit
+code is 1 when the run cannot be planned. Ctrl-C stops the waiting, not the run.`,
 		Example: "  bursar actions run priority/nemo\n  bursar actions run apel/site month=2026-10", Args: cobra.MinimumNArgs(1),
 	}
 	conn := p.connect(cmd)
@@ -93,7 +93,7 @@ func nap(ctx context.Context, d time.Duration) error {
 func (p *Program) planned(r *v1.ActionRun, name string) error {
 	name = printable(name)
 	if r.Failure != "" {
-		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; mend the cause and run it again", r.Run, name, printable(string(r.Failure)))
+		return fmt.Errorf("run %d of %s failed: it cannot be planned: %s; fix the cause and run it again", r.Run, name, printable(string(r.Failure)))
 	}
 	p.say("run %d is planned, with %d effects: bursar actions history %s %d", r.Run, r.Effects, name, r.Run)
 	for _, n := range r.Notes {

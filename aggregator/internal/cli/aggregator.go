@@ -25,11 +25,10 @@ func (p *Program) aggregatorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregator",
 		Short: "Run the aggregator",
-		Long: `Run the aggregator until it is asked to stop.
+		Long: `Run the aggregator until SIGINT or SIGTERM.
 
-SIGHUP reloads the configuration: the agents, the level of the log and the
-certificates; what needs a restart is reported. SIGINT and SIGTERM stop in
-order, a second SIGINT stops at once.`,
+SIGHUP reloads the configuration: the agents, the log level and the certificates;
+settings that need a restart are reported. A second SIGINT stops at once.`,
 		Example: "  bursar aggregator -config /etc/bursar/aggregator.hcl\n  bursar aggregator -config /etc/bursar/aggregator.d -check",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

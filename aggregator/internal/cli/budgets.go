@@ -26,17 +26,17 @@ func (p *Program) budgetsCommand() *cobra.Command {
 	var at string
 	var check bool
 	cmd := &cobra.Command{
-		Use: "budgets [NAME]", Short: "Say what is used, reserved and left of budgets, and when they will be gone",
-		Long: `Say what is used, reserved and left of budgets, and when they will be gone.
+		Use: "budgets [NAME]", Short: "Show what is used, reserved and left of budgets, and when they run out",
+		Long: `Show what is used, reserved and left of budgets, and when they run out.
 
 USED counts runs that go on up to now. RESERVED is what these may use until their
 time limit, at most until the period ends; LEFT is what is neither. A DAY is the
 present pace: the average of the last days, 30 unless the budget says otherwise.
-GONE is when a budget was used up, or will be at that pace; a budget that lasts
-has none. In the bar, what is used is dark and what is reserved is light.
+EXHAUSTED is when a budget was used up, or will be at that pace; it is empty for a
+budget that lasts. In the bar, what is used is dark and what is reserved is light.
 
-A budget that is gone, or will be before its period ends, is red on a terminal.
-With -check the exit code is 2 when there is one.`,
+A budget that is used up, or will be before its period ends, is red on a terminal.
+With -check the exit code is 2 when there is such a budget.`,
 		Example: "  bursar budgets\n  bursar budgets atlas -at last-year\n  bursar budgets -at 2026-Q3 -format csv > q3.csv\n  bursar budgets -check || mail -s 'budgets' staff < /dev/null",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -114,7 +114,7 @@ func (b *budget) goneAt() string {
 
 // table is for people, with bars where a terminal has room for them.
 func (a *budgets) table(width int) *table {
-	t := newTable("~BUDGET", "?PERIOD", "UNIT", "?>AMOUNT", ">USED", ">USED %", "?>RESERVED", ">LEFT", "?>A DAY", "GONE")
+	t := newTable("~BUDGET", "?PERIOD", "UNIT", "?>AMOUNT", ">USED", ">USED %", "?>RESERVED", ">LEFT", "?>A DAY", "EXHAUSTED")
 	t.paint = make([]string, len(a.Budgets))
 	for i := range a.Budgets {
 		b := (*budget)(&a.Budgets[i])

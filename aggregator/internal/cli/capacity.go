@@ -30,9 +30,9 @@ func (p *Program) capacityCommand() *cobra.Command {
 		Use: "capacity", Short: "Show cluster capacity: cores, memory, GPUs, service units",
 		Long: `Show the capacity of clusters and groups of clusters: cores, memory, GPUs, service units.
 
-Clusters are those of the configuration, in blocks cluster, and sources that say what
-they have. Where the capacity is unknown, the table has a "-", and usage of that time
-is in no utilization. With -window there is a row for each change in it.
+Capacity comes from the cluster blocks of the configuration and from sources that
+report it. Where it is unknown, the table shows "-" and utilization excludes that time.
+With -window there is a row for each change in the window.
 
 For utilization, run "bursar usage -measure utilization".`,
 		Example: `  bursar capacity
@@ -127,11 +127,11 @@ func (p *Program) censusCommand() *cobra.Command {
 	by := "user"
 	words := []string{"user", "queue", "source", "all"}
 	cmd := &cobra.Command{
-		Use: "census", Short: "Say how many jobs run and wait now, by user or queue",
-		Long: `Say how many jobs run and wait, by user or queue, as each source saw it last.
+		Use: "census", Short: "Show how many jobs run and wait now, by user or queue",
+		Long: `Show how many jobs run and wait, by user or queue, as each source last reported it.
 
-These are the numbers of the schedulers: jobs that wait are not records yet. The time
-at which each source looked is below the table.`,
+The numbers are those of the schedulers; waiting jobs have no records yet. The time of
+each source's report is below the table.`,
 		Example: "  bursar census\n  bursar census -by queue\n  bursar census -by all -format csv",
 	}
 	cmd.Flags().Var(&choice{&by, words}, "by", "a line for each: "+strings.Join(words, ", "))

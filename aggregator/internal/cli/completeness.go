@@ -29,13 +29,13 @@ func (p *Program) completenessCommand() *cobra.Command {
 		Long: `Compare, by source and day, what the schedulers have with what is stored.
 
 An agent counts the runs of each past day by a second route, two hours after the
-day's end and again a day and a week later. RUNS are the runs that it found;
-STORED + FILTERED + QUARANTINED + DELETED should be as many. What lacks is MISSING,
-and the command that collects it again is printed below.
+day's end and again a day and a week later. RUNS is that count, and
+STORED + FILTERED + QUARANTINED + DELETED should equal it. The difference is MISSING,
+and the command that collects those runs again is printed below.
 
-Without -all only days are listed that are not as they should be. A window of more
-than 45 days, or -calendar, is shown as a calendar on a terminal, a line a month.
-With -check the exit code is 2 when something is missing.`,
+Without -all only days with differences are listed. A window of more than 45 days, or
+-calendar, is shown as a calendar on a terminal, one line per month.
+With -check the exit code is 2 when runs are missing.`,
 		Example: "  bursar completeness\n  bursar completeness -window 2026-03 -source slurm/nemo -all\n  bursar completeness -from 2026-01-01 -calendar\n  bursar completeness -check || mail -s 'runs are missing' staff < /dev/null",
 	}
 	f := cmd.Flags()
@@ -76,7 +76,7 @@ func (a *days) remedies() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s counts %d runs that it does not collect: see the log of the agent on %s.", s.Source, s.Unread, s.Agent))
 		}
 		if s.Shared > 0 {
-			notes = append(notes, fmt.Sprintf("The mapping of %s gives %d runs the record ids of others: mend the id, then: %s", s.Source, s.Shared, s.Do))
+			notes = append(notes, fmt.Sprintf("The mapping of %s gives %d runs the record ids of others: correct the id, then: %s", s.Source, s.Shared, s.Do))
 		}
 	}
 	return notes

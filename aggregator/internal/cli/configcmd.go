@@ -25,7 +25,7 @@ func (p *Program) validateCommand() *cobra.Command {
 		Use: "validate FILE…", Short: "Check an aggregator's configuration",
 		Long: `Check an aggregator's configuration, all files and directories together.
 
-The text alone is looked at, so that it can be checked on any machine;
+Only the text is checked, so this works on any machine;
 "bursar aggregator -check" also looks for the files that it names, and
 "bursar-agent -check" checks the configuration of an agent.`,
 		Example: "  bursar config validate aggregator.hcl\n  bursar config validate /etc/bursar/aggregator.d",
@@ -51,10 +51,10 @@ func forAgent(file *hcl.File) bool {
 func (p *Program) fmtCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
-		Use: "fmt FILE…", Short: "Lay out configuration files",
-		Long: `Lay out configuration files: indentation and aligned equals signs. Files are
-rewritten; "-" reads stdin and writes stdout. Of a directory the files *.hcl are
-taken. Names of files that change are printed.`,
+		Use: "fmt FILE…", Short: "Format configuration files",
+		Long: `Format configuration files: indentation and aligned equals signs. Files are
+rewritten; "-" reads stdin and writes stdout. A directory stands for its *.hcl files.
+The names of files that change are printed.`,
 		Example: "  bursar config fmt /etc/bursar\n  bursar config fmt -check aggregator.hcl\n  bursar config fmt - < aggregator.hcl",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -20,9 +20,9 @@ func (p *Program) diffCommand() *cobra.Command {
 		Use: "diff", Short: "Compare this node's files with the cluster's configuration",
 		Long: `Compare what these files say with the active configuration.
 
-What shapes what all nodes do, such as the agents, is committed to the log of the
-cluster, and all nodes obey that. Files that say something else are not obeyed.
-Each difference is a line with its place. Exit code 2 says that there are some.`,
+Settings that all nodes share, such as the agents, are committed to the cluster's log,
+and all nodes use the committed ones, whatever their files say. Each difference is a
+line with its place. Exit code 2 means that there are differences.`,
 		Example: "  bursar config diff\n  bursar config diff -config /etc/bursar/aggregator.d -address https://agg1:8443",
 		Args:    cobra.NoArgs,
 	}

@@ -7,17 +7,17 @@ import (
 func (p *Program) devCommand() *cobra.Command {
 	opt := DevOptions{Out: p.Stdout, Err: p.Stderr, Executable: p.Executable, Color: p.Color, Getenv: p.Getenv}
 	cmd := &cobra.Command{
-		Use: "dev", Short: "Start everything on this machine, to look at it",
+		Use: "dev", Short: "Start a complete site on this machine, to try it",
 		Long: `Start an agent, an aggregator and the plugins on this machine, with certificates
 and data in a temporary folder that is removed at the end.
 
-Where a scheduler answers it is counted; where there is none a recorded cluster
-is played. Nothing listens to other machines; the pages open by a link that is
-printed, and other commands of the same user find the aggregator by themselves.
+If this machine has a scheduler, its jobs are counted; otherwise a recorded cluster
+is replayed. Nothing listens to other machines. The pages open by the printed link,
+and other commands of the same user find the aggregator by themselves.
 Ctrl-C stops everything.
 
-Files of one's own are the agent's when they have source blocks, and otherwise
-the aggregator's: a folder with an action shows what it would do, and does it.`,
+Files given by -config are the agent's if they have source blocks, and otherwise
+the aggregator's, for example to try an action.`,
 		Example: "  bursar dev\n  bursar dev -listen 127.0.0.1:9000 -data-dir /tmp/bursar\n  bursar dev -config FOLDER\n  bursar dev -empty",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -122,7 +122,7 @@ func follow(ctx context.Context, f *processes, s *site, opt DevOptions) error {
 	return err
 }
 
-// freePort returns an address of this machine that nobody listens on.
+// freePort returns an address of this machine that no one listens on.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,7 +23,7 @@ func (p *Program) directoryCommand() *cobra.Command {
 	var at string
 	var unclaimed bool
 	cmd := &cobra.Command{
-		Use: "directory [projects|people|classes|contributions]", Short: "Show who belongs where, and what hosts are worth",
+		Use: "directory [projects|people|classes|contributions]", Short: "Show projects, people, host classes and contributions",
 		Long: `Show who belongs where: projects with their principal investigator, groups and
 users; people; classes of hosts with their factors; contributions. It comes from
 the configuration, and from what sources tell of people.

@@ -15,8 +15,8 @@ func (p *Program) freeBallastCommand() *cobra.Command {
 	var paths []string
 	var dir string
 	cmd := &cobra.Command{
-		Use: "free-ballast", Short: "Give up the file that keeps room on a node's disk",
-		Long: `Give up the file that keeps room on a node's disk, so that it can tidy up.
+		Use: "free-ballast", Short: "Delete the file that reserves room on a node's disk",
+		Long: `Delete the file that reserves room on a node's disk, so that it can clean up.
 
 Run it on the node; the aggregator may run meanwhile, and makes a new file once
 there is space again.`,

@@ -19,7 +19,7 @@ func TestExitCodes_OfEachCommand_SayErrorOrFinding(t *testing.T) {
 		"report usage -period 2026-02": 0, "operator repair-kinds -plan": 0,
 
 		"budgets -check": 2, "completeness -check": 2, "actions list -check": 2, "directory -unclaimed": 2, "operator check -live": 2,
-		"quarantine drop head1/slurm/nemo/4711/a head1/slurm/nemo/none": 2, "waiting dismiss none": 2,
+		"waiting dismiss none": 2,
 
 		"records -limit x": 1, "records extra": 1, "usage -window 2026-13": 1, "budgets none": 1, "quarantine show head1/slurm/nemo/none": 1, "actions history mail/monthly 99": 1,
 		"actions history mail/monthly last": 1, "directory cats": 1, "report none": 1, "report usage -period 2031": 1, "operator raft remove none": 1, "gaps -nothing": 1,
@@ -32,6 +32,9 @@ func TestExitCodes_OfEachCommand_SayErrorOrFinding(t *testing.T) {
 				t.Errorf("%s%s: %d, want %d: %s", line, format, code, want, errs)
 			}
 		}
+	}
+	if code, _, errs := s.bursar(t.Context(), "quarantine", "drop", "head1/slurm/nemo/4711/a", "head1/slurm/nemo/none"); code != 2 {
+		t.Errorf("one of two is dropped: %d, want 2: %s", code, errs)
 	}
 	for _, line := range []string{"records", "status", "usage", "budgets -check", "operator check -live", "report usage"} {
 		if code, _, _ := at("http://127.0.0.1:1").bursar(t.Context(), strings.Fields(line)...); code != 1 {

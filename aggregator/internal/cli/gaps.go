@@ -11,13 +11,13 @@ import (
 func (p *Program) gapsCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: "gaps", Short: "List what could not be had or was lost on its way",
-		Long: `List what could not be had or was lost on its way: parts of a source's history
-that it cannot read any more, and frames that an agent no longer has although the
+		Use: "gaps", Short: "List data that was unavailable at the source or lost in transit",
+		Long: `List data that was unavailable at the source or lost in transit: parts of a source's
+history that it can no longer read, and frames that an agent no longer has although the
 cluster lacks them, as after a restore. FROM is empty where it is unknown.
 
-Most of it comes back from the scheduler: "bursar-agent recollect" on the agent
-reads a window of a source again. A gap stays in the list afterwards.`,
+The scheduler can usually provide it again: "bursar-agent recollect" on the agent
+collects a window of a source again. A gap stays in the list afterwards.`,
 		Example: "  bursar gaps\n  bursar gaps -agent nemo-head1 -format csv",
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "only those of this `agent`")

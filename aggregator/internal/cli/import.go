@@ -29,19 +29,19 @@ func (p *Program) importCommand() *cobra.Command {
 		Use: "import TYPE FILE…", Short: "Load old files of a scheduler or of another accounting system",
 		Long: `Load old files into the cluster, through the source plugin bursar-source-TYPE on
 this machine: its mapping makes the same records of them as an agent would, with
-the same ids. What any other source says of a run is preferred.
+the same ids. Data from any other source about a run takes precedence.
 
-An import that broke off is done again from the start, and adds nothing twice;
-nor does one of files that an agent has read. Give the label under which an
-agent collects, or will collect, the same cluster.
+An interrupted import can be repeated from the start without adding duplicates, and
+so can one of files that an agent has read. Give the label under which an agent
+collects, or will collect, the same cluster.
 
-Files of another accounting system may not tell which of a run's ids an agent
-uses. Then the cluster is asked, and the record gets the id that another source
-has for the run; what an earlier import of that name brought under another id is
-taken back. When an agent begins to collect after the import, import once more.
+Files of another accounting system may lack the id that an agent uses for a run. Then
+the cluster is asked, and the record gets the id that another source has for the run;
+a record that an earlier import of that name added under another id is withdrawn. When
+an agent starts to collect after the import, import once more.
 
-What gives no valid record goes to quarantine, with the reason; import again
-after a mend, which settles it. The exit code is 2 when there was such.`,
+Jobs that give no valid record are quarantined with the reason; fix the cause and
+import again. The exit code is 2 when there were such jobs.`,
 		Example: "  bursar import gridengine -label katana /backup/accounting.*\n  bursar import ai4 -dry-run snapshots/\n  bursar import gridengine -config agent.hcl /backup/accounting",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -186,7 +186,7 @@ func (p *Program) showImport(f format, out *jsonImport) error {
 		p.say("and %d more", more)
 	}
 	if c := out.Committed; c != nil && c.Pulled < out.writes {
-		p.say("All is committed. Of %d writes an answer was lost, so what became of them is only in bursar agents.", out.writes-c.Pulled)
+		p.say("All records are committed. The answers to %d writes were lost; bursar agents shows their results.", out.writes-c.Pulled)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ func (p *Program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "login", Short: "Print a link that opens the pages in a browser",
 		Long: `Print a link that opens the pages in one browser, for 12 hours, without a
-certificate. The link works once. The browser may look at everything and change
-nothing. The role admin is needed, which root and the group bursar have on the
+certificate. The link works once. The browser can read everything and change
+nothing. This needs the role admin, which root and the group bursar have on the
 aggregator's machine.
 
 The address of the link is the first one of api.listen. From another machine, forward

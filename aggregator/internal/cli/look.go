@@ -162,7 +162,7 @@ func agentState(a *v1.Agent) string {
 
 func (p *Program) conflictsCommand() *cobra.Command {
 	return look(p, &cobra.Command{
-		Use: "conflicts", Short: "List runs about whose start origins disagree",
+		Use: "conflicts", Short: "List runs whose sources disagree about the start",
 		Example: "  bursar conflicts\n  bursar conflicts -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Conflicts, error) {
 		return api.Conflicts(ctx, nil)

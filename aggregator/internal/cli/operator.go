@@ -26,12 +26,12 @@ func (p *Program) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Short: "Compare everything derived in a node's store with its records",
 		Long: `Compare everything derived in a node's store with its records: indexes, lists,
-counters and the state hash. The whole store is read. What differs is printed and
-gives exit code 2.
+counters and the state hash. The whole store is read. Differences are printed, and
+the exit code is then 2.
 
-With -live the node at -address is asked to check itself while it runs, the sums
-of usage too. Otherwise the store of this machine is read, and the aggregator must
-not run meanwhile.`,
+With -live the node at -address checks itself while it runs, including the sums of
+usage. Otherwise the store of this machine is read, and the aggregator must not run
+meanwhile.`,
 		Example: "  bursar operator check -live\n  systemctl stop bursar && bursar operator check -config /etc/bursar/aggregator.hcl\n  bursar operator check -data-dir /var/lib/bursar",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

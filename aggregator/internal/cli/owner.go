@@ -37,7 +37,7 @@ func owner(dir string) (uid, gid int, ok bool) {
 }
 
 // give gives what belongs to root below a folder to another user. A file with a
-// second name stays: nobody knows where that one is.
+// second name stays: no one knows where that one is.
 func give(dir string, uid, gid int) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

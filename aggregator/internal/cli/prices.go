@@ -12,10 +12,9 @@ import (
 func (p *Program) pricesCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
-		Use: "prices", Short: "List the prices that hold at a time",
-		Long: `List the prices that hold at a time: for an amount of one for an hour, or for
-one of a total. Of the prices of a component, the first whose conditions a record
-fulfils counts.`,
+		Use: "prices", Short: "List the prices in effect at a time",
+		Long: `List the prices in effect at a time: for an amount of 1 for an hour, or for 1 of a
+total. The first price of a component whose conditions a record meets applies.`,
 		Example: "  bursar prices\n  bursar prices -at 2025\n  bursar prices -format csv",
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the `time` at which they hold, such as 2025 or 2026-03-01; default now")

@@ -20,7 +20,7 @@ func quarantineKey(q *v1.Quarantined) string {
 
 func (p *Program) quarantineCommand() *cobra.Command {
 	return group("quarantine", "List, retry and drop quarantined jobs", "  bursar quarantine list\n  bursar quarantine retry -all",
-		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "Have the agent map jobs again, after its mapping was mended", retry), p.quarantineSettle("drop", "Forget jobs", drop))
+		p.quarantineList(), p.quarantineShow(), p.quarantineSettle("retry", "Map jobs again, after the agent's mapping was fixed", retry), p.quarantineSettle("drop", "Forget jobs", drop))
 }
 
 func (p *Program) quarantineList() *cobra.Command {

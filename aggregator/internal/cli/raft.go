@@ -19,9 +19,9 @@ func (p *Program) raftCommand() *cobra.Command {
 func (p *Program) listPeersCommand() *cobra.Command {
 	return look(p, &cobra.Command{
 		Use: "list-peers", Short: "List the members of the cluster",
-		Long: `List the members of the cluster as the node that is asked knows them, also
-without a quorum. MATCH is the newest entry that the leader knows a member to
-hold, LAST CONTACT when it last answered the leader; other nodes do not know.`,
+		Long: `List the members of the cluster as the queried node knows them, also without a
+quorum. MATCH is the newest entry that the leader knows a member to hold, LAST CONTACT
+when the member last answered the leader; both are known to the leader only.`,
 		Example: "  bursar operator raft list-peers\n  bursar operator raft list-peers -format json",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Members, error) { return api.ListMembers(ctx) }, func(list v1.Members, _ format) page {
 		t := newTable("NAME", "ID", "ADDRESS", "STATE", ">APPLIED", "?>MATCH", "?LAST CONTACT", "?VERSION")
@@ -62,9 +62,9 @@ func (p *Program) addPeerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add ID ADDRESS", Short: "Make a new, empty node a member",
 		Long: `Make a new, empty node a member: without a vote at first, and with one as soon
-as it has caught up. ID is what the node wrote into its log at its start, ADDRESS
-is its raft listener. Nodes that all others have in their configuration are added
-without this command.`,
+as it has caught up. ID is in the node's log since its start, ADDRESS is its raft
+listener. Nodes that are in the configuration of all others join without this
+command.`,
 		Example: "  bursar operator raft add 7f1c5d0e-0000-4000-8000-000000000000 agg4.example.org:8701",
 		Args:    cobra.ExactArgs(2),
 	}
@@ -75,10 +75,10 @@ without this command.`,
 
 func (p *Program) removePeerCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID", Short: "End the membership of a node that is gone for good",
-		Long: `End the membership of a node that is gone for good. It is refused where the
-nodes that answer would be no majority of those that stay. The node can come back
-only as a new one, with its data folder emptied.`,
+		Use: "remove ID", Short: "Remove a node that is permanently lost",
+		Long: `Remove a node that is permanently lost. This is refused unless
+a majority of the remaining nodes answers. The node can return only as a new one, with
+an empty data folder.`,
 		Example: "  bursar operator raft remove 7f1c5d0e-0000-4000-8000-000000000000",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -90,8 +90,8 @@ only as a new one, with its data folder emptied.`,
 func (p *Program) transferCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "transfer-leader", Short: "Hand the leadership to another node",
-		Long: `Hand the leadership to the member that is furthest, for example before the
-leader's machine is stopped. A daemon that is asked to stop does so by itself.`,
+		Long: `Hand the leadership to the most current member, for example before the leader's
+machine is stopped. A daemon that stops in order does so by itself.`,
 		Example: "  bursar operator raft transfer-leader",
 		Args:    cobra.NoArgs,
 	}

@@ -36,10 +36,10 @@ func (p *Program) recordsCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
 		Use: "records", Short: "List records",
-		Long: `List records, the last ended first and those that run before all others.
+		Long: `List records, running ones first and then the most recently ended.
 
-A table has 50 records unless -limit says another number; json is one record a
-line; json and csv have all records. Times are UTC; -since and -until take a
+A table has 50 records unless -limit is given; json is one record per line; json
+and csv have all records. Times are UTC; -since and -until take a
 date, a date with time, RFC 3339, or how long ago, such as 36h or 7d.`,
 		Example: "  bursar records -since 7d -meta group_id=atlas\n  bursar records -open\n  bursar records -since 2026-01-01 -until 2026-02-01 -format csv > january.csv",
 		Args:    cobra.NoArgs,

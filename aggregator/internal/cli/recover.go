@@ -33,11 +33,10 @@ type inspectedPeer struct {
 func (p *Program) raftInspectCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "inspect DIR…", Short: "Say how far nodes are that are stopped",
-		Long: `Read and verify the raft logs in the data folders of nodes that are stopped, say
-how far each is, and mark the one that is furthest: the one to recover from when
-the others are lost. Folders of other machines can be copied here first. Nothing
-is changed.`,
+		Use: "inspect DIR…", Short: "Show how current stopped nodes are",
+		Long: `Read and verify the raft logs in the data folders of stopped nodes, show how
+current each is, and mark the most current one: recover from that one when the others
+are lost. Folders of other machines can be copied here first. Nothing is changed.`,
 		Example: "  bursar operator raft inspect /var/lib/bursar\n  bursar operator raft inspect /mnt/agg1 /mnt/agg2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -96,15 +95,15 @@ func (p *Program) recoverCommand() *cobra.Command {
 	var dir, address string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "recover", Short: "Make a node the whole cluster, after the others were lost for good",
-		Long: `Make this node, which is stopped, the only member of its cluster, after the other
-nodes were lost for good and no majority is left. It keeps its records and gets a
-new id. The others join it again as new nodes, with their data folders moved
-away; members that come back with their old data are refused.
+		Use: "recover", Short: "Make one node the whole cluster after the others are permanently lost",
+		Long: `Make this stopped node the only member of its cluster, after the other nodes were
+permanently lost and no majority is left. It keeps its records and gets a new id.
+Other nodes join it as new ones, with their data folders moved away; nodes that return
+with their old data are refused.
 
-Where several nodes are left, recover the one that is furthest: "bursar operator
-raft inspect" says which. What the lost nodes had confirmed and this one has not
-is lost with them, and comes back from the agents as far as they retain it.`,
+If several nodes are left, recover the most current one: "bursar operator raft
+inspect" shows which. Data that only the lost nodes had confirmed is lost with them,
+and comes back from the agents as far as they retain it.`,
 		Example: "  systemctl stop bursar && bursar operator recover -config /etc/bursar/aggregator.hcl",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

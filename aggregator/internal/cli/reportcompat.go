@@ -219,7 +219,7 @@ func knownUsers(path string) (known map[string]compat.AI4User, err error) {
 		err = json.Unmarshal(text, &known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the users that are known already, %s: %w; mend the file or move it away", path, err)
+		return nil, fmt.Errorf("the users that are known already, %s: %w; fix the file or move it away", path, err)
 	}
 	return known, nil
 }

@@ -141,7 +141,7 @@ func TestWhatTheFilesForAi4PapiCannotBeSaysSo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "users", "user-db.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-o", dir); code == 0 || !strings.Contains(errs, "mend the file or move it away") {
+	if code, _, errs := s.bursar(t.Context(), "report", "summary", "-compat", "ai4", "-o", dir); code == 0 || !strings.Contains(errs, "fix the file or move it away") {
 		t.Error(code, errs)
 	}
 }

@@ -25,7 +25,7 @@ func (p *Program) versionCommand() *cobra.Command {
 
 func (p *Program) completionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish", Short: "Print what completes this command line in a shell",
+		Use: "completion bash|zsh|fish", Short: "Print a completion script for a shell",
 		Example:   "  source <(bursar completion bash)\n  bursar completion zsh > ~/.zfunc/_bursar",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},

@@ -23,9 +23,9 @@ func (p *Program) snapshotCommand() *cobra.Command {
 func (p *Program) snapshotInspectCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use: "inspect FILE", Short: "Say what a snapshot holds",
-		Long: `Say what a snapshot holds and where it comes from. Only the beginning of the
-file is read: "bursar snapshot verify" finds out whether all of it is sound.`,
+		Use: "inspect FILE", Short: "Show what a snapshot holds",
+		Long: `Show what a snapshot holds and where it comes from. Only the start of the file is
+read: "bursar snapshot verify" checks all of it.`,
 		Example: "  bursar snapshot inspect bursar.snapshot\n  bursar snapshot inspect bursar.snapshot -format json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -64,9 +64,9 @@ func (p *Program) snapshotVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "Load a snapshot and check everything in it",
 		Long: `Read a snapshot to its end, check every checksum, load it into a store of its
-own in a scratch folder and derive anew all that can be derived: indexes, lists,
-counters and the state hash. The folder needs as much room as the snapshot has
-bytes unpacked, and is removed afterwards.`,
+own in a scratch folder and recompute everything derived: indexes, lists, counters
+and the state hash. The folder needs as much room as the unpacked snapshot, and is
+removed afterwards.`,
 		Example: "  bursar snapshot verify bursar.snapshot\n  bursar snapshot verify bursar.snapshot -scratch /var/tmp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -21,9 +21,8 @@ func (p *Program) snapshotSaveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "save FILE", Short: "Save the cluster's state to a file, while it runs",
 		Long: `Save the cluster's state to a file, while it runs. The file holds all that was
-acknowledged when the command began. It is verified as it arrives, written beside
-its name first, and put in its place when it is whole and on disk; a file that is
-there is replaced. Any node can be asked.`,
+acknowledged when the command started. It is verified as it arrives and replaces an
+existing file only when it is complete and on disk. Any node can answer.`,
 		Example: "  bursar snapshot save /var/backups/bursar.snapshot\n  bursar snapshot save -address https://agg2.example.org:8443 bursar.snapshot",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -81,15 +80,15 @@ func (p *Program) receive(ctx context.Context, c *client.Client, into io.Writer)
 func (p *Program) snapshotRestoreCommand() *cobra.Command {
 	var yes, foreign bool
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Take the whole cluster back to a snapshot",
-		Long: `Take the whole cluster back to a snapshot, while it runs. All nodes replace
-their state; what was added since the snapshot was made is gone from them, and
-comes back from the agents as far as they have retained it. What was pushed to
-the REST interface since then does not come back. The leader has to be asked.
+		Use: "restore FILE", Short: "Restore the whole cluster to a snapshot",
+		Long: `Restore the whole cluster to a snapshot, while it runs. All nodes replace their
+state. Records that were added since the snapshot come back from the agents as far as
+they retain them; records that were pushed to the REST interface since then do not come
+back. Give the address of the leader.
 
-The snapshot of another cluster is refused: agents know a cluster by its id, and
-two of one id would let them drop what the other one lacks. -foreign takes it
-all the same, for one whose own cluster is gone for good.`,
+The snapshot of another cluster is refused: agents know a cluster by its id, and with
+two clusters of one id they would drop data that one of them lacks. -foreign accepts
+it, for a cluster that no longer exists.`,
 		Example: "  bursar snapshot restore bursar.snapshot\n  bursar snapshot restore -yes bursar.snapshot",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -139,7 +138,7 @@ func (p *Program) confirm(yes bool, what string) error {
 	if yes {
 		return nil
 	}
-	fmt.Fprintf(p.Stderr, "%s%s.\nType yes to go on: ", strings.ToUpper(what[:1]), what[1:])
+	fmt.Fprintf(p.Stderr, "%s%s.\nType yes to continue: ", strings.ToUpper(what[:1]), what[1:])
 	line, err := bufio.NewReader(p.Stdin).ReadString('\n')
 	if strings.TrimSpace(line) != "yes" {
 		return errors.Join(errors.New("nothing was done; -yes does not ask"), notEOF(err))

@@ -22,7 +22,7 @@ func (p *Program) statusCommand() *cobra.Command {
 		Use: "status", Short: "Show in ten lines whether the cluster is healthy, and if not what to do first",
 		Long: `Show in ten lines whether the cluster is healthy, and if not what to do first.
 
-Any node can be asked; one that cannot reach the others says so. Exit code 0
+Any node can answer; one that cannot reach the others says so. Exit code 0
 means healthy, 2 that something needs attention, and 1 that the health is unknown,
 because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",
@@ -140,7 +140,7 @@ func (s *clusterStatus) lines(now time.Time) (out []line) {
 		}
 	}
 	return append(out, line{"cluster", s.clusterLine()}, line{"records", s.recordsLine()}, line{"agents", s.agentsLine()},
-		line{"odd", fmt.Sprintf("%d in quarantine, %d conflicts, %d stops that wait", s.Quarantined, s.Conflicts, s.WaitingStops)},
+		line{"issues", fmt.Sprintf("%d quarantined, %d conflicts, %d job ends without a record", s.Quarantined, s.Conflicts, s.WaitingStops)},
 		line{"disks", s.disksLine()}, line{"dates", s.datesLine()})
 }
 
@@ -160,7 +160,7 @@ func (s *clusterStatus) clusterLine() string {
 			behind = max(behind, *n.Behind)
 		}
 	}
-	return fmt.Sprintf("%s: %d of %d nodes heard, %s, at most %d entries behind, version %s", dash(s.Cluster), heard, len(s.Nodes), leader, behind, dash(s.Version))
+	return fmt.Sprintf("%s: %d of %d nodes reachable, %s, at most %d entries behind, version %s", dash(s.Cluster), heard, len(s.Nodes), leader, behind, dash(s.Version))
 }
 
 func (s *clusterStatus) recordsLine() string {
@@ -194,7 +194,7 @@ func (s *clusterStatus) agentsLine() string {
 	if agents == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d of %d answer, %d frames wait on them", reached, agents, behind)
+	return fmt.Sprintf("%d of %d answer, %d frames pending", reached, agents, behind)
 }
 
 func (s *clusterStatus) disksLine() string {

@@ -15,7 +15,7 @@ import (
 // lookTime bounds the look at a daemon.
 const lookTime = 10 * time.Second
 
-// shown is what a daemon shows to everybody who connects.
+// shown is what a daemon shows to everyone who connects.
 type shown struct {
 	cert   *x509.Certificate
 	trusts []string // names of authorities
@@ -48,7 +48,7 @@ func lookAt(ctx context.Context, address string) (s shown, err error) {
 		err = conn.Close()
 	}
 	if s.cert != nil {
-		return s, nil // that it wants no more of somebody without a certificate is right
+		return s, nil // that it wants no more of someone without a certificate is right
 	}
 	return s, fmt.Errorf("look at %s: %w", address, err)
 }
@@ -68,5 +68,5 @@ func names(raw [][]byte) (list []string) {
 
 // String says it in a line.
 func (s shown) String() string {
-	return fmt.Sprintf("%s; it trusts %s", describeCert(s.cert), or(strings.Join(s.trusts, ", "), "everybody"))
+	return fmt.Sprintf("%s; it trusts %s", describeCert(s.cert), or(strings.Join(s.trusts, ", "), "everyone"))
 }

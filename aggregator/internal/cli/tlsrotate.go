@@ -44,7 +44,7 @@ func (p *Program) renewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "renew FILE.pem...", Short: "Replace certificates and their keys by new ones of the same names, roles and hosts", Args: cobra.MinimumNArgs(1),
 		Example: "  bursar tls cert renew -ca-dir tls /etc/bursar/tls/agg1.pem",
-		Long:    "replace certificates and their keys by new ones of the same names, roles and hosts. The key of NAME.pem is NAME.key beside it. Daemons take the new ones over by themselves, within seconds.",
+		Long:    "Replace certificates and their keys by new ones of the same names, roles and hosts. The key of NAME.pem is NAME.key beside it. Daemons use the new ones within seconds, without a restart.",
 	}
 	cmd.Flags().StringVar(&caDir, "ca-dir", "", "`folder` with ca.pem and ca.key of the authority")
 	lifetime := lifetimeFlag(cmd, identity.LifetimeCert)
@@ -75,8 +75,8 @@ func (p *Program) renewCommand() *cobra.Command {
 // showCertCommand is bursar tls show.
 func (p *Program) showCertCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show FILE.pem|HOST:PORT...", Short: "Say whose certificates are in files or in use by daemons, what they may do, and when they end", Args: cobra.MinimumNArgs(1),
-		Long:    "say whose certificates are in files, what they may do, and when they end. Of a daemon, at any port of it that takes TLS, it is said which certificate it uses now, and the names of the authorities that it trusts.",
+		Use: "show FILE.pem|HOST:PORT...", Short: "Show names, roles and expiry of certificates, in files or in use by daemons", Args: cobra.MinimumNArgs(1),
+		Long:    "Show names, roles and expiry of certificates in files. For a daemon, at any of its TLS ports, show the certificate that it uses now and the names of the authorities that it trusts.",
 		Example: "  bursar tls show /etc/bursar/tls/agg1.pem /etc/bursar/tls/ca.pem\n  bursar tls show agg1.example.org:8443 head1.example.org:7070",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {

@@ -33,28 +33,28 @@ func (p *Program) usageCommand() *cobra.Command {
 	var o usageOptions
 	var f format
 	cmd := &cobra.Command{
-		Use: "usage", Short: "Say who used how much of what, and when",
-		Long: `Say who used how much of what, and when.
+		Use: "usage", Short: "Show usage by any key, for any time window",
+		Long: `Show usage by any key, for any time window.
 
-What a run used is split exactly where the window and its buckets end. Runs that
-go on count up to now. A rate, such as cores, is used for as long as a run goes
-on, so it comes in hours; a total, such as CPU seconds, is spread over the run.
+The usage of a run is split exactly where the window and its buckets end. Running jobs
+count up to now. A rate, such as cores, is multiplied by time and comes in hours; a
+total, such as CPU seconds, is spread over the run.
 
 A window is 2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday,
-this-week, this-month, this-quarter, this-year, last-week and so on, or how long
-up to now, like 14d. -from and -to take these too, and a time; a date as -to is
-the start of that day.
+this-week, this-month, this-quarter, this-year, last-week and so on, or a length up to
+now, like 14d. -from and -to take these and times; a date as -to is the start of that
+day.
 
 Measures are records, started, stopped, people, wait, efficiency, running and
-queued (how many at a time, in the mean), the components, and COMPONENT*SCORE;
-with prices cost, and with service units su. Lines may be of meta keys and of
-what the configuration makes of them, such as project. capacity is what clusters
-had of cores, and utilization what was used of it, by cluster or of all;
-utilization*Memory is about another component.
+queued (average numbers at a time), the components, and COMPONENT*SCORE; cost with
+prices, and su with service units. Group by meta keys or by keys that the
+configuration derives from them, such as project. capacity is the cores of clusters,
+and utilization the part of them that was used, by cluster or of all;
+utilization*Memory is that of another component.
 
-A table has the 20 largest groups and all others in one line; -top -1 shows all.
-With -compare it has the difference of the first
-component; json and csv have those of all measures.`,
+A table shows the 20 largest groups and all others in one line; -top -1 shows all.
+With -compare it shows the difference of the first component; json and csv have those
+of all measures.`,
 		Example: `  bursar usage -by group_id
   bursar usage -window last-month -by site_id,group_id -measure 'Cores*HEPScore23,records,efficiency'
   bursar usage -window this-year -bucket month -zone Europe/Berlin

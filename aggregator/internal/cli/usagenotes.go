@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/report"
@@ -67,11 +66,7 @@ func (u *usageAnswer) lackNotes() (notes []string) {
 		}
 	}
 	if without != nil {
-		of := "record is"
-		if u.Records != 1 {
-			of = "records are"
-		}
-		notes = slices.Insert(notes, 0, fmt.Sprintf("Of %d %s %s.", u.Records, of, strings.Join(without, ", ")))
+		notes = append([]string{fmt.Sprintf("Of %s: %s.", plural(int(u.Records), "record"), strings.Join(without, ", "))}, notes...)
 	}
 	return notes
 }

@@ -24,15 +24,15 @@ func waitingStop(w *v1.Entry) v1.Time {
 }
 
 func (p *Program) waitingCommand() *cobra.Command {
-	return group("waiting", "List and dismiss stops whose records have not come", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
+	return group("waiting", "List and dismiss job ends that have no record yet", "  bursar waiting list\n  bursar waiting dismiss -older 30d", p.waitingList(), p.waitingDismiss())
 }
 
 func (p *Program) waitingList() *cobra.Command {
 	return look(p, &cobra.Command{
-		Use: "list", Short: "List stops that wait for their records",
-		Long: `List stops that wait for their records. A client pushed the end of a run and its
-record has not come: it is on its way from another agent, or there is none. TARDIS
-pushes the end of drones that never became available.`,
+		Use: "list", Short: "List job ends that have no record yet",
+		Long: `List job ends that have no record yet. A client pushed the end of a run, and its
+record is still on its way from another agent or does not exist: TARDIS pushes the end
+of drones that never became available.`,
 		Example: "  bursar waiting list\n  bursar waiting list -format csv",
 	}, func(ctx context.Context, api v1.API, _ []string) (v1.Waiting, error) { return api.Waiting(ctx, nil) }, func(list v1.Waiting, _ format) page {
 		t := newTable("RECORD", "STOP")
@@ -47,10 +47,10 @@ func (p *Program) waitingDismiss() *cobra.Command {
 	var older string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "dismiss ID…", Short: "Forget stops whose records will not come",
-		Long: `Forget stops whose records will not come. If the record of one comes later, it stays
-open until a client pushes its stop again. To have stops forgotten by themselves,
-write waiting_stops { expire_after = "30d" } into the aggregator block.`,
+		Use: "dismiss ID…", Short: "Forget job ends whose records will not come",
+		Long: `Forget job ends whose records will not come. If a record comes later, it stays open
+until a client pushes its end again. To forget them automatically, add
+waiting_stops { expire_after = "30d" } to the aggregator block.`,
 		Example: "  bursar waiting dismiss drone-4711\n  bursar waiting dismiss -older 30d\n  bursar waiting dismiss -all",
 	}
 	conn := p.connect(cmd)

@@ -43,7 +43,7 @@ type Config struct {
 	Images Images
 
 	// Stream carries raft between the nodes: Transport.Raft. The node closes it.
-	// Nil: the node is alone, dials nobody and listens nowhere.
+	// Nil: the node is alone, dials no one and listens nowhere.
 	Stream raft.StreamLayer
 
 	// Bootstrap lists the voters of a new cluster, this node among them. It is
@@ -136,7 +136,7 @@ func (c Config) raftDir() string     { return filepath.Join(c.DataDir, "raft") }
 func (c Config) logPath() string     { return filepath.Join(c.raftDir(), "raft.db") }
 func (c Config) snapshotDir() string { return filepath.Join(c.raftDir(), "snapshots") }
 
-// lease is how long a leader that hears from nobody believes that it leads.
+// lease is how long a leader that hears from no one believes that it leads.
 func (c Config) lease() time.Duration { return 300 * time.Millisecond * time.Duration(c.Multiplier) }
 
 // checkEvery is how often the node looks whether the log should be shortened.

@@ -35,7 +35,7 @@ var (
 )
 
 // patient gives every read and write a limit of its own, so that an image may
-// take as long as it needs and nobody may stop in the middle.
+// take as long as it needs and no one may stop in the middle.
 type patient struct{ *Conn }
 
 // Read reads within imageStall.

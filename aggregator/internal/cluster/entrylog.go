@@ -50,7 +50,7 @@ type entryLog struct {
 	halt func(error)
 	// end does not return when raft would panic over an error.
 	end func()
-	// pulse knows of the writes under way; nil for nobody.
+	// pulse knows of the writes under way; nil for no one.
 	pulse *logWrites
 
 	mu     sync.Mutex

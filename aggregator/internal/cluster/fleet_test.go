@@ -204,7 +204,7 @@ func (f *fleet) heal() {
 	clear(f.cut)
 }
 
-// promptAfter is how long nobody may lead before a node is prompted.
+// promptAfter is how long no one may lead before a node is prompted.
 const promptAfter = 500 * time.Millisecond
 
 // leader waits for a node that leads for certain.
@@ -232,7 +232,7 @@ func (f *fleet) leader() *ship {
 	return found
 }
 
-// prompt has a node stand for election where nobody leads: the timeouts are made
+// prompt has a node stand for election where no one leads: the timeouts are made
 // for busy machines, and tests do not wait for them.
 func (f *fleet) prompt(turn int) {
 	up := f.up()

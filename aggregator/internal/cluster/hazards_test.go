@@ -15,7 +15,7 @@ func TestANodeWhoseTailConflictsWithAnImageIsBroughtBackByARestart(t *testing.T)
 	f.say(0, 3)
 	old := f.leader()
 	f.part(old)
-	for range 100 { // a tail that nobody else has
+	for range 100 { // a tail that no one else has
 		if _, err := old.Submit(t.Context(), []byte("lost")); err != nil {
 			break
 		}

@@ -75,7 +75,7 @@ func TestAnInstallWaitsForTheImageAndSurvivesAKillMeanwhile(t *testing.T) {
 	down := f.followers()[0]
 	down.kill()
 	f.install("a")
-	for _, s := range f.up() { // nobody hands the image out for now
+	for _, s := range f.up() { // no one hands the image out for now
 		s.trans.serveImages(func(_ greeting, c *Conn) { c.Close() })
 	}
 	down.restart()

@@ -12,7 +12,7 @@ import (
 )
 
 // reignPause is how long a leader waits before it starts over after one of its
-// functions failed and nobody else could take over.
+// functions failed and no one else could take over.
 const termPause = time.Second
 
 // leadership turns raft's notices into terms: one context for each time that this
@@ -144,7 +144,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Lease is how long a leader that runs, and hears from nobody, goes on believing that
+// Lease is how long a leader that runs, and hears from no one, goes on believing that
 // it leads.
 func (n *Node) Lease() time.Duration { return n.conf.lease() }
 

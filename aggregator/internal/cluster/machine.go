@@ -30,7 +30,7 @@ type machine struct {
 	mu      sync.Mutex
 	applied uint64
 	stopped error
-	changed chan struct{} // closed at the next advance; nil when nobody waits
+	changed chan struct{} // closed at the next advance; nil when no one waits
 }
 
 // outcome is what Apply hands to the proposer's future.

@@ -133,7 +133,7 @@ func (m *mesh) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) 
 // pipeline stands between raft and its network pipeline, which can block for
 // ever: raft's reader ends at the first answer that is no success and never
 // reads again, the network's reader then waits for it with the next answer, and
-// raft's sender waits for the network's reader, so that nobody closes the
+// raft's sender waits for the network's reader, so that no one closes the
 // pipeline. Here someone reads on to the end.
 type pipeline struct {
 	raft.AppendPipeline

@@ -178,7 +178,7 @@ func (n *Node) startRaft() error {
 }
 
 // leadAlone lets a node that is the only member stand for election at once: it
-// has nobody to hear from first. Otherwise the ordinary timeout does it.
+// has no one to hear from first. Otherwise the ordinary timeout does it.
 func (n *Node) leadAlone() {
 	if !n.alone() || n.raft.State() != raft.Follower {
 		return

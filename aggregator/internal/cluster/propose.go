@@ -18,7 +18,7 @@ type Proposal struct {
 }
 
 // Propose has data committed and applied and returns what became of it. data
-// must not be changed by anybody afterwards, whatever is returned.
+// must not be changed by anyone afterwards, whatever is returned.
 //
 // ErrNotLeader, ErrTooLarge, ErrStopped and a bare context error say that
 // nothing was proposed. ErrUnknownOutcome says that it may have been.
@@ -86,7 +86,7 @@ func timeLeft(ctx context.Context) time.Duration {
 }
 
 // follow waits for raft's answer; it is the only one that frees the slot, so
-// that what nobody waits for any more still counts as in flight.
+// that what no one waits for any more still counts as in flight.
 func (p *Proposal) follow(future raft.ApplyFuture, begun time.Time) {
 	defer p.node.freeSlot()
 	p.settle(future, begun)

@@ -71,7 +71,7 @@ func (n *Node) openTerm(ctx context.Context, term uint64) error {
 }
 
 // verifyLeader asks a majority whether this node still leads in a term. A leader
-// that is the only member needs to ask nobody: without its vote there is no other.
+// that is the only member needs to ask no one: without its vote there is no other.
 //
 // Raft is content with any answer that comes after its question, also with one to
 // a heartbeat of long ago that lay in the socket while this process was paused and

@@ -79,7 +79,7 @@ func Inspect(dataDir string) (Inspection, error) {
 }
 
 // Recover makes the node whose data are in conf.DataDir, and which is stopped,
-// the only member of its cluster, after the quorum was lost for good. servers is
+// the only member of its cluster, after the quorum was permanently lost. servers is
 // that node alone, with the address under which it will be reached. Other fields
 // of conf are not needed.
 //

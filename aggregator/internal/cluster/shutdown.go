@@ -59,7 +59,7 @@ func (n *Node) handOver(ctx context.Context) {
 	}
 }
 
-// hold waits until nothing is in flight and keeps everybody from proposing until
+// hold waits until nothing is in flight and keeps everyone from proposing until
 // release is called.
 func (n *Node) hold(ctx context.Context) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)

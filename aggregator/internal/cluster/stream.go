@@ -80,7 +80,7 @@ func newQueue(addr net.Addr) *queue {
 	return &queue{addr: addr, ready: make(chan net.Conn, 16), closed: make(chan struct{})}
 }
 
-// put hands a connection on, and closes it where nobody takes it.
+// put hands a connection on, and closes it where no one takes it.
 func (q *queue) put(c net.Conn) {
 	select {
 	case <-q.closed:
@@ -90,7 +90,7 @@ func (q *queue) put(c net.Conn) {
 	}
 	select {
 	case q.ready <- c:
-	default: // nobody serves: the peer tries again
+	default: // no one serves: the peer tries again
 		c.Close()
 	}
 }

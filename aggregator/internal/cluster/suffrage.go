@@ -11,8 +11,8 @@ import (
 // part of the server's latest configuration (if the candidate has sufficiently
 // up-to-date log and a current term). This vote may occasionally be needed to keep
 // the cluster available" (Ongaro, Consensus, §4.1). hashicorp/raft refuses it,
-// with which three voters of whom one is gone never elect anybody when the entry
-// that made the candidate a voter had reached nobody else.
+// with which three voters of whom one is gone never elect anyone when the entry
+// that made the candidate a voter had reached no one else.
 
 // answerCalls hands raft the calls of its peers.
 func (m *mesh) answerCalls() {

@@ -90,7 +90,7 @@ type Conn struct {
 	Peer pki.Identity
 	of   *Transport
 
-	release    func() // nobody follows its certificate any more
+	release    func() // no one follows its certificate any more
 	generation uint64 // of the own certificate
 	to         Server // whom raft has dialled; zero for all other connections
 }
@@ -201,7 +201,7 @@ func (t *Transport) Close() error {
 	return err
 }
 
-// accept lets callers in to prove themselves; a slow one delays nobody.
+// accept lets callers in to prove themselves; a slow one delays no one.
 func (t *Transport) accept() {
 	for {
 		conn, err := t.conf.Listener.Accept()
@@ -246,7 +246,7 @@ func (t *Transport) receive(conn net.Conn) {
 	}
 }
 
-// hangUp closes a connection that nobody needs any more.
+// hangUp closes a connection that no one needs any more.
 func hangUp(c net.Conn) { c.Close() }
 
 // greeted answers a greeting and hands the connection on.
@@ -269,14 +269,14 @@ func (t *Transport) greeted(c *Conn) {
 	})
 }
 
-// serveImages sets who serves connections about images; nil for nobody.
+// serveImages sets who serves connections about images; nil for no one.
 func (t *Transport) serveImages(serve func(greeting, *Conn)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.images = serve
 }
 
-// imageServer returns a function that may find that nobody serves any more.
+// imageServer returns a function that may find that no one serves any more.
 func (t *Transport) imageServer() func(greeting, *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

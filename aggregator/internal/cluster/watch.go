@@ -99,7 +99,7 @@ func (n *Node) abdicate() {
 	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3}}
 	err := n.trans.TimeoutNow(raft.ServerID(heir.ID), raft.ServerAddress(heir.Addr), req, new(raft.TimeoutNowResponse))
 	if err != nil {
-		n.logger.Warn("the heir was not told", "heir", heir.ID, "error", err)
+		n.logger.Warn("the next leader could not be notified", "heir", heir.ID, "error", err)
 	}
 }
 

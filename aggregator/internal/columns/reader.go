@@ -14,7 +14,7 @@ type reader struct {
 	b   []byte
 	at  int
 	bad bool
-	// own says that b is nobody else's and stays as it is, so that texts are
+	// own says that b is no one else's and stays as it is, so that texts are
 	// parts of it instead of copies.
 	own bool
 }

@@ -47,7 +47,7 @@ const (
 	keyNamespace = "namespace"
 	keyGroup     = "group_id"
 	keyAllocated = "allocated" // when an allocation was made
-	keyEstimated = "estimated" // "true": nobody saw the end
+	keyEstimated = "estimated" // "true": no one saw the end
 )
 
 // ai4Kept reports whether ai4-accounting looks at a job.

@@ -18,7 +18,7 @@ import (
 // Subscription is the report that ClusterAccountant makes of its files, with all that is
 // odd about it: a job counts with all of its CPU time in the period in which it ends;
 // contributions and node types count whatever their dates; its page has no line for who
-// used nothing, and its text calls nobody exempt. Only its sums of 32 bits, which lose
+// used nothing, and its text calls no one exempt. Only its sums of 32 bits, which lose
 // small jobs, are exact here.
 func (c *ClusterAccountant) Subscription(o report.SubscriptionOptions) (*report.Document, error) {
 	o.Periods = report.DefaultPeriods(o.Periods)

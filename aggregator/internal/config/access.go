@@ -16,7 +16,7 @@ import (
 // Access is the block access { … }: what clients may do, beside what their
 // certificates say.
 type Access struct {
-	// PlainRole is what everybody may do on the TCP listeners without TLS: monitor,
+	// PlainRole is what everyone may do on the TCP listeners without TLS: monitor,
 	// read and write, with commas between them, or none. Not written, it is none:
 	// such a listener says whether the node is healthy, and no more.
 	PlainRole hcl.String `hcl:"plain_role,optional"`
@@ -133,7 +133,7 @@ func (a *API) withoutRole() hcl.Diagnostics {
 	for _, l := range a.Listen {
 		switch {
 		case a.AllowPlainRemote && !loopback(l.Host):
-			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; say what everybody may do there: access { plain_role = \"read,write\" }, or none", l))
+			diags.Add(hcl.Errorf(l.Range, "plain listener without a role", "other machines reach %s without a certificate; grant a role to everyone there: access { plain_role = \"read,write\" }, or none", l))
 		case l.Range != (hcl.Range{}):
 			diags.Add(hcl.Warnf(l.Range, "plain listener without a role", "%s serves /health_check alone (older versions gave everything); say access { plain_role = \"read,write\" } for AUDITOR's clients on this machine, \"monitor\" for Prometheus, or \"none\"; to administer, use the unix socket, which bursar finds by itself", l))
 		}
@@ -161,7 +161,7 @@ func (c *AccessClient) validate() hcl.Diagnostics {
 		diags.Add(hcl.Errorf(c.Name.Range, "client without a name", "the label is the name in the certificate"))
 	}
 	if c.RolesAt == (hcl.Range{}) && c.RowsAt == (hcl.Range{}) {
-		diags.Add(hcl.Errorf(c.Name.Range, "nothing is said of the client", "%q needs roles or rows", c.Name.Value))
+		diags.Add(hcl.Errorf(c.Name.Range, "client without roles", "%q needs roles or rows", c.Name.Value))
 	}
 	if c.RowsAt != (hcl.Range{}) && len(c.Rows) == 0 {
 		diags.Add(hcl.Errorf(c.RowsAt, `invalid value for "rows"`, "an empty list shows no record at all; leave the attribute out for all records, or take the role away"))

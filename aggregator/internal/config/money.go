@@ -38,7 +38,7 @@ type Per struct {
 	// HourAt and UnitAt are where they are written.
 	HourAt hcl.Range `hcl:"hour,attr_range"`
 	UnitAt hcl.Range `hcl:"unit,attr_range"`
-	// For whom it is; nothing is for everybody.
+	// For whom it is; nothing is for everyone.
 	Class   hcl.String            `hcl:"class,optional"`
 	Group   hcl.String            `hcl:"group,optional"`
 	Project hcl.String            `hcl:"project,optional"`

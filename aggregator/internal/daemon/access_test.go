@@ -104,7 +104,7 @@ func ask(t *testing.T, c *http.Client, base, route, path string, header ...strin
 }
 
 // matrix says who may use each route: m monitor, r read, w write, o operate,
-// a admin, * everybody, and an example of its path.
+// a admin, * everyone, and an example of its path.
 func matrix() map[string][2]string {
 	const job = "/v1/quarantine/head1/slurm/nemo/1"
 	return map[string][2]string{

@@ -41,14 +41,14 @@ func actionFindings(s *action.Status) (out []health.Finding) {
 		add(health.Warning, "action-paused", m.At, "action "+name+" was paused by "+m.By+reason(m.Why), "bursar actions plan "+name+"   # then: bursar actions resume "+name)
 	}
 	if m := c.Disabled; m != nil {
-		add(health.Warning, "action-disabled", m.At, fmt.Sprintf("action %s is disabled: %s", name, m.Why), "bursar actions resume "+name+"   # when its plugin is mended")
+		add(health.Warning, "action-disabled", m.At, fmt.Sprintf("action %s is disabled: %s", name, m.Why), "bursar actions resume "+name+"   # when its plugin is fixed")
 	}
 	if m := c.Problem; m != nil {
 		add(health.Warning, "action-failing", m.At, fmt.Sprintf("action %s cannot be planned: %s", name, m.Why), "bursar actions plan "+name)
 	}
 	if n := len(c.Doubtful); n > 0 {
 		run := c.Doubtful[n-1]
-		add(health.Warning, "action-unknown", 0, fmt.Sprintf("action %s has effects that may have happened, in run %d", name, run), fmt.Sprintf("bursar actions history %s %d   # then: bursar actions retry or skip", name, run))
+		add(health.Warning, "action-unknown", 0, fmt.Sprintf("action %s has effects with unknown outcome, in run %d", name, run), fmt.Sprintf("bursar actions history %s %d   # then: bursar actions retry or skip", name, run))
 	}
 	last := s.Last
 	if last == nil || last.Ended == 0 {

@@ -33,7 +33,7 @@ func (a *Aggregator) fatal(err error) {
 		a.set.Log.Error("the store is damaged: this node ends", "error", remedied(a.set.DataDir, err))
 		a.exit(systemd.ExitFenced)
 	case strings.Contains(err.Error(), syscall.ENOSPC.Error()), strings.Contains(err.Error(), syscall.EDQUOT.Error()):
-		a.set.Log.Error("the disk is full: this node ends, and goes on when it is started with room on "+a.set.DataDir, "error", err, "do", "bursar operator disk free-ballast")
+		a.set.Log.Error("the disk is full: this node stops; free space, then start it again: "+a.set.DataDir, "error", err, "do", "bursar operator disk free-ballast")
 		a.exit(exitDisk)
 	default:
 		a.set.Log.Error("the store cannot be written: this node ends", "error", err)

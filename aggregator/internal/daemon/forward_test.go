@@ -52,7 +52,7 @@ func TestWritesOfEveryKindAreTakenByEveryNode(t *testing.T) {
 			{"GET", "/v1/agents", "", 200, `"agents":[]`},
 		} {
 			status, _, got, err := s.request(name, c.method, c.path, c.body)
-			for tries := 0; err != nil && tries < 5; tries++ { // broken off: a busy machine had another leader, and nobody knows
+			for tries := 0; err != nil && tries < 5; tries++ { // broken off: a busy machine had another leader, and no one knows
 				status, _, got, err = s.request(name, c.method, c.path, c.body)
 				if c.method == "POST" && strings.Contains(got, "RECORD_EXISTS") {
 					status, got = c.status, c.want // it had been taken

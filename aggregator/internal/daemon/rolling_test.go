@@ -13,7 +13,7 @@ import (
 )
 
 // client sends requests over kept connections to one node after the other, as a
-// client with a list of addresses does: where nobody listens it goes on to the
+// client with a list of addresses does: where no one listens it goes on to the
 // next. Every other failure is one.
 type client struct {
 	http *http.Client

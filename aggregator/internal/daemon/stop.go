@@ -68,7 +68,7 @@ func (a *Aggregator) handOver(ctx context.Context) {
 }
 
 // front is the REST interface on one listener. It ends in steps, so that no
-// request fails that another node could have answered: nobody new is let in, each
+// request fails that another node could have answered: no one new is let in, each
 // answer says that it is the last of its connection, and what stays silent after
 // that is closed.
 type front struct {

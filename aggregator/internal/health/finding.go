@@ -31,7 +31,7 @@ type Finding struct {
 	What string
 	// Do is what to do first: a command, or a sentence where there is none.
 	Do string
-	// Since is when it began; zero when nobody knows.
+	// Since is when it began; zero when no one knows.
 	Since time.Time
 }
 

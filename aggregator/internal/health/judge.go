@@ -85,10 +85,10 @@ func (j *judge) leader() {
 		return
 	}
 	heard, voters := j.quorum()
-	f := Finding{Severity: Critical, ID: "no-leader", What: "no node leads: nothing is pulled or written", Since: j.LeaderLost, Do: "journalctl -u bursar -n 50"}
+	f := Finding{Severity: Critical, ID: "no-leader", What: "no leader: nothing is pulled or written", Since: j.LeaderLost, Do: "journalctl -u bursar -n 50"}
 	if voters > 0 && heard <= voters/2 {
-		f.What = fmt.Sprintf("no node leads: %d of %d voters are heard, and %d are needed", heard, voters, voters/2+1)
-		f.Do = "systemctl start bursar   # on the nodes that are not heard; if they are lost for good: bursar operator recover -h"
+		f.What = fmt.Sprintf("no leader: %d of %d voters are reachable, %d are needed", heard, voters, voters/2+1)
+		f.Do = "systemctl start bursar   # on the unreachable nodes; if they are permanently lost: bursar operator recover -h"
 	}
 	j.add(f)
 }
@@ -115,7 +115,7 @@ func (j *judge) members() {
 		case !j.heard(n):
 			j.add(Finding{
 				Severity: Critical, ID: "node-silent", About: n.Name, Since: n.Seen,
-				What: fmt.Sprintf("node %s at %s is not heard", n.Name, n.Address),
+				What: fmt.Sprintf("node %s at %s is unreachable", n.Name, n.Address),
 				Do:   fmt.Sprintf("systemctl status bursar   # on %s", n.Name),
 			})
 		case n.LagKnown && n.Lag > farBehind:

@@ -10,7 +10,7 @@ func (j *judge) quarantine() {
 		j.add(Finding{
 			Severity: Warning, ID: "quarantine", Since: j.Data.OldestQuarantined,
 			What: plural(n, "job is quarantined; its", "jobs are quarantined; their") + " usage is not counted",
-			Do:   "bursar quarantine list   # mend the mapping, then: bursar quarantine retry -all",
+			Do:   "bursar quarantine list   # fix the mapping, then: bursar quarantine retry -all",
 		})
 	}
 }
@@ -19,7 +19,7 @@ func (j *judge) quarantine() {
 func (j *judge) lost() {
 	if len(j.Data.Lost) > 0 {
 		j.add(Finding{
-			Severity: Critical, ID: "not-conserved", What: "what was pulled does not add up with what became of it: " + few(j.Data.Lost),
+			Severity: Critical, ID: "not-conserved", What: "the counters of pulled writes do not add up: " + few(j.Data.Lost),
 			Do: "bursar agents -format json   # and report it: this must never happen",
 		})
 	}
@@ -30,7 +30,7 @@ func (j *judge) gaps() {
 		f := Finding{
 			Severity: Warning, ID: "gaps", Since: j.Data.NewestGap,
 			What: fmt.Sprintf("%s in what the agents could hand over", plural(n, "gap", "gaps")),
-			Do:   "bursar gaps   # says what is missing; bursar-agent recollect on the agent fetches what the scheduler still has",
+			Do:   "bursar gaps   # lists what is missing; bursar-agent recollect on the agent fetches what the scheduler still has",
 		}
 		if j.Now.Sub(j.Data.NewestGap) > oldGap {
 			f.Severity = Notice
@@ -57,7 +57,7 @@ func (j *judge) lacking() {
 			f.Do = "journalctl -u bursar-agent -n 50   # on " + l.Agent + "; what the source counts it must also collect: please report it"
 		case l.Shared:
 			f.What += ", because the mapping gives the record ids of other runs"
-			f.Do = "bursar-agent preview   # on " + l.Agent + ": mend the id in the mapping, then: " + l.Remedy
+			f.Do = "bursar-agent preview   # on " + l.Agent + ": correct the id in the mapping, then: " + l.Remedy
 		}
 		j.add(f)
 	}

@@ -38,9 +38,9 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		since  time.Time
 	}{
 		{"no leader", func(f *Facts) { f.Leader, f.LeaderLost = "", hours(1) }, "critical no-leader ", "nothing is pulled", "journalctl", hours(1)},
-		{"one of three is left", func(f *Facts) { f.Leader, f.Nodes[1].Seen, f.Nodes[2].Seen = "", hours(2), hours(1) }, "critical no-leader ", "1 of 3 voters are heard, and 2 are needed", "operator recover", time.Time{}},
-		{"a silent node", func(f *Facts) { f.Nodes[2].Seen = hours(1) }, "critical node-silent agg3", "agg3 at agg3:8701 is not heard", "systemctl status bursar   # on agg3", hours(1)},
-		{"a node that was never heard", func(f *Facts) { f.Nodes[2].Seen = time.Time{} }, "critical node-silent agg3", "not heard", "on agg3", time.Time{}},
+		{"one of three is left", func(f *Facts) { f.Leader, f.Nodes[1].Seen, f.Nodes[2].Seen = "", hours(2), hours(1) }, "critical no-leader ", "1 of 3 voters are reachable, 2 are needed", "operator recover", time.Time{}},
+		{"a silent node", func(f *Facts) { f.Nodes[2].Seen = hours(1) }, "critical node-silent agg3", "agg3 at agg3:8701 is unreachable", "systemctl status bursar   # on agg3", hours(1)},
+		{"a node that was never heard", func(f *Facts) { f.Nodes[2].Seen = time.Time{} }, "critical node-silent agg3", "unreachable", "on agg3", time.Time{}},
 		{"a node behind", func(f *Facts) { f.Nodes[1].Lag = 5000 }, "warning node-behind agg2", "5000 entries behind", "on agg2", time.Time{}},
 		{"a node that joins", func(f *Facts) { f.Nodes[2].Voter = false; f.Nodes = append(f.Nodes, f.Nodes[1]) }, "notice node-joins agg3", "does not vote yet", "list-peers", time.Time{}},
 		{"two voters", func(f *Facts) { f.Nodes = f.Nodes[:2] }, "warning two-voters ", "stops when either fails", "raft add", time.Time{}},
@@ -61,7 +61,7 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		}, "warning runs-missing head1/slurm/nemo 2026-02-28", "1 run that is not counted, and the source does not collect", "journalctl -u bursar-agent", time.Time{}},
 		{"a mapping that gives runs one id", func(f *Facts) {
 			f.Data.Lacking = []Lacking{{Agent: "head1", Source: "head1/slurm/nemo", From: noon.Add(-36 * time.Hour), To: noon.Add(-12 * time.Hour), Runs: 2, Shared: 2, Remedy: "recollect"}}
-		}, "warning runs-missing head1/slurm/nemo 2026-02-28", "the record ids of other runs", "mend the id in the mapping, then: recollect", time.Time{}},
+		}, "warning runs-missing head1/slurm/nemo 2026-02-28", "the record ids of other runs", "correct the id in the mapping, then: recollect", time.Time{}},
 		{"a source that fails", func(f *Facts) {
 			f.Agents[0].Failing = map[string]string{"slurm/nemo": "sacct: exit status 1"}
 		}, "warning source-failing head1/slurm/nemo", "source slurm/nemo of agent head1 is not collected: sacct: exit status 1", "bursar-agent status   # on head1", time.Time{}},

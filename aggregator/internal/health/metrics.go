@@ -31,7 +31,7 @@ func metrics() []metric {
 		{"cluster_has_leader", "1 while this node knows who leads, otherwise 0.", nil},
 		{"cluster_state_differs", "1 while two members differ in their state at the same index, otherwise 0.", nil},
 		{"node_lag_entries", "Entries of the log that a member has not applied yet.", node},
-		{"node_last_contact_timestamp_seconds", "When a member was last heard.", node},
+		{"node_last_contact_timestamp_seconds", "Time of the last contact with a member.", node},
 		{"node_clock_offset_seconds", "How far the clock of a member is ahead of this node's.", node},
 		{"node_disk_free_ratio", "Free part of a member's disk.", node},
 		{"node_fenced", "1 while a member keeps itself from serving, otherwise 0.", node},

@@ -279,7 +279,7 @@ func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, er
 		s.Connected, s.Err, s.Remedy, s.LastContact, s.Behind = true, nil, "", time.Now(), resp.GetBehind()
 	})
 	if recovered {
-		l.Log.Info("pull goes on", "agent", l.Name, "behind", resp.GetBehind())
+		l.Log.Info("pull continues", "agent", l.Name, "behind", resp.GetBehind())
 	}
 	l.Metrics.pulled(l.Name, resp)
 	return resp, nil

@@ -17,8 +17,8 @@ type AskFunc func(ctx context.Context, body []byte) ([]byte, error)
 func (p *Peer) Answer(topic string, fn AskFunc) { p.asked[topic] = fn }
 
 // Ask has the leader, which may be this node, answer a question. [ErrNotNow] says
-// that nobody was reached, [ErrRefused] wraps the leader's own error; after any
-// other one nobody knows whether the leader did what it was asked for.
+// that no one was reached, [ErrRefused] wraps the leader's own error; after any
+// other one no one knows whether the leader did what it was asked for.
 func (p *Peer) Ask(ctx context.Context, topic string, body []byte) ([]byte, error) {
 	if p.conf.Node.IsLeader() {
 		fn := p.asked[topic]

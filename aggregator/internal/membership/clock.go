@@ -43,7 +43,7 @@ type ClockOptions struct {
 
 // DefaultTolerance is how far a clock may be from the others by default. Times
 // of receipt, of deletion and of AUDITOR's writes are the leader's; seconds do no
-// harm there, and clocks that anybody looks after are milliseconds apart.
+// harm there, and clocks that anyone looks after are milliseconds apart.
 const DefaultTolerance = 5 * time.Second
 
 const (

@@ -17,7 +17,7 @@ import (
 // Write has a command committed by whoever leads, and returns the store's result
 // for it. [ErrNotNow] says that nothing was written and that it may be tried
 // again, [ErrRefused] that nothing was written and never will be; after
-// [cluster.ErrUnknownOutcome], and any other error, nobody knows.
+// [cluster.ErrUnknownOutcome], and any other error, no one knows.
 func (p *Peer) Write(ctx context.Context, c store.Command) (any, error) {
 	data := store.Encode(c)
 	if p.conf.Node.IsLeader() {
@@ -132,7 +132,7 @@ func (p *Peer) leader() (cluster.Leader, bursarv1.PeerClient, error) {
 }
 
 // Handover gives the leadership to another node without a write that fails or
-// whose outcome nobody knows: writes wait outside, those under way are finished,
+// whose outcome no one knows: writes wait outside, those under way are finished,
 // then it is transferred. The errors are those of cluster.TransferLeadership.
 func (p *Peer) Handover(ctx context.Context) error {
 	if !p.conf.Node.IsLeader() {
@@ -192,7 +192,7 @@ func (g *gate) open() {
 	g.closed--
 }
 
-// empty waits until nobody is inside.
+// empty waits until no one is inside.
 func (g *gate) empty(ctx context.Context) error {
 	for {
 		g.mu.Lock()

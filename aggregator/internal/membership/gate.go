@@ -69,7 +69,7 @@ func (g *Gate) agreed() uint32 { return max(1, g.opt.Cluster()) }
 // the cluster has not agreed on.
 func (g *Gate) Check(version uint32) error {
 	if agreed := g.agreed(); version > agreed {
-		return fmt.Errorf("%w: it takes commands of version %d, and the cluster has agreed on %d; it goes on by itself when every node runs the new version", ErrVersion, version, agreed)
+		return fmt.Errorf("%w: it takes commands of version %d, and the cluster has agreed on %d; it continues by itself when every node runs the new version", ErrVersion, version, agreed)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type Oath struct {
 
 // Gathering is how a node without a cluster comes to one. It has no clock, no
 // disk and no network: its user tells it what was heard, makes its Oath durable
-// before anybody hears of it, and founds when it says so. DESIGN.md has the
+// before anyone hears of it, and founds when it says so. DESIGN.md has the
 // argument why two clusters are never founded.
 type Gathering struct {
 	Me    Listed
@@ -124,7 +124,7 @@ func (g *Gathering) ask(list []Listed) Plan {
 	return Plan{Ask: g.Oath.Held}
 }
 
-// bound says what to do about a promise that nobody takes back.
+// bound says what to do about a promise that no one takes back.
 func bound(name string, held Promise) string {
 	return fmt.Sprintf("%s has promised to belong to the cluster that %s (%s) wanted to found: %s; if that cluster was never founded, stop %s, empty its data directory, where there is nothing yet, and start it again",
 		name, held.Nodes[0].Name, held.Founder, describe(held.Nodes), name)

@@ -133,7 +133,7 @@ func (s *sim) step(n *simNode) {
 	if plan.Wait != "" {
 		return
 	}
-	n.oath = g.Oath // durable before anybody is asked
+	n.oath = g.Oath // durable before anyone is asked
 	if !s.well && s.r.IntN(10) == 0 {
 		s.restart(n.name) // right behind the write
 		return

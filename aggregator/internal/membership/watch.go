@@ -18,7 +18,7 @@ import (
 )
 
 // ErrDiverged is wrapped by the error of [Watch.Check] while the nodes' states
-// differ and nobody knows which is right.
+// differ and no one knows which is right.
 var ErrDiverged = errors.New("the states of the nodes differ, and none has a majority")
 
 // Member is what another member of the cluster says of itself.

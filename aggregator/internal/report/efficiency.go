@@ -37,7 +37,7 @@ func efficiencyEntry() Entry {
 		return textParam(name, title, about, text, text)
 	}
 	return Entry{
-		Report: v1.Report{Name: "efficiency", Title: "Efficiency", About: "What jobs booked and what they used, how long they waited, and what could be saved.", Parameters: []Param{
+		Report: v1.Report{Name: "efficiency", Title: "Efficiency", About: "What jobs requested and used, how long they waited, and potential savings.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines; also project, pi and cluster.", "user_id", "group_id", "user_id", "project", "pi"),
 			whereParam(), topParam(25),
@@ -54,20 +54,19 @@ func efficiencyEntry() Entry {
 			textParam("gpus_used", "GPUs used", "The component with the GPUs that were used, such as 0.4 of one.", "GPUsUsed", "GPUsUsed"),
 			zoneParam(),
 		}},
-		Long: `What jobs booked and what they used of it – cores, memory, GPUs –, how long they
-waited, and which left the most unused; with what could be saved in core-hours,
-GB-hours, kWh and CO2.
+		Long: `What jobs requested and used (cores, memory, GPUs), how long they waited, and which
+left the most unused; with potential savings in core-hours, GB-hours, kWh and CO2.
 
 Used cores are the CPU seconds of the component TotalCPU, which the sources for
 Slurm and Grid Engine report. Used memory is the component MemoryUsed, a rate in the
 unit of Memory with the peak of the job, which a mapping can add; see
-hcl/examples/slurm.hcl. What records do not say is named below the report, and is
-not taken for 0.
+hcl/examples/slurm.hcl. Values that records lack are named below the report and are
+not counted as 0.
 
 The factors for energy and CO2 are those of Green Algorithms for unknown hardware
-and the mean of the world (Lannelongue et al. 2021, doi 10.1002/advs.202100707):
-12 W for a core, 0.3725 W for a GB, 200 W for a GPU, PUE 1.67, 475 g for a kWh.
-Give those of your site; a reader will ask where they are from.`,
+and the world average (Lannelongue et al. 2021, doi 10.1002/advs.202100707):
+12 W per core, 0.3725 W per GB, 200 W per GPU, PUE 1.67, 475 g per kWh. Replace them
+by those of your site; the report names their origin.`,
 		Example: "  bursar report efficiency\n  bursar report efficiency -period last-month -by group_id -o efficiency.html\n" +
 			"  bursar report efficiency -where group_id=atlas -pue 1.2 -carbon-per-kwh 0.35 -kwh-per-core-hour 0.008",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
@@ -89,7 +88,7 @@ Give those of your site; a reader will ask where they are from.`,
 	}
 }
 
-// Factors turn what nobody used into energy and its carbon dioxide.
+// Factors turn what no one used into energy and its carbon dioxide.
 type Factors struct {
 	CoreHour float64 // kWh that a core draws in an hour
 	GBHour   float64 // kWh that a GB of memory draws in an hour
@@ -307,7 +306,7 @@ type share struct {
 	saved        *big.Rat // the sum of what several groups could save; nil: it is of one
 }
 
-// savings asks for a resource; nil when nobody had any.
+// savings asks for a resource; nil when no one had any.
 func (p *efficiencyPeriod) savings(ctx context.Context, all *usageAnswer, res resource) (*savings, error) {
 	if p.known[res.booked] == "" {
 		return nil, nil

@@ -39,7 +39,7 @@ func parts(ctx context.Context, r v1.API, o SubscriptionOptions) (*Document, err
 		n := absent{of: "report subscription", where: o.Where, zone: o.Zone, periods: o.Periods, begin: begin}
 		return nil, n.error(ctx, r)
 	}
-	d.Notes = append(d.Notes, "Shares are of the service units that all used; those without an owner have a row of their own.")
+	d.Notes = append(d.Notes, "Shares are of all used service units; those without an owner have their own row.")
 	return d, d.Check()
 }
 

@@ -16,7 +16,7 @@ type directory struct {
 	v1.Directory
 
 	byID map[string]*v1.Person
-	// note says why nobody is in it; empty: it is whole.
+	// note says why no one is in it; empty: it is whole.
 	note string
 }
 

@@ -34,7 +34,7 @@ func statementEntry() Entry {
 	period.Most, period.Default = 1, []string{"last-month"}
 	period.About = "The time that is reported, such as last-month, 2026-03 or 14d; it stands beside the one before it."
 	return Entry{
-		Report: v1.Report{Name: "statement", Title: "Statement", About: "What a group, a project or a person used in a month, what it costs, and what is left of budgets.", Parameters: []Param{
+		Report: v1.Report{Name: "statement", Title: "Statement", About: "What a group, project or person used in a month, its cost, and what is left of budgets.", Parameters: []Param{
 			{
 				Name: "of", Title: "Subject", Kind: ParamPairs, Most: 5, Needed: true, Default: []string{}, Words: []string{"group_id=atlas", "project=bell", "pi=curie", "user_id=alice"},
 				About: "Of whom, as KEY=VALUE; several must all hold.",
@@ -43,9 +43,9 @@ func statementEntry() Entry {
 			numberParam("top", "People and jobs at most", "How many people and how many jobs are named, from 1 to 100.", 10),
 			memoryParam(), zoneParam(),
 		}},
-		Long: `What a group, a project, a principal investigator or a person used in a month and
-what it costs by the prices that held, beside the month before; what is left of
-the budgets that it draws on, with a forecast; who used it; and the largest jobs.`,
+		Long: `What a group, project, principal investigator or person used in a month and what it
+costs by the prices in effect, compared with the month before; what is left of the
+budgets that it draws on, with a forecast; usage by user; and the largest jobs.`,
 		Example: "  bursar report statement -of group_id=atlas -o atlas.html\n  bursar report statement -of pi=curie -period 2026-10\n  bursar report statement -of user_id=alice -period this-month -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			o := StatementOptions{Of: q.Pairs("of"), Period: q.One("period"), Zone: q.One("zone"), Top: q.Number("top"), Now: q.Now}

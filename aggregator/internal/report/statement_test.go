@@ -103,7 +103,7 @@ func TestAStatementSaysWhatWasUsedWhatItCostsAndWhatIsLeft(t *testing.T) {
 	}
 	notes := strings.Join(d.Notes, "\n")
 	for _, want := range []string{
-		"October 2026: records are complete to 2026-11-22 13:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: nothing says what usage is worth in SU",
+		"October 2026: records are complete to 2026-11-22 13:00 UTC.", "October 2026: 3.50 core-hours of Cores have no price at their time", "The budget broken has no figures: no prices or factors configured for SU",
 		"Of the budget lhc at least that is used", "Budgets are as of 2026-11-22 13:00 UTC", "The most specific price counts.",
 	} {
 		if !strings.Contains(notes, want) {

@@ -30,15 +30,15 @@ func (a *subscriptionAnswer) window() span { return span{a.Window.From.Time, a.W
 // subscriptionEntry is the report subscription in the catalogue.
 func subscriptionEntry() Entry {
 	return Entry{
-		Report: v1.Report{Name: "subscription", Title: "Subscription", About: "What principal investigators used beside what they contributed, as shares of all, with the ratio of the two.", Parameters: []Param{
+		Report: v1.Report{Name: "subscription", Title: "Subscription", About: "Usage and contributions of principal investigators, as shares, with their ratio.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The principal investigators; or another key, whose parts of the service units are shown.", "pi", "pi", "project", "group_id", "user_id"),
 			choiceParam("credit", "What a run used is of", "To each instant what was used in it (spread), or all of a run to its stop (stop).", "spread", "stop"),
 			whereParam(), zoneParam(),
 		}},
-		Long: `What principal investigators used beside what they contributed, as shares of all,
-with the ratio of the two. Who contributed and used nothing is in it too. With -by
-it has the part of each project, group or user of the service units.`,
+		Long: `Usage and contributions of principal investigators, as shares of all, with their
+ratio. Contributors without usage are included. With -by it shows the part of each
+project, group or user in the service units.`,
 		Example: "  bursar report subscription\n  bursar report subscription -period 2026-Q3 -o q3.html\n  bursar report subscription -where cluster=nemo\n  bursar report subscription -by project -period 2012-10 -credit stop -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Subscription(ctx, r, SubscriptionOptions{Where: q.Pairs("where"), Periods: q.All("period"), Zone: q.One("zone"), Credit: q.One("credit"), By: q.One("by"), Now: q.Now})

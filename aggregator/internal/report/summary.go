@@ -31,16 +31,16 @@ func summaryEntry() Entry {
 	by := listParam("by", "Group by", "The keys whose tuples are the lines.", "group_id", "user_id", "namespace", "project", "job")
 	by.Default = []string{"group_id", "user_id"}
 	return Entry{
-		Report: v1.Report{Name: "summary", Title: "Daily summary", About: "What each group and user had day by day, how many jobs ran and waited, with names from the directory.", Parameters: []Param{
+		Report: v1.Report{Name: "summary", Title: "Daily summary", About: "Resources of each group and user day by day, jobs running and waiting, with names from the directory.", Parameters: []Param{
 			periodParam(), by,
 			listParam("measure", "What is shown", "The measures and components; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
 			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
 			whereParam(), topParam(100), zoneParam(),
 		}},
-		Long: `What each group and user had, in two periods side by side, and day by day in the
-first one: cores, GPUs by model, memory, disk and other components in the mean of
-each day, weighted with time, and how many runs went on and waited. Names, addresses
-and projects of users are those of the directory.`,
+		Long: `Resources of each group and user in two periods side by side, and day by day in the
+first one: cores, GPUs by model, memory, disk and other components as time-weighted
+averages of each day, and how many jobs ran and waited. Names, addresses and projects
+of users come from the directory.`,
 		Example: "  bursar report summary\n  bursar report summary -period 2026-10-01..2026-10-07 -by namespace,user_id -o week.html\n" +
 			"  bursar report summary -period last-month -where group_id=imagine -format csv",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
@@ -394,7 +394,7 @@ func (a *usageAnswer) firsts(m *v1.Measure) (names []string) {
 }
 
 // mostDaily is how many lines the table by day has at most: it is in memory as a whole,
-// and nobody reads more.
+// and no one reads more.
 const mostDaily = 20_000
 
 // daily is the course of each tuple; what had nothing in a bucket has no line there. Of

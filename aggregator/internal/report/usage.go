@@ -27,16 +27,16 @@ type UsageOptions struct {
 // usageEntry is the report usage in the catalogue.
 func usageEntry() Entry {
 	return Entry{
-		Report: v1.Report{Name: "usage", Title: "Usage", About: "Who used how much: a line for each group, user or value of any key, and the sum.", Parameters: []Param{
+		Report: v1.Report{Name: "usage", Title: "Usage", About: "Usage by group, user or any other key, with the total.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
 			listParam("measure", "What is shown", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
 			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
 			whereParam(), topParam(0), zoneParam(),
 		}},
-		Long: `Who used how much, in two periods side by side: a line for each group, user or
-value of any key, and the sum. Without -measure the table has the records, the
-people and all components.`,
+		Long: `Usage in two periods side by side: a line for each group, user or value of any key,
+and the total. Without -measure the table has the records, the people and all
+components.`,
 		Example: "  bursar report usage\n  bursar report usage -period last-month -period last-year -by site_id -measure Cores,GPUs,people\n  bursar report usage -where group_id=atlas -by user_id -o atlas.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Usage(ctx, r, UsageOptions{

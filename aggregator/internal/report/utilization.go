@@ -21,15 +21,15 @@ type UtilizationOptions struct {
 // utilizationEntry is the report utilization in the catalogue.
 func utilizationEntry() Entry {
 	return Entry{
-		Report: v1.Report{Name: "utilization", Title: "Utilization", About: "How full the clusters were, each and all of them, and its course over time.", Parameters: []Param{
+		Report: v1.Report{Name: "utilization", Title: "Utilization", About: "Utilization of each cluster and of all, over time.", Parameters: []Param{
 			periodParam(),
 			textParam("component", "What is counted", "The component of which there is a capacity; without it the cores.", "", "Cores", "Memory", "GPUs", "su"),
 			choiceParam("bucket", "A point for each", "How fine the course is.", "day", "week", "month"),
 			zoneParam(),
 		}},
-		Long: `How full clusters were: what was used of what was there, for each cluster and all
-of them, and its course over the first period. Capacity is reported by sources, or
-configured in blocks "cluster".`,
+		Long: `Utilization: used capacity in per cent of the capacity, for each cluster and all of
+them, and over time in the first period. Capacity is reported by sources or configured
+in cluster blocks.`,
 		Example: "  bursar report utilization\n  bursar report utilization -period 2026-Q3 -bucket week -component GPUs -o gpus.html",
 		make: func(ctx context.Context, r v1.API, q Query) (*Document, error) {
 			return Utilization(ctx, r, UtilizationOptions{Periods: q.All("period"), Zone: q.One("zone"), Component: q.One("component"), Bucket: q.One("bucket"), Now: q.Now})

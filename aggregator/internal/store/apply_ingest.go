@@ -169,7 +169,7 @@ func (sl *slot) put(row *columns.Row) record.Outcome {
 	return sl.entry.Merge(record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
 }
 
-// takeFresh adds row i of the last part, whose id nobody has heard of.
+// takeFresh adds row i of the last part, whose id no one has heard of.
 func (t *tx) takeFresh(p *part, i int, hash uint64) {
 	t.s.filter.add(hash)
 	t.fresh.add(hash, len(t.parts)-1, i)

@@ -26,7 +26,7 @@ const (
 )
 
 // disk is a database that is closed, and removed when it was replaced, as soon
-// as nobody reads it any more.
+// as no one reads it any more.
 type disk struct {
 	db      *pebble.DB
 	fs      vfs.FS

@@ -90,7 +90,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 }
 
 // logFS tells Fatal when Pebble's log cannot be written. Pebble panics over it,
-// partly with its locks in disorder, so that nobody could recover.
+// partly with its locks in disorder, so that no one could recover.
 type logFS struct {
 	vfs.FS
 

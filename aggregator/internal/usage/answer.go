@@ -44,7 +44,7 @@ func (x *Index) Answer(ctx context.Context, q Question) (*Answer, error) {
 	return x.still(ctx, &q)
 }
 
-// still answers while nobody else moves the index.
+// still answers while no one else moves the index.
 func (x *Index) still(ctx context.Context, q *Question) (*Answer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

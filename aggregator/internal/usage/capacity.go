@@ -249,7 +249,7 @@ func identity(n int) []int {
 	return list
 }
 
-// idle adds lines for what nobody used.
+// idle adds lines for what no one used.
 func (s *Table) idle(clusters []string, list []demand, span *capacitySpan) {
 	r := s.Request
 	var groups []Group
@@ -286,7 +286,7 @@ func (r *Request) used(ctx context.Context, ask QueryFunc, edges []record.Time) 
 	return clusters, span, a, err
 }
 
-// askUse asks who used what of each cluster in each piece; nil when nobody wants
+// askUse asks who used what of each cluster in each piece; nil when no one wants
 // to know. It is a question of its own, since the groups of the table need not be
 // by cluster.
 func (r *Request) askUse(ctx context.Context, ask QueryFunc, s *capacitySpan, list []demand) (*Result, error) {

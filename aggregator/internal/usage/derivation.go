@@ -16,7 +16,7 @@ type Key struct {
 	Cuts []record.Time
 	// Of returns the value for a record with these first values of From, at an
 	// instant: it is the same from one of Cuts to the next. lacks says of each of From
-	// whether the record has no value. False means that nobody claims it: it has a
+	// whether the record has no value. False means that no one claims it: it has a
 	// line of its own in answers. Of is called by many goroutines at once and keeps
 	// nothing that it is given.
 	Of func(values []string, lacks []bool, at record.Time) (value string, has bool)
@@ -44,7 +44,7 @@ type Weight struct {
 // Filter chooses by the value of a key, of a meta key by the first one.
 type Filter struct {
 	Key string
-	// Values are those of which one is wanted; "" stands for what nobody claims.
+	// Values are those of which one is wanted; "" stands for what no one claims.
 	Values []string
 }
 
@@ -59,7 +59,7 @@ type Query struct {
 }
 
 // Result is what a [Query] got. Its groups have the values of derived keys; a
-// group that nobody claims lacks the value.
+// group that no one claims lacks the value.
 type Result struct {
 	*Answer
 

@@ -14,7 +14,7 @@ type follower struct {
 	max  int // of bytes
 	run  run // of the row that is looked at
 
-	progress func(seq, of uint64) // nil: nobody is told
+	progress func(seq, of uint64) // nil: no one is told
 }
 
 // block books what changed in a block.

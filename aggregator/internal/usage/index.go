@@ -47,7 +47,7 @@ type Options struct {
 	// Classes are keys that follow from meta keys; dimensions may name them.
 	Classes []Class
 	// Progress is told up to which change of how many the index has come, now and then
-	// while it follows; nil tells nobody.
+	// while it follows; nil tells no one.
 	Progress func(seq, of uint64)
 	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
 	MaxBytes int

@@ -79,7 +79,7 @@ func (k *Keeper) Set(s Settings) {
 	k.again()
 }
 
-// followEvery is how far an index that nobody asks may be behind. A question brings it
+// followEvery is how far an index that no one asks may be behind. A question brings it
 // to the present by itself; it must not find much to do.
 const followEvery = 200 * time.Millisecond
 

@@ -54,7 +54,7 @@ type plan struct {
 	columns []keyColumn
 	by      []int // where the columns of the question's By are
 	having  []int // of its Having
-	people  int   // of its People; -1 when nobody asks
+	people  int   // of its People; -1 when no one asks
 	weights []weighing
 	// phases are the times in which all columns and weights stay as they are: the
 	// first instants of the window and of what follows a cut.

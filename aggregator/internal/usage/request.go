@@ -67,7 +67,7 @@ type Request struct {
 	// of the measure efficiency. The zero value has the usual names.
 	People, CPU, Cores string
 	Now                record.Time
-	// Capacity knows what clusters have; nil: nobody does.
+	// Capacity knows what clusters have; nil: no one does.
 	Capacity Capacity
 }
 

@@ -55,7 +55,7 @@ type scanner struct {
 	pieces  []piece
 	known   *sums // nil: no index
 	layouts *layouts
-	people  *keys // nil: nobody asks
+	people  *keys // nil: no one asks
 
 	groupOf, whoIs numbers
 	run            run

@@ -94,7 +94,7 @@ func TestAnActionShowsItsRunsAndARunItsEffects(t *testing.T) {
 	s.Options.Actions = someActions()
 	for path, all := range map[string][]string{
 		"/ui/actions/apel/site": {
-			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "by &lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "These are all that are kept.", "bursar actions run apel/site",
+			"<h1>Action apel/site</h1>", "a &lt;note&gt;", "by &lt;me&gt;", "month=2026-02", `href="/ui/actions/apel/site/runs/2"`, "Older runs are not kept.", "bursar actions run apel/site",
 			`href="/v1/actions/apel/site/runs?format=csv&amp;limit=10000"`, `action="/ui/actions/apel/site/plan"`, "version 1.2",
 		},
 		"/ui/actions/apel/site?runs=2": {`href="/ui/actions/apel/site?runs=8">More runs`},

@@ -21,7 +21,7 @@ import (
 func source() record.Origin { return apitest.Nemo() }
 
 // count counts days of February 2026 of the source: each has one run that is stored
-// and, on the 10th, three that are not; and a gap on the 20th, a day that nobody counted.
+// and, on the 10th, three that are not; and a gap on the 20th, a day that no one counted.
 func (s *site) count() {
 	s.t.Helper()
 	first := record.FromStd(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))
@@ -72,7 +72,7 @@ func TestTheCalendarShowsEachDayByASignAndInWords(t *testing.T) {
 		`<td class="sq ok" title="complete: 1 run, 1 stored"><b>11</b>`,
 		"<b>20</b><span aria-hidden=\"true\">▲</span>", "slurmdbd &lt;b&gt;purged&lt;/b&gt; it",
 		"bursar-agent recollect -source slurm/nemo -from 2026-02-10 -to 2026-02-11", `href="/v1/completeness?format=csv&amp;from=2026-01-01&amp;to=2026-04-01"`,
-		`href="/v1/gaps?format=csv"`, "Days that are not as they should be: 1",
+		`href="/v1/gaps?format=csv"`, "Days with differences: 1",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q", want)

@@ -195,7 +195,7 @@ func (c *calendars) fresh(query v1.CompletenessQuery, now time.Time) *daysView {
 	return a.days
 }
 
-// keep remembers an answer, which nobody changes any more.
+// keep remembers an answer, which no one changes any more.
 func (c *calendars) keep(query v1.CompletenessQuery, days *daysView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

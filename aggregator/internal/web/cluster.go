@@ -30,7 +30,7 @@ type found struct {
 	Since      time.Time
 }
 
-// verdict asks for one now; nil when nobody judges.
+// verdict asks for one now; nil when no one judges.
 func (p *Pages) verdict(ctx context.Context) *verdict {
 	if p.Health == nil {
 		return nil
@@ -51,7 +51,7 @@ func verdictOf(r *health.Report) *verdict {
 	case 1:
 		v.Head = "Needs attention."
 	default:
-		v.Head = fmt.Sprintf("%d things to do.", v.ToDo)
+		v.Head = fmt.Sprintf("%d problems.", v.ToDo)
 	}
 	v.First, v.Tone = &v.Findings[0], v.Findings[0].Tone
 	return v
@@ -72,7 +72,7 @@ func toneOf(s health.Severity) string {
 type clusterPage struct {
 	Verdict *verdict
 	Cluster string
-	Leader  string // its name; "": nobody leads
+	Leader  string // its name; "": no one leads
 	Node    string // that says all this
 	Nodes   []nodeLine
 	Backup  time.Time
@@ -93,7 +93,7 @@ type nodeLine struct {
 	Offset         string // of the clock
 }
 
-// cluster fills the page of the cluster. It needs nobody who leads.
+// cluster fills the page of the cluster. It needs no one who leads.
 func (p *Pages) cluster(r *http.Request, f *frame) int {
 	if who := access.From(r.Context()); !who.May(identity.Monitor) && (!who.May(identity.Read) || !who.Rows.All()) {
 		f.Problem = "This page is not for you: " + access.ErrDenied.Error() + "."
@@ -148,7 +148,7 @@ func lineOfNode(r *health.Report, n *health.Node) nodeLine {
 	l := nodeLine{Node: *n, Heard: r.Heard(n), Free: int(n.Disk.Share()), Role: "follower", RoleTone: "dim", DiskTone: "good", Offset: "–"}
 	switch {
 	case !l.Heard:
-		l.Role, l.RoleTone = "not heard", "bad"
+		l.Role, l.RoleTone = "unreachable", "bad"
 	case n.Fenced != "":
 		l.Role, l.RoleTone = "fenced", "bad"
 	case n.Leader:

@@ -33,12 +33,12 @@ func TestTheClusterPageSaysWhatToDoAlsoWhileNobodyLeads(t *testing.T) {
 	s.Facts.Nodes[2].Seen = s.Facts.Now.Add(-time.Hour)
 	s.Facts.Nodes[1].Disk.Level, s.Facts.Nodes[1].Paused = health.LevelLow, "<full>"
 	s.Facts.Leader, s.Facts.Nodes[0].Leader = "", false
-	if _, body, _ := s.get("/"); !strings.Contains(body, "3 things to do.") || !strings.Contains(body, "is not heard") {
+	if _, body, _ := s.get("/"); !strings.Contains(body, "3 problems.") || !strings.Contains(body, "is unreachable") {
 		t.Error("the overview says nothing of it")
 	}
 	s.Down = errors.New("no leader")
 	code, body, _ := s.get("/ui/cluster")
-	for _, want := range []string{"3 things to do.", "no node leads", "free-ballast", "not heard", "since 2026-03-01 11:00:00", "critical"} {
+	for _, want := range []string{"3 problems.", "no leader", "free-ballast", "unreachable", "since 2026-03-01 11:00:00", "critical"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in %s", want, body)
 		}

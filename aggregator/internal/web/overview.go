@@ -17,7 +17,7 @@ import (
 // overviewPage is what the first page shows. A part that fails says so in its own
 // place, and the others stay.
 type overviewPage struct {
-	Verdict *verdict // nil: nobody judges
+	Verdict *verdict // nil: no one judges
 	Whole   bool     // the reader sees all records, and what is about all
 	Tiles   []tile
 	Top     top

@@ -193,7 +193,7 @@ func TestTheOverviewHasTheRowsOfItsReader(t *testing.T) {
 	if code != 200 || strings.Contains(body, "atlas") || strings.Contains(body, "alice") || strings.Contains(body, "in quarantine") {
 		t.Errorf("%d\n%s", code, body)
 	}
-	for _, want := range []string{`<b title="6">6</b><span>core-hours today</span>`, "records of yours, last 7 days", "cms</a>", "100\u202f%", "You see some of the records."} {
+	for _, want := range []string{`<b title="6">6</b><span>core-hours today</span>`, "records of yours, last 7 days", "cms</a>", "100\u202f%", "You can see part of the records."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
 		}

@@ -26,7 +26,7 @@ type sourceHealth struct {
 	Contact       time.Time
 	Behind        uint64
 	CompleteTo    time.Time
-	Missing       int64 // runs of the window that the scheduler has and nobody else
+	Missing       int64 // runs of the window that the scheduler has and no one else
 }
 
 // sourcesPart asks for it. Who sees some of the records gets the conflicts of these.

@@ -16,7 +16,7 @@ import (
 )
 
 // total is the sum of a measure; zero where it is not in the answer, since a component
-// that nobody has is not.
+// that no one has is not.
 func (a *usageAnswer) total(name string) *big.Rat {
 	if m := a.measure(name); m != nil && m.Total != nil {
 		if n := v1.Figure(m.Total).Number(); n != nil {

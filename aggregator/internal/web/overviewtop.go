@@ -107,7 +107,7 @@ func (p *Pages) topSums(ctx context.Context, ask *topAsk) (a *usageAnswer, err e
 }
 
 // mostOf asks for the groups that have most of what is asked for: of Cores when nothing
-// is, or where nobody has any, of the first component that is used over time.
+// is, or where no one has any, of the first component that is used over time.
 func (p *Pages) mostOf(ctx context.Context, ask *topAsk) (*usageAnswer, error) {
 	by := func(of string) (*usageAnswer, error) {
 		return p.sums(ctx, v1.UsageQuery{Window: ask.in, By: ask.by, Top: topBars, Order: of})

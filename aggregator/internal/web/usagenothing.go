@@ -117,7 +117,7 @@ func (p *Pages) strange(ctx context.Context, a usageAsk, place int) (*nothing, e
 	return n, nil
 }
 
-// notUsed says that nobody here used what is asked for.
+// notUsed says that no one here used what is asked for.
 func (a usageAsk) notUsed(measures []choice) *nothing {
 	n := &nothing{Text: fmt.Sprintf("No record here has %s. There are:", a.Measure)}
 	for _, c := range measures {

@@ -37,7 +37,7 @@ type Pages struct {
 	V1 v1.API
 	// Pulls says how the leader's pulls from agents are doing.
 	Pulls func(ctx context.Context) ([]ingest.Status, error)
-	// Health judges the cluster; nil: nobody does.
+	// Health judges the cluster; nil: no one does.
 	Health  func(ctx context.Context) health.Report
 	Node    string // this node's name
 	Version string

@@ -274,7 +274,7 @@ func TestConflictsAreShownWithWhoSaidWhat(t *testing.T) {
 	if _, body, _ := s.get("/"); !strings.Contains(body, "<b>1</b><span>conflicts</span>") {
 		t.Errorf("the overview does not count it:\n%s", body)
 	}
-	if _, body, _ := s.get("/ui/record?id=r1"); !strings.Contains(body, "Origins disagree") {
+	if _, body, _ := s.get("/ui/record?id=r1"); !strings.Contains(body, "Sources disagree") {
 		t.Errorf("the record does not say it:\n%s", body)
 	}
 }

@@ -18,7 +18,7 @@ type settings struct {
 	Components map[string]string `hcl:"components" doc:"by name, the score to weight it with; \"\" for none. Of several a record counts with the product"`
 	Lookback   time.Duration     `hcl:"lookback,optional" unset:"all records" doc:"how far back usage counts"`
 	Credit     string            `hcl:"credit,optional" default:"spread" allowed:"spread start" doc:"spread: what was used in the look-back; start: all of the runs that began in it, AUDITOR's rule"`
-	Running    bool              `hcl:"running,optional" default:"true" doc:"runs that go on count too; never with credit = \"start\""`
+	Running    bool              `hcl:"running,optional" default:"true" doc:"running jobs count too; never with credit = \"start\""`
 	GroupMeta  string            `hcl:"group_meta,optional" default:"group_id" doc:"the meta key whose first value is the group"`
 	Mode       string            `hcl:"mode,optional" default:"scaled_by_sum" allowed:"scaled_by_sum full_spread" doc:"see below"`
 	Priority   map[string]int64  `hcl:"priority,optional" unset:"{ min = 0, max = 1024 }" doc:"the least and the greatest priority"`

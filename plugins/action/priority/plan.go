@@ -23,7 +23,7 @@ const (
 	maxListed  = 20  // groups in one note
 	maxAsIs    = 40  // notes about groups for which nothing is planned
 	maxSources = 10
-	maxWord    = 100 // bytes of a name that somebody else chose
+	maxWord    = 100 // bytes of a name that someone else chose
 )
 
 // planner makes one plan.

@@ -18,7 +18,7 @@ type action struct {
 }
 
 // Describe implements sdk.Action. The class is keyed, because a webhook of which the
-// answer was lost has to be posted again or nobody could rely on it: a receiver knows
+// answer was lost has to be posted again or no one could rely on it: a receiver knows
 // a second post by its key, and what is posted is absolute, so that one which does
 // not look at the key can still put it over what it has.
 func (a *action) Describe() sdk.ActionDescription {

@@ -45,7 +45,7 @@ type settings struct {
 		Key  hcl.Absolute `hcl:"key,optional" doc:"its key"`
 	} `hcl:"tls,block" doc:"PEM files, which are read anew for each post"`
 	Proxy      string `hcl:"proxy,optional" unset:"none" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
-	AllowPlain bool   `hcl:"allow_plain,optional" doc:"http to other machines: everybody on the way can read and change it. There is no way to trust any certificate"`
+	AllowPlain bool   `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read and change it. There is no way to trust any certificate"`
 }
 
 const (

@@ -29,7 +29,7 @@ func (s *State) Check() error {
 	return s.Cursor.Check()
 }
 
-// settled is how long after its last change nobody writes to a file any more that
+// settled is how long after its last change no one writes to a file any more that
 // a rotation has put aside.
 const settled = 10 * time.Minute
 

@@ -25,7 +25,7 @@ func attributes() []sdk.Attribute {
 	return []sdk.Attribute{
 		{Name: "id", Type: sdk.TypeString, Doc: "names the run; required"},
 		{Name: "start", Type: sdk.TypeTime, Doc: "when the run began; required"},
-		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; null while it goes on"},
+		{Name: "stop", Type: sdk.TypeTime, Doc: "when it ended; null while it runs"},
 		{Name: "submit", Type: sdk.TypeTime, Doc: "when the job was submitted"},
 		{Name: "state", Type: sdk.TypeString, Doc: "how it ended, in the scheduler's word"},
 		{Name: "exit_code", Type: sdk.TypeInt, Doc: "exit code"},

@@ -97,7 +97,7 @@ func (c *Client) arguments(q Query, delimiter string) []string {
 // stamp writes a time as sacct reads it with TZ=UTC.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
-// newDelimiter makes a delimiter that nobody could know beforehand.
+// newDelimiter makes a delimiter that no one could know beforehand.
 func newDelimiter() string {
 	return fmt.Sprintf("\x1f%s", rand.Text()[:6])
 }

@@ -315,7 +315,7 @@ func runOf(l *accounting.Line) string {
 }
 
 // refuse sends a line that cannot be read. Of a window they are not sent again:
-// nobody knows when they belong to.
+// no one knows when they belong to.
 func (p *pass) refuse(run string, why error, text []byte, r *reading) {
 	if r.keep != nil && run == "" {
 		return

@@ -105,7 +105,7 @@ func TestWhatRanIsCutToWhatARecordNeeds(t *testing.T) {
 	}
 }
 
-// Nobody takes the events of a stream: what waits is bounded in number and in bytes,
+// No one takes the events of a stream: what waits is bounded in number and in bytes,
 // whatever the size of lines, and the feed ends with the reason.
 func TestWhatWaitsIsBoundedInNumberAndBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

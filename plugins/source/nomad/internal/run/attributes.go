@@ -38,7 +38,7 @@ func Attributes() []sdk.Attribute {
 	return out
 }
 
-// Values are the values of a run in the order of Attributes; those that nobody
+// Values are the values of a run in the order of Attributes; those that no one
 // wants are null.
 func (v *View) Values(owner Owner, wants func(string) bool) []sdk.Value {
 	all := columns()

@@ -4,5 +4,5 @@
 // restart. So an [Entry] remembers what an allocation's tasks were seen to do, and
 // each look adds to it. What was missed in between is told as a [Hole], never
 // guessed: the run that went on when it was last seen ends then, marked as
-// estimated, and starts that nobody saw are no runs.
+// estimated, and starts that no one saw are no runs.
 package run

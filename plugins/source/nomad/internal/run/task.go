@@ -26,7 +26,7 @@ type Run struct {
 	First     bool      `json:"first,omitempty"`
 	Exit      *Exit     `json:"exit,omitempty"`
 	Killed    bool      `json:"killed,omitempty"`    // Nomad ended it
-	Estimated bool      `json:"estimated,omitempty"` // nobody saw when it stopped
+	Estimated bool      `json:"estimated,omitempty"` // no one saw when it stopped
 	Told      time.Time `json:"told,omitzero"`       // the end that the daemon has; zero for none
 }
 
@@ -37,7 +37,7 @@ type Exit struct {
 	OOM    bool `json:"oom,omitempty"`
 }
 
-// Hole is a stretch in which a task was started and nobody saw it.
+// Hole is a stretch in which a task was started and no one saw it.
 type Hole struct {
 	From, To time.Time
 	Starts   uint64
@@ -64,7 +64,7 @@ func (t *Task) Observe(s *nomad.TaskState, born, seen time.Time) *Hole {
 		switch {
 		case !g.start.IsZero():
 			t.merge(g, s.Restarts)
-		case hole == nil && t.find(g) >= 0: // else nobody knows which run ended
+		case hole == nil && t.find(g) >= 0: // else no one knows which run ended
 			t.merge(g, s.Restarts)
 		case hole == nil && g.stop.UnixNano() > t.LastEvent:
 			hole = &Hole{From: t.last(born), To: g.stop, Starts: 1}
@@ -220,7 +220,7 @@ func (t *Task) find(g segment) int {
 	return -1
 }
 
-// closeEarlier ends runs that went on when a later one began and whose end nobody
+// closeEarlier ends runs that went on when a later one began and whose end no one
 // saw: when they were last seen.
 func (t *Task) closeEarlier(seen time.Time) {
 	for i := range len(t.Runs) - 1 {

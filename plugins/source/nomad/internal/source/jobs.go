@@ -114,7 +114,7 @@ func (s *Source) job(ctx context.Context, e *run.Entry) (*nomad.Job, error) {
 	return j, nil
 }
 
-// nobody stands for a job that Nomad has forgotten.
+// no one stands for a job that Nomad has forgotten.
 func nobody(a *nomad.Allocation) *nomad.Job {
 	return &nomad.Job{ID: a.JobID, Name: a.JobID, Namespace: a.Namespace, SubmitTime: a.CreateTime}
 }

@@ -23,7 +23,7 @@ import (
 // Queue keeps what is pushed.
 type Queue interface {
 	// Do returns when it is on the agent's disk. The error says that it is not, as
-	// far as anybody knows.
+	// far as anyone knows.
 	Do(ctx context.Context, p queue.Push) (queue.Result, error)
 	// Ready reports whether Do would return soon.
 	Ready() bool

@@ -9,7 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// Anybody lets everybody write who can connect: for a listener on loopback.
+// Anyone lets everyone write who can connect: for a listener on loopback.
 func Anybody(*http.Request) error { return nil }
 
 // Every among the names of writers stands for every client's certificate of the CA.

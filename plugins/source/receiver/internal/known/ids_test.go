@@ -172,7 +172,7 @@ func TestIdsAreKnownAsAPlainListWouldKnowThem(t *testing.T) {
 			case 0, 1:
 				id := fmt.Sprint(rapid.IntRange(0, 9).Draw(rt, "id"))
 				if slices.Contains(now.ids, id) {
-					continue // nobody puts what is known
+					continue // no one puts what is known
 				}
 				checkpoint := d.put(k, id)
 				if rapid.Bool().Draw(rt, "it gets there") {

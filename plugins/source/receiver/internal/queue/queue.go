@@ -66,7 +66,7 @@ func New(ignoreKnown bool, log *slog.Logger) *Queue {
 type entry struct {
 	push   Push
 	size   int
-	gone   bool // nobody waits any more; under the queue's lock
+	gone   bool // no one waits any more; under the queue's lock
 	answer chan Result
 }
 
@@ -181,14 +181,14 @@ func (q *Queue) putBack(entries []*entry) {
 	q.dropGone()
 }
 
-// dropGone forgets the pushes for whose answer nobody waits any more, so that no more
+// dropGone forgets the pushes for whose answer no one waits any more, so that no more
 // are kept than clients wait for. The caller holds the lock.
 func (q *Queue) dropGone() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool { return e.gone })
 }
 
 // take waits for pushes and returns as many as a group may have. Those for whose
-// answer nobody waits any more are dropped: their clients know that they do not know.
+// answer no one waits any more are dropped: their clients know that they do not know.
 func (q *Queue) take(ctx context.Context) ([]*entry, error) {
 	busy := sdk.Idle(ctx)
 	defer busy()

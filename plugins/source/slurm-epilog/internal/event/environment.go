@@ -18,7 +18,7 @@ var ErrNoJob = errors.New("SLURM_JOB_ID is not set: this is to be called by Slur
 var ErrNoEnd = errors.New("this is no epilog of a job")
 
 // FromEnvironment makes an event of what Slurm gives to an epilog; get is os.Getenv.
-// What is odd in it is left out, but for the job's id.
+// Irregularities in it is left out, but for the job's id.
 func FromEnvironment(get func(string) string, host string, now time.Time) (Event, error) {
 	id := either(get, "SLURM_JOB_ID", "SLURM_JOBID")
 	if id == "" {

@@ -23,7 +23,7 @@ type Program struct {
 	Stderr  io.Writer
 
 	// Syslog takes what an operator should know of an epilog, whose standard error
-	// Slurm may drop. Nil: nobody.
+	// Slurm may drop. Nil: no one.
 	Syslog func(string)
 	// Exit ends the process from within; it is called when the time is up.
 	Exit func(status int)

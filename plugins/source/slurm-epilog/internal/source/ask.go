@@ -75,7 +75,7 @@ func askFor(w *waiting) string {
 func (p *pass) read(row sacct.Row, found map[int64]*answer) *job.Run {
 	number, err := strconv.ParseInt(row.Fields[0], 10, 64)
 	if err != nil {
-		return nil // nobody asked for that
+		return nil // no one asked for that
 	}
 	a := found[number]
 	if a == nil {

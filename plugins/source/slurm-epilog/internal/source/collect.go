@@ -188,7 +188,7 @@ func (p *pass) watch(settled []*waiting) error {
 		case w.news == "":
 			continue
 		case e.Told == "" && told+len(again) >= maxTold:
-			p.log.Warn("too many runs were told of without slurmdbd's word; this one is not asked for again", "job", w.news)
+			p.log.Warn("too many runs are unknown to slurmdbd; it is not asked for this one again", "job", w.news)
 			continue
 		case e.Told == "":
 			e.Since = p.now().UnixMicro()

@@ -25,8 +25,8 @@ type settings struct {
 		Key  hcl.Absolute `hcl:"key"`
 	} `hcl:"tls,block" doc:"paths of the agent's certificates"`
 	ListenClients hcl.Strings   `hcl:"listen_clients,optional" default:"[\"bursar-epilog\"]" doc:"certificate names that may report jobs"`
-	StateDir      hcl.Absolute  `hcl:"state_dir,optional" unset:"a folder in the agent's data_dir" doc:"where the journal of what was told is"`
-	Keep          time.Duration `hcl:"keep,optional" default:"3d" min:"1m" max:"366d" doc:"how long what was told is kept after its record is safe, for bursar-agent recollect and for a cluster that was restored from a backup"`
+	StateDir      hcl.Absolute  `hcl:"state_dir,optional" unset:"a folder in the agent's data_dir" doc:"folder of the journal"`
+	Keep          time.Duration `hcl:"keep,optional" default:"3d" min:"1m" max:"366d" doc:"how long reports are kept after their record is safe, for bursar-agent recollect and for a cluster that was restored from a backup"`
 	Delay         time.Duration `hcl:"delay,optional" default:"5s" max:"1h" doc:"how long sacct is not asked after an epilog came, so that slurmdbd has the end and one question does for many jobs"`
 	Wait          time.Duration `hcl:"wait,optional" default:"1h" min:"1s" max:"30d" doc:"how long slurmdbd may answer without the run's end before the epilog is believed"`
 

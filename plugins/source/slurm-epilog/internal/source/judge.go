@@ -113,7 +113,7 @@ func (d *draft) giveUp(w *waiting) bool {
 	if d.now().Sub(time.UnixMicro(w.Since)) < watched {
 		return false
 	}
-	d.log.Warn("slurmdbd never said more of a run that its epilog told of", "job", w.Told, "epilog", w.ended().UTC().Format(time.RFC3339))
+	d.log.Warn("slurmdbd never reported a run that its epilog reported", "job", w.Told, "epilog", w.ended().UTC().Format(time.RFC3339))
 	return true
 }
 
@@ -266,7 +266,7 @@ func (d *draft) nameOf(w *waiting) string {
 func (d *draft) tell(w *waiting, r *job.Run, why string) {
 	d.log.Warn(why, "job", r.RunName(), "epilog", w.ended().UTC().Format(time.RFC3339), "on", w.Host)
 	filter := d.config.Filter
-	filter.States = nil // which one it was nobody knows
+	filter.States = nil // which one it was no one knows
 	d.add(r, filter, false, "")
 }
 

@@ -3,7 +3,7 @@
 //
 // Root's files are in the folder itself, those of another user (slurmctld's) in a
 // folder in it with the user's number as its name. Only files that belong to root or
-// to that user are looked at: a file that anybody could write would be a forged run.
+// to that user are looked at: a file that anyone could write would be a forged run.
 package spool
 
 import (

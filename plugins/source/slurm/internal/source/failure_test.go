@@ -152,7 +152,7 @@ func TestAClockThatWasAheadSkipsNothing(t *testing.T) {
 	s := newSite(t)
 	s.poll(0)
 	s.poll(1000 * time.Hour) // the clock jumps ahead
-	s.poll(-999 * time.Hour) // and is mended
+	s.poll(-999 * time.Hour) // and is fixed
 	s.job("7", "COMPLETED", 0.1, 0.2, 0.9)
 	s.poll(time.Minute)
 	s.wantRuns("7")

@@ -127,6 +127,6 @@ func TestARowThatSlurmdbdHasHalfIsLeftForTheNextLook(t *testing.T) {
 	s.job("11", "COMPLETED", -0.01, -0.01, -0.005, "JobID", "10_1")
 	s.poll(time.Minute)
 	s.wantRuns("10_1", "12")
-	s.poll(10 * time.Minute) // nobody will say more of it
+	s.poll(10 * time.Minute) // no one will say more of it
 	s.wantRuns("10_1", "12", "30")
 }

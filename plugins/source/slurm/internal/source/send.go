@@ -108,7 +108,7 @@ func (p *pass) progress(from, at, to time.Time) *sdk.Progress {
 }
 
 // vanished asks by id for runs that went on before and were not met in this
-// pass: slurmdbd got their end late, or someone mended it far in the past.
+// pass: slurmdbd got their end late, or someone fixed it far in the past.
 func (p *pass) vanished(ctx context.Context) error {
 	lost := map[job.Key]bool{}
 	for key := range p.Source.open {
