@@ -64,11 +64,21 @@ func TestRunbook_RaftDBDamaged_Holds(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	bad := c.nodes[1]
-	bad.Kill()
+	c.stop(bad)
 	site.DamageLast(t, filepath.Join(bad.DataDir, "raft", "raft.db"), "logs") // the newest entry
 	bad.Start()
 	c.refuses(bad, "raft.db: entry ")
 	c.jobs.Write(100)
+	c.follow(blocks(t, "raft.db is damaged")[0], bad)
+	c.whole(c.nodes...)
+
+	bad = c.nodes[2] // whose newest entries are in the journal when it is killed
+	c.jobs.Write(100)
+	c.whole(c.nodes...)
+	bad.Kill()
+	site.Flip(t, filepath.Join(bad.DataDir, "raft", "journal-a"), 60)
+	bad.Start()
+	c.refuses(bad, "journal-a: a stored batch of entries is damaged")
 	c.follow(blocks(t, "raft.db is damaged")[0], bad)
 	c.whole(c.nodes...)
 }

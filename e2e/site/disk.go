@@ -92,3 +92,19 @@ func DamageLast(t testing.TB, path, bucket string) {
 		t.Fatal(err)
 	}
 }
+
+// Flip turns over a bit of a byte of a file.
+func Flip(t testing.TB, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	_, err1 := f.ReadAt(b, at)
+	b[0] ^= 4
+	_, err2 := f.WriteAt(b, at)
+	if err := errors.Join(err1, err2, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

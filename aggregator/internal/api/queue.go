@@ -38,10 +38,18 @@ type postQueue struct {
 type post struct {
 	rec   *record.Record // lent until the post is answered
 	size  int
+	group *group        // that it is sent with; nil while it waits
 	lead  chan struct{} // has an element when this post is to commit the next group
 	done  chan struct{} // closed after known and err are set
 	known bool          // a record of this id was there before
 	err   error
+}
+
+// group are posts that go together. When all their clients have left, it is given up.
+type group struct {
+	posts  []*post
+	stay   int // clients that have not left
+	giveUp context.CancelFunc
 }
 
 // errNoAnswer says that the store's result is not one of a post.
@@ -53,7 +61,7 @@ func alone(r *record.Record) bool { return sizeOf(r) > queueBytes/2 }
 // add commits a record, which must be valid and not [alone], and stay as it is until add
 // returns. It reports whether one of its id was known; then nothing was stored. The error
 // wraps [ErrNotNow] when nothing was written; after any other one the outcome is unknown. When
-// ctx ends, a record that has not been sent is taken back.
+// ctx ends, a record that has not been sent is taken back; one that was sent is waited for.
 func (q *postQueue) add(ctx context.Context, r *record.Record) (known bool, err error) {
 	p := &post{rec: r, size: sizeOf(r), lead: make(chan struct{}, 1), done: make(chan struct{})}
 	q.mu.Lock()
@@ -70,6 +78,7 @@ func (q *postQueue) add(ctx context.Context, r *record.Record) (known bool, err 
 		if q.withdraw(p) {
 			return false, fmt.Errorf("%w: %w", ErrNotNow, ctx.Err())
 		}
+		q.leave(p.group)
 		<-p.done // it is on its way, and its memory is in use
 	}
 	return p.known, p.err
@@ -98,27 +107,39 @@ func (q *postQueue) withdraw(p *post) bool {
 	return true
 }
 
+// leave notes that the client of one post of a group has left.
+func (q *postQueue) leave(g *group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if g.stay--; g.stay == 0 {
+		g.giveUp()
+	}
+}
+
 // commit commits the oldest posts that wait, the caller's first.
 func (q *postQueue) commit(ctx context.Context) {
-	group := q.take()
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx)) // one client may leave, the others wait
+	defer cancel()
+	g := q.take(cancel)
+	defer context.AfterFunc(ctx, func() { q.leave(g) })()
 	known, err := map[string]bool(nil), errNoAnswer
 	defer func() { // after a panic too: the others and those who come later must not wait for ever
-		for _, p := range group {
+		for _, p := range g.posts {
 			p.known, p.err = known[p.rec.ID], err
 		}
 		q.mu.Lock()
 		q.next()
 		q.mu.Unlock()
-		for _, p := range group {
+		for _, p := range g.posts {
 			close(p.done)
 		}
 	}()
-	known, err = q.write(context.WithoutCancel(ctx), group) // its client may leave, those of the others wait
+	known, err = q.write(work, g.posts)
 }
 
 // take takes the oldest posts that go into one command. Of two with one id the second
 // waits for the next command, which finds that the id is known.
-func (q *postQueue) take() []*post {
+func (q *postQueue) take(giveUp context.CancelFunc) *group {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size, ids := 0, 0, map[string]bool{}
@@ -130,9 +151,12 @@ func (q *postQueue) take() []*post {
 		ids[p.rec.ID] = true
 		n++
 	}
-	group := slices.Clone(q.waiting[:n])
+	g := &group{posts: slices.Clone(q.waiting[:n]), stay: n, giveUp: giveUp}
+	for _, p := range g.posts {
+		p.group = g
+	}
 	q.waiting = slices.Delete(q.waiting, 0, n)
-	return group
+	return g
 }
 
 // write commits a group and returns which of its ids were known.

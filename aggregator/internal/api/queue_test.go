@@ -142,6 +142,32 @@ func TestPostQueue_ManyPostsOfTheSameIds_ExactlyOneOfEachIsNew(t *testing.T) {
 	}
 }
 
+func TestPostQueue_AllClientsOfACommandLeave_ItIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := newQueue()
+		q.try = func(ctx context.Context, _ store.Command) (any, error) {
+			<-ctx.Done() // as while no node leads
+			return nil, ErrNotNow
+		}
+		var g sync.WaitGroup
+		for i := range 10 {
+			g.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i%5)*time.Second)
+				defer cancel()
+				if _, err := q.add(ctx, queued(fmt.Sprint(i))); !errors.Is(err, ErrNotNow) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		begun := time.Now()
+		g.Wait()
+		if took := time.Since(begun); took > 5*time.Second || q.busy || len(q.waiting) > 0 {
+			t.Errorf("given up after %s; busy %t, waiting %d", took, q.busy, len(q.waiting))
+		}
+	})
+}
+
 func TestPostQueue_ACommandThatFailsOrPanics_FailsItsPostsAndNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, s := newQueue()
