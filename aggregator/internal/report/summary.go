@@ -33,7 +33,7 @@ func summaryEntry() Entry {
 	return Entry{
 		Report: v1.Report{Name: "summary", Title: "Daily summary", About: "Resources of each group and user day by day, jobs running and waiting, with names from the directory.", Parameters: []Param{
 			periodParam(), by,
-			listParam("measure", "What is shown", "The measures and components; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
+			listParam("measure", "Measures", "The measures and components; without them the records and all components.", "Cores", "Memory", "GPUs", "cost"),
 			choiceParam("bucket", "Course by", "How fine the course of the first period is.", "day", "week", "month"),
 			whereParam(), topParam(100), zoneParam(),
 		}},

@@ -30,7 +30,7 @@ func usageEntry() Entry {
 		Report: v1.Report{Name: "usage", Title: "Usage", About: "Usage by group, user or any other key, with the total.", Parameters: []Param{
 			periodParam(),
 			textParam("by", "Group by", "The key that gives the lines.", "group_id", "group_id", "user_id", "site_id", "cluster", "project", "pi"),
-			listParam("measure", "What is shown", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
+			listParam("measure", "Measures", "The measures and components; without them the records, the people and all components.", "records", "people", "Cores", "Memory", "GPUs", "su", "cost"),
 			textParam("order", "Sort by", "The measure that says whose line comes first; without it the cores.", "", "Cores", "GPUs", "records"),
 			whereParam(), topParam(0), zoneParam(),
 		}},
