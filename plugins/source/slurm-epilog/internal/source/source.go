@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/slurm/history"
@@ -35,6 +36,7 @@ type Source struct {
 	log    *slog.Logger
 	most   int // events in one question to sacct
 
+	opening sync.Mutex       // guards journal and intake while they are opened and closed
 	journal *journal.Journal // nil until the first Collect
 	intake  *intake.Intake
 	pending *pending
@@ -75,6 +77,8 @@ func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
 // open opens the journal and then the ways in. They stay open from the first Collect
 // on, also while none is going on: an epilog need not wait for one.
 func (s *Source) open(ctx context.Context) (err error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	if s.intake != nil {
 		return nil
 	}
@@ -135,6 +139,8 @@ func (s *Source) committed(entries []journal.Entry) {
 
 // Close ends what the first Collect began.
 func (s *Source) Close() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	if s.intake != nil {
 		s.intake.Close()
 	}
