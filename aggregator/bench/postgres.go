@@ -73,8 +73,8 @@ func (b *bench) startPostgres(ctx context.Context) (s *pgServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s = &pgServer{dir: filepath.Join(b.dir, "pg"), user: who.Username}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+	s = &pgServer{user: who.Username}
+	if s.dir, err = os.MkdirTemp(b.dir, "pg"); err != nil {
 		return nil, err
 	}
 	credential, err := b.hand(s.dir, who)

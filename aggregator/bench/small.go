@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -130,23 +132,47 @@ func (b *bench) devOnce(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	node := &nodeSite{api: address}
 	begun := time.Now()
 	p, err := start(b.program("bursar"), []string{"dev", "-listen", address}, []string{"TMPDIR=" + b.dir})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = p.stop() }() // it is a child, and ends with this program
-	err = until(ctx, p, func() bool {
-		records, err := node.count(ctx)
-		return err == nil && records > 0 && page(node.url()+"/")
-	})
+	var link string
+	select {
+	case line := <-p.log.expect("/ui/login?"):
+		link = strings.Fields(line)[1] // behind the word Pages
+	case <-p.done:
+		return 0, p.ended()
+	case <-time.After(patience):
+		return 0, errPatience
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return 0, err
+	}
+	client := &http.Client{Jar: jar}
+	if err := until(ctx, p, func() bool { return page(client, link) }); err != nil {
+		return 0, err
+	}
+	err = until(ctx, p, func() bool { return hasRecords(client, "http://"+address) && page(client, "http://"+address+"/") })
 	return time.Since(begun).Seconds(), err
 }
 
+// hasRecords reports whether a node has any.
+func hasRecords(client *http.Client, url string) bool {
+	resp, err := client.Get(url + "/v1/status")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var status struct{ Records int }
+	return json.NewDecoder(resp.Body).Decode(&status) == nil && status.Records > 0
+}
+
 // page reports whether a page is served.
-func page(url string) bool {
-	resp, err := http.Get(url)
+func page(client *http.Client, url string) bool {
+	resp, err := client.Get(url)
 	if err != nil {
 		return false
 	}
