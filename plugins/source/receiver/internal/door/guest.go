@@ -9,7 +9,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// Anyone lets everyone write who can connect: for a listener on loopback.
+// Anybody lets everyone write who can connect: for a listener on loopback.
 func Anybody(*http.Request) error { return nil }
 
 // Every among the names of writers stands for every client's certificate of the CA.
