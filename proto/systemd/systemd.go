@@ -98,7 +98,7 @@ func (n Notifier) Watch(ctx context.Context, alive func(context.Context) error) 
 	}
 }
 
-// say sends assignments. No one listening is no error.
+// say sends assignments. A missing listener is ignored.
 func (n Notifier) say(lines ...string) {
 	if n.socket == "" {
 		return
@@ -107,6 +107,6 @@ func (n Notifier) say(lines ...string) {
 	if err != nil {
 		return
 	}
-	_, _ = conn.Write([]byte(strings.Join(lines, "\n"))) // no one listening is no error
+	_, _ = conn.Write([]byte(strings.Join(lines, "\n"))) // a missing listener is ignored
 	_ = conn.Close()                                     // as above
 }

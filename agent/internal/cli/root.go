@@ -99,7 +99,7 @@ func (a *app) print(err error) {
 		return
 	}
 	if r, ok := errors.AsType[refused](err); ok {
-		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: there is no one to tell
+		_ = r.diags.Write(a.Err, r.sources, a.color(a.Err)) // an error: nowhere left to report it
 		return
 	}
 	fmt.Fprintf(a.Err, "bursar-agent: %v\n", hcl.FileError(err))

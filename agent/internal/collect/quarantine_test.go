@@ -24,7 +24,7 @@ func TestWhatFailsGoesToQuarantineStopsNothingAndIsSettledAfterTheMend(t *testin
 	r.want("closed n-1 1 settles 1")
 }
 
-// fixed is a record block under which a negative number of cores is no error.
+// fixed is a record block under which a negative number of cores is valid.
 const mended = `component "Cores" { amount = abs(job.cores) }`
 
 func TestAJobInQuarantineIsSettledByItsReturnAlsoOverARestart(t *testing.T) {

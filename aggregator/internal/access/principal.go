@@ -7,7 +7,7 @@ import (
 	"github.com/bursar-accounting/bursar/proto/identity"
 )
 
-// Principal is who asks. The zero value is no one.
+// Principal makes a request. The zero value has no rights.
 type Principal struct {
 	// Name is for the log, and for what is stored about who did something. It is
 	// empty when the certificate, if any, names no one.

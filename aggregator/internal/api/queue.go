@@ -61,7 +61,7 @@ func alone(r *record.Record) bool { return sizeOf(r) > queueBytes/2 }
 // add commits a record, which must be valid and not [alone], and stay as it is until add
 // returns. It reports whether one of its id was known; then nothing was stored. The error
 // wraps [ErrNotNow] when nothing was written; after any other one the outcome is unknown. When
-// ctx ends, a record that has not been sent is taken back; one that was sent is waited for.
+// ctx ends, a record that has not been sent is taken back; a record in flight is waited for.
 func (q *postQueue) add(ctx context.Context, r *record.Record) (known bool, err error) {
 	p := &post{rec: r, size: sizeOf(r), lead: make(chan struct{}, 1), done: make(chan struct{})}
 	q.mu.Lock()

@@ -50,7 +50,7 @@ With -check the exit code is 2 when there is such a budget.`,
 	})
 }
 
-// shown shows budgets; with check, one that is gone is a finding.
+// shown shows budgets; with check, an exhausted budget is a finding.
 func (a *budgets) shown(width int, check bool) page {
 	if len(a.Budgets) == 0 {
 		return page{exact: a.list(), notes: []string{"There are no budgets; a block budget \"name\" { … } in aggregator.hcl makes one."}}

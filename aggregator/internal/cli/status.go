@@ -22,7 +22,7 @@ func (p *Program) statusCommand() *cobra.Command {
 		Use: "status", Short: "Show in ten lines whether the cluster is healthy, and if not what to do first",
 		Long: `Show in ten lines whether the cluster is healthy, and if not what to do first.
 
-Any node can answer; one that cannot reach the others says so. Exit code 0
+Any node can answer; a node that cannot reach the others says so. Exit code 0
 means healthy, 2 that something needs attention, and 1 that the health is unknown,
 because the node does not answer.`,
 		Example: "  bursar status\n  bursar status -address https://agg1.example.org:8443 -ca-cert ca.pem -client-cert alice.pem -client-key alice.key",

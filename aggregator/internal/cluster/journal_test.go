@@ -310,7 +310,7 @@ func FuzzJournalFile(f *testing.F) {
 }
 
 // What a node that was killed leaves is whole only with its journal: programs that know
-// none must refuse it, and one that was lost is noticed. After an orderly end all is in
+// none must refuse it, and a lost journal is noticed. After an orderly end all is in
 // bbolt.
 func TestJournal_OfANodeThatWasKilled_IsNotForgotten(t *testing.T) {
 	dir, state := t.TempDir(), &memory{}

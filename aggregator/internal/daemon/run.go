@@ -58,7 +58,7 @@ type Settings struct {
 	Actions Actions
 	// Watch says how closely the node watches itself and its peers.
 	Watch WatchSettings
-	// Access says who may do what; the zero value lets no one do anything.
+	// Access has the rules of access; the zero value denies everything.
 	Access access.Rules
 	// BootstrapFrom is an archive with which this node, which is empty, founds a
 	// cluster of its own; "": none.

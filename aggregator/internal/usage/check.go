@@ -14,7 +14,7 @@ import (
 // maxFound is how many differences are told one by one.
 const maxFound = 20
 
-// Check compares the index with one that is made again from the records, and returns
+// Check compares the index with a new index of the records, and returns
 // what differs, in words. Questions wait for the comparison, not for the making.
 func (x *Index) Check(ctx context.Context) ([]string, error) {
 	fresh, err := NewIndex(x.Options, x.dims)

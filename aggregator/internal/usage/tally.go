@@ -228,7 +228,7 @@ func (t *tally) countsOf(group uint32) []counts {
 	return t.cells[group]
 }
 
-// met notes a person; "" is no one.
+// met notes a person; "" is ignored.
 func (t *tally) met(group uint32, bucket int, name string) {
 	if name != "" {
 		t.grown += personBytes

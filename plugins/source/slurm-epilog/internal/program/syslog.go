@@ -22,5 +22,5 @@ func Syslog(text string) {
 		return
 	}
 	defer w.Close()                        //nolint:errcheck // there is nobody else to tell
-	_ = w.Warning(strings.TrimSpace(text)) // there is no one else to tell
+	_ = w.Warning(strings.TrimSpace(text)) // nowhere left to report it
 }
