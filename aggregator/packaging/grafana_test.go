@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	yaml "github.com/oasdiff/yaml3"
+	"go.yaml.in/yaml/v3"
 )
 
 // board is what a dashboard of Grafana must have.

@@ -136,7 +136,11 @@ func TypeRefusal() *Refusal { return &Refusal{http.StatusBadRequest, "Content ty
 // IsJSON reports whether a request says that its body is JSON, by actix's rule: a
 // type that is JSON or ends with +json.
 func IsJSON(r *http.Request) bool {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	said := r.Header.Get("Content-Type")
+	if said == "application/json" {
+		return true
+	}
+	t, _, err := mime.ParseMediaType(said)
 	return err == nil && (strings.HasSuffix(t, "/json") || strings.HasSuffix(t, "+json"))
 }
 
@@ -183,7 +187,6 @@ func newIntake(b *Bodies, w http.ResponseWriter, r *http.Request) *intake {
 	if in.compressed() {
 		in.length = -1
 	}
-	in.hurry()
 	return in
 }
 
@@ -228,10 +231,12 @@ func (in *intake) release() {
 // reserve waits until the bodies that are in memory leave room. An overload
 // stalls the clients; it is never an answer.
 func (in *intake) reserve(room *semaphore.Weighted, n int64) error {
-	ctx, cancel := context.WithTimeout(in.ctx, in.patience)
-	defer cancel()
-	if err := room.Acquire(ctx, n); err != nil {
-		return fmt.Errorf("%w: %w", errNoRoom, err)
+	if !room.TryAcquire(n) {
+		ctx, cancel := context.WithTimeout(in.ctx, in.patience)
+		defer cancel()
+		if err := room.Acquire(ctx, n); err != nil {
+			return fmt.Errorf("%w: %w", errNoRoom, err)
+		}
 	}
 	in.held = append(in.held, hold{room, n})
 	return nil

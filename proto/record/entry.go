@@ -30,6 +30,10 @@ type Holding struct {
 	// Stop is the last update of the stop ([Pushed] only); None without one.
 	Stop         Time
 	StopObserved int64
+
+	// Archived says that Record has lost details to an archive, as far as the store knows.
+	// What the origin says next has all.
+	Archived bool
 }
 
 // Withdrawn reports whether the origin took the run back.

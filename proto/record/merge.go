@@ -145,7 +145,7 @@ func (e *Entry) take(w Write) bool {
 	if h.Version != (Version{}) && !wins(w, h) {
 		return false
 	}
-	h.Rank, h.Version, h.Record = w.Rank, w.Version, w.Record
+	h.Rank, h.Version, h.Record, h.Archived = w.Rank, w.Version, w.Record, false
 	if w.Op == OpWithdraw {
 		h.Record = nil
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -452,4 +454,43 @@ func BenchmarkAppendJSON(b *testing.B) {
 		}
 	}
 	perRecord(b, 1000)
+}
+
+// TestDecodeAdds_Mutated_TakesOnlyJSON removes and replaces each byte of a body, and
+// compares with what two other decoders take.
+func TestDecodeAdds_Mutated_TakesOnlyJSON(t *testing.T) {
+	const body = `[{"record_id":"a\/\u00e9\n","x":-1.5e+3,"meta":{"k":["v","é"],"l":[]},"y":null,"components":[{"name":"c","amount":10,"z":"\"",` +
+		`"scores":[{"name":"s","value":0.25,"w":{"a":[1,{}]}}]}], "start_time": "2023-02-24T00:27:58Z" ,"stop_time":null,"u":true,"v":[]},` +
+		`{"record_id":"b","components":[],"start_time":"2023-02-24T00:27:58Z","t":false}]`
+	parts := []string{"", ",", ":", "[", "]", "{", "}", `"`, `\`, `\ud83d\ude00`, `\ud83d`, "\xc3\xa9", "\xc3", "0", "-", "e", ".", "+", " ", "\x01", "\x00", "null", "nul"}
+	for at := range body {
+		for _, part := range parts {
+			for cut := range 2 {
+				changed := []byte(body[:at] + part + body[at+cut:])
+				err := DecodeAdds(changed, nil, func(record.Record) error { return nil })
+				syntax := syntaxError(changed)
+				if err == nil && (syntax != nil || !json.Valid(changed)) {
+					t.Errorf("taken: %s", changed)
+				}
+				if err != nil && syntax == nil && strings.Contains(err.Error(), "EOF") {
+					t.Errorf("%v, but all is JSON: %s", err, changed)
+				}
+			}
+		}
+	}
+	if err := DecodeAdds([]byte(body), nil, func(record.Record) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// syntaxError is what jsontext finds wrong with a body.
+func syntaxError(body []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	if err := dec.SkipValue(); err != nil {
+		return err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("trailing characters")
+	}
+	return nil
 }

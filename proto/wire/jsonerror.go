@@ -40,15 +40,15 @@ func (e *JSONError) in(part string, args ...any) *JSONError {
 
 // fail is an error behind what was read last.
 func (in *jsonValues) fail(format string, args ...any) *JSONError {
-	return in.failAt(in.at(), format, args...)
+	return in.failAt(in.pos, format, args...)
 }
 
 // failValue is an error about the value that was read last. Its place is behind
 // the value and, where that ends there, behind the object or list around it.
 func (in *jsonValues) failValue(format string, args ...any) *JSONError {
-	i := in.at()
-	if kind := in.dec.PeekKind(); kind == '}' || kind == ']' {
-		i += bytes.IndexByte(in.input[i:], byte(kind)) + 1
+	i := in.pos
+	if c, at := in.peek(); c == '}' || c == ']' {
+		i = at + 1
 	}
 	return in.failAt(i, format, args...)
 }
@@ -64,15 +64,22 @@ func (in *jsonValues) failAt(i int, format string, args ...any) *JSONError {
 	return e
 }
 
-// broken is an error of the library: at the first byte that is no JSON, or the end.
-func (in *jsonValues) broken(err error) *JSONError {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return in.failAt(len(in.input), "EOF while parsing a value")
+// broken says where the body ends to be JSON, and why: at the first byte that is not, or
+// the end.
+func (in *jsonValues) broken() *JSONError {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(in.input[in.base:]), jsontext.AllowDuplicateNames(true))
+	for {
+		_, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return in.failAt(len(in.input), "EOF while parsing a value")
+		}
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+			return in.failAt(min(in.base+int(syntax.ByteOffset)+1, len(in.input)), "%s", syntax.Err)
+		}
+		if err != nil {
+			return in.fail("%s", err)
+		}
 	}
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return in.failAt(min(in.base+int(syntax.ByteOffset)+1, len(in.input)), "%s", syntax.Err)
-	}
-	return in.fail("%s", err)
 }
 
 // excerpt is the start of a text that is too long for a message.

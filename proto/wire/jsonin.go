@@ -84,6 +84,21 @@ func DecodeRecordJSON[T Text](body T) (record.Record, error) {
 	return new(Lender).decodeOne(steady(body), &shapeStored, nil)
 }
 
+// DecodeComponentsJSON reads a list of components, as AUDITOR and /v1 give it, one of
+// which without a kind is a rate. The error is a *[JSONError].
+func DecodeComponentsJSON[T Text](text T) ([]record.Component, error) {
+	in := jsonReader{Lender: new(Lender)}
+	in.begin(steady(text), 0)
+	list, err := in.componentList(componentFields[:])
+	if err == nil {
+		err = in.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
 // decodeOne returns an error, not a *JSONError, so that none is nil.
 func (d *Lender) decodeOne(body []byte, want *shape, kinds record.Kinds) (record.Record, error) {
 	var r record.Record
@@ -148,7 +163,7 @@ type jsonReader struct {
 // which is quick; when one is bad, the record is read again with care, which
 // finds its place.
 func (in *jsonReader) valid(want *shape, r *record.Record) *JSONError {
-	from := in.at()
+	from := in.pos
 	if err := in.record(want, r); err != nil {
 		return err
 	}

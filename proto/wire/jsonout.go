@@ -13,16 +13,22 @@ import (
 // all and in this order. r must be valid.
 func AppendJSON(b []byte, r *record.Record) []byte {
 	b = appendHead(b, r)
-	b = append(b, `,"components":[`...)
-	for i := range r.Components {
+	b = AppendAuditorComponentsJSON(append(b, `,"components":`...), r.Components)
+	return append(appendTimes(b, r), '}')
+}
+
+// AppendAuditorComponentsJSON appends a list of valid components as AUDITOR's server gives
+// it, without kinds.
+func AppendAuditorComponentsJSON(b []byte, components []record.Component) []byte {
+	b = append(b, '[')
+	for i := range components {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendComponentHead(b, &r.Components[i])
-		b = appendScores(b, r.Components[i].Scores)
+		b = appendComponentHead(b, &components[i])
+		b = appendScores(b, components[i].Scores)
 	}
-	b = append(b, ']')
-	return append(appendTimes(b, r), '}')
+	return append(b, ']')
 }
 
 // V1Extra is what /v1 says of a record beyond the record itself.
@@ -32,43 +38,55 @@ type V1Extra struct {
 	Seq      uint64      // the change's place in the feed
 	Received record.Time // when the id was first received; None when unknown
 	Changed  record.Time // when what is shown last changed; None when unknown
+	Archived bool        // its details are in an archive, and only what usage needs is here
 }
 
 // AppendV1JSON appends r and x as /v1 gives them, without a newline: AUDITOR's
 // fields, a kind in each component, and submit_time, state, exit_code,
 // exit_signal (null when unknown), negative, origin, rank, received, changed and
-// seq. Always all fields are there, in one order. r must be valid.
+// seq. Always all these fields are there, in one order; archived follows where it is true. r
+// must be valid.
 func AppendV1JSON(b []byte, r *record.Record, x V1Extra) []byte {
 	b = appendHead(b, r)
-	b = append(b, `,"components":[`...)
-	for i := range r.Components {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		c := &r.Components[i]
-		b = appendComponentHead(b, c)
-		b = appendText(append(b, `,"kind":`...), c.Kind.String())
-		b = appendScores(b, c.Scores)
-	}
-	b = append(b, ']')
+	b = AppendComponentsJSON(append(b, `,"components":`...), r.Components)
 	b = appendTimes(b, r)
 	b = appendEnd(b, r)
 	return append(appendExtra(b, &x), '}')
 }
 
-func appendHead(b []byte, r *record.Record) []byte {
-	b = appendText(append(b, `{"record_id":`...), r.ID)
-	b = append(b, `,"meta":`...)
-	if r.Meta == nil {
-		return append(b, "null"...)
-	}
-	b = append(b, '{')
-	for i := range r.Meta {
+// AppendComponentsJSON appends a list of valid components as /v1 gives it, with their
+// kinds.
+func AppendComponentsJSON(b []byte, components []record.Component) []byte {
+	b = append(b, '[')
+	for i := range components {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, r.Meta[i].Key), ':')
-		b = appendTexts(b, r.Meta[i].Values)
+		c := &components[i]
+		b = appendComponentHead(b, c)
+		b = appendText(append(b, `,"kind":`...), c.Kind.String())
+		b = appendScores(b, c.Scores)
+	}
+	return append(b, ']')
+}
+
+func appendHead(b []byte, r *record.Record) []byte {
+	b = appendText(append(b, `{"record_id":`...), r.ID)
+	return AppendMetaJSON(append(b, `,"meta":`...), r.Meta)
+}
+
+// AppendMetaJSON appends a valid meta; null where it is absent.
+func AppendMetaJSON(b []byte, m record.Meta) []byte {
+	if m == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '{')
+	for i := range m {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, m[i].Key), ':')
+		b = appendTexts(b, m[i].Values)
 	}
 	return append(b, '}')
 }
@@ -139,7 +157,11 @@ func appendExtra(b []byte, x *V1Extra) []byte {
 	b = appendText(append(b, `,"rank":`...), x.Rank.String())
 	b = appendTime(append(b, `,"received":`...), x.Received)
 	b = appendTime(append(b, `,"changed":`...), x.Changed)
-	return strconv.AppendUint(append(b, `,"seq":`...), x.Seq, 10)
+	b = strconv.AppendUint(append(b, `,"seq":`...), x.Seq, 10)
+	if x.Archived {
+		b = append(b, `,"archived":true`...)
+	}
+	return b
 }
 
 // appendTime appends null for [record.None].

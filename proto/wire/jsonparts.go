@@ -53,17 +53,17 @@ func (in *jsonReader) meta() (record.Meta, *JSONError) {
 	if err := in.open('{', "a map"); err != nil {
 		return nil, err
 	}
-	for !in.closes('}') {
-		key, err := in.key()
+	for {
+		key, more, err := in.key()
+		if err == nil && !more {
+			break
+		}
 		if err == nil {
 			err = in.metaEntry(key)
 		}
 		if err != nil {
 			return nil, err.in("[%q]", excerpt(key))
 		}
-	}
-	if err := in.close(); err != nil {
-		return nil, err
 	}
 	m := record.Meta(in.metas.take())
 	if m == nil {
@@ -152,11 +152,11 @@ func (in *jsonReader) score(score *record.Score) *JSONError {
 			score.Name, err = in.name()
 			return err
 		}
-		raw, err := in.value('0', "f64")
+		text, err := in.digits("f64")
 		if err != nil {
 			return err
 		}
-		v, bad := strconv.ParseFloat(view(raw), 64)
+		v, bad := strconv.ParseFloat(text, 64)
 		if bad != nil {
 			return in.fail("number out of range")
 		}
