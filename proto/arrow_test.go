@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"aggregator":          {"aggregator", "plugins", "hcl", "proto"},
 	"e2e":                 {"e2e", "proto"},
 	"plugins/sdk":         {"plugins/sdk", "hcl", "proto"},
-	"aggregator/internal": {"aggregator/internal", "plugins", "hcl", "proto"},
+	"aggregator/internal": {"aggregator/internal", "aggregator/packaging", "plugins", "hcl", "proto"},
 
 	// Inside the aggregator only daemon and what starts it know all.
 	"aggregator/internal/columns":       {"aggregator/internal/columns", "proto"},
@@ -35,8 +35,10 @@ var allowed = map[string][]string{
 	"aggregator/internal/action":        {"aggregator/internal/action", "aggregator/internal/calendar", "aggregator/internal/store", "aggregator/internal/columns", "plugins", "hcl", "proto"},
 	"aggregator/internal/report":        {"aggregator/internal/store", "aggregator/internal/calendar", "hcl", "proto"},
 	"aggregator/internal/compat":        {"aggregator/internal/report", "aggregator/internal/calendar", "proto"},
-	"aggregator/internal/access":        {"aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
-	"aggregator/internal/api":           {"aggregator/internal/action", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},
+	"aggregator/internal/convert":       {"aggregator/internal/compat", "hcl"},
+	"aggregator/internal/access":        {"aggregator/internal/access", "aggregator/internal/enrol", "aggregator/internal/completeness", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/enrol":         {"aggregator/internal/enrol", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
+	"aggregator/internal/api":           {"aggregator/internal/action", "aggregator/internal/enrol", "aggregator/internal/report", "plugins/sdk", "aggregator/internal/archive", "aggregator/internal/api", "aggregator/internal/access", "aggregator/internal/completeness", "aggregator/internal/health", "aggregator/internal/calendar", "aggregator/internal/accounting", "aggregator/internal/usage", "aggregator/internal/store", "aggregator/internal/clusterconfig", "aggregator/internal/columns", "hcl", "proto"},
 	"aggregator/internal/membership":    {"aggregator/internal/ingest", "aggregator/internal/membership", "aggregator/internal/cluster", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 	"aggregator/internal/clusterconfig": {"aggregator/internal/clusterconfig", "hcl", "aggregator/internal/store", "aggregator/internal/columns", "proto"},
 }

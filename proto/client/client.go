@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/local"
@@ -25,12 +26,15 @@ const DefaultTimeout = 30 * time.Second
 type Options struct {
 	// Address is http://host:port, https://host:port, host:port or unix:PATH. The
 	// third is https when TLS is set and http when it is not; the last is a unix
-	// socket.
+	// socket. Several servers of one cluster, but no sockets, have commas between them:
+	// a request goes to the one that answered last, and to the next where no connection
+	// is made within three seconds.
 	Address string
 	// TLS is the client's side of TLS; nil takes the system's authorities and
 	// shows no certificate. See [LoadTLS].
 	TLS *tls.Config
-	// Token is sent as a bearer token when it is not empty.
+	// Token is sent as a bearer token when it is not empty: by https, over loopback or a
+	// unix socket.
 	Token string
 	// Timeout bounds an exchange, and in a stream each silence. Zero is
 	// [DefaultTimeout]; below zero there is none.
@@ -39,13 +43,14 @@ type Options struct {
 	UserAgent string
 }
 
-// Client speaks to one server: its methods are those of the routes below /v1, and of
+// Client speaks to a server, or to one of several: its methods are those of the routes below /v1, and of
 // AUDITOR's. Make one with [New]. It is safe for concurrent use.
 type Client struct {
 	v1.API
 	v1.Files
 
-	base    string
+	bases   []string
+	at      atomic.Int32 // the base that answered last
 	token   string
 	agent   string
 	timeout time.Duration
@@ -61,11 +66,20 @@ func New(opts Options) (*Client, error) {
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return local.Dial(ctx, path) }
 	}
-	base, err := baseURL(opts.Address, opts.TLS != nil)
-	if err != nil {
-		return nil, err
+	c := &Client{token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
+	for address := range strings.SplitSeq(opts.Address, ",") {
+		base, err := baseURL(strings.TrimSpace(address), opts.TLS != nil)
+		if err != nil {
+			return nil, err
+		}
+		if opts.Token != "" && !private(base) {
+			return nil, fmt.Errorf("address %q: a token is sent by https, over loopback or a unix socket only, since others on the way could read it", base)
+		}
+		c.bases = append(c.bases, base)
 	}
-	c := &Client{base: base, token: opts.Token, agent: opts.UserAgent, timeout: opts.Timeout, http: &http.Client{Transport: transport}}
+	if len(c.bases) > 1 {
+		transport.DialContext = (&net.Dialer{Timeout: failover}).DialContext
+	}
 	c.API, c.Files = v1.API{Caller: c}, v1.Files{Carrier: c}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
@@ -75,6 +89,9 @@ func New(opts Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// failover is how long one of several servers may take to accept a connection.
+const failover = 3 * time.Second
 
 // Close drops the connections that wait for the next call.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -105,6 +122,16 @@ func baseURL(address string, secure bool) (string, error) {
 		return "", fmt.Errorf("address %q: want for example https://bursar.example.org:8443", u.Redacted())
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// private reports whether what is sent to a base is read by its server alone.
+func private(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // LoadTLS reads PEM files. An empty ca takes the system's authorities; cert and
@@ -145,14 +172,38 @@ type request struct {
 // send does the exchange and returns the answer, whose body the caller closes.
 // An answer that is not 2xx is an error.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
-	target := c.base + r.path
+	path := r.path
 	if len(r.query) > 0 {
-		target += "?" + r.query.Encode()
+		path += "?" + r.query.Encode()
 	}
-	return c.sendTo(ctx, target, r)
+	return c.sendTo(ctx, path, r)
 }
 
-func (c *Client) sendTo(ctx context.Context, target string, r request) (*http.Response, error) {
+// sendTo sends r to a path with its query, at the first server that takes a connection.
+func (c *Client) sendTo(ctx context.Context, path string, r request) (*http.Response, error) {
+	if body, ok := r.body.(io.ReadCloser); ok {
+		r.body = io.NopCloser(body) // a connection that fails does not close what the next one sends
+	}
+	var errs []error
+	for range c.bases {
+		at := c.at.Load()
+		resp, err := c.sendToOne(ctx, c.bases[at]+path, r)
+		if !unreached(err) || len(c.bases) == 1 || ctx.Err() != nil {
+			return resp, err
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", c.bases[at], err))
+		c.at.CompareAndSwap(at, (at+1)%int32(len(c.bases)))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// unreached reports whether no connection was made, so that nothing was sent.
+func unreached(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+func (c *Client) sendToOne(ctx context.Context, target string, r request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, target, r.body)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)

@@ -490,3 +490,15 @@ func TestBadCertificatesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestNew_TokenThatOthersCouldRead_IsRefusedWithoutNamingIt(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"https://agg1.example.org:8443": true, "http://127.0.0.1:8000": true, "http://[::1]:8000": true, "http://localhost:8000": true, "unix:/run/x.sock": true,
+		"http://agg1.example.org:8000": false, "agg1.example.org:8000": false, "https://agg1.example.org:8443,http://192.0.2.7": false,
+	} {
+		_, err := New(Options{Address: address, Token: "bt1_secret"})
+		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

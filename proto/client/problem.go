@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
 
 // What a caller may decide on. [errors.Is] finds them in a [Problem] and in what
@@ -16,6 +18,8 @@ var (
 	ErrExists    = errors.New("record exists")
 	ErrNotFound  = errors.New("not found")
 	ErrForbidden = errors.New("not permitted")
+	// ErrNoMatch: no record has what a filter asks for; the detail names what is near.
+	ErrNoMatch = errors.New("no record matches")
 )
 
 // Problem is a refusal by the server: problem+json (RFC 9457), or what can be
@@ -50,6 +54,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Detail == recordExists
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound
+	case ErrNoMatch:
+		return p.Type == v1.TypeNoMatch
 	case ErrForbidden:
 		return p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden
 	}

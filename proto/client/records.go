@@ -97,12 +97,8 @@ func (c *Client) find(ctx context.Context, id string) (record.Record, error) {
 // that ends before its end is an error, so a range without an error had all.
 // After an error the range ends. Leaving the range closes the connection.
 func (c *Client) Query(ctx context.Context, query url.Values) iter.Seq2[record.Record, error] {
-	target := "/records"
-	if len(query) > 0 {
-		target += "?" + encode(query)
-	}
 	return func(yield func(record.Record, error) bool) {
-		for raw, err := range c.stream(ctx, c.base+target, request{method: http.MethodGet, path: "/records"}) {
+		for raw, err := range c.Raw(ctx, "/records", query) {
 			var r record.Record
 			if err == nil {
 				r, err = decode(raw)
@@ -112,6 +108,16 @@ func (c *Client) Query(ctx context.Context, query url.Values) iter.Seq2[record.R
 			}
 		}
 	}
+}
+
+// Raw streams the records of /records, or of /v1/records with format=ndjson, as [Query]
+// does, each as the server wrote it, also where it is not valid.
+func (c *Client) Raw(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	target := path
+	if len(query) > 0 {
+		target += "?" + encode(query)
+	}
+	return c.stream(ctx, target, request{method: http.MethodGet, path: path})
 }
 
 // encode is url.Values.Encode with brackets as they are: AUDITOR refuses them

@@ -29,7 +29,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 // An answer that ends before its end is an error, after which the range ends. Leaving the
 // range closes the connection.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
-	target := c.base + path
+	target := path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}

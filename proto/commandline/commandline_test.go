@@ -32,3 +32,23 @@ func TestHelp_ShowsOptionsWithOneDash(t *testing.T) {
 		}
 	}
 }
+
+func TestAddHelp_HelpAndVersion_PrintToStdout(t *testing.T) {
+	for args, want := range map[string]string{
+		"help sub": "Do more.\n\nUsage:\n  x sub", "help": "\nReading:\n  sub          Do more\n\nCommands:\n  other        Do less\n",
+		"-version": "x 1.2 (go)\n", "-h": "-version                 print the version",
+	} {
+		root := &cobra.Command{Use: "x", Short: "do it", Run: func(*cobra.Command, []string) {}}
+		root.CompletionOptions.DisableDefaultCmd = true
+		root.AddGroup(&cobra.Group{ID: "read", Title: "Reading"})
+		root.AddCommand(&cobra.Command{Use: "sub", Short: "Do more", GroupID: "read", Run: func(*cobra.Command, []string) {}},
+			&cobra.Command{Use: "other", Short: "Do less", Run: func(*cobra.Command, []string) {}})
+		AddHelp(root, "x 1.2 (go)")
+		var b strings.Builder
+		root.SetOut(&b)
+		root.SetArgs(TwoDashes(root, strings.Fields(args)))
+		if err := root.Execute(); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%s: %v\n%s", args, err, b.String())
+		}
+	}
+}

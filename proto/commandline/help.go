@@ -22,20 +22,54 @@ func Help(w io.Writer, cmd *cobra.Command) {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("\nCommands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				fmt.Fprintf(&b, "  %-12s %s\n", sub.Name(), sub.Short)
-			}
-		}
+	for _, g := range cmd.Groups() {
+		commands(&b, g.Title, cmd, g.ID)
 	}
+	commands(&b, "Commands", cmd, "")
 	options(&b, "Options", cmd.LocalFlags())
 	options(&b, "Options of all commands", cmd.InheritedFlags())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nRun \"%s COMMAND -h\" for help on a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // a terminal that is gone
+}
+
+// commands lists the commands of a group; "" is those without one.
+func commands(b *strings.Builder, title string, cmd *cobra.Command, group string) {
+	first := true
+	for _, sub := range cmd.Commands() {
+		if sub.GroupID != group || !sub.IsAvailableCommand() {
+			continue
+		}
+		if first {
+			fmt.Fprintf(b, "\n%s:\n", title)
+			first = false
+		}
+		fmt.Fprintf(b, "  %-12s %s\n", sub.Name(), sub.Short)
+	}
+}
+
+// AddHelp gives a program the command "help", which shows what -h does, and the option
+// -version, which prints the text.
+func AddHelp(root *cobra.Command, version string) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { Help(cmd.OutOrStdout(), cmd) })
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "Show help on a command", Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 && cmd.HasSubCommands() {
+				err = fmt.Errorf("there is no command %q", rest[0])
+			}
+			if err != nil {
+				return UsageError(root, err)
+			}
+			Help(root.OutOrStdout(), cmd)
+			return nil
+		},
+	})
+	root.Version = version
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
 }
 
 func useLine(cmd *cobra.Command) string {

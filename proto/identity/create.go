@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -25,6 +26,9 @@ const (
 
 // pemCertificate is the type of a certificate's block in PEM.
 const pemCertificate = "CERTIFICATE"
+
+// pemKey is that of a key's.
+const pemKey = "PRIVATE KEY"
 
 // backdate allows for clocks of peers that are behind.
 const backdate = 5 * time.Minute
@@ -62,24 +66,28 @@ func CreateCert(caDir, dir string, req Request, now time.Time) (Files, error) {
 		Cert: filepath.Join(dir, req.Identity.Name+".pem"),
 		Key:  filepath.Join(dir, req.Identity.Name+".key"),
 	}
-	if err := CheckName(req.Identity.Name); err != nil {
+	if err := req.check(); err != nil {
 		return files, err
-	}
-	if req.Identity.Rights != 0 && req.Identity.Role != Client {
-		return files, fmt.Errorf("%s: only clients have the roles %s", req.Identity, req.Identity.Rights)
 	}
 	ca, key, err := readCA(caDir)
 	if err != nil {
 		return files, err
 	}
-	if req.Lifetime == 0 {
-		req.Lifetime = LifetimeCert
-	}
 	return files, create(leaf(req, ca, now), ca, key, files)
 }
 
+func (req *Request) check() error {
+	if err := CheckName(req.Identity.Name); err != nil {
+		return err
+	}
+	if req.Identity.Rights != 0 && req.Identity.Role != Client {
+		return fmt.Errorf("%s: only clients have the roles %s", req.Identity, req.Identity.Rights)
+	}
+	return nil
+}
+
 func leaf(req Request, ca *x509.Certificate, now time.Time) *x509.Certificate {
-	end := now.Add(req.Lifetime)
+	end := now.Add(cmp.Or(req.Lifetime, LifetimeCert))
 	if end.After(ca.NotAfter) {
 		end = ca.NotAfter
 	}
@@ -113,7 +121,7 @@ func readCA(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, "ca.pem"), err)
 	}
-	der, err := readPEM(filepath.Join(dir, "ca.key"), "PRIVATE KEY")
+	der, err := readPEM(filepath.Join(dir, "ca.key"), pemKey)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,12 +158,9 @@ func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files 
 	if parent == nil {
 		parent, signer = template, key
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return err
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	cert, err := sign(template, parent, key.Public(), signer)
 	if err != nil {
-		return fmt.Errorf("sign the certificate of %s: %w", template.Subject.CommonName, err)
+		return err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -164,13 +169,24 @@ func create(template, parent *x509.Certificate, signer *ecdsa.PrivateKey, files 
 	if err := os.MkdirAll(filepath.Dir(files.Cert), 0o750); err != nil {
 		return err
 	}
-	if err := writePEM(files.Key, "PRIVATE KEY", der, 0o600); err != nil {
+	if err := writePEM(files.Key, pemKey, der, 0o600); err != nil {
 		return err
 	}
 	if err := writePEM(files.Cert, pemCertificate, cert, 0o644); err != nil {
 		return errors.Join(err, os.Remove(files.Key))
 	}
 	return nil
+}
+
+// sign makes the certificate of a public key.
+func sign(template, parent *x509.Certificate, public any, signer *ecdsa.PrivateKey) (der []byte, err error) {
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return nil, err
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, template, parent, public, signer); err != nil {
+		return nil, fmt.Errorf("sign the certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return der, nil
 }
 
 // writePEM makes a file that must not exist.

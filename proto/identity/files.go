@@ -36,6 +36,7 @@ type Keys struct {
 	generation uint64 // how often new content was taken
 	problem    error  // why the newest files are not in use
 	judged     map[[sha256.Size]byte]bool
+	unrenewed  string // why the certificate is not renewed
 
 	ties ties
 }
@@ -79,7 +80,7 @@ func (k *Keys) read() error {
 	if k.problem = err; err != nil {
 		return err
 	}
-	k.content, k.stamps, k.judged = next, stamps, nil
+	k.content, k.stamps, k.judged, k.unrenewed = next, stamps, nil, ""
 	k.generation++
 	return nil
 }
@@ -274,8 +275,8 @@ func (k *Keys) Identity() (Identity, error) {
 // Expires returns when the own certificate ends.
 func (k *Keys) Expires() time.Time { return k.current().cert.Leaf.NotAfter }
 
-// Begins returns when the own certificate began.
-func (k *Keys) Begins() time.Time { return k.current().cert.Leaf.NotBefore }
+// Begins returns when the own certificate was made.
+func (k *Keys) Begins() time.Time { return Issued(k.current().cert.Leaf) }
 
 // Problem says why the newest files are not in use; nil when they are.
 func (k *Keys) Problem() error {
@@ -288,23 +289,41 @@ func (k *Keys) Problem() error {
 // Server returns a configuration that accepts only peers of the roles, by mutual
 // TLS 1.3.
 func (k *Keys) Server(roles ...Role) *tls.Config {
-	return k.server(tls.VersionTLS13, require("", roles...))
+	return k.server(tls.VersionTLS13, tls.RequireAndVerifyClientCert, require("", roles...))
 }
 
-// Public returns the configuration of the REST interface: mutual TLS from 1.2 on,
+// Public returns the configuration of a REST interface: mutual TLS from 1.2 on,
 // for clients and aggregators. An agent's certificate does not open it: who has
 // taken over a head node writes no records of other sites.
 func (k *Keys) Public() *tls.Config {
-	return k.server(tls.VersionTLS12, require("", Client, Aggregator))
+	return k.server(tls.VersionTLS12, tls.RequireAndVerifyClientCert, require("", Client, Aggregator))
 }
 
-func (k *Keys) server(version uint16, verify func(tls.ConnectionState) error) *tls.Config {
+// Open is as Public, and lets in who shows no certificate too. Who shows a certificate
+// must show a valid one. The server refuses requests without a certificate itself.
+func (k *Keys) Open() *tls.Config {
+	known := require("", Client, Aggregator)
+	return k.server(tls.VersionTLS12, tls.VerifyClientCertIfGiven, func(state tls.ConnectionState) error {
+		if len(state.PeerCertificates) == 0 {
+			return nil
+		}
+		return known(state)
+	})
+}
+
+// Authorities returns the certificates of the authorities that are trusted.
+func (k *Keys) Authorities() []*x509.Certificate { return k.current().authorities }
+
+// Names returns the DNS names and addresses in the own certificate.
+func (k *Keys) Names() []string { return hostsOf(k.current().cert.Leaf) }
+
+func (k *Keys) server(version uint16, auth tls.ClientAuthType, verify func(tls.ConnectionState) error) *tls.Config {
 	build := func() *tls.Config {
 		c := k.current()
 		return &tls.Config{
 			MinVersion:   version,
 			Certificates: []tls.Certificate{*c.cert},
-			ClientAuth:   tls.RequireAndVerifyClientCert,
+			ClientAuth:   auth,
 			ClientCAs:    c.pool,
 			// A session that is resumed brings along what was verified under
 			// authorities of old.

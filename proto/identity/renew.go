@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/proto/durable"
@@ -29,10 +30,7 @@ func Renew(caDir string, files Files, lifetime time.Duration, now time.Time) (Id
 	if err != nil {
 		return id, fmt.Errorf("%s: %w", files.Cert, err)
 	}
-	req := Request{Identity: id, Hosts: old.DNSNames, Lifetime: lifetime}
-	for _, ip := range old.IPAddresses {
-		req.Hosts = append(req.Hosts, ip.String())
-	}
+	req := Request{Identity: id, Hosts: hostsOf(old), Lifetime: lifetime}
 	dir, err := os.MkdirTemp(filepath.Dir(files.Cert), ".renew-")
 	if err != nil {
 		return id, err
@@ -42,6 +40,15 @@ func Renew(caDir string, files Files, lifetime time.Duration, now time.Time) (Id
 		err = take(next, files)
 	}
 	return id, errors.Join(err, os.RemoveAll(dir))
+}
+
+// hostsOf lists the DNS names and addresses in a certificate.
+func hostsOf(c *x509.Certificate) []string {
+	list := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		list = append(list, ip.String())
+	}
+	return list
 }
 
 // take puts new files in the place of old ones, with their mode and owner where

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// TypeNoMatch is the type of the problem that no record has what a filter names.
+const TypeNoMatch = "urn:bursar:no-match"
+
 // API has a method for each route whose answer is JSON. A refusal is the error of the
 // Caller.
 type API struct{ Caller Caller }

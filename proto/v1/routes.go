@@ -30,7 +30,9 @@ type ListRecordsQuery struct {
 	Cursor string `query:"cursor"`
 	// Only runs that go on, or only those that ended.
 	Open *bool `query:"open"`
-	// The order of the change feed.
+	// `change`, the order of the change feed; or `stop_time`, `start_time`, `runtime`, `record_id`,
+	// `meta.KEY`, the first value of a key, or `component.NAME`, an amount; behind a minus the greatest
+	// come first. Records without the key or component come last. Not with `sort_by`.
 	Order string `query:"order"`
 	// Only records that changed behind this position of the feed.
 	After uint64 `query:"after"`
@@ -38,6 +40,9 @@ type ListRecordsQuery struct {
 	RanFrom Time `query:"ran_from"`
 	// Only runs that started before this.
 	RanTo Time `query:"ran_to"`
+	// Archived records too, in their place, with their details read from the files of the archives.
+	// Without it they are left out, and the header `X-Bursar-Archived` names the archives.
+	Archived *bool `query:"archived"`
 	Reading
 }
 
@@ -110,10 +115,16 @@ func BudgetsAddress(q *BudgetsQuery, format string) string {
 type PricesQuery struct {
 	// A point in time, such as 2025, last-month or an instant; default now.
 	At string `query:"at"`
+	// In the place of at: all prices that hold at some time of this window. The words are those of
+	// `/v1/usage`.
+	Window string `query:"window"`
+	// With to, in the place of window.
+	From string `query:"from"`
+	To   string `query:"to"`
 	Reading
 }
 
-// Prices is GET /v1/prices: The prices that hold at a time.
+// Prices is GET /v1/prices: The prices that hold at a time, or in a window.
 func (a API) Prices(ctx context.Context, q *PricesQuery) (out Prices, err error) {
 	err = a.Caller.Call(ctx, "GET", "/v1/prices", values(q), nil, &out)
 	return out, err
@@ -168,12 +179,18 @@ type UsageQuery struct {
 	// `efficiency`: CPU seconds for each second of a core, `running` and `queued`: how many runs went
 	// on, and waited between submit and start, at a time, in the mean of the bucket (those that have
 	// not started are not known), what usage is worth by the configuration, such as `cost` and `su`, a
-	// component, or COMPONENT*SCORE. Without it records and all components with their scores.
-	// `capacity` is what clusters had of the component `cores`, up to now, and `utilization` what was
-	// used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and `utilization*su` are about
-	// others. They are of the group's cluster where `cluster` is among the keys of by, else of all
-	// clusters whose records can pass the filters, and null where nothing was there. What was used
-	// where no capacity is known is not in a utilization; `lacking` says how much that is.
+	// component, or COMPONENT*SCORE. Without it records and all components with their scores. With a
+	// block `energy` in the configuration: `energy` in kWh, of which `energy_measured` follows from
+	// joules of the records and `energy_modelled` from watts of their components; and `co2` in kg of
+	// CO2 equivalents, which is `co2_measured` and `co2_modelled` of that energy, by the factor of each
+	// hour, and `co2_embodied`, the part of the making of the hardware. A figure that is not known is
+	// null; what is in no figure is in `unpriced`: components without a power, and `energy` in kWh
+	// without a factor. `capacity` is what clusters had of the component `cores`, up to now, and
+	// `utilization` what was used of it: 1 is all. `capacity*Memory`, `utilization*GPUs` and
+	// `utilization*su` are about others. They are of the group's cluster where `cluster` is among the
+	// keys of by, else of all clusters whose records can pass the filters, and null where nothing was
+	// there. What was used where no capacity is known is not in a utilization; `lacking` says how much
+	// that is.
 	Measure string `query:"measure"`
 	// A filter by the first value of a meta key or by a derived one: `where[project]=bell`, of several
 	// values one with `where[project]=bell,sagan`, and `where[project]=` records without a project.
@@ -233,6 +250,43 @@ func (a API) UsageLines(ctx context.Context, q *UsageQuery) iter.Seq2[UsageLine,
 // application/x-ndjson, text/csv, application/vnd.apache.parquet.
 func (f Files) UsageAs(ctx context.Context, q *UsageQuery, accept string, w io.Writer) error {
 	return f.Carrier.Download(ctx, "/v1/usage", values(q), accept, w)
+}
+
+// DistributionsQuery is the query of GET /v1/distributions.
+type DistributionsQuery struct {
+	// The words are those of `/v1/usage`.
+	Window string `query:"window"`
+	// With to, in the place of window.
+	From string `query:"from"`
+	To   string `query:"to"`
+	// By whose clock, such as `Europe/Berlin`.
+	Zone string `query:"zone"`
+	// A filter by the values of a meta key: `where[group_id]=atlas`, of several values one with a
+	// comma. Keys that follow from the configuration are refused.
+	Where    map[string]string `query:"where"`
+	RecordID string            `query:"record_id"`
+	// `start_time[gte]=2024-01-01T00:00:00Z`; a plus is written %2B.
+	StartTime TimeTest `query:"start_time"`
+	// Runs that go on meet no condition of it.
+	StopTime TimeTest `query:"stop_time"`
+	// Whole seconds. Runs that go on meet no condition of it.
+	Runtime NumberTest `query:"runtime"`
+	// `meta[KEY][c][0]=VALUE` for what the list of the key contains, `dnc` for what it does not;
+	// several hold together. A record without the key meets neither.
+	Meta map[string]MetaTest `query:"meta"`
+	Reading
+}
+
+// Distributions is GET /v1/distributions: How jobs are distributed by size, wait, run time and
+// efficiency.
+func (a API) Distributions(ctx context.Context, q *DistributionsQuery) (out Distributions, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/distributions", values(q), nil, &out)
+	return out, err
+}
+
+// DistributionsAddress is a link to GET /v1/distributions. The format "" is JSON.
+func DistributionsAddress(q *DistributionsQuery, format string) string {
+	return address("/v1/distributions", values(q), format)
 }
 
 // DirectoryQuery is the query of GET /v1/directory.
@@ -354,6 +408,33 @@ func CountersAddress(q *Reading, format string) string {
 // w: text/csv.
 func (f Files) CountersAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
 	return f.Carrier.Download(ctx, "/v1/counters", values(q), accept, w)
+}
+
+// Alerts is GET /v1/alerts: What fires, what is silenced, and whom the alerts could not be told.
+func (a API) Alerts(ctx context.Context, q *Reading) (out Alerts, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/alerts", values(q), nil, &out)
+	return out, err
+}
+
+// AlertsAddress is a link to GET /v1/alerts. The format "" is JSON.
+func AlertsAddress(q *Reading, format string) string { return address("/v1/alerts", values(q), format) }
+
+// AlertsAs is GET /v1/alerts: What fires, what is silenced, and whom the alerts could not be told,
+// written to w: text/csv.
+func (f Files) AlertsAs(ctx context.Context, q *Reading, accept string, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/alerts", values(q), accept, w)
+}
+
+// SilenceAlerts is POST /v1/alerts/silences: Make a silence.
+func (a API) SilenceAlerts(ctx context.Context, body AlertSilenceOrder) (out AlertOrdered, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/alerts/silences", nil, body, &out)
+	return out, err
+}
+
+// ExpireSilence is DELETE /v1/alerts/silences/{id}: End a silence.
+func (a API) ExpireSilence(ctx context.Context, id string) (out AlertOrdered, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/alerts/silences/"+part(id), nil, nil, &out)
+	return out, err
 }
 
 // Actions is GET /v1/actions: Actions, their state and their last runs.
@@ -556,6 +637,49 @@ func (a API) DismissStop(ctx context.Context, id string) error {
 	return a.Caller.Call(ctx, "DELETE", "/v1/waiting/"+part(id), nil, nil, nil)
 }
 
+// Archives is GET /v1/archives: Archives whose records have no details in the store.
+func (a API) Archives(ctx context.Context, q *Reading) (out Archives, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/archives", values(q), nil, &out)
+	return out, err
+}
+
+// ArchivesAddress is a link to GET /v1/archives. The format "" is JSON.
+func ArchivesAddress(q *Reading, format string) string {
+	return address("/v1/archives", values(q), format)
+}
+
+// ArchiveRowsQuery is the query of GET /v1/archives/rows.
+type ArchiveRowsQuery struct {
+	// The start of the period.
+	From Time `query:"from"`
+	// The end of the period, not in it.
+	To Time `query:"to"`
+}
+
+// ArchiveRows is GET /v1/archives/rows: The rows of a period that have their details, with all that
+// a restore needs, written to w: application/vnd.bursar.rows.
+func (f Files) ArchiveRows(ctx context.Context, q *ArchiveRowsQuery, w io.Writer) error {
+	return f.Carrier.Download(ctx, "/v1/archives/rows", values(q), "application/vnd.bursar.rows", w)
+}
+
+// Archive is PUT /v1/archives/{name}: Remove the details of records that are in files.
+func (a API) Archive(ctx context.Context, name string, body ArchiveStatement) (out Archive, err error) {
+	err = a.Caller.Call(ctx, "PUT", "/v1/archives/"+part(name), nil, body, &out)
+	return out, err
+}
+
+// EndArchive is DELETE /v1/archives/{name}: Forget an archive whose rows have their details again.
+func (a API) EndArchive(ctx context.Context, name string) (out ArchiveRestored, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/archives/"+part(name), nil, nil, &out)
+	return out, err
+}
+
+// RestoreArchive is POST /v1/archives/{name}:restore: Give rows of an archive their details again.
+func (f Files) RestoreArchive(ctx context.Context, name string, body io.Reader) (out ArchiveRestored, err error) {
+	err = f.Carrier.Upload(ctx, "POST", "/v1/archives/"+part(name)+":restore", nil, "application/vnd.bursar.rows", body, &out)
+	return out, err
+}
+
 // Kinds is GET /v1/kinds: Components of pushed records that are stored with another kind than the
 // configuration says.
 func (a API) Kinds(ctx context.Context, q *Reading) (out Kinds, err error) {
@@ -740,6 +864,76 @@ func (a API) Check(ctx context.Context) (out Check, err error) {
 // Session is POST /v1/sessions: Make a link that opens the pages of this node in one browser.
 func (a API) Session(ctx context.Context) (out Session, err error) {
 	err = a.Caller.Call(ctx, "POST", "/v1/sessions", nil, nil, &out)
+	return out, err
+}
+
+// JoinOffer is GET /v1/join: The authorities of this cluster, for a machine that is about to join.
+func (a API) JoinOffer(ctx context.Context) (out JoinOffer, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/join", nil, nil, &out)
+	return out, err
+}
+
+// JoinOfferAddress is a link to GET /v1/join. The format "" is JSON.
+func JoinOfferAddress(format string) string { return address("/v1/join", nil, format) }
+
+// Join is POST /v1/join: Join the cluster by a token.
+func (a API) Join(ctx context.Context, body JoinRequest) (out Joined, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/join", nil, body, &out)
+	return out, err
+}
+
+// Tokens is GET /v1/tokens: The tokens of the API, and those by which machines join; each the
+// newest first.
+func (a API) Tokens(ctx context.Context) (out Tokens, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/tokens", nil, nil, &out)
+	return out, err
+}
+
+// TokensAddress is a link to GET /v1/tokens. The format "" is JSON.
+func TokensAddress(format string) string { return address("/v1/tokens", nil, format) }
+
+// CreateToken is POST /v1/tokens: Make a token of the API, or one by which a machine joins.
+func (a API) CreateToken(ctx context.Context, body NewToken) (out IssuedToken, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/tokens", nil, body, &out)
+	return out, err
+}
+
+// RevokeToken is DELETE /v1/tokens/{id}: Revoke a token.
+func (a API) RevokeToken(ctx context.Context, id string) (out Message, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/tokens/"+part(id), nil, nil, &out)
+	return out, err
+}
+
+// Users is GET /v1/users: The users who log in at the pages with a password, by name.
+func (a API) Users(ctx context.Context) (out Users, err error) {
+	err = a.Caller.Call(ctx, "GET", "/v1/users", nil, nil, &out)
+	return out, err
+}
+
+// UsersAddress is a link to GET /v1/users. The format "" is JSON.
+func UsersAddress(format string) string { return address("/v1/users", nil, format) }
+
+// AddUser is POST /v1/users: Add a user who logs in at the pages with a password.
+func (a API) AddUser(ctx context.Context, body NewUser) (out Message, err error) {
+	err = a.Caller.Call(ctx, "POST", "/v1/users", nil, body, &out)
+	return out, err
+}
+
+// SetPassword is PUT /v1/users/{name}: Give a user another password; their sessions end.
+func (a API) SetPassword(ctx context.Context, name string, body NewPassword) (out Message, err error) {
+	err = a.Caller.Call(ctx, "PUT", "/v1/users/"+part(name), nil, body, &out)
+	return out, err
+}
+
+// RemoveUser is DELETE /v1/users/{name}: Remove a user; their sessions end.
+func (a API) RemoveUser(ctx context.Context, name string) (out Message, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/users/"+part(name), nil, nil, &out)
+	return out, err
+}
+
+// RemoveAgent is DELETE /v1/agents/{name}: Take away an agent that joined by a token.
+func (a API) RemoveAgent(ctx context.Context, name string) (out Message, err error) {
+	err = a.Caller.Call(ctx, "DELETE", "/v1/agents/"+part(name), nil, nil, &out)
 	return out, err
 }
 

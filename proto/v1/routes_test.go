@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	yaml3 "github.com/oasdiff/yaml3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Each route of the description has a method.
@@ -31,11 +31,11 @@ type route struct {
 // routes are the methods, and the types of their queries.
 func (g *generator) routes() []byte {
 	g.out.WriteString(generated + "import (\n\"context\"\n\"encoding/json\"\n\"io\"\n\"iter\"\n)\n")
-	each(get(g.root, "paths"), func(path string, item *yaml3.Node) {
+	each(get(g.root, "paths"), func(path string, item *yaml.Node) {
 		if !strings.HasPrefix(path, "/v1/") {
 			return
 		}
-		each(item, func(method string, op *yaml3.Node) {
+		each(item, func(method string, op *yaml.Node) {
 			if method != "parameters" {
 				r := g.route(path, method, item, op)
 				g.methods(&r)
@@ -45,11 +45,11 @@ func (g *generator) routes() []byte {
 	return []byte(g.out.String())
 }
 
-func (g *generator) route(path, method string, item, op *yaml3.Node) route {
+func (g *generator) route(path, method string, item, op *yaml.Node) route {
 	r := route{name: exported(text(op, "operationId")), method: strings.ToUpper(method), path: path, summary: text(op, "summary")}
 	r.address = strconv.Quote(path)
-	var query []*yaml3.Node
-	for _, list := range []*yaml3.Node{get(item, "parameters"), get(op, "parameters")} {
+	var query []*yaml.Node
+	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
 		for _, p := range items(list) {
 			p = g.resolve(p)
 			name := text(p, "name")
@@ -76,8 +76,8 @@ func (g *generator) route(path, method string, item, op *yaml3.Node) route {
 	return r
 }
 
-func (g *generator) body(r *route, body *yaml3.Node, ref string) {
-	each(get(body, "content"), func(media string, content *yaml3.Node) {
+func (g *generator) body(r *route, body *yaml.Node, ref string) {
+	each(get(body, "content"), func(media string, content *yaml.Node) {
 		if media != "application/json" {
 			r.file = media
 			return
@@ -89,12 +89,12 @@ func (g *generator) body(r *route, body *yaml3.Node, ref string) {
 	})
 }
 
-func (g *generator) answer(r *route, op *yaml3.Node) {
-	each(get(op, "responses"), func(status string, answer *yaml3.Node) {
+func (g *generator) answer(r *route, op *yaml.Node) {
+	each(get(op, "responses"), func(status string, answer *yaml.Node) {
 		if status[0] != '2' {
 			return
 		}
-		each(get(answer, "content"), func(media string, content *yaml3.Node) {
+		each(get(answer, "content"), func(media string, content *yaml.Node) {
 			switch media {
 			case "application/json":
 				if r.answer = text(get(content, "schema"), "title"); r.answer == "" {
@@ -110,7 +110,7 @@ func (g *generator) answer(r *route, op *yaml3.Node) {
 }
 
 // query writes the type of a query, which all have that can be asked for a stale answer only.
-func (g *generator) query(r *route, parameters []*yaml3.Node) string {
+func (g *generator) query(r *route, parameters []*yaml.Node) string {
 	name := r.name + "Query"
 	var fields strings.Builder
 	reading := 0
@@ -139,7 +139,7 @@ func (g *generator) query(r *route, parameters []*yaml3.Node) string {
 }
 
 // parameter is the type of a field of a query.
-func (g *generator) parameter(p *yaml3.Node) string {
+func (g *generator) parameter(p *yaml.Node) string {
 	s := get(p, "schema")
 	switch {
 	case text(s, "$ref") != "":
@@ -219,14 +219,14 @@ func (g *generator) routeComment(name string, r *route, more string) {
 }
 
 // resolve follows a reference into the components of the description.
-func (g *generator) resolve(n *yaml3.Node) *yaml3.Node {
+func (g *generator) resolve(n *yaml.Node) *yaml.Node {
 	if ref := text(n, "$ref"); ref != "" {
 		return get(g.root, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 	}
 	return n
 }
 
-func items(list *yaml3.Node) []*yaml3.Node {
+func items(list *yaml.Node) []*yaml.Node {
 	if list == nil {
 		return nil
 	}

@@ -4,6 +4,73 @@ package v1
 
 import "encoding/json"
 
+// RowFilter: The only records that are shown: those that have, for at least one element, under each
+// key one of the values.
+type RowFilter []map[string][]string
+
+// ArchiveStatement is a part of an answer.
+type ArchiveStatement struct {
+	// The records stopped at this time or later.
+	From Time `json:"from"`
+	// And before this time.
+	To Time `json:"to"`
+	// The change up to which the archive has rows.
+	UpTo uint64 `json:"up_to"`
+	// How many rows it has.
+	Count uint64 `json:"count"`
+	// The sum of the rows as read back from the files: 32 hexadecimal digits.
+	Digest string `json:"digest"`
+	// Where the files are: a folder or s3://bucket/prefix.
+	Location string `json:"location"`
+	// The name of the manifest below the location.
+	Manifest string `json:"manifest"`
+	// Of the manifest.
+	Sha256 string `json:"sha256"`
+	// Totals of the manifest, as decimal numbers.
+	Sums map[string]string `json:"sums,omitempty"`
+	// Meta keys that stay in the store beside those that usage needs.
+	Keep []string `json:"keep,omitempty"`
+}
+
+// Archive is a part of an answer.
+type Archive struct {
+	Name string `json:"name"`
+	// While it is checking nothing is removed.
+	State string `json:"state"`
+	// How many rows lost their details and did not get them back.
+	Removed uint64 `json:"removed"`
+	// The meta keys that stayed in the store.
+	Kept []string `json:"kept"`
+	// The records stopped at this time or later.
+	From Time `json:"from"`
+	// And before this time.
+	To Time `json:"to"`
+	// The change up to which the archive has rows.
+	UpTo uint64 `json:"up_to"`
+	// How many rows it has.
+	Count uint64 `json:"count"`
+	// The sum of the rows as read back from the files: 32 hexadecimal digits.
+	Digest string `json:"digest"`
+	// Where the files are: a folder or s3://bucket/prefix.
+	Location string `json:"location"`
+	// The name of the manifest below the location.
+	Manifest string `json:"manifest"`
+	// Of the manifest.
+	Sha256 string `json:"sha256"`
+	// Totals of the manifest, as decimal numbers.
+	Sums map[string]string `json:"sums,omitempty"`
+	// Meta keys that stay in the store beside those that usage needs.
+	Keep []string `json:"keep,omitempty"`
+}
+
+// ArchiveRestored is a part of an answer.
+type ArchiveRestored struct {
+	// How many rows have their details again.
+	Restored uint64 `json:"restored"`
+	// At the end: how many rows lack details, since they changed after the archive was made.
+	Left uint64 `json:"left"`
+}
+
 // TimeTest is a part of a query.
 type TimeTest struct {
 	Gt     Time `query:"gt"`
@@ -86,6 +153,8 @@ type FullRecord struct {
 	Changed  Time   `json:"changed"`
 	// The place in the change feed.
 	Seq uint64 `json:"seq"`
+	// True when the details are in an archive: what is here is what usage needs.
+	Archived bool `json:"archived,omitempty"`
 }
 
 // Entry is a part of an answer.
@@ -341,8 +410,10 @@ type Stretch struct {
 type Agent struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// The configuration of this node names it.
+	// The leader pulls from it.
 	Configured bool `json:"configured"`
+	// It joined by a token. An agent block of the same name in the configuration takes precedence.
+	Joined bool `json:"joined"`
 	// Not an agent but the name of imports, which are not expected to continue.
 	Import    bool   `json:"import"`
 	Connected bool   `json:"connected"`
@@ -398,6 +469,76 @@ type Action struct {
 	Orders  int        `json:"orders"`
 	Current *ActionRun `json:"current"`
 	Last    *ActionRun `json:"last"`
+}
+
+// Alert is a part of an answer.
+type Alert struct {
+	// The label of the action.
+	Action string `json:"action"`
+	Rule   string `json:"rule"`
+	// What it is about, such as a source or a budget; empty for the cluster.
+	About    string `json:"about"`
+	Severity string `json:"severity"`
+	// A pending one has not lasted long enough for its rule.
+	State string `json:"state"`
+	What  string `json:"what"`
+	// What to do first.
+	Do string `json:"do"`
+	// An address.
+	Runbook string `json:"runbook"`
+	Since   Time   `json:"since"`
+	Fired   Time   `json:"fired"`
+	// The id of the silence that keeps it from being told.
+	Silence Text `json:"silence"`
+}
+
+// AlertSilence is a part of an answer.
+type AlertSilence struct {
+	// The label of the action.
+	Action  string            `json:"action"`
+	ID      string            `json:"id"`
+	Match   map[string]string `json:"match"`
+	From    Time              `json:"from"`
+	Until   Time              `json:"until"`
+	Author  string            `json:"author"`
+	Comment string            `json:"comment"`
+}
+
+// AlertReceiver is a part of an answer.
+type AlertReceiver struct {
+	// The label of the action.
+	Action string `json:"action"`
+	// Its kind, its name and, of a mail, the address.
+	Name string `json:"name"`
+	Told Time   `json:"told"`
+	// Why it does not take the last message.
+	Problem      Text `json:"problem"`
+	FailingSince Time `json:"failing_since"`
+}
+
+// AlertRule is a part of an answer.
+type AlertRule struct {
+	// The label of the action.
+	Action  string `json:"action"`
+	Rule    string `json:"rule"`
+	Problem string `json:"problem"`
+	Since   Time   `json:"since"`
+}
+
+// AlertOrdered is a part of an answer.
+type AlertOrdered struct {
+	Message string `json:"message"`
+	// Of the silence.
+	ID     string       `json:"id"`
+	Orders []AlertOrder `json:"orders"`
+}
+
+// AlertOrder is a part of an answer.
+type AlertOrder struct {
+	// The label of the action.
+	Action string `json:"action"`
+	// The run with the same value of ordered is this one, once it is planned or could not be.
+	Ordered Time `json:"ordered"`
 }
 
 // ActionMark is a part of an answer.
@@ -694,9 +835,12 @@ type DocumentTableColumn struct {
 
 // DocumentTableChart: Which columns are to be drawn, and how.
 type DocumentTableChart struct {
+	// bars, area, line, columns or heat.
 	Kind   string   `json:"kind"`
 	Label  string   `json:"label"`
 	Values []string `json:"values"`
+	// Columns that are drawn as lines over the others.
+	Lines []string `json:"lines,omitempty"`
 }
 
 // Subscription is a part of an answer.
@@ -863,7 +1007,7 @@ type Measure struct {
 	Totals Figures `json:"totals"`
 	// Of all groups.
 	Total *json.Number `json:"total"`
-	// Of a worth, the parts of components that have no price and are not in it.
+	// Of a worth, the parts of components that have no price, power or factor and are not in it.
 	Unpriced []MeasureUnpriced `json:"unpriced"`
 	// What of the component has no such score, by group in the whole window; null when all has.
 	Lacking *MeasureLacking `json:"lacking"`
@@ -989,6 +1133,7 @@ type Budgets struct {
 
 // Prices is a part of an answer.
 type Prices struct {
+	// The time that was asked for; of a window its begin.
 	At Time `json:"at"`
 	// Null without a price list.
 	Currency Text    `json:"currency"`
@@ -1010,6 +1155,34 @@ type Change struct {
 	Record *FullRecord `json:"record"`
 }
 
+// Distributions is a part of an answer.
+type Distributions struct {
+	Window Window `json:"window"`
+	Zone   string `json:"zone"`
+	// How many runs ended in the window.
+	Records    int         `json:"records"`
+	Histograms []Histogram `json:"histograms"`
+	Complete   Complete    `json:"complete"`
+}
+
+// Histogram is a part of an answer.
+type Histogram struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// second, or null of cores and of quotients.
+	Unit Text `json:"unit"`
+	// Where each bin begins; the last one is open.
+	From []json.Number `json:"from"`
+	// Of each bin.
+	Records []int `json:"records"`
+	// Of each bin, rounded.
+	CoreHours []json.Number `json:"core_hours"`
+	// Runs of which it is not known.
+	Unknown int `json:"unknown"`
+	// Of the runs of which it is known.
+	Mean *json.Number `json:"mean"`
+}
+
 // Reports is a part of an answer.
 type Reports struct {
 	Reports []Report `json:"reports"`
@@ -1023,6 +1196,26 @@ type Agents struct {
 // Counters is a part of an answer.
 type Counters struct {
 	Counters []SourceCounts `json:"counters"`
+}
+
+// Alerts is a part of an answer.
+type Alerts struct {
+	Alerts    []Alert         `json:"alerts"`
+	Silences  []AlertSilence  `json:"silences"`
+	Receivers []AlertReceiver `json:"receivers"`
+	// Those that cannot be evaluated.
+	Rules []AlertRule `json:"rules"`
+}
+
+// AlertSilenceOrder is a part of an answer.
+type AlertSilenceOrder struct {
+	// The label of the action; without it all.
+	Action string `json:"action,omitempty"`
+	// Patterns of `rule`, `about` and `severity`, in which `*` is any text; all must match.
+	Match map[string]string `json:"match"`
+	// How long it lasts.
+	Seconds int    `json:"seconds"`
+	Comment string `json:"comment,omitempty"`
 }
 
 // Actions is a part of an answer.
@@ -1091,6 +1284,10 @@ type Import struct {
 	// The greatest time of observation under the name so far, in microseconds; those of this import are
 	// greater.
 	Observed int64 `json:"observed"`
+	// The epoch of the import of that name before; empty where there was none.
+	Previous string `json:"previous"`
+	// Of that import, how many frames are committed.
+	PreviousFrames int64 `json:"previous_frames"`
 }
 
 // ImportProgress is a part of an answer.
@@ -1110,6 +1307,11 @@ type Conflicts struct {
 type Waiting struct {
 	Waiting []Entry `json:"waiting"`
 	More    bool    `json:"more"`
+}
+
+// Archives is a part of an answer.
+type Archives struct {
+	Archives []Archive `json:"archives"`
 }
 
 // Kinds is a part of an answer.
@@ -1256,6 +1458,139 @@ type Check struct {
 type Session struct {
 	URL     string `json:"url"`
 	Expires Time   `json:"expires"`
+}
+
+// JoinOffer is a part of an answer.
+type JoinOffer struct {
+	// Certificates in PEM.
+	Authorities string `json:"authorities"`
+}
+
+// JoinRequest is a part of an answer.
+type JoinRequest struct {
+	Token string `json:"token"`
+	// agent or aggregator.
+	Role string `json:"role"`
+	// The name that the certificate is to have.
+	Name string `json:"name"`
+	// Where the cluster reaches the machine, as host:port.
+	Address string `json:"address,omitempty"`
+	// DNS names and addresses of an aggregator.
+	Hosts []string `json:"hosts,omitempty"`
+	// A certificate signing request in PEM.
+	Request string `json:"request"`
+}
+
+// Joined is a part of an answer.
+type Joined struct {
+	Name string `json:"name"`
+	// In PEM.
+	Certificate string `json:"certificate"`
+	// Certificates in PEM.
+	Authorities string `json:"authorities"`
+	// The id of the cluster.
+	Cluster string `json:"cluster"`
+	// For an aggregator: the certificate of the authority, in PEM.
+	Authority string `json:"authority,omitempty"`
+	// For an aggregator: its key, in PEM.
+	AuthorityKey string `json:"authority_key,omitempty"`
+	// For an aggregator: the nodes of the cluster.
+	Nodes []JoinNode `json:"nodes,omitempty"`
+}
+
+// JoinNode is a part of an answer.
+type JoinNode struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// Tokens is a part of an answer.
+type Tokens struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// Token is a part of an answer.
+type Token struct {
+	ID   string `json:"id"`
+	Role string `json:"role"`
+	// Of a machine: the only name that it gives, empty for any. Of the API: what people call it.
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	CreatedBy string `json:"created_by"`
+	Created   Time   `json:"created"`
+	Expires   Time   `json:"expires"`
+	// The last use; of the API about a minute exact.
+	Used Time `json:"used"`
+	// The name of the machine that used it.
+	UsedBy string `json:"used_by"`
+	// The address from which it was used.
+	UsedFrom string    `json:"used_from"`
+	Rows     RowFilter `json:"rows,omitempty"`
+	// The user whose records it shows.
+	Person string `json:"person,omitempty"`
+}
+
+// NewToken is a part of an answer.
+type NewToken struct {
+	// agent or aggregator: a machine joins by it. Else roles of the API, such as `read` or
+	// `read,monitor`.
+	Role string `json:"role"`
+	// Of a machine: the only name that it gives, also one in use; empty for any new one. Of the API:
+	// what people call it.
+	Name string `json:"name,omitempty"`
+	// How long it lasts; at most a week, of the API a year.
+	LifetimeSeconds int64     `json:"lifetime_seconds"`
+	Rows            RowFilter `json:"rows,omitempty"`
+	// The user whose records it shows: their own, and those of the projects and groups that they lead
+	// by the directory.
+	Person string `json:"person,omitempty"`
+}
+
+// IssuedToken is a part of an answer.
+type IssuedToken struct {
+	ID    string `json:"id"`
+	Token string `json:"token"`
+	// Where a machine joins, as host:port; empty of the API.
+	Address string `json:"address"`
+	Expires Time   `json:"expires"`
+}
+
+// Users is a part of an answer.
+type Users struct {
+	Users []User `json:"users"`
+}
+
+// User is a part of an answer.
+type User struct {
+	Name string `json:"name"`
+	// Such as `read` or `read,monitor`.
+	Roles string    `json:"roles"`
+	Rows  RowFilter `json:"rows,omitempty"`
+	// The user whose records they see.
+	Person    string `json:"person,omitempty"`
+	CreatedBy string `json:"created_by"`
+	Created   Time   `json:"created"`
+	// When the password was set.
+	Changed Time `json:"changed"`
+}
+
+// NewUser is a part of an answer.
+type NewUser struct {
+	Name string `json:"name"`
+	// At least 10 bytes.
+	Password string `json:"password"`
+	// Such as `read` or `read,monitor`.
+	Roles string    `json:"roles"`
+	Rows  RowFilter `json:"rows,omitempty"`
+	// The user whose records they see: their own, and those of the projects and groups that they lead
+	// by the directory.
+	Person string `json:"person,omitempty"`
+}
+
+// NewPassword is a part of an answer.
+type NewPassword struct {
+	// At least 10 bytes.
+	Password string `json:"password"`
 }
 
 // ClusterNodes is a part of an answer.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	yaml3 "github.com/oasdiff/yaml3"
+	"go.yaml.in/yaml/v3"
 
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
 )
@@ -43,17 +43,17 @@ func compare(t *testing.T, file string, made []byte) {
 type generator struct {
 	out  strings.Builder
 	done map[string]bool
-	root *yaml3.Node
+	root *yaml.Node
 	// schemas are those of the description by name.
-	schemas *yaml3.Node
+	schemas *yaml.Node
 	// left are types that are to be written.
 	left []func()
 }
 
 func newGenerator(t *testing.T) *generator {
 	t.Helper()
-	var doc yaml3.Node
-	if err := yaml3.Unmarshal(v1.OpenAPI(), &doc); err != nil {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(v1.OpenAPI(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	root := doc.Content[0]
@@ -72,37 +72,37 @@ const generated = "// Code generated from openapi.yaml by go test ./proto/v1 -up
 // types are those of the schemas, of bodies and of answers that stand at their routes.
 func (g *generator) types() []byte {
 	g.out.WriteString(generated + "import \"encoding/json\"\n")
-	each(g.schemas, func(name string, s *yaml3.Node) {
+	each(g.schemas, func(name string, s *yaml.Node) {
 		if texts[name] == "" && !other[name] {
 			g.named(name, s)
 		}
 	})
-	each(get(g.root, "components", "requestBodies"), func(name string, body *yaml3.Node) {
+	each(get(g.root, "components", "requestBodies"), func(name string, body *yaml.Node) {
 		if s := get(body, "content", "application/json", "schema"); text(s, "$ref") == "" {
 			g.named(name, s)
 		}
 	})
-	each(get(g.root, "paths"), func(_ string, path *yaml3.Node) {
-		each(path, func(_ string, op *yaml3.Node) {
+	each(get(g.root, "paths"), func(_ string, path *yaml.Node) {
+		each(path, func(_ string, op *yaml.Node) {
 			for _, p := range items(get(op, "parameters")) {
 				g.titled(get(g.resolve(p), "schema"))
 			}
 			g.titled(get(op, "requestBody", "content", "application/json", "schema"))
-			each(get(op, "responses"), func(_ string, r *yaml3.Node) { g.titled(get(r, "content", "application/json", "schema")) })
+			each(get(op, "responses"), func(_ string, r *yaml.Node) { g.titled(get(r, "content", "application/json", "schema")) })
 		})
 	})
 	return []byte(g.out.String())
 }
 
 // titled writes the type of a schema that stands at a route.
-func (g *generator) titled(s *yaml3.Node) {
+func (g *generator) titled(s *yaml.Node) {
 	if title := text(s, "title"); title != "" && !other[title] {
 		g.named(title, s)
 	}
 }
 
 // named writes a type, and those within it.
-func (g *generator) named(name string, s *yaml3.Node) {
+func (g *generator) named(name string, s *yaml.Node) {
 	if g.done[name] {
 		return
 	}
@@ -123,7 +123,7 @@ func (g *generator) named(name string, s *yaml3.Node) {
 	}
 }
 
-func (g *generator) comment(name string, s *yaml3.Node) {
+func (g *generator) comment(name string, s *yaml.Node) {
 	g.out.WriteString("\n")
 	if about := text(s, "description"); about != "" {
 		g.out.WriteString(wrapped(name + ": " + about))
@@ -136,7 +136,7 @@ func (g *generator) comment(name string, s *yaml3.Node) {
 	g.out.WriteString("// " + name + " is a part of " + of + ".\n")
 }
 
-func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
+func (g *generator) fields(out *strings.Builder, name string, s *yaml.Node) {
 	if all := get(s, "allOf"); all != nil {
 		for _, part := range all.Content {
 			switch {
@@ -156,7 +156,7 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
 			required[r.Value] = true
 		}
 	}
-	each(get(s, "properties"), func(field string, p *yaml3.Node) {
+	each(get(s, "properties"), func(field string, p *yaml.Node) {
 		if about := text(p, "description"); about != "" {
 			out.WriteString(wrapped(about))
 		}
@@ -179,7 +179,7 @@ func (g *generator) fields(out *strings.Builder, name string, s *yaml3.Node) {
 
 // of is the type of a schema; name is that of an object in it. A text of an array that
 // may be null is a pointer, since "" may stand there too.
-func (g *generator) of(name string, s *yaml3.Node, item bool) string {
+func (g *generator) of(name string, s *yaml.Node, item bool) string {
 	if text(s, "$ref") != "" {
 		if t := texts[base(s)]; t != "" {
 			return t
@@ -223,7 +223,7 @@ func (g *generator) of(name string, s *yaml3.Node, item bool) string {
 			}
 			return name
 		}
-		if v := get(s, "additionalProperties"); v != nil && v.Kind == yaml3.MappingNode {
+		if v := get(s, "additionalProperties"); v != nil && v.Kind == yaml.MappingNode {
 			return "map[string]" + g.of(name, v, true)
 		}
 		return "json.RawMessage"
@@ -238,7 +238,7 @@ func (g *generator) of(name string, s *yaml3.Node, item bool) string {
 	return scalar(s, kind, null, item)
 }
 
-func scalar(s *yaml3.Node, kind string, null, item bool) string {
+func scalar(s *yaml.Node, kind string, null, item bool) string {
 	of := map[string]string{"string": "string", "boolean": "bool", "integer": "int", "number": "json.Number"}[kind]
 	switch text(s, "format") {
 	case "date-time":
@@ -260,9 +260,9 @@ func scalar(s *yaml3.Node, kind string, null, item bool) string {
 }
 
 // kindOf is what a schema is when it is not null.
-func kindOf(s *yaml3.Node) (kind string, null bool) {
+func kindOf(s *yaml.Node) (kind string, null bool) {
 	t := get(s, "type")
-	if t == nil || t.Kind == yaml3.ScalarNode {
+	if t == nil || t.Kind == yaml.ScalarNode {
 		return text(s, "type"), false
 	}
 	for _, k := range t.Content {
@@ -275,10 +275,10 @@ func kindOf(s *yaml3.Node) (kind string, null bool) {
 	return kind, null
 }
 
-func get(n *yaml3.Node, path ...string) *yaml3.Node {
+func get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
-		var found *yaml3.Node
-		each(n, func(k string, v *yaml3.Node) {
+		var found *yaml.Node
+		each(n, func(k string, v *yaml.Node) {
 			if k == key {
 				found = v
 			}
@@ -288,27 +288,27 @@ func get(n *yaml3.Node, path ...string) *yaml3.Node {
 	return n
 }
 
-func each(n *yaml3.Node, yield func(key string, value *yaml3.Node)) {
-	if n == nil || n.Kind != yaml3.MappingNode {
+func each(n *yaml.Node, yield func(key string, value *yaml.Node)) {
+	if n == nil || n.Kind != yaml.MappingNode {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		v := n.Content[i+1]
-		if v.Kind == yaml3.AliasNode {
+		if v.Kind == yaml.AliasNode {
 			v = v.Alias
 		}
 		yield(n.Content[i].Value, v)
 	}
 }
 
-func text(n *yaml3.Node, key string) string {
+func text(n *yaml.Node, key string) string {
 	if v := get(n, key); v != nil {
 		return v.Value
 	}
 	return ""
 }
 
-func base(n *yaml3.Node) string {
+func base(n *yaml.Node) string {
 	ref := text(n, "$ref")
 	return ref[strings.LastIndexByte(ref, '/')+1:]
 }

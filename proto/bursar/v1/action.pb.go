@@ -176,6 +176,7 @@ type DescribeActionResponse struct {
 	Schedule      string                 `protobuf:"bytes,5,opt,name=schedule,proto3" json:"schedule,omitempty"` // the default, for example "@hourly"
 	Deadline      string                 `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"` // how long Execute may take, for example "1m"
 	Commands      string                 `protobuf:"bytes,7,opt,name=commands,proto3" json:"commands,omitempty"` // for what it needs Run, for people; empty: it runs no programs
+	Archives      string                 `protobuf:"bytes,8,opt,name=archives,proto3" json:"archives,omitempty"` // for what it needs Write, for people; empty: it archives nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +256,13 @@ func (x *DescribeActionResponse) GetDeadline() string {
 func (x *DescribeActionResponse) GetCommands() string {
 	if x != nil {
 		return x.Commands
+	}
+	return ""
+}
+
+func (x *DescribeActionResponse) GetArchives() string {
+	if x != nil {
+		return x.Archives
 	}
 	return ""
 }
@@ -897,6 +905,7 @@ type Ask struct {
 	//	*Ask_Get_
 	//	*Ask_Run_
 	//	*Ask_Stop_
+	//	*Ask_Write_
 	What          isAsk_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -973,6 +982,15 @@ func (x *Ask) GetStop() *Ask_Stop {
 	return nil
 }
 
+func (x *Ask) GetWrite() *Ask_Write {
+	if x != nil {
+		if x, ok := x.What.(*Ask_Write_); ok {
+			return x.Write
+		}
+	}
+	return nil
+}
+
 type isAsk_What interface {
 	isAsk_What()
 }
@@ -989,11 +1007,17 @@ type Ask_Stop_ struct {
 	Stop *Ask_Stop `protobuf:"bytes,4,opt,name=stop,proto3,oneof"` // is not answered itself
 }
 
+type Ask_Write_ struct {
+	Write *Ask_Write `protobuf:"bytes,5,opt,name=write,proto3,oneof"`
+}
+
 func (*Ask_Get_) isAsk_What() {}
 
 func (*Ask_Run_) isAsk_What() {}
 
 func (*Ask_Stop_) isAsk_What() {}
+
+func (*Ask_Write_) isAsk_What() {}
 
 // Answer is a part of an answer to an Ask. The parts of one answer come in order
 // and before those of the next.
@@ -1144,6 +1168,77 @@ func (x *Ask_Get) GetAccept() string {
 	return ""
 }
 
+// Write changes archives by the REST interface: what is below /v1/archives, and nothing
+// else. Only Execute and Probe of an action whose description says archives may ask for
+// it. The answer is as that of a Get.
+type Ask_Write struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"` // PUT, POST or DELETE
+	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"` // path and query, for example /v1/archives/2026-03
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`     // the content type of the body
+	Body          []byte                 `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`     // at most 3 MiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ask_Write) Reset() {
+	*x = Ask_Write{}
+	mi := &file_bursar_v1_action_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ask_Write) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ask_Write) ProtoMessage() {}
+
+func (x *Ask_Write) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_action_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ask_Write.ProtoReflect.Descriptor instead.
+func (*Ask_Write) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_action_proto_rawDescGZIP(), []int{10, 1}
+}
+
+func (x *Ask_Write) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *Ask_Write) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Ask_Write) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Ask_Write) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
 // Run runs a program without a shell, on the leader or on the agent that the
 // action's run_on names. Only Execute and Probe may ask for it.
 type Ask_Run struct {
@@ -1158,7 +1253,7 @@ type Ask_Run struct {
 
 func (x *Ask_Run) Reset() {
 	*x = Ask_Run{}
-	mi := &file_bursar_v1_action_proto_msgTypes[15]
+	mi := &file_bursar_v1_action_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1265,7 @@ func (x *Ask_Run) String() string {
 func (*Ask_Run) ProtoMessage() {}
 
 func (x *Ask_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_action_proto_msgTypes[15]
+	mi := &file_bursar_v1_action_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1278,7 @@ func (x *Ask_Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask_Run.ProtoReflect.Descriptor instead.
 func (*Ask_Run) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_action_proto_rawDescGZIP(), []int{10, 1}
+	return file_bursar_v1_action_proto_rawDescGZIP(), []int{10, 2}
 }
 
 func (x *Ask_Run) GetArguments() []string {
@@ -1224,7 +1319,7 @@ type Ask_Stop struct {
 
 func (x *Ask_Stop) Reset() {
 	*x = Ask_Stop{}
-	mi := &file_bursar_v1_action_proto_msgTypes[16]
+	mi := &file_bursar_v1_action_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1331,7 @@ func (x *Ask_Stop) String() string {
 func (*Ask_Stop) ProtoMessage() {}
 
 func (x *Ask_Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_action_proto_msgTypes[16]
+	mi := &file_bursar_v1_action_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1344,7 @@ func (x *Ask_Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask_Stop.ProtoReflect.Descriptor instead.
 func (*Ask_Stop) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_action_proto_rawDescGZIP(), []int{10, 2}
+	return file_bursar_v1_action_proto_rawDescGZIP(), []int{10, 3}
 }
 
 var File_bursar_v1_action_proto protoreflect.FileDescriptor
@@ -1257,7 +1352,7 @@ var File_bursar_v1_action_proto protoreflect.FileDescriptor
 const file_bursar_v1_action_proto_rawDesc = "" +
 	"\n" +
 	"\x16bursar/v1/action.proto\x12\tbursar.v1\x1a\x16bursar/v1/source.proto\"\x17\n" +
-	"\x15DescribeActionRequest\"\xe0\x01\n" +
+	"\x15DescribeActionRequest\"\xfc\x01\n" +
 	"\x16DescribeActionResponse\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12,\n" +
@@ -1265,7 +1360,8 @@ const file_bursar_v1_action_proto_rawDesc = "" +
 	"\x06probes\x18\x04 \x01(\bR\x06probes\x12\x1a\n" +
 	"\bschedule\x18\x05 \x01(\tR\bschedule\x12\x1a\n" +
 	"\bdeadline\x18\x06 \x01(\tR\bdeadline\x12\x1a\n" +
-	"\bcommands\x18\a \x01(\tR\bcommands\"\xa5\x01\n" +
+	"\bcommands\x18\a \x01(\tR\bcommands\x12\x1a\n" +
+	"\barchives\x18\b \x01(\tR\barchives\"\xa5\x01\n" +
 	"\rActionRequest\x12*\n" +
 	"\x04plan\x18\x01 \x01(\v2\x14.bursar.v1.PlanStartH\x00R\x04plan\x120\n" +
 	"\x06effect\x18\x02 \x01(\v2\x16.bursar.v1.EffectStartH\x00R\x06effect\x12+\n" +
@@ -1313,15 +1409,21 @@ const file_bursar_v1_action_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
 	"\treference\x18\x03 \x01(\tR\treference\x12\x1f\n" +
 	"\vretry_after\x18\x04 \x01(\tR\n" +
-	"retryAfter\"\xb4\x03\n" +
+	"retryAfter\"\xc3\x04\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12&\n" +
 	"\x03get\x18\x02 \x01(\v2\x12.bursar.v1.Ask.GetH\x00R\x03get\x12&\n" +
 	"\x03run\x18\x03 \x01(\v2\x12.bursar.v1.Ask.RunH\x00R\x03run\x12)\n" +
-	"\x04stop\x18\x04 \x01(\v2\x13.bursar.v1.Ask.StopH\x00R\x04stop\x1a5\n" +
+	"\x04stop\x18\x04 \x01(\v2\x13.bursar.v1.Ask.StopH\x00R\x04stop\x12,\n" +
+	"\x05write\x18\x05 \x01(\v2\x14.bursar.v1.Ask.WriteH\x00R\x05write\x1a5\n" +
 	"\x03Get\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
-	"\x06accept\x18\x02 \x01(\tR\x06accept\x1a\xda\x01\n" +
+	"\x06accept\x18\x02 \x01(\tR\x06accept\x1a_\n" +
+	"\x05Write\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\fR\x04body\x1a\xda\x01\n" +
 	"\x03Run\x12\x1c\n" +
 	"\targuments\x18\x01 \x03(\tR\targuments\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x12\x18\n" +
@@ -1371,7 +1473,7 @@ func file_bursar_v1_action_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_action_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_bursar_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_bursar_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_bursar_v1_action_proto_goTypes = []any{
 	(EffectClass)(0),               // 0: bursar.v1.EffectClass
 	(Outcome)(0),                   // 1: bursar.v1.Outcome
@@ -1390,11 +1492,12 @@ var file_bursar_v1_action_proto_goTypes = []any{
 	nil,                            // 14: bursar.v1.PlanStart.ArgumentsEntry
 	nil,                            // 15: bursar.v1.Gauge.LabelsEntry
 	(*Ask_Get)(nil),                // 16: bursar.v1.Ask.Get
-	(*Ask_Run)(nil),                // 17: bursar.v1.Ask.Run
-	(*Ask_Stop)(nil),               // 18: bursar.v1.Ask.Stop
-	nil,                            // 19: bursar.v1.Ask.Run.EnvironmentEntry
-	(*ConfigureRequest)(nil),       // 20: bursar.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),      // 21: bursar.v1.ConfigureResponse
+	(*Ask_Write)(nil),              // 17: bursar.v1.Ask.Write
+	(*Ask_Run)(nil),                // 18: bursar.v1.Ask.Run
+	(*Ask_Stop)(nil),               // 19: bursar.v1.Ask.Stop
+	nil,                            // 20: bursar.v1.Ask.Run.EnvironmentEntry
+	(*ConfigureRequest)(nil),       // 21: bursar.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),      // 22: bursar.v1.ConfigureResponse
 }
 var file_bursar_v1_action_proto_depIdxs = []int32{
 	0,  // 0: bursar.v1.DescribeActionResponse.class:type_name -> bursar.v1.EffectClass
@@ -1411,24 +1514,25 @@ var file_bursar_v1_action_proto_depIdxs = []int32{
 	15, // 11: bursar.v1.Gauge.labels:type_name -> bursar.v1.Gauge.LabelsEntry
 	1,  // 12: bursar.v1.Result.outcome:type_name -> bursar.v1.Outcome
 	16, // 13: bursar.v1.Ask.get:type_name -> bursar.v1.Ask.Get
-	17, // 14: bursar.v1.Ask.run:type_name -> bursar.v1.Ask.Run
-	18, // 15: bursar.v1.Ask.stop:type_name -> bursar.v1.Ask.Stop
-	19, // 16: bursar.v1.Ask.Run.environment:type_name -> bursar.v1.Ask.Run.EnvironmentEntry
-	2,  // 17: bursar.v1.ActionPlugin.Describe:input_type -> bursar.v1.DescribeActionRequest
-	20, // 18: bursar.v1.ActionPlugin.Configure:input_type -> bursar.v1.ConfigureRequest
-	4,  // 19: bursar.v1.ActionPlugin.Plan:input_type -> bursar.v1.ActionRequest
-	4,  // 20: bursar.v1.ActionPlugin.Execute:input_type -> bursar.v1.ActionRequest
-	4,  // 21: bursar.v1.ActionPlugin.Probe:input_type -> bursar.v1.ActionRequest
-	3,  // 22: bursar.v1.ActionPlugin.Describe:output_type -> bursar.v1.DescribeActionResponse
-	21, // 23: bursar.v1.ActionPlugin.Configure:output_type -> bursar.v1.ConfigureResponse
-	8,  // 24: bursar.v1.ActionPlugin.Plan:output_type -> bursar.v1.ActionResponse
-	8,  // 25: bursar.v1.ActionPlugin.Execute:output_type -> bursar.v1.ActionResponse
-	8,  // 26: bursar.v1.ActionPlugin.Probe:output_type -> bursar.v1.ActionResponse
-	22, // [22:27] is the sub-list for method output_type
-	17, // [17:22] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	18, // 14: bursar.v1.Ask.run:type_name -> bursar.v1.Ask.Run
+	19, // 15: bursar.v1.Ask.stop:type_name -> bursar.v1.Ask.Stop
+	17, // 16: bursar.v1.Ask.write:type_name -> bursar.v1.Ask.Write
+	20, // 17: bursar.v1.Ask.Run.environment:type_name -> bursar.v1.Ask.Run.EnvironmentEntry
+	2,  // 18: bursar.v1.ActionPlugin.Describe:input_type -> bursar.v1.DescribeActionRequest
+	21, // 19: bursar.v1.ActionPlugin.Configure:input_type -> bursar.v1.ConfigureRequest
+	4,  // 20: bursar.v1.ActionPlugin.Plan:input_type -> bursar.v1.ActionRequest
+	4,  // 21: bursar.v1.ActionPlugin.Execute:input_type -> bursar.v1.ActionRequest
+	4,  // 22: bursar.v1.ActionPlugin.Probe:input_type -> bursar.v1.ActionRequest
+	3,  // 23: bursar.v1.ActionPlugin.Describe:output_type -> bursar.v1.DescribeActionResponse
+	22, // 24: bursar.v1.ActionPlugin.Configure:output_type -> bursar.v1.ConfigureResponse
+	8,  // 25: bursar.v1.ActionPlugin.Plan:output_type -> bursar.v1.ActionResponse
+	8,  // 26: bursar.v1.ActionPlugin.Execute:output_type -> bursar.v1.ActionResponse
+	8,  // 27: bursar.v1.ActionPlugin.Probe:output_type -> bursar.v1.ActionResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_bursar_v1_action_proto_init() }
@@ -1452,6 +1556,7 @@ func file_bursar_v1_action_proto_init() {
 		(*Ask_Get_)(nil),
 		(*Ask_Run_)(nil),
 		(*Ask_Stop_)(nil),
+		(*Ask_Write_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1459,7 +1564,7 @@ func file_bursar_v1_action_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_action_proto_rawDesc), len(file_bursar_v1_action_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,102 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type CertifyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // X.509 in DER; empty: none
+	Problem       string                 `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`         // why none, for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertifyRequest) Reset() {
+	*x = CertifyRequest{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyRequest) ProtoMessage() {}
+
+func (x *CertifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyRequest.ProtoReflect.Descriptor instead.
+func (*CertifyRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CertifyRequest) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *CertifyRequest) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+type CertifyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refused       string                 `protobuf:"bytes,1,opt,name=refused,proto3" json:"refused,omitempty"` // why the agent does not use it; empty: it does
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertifyResponse) Reset() {
+	*x = CertifyResponse{}
+	mi := &file_bursar_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyResponse) ProtoMessage() {}
+
+func (x *CertifyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyResponse.ProtoReflect.Descriptor instead.
+func (*CertifyResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CertifyResponse) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
 type PullRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Cluster  string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -40,7 +136,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[0]
+	mi := &file_bursar_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -52,7 +148,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[0]
+	mi := &file_bursar_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -65,7 +161,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PullRequest) GetCluster() string {
@@ -137,7 +233,7 @@ type PullResponse struct {
 
 func (x *PullResponse) Reset() {
 	*x = PullResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[1]
+	mi := &file_bursar_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +245,7 @@ func (x *PullResponse) String() string {
 func (*PullResponse) ProtoMessage() {}
 
 func (x *PullResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[1]
+	mi := &file_bursar_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +258,7 @@ func (x *PullResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullResponse.ProtoReflect.Descriptor instead.
 func (*PullResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PullResponse) GetEpoch() []byte {
@@ -226,7 +322,7 @@ type AckRequest struct {
 
 func (x *AckRequest) Reset() {
 	*x = AckRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[2]
+	mi := &file_bursar_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +334,7 @@ func (x *AckRequest) String() string {
 func (*AckRequest) ProtoMessage() {}
 
 func (x *AckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[2]
+	mi := &file_bursar_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +347,7 @@ func (x *AckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckRequest.ProtoReflect.Descriptor instead.
 func (*AckRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AckRequest) GetCluster() string {
@@ -290,7 +386,7 @@ type AckResponse struct {
 
 func (x *AckResponse) Reset() {
 	*x = AckResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[3]
+	mi := &file_bursar_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +398,7 @@ func (x *AckResponse) String() string {
 func (*AckResponse) ProtoMessage() {}
 
 func (x *AckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[3]
+	mi := &file_bursar_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +411,7 @@ func (x *AckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckResponse.ProtoReflect.Descriptor instead.
 func (*AckResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 type ResumeRequest struct {
@@ -333,7 +429,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[4]
+	mi := &file_bursar_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +441,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[4]
+	mi := &file_bursar_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +454,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ResumeRequest) GetCluster() string {
@@ -421,7 +517,7 @@ type SourceCheckpoint struct {
 
 func (x *SourceCheckpoint) Reset() {
 	*x = SourceCheckpoint{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[5]
+	mi := &file_bursar_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +529,7 @@ func (x *SourceCheckpoint) String() string {
 func (*SourceCheckpoint) ProtoMessage() {}
 
 func (x *SourceCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[5]
+	mi := &file_bursar_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +542,7 @@ func (x *SourceCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceCheckpoint.ProtoReflect.Descriptor instead.
 func (*SourceCheckpoint) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SourceCheckpoint) GetSourceType() string {
@@ -481,7 +577,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[6]
+	mi := &file_bursar_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +589,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[6]
+	mi := &file_bursar_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +602,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ResumeResponse) GetEpoch() []byte {
@@ -544,7 +640,7 @@ type OrderRequest struct {
 
 func (x *OrderRequest) Reset() {
 	*x = OrderRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[7]
+	mi := &file_bursar_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +652,7 @@ func (x *OrderRequest) String() string {
 func (*OrderRequest) ProtoMessage() {}
 
 func (x *OrderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[7]
+	mi := &file_bursar_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +665,7 @@ func (x *OrderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
 func (*OrderRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OrderRequest) GetOrder() isOrderRequest_Order {
@@ -641,7 +737,7 @@ type OrderResponse struct {
 
 func (x *OrderResponse) Reset() {
 	*x = OrderResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[8]
+	mi := &file_bursar_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +749,7 @@ func (x *OrderResponse) String() string {
 func (*OrderResponse) ProtoMessage() {}
 
 func (x *OrderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[8]
+	mi := &file_bursar_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +762,7 @@ func (x *OrderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderResponse.ProtoReflect.Descriptor instead.
 func (*OrderResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OrderResponse) GetProgress() *Progress {
@@ -717,7 +813,7 @@ type RunProgramRequest struct {
 
 func (x *RunProgramRequest) Reset() {
 	*x = RunProgramRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	mi := &file_bursar_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +825,7 @@ func (x *RunProgramRequest) String() string {
 func (*RunProgramRequest) ProtoMessage() {}
 
 func (x *RunProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[9]
+	mi := &file_bursar_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +838,7 @@ func (x *RunProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunProgramRequest.ProtoReflect.Descriptor instead.
 func (*RunProgramRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RunProgramRequest) GetMessage() isRunProgramRequest_Message {
@@ -809,7 +905,7 @@ type Errand struct {
 
 func (x *Errand) Reset() {
 	*x = Errand{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	mi := &file_bursar_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +917,7 @@ func (x *Errand) String() string {
 func (*Errand) ProtoMessage() {}
 
 func (x *Errand) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[10]
+	mi := &file_bursar_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +930,7 @@ func (x *Errand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Errand.ProtoReflect.Descriptor instead.
 func (*Errand) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Errand) GetCluster() string {
@@ -927,7 +1023,7 @@ type RunProgramResponse struct {
 
 func (x *RunProgramResponse) Reset() {
 	*x = RunProgramResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	mi := &file_bursar_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1035,7 @@ func (x *RunProgramResponse) String() string {
 func (*RunProgramResponse) ProtoMessage() {}
 
 func (x *RunProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[11]
+	mi := &file_bursar_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1048,7 @@ func (x *RunProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunProgramResponse.ProtoReflect.Descriptor instead.
 func (*RunProgramResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunProgramResponse) GetMessage() isRunProgramResponse_Message {
@@ -1004,7 +1100,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[12]
+	mi := &file_bursar_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1112,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[12]
+	mi := &file_bursar_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1125,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 type StatusResponse struct {
@@ -1050,7 +1146,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[13]
+	mi := &file_bursar_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1158,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[13]
+	mi := &file_bursar_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1171,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatusResponse) GetName() string {
@@ -1171,7 +1267,7 @@ type SourceStatus struct {
 
 func (x *SourceStatus) Reset() {
 	*x = SourceStatus{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[14]
+	mi := &file_bursar_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1279,7 @@ func (x *SourceStatus) String() string {
 func (*SourceStatus) ProtoMessage() {}
 
 func (x *SourceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[14]
+	mi := &file_bursar_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1292,7 @@ func (x *SourceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStatus.ProtoReflect.Descriptor instead.
 func (*SourceStatus) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SourceStatus) GetType() string {
@@ -1317,7 +1413,7 @@ type OrderRequest_Retry struct {
 
 func (x *OrderRequest_Retry) Reset() {
 	*x = OrderRequest_Retry{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[15]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1425,7 @@ func (x *OrderRequest_Retry) String() string {
 func (*OrderRequest_Retry) ProtoMessage() {}
 
 func (x *OrderRequest_Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[15]
+	mi := &file_bursar_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1438,7 @@ func (x *OrderRequest_Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest_Retry.ProtoReflect.Descriptor instead.
 func (*OrderRequest_Retry) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{7, 0}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *OrderRequest_Retry) GetSourceType() string {
@@ -1386,7 +1482,7 @@ type OrderRequest_Recollect struct {
 
 func (x *OrderRequest_Recollect) Reset() {
 	*x = OrderRequest_Recollect{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[16]
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1494,7 @@ func (x *OrderRequest_Recollect) String() string {
 func (*OrderRequest_Recollect) ProtoMessage() {}
 
 func (x *OrderRequest_Recollect) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[16]
+	mi := &file_bursar_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1507,7 @@ func (x *OrderRequest_Recollect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest_Recollect.ProtoReflect.Descriptor instead.
 func (*OrderRequest_Recollect) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{7, 1}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9, 1}
 }
 
 func (x *OrderRequest_Recollect) GetSourceType() string {
@@ -1460,7 +1556,7 @@ type OrderRequest_Command struct {
 
 func (x *OrderRequest_Command) Reset() {
 	*x = OrderRequest_Command{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[17]
+	mi := &file_bursar_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1568,7 @@ func (x *OrderRequest_Command) String() string {
 func (*OrderRequest_Command) ProtoMessage() {}
 
 func (x *OrderRequest_Command) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[17]
+	mi := &file_bursar_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1581,7 @@ func (x *OrderRequest_Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest_Command.ProtoReflect.Descriptor instead.
 func (*OrderRequest_Command) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{7, 2}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9, 2}
 }
 
 func (x *OrderRequest_Command) GetName() string {
@@ -1510,7 +1606,7 @@ type RunProgramRequest_Go struct {
 
 func (x *RunProgramRequest_Go) Reset() {
 	*x = RunProgramRequest_Go{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1618,7 @@ func (x *RunProgramRequest_Go) String() string {
 func (*RunProgramRequest_Go) ProtoMessage() {}
 
 func (x *RunProgramRequest_Go) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[18]
+	mi := &file_bursar_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1631,7 @@ func (x *RunProgramRequest_Go) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunProgramRequest_Go.ProtoReflect.Descriptor instead.
 func (*RunProgramRequest_Go) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{9, 0}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type RunProgramResponse_Ready struct {
@@ -1546,7 +1642,7 @@ type RunProgramResponse_Ready struct {
 
 func (x *RunProgramResponse_Ready) Reset() {
 	*x = RunProgramResponse_Ready{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	mi := &file_bursar_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1558,7 +1654,7 @@ func (x *RunProgramResponse_Ready) String() string {
 func (*RunProgramResponse_Ready) ProtoMessage() {}
 
 func (x *RunProgramResponse_Ready) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[20]
+	mi := &file_bursar_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1571,7 +1667,7 @@ func (x *RunProgramResponse_Ready) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunProgramResponse_Ready.ProtoReflect.Descriptor instead.
 func (*RunProgramResponse_Ready) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11, 0}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type RunProgramResponse_Ended struct {
@@ -1587,7 +1683,7 @@ type RunProgramResponse_Ended struct {
 
 func (x *RunProgramResponse_Ended) Reset() {
 	*x = RunProgramResponse_Ended{}
-	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	mi := &file_bursar_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1695,7 @@ func (x *RunProgramResponse_Ended) String() string {
 func (*RunProgramResponse_Ended) ProtoMessage() {}
 
 func (x *RunProgramResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_agent_proto_msgTypes[21]
+	mi := &file_bursar_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1708,7 @@ func (x *RunProgramResponse_Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunProgramResponse_Ended.ProtoReflect.Descriptor instead.
 func (*RunProgramResponse_Ended) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{11, 1}
+	return file_bursar_v1_agent_proto_rawDescGZIP(), []int{13, 1}
 }
 
 func (x *RunProgramResponse_Ended) GetStatus() int32 {
@@ -1654,7 +1750,12 @@ var File_bursar_v1_agent_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15bursar/v1/agent.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x16bursar/v1/source.proto\"\xbb\x01\n" +
+	"\x15bursar/v1/agent.proto\x12\tbursar.v1\x1a\x16bursar/v1/record.proto\x1a\x16bursar/v1/source.proto\"L\n" +
+	"\x0eCertifyRequest\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"+\n" +
+	"\x0fCertifyResponse\x12\x18\n" +
+	"\arefused\x18\x01 \x01(\tR\arefused\"\xbb\x01\n" +
 	"\vPullRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\fR\x05epoch\x12\x14\n" +
@@ -1786,7 +1887,7 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\askipped\x18\f \x01(\x03R\askipped\x12\x1c\n" +
 	"\tunchanged\x18\r \x01(\x03R\tunchanged\x12/\n" +
 	"\bprogress\x18\x0e \x01(\v2\x13.bursar.v1.ProgressR\bprogress\x12\x1a\n" +
-	"\binterval\x18\x0f \x01(\x12R\binterval2\x81\x03\n" +
+	"\binterval\x18\x0f \x01(\x12R\binterval2\xc3\x03\n" +
 	"\x05Agent\x127\n" +
 	"\x04Pull\x12\x16.bursar.v1.PullRequest\x1a\x17.bursar.v1.PullResponse\x124\n" +
 	"\x03Ack\x12\x15.bursar.v1.AckRequest\x1a\x16.bursar.v1.AckResponse\x12=\n" +
@@ -1794,7 +1895,8 @@ const file_bursar_v1_agent_proto_rawDesc = "" +
 	"\x05Order\x12\x17.bursar.v1.OrderRequest\x1a\x18.bursar.v1.OrderResponse0\x01\x12=\n" +
 	"\x06Status\x12\x18.bursar.v1.StatusRequest\x1a\x19.bursar.v1.StatusResponse\x12M\n" +
 	"\n" +
-	"RunProgram\x12\x1c.bursar.v1.RunProgramRequest\x1a\x1d.bursar.v1.RunProgramResponse(\x010\x01B>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"RunProgram\x12\x1c.bursar.v1.RunProgramRequest\x1a\x1d.bursar.v1.RunProgramResponse(\x010\x01\x12@\n" +
+	"\aCertify\x12\x19.bursar.v1.CertifyRequest\x1a\x1a.bursar.v1.CertifyResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_agent_proto_rawDescOnce sync.Once
@@ -1808,59 +1910,63 @@ func file_bursar_v1_agent_proto_rawDescGZIP() []byte {
 	return file_bursar_v1_agent_proto_rawDescData
 }
 
-var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_bursar_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_bursar_v1_agent_proto_goTypes = []any{
-	(*PullRequest)(nil),              // 0: bursar.v1.PullRequest
-	(*PullResponse)(nil),             // 1: bursar.v1.PullResponse
-	(*AckRequest)(nil),               // 2: bursar.v1.AckRequest
-	(*AckResponse)(nil),              // 3: bursar.v1.AckResponse
-	(*ResumeRequest)(nil),            // 4: bursar.v1.ResumeRequest
-	(*SourceCheckpoint)(nil),         // 5: bursar.v1.SourceCheckpoint
-	(*ResumeResponse)(nil),           // 6: bursar.v1.ResumeResponse
-	(*OrderRequest)(nil),             // 7: bursar.v1.OrderRequest
-	(*OrderResponse)(nil),            // 8: bursar.v1.OrderResponse
-	(*RunProgramRequest)(nil),        // 9: bursar.v1.RunProgramRequest
-	(*Errand)(nil),                   // 10: bursar.v1.Errand
-	(*RunProgramResponse)(nil),       // 11: bursar.v1.RunProgramResponse
-	(*StatusRequest)(nil),            // 12: bursar.v1.StatusRequest
-	(*StatusResponse)(nil),           // 13: bursar.v1.StatusResponse
-	(*SourceStatus)(nil),             // 14: bursar.v1.SourceStatus
-	(*OrderRequest_Retry)(nil),       // 15: bursar.v1.OrderRequest.Retry
-	(*OrderRequest_Recollect)(nil),   // 16: bursar.v1.OrderRequest.Recollect
-	(*OrderRequest_Command)(nil),     // 17: bursar.v1.OrderRequest.Command
-	(*RunProgramRequest_Go)(nil),     // 18: bursar.v1.RunProgramRequest.Go
-	nil,                              // 19: bursar.v1.Errand.EnvironmentEntry
-	(*RunProgramResponse_Ready)(nil), // 20: bursar.v1.RunProgramResponse.Ready
-	(*RunProgramResponse_Ended)(nil), // 21: bursar.v1.RunProgramResponse.Ended
-	(*Progress)(nil),                 // 22: bursar.v1.Progress
+	(*CertifyRequest)(nil),           // 0: bursar.v1.CertifyRequest
+	(*CertifyResponse)(nil),          // 1: bursar.v1.CertifyResponse
+	(*PullRequest)(nil),              // 2: bursar.v1.PullRequest
+	(*PullResponse)(nil),             // 3: bursar.v1.PullResponse
+	(*AckRequest)(nil),               // 4: bursar.v1.AckRequest
+	(*AckResponse)(nil),              // 5: bursar.v1.AckResponse
+	(*ResumeRequest)(nil),            // 6: bursar.v1.ResumeRequest
+	(*SourceCheckpoint)(nil),         // 7: bursar.v1.SourceCheckpoint
+	(*ResumeResponse)(nil),           // 8: bursar.v1.ResumeResponse
+	(*OrderRequest)(nil),             // 9: bursar.v1.OrderRequest
+	(*OrderResponse)(nil),            // 10: bursar.v1.OrderResponse
+	(*RunProgramRequest)(nil),        // 11: bursar.v1.RunProgramRequest
+	(*Errand)(nil),                   // 12: bursar.v1.Errand
+	(*RunProgramResponse)(nil),       // 13: bursar.v1.RunProgramResponse
+	(*StatusRequest)(nil),            // 14: bursar.v1.StatusRequest
+	(*StatusResponse)(nil),           // 15: bursar.v1.StatusResponse
+	(*SourceStatus)(nil),             // 16: bursar.v1.SourceStatus
+	(*OrderRequest_Retry)(nil),       // 17: bursar.v1.OrderRequest.Retry
+	(*OrderRequest_Recollect)(nil),   // 18: bursar.v1.OrderRequest.Recollect
+	(*OrderRequest_Command)(nil),     // 19: bursar.v1.OrderRequest.Command
+	(*RunProgramRequest_Go)(nil),     // 20: bursar.v1.RunProgramRequest.Go
+	nil,                              // 21: bursar.v1.Errand.EnvironmentEntry
+	(*RunProgramResponse_Ready)(nil), // 22: bursar.v1.RunProgramResponse.Ready
+	(*RunProgramResponse_Ended)(nil), // 23: bursar.v1.RunProgramResponse.Ended
+	(*Progress)(nil),                 // 24: bursar.v1.Progress
 }
 var file_bursar_v1_agent_proto_depIdxs = []int32{
-	5,  // 0: bursar.v1.ResumeRequest.checkpoints:type_name -> bursar.v1.SourceCheckpoint
-	15, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
-	16, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
-	17, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
-	22, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
-	10, // 5: bursar.v1.RunProgramRequest.errand:type_name -> bursar.v1.Errand
-	18, // 6: bursar.v1.RunProgramRequest.go:type_name -> bursar.v1.RunProgramRequest.Go
-	19, // 7: bursar.v1.Errand.environment:type_name -> bursar.v1.Errand.EnvironmentEntry
-	20, // 8: bursar.v1.RunProgramResponse.ready:type_name -> bursar.v1.RunProgramResponse.Ready
-	21, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
-	14, // 10: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
-	22, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
-	0,  // 12: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
-	2,  // 13: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
-	4,  // 14: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
-	7,  // 15: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
-	12, // 16: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
-	9,  // 17: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
-	1,  // 18: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
-	3,  // 19: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
-	6,  // 20: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
-	8,  // 21: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
-	13, // 22: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
-	11, // 23: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
+	7,  // 0: bursar.v1.ResumeRequest.checkpoints:type_name -> bursar.v1.SourceCheckpoint
+	17, // 1: bursar.v1.OrderRequest.retry:type_name -> bursar.v1.OrderRequest.Retry
+	18, // 2: bursar.v1.OrderRequest.recollect:type_name -> bursar.v1.OrderRequest.Recollect
+	19, // 3: bursar.v1.OrderRequest.command:type_name -> bursar.v1.OrderRequest.Command
+	24, // 4: bursar.v1.OrderResponse.progress:type_name -> bursar.v1.Progress
+	12, // 5: bursar.v1.RunProgramRequest.errand:type_name -> bursar.v1.Errand
+	20, // 6: bursar.v1.RunProgramRequest.go:type_name -> bursar.v1.RunProgramRequest.Go
+	21, // 7: bursar.v1.Errand.environment:type_name -> bursar.v1.Errand.EnvironmentEntry
+	22, // 8: bursar.v1.RunProgramResponse.ready:type_name -> bursar.v1.RunProgramResponse.Ready
+	23, // 9: bursar.v1.RunProgramResponse.ended:type_name -> bursar.v1.RunProgramResponse.Ended
+	16, // 10: bursar.v1.StatusResponse.sources:type_name -> bursar.v1.SourceStatus
+	24, // 11: bursar.v1.SourceStatus.progress:type_name -> bursar.v1.Progress
+	2,  // 12: bursar.v1.Agent.Pull:input_type -> bursar.v1.PullRequest
+	4,  // 13: bursar.v1.Agent.Ack:input_type -> bursar.v1.AckRequest
+	6,  // 14: bursar.v1.Agent.Resume:input_type -> bursar.v1.ResumeRequest
+	9,  // 15: bursar.v1.Agent.Order:input_type -> bursar.v1.OrderRequest
+	14, // 16: bursar.v1.Agent.Status:input_type -> bursar.v1.StatusRequest
+	11, // 17: bursar.v1.Agent.RunProgram:input_type -> bursar.v1.RunProgramRequest
+	0,  // 18: bursar.v1.Agent.Certify:input_type -> bursar.v1.CertifyRequest
+	3,  // 19: bursar.v1.Agent.Pull:output_type -> bursar.v1.PullResponse
+	5,  // 20: bursar.v1.Agent.Ack:output_type -> bursar.v1.AckResponse
+	8,  // 21: bursar.v1.Agent.Resume:output_type -> bursar.v1.ResumeResponse
+	10, // 22: bursar.v1.Agent.Order:output_type -> bursar.v1.OrderResponse
+	15, // 23: bursar.v1.Agent.Status:output_type -> bursar.v1.StatusResponse
+	13, // 24: bursar.v1.Agent.RunProgram:output_type -> bursar.v1.RunProgramResponse
+	1,  // 25: bursar.v1.Agent.Certify:output_type -> bursar.v1.CertifyResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1873,16 +1979,16 @@ func file_bursar_v1_agent_proto_init() {
 	}
 	file_bursar_v1_record_proto_init()
 	file_bursar_v1_source_proto_init()
-	file_bursar_v1_agent_proto_msgTypes[7].OneofWrappers = []any{
+	file_bursar_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
 		(*OrderRequest_Retry_)(nil),
 		(*OrderRequest_Recollect_)(nil),
 		(*OrderRequest_Command_)(nil),
 	}
-	file_bursar_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
+	file_bursar_v1_agent_proto_msgTypes[11].OneofWrappers = []any{
 		(*RunProgramRequest_Errand)(nil),
 		(*RunProgramRequest_Go_)(nil),
 	}
-	file_bursar_v1_agent_proto_msgTypes[11].OneofWrappers = []any{
+	file_bursar_v1_agent_proto_msgTypes[13].OneofWrappers = []any{
 		(*RunProgramResponse_Ready_)(nil),
 		(*RunProgramResponse_Ended_)(nil),
 	}
@@ -1892,7 +1998,7 @@ func file_bursar_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_agent_proto_rawDesc), len(file_bursar_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	Agent_Order_FullMethodName      = "/bursar.v1.Agent/Order"
 	Agent_Status_FullMethodName     = "/bursar.v1.Agent/Status"
 	Agent_RunProgram_FullMethodName = "/bursar.v1.Agent/RunProgram"
+	Agent_Certify_FullMethodName    = "/bursar.v1.Agent/Certify"
 )
 
 // AgentClient is the client API for Agent service.
@@ -54,6 +55,9 @@ type AgentClient interface {
 	// started, when the stream ends and when an errand of the same action with a
 	// greater fence comes.
 	RunProgram(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunProgramRequest, RunProgramResponse], error)
+	// Certify gives the agent a new certificate for the key that it has, or says why it
+	// gets none. The handshake has proved the key to the caller.
+	Certify(ctx context.Context, in *CertifyRequest, opts ...grpc.CallOption) (*CertifyResponse, error)
 }
 
 type agentClient struct {
@@ -136,6 +140,16 @@ func (c *agentClient) RunProgram(ctx context.Context, opts ...grpc.CallOption) (
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_RunProgramClient = grpc.BidiStreamingClient[RunProgramRequest, RunProgramResponse]
 
+func (c *agentClient) Certify(ctx context.Context, in *CertifyRequest, opts ...grpc.CallOption) (*CertifyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CertifyResponse)
+	err := c.cc.Invoke(ctx, Agent_Certify_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -161,6 +175,9 @@ type AgentServer interface {
 	// started, when the stream ends and when an errand of the same action with a
 	// greater fence comes.
 	RunProgram(grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]) error
+	// Certify gives the agent a new certificate for the key that it has, or says why it
+	// gets none. The handshake has proved the key to the caller.
+	Certify(context.Context, *CertifyRequest) (*CertifyResponse, error)
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -188,6 +205,9 @@ func (UnimplementedAgentServer) Status(context.Context, *StatusRequest) (*Status
 }
 func (UnimplementedAgentServer) RunProgram(grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]) error {
 	return status.Error(codes.Unimplemented, "method RunProgram not implemented")
+}
+func (UnimplementedAgentServer) Certify(context.Context, *CertifyRequest) (*CertifyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Certify not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -300,6 +320,24 @@ func _Agent_RunProgram_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_RunProgramServer = grpc.BidiStreamingServer[RunProgramRequest, RunProgramResponse]
 
+func _Agent_Certify_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CertifyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Certify(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Certify_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Certify(ctx, req.(*CertifyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -322,6 +360,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Status",
 			Handler:    _Agent_Status_Handler,
+		},
+		{
+			MethodName: "Certify",
+			Handler:    _Agent_Certify_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -77,7 +77,111 @@ func (x ForwardResponse_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ForwardResponse_Outcome.Descriptor instead.
 func (ForwardResponse_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{7, 0}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{9, 0}
+}
+
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // the present one; X.509 in DER
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_bursar_v1_peer_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_peer_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *RenewRequest) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+type RenewResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // X.509 in DER
+	Foreign       bool                   `protobuf:"varint,2,opt,name=foreign,proto3" json:"foreign,omitempty"`        // the node does not have the authority that has signed it
+	Refused       string                 `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`         // not empty: why the node does not renew it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewResponse) Reset() {
+	*x = RenewResponse{}
+	mi := &file_bursar_v1_peer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewResponse) ProtoMessage() {}
+
+func (x *RenewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bursar_v1_peer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
+func (*RenewResponse) Descriptor() ([]byte, []int) {
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RenewResponse) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetForeign() bool {
+	if x != nil {
+		return x.Foreign
+	}
+	return false
+}
+
+func (x *RenewResponse) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 type HelloRequest struct {
@@ -90,7 +194,7 @@ type HelloRequest struct {
 
 func (x *HelloRequest) Reset() {
 	*x = HelloRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[0]
+	mi := &file_bursar_v1_peer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -102,7 +206,7 @@ func (x *HelloRequest) String() string {
 func (*HelloRequest) ProtoMessage() {}
 
 func (x *HelloRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[0]
+	mi := &file_bursar_v1_peer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -115,7 +219,7 @@ func (x *HelloRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloRequest.ProtoReflect.Descriptor instead.
 func (*HelloRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{0}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HelloRequest) GetName() string {
@@ -149,7 +253,7 @@ type HelloResponse struct {
 
 func (x *HelloResponse) Reset() {
 	*x = HelloResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[1]
+	mi := &file_bursar_v1_peer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -161,7 +265,7 @@ func (x *HelloResponse) String() string {
 func (*HelloResponse) ProtoMessage() {}
 
 func (x *HelloResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[1]
+	mi := &file_bursar_v1_peer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -174,7 +278,7 @@ func (x *HelloResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloResponse.ProtoReflect.Descriptor instead.
 func (*HelloResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{1}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *HelloResponse) GetName() string {
@@ -252,7 +356,7 @@ type ListedNode struct {
 
 func (x *ListedNode) Reset() {
 	*x = ListedNode{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[2]
+	mi := &file_bursar_v1_peer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +368,7 @@ func (x *ListedNode) String() string {
 func (*ListedNode) ProtoMessage() {}
 
 func (x *ListedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[2]
+	mi := &file_bursar_v1_peer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +381,7 @@ func (x *ListedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedNode.ProtoReflect.Descriptor instead.
 func (*ListedNode) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{2}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListedNode) GetName() string {
@@ -314,7 +418,7 @@ type FormationPromise struct {
 
 func (x *FormationPromise) Reset() {
 	*x = FormationPromise{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[3]
+	mi := &file_bursar_v1_peer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +430,7 @@ func (x *FormationPromise) String() string {
 func (*FormationPromise) ProtoMessage() {}
 
 func (x *FormationPromise) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[3]
+	mi := &file_bursar_v1_peer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +443,7 @@ func (x *FormationPromise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormationPromise.ProtoReflect.Descriptor instead.
 func (*FormationPromise) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{3}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FormationPromise) GetFounder() string {
@@ -372,7 +476,7 @@ type PromiseRequest struct {
 
 func (x *PromiseRequest) Reset() {
 	*x = PromiseRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[4]
+	mi := &file_bursar_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +488,7 @@ func (x *PromiseRequest) String() string {
 func (*PromiseRequest) ProtoMessage() {}
 
 func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[4]
+	mi := &file_bursar_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +501,7 @@ func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
 func (*PromiseRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{4}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PromiseRequest) GetPromise() *FormationPromise {
@@ -418,7 +522,7 @@ type PromiseResponse struct {
 
 func (x *PromiseResponse) Reset() {
 	*x = PromiseResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[5]
+	mi := &file_bursar_v1_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +534,7 @@ func (x *PromiseResponse) String() string {
 func (*PromiseResponse) ProtoMessage() {}
 
 func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[5]
+	mi := &file_bursar_v1_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +547,7 @@ func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseResponse.ProtoReflect.Descriptor instead.
 func (*PromiseResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{5}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PromiseResponse) GetGiven() bool {
@@ -476,7 +580,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[6]
+	mi := &file_bursar_v1_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +592,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[6]
+	mi := &file_bursar_v1_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +605,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{6}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ForwardRequest) GetCommand() []byte {
@@ -523,7 +627,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[7]
+	mi := &file_bursar_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +639,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[7]
+	mi := &file_bursar_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +652,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ForwardResponse) GetOutcome() ForwardResponse_Outcome {
@@ -587,7 +691,7 @@ type ReadIndexRequest struct {
 
 func (x *ReadIndexRequest) Reset() {
 	*x = ReadIndexRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[8]
+	mi := &file_bursar_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +703,7 @@ func (x *ReadIndexRequest) String() string {
 func (*ReadIndexRequest) ProtoMessage() {}
 
 func (x *ReadIndexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[8]
+	mi := &file_bursar_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +716,7 @@ func (x *ReadIndexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadIndexRequest.ProtoReflect.Descriptor instead.
 func (*ReadIndexRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 type ReadIndexResponse struct {
@@ -625,7 +729,7 @@ type ReadIndexResponse struct {
 
 func (x *ReadIndexResponse) Reset() {
 	*x = ReadIndexResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[9]
+	mi := &file_bursar_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +741,7 @@ func (x *ReadIndexResponse) String() string {
 func (*ReadIndexResponse) ProtoMessage() {}
 
 func (x *ReadIndexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[9]
+	mi := &file_bursar_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +754,7 @@ func (x *ReadIndexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadIndexResponse.ProtoReflect.Descriptor instead.
 func (*ReadIndexResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadIndexResponse) GetLeads() bool {
@@ -676,7 +780,7 @@ type ExchangeRequest struct {
 
 func (x *ExchangeRequest) Reset() {
 	*x = ExchangeRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[10]
+	mi := &file_bursar_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +792,7 @@ func (x *ExchangeRequest) String() string {
 func (*ExchangeRequest) ProtoMessage() {}
 
 func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[10]
+	mi := &file_bursar_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +805,7 @@ func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeRequest.ProtoReflect.Descriptor instead.
 func (*ExchangeRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExchangeRequest) GetFacts() *NodeFacts {
@@ -720,7 +824,7 @@ type ExchangeResponse struct {
 
 func (x *ExchangeResponse) Reset() {
 	*x = ExchangeResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[11]
+	mi := &file_bursar_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +836,7 @@ func (x *ExchangeResponse) String() string {
 func (*ExchangeResponse) ProtoMessage() {}
 
 func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[11]
+	mi := &file_bursar_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +849,7 @@ func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeResponse.ProtoReflect.Descriptor instead.
 func (*ExchangeResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExchangeResponse) GetFacts() *NodeFacts {
@@ -789,7 +893,7 @@ type NodeFacts struct {
 
 func (x *NodeFacts) Reset() {
 	*x = NodeFacts{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[12]
+	mi := &file_bursar_v1_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +905,7 @@ func (x *NodeFacts) String() string {
 func (*NodeFacts) ProtoMessage() {}
 
 func (x *NodeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[12]
+	mi := &file_bursar_v1_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +918,7 @@ func (x *NodeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeFacts.ProtoReflect.Descriptor instead.
 func (*NodeFacts) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NodeFacts) GetName() string {
@@ -1002,7 +1106,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[13]
+	mi := &file_bursar_v1_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1118,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[13]
+	mi := &file_bursar_v1_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1131,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{13}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AskRequest) GetTopic() string {
@@ -1055,7 +1159,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_bursar_v1_peer_proto_msgTypes[14]
+	mi := &file_bursar_v1_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1171,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bursar_v1_peer_proto_msgTypes[14]
+	mi := &file_bursar_v1_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1184,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{14}
+	return file_bursar_v1_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AskResponse) GetLeads() bool {
@@ -1108,7 +1212,13 @@ var File_bursar_v1_peer_proto protoreflect.FileDescriptor
 
 const file_bursar_v1_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x14bursar/v1/peer.proto\x12\tbursar.v1\"2\n" +
+	"\x14bursar/v1/peer.proto\x12\tbursar.v1\"0\n" +
+	"\fRenewRequest\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\"e\n" +
+	"\rRenewResponse\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x18\n" +
+	"\aforeign\x18\x02 \x01(\bR\aforeign\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"2\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\xac\x02\n" +
@@ -1197,14 +1307,15 @@ const file_bursar_v1_peer_proto_rawDesc = "" +
 	"\vAskResponse\x12\x14\n" +
 	"\x05leads\x18\x01 \x01(\bR\x05leads\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\tR\arefused2\x89\x03\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused2\xc5\x03\n" +
 	"\x04Peer\x12:\n" +
 	"\x05Hello\x12\x17.bursar.v1.HelloRequest\x1a\x18.bursar.v1.HelloResponse\x12@\n" +
 	"\aPromise\x12\x19.bursar.v1.PromiseRequest\x1a\x1a.bursar.v1.PromiseResponse\x12@\n" +
 	"\aForward\x12\x19.bursar.v1.ForwardRequest\x1a\x1a.bursar.v1.ForwardResponse\x12F\n" +
 	"\tReadIndex\x12\x1b.bursar.v1.ReadIndexRequest\x1a\x1c.bursar.v1.ReadIndexResponse\x12C\n" +
 	"\bExchange\x12\x1a.bursar.v1.ExchangeRequest\x1a\x1b.bursar.v1.ExchangeResponse\x124\n" +
-	"\x03Ask\x12\x15.bursar.v1.AskRequest\x1a\x16.bursar.v1.AskResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
+	"\x03Ask\x12\x15.bursar.v1.AskRequest\x1a\x16.bursar.v1.AskResponse\x12:\n" +
+	"\x05Renew\x12\x17.bursar.v1.RenewRequest\x1a\x18.bursar.v1.RenewResponseB>Z<github.com/bursar-accounting/bursar/proto/bursar/v1;bursarv1b\x06proto3"
 
 var (
 	file_bursar_v1_peer_proto_rawDescOnce sync.Once
@@ -1219,49 +1330,53 @@ func file_bursar_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_bursar_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bursar_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_bursar_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_bursar_v1_peer_proto_goTypes = []any{
 	(ForwardResponse_Outcome)(0), // 0: bursar.v1.ForwardResponse.Outcome
-	(*HelloRequest)(nil),         // 1: bursar.v1.HelloRequest
-	(*HelloResponse)(nil),        // 2: bursar.v1.HelloResponse
-	(*ListedNode)(nil),           // 3: bursar.v1.ListedNode
-	(*FormationPromise)(nil),     // 4: bursar.v1.FormationPromise
-	(*PromiseRequest)(nil),       // 5: bursar.v1.PromiseRequest
-	(*PromiseResponse)(nil),      // 6: bursar.v1.PromiseResponse
-	(*ForwardRequest)(nil),       // 7: bursar.v1.ForwardRequest
-	(*ForwardResponse)(nil),      // 8: bursar.v1.ForwardResponse
-	(*ReadIndexRequest)(nil),     // 9: bursar.v1.ReadIndexRequest
-	(*ReadIndexResponse)(nil),    // 10: bursar.v1.ReadIndexResponse
-	(*ExchangeRequest)(nil),      // 11: bursar.v1.ExchangeRequest
-	(*ExchangeResponse)(nil),     // 12: bursar.v1.ExchangeResponse
-	(*NodeFacts)(nil),            // 13: bursar.v1.NodeFacts
-	(*AskRequest)(nil),           // 14: bursar.v1.AskRequest
-	(*AskResponse)(nil),          // 15: bursar.v1.AskResponse
+	(*RenewRequest)(nil),         // 1: bursar.v1.RenewRequest
+	(*RenewResponse)(nil),        // 2: bursar.v1.RenewResponse
+	(*HelloRequest)(nil),         // 3: bursar.v1.HelloRequest
+	(*HelloResponse)(nil),        // 4: bursar.v1.HelloResponse
+	(*ListedNode)(nil),           // 5: bursar.v1.ListedNode
+	(*FormationPromise)(nil),     // 6: bursar.v1.FormationPromise
+	(*PromiseRequest)(nil),       // 7: bursar.v1.PromiseRequest
+	(*PromiseResponse)(nil),      // 8: bursar.v1.PromiseResponse
+	(*ForwardRequest)(nil),       // 9: bursar.v1.ForwardRequest
+	(*ForwardResponse)(nil),      // 10: bursar.v1.ForwardResponse
+	(*ReadIndexRequest)(nil),     // 11: bursar.v1.ReadIndexRequest
+	(*ReadIndexResponse)(nil),    // 12: bursar.v1.ReadIndexResponse
+	(*ExchangeRequest)(nil),      // 13: bursar.v1.ExchangeRequest
+	(*ExchangeResponse)(nil),     // 14: bursar.v1.ExchangeResponse
+	(*NodeFacts)(nil),            // 15: bursar.v1.NodeFacts
+	(*AskRequest)(nil),           // 16: bursar.v1.AskRequest
+	(*AskResponse)(nil),          // 17: bursar.v1.AskResponse
 }
 var file_bursar_v1_peer_proto_depIdxs = []int32{
-	3,  // 0: bursar.v1.HelloResponse.configured:type_name -> bursar.v1.ListedNode
-	4,  // 1: bursar.v1.HelloResponse.promise:type_name -> bursar.v1.FormationPromise
-	3,  // 2: bursar.v1.HelloResponse.members:type_name -> bursar.v1.ListedNode
-	3,  // 3: bursar.v1.FormationPromise.nodes:type_name -> bursar.v1.ListedNode
-	4,  // 4: bursar.v1.PromiseRequest.promise:type_name -> bursar.v1.FormationPromise
-	4,  // 5: bursar.v1.PromiseResponse.held:type_name -> bursar.v1.FormationPromise
+	5,  // 0: bursar.v1.HelloResponse.configured:type_name -> bursar.v1.ListedNode
+	6,  // 1: bursar.v1.HelloResponse.promise:type_name -> bursar.v1.FormationPromise
+	5,  // 2: bursar.v1.HelloResponse.members:type_name -> bursar.v1.ListedNode
+	5,  // 3: bursar.v1.FormationPromise.nodes:type_name -> bursar.v1.ListedNode
+	6,  // 4: bursar.v1.PromiseRequest.promise:type_name -> bursar.v1.FormationPromise
+	6,  // 5: bursar.v1.PromiseResponse.held:type_name -> bursar.v1.FormationPromise
 	0,  // 6: bursar.v1.ForwardResponse.outcome:type_name -> bursar.v1.ForwardResponse.Outcome
-	13, // 7: bursar.v1.ExchangeRequest.facts:type_name -> bursar.v1.NodeFacts
-	13, // 8: bursar.v1.ExchangeResponse.facts:type_name -> bursar.v1.NodeFacts
-	1,  // 9: bursar.v1.Peer.Hello:input_type -> bursar.v1.HelloRequest
-	5,  // 10: bursar.v1.Peer.Promise:input_type -> bursar.v1.PromiseRequest
-	7,  // 11: bursar.v1.Peer.Forward:input_type -> bursar.v1.ForwardRequest
-	9,  // 12: bursar.v1.Peer.ReadIndex:input_type -> bursar.v1.ReadIndexRequest
-	11, // 13: bursar.v1.Peer.Exchange:input_type -> bursar.v1.ExchangeRequest
-	14, // 14: bursar.v1.Peer.Ask:input_type -> bursar.v1.AskRequest
-	2,  // 15: bursar.v1.Peer.Hello:output_type -> bursar.v1.HelloResponse
-	6,  // 16: bursar.v1.Peer.Promise:output_type -> bursar.v1.PromiseResponse
-	8,  // 17: bursar.v1.Peer.Forward:output_type -> bursar.v1.ForwardResponse
-	10, // 18: bursar.v1.Peer.ReadIndex:output_type -> bursar.v1.ReadIndexResponse
-	12, // 19: bursar.v1.Peer.Exchange:output_type -> bursar.v1.ExchangeResponse
-	15, // 20: bursar.v1.Peer.Ask:output_type -> bursar.v1.AskResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
+	15, // 7: bursar.v1.ExchangeRequest.facts:type_name -> bursar.v1.NodeFacts
+	15, // 8: bursar.v1.ExchangeResponse.facts:type_name -> bursar.v1.NodeFacts
+	3,  // 9: bursar.v1.Peer.Hello:input_type -> bursar.v1.HelloRequest
+	7,  // 10: bursar.v1.Peer.Promise:input_type -> bursar.v1.PromiseRequest
+	9,  // 11: bursar.v1.Peer.Forward:input_type -> bursar.v1.ForwardRequest
+	11, // 12: bursar.v1.Peer.ReadIndex:input_type -> bursar.v1.ReadIndexRequest
+	13, // 13: bursar.v1.Peer.Exchange:input_type -> bursar.v1.ExchangeRequest
+	16, // 14: bursar.v1.Peer.Ask:input_type -> bursar.v1.AskRequest
+	1,  // 15: bursar.v1.Peer.Renew:input_type -> bursar.v1.RenewRequest
+	4,  // 16: bursar.v1.Peer.Hello:output_type -> bursar.v1.HelloResponse
+	8,  // 17: bursar.v1.Peer.Promise:output_type -> bursar.v1.PromiseResponse
+	10, // 18: bursar.v1.Peer.Forward:output_type -> bursar.v1.ForwardResponse
+	12, // 19: bursar.v1.Peer.ReadIndex:output_type -> bursar.v1.ReadIndexResponse
+	14, // 20: bursar.v1.Peer.Exchange:output_type -> bursar.v1.ExchangeResponse
+	17, // 21: bursar.v1.Peer.Ask:output_type -> bursar.v1.AskResponse
+	2,  // 22: bursar.v1.Peer.Renew:output_type -> bursar.v1.RenewResponse
+	16, // [16:23] is the sub-list for method output_type
+	9,  // [9:16] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1278,7 +1393,7 @@ func file_bursar_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bursar_v1_peer_proto_rawDesc), len(file_bursar_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Peer_ReadIndex_FullMethodName = "/bursar.v1.Peer/ReadIndex"
 	Peer_Exchange_FullMethodName  = "/bursar.v1.Peer/Exchange"
 	Peer_Ask_FullMethodName       = "/bursar.v1.Peer/Ask"
+	Peer_Renew_FullMethodName     = "/bursar.v1.Peer/Renew"
 )
 
 // PeerClient is the client API for Peer service.
@@ -51,6 +52,9 @@ type PeerClient interface {
 	Exchange(ctx context.Context, in *ExchangeRequest, opts ...grpc.CallOption) (*ExchangeResponse, error)
 	// Ask has the leader answer what only it knows.
 	Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallOption) (*AskResponse, error)
+	// Renew has a node with the authority renew the certificate of the caller, or of an
+	// agent that the caller pulls from, for the same key.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 }
 
 type peerClient struct {
@@ -121,6 +125,16 @@ func (c *peerClient) Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallO
 	return out, nil
 }
 
+func (c *peerClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, Peer_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -141,6 +155,9 @@ type PeerServer interface {
 	Exchange(context.Context, *ExchangeRequest) (*ExchangeResponse, error)
 	// Ask has the leader answer what only it knows.
 	Ask(context.Context, *AskRequest) (*AskResponse, error)
+	// Renew has a node with the authority renew the certificate of the caller, or of an
+	// agent that the caller pulls from, for the same key.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -168,6 +185,9 @@ func (UnimplementedPeerServer) Exchange(context.Context, *ExchangeRequest) (*Exc
 }
 func (UnimplementedPeerServer) Ask(context.Context, *AskRequest) (*AskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Ask not implemented")
+}
+func (UnimplementedPeerServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -298,6 +318,24 @@ func _Peer_Ask_Handler(srv interface{}, ctx context.Context, dec func(interface{
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -328,6 +366,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Ask",
 			Handler:    _Peer_Ask_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Peer_Renew_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -72,6 +72,16 @@ func (ca *CA) Client(files identity.Files) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// Authority signs as this authority does.
+func (ca *CA) Authority() *identity.Authority {
+	ca.t.Helper()
+	a, err := identity.LoadAuthority(ca.dir)
+	if err != nil {
+		ca.t.Fatal(err)
+	}
+	return a
+}
+
 // Pool trusts the authority.
 func (ca *CA) Pool() *x509.CertPool {
 	ca.t.Helper()
