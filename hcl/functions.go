@@ -19,11 +19,12 @@ import (
 const maxValueFile = 1 << 20
 
 // Functions are the functions of configuration files: those of
-// ExpressionFunctions, where env() and file() work. What these two return is
-// sensitive, and so is what is made of it. Relative names count from dir. The
-// caller owns the map.
+// ExpressionFunctions, where env() and file() work, and hostname(), the name of this
+// machine up to the first dot. What the first two return is sensitive, and so is what
+// is made of it. Relative names count from dir. The caller owns the map.
 func Functions(dir string) map[string]function.Function {
 	all := ExpressionFunctions()
+	all["hostname"] = function.New(&function.Spec{Type: function.StaticReturnType(cty.String), Impl: hostname})
 	all["env"] = textual(cty.String, markSensitive(readEnv))
 	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return readValue(dir, args) }))
 	return all
@@ -32,7 +33,7 @@ func Functions(dir string) map[string]function.Function {
 // OfflineFunctions are Functions for looking at a configuration on another
 // machine than the one that it is for: env() gives its default, or else a
 // placeholder, and file() gives a placeholder, both sensitive, and neither looks
-// at the environment or the disk. The caller owns the map.
+// at the environment or the disk. hostname() gives "hostname". The caller owns the map.
 func OfflineFunctions() map[string]function.Function {
 	all := ExpressionFunctions()
 	all["env"] = textual(cty.String, markSensitive(func(args []string) (string, error) {
@@ -42,7 +43,21 @@ func OfflineFunctions() map[string]function.Function {
 		return offline(args, "env(name) or env(name, default)")
 	}))
 	all["file"] = textual(cty.String, markSensitive(func(args []string) (string, error) { return offline(args, "file(name)") }))
+	all["hostname"] = function.New(&function.Spec{
+		Type: function.StaticReturnType(cty.String),
+		Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.StringVal("hostname"), nil },
+	})
 	return all
+}
+
+func hostname([]cty.Value, cty.Type) (cty.Value, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("ask the machine for its name: %w", err)
+	}
+	name, _, _ = strings.Cut(name, ".")
+	name, err = utf8Only("the name of this machine", name)
+	return cty.StringVal(name), err
 }
 
 func offline(args []string, usage string) (string, error) {
@@ -54,14 +69,14 @@ func offline(args []string, usage string) (string, error) {
 
 // ExpressionFunctions are the functions of expressions that are evaluated for
 // each job. They are pure: the same arguments always give the same result. In
-// their place env() and file() are errors that say so; a Scope offers them as
-// constants. The functions may be called concurrently. The caller owns the map.
+// their place env(), file() and hostname() are errors that say so; a Scope offers the
+// first two as constants. The functions may be called concurrently. The caller owns the map.
 func ExpressionFunctions() map[string]function.Function {
 	all := map[string]function.Function{}
 	for _, group := range []map[string]function.Function{collections(), texts(), numbers(), conversions(), moments()} {
 		maps.Copy(all, group)
 	}
-	for _, name := range []string{"env", "file"} {
+	for _, name := range []string{"env", "file", "hostname"} {
 		all[name] = textual(cty.String, func([]string) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("%s() cannot be used here; this expression may only depend on its variables", name)
 		})

@@ -182,7 +182,7 @@ func TestExpressionFunctionsArePure(t *testing.T) {
 			t.Errorf("%s() is there", name)
 		}
 	}
-	for _, src := range []string{`env("BURSAR_TEST")`, `file("secret.txt")`} {
+	for _, src := range []string{`env("BURSAR_TEST")`, `file("secret.txt")`, `hostname()`} {
 		_, diags := expression(t, src).Value(&hcl.EvalContext{Functions: functions})
 		if !diags.HasErrors() || !strings.Contains(diags.Error(), "cannot be used here") {
 			t.Errorf("%s: %v", src, diags)
@@ -197,11 +197,23 @@ func TestBothSetsHaveTheSameFunctions(t *testing.T) {
 	}
 }
 
+func TestHostname_IsTheMachinesNameUpToTheFirstDot(t *testing.T) {
+	full, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ := strings.Cut(full, ".")
+	var s hcl.String
+	diags := hcl.DecodeExpression(expression(t, `"${hostname()}.pem"`), &s, &hcl.EvalContext{Functions: hcl.Functions(".")})
+	check(t, "hostname()", s.Value, want+".pem", diags.Err(), "")
+}
+
 func TestOfflineFunctionsReadNothing(t *testing.T) {
 	t.Setenv("BURSAR_TEST", "v")
 	ctx := &hcl.EvalContext{Functions: hcl.OfflineFunctions()}
 	for _, c := range []struct{ expr, want string }{
 		{`env("BURSAR_TEST")`, "***"}, {`env("BURSAR_TEST_UNSET")`, "***"}, {`env("BURSAR_TEST", "d")`, "d"}, {`file("/etc/hostname")`, "***"},
+		{`"${hostname()}.pem"`, "hostname.pem"},
 	} {
 		var s hcl.String
 		diags := hcl.DecodeExpression(expression(t, c.expr), &s, ctx)

@@ -14,6 +14,7 @@ import (
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // maxFileSize is the largest configuration file that is read.
@@ -147,10 +148,18 @@ func FileError(err error) error {
 	switch {
 	case errors.Is(at, fs.ErrNotExist):
 		text = fmt.Sprintf("file %s does not exist; is the path right?", at.Path)
+		if folder := filepath.Dir(at.Path); missing(folder) {
+			text = fmt.Sprintf("folder %s does not exist; is the path right?", folder)
+		}
 	case errors.Is(at, fs.ErrPermission):
 		text = fmt.Sprintf("file %s cannot be used: permission denied; may user %d use it and enter its folder?", at.Path, os.Geteuid())
 	}
 	return fileError{err, strings.Replace(err.Error(), at.Error(), text, 1)}
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // fileError is an error in other words.
@@ -272,6 +281,10 @@ func inSource(a, b Range) int {
 // signs. Source that does not parse comes back laid out as well as possible;
 // FormatFile refuses it.
 func Format(src []byte) []byte { return hclwrite.Format(src) }
+
+// Quote writes a text as an expression for it: in quotes, with escapes for what HCL would
+// read otherwise.
+func Quote(s string) string { return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes()) }
 
 // FormatFile is Format for source that must parse: with errors it returns the
 // source unchanged and the problems.

@@ -36,6 +36,7 @@ type Mapper struct {
 	when, id, start, stop, submit, state, code, signal program
 	meta                                               []metaProgram
 	metaAll                                            program // a meta that is no list of keys
+	componentsAll                                      program // a list of components
 	components                                         []component
 
 	env env
@@ -157,6 +158,10 @@ func (c *compiler) compile(b block) {
 	m.state = c.program(b.State, cty.String)
 	m.code, m.signal = c.program(b.ExitCode, cty.Number), c.program(b.ExitSignal, cty.Number)
 	c.meta(b.Meta)
+	m.componentsAll = c.program(b.All, cty.DynamicPseudoType)
+	if k, ok := m.componentsAll.(constant); ok && !slices.Contains([]kind{kindNull, kindText, kindOther}, k.value.kind) {
+		c.fail(b.All.Range(), "invalid components", "want a list of components; a block component \"NAME\" { … } makes one of them")
+	}
 	for i := range b.Components {
 		m.components = append(m.components, c.component(&b.Components[i]))
 	}

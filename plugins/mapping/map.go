@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/record"
+	"github.com/bursar-accounting/bursar/proto/wire"
 )
 
 // Error says which part of a mapping fails for a job.
@@ -43,6 +45,7 @@ func (m *Mapper) Map(job *bursarv1.Job) (r record.Record, keep bool, err error) 
 	r.State = b.text("state", m.state)
 	r.Exit = b.exit(m)
 	r.Meta = b.meta(m)
+	r.Components = b.componentsAll(m.componentsAll)
 	for i := range m.components {
 		b.component(&m.components[i], &r)
 	}
@@ -166,6 +169,31 @@ func (b *builder) small(part string, p program, v value) int32 {
 		b.wrong(part, p, v, "a number of 32 bits")
 	}
 	return int32(n)
+}
+
+// componentsAll reads the components that one expression makes: a list of objects as
+// AUDITOR has them, or its JSON.
+func (b *builder) componentsAll(p program) []record.Component {
+	v := b.eval("components", p)
+	if v.kind == kindOther {
+		text, err := ctyjson.Marshal(v.other, v.other.Type())
+		if err != nil {
+			b.fail("components", p, err)
+		}
+		v = value{kind: kindText, text: string(text)}
+	}
+	switch v.kind {
+	case kindNull:
+		return nil
+	case kindText:
+		list, err := wire.DecodeComponentsJSON(v.text)
+		if err != nil {
+			b.fail("components", p, err)
+		}
+		return list
+	}
+	b.wrong("components", p, v, "a list of components")
+	return nil
 }
 
 func (b *builder) component(c *component, r *record.Record) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/mapping"
@@ -179,6 +180,55 @@ func TestMetaCanBeOneExpression(t *testing.T) {
 	want := record.Meta{{Key: "user_id", Values: []string{"alice"}}, {Key: "voms", Values: []string{"/atlas/Role=pilot"}}}
 	if diff := cmp.Diff(want, got.Meta); diff != "" || err != nil {
 		t.Fatal(diff, err)
+	}
+}
+
+func TestComponents_OneExpression_BecomeTheRecords(t *testing.T) {
+	want := []record.Component{
+		{Name: "Cores", Amount: 8, Scores: []record.Score{{Name: "HEPscore23", Value: 0.1}}},
+		{Name: "TotalCPU", Amount: 9007199254740993, Kind: record.Total},
+		{Name: "Cores", Amount: 1},
+	}
+	const list = `[{"name":"Cores","amount":8,"scores":[{"name":"HEPscore23","value":0.1}]},{"name":"TotalCPU","kind":"total","amount":9007199254740993,"scores":[]},{"name":"Cores","amount":1,"scores":[]}]`
+	j := job()
+	j.Values[6] = text(list)
+	for body, want := range map[string][]record.Component{
+		"components = job.comment":             want,
+		"components = jsondecode(job.comment)": want,
+		`components = [for c in jsondecode(job.comment) : merge(c, { amount = floor(c.amount / 8) }) if c.name == "Cores"]`: {{Name: "Cores", Amount: 1, Scores: want[0].Scores}, {Name: "Cores"}},
+		"components = job.comment\ncomponent \"GPUs\" { amount = 2 }":                                                       append(slices.Clone(want), record.Component{Name: "GPUs", Amount: 2}),
+		"components = null": nil,
+	} {
+		m, diags := compile(t, body)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		r, _, err := m.Map(j)
+		if diff := cmp.Diff(want, r.Components, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", body, err, diff)
+		}
+	}
+	for body, want := range map[string]string{
+		"components = job.cores":                                  "want a list of components",
+		`components = [{ name = "x" }]`:                           "missing field `amount`",
+		`components = [{ name = "x", amount = -1, scores = [] }]`: "Parsing '-1' failed",
+		`components = "["`:                                        "components",
+	} {
+		m, diags := compile(t, body)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if _, _, err := m.Map(j); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestComponents_OneNumber_IsAnErrorOfTheConfiguration(t *testing.T) {
+	for _, body := range []string{"components = 1", "components = true"} {
+		if _, diags := compile(t, body); !diags.HasErrors() || !strings.Contains(diags.Error(), "want a list of components") {
+			t.Errorf("%s: %v", body, diags)
+		}
 	}
 }
 

@@ -6,15 +6,17 @@ import (
 
 // block is the body of a record block.
 type block struct {
-	When       hcl.Expression   `hcl:"when,optional"`
-	ID         hcl.Expression   `hcl:"id,optional"`
-	Start      hcl.Expression   `hcl:"start,optional"`
-	Stop       hcl.Expression   `hcl:"stop,optional"`
-	Submit     hcl.Expression   `hcl:"submit,optional"`
-	State      hcl.Expression   `hcl:"state,optional"`
-	ExitCode   hcl.Expression   `hcl:"exit_code,optional"`
-	ExitSignal hcl.Expression   `hcl:"exit_signal,optional"`
-	Meta       hcl.Expression   `hcl:"meta,optional"`
+	When       hcl.Expression `hcl:"when,optional"`
+	ID         hcl.Expression `hcl:"id,optional"`
+	Start      hcl.Expression `hcl:"start,optional"`
+	Stop       hcl.Expression `hcl:"stop,optional"`
+	Submit     hcl.Expression `hcl:"submit,optional"`
+	State      hcl.Expression `hcl:"state,optional"`
+	ExitCode   hcl.Expression `hcl:"exit_code,optional"`
+	ExitSignal hcl.Expression `hcl:"exit_signal,optional"`
+	Meta       hcl.Expression `hcl:"meta,optional"`
+	// All is a list of components as AUDITOR has it, or its JSON; blocks add to it.
+	All        hcl.Expression   `hcl:"components,optional"`
 	Components []componentBlock `hcl:"component,block,repeat"`
 }
 
@@ -44,8 +46,8 @@ func (b block) over(d block) block {
 			*p.mine = *p.other
 		}
 	}
-	if len(b.Components) == 0 {
-		b.Components = d.Components
+	if len(b.Components) == 0 && b.All == nil {
+		b.Components, b.All = d.Components, d.All
 	}
 	return b
 }

@@ -2,12 +2,28 @@ package plugintest
 
 import (
 	"fmt"
+	"testing"
 
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/host"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 )
 
 // ConfigFile is the file that the nodes of Block and Attr say they are from.
 const ConfigFile = "test.hcl"
+
+// Config is what a plugin with that label is handed when the inside of its config block is text.
+// An attribute that names one of the variables is handed over as an expression.
+func Config(t testing.TB, label, text string, variables ...string) *sdk.Config {
+	t.Helper()
+	file, diags := hcl.Parse(ConfigFile, []byte(text))
+	tree, more := hcl.EvaluateLater(file.Body, file.Context(), file.Sources, variables...)
+	if diags.Extend(more); diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	return sdk.ConfigOf(label, host.Tree(tree))
+}
 
 // Attr makes an attribute of a configuration. The value is a string, an integer,
 // a float64, a bool, nil, a list of strings or of values, or a map from string

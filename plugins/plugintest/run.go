@@ -369,6 +369,7 @@ func (s *suite) emptyWindow(t *testing.T) {
 // everything, over nothing, and over days.
 func (s *suite) counts(t *testing.T) {
 	d := s.daemon(t)
+	s.collect(t, d, sdk.Start{}) // days are counted after collections
 	all := sdk.Window{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour)}
 	n, err := d.Count(t.Context(), all)
 	if status.Code(err) == codes.Unimplemented {

@@ -35,8 +35,9 @@ type Action interface {
 
 // Prober is an Action that can find out whether an effect has happened, by a
 // look at the receiver. It is asked after a failover, before an effect that was
-// begun is repeated. Outcome Done: it has happened; Retry: it has not; every
-// other one: that cannot be known. An effect of ClassAtMostOnce that has not
+// begun is repeated. Outcome Done: it has happened; Retry: it has not; Rejected: it
+// is not to be repeated, since a later plan makes it good; every other one: that cannot
+// be known. An effect of ClassAtMostOnce that has not
 // happened is not repeated by itself after a failover: a leader that was stopped
 // for a while may do it yet.
 type Prober interface {
@@ -59,6 +60,10 @@ type ActionDescription struct {
 
 	// Commands says for what the action runs programs; empty: it runs none.
 	Commands string
+
+	// Archives says for what the action removes records from the store and restores them;
+	// empty: it does not, and [World.Archive] and [World.Restore] are denied.
+	Archives string
 
 	// Settings is as that of a Description.
 	Settings any

@@ -37,7 +37,7 @@ func (s *actionServer) Describe(context.Context, *bursarv1.DescribeActionRequest
 	_, probes := action.(Prober)
 	return &bursarv1.DescribeActionResponse{
 		Type: valid(d.Type), Version: valid(d.Version), Class: bursarv1.EffectClass(d.Class), Probes: probes,
-		Schedule: valid(d.Schedule), Deadline: d.Deadline.String(), Commands: valid(d.Commands),
+		Schedule: valid(d.Schedule), Deadline: d.Deadline.String(), Commands: valid(d.Commands), Archives: valid(d.Archives),
 	}, nil
 }
 

@@ -49,8 +49,11 @@ func NewConfig(label string, root Node) *Config {
 	return &Config{Body: block, Label: label, Root: root, problems: problems}
 }
 
+// ConfigOf is NewConfig of a tree as a daemon sends it.
+func ConfigOf(label string, root *bursarv1.Node) *Config { return NewConfig(label, decodeNode(root)) }
+
 func newConfig(r *bursarv1.ConfigureRequest) *Config {
-	c := NewConfig(r.GetLabel(), decodeNode(r.GetConfig()))
+	c := ConfigOf(r.GetLabel(), r.GetConfig())
 	c.Agent, c.DataDir, c.Wanted = r.GetAgent(), r.GetDataDir(), r.GetWanted()
 	c.TLS = TLSFiles{CA: r.GetTls().GetCa(), Cert: r.GetTls().GetCert(), Key: r.GetTls().GetKey()}
 	return c

@@ -3,6 +3,7 @@ package sdk
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ var ErrOpen = errors.New("an answer is still open; read it to its end or close i
 
 // ResponseError is a refusal of the REST interface.
 type ResponseError struct {
+	Method string // "" is GET
 	Target string
 	Status int    // of HTTP
 	Detail string // what it says
@@ -34,7 +36,7 @@ type ResponseError struct {
 
 // Error implements error.
 func (e *ResponseError) Error() string {
-	return fmt.Sprintf("GET %s: %d: %s", cut(e.Target), e.Status, e.Detail)
+	return fmt.Sprintf("%s %s: %d: %s", cmp.Or(e.Method, "GET"), cut(e.Target), e.Status, e.Detail)
 }
 
 // maxRefusal is how much of a refusal is read.
@@ -208,8 +210,13 @@ func (d *Data) Lines(ctx context.Context, target string) iter.Seq2[[]byte, error
 }
 
 // World is what an Execute may do beside what its process can do itself: run
-// programs where the action runs, on the leader or on the agent that run_on names.
+// programs where the action runs, on the leader or on the agent that run_on names, read
+// what a Plan can read, and archive records.
 type World struct{ desk *desk }
+
+// Data reads the daemon's REST interface as that of a Plan does. What an effect does still
+// depends on nothing but its payload, and on records that the payload names.
+func (w *World) Data() *Data { return &Data{w.desk} }
 
 // Program is what to run.
 type Program struct {

@@ -44,6 +44,11 @@ func (d *desk) run(ctx context.Context, p Program) (*answer, error) {
 	return d.ask(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Run_{Run: r}})
 }
 
+func (d *desk) write(ctx context.Context, w *bursarv1.Ask_Write) (*answer, error) {
+	w.Target = valid(w.GetTarget())
+	return d.ask(ctx, &bursarv1.Ask{What: &bursarv1.Ask_Write_{Write: w}})
+}
+
 // ask sends a question and waits for the first part of its answer.
 func (d *desk) ask(ctx context.Context, q *bursarv1.Ask) (*answer, error) {
 	if err := ctx.Err(); err != nil {

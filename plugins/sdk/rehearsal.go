@@ -22,6 +22,12 @@ func NewWorld(run func(context.Context, Program) (Output, error)) *World {
 	return &World{&desk{stream: &rehearsal{ctx: context.Background(), run: run}}}
 }
 
+// NewArchiveWorld makes a World whose questions, and what it archives and restores, a
+// handler answers, for tests of an action's Execute without a daemon.
+func NewArchiveWorld(h http.Handler) *World {
+	return &World{&desk{stream: &rehearsal{ctx: context.Background(), get: h}}}
+}
+
 // rehearsal answers questions at once.
 type rehearsal struct {
 	ctx context.Context //nolint:containedctx // as that of a stream
@@ -39,7 +45,10 @@ func (r *rehearsal) Send(m *bursarv1.ActionResponse) error {
 	q := m.GetAsk()
 	switch {
 	case q.GetGet() != nil:
-		r.answers = append(r.answers, r.page(q.GetGet()))
+		r.answers = append(r.answers, r.page(http.MethodGet, q.GetGet().GetTarget(), q.GetGet().GetAccept(), nil))
+	case q.GetWrite() != nil:
+		w := q.GetWrite()
+		r.answers = append(r.answers, r.page(w.GetMethod(), w.GetTarget(), "", w.GetBody()))
 	case q.GetRun() != nil:
 		r.answers = append(r.answers, r.program(q.GetRun()))
 	default: // a stop: the answer is whole already
@@ -60,12 +69,12 @@ func (r *rehearsal) Recv() (*bursarv1.ActionRequest, error) {
 	return &bursarv1.ActionRequest{Message: &bursarv1.ActionRequest_Answer{Answer: a}}, nil
 }
 
-func (r *rehearsal) page(q *bursarv1.Ask_Get) *bursarv1.Answer {
-	req, err := http.NewRequestWithContext(r.ctx, http.MethodGet, q.GetTarget(), http.NoBody)
+func (r *rehearsal) page(method, target, accept string, body []byte) *bursarv1.Answer {
+	req, err := http.NewRequestWithContext(r.ctx, method, target, bytes.NewReader(body))
 	if err != nil || r.get == nil {
 		return &bursarv1.Answer{Failure: errors.Join(err, errors.New("no answer")).Error()}
 	}
-	req.Header.Set("Accept", q.GetAccept())
+	req.Header.Set("Accept", accept)
 	p := &page{header: http.Header{}, status: http.StatusOK}
 	r.get.ServeHTTP(p, req)
 	return &bursarv1.Answer{Status: int32(p.status), Kind: p.header.Get("Content-Type"), Data: p.body.Bytes()}

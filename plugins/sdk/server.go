@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -90,6 +91,8 @@ func (s *server) Count(ctx context.Context, r *bursarv1.CountRequest) (_ *bursar
 		return &bursarv1.CountResponse{Runs: n}, nil
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, status.Error(codes.Unimplemented, err.Error())
 	}
 	return nil, failure(err)
 }

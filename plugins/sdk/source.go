@@ -36,7 +36,8 @@ type Counter interface {
 	// and before any filter of the configuration. Rows that are no runs, such as
 	// jobs that never started, are not counted. It is never called while Collect
 	// is at work, but in a source with Description.Push. When ctx ends it returns
-	// soon, with any error.
+	// soon, with any error. An error that wraps [errors.ErrUnsupported] says that the
+	// configuration leaves no second route; the daemon does not ask again.
 	Count(ctx context.Context, w Window) (int64, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/post"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
@@ -23,27 +24,15 @@ func TestAStatusDecidesWhatBecomesOfAnEffect(t *testing.T) {
 		sdk.Rejected: {300, 301, 304, 307, 400, 401, 402, 403, 404, 405, 407, 410, 411, 412, 413, 415, 422, 431, 451, 499},
 	} {
 		for _, code := range codes {
-			r := a.receiver.judge(&http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"7"}}}, []byte("words"), time.Now())
+			r := a.receiver.Judge(&http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"7"}}}, []byte("words"), time.Now())
 			if again := want == sdk.Retry || want == sdk.Unknown; r.Outcome != want || !strings.Contains(r.Message, "words") || again != (r.RetryAfter == 7*time.Second) {
 				t.Errorf("%d: %+v, want %d", code, r, want)
 			}
 		}
 	}
 	for code, want := range map[int]string{401: "look at secret", 403: "look at secret", 404: "check url", 410: "check url", 413: "set a smaller batch"} {
-		if r := a.receiver.judge(&http.Response{StatusCode: code}, nil, time.Now()); !strings.Contains(r.Message, want) {
+		if r := a.receiver.Judge(&http.Response{StatusCode: code}, nil, time.Now()); !strings.Contains(r.Message, want) {
 			t.Errorf("%d: %+v", code, r)
-		}
-	}
-}
-
-func TestRetryAfterIsSecondsOrADate(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	for given, want := range map[string]time.Duration{
-		"": 0, "0": 0, "120": 2 * time.Minute, "-1": 0, "soon": 0, "18446744073709551615": 24 * time.Hour, "99999999999999999999": 0,
-		"Sun, 22 Nov 2026 12:01:00 GMT": time.Minute, "Sun, 22 Nov 2026 11:00:00 GMT": 0, "Sun, 22 Nov 2099 12:00:00 GMT": 24 * time.Hour,
-	} {
-		if got := retryAfter(given, now); got != want {
-			t.Errorf("%q: %s, want %s", given, got, want)
 		}
 	}
 }
@@ -56,7 +45,7 @@ const (
 
 func TestTheSignatureIsThatOfOpenSSL(t *testing.T) {
 	secrets, at := []string{secret, "fedcba9876543210"}, time.Unix(1_700_000_000, 0)
-	if got := signature(secrets, at, []byte(signedBody)); got != signedWith {
+	if got := post.Signature(secrets, at, []byte(signedBody)); got != signedWith {
 		t.Errorf("%s, want %s", got, signedWith)
 	}
 	for _, s := range secrets {

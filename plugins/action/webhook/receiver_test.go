@@ -147,7 +147,7 @@ func TestCertificatesAreReadAnewForEachPost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.receiver.cert = filepath.Join(t.TempDir(), "gone.pem")
+	a.receiver.Cert = filepath.Join(t.TempDir(), "gone.pem")
 	if r := a.Execute(t.Context(), sdk.Attempt{}, nil); r.Outcome != sdk.Retry || !strings.Contains(r.Message, "gone.pem") {
 		t.Errorf("%+v", r)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -482,7 +483,7 @@ func TestFilesAreReadInTheirOrderFromAnOffset(t *testing.T) {
 		}
 		paths = append(paths, path)
 	}
-	w, err := Files(paths, 2)
+	w, err := new(Log).Files(paths, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +499,7 @@ func TestFilesAreReadInTheirOrderFromAnOffset(t *testing.T) {
 	if got != "bcd" {
 		t.Errorf("%q", got)
 	}
-	if _, err := Files([]string{dir}, 0); err == nil {
+	if _, err := new(Log).Files([]string{dir}, 0); err == nil {
 		t.Error("a folder is no file")
 	}
 }
@@ -528,4 +529,65 @@ func FuzzState(f *testing.F) {
 			t.Errorf("%s gives %+v", text, after)
 		}
 	})
+}
+
+// A log of entries of several lines gives each entry once through rotations, and waits
+// for the banner of an entry that is being written.
+func TestEntries_ThroughRotations_ComeWholeAndOnce(t *testing.T) {
+	for seed := range uint64(20) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		s := newSite(t)
+		s.log.Banner = "*** "
+		var want, got []string
+		half := ""
+		for round := range 40 {
+			text := half
+			for range chance.IntN(5) {
+				entry := strings.Repeat(fmt.Sprintf("a = %d %s\n", chance.IntN(1000), strings.Repeat("x", chance.IntN(200))), chance.IntN(6))
+				want = append(want, entry+fmt.Sprintf("*** %d", len(want)))
+				text += want[len(want)-1] + "\n"
+			}
+			cut := len(text) - chance.IntN(len(text)+1)/3
+			s.raw(text[:cut])
+			half = text[cut:]
+			if chance.IntN(3) == 0 {
+				s.raw(half)
+				half = ""
+				s.must(os.Rename(s.log.Path, fmt.Sprintf("%s.20260510T1200%02d", s.log.Path, round)))
+				s.raw("")
+			}
+			if chance.IntN(2) == 0 {
+				got = append(got, s.entries()...)
+			}
+		}
+		s.raw(half)
+		got = append(got, s.entries()...)
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d: %d entries of %d", seed, len(got), len(want))
+		}
+	}
+}
+
+// entries reads what there is.
+func (s *site) entries() (out []string) {
+	s.t.Helper()
+	w, err := s.log.Follow(s.state, s.now)
+	s.must(err)
+	defer w.Close()
+	for {
+		line, err := w.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		s.must(err)
+		if len(out)%3 == 2 { // handed back and given again
+			w.Back(line)
+			line, err = w.Next()
+			s.must(err)
+		}
+		out = append(out, string(line.Text))
+	}
+	s.state, err = w.State()
+	s.must(err)
+	return out
 }

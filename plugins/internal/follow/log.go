@@ -23,6 +23,10 @@ type Log struct {
 	// Fresh begins with the current file where nothing was read yet, and leaves
 	// out what was put aside before.
 	Fresh bool
+
+	// Banner is what the last line of each entry begins with, in a log whose entries have
+	// several lines. A Walk gives entries then: where this says line, it means entry.
+	Banner string
 }
 
 // suffix is what rotations put behind a file's name.

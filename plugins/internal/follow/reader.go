@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,7 @@ const MaxLine = 1 << 20
 
 // Line is a line of a file.
 type Line struct {
-	Text []byte // without its newline, at most MaxLine bytes; lent until the next call
+	Text []byte // without its last newline, at most MaxLine bytes; lent until the next call
 	Size int64  // of the whole line with its newline
 }
 
@@ -29,6 +30,8 @@ type reader struct {
 	closed bool // nothing is written to it any more: its last line needs no end
 	lines  *bufio.Reader
 	long   []byte
+	banner string // of the last line of each entry; "": lines are read
+	entry  []byte
 	lent   []byte   // the text of the last line
 	plain  *os.File // nil for a compressed file
 	packed *unpacked
@@ -38,8 +41,8 @@ type reader struct {
 }
 
 // open opens a file at the cursor's offset.
-func open(f file, from Cursor, closed bool) (*reader, error) {
-	r := &reader{path: f.path, closed: closed, begun: from.Offset, cursor: from}
+func open(f file, from Cursor, closed bool, banner string) (*reader, error) {
+	r := &reader{path: f.path, closed: closed, banner: banner, begun: from.Offset, cursor: from}
 	var err error
 	if f.pack == "" {
 		err = r.openPlain(f)
@@ -97,10 +100,9 @@ func (r *reader) close() {
 func (r *reader) next() (Line, error) {
 	lent.Bytes(r.lent)
 	r.lent = nil
-	text, err := r.lines.ReadSlice('\n')
-	size := int64(len(text))
-	if errors.Is(err, bufio.ErrBufferFull) {
-		text, size, err = r.rest(text)
+	text, size, err := r.line()
+	if r.banner != "" {
+		text, size, err = r.through(text, size, err)
 	}
 	switch {
 	case err == nil:
@@ -113,6 +115,28 @@ func (r *reader) next() (Line, error) {
 	r.cursor.Offset += size
 	r.lent = slices.Clip(text[:min(len(text), MaxLine)])
 	return Line{Text: r.lent, Size: size}, nil
+}
+
+// line reads a line with its newline, or what there is of one.
+func (r *reader) line() ([]byte, int64, error) {
+	text, err := r.lines.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return r.rest(text)
+	}
+	return text, int64(len(text)), err
+}
+
+// through reads on behind the first line of an entry, through the line with the banner.
+func (r *reader) through(text []byte, size int64, err error) ([]byte, int64, error) {
+	banner := []byte(r.banner)
+	r.entry = append(r.entry[:0], text...)
+	for err == nil && !bytes.HasPrefix(text, banner) {
+		var n int64
+		text, n, err = r.line()
+		size += n
+		r.entry = append(r.entry, text[:min(len(text), MaxLine+1-len(r.entry))]...)
+	}
+	return r.entry, size, err
 }
 
 // rest reads on in a line that is longer than the buffer.

@@ -38,6 +38,7 @@ type Lost struct{ Reason string }
 
 // Walk gives the lines of a log. It is used by one goroutine.
 type Walk struct {
+	banner string
 	parts  []part
 	at     int // of the part that is read
 	reader *reader
@@ -84,7 +85,7 @@ func (l *Log) follow(s State, now time.Time) (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Walk{state: s, shut: shut}
+	w := &Walk{banner: l.Banner, state: s, shut: shut}
 	files := old
 	if current.path != "" {
 		files = append(files, current)
@@ -258,7 +259,7 @@ func (l *Log) Read(since, now time.Time) (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Walk{shut: shut}
+	w := &Walk{banner: l.Banner, shut: shut}
 	files := after(old, since)
 	if current.path != "" {
 		files = append(files, current)
@@ -268,9 +269,9 @@ func (l *Log) Read(since, now time.Time) (*Walk, error) {
 }
 
 // Files gives all lines of files, in their order, from an offset in the first. The
-// last line of each needs no end.
-func Files(paths []string, offset int64) (*Walk, error) {
-	w := new(Walk)
+// last line of each needs no end. Of l, only the banner counts.
+func (l *Log) Files(paths []string, offset int64) (*Walk, error) {
+	w := &Walk{banner: l.Banner}
 	for i, path := range paths {
 		f, err := stat(path)
 		if err != nil {
@@ -332,7 +333,7 @@ func (w *Walk) turn() error {
 		return io.EOF
 	}
 	p := &w.parts[w.at]
-	r, err := open(p.file, p.from, p.closed)
+	r, err := open(p.file, p.from, p.closed, w.banner)
 	if err != nil {
 		return err
 	}

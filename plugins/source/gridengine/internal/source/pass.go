@@ -153,7 +153,7 @@ func (p *pass) load(ctx context.Context, from sdk.Start) error {
 			files, offset = files[i:], at.Offset
 		}
 	}
-	w, err := follow.Files(files, offset)
+	w, err := new(follow.Log).Files(files, offset)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}

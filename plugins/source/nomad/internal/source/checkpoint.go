@@ -2,10 +2,13 @@ package source
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
 
 // checkpoint is how far the source has come. What it knows of allocations is in the
@@ -58,4 +61,17 @@ func decodeCheckpoint(b []byte) (checkpoint, error) {
 		c.Look = time.UnixMicro(w.Look).UTC()
 	}
 	return c, nil
+}
+
+// journalForm says how what is known of allocations is kept.
+func journalForm() journal.Form[*run.Entry] {
+	return journal.Form[*run.Entry]{
+		File: "allocations.db", Bucket: "allocations", Version: 1, New: run.New,
+		Key: func(e *run.Entry) string { return e.Alloc.ID },
+		Check: func(e *run.Entry) error {
+			maps.DeleteFunc(e.Tasks, func(_ string, t *run.Task) bool { return t == nil })
+			return nil
+		},
+		Remedy: "the source then asks Nomad for what ran meanwhile",
+	}
 }

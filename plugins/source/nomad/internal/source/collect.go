@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 )
@@ -20,7 +20,7 @@ import (
 type pass struct {
 	*Source
 	out     *sdk.Stream
-	journal *journal.Journal
+	journal *journal.Journal[*run.Entry]
 	done    checkpoint // that is in effect once what was sent is acknowledged
 	start   uint64     // the index at which the pass began
 
@@ -124,7 +124,7 @@ func (s *Source) begin(ctx context.Context, from sdk.Start, out *sdk.Stream) (*p
 	}
 	waiting, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
-	j, err := journal.Open(waiting, s.dir, rand.Text())
+	j, err := journalForm().Open(waiting, s.dir, rand.Text())
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +376,7 @@ func (p *pass) entry(id string) (*run.Entry, error) {
 		e = p.noted[at]
 	case p.settled[id].ours:
 		var err error
-		if e, err = p.journal.Get(id); err != nil {
+		if e, _, err = p.journal.Get(id); err != nil {
 			return nil, err
 		}
 	}

@@ -160,7 +160,7 @@ func (p *pass) add(e *run.Entry) []run.View {
 	return sent
 }
 
-// jobOf makes a job of a run. Send is false for one that is not to be sent at all.
+// jobOf makes a job of a run. Send is false for a run that is not to be sent at all.
 func (s *Source) jobOf(v *run.View) (job sdk.Job, send bool) {
 	ended := !v.Stop.IsZero()
 	if !ended && !s.config.Running {

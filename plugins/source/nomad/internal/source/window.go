@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
-	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 	"github.com/bursar-accounting/bursar/proto/boltfile"
@@ -35,7 +35,7 @@ type recollection struct {
 	window *sdk.Window
 	out    *sdk.Stream
 	now    time.Time
-	known  *journal.Journal
+	known  *journal.Journal[*run.Entry]
 	listed map[string]bool // allocations that Nomad has
 	batch  sdk.Batch
 	done   int64
@@ -46,11 +46,11 @@ func (r *recollection) run(ctx context.Context) error {
 		var entries []*run.Entry
 		for _, a := range page {
 			r.listed[a.ID] = true
-			e, err := r.known.Get(a.ID)
+			e, found, err := r.known.Get(a.ID)
 			if err != nil {
 				return err
 			}
-			if e == nil {
+			if !found {
 				e = run.New()
 			}
 			e.Observe(a, r.now)
@@ -116,15 +116,15 @@ func (r *recollection) send(ctx context.Context, entries []*run.Entry, last bool
 }
 
 // known is what the journal has. Without it a window has what Nomad has.
-func (s *Source) known(ctx context.Context) (*journal.Journal, error) {
+func (s *Source) known(ctx context.Context) (*journal.Journal[*run.Entry], error) {
 	if s.dir == "" {
-		return journal.Open(ctx, "", "")
+		return journalForm().Open(ctx, "", "")
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	j, err := journal.Read(waiting, s.dir)
+	j, err := journalForm().Read(waiting, s.dir)
 	if errors.Is(err, boltfile.ErrInUse) || errors.Is(err, fs.ErrNotExist) {
-		return journal.Open(ctx, "", "")
+		return journalForm().Open(ctx, "", "")
 	}
 	return j, err
 }

@@ -1,4 +1,6 @@
-package main
+// Package post is what the actions that post to a receiver over HTTP share: where a post
+// goes and as whose, and what an answer means.
+package post
 
 import (
 	"maps"
@@ -10,46 +12,48 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/hcl"
-	"github.com/bursar-accounting/bursar/plugins/internal/handover"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// receiver is where posts go, and as whose.
-type receiver struct {
+// Receiver is where posts go, and as whose.
+type Receiver struct {
+	Shown   string   // of the URL, to people
+	Agent   string   // of the header User-Agent
+	Secrets []string // each signs
+	Timeout time.Duration
+	Cert    string // of the client, a file in PEM; "": none
+
 	url     *url.URL
-	shown   string // of the URL, to people
 	method  string
 	headers map[string]string
-	secrets []string // each signs
-	timeout time.Duration
 	plain   bool     // http is allowed beyond loopback
 	proxy   *url.URL // nil: none
-
-	ca, cert, key string // files in PEM; "": the system's authorities, no client certificate
-	hide          *strings.Replacer
+	ca, key string   // files in PEM; "": the system's authorities
+	hide    *strings.Replacer
 }
 
-// settings are those of the config block.
-type settings struct {
-	URL      hcl.String        `hcl:"url" doc:"where to post; http only to this machine, unless allow_plain is set. A user name in it is refused: use headers"`
-	Input    string            `hcl:"input" allowed:"usage changes none" doc:"what is posted; none is only the time"`
-	Method   string            `hcl:"method,optional" default:"POST" allowed:"POST PUT"`
-	Secret   hcl.Strings       `hcl:"secret,optional" doc:"what posts are signed with, at least 16 characters; required unless unsigned is set. A list of up to four signs with each, so that the receiver can change from one to another"`
-	Unsigned bool              `hcl:"unsigned,optional" doc:"posts are not signed: for a receiver that knows by a header or a client certificate who posts"`
-	Headers  map[string]string `hcl:"headers,optional" doc:"headers of your own, such as { Authorization = file(\"/etc/bursar/token\") }. Values are never shown"`
-	Timeout  time.Duration     `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"for one post"`
-	handover.Settings
-	TLS *struct {
-		CA   hcl.Absolute `hcl:"ca,optional" unset:"those of the system" doc:"the authorities to trust"`
-		Cert hcl.Absolute `hcl:"cert,optional" doc:"a client certificate"`
-		Key  hcl.Absolute `hcl:"key,optional" doc:"its key"`
-	} `hcl:"tls,block" doc:"PEM files, which are read anew for each post"`
-	Proxy      string `hcl:"proxy,optional" unset:"none" doc:"http://, https:// or socks5://; the proxies of the environment are not used"`
-	AllowPlain bool   `hcl:"allow_plain,optional" doc:"http to other machines: everyone on the way can read and change it. There is no way to trust any certificate"`
+// Settings say where posts go, and as whose.
+type Settings struct {
+	URL        hcl.String
+	Method     string
+	Secrets    []string // each signs; none: Unsigned must be set
+	Unsigned   bool
+	Headers    map[string]string
+	Timeout    time.Duration
+	TLS        *TLS
+	Proxy      string
+	AllowPlain bool
+	Agent      string // of the header User-Agent
+}
+
+// TLS are the settings of a tls block.
+type TLS struct {
+	CA   hcl.Absolute `hcl:"ca,optional" unset:"those of the system" doc:"the authorities to trust"`
+	Cert hcl.Absolute `hcl:"cert,optional" doc:"a client certificate"`
+	Key  hcl.Absolute `hcl:"key,optional" doc:"its key"`
 }
 
 const (
-	maxTimeout = 10 * time.Minute
 	minSecret  = 16
 	maxSecrets = 4
 )
@@ -57,21 +61,22 @@ const (
 // secretURL is shown for a URL that came from a secret.
 const secretURL = "the URL"
 
-// readReceiver reads the attributes of a config block that say where posts go.
-func readReceiver(cfg *sdk.Config, s *settings) *receiver {
-	r := &receiver{method: s.Method, timeout: s.Timeout, plain: s.AllowPlain, secrets: s.Secret}
+// Read checks the settings of a block and reports every problem. The files that it names are
+// tried only where nothing else is wrong with the configuration, as sound says.
+func Read(cfg *sdk.Body, sound func() bool, s *Settings) *Receiver {
+	r := &Receiver{method: s.Method, Timeout: s.Timeout, plain: s.AllowPlain, Secrets: s.Secrets, Agent: s.Agent}
 	r.readURL(cfg, s.URL)
 	r.checkSecrets(cfg, s.Unsigned)
 	r.readHeaders(cfg, s.Headers)
 	r.readProxy(cfg, s.Proxy)
-	r.readTLS(cfg, s)
+	r.readTLS(cfg, sound, s)
 	r.hide = r.hider()
 	return r
 }
 
 // readURL reads the URL. What is wrong with it is told without its text, which may be
 // a secret.
-func (r *receiver) readURL(cfg *sdk.Config, text hcl.String) {
+func (r *Receiver) readURL(cfg *sdk.Body, text hcl.String) {
 	if text.Value == "" {
 		return
 	}
@@ -89,12 +94,12 @@ func (r *receiver) readURL(cfg *sdk.Config, text hcl.String) {
 	case u.Scheme == "http" && !r.plain && !loopback(u.Hostname()):
 		cfg.Errorf("url", "http is neither secret nor safe from changes on its way; write https, or allow_plain = true where the network is your own")
 	}
-	r.url, r.shown = u, u.Scheme+"://"+u.Host
+	r.url, r.Shown = u, u.Scheme+"://"+u.Host
 	if strings.Trim(u.EscapedPath(), "/") != "" || u.RawQuery != "" {
-		r.shown += "/…"
+		r.Shown += "/…"
 	}
 	if text.Sensitive {
-		r.shown = secretURL
+		r.Shown = secretURL
 	}
 }
 
@@ -104,16 +109,16 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (r *receiver) checkSecrets(cfg *sdk.Config, unsigned bool) {
+func (r *Receiver) checkSecrets(cfg *sdk.Body, unsigned bool) {
 	switch {
-	case len(r.secrets) == 0 && !unsigned:
+	case len(r.Secrets) == 0 && !unsigned:
 		cfg.Errorf("secret", `write secret = file("…"), with which posts are signed, or unsigned = true where the receiver knows by another way who posts`)
-	case len(r.secrets) > 0 && unsigned:
+	case len(r.Secrets) > 0 && unsigned:
 		cfg.Errorf("unsigned", "there is a secret, with which posts are signed")
-	case len(r.secrets) > maxSecrets:
-		cfg.Errorf("secret", "%d secrets; at most %d are allowed", len(r.secrets), maxSecrets)
+	case len(r.Secrets) > maxSecrets:
+		cfg.Errorf("secret", "%d secrets; at most %d are allowed", len(r.Secrets), maxSecrets)
 	}
-	for i, s := range r.secrets {
+	for i, s := range r.Secrets {
 		if len(s) < minSecret {
 			cfg.ElementErrorf("secret", i, "it has fewer than %d characters; make one with: openssl rand -hex 32", minSecret)
 		}
@@ -126,7 +131,7 @@ var own = []string{
 	"Host", "Idempotency-Key", "Keep-Alive", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-func (r *receiver) readHeaders(cfg *sdk.Config, given map[string]string) {
+func (r *Receiver) readHeaders(cfg *sdk.Body, given map[string]string) {
 	r.headers = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value, canonical := given[name], http.CanonicalHeaderKey(name)
@@ -152,7 +157,7 @@ func token(s string) bool {
 	})
 }
 
-func (r *receiver) readProxy(cfg *sdk.Config, text string) {
+func (r *Receiver) readProxy(cfg *sdk.Body, text string) {
 	if text == "" {
 		return
 	}
@@ -167,28 +172,28 @@ func (r *receiver) readProxy(cfg *sdk.Config, text string) {
 	}
 }
 
-func (r *receiver) readTLS(cfg *sdk.Config, s *settings) {
+func (r *Receiver) readTLS(cfg *sdk.Body, sound func() bool, s *Settings) {
 	b := cfg.Block("tls")
 	if s.TLS == nil {
 		return
 	}
-	r.ca, r.cert, r.key = string(s.TLS.CA), string(s.TLS.Cert), string(s.TLS.Key)
-	if (r.cert == "") != (r.key == "") {
+	r.ca, r.Cert, r.key = string(s.TLS.CA), string(s.TLS.Cert), string(s.TLS.Key)
+	if (r.Cert == "") != (r.key == "") {
 		b.Errorf("cert", "a client certificate is both, cert and key")
 	}
 	if r.url != nil && r.url.Scheme == "http" {
 		b.Errorf("ca", "a URL with http has no TLS")
 	}
-	if cfg.Err() == nil {
+	if sound() {
 		if _, err := r.tlsConfig(); err != nil {
 			b.Errorf("ca", "%v", err)
 		}
 	}
 }
 
-// about is what a plan shows of the receiver: nothing of it is secret.
-func (r *receiver) about() string {
-	lines := []string{r.method + " " + r.shown}
+// About is what a plan shows of the receiver: nothing of it is secret.
+func (r *Receiver) About() string {
+	lines := []string{r.method + " " + r.Shown}
 	for _, name := range slices.Sorted(maps.Keys(r.headers)) {
 		lines = append(lines, name+": ***")
 	}
@@ -203,8 +208,8 @@ const (
 
 // hider takes out of a text what must not be shown: what the receiver was told, which
 // it may repeat, and of the URL what is not shown.
-func (r *receiver) hider() *strings.Replacer {
-	hidden := atLeast(leastWord, r.secrets...)
+func (r *Receiver) hider() *strings.Replacer {
+	hidden := atLeast(leastWord, r.Secrets...)
 	for _, value := range r.headers {
 		hidden = append(hidden, atLeast(leastWord, append(strings.Fields(value), value)...)...)
 	}
@@ -218,7 +223,7 @@ func (r *receiver) hider() *strings.Replacer {
 		for _, values := range u.Query() {
 			hidden = append(hidden, atLeast(leastWord, values...)...)
 		}
-		if r.shown == secretURL {
+		if r.Shown == secretURL {
 			hidden = append(hidden, u.Host, u.Hostname())
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package post
 
 import (
 	"bytes"
@@ -30,9 +30,9 @@ const (
 	maxShown   = 500 // characters of an answer are shown
 )
 
-// post sends an effect and says how it ended. Each post has a connection of its own,
+// Post sends an effect and says how it ended. Each post has a connection of its own,
 // and reads the certificates again.
-func (r *receiver) post(ctx context.Context, a sdk.Attempt) sdk.Result {
+func (r *Receiver) Post(ctx context.Context, a sdk.Attempt) sdk.Result {
 	client, err := r.client()
 	if err != nil {
 		return sdk.Result{Outcome: sdk.Retry, Message: r.clean(err.Error())}
@@ -53,16 +53,16 @@ func (r *receiver) post(ctx context.Context, a sdk.Attempt) sdk.Result {
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status counts; the text is for people
-	return r.judge(answer, text, time.Now())
+	return r.Judge(answer, text, time.Now())
 }
 
 // request is what is sent of an effect.
-func (r *receiver) request(ctx context.Context, a sdk.Attempt, now time.Time) (*http.Request, error) {
+func (r *Receiver) request(ctx context.Context, a sdk.Attempt, now time.Time) (*http.Request, error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), bytes.NewReader(a.Effect.Payload))
 	if err != nil {
 		return nil, err
 	}
-	q.Header.Set("User-Agent", "bursar-action-webhook/"+version)
+	q.Header.Set("User-Agent", r.Agent)
 	for name, value := range r.headers {
 		q.Header.Set(name, value)
 	}
@@ -70,14 +70,14 @@ func (r *receiver) request(ctx context.Context, a sdk.Attempt, now time.Time) (*
 	q.Header.Set("Idempotency-Key", a.Key)
 	q.Header.Set("Bursar-Fence", strconv.FormatUint(a.Fence, 10))
 	q.Header.Set("Bursar-Attempt", strconv.Itoa(a.Number))
-	if len(r.secrets) > 0 {
-		q.Header.Set("Bursar-Signature", signature(r.secrets, now, a.Effect.Payload))
+	if len(r.Secrets) > 0 {
+		q.Header.Set("Bursar-Signature", Signature(r.Secrets, now, a.Effect.Payload))
 	}
 	return q, nil
 }
 
-// signature is that of a body at a time: t=SECONDS and v1=HEX for each secret.
-func signature(secrets []string, now time.Time, body []byte) string {
+// Signature is that of a body at a time: t=SECONDS and v1=HEX for each secret.
+func Signature(secrets []string, now time.Time, body []byte) string {
 	at := strconv.FormatInt(now.Unix(), 10)
 	var text strings.Builder
 	text.WriteString("t=" + at)
@@ -92,24 +92,24 @@ func signature(secrets []string, now time.Time, body []byte) string {
 
 // client connects to the receiver alone: not by a proxy of the environment, and not
 // to where it redirects.
-func (r *receiver) client() (*http.Client, error) {
+func (r *Receiver) client() (*http.Client, error) {
 	conf, err := r.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: r.timeout}
+	dialer := &net.Dialer{Timeout: r.Timeout}
 	if r.url.Scheme == "http" && !r.plain {
 		dialer.Control = onlyLoopback
 	}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: conf, ForceAttemptHTTP2: true, DisableCompression: true,
-		TLSHandshakeTimeout: r.timeout, MaxResponseHeaderBytes: maxHeaders,
+		TLSHandshakeTimeout: r.Timeout, MaxResponseHeaderBytes: maxHeaders,
 	}
 	if r.proxy != nil {
 		transport.Proxy = http.ProxyURL(r.proxy)
 	}
 	return &http.Client{
-		Transport: transport, Timeout: r.timeout,
+		Transport: transport, Timeout: r.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
@@ -122,7 +122,7 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-func (r *receiver) tlsConfig() (*tls.Config, error) {
+func (r *Receiver) tlsConfig() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.ca != "" {
 		authorities, err := identity.ReadBundle(r.ca)
@@ -134,10 +134,10 @@ func (r *receiver) tlsConfig() (*tls.Config, error) {
 			conf.RootCAs.AddCert(c)
 		}
 	}
-	if r.cert != "" {
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
+	if r.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(r.Cert, r.key)
 		if err != nil {
-			return nil, fmt.Errorf("client certificate %s with key %s: %w", r.cert, r.key, err)
+			return nil, fmt.Errorf("client certificate %s with key %s: %w", r.Cert, r.key, err)
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}
@@ -153,7 +153,7 @@ func plain(err error) error {
 }
 
 // explain says what to do about an error of a connection.
-func (r *receiver) explain(err error) string {
+func (r *Receiver) explain(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("%v; tls { ca = … } names the authority of the receiver's certificate", err)
 	}
@@ -172,7 +172,7 @@ func refusesUs(err error) bool {
 }
 
 // clean makes a text fit for people, and for being kept.
-func (r *receiver) clean(text string) string {
+func (r *Receiver) clean(text string) string {
 	text = r.hide.Replace(text)
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(c rune) bool {
 		return c <= ' ' || c >= 0x7f && c <= 0x9f || c == '\u2028' || c == '\u2029'

@@ -1,4 +1,4 @@
-package main
+package post
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 )
 
-// judge says what an answer means.
+// Judge says what an answer means.
 //
 // An answer of 500, 502 or 504 may come from someone between us and a receiver that
 // has taken the post, and 409 says of a key that it is at work: these are not known.
 // All are posted again with the same key.
-func (r *receiver) judge(answer *http.Response, text []byte, now time.Time) sdk.Result {
+func (r *Receiver) Judge(answer *http.Response, text []byte, now time.Time) sdk.Result {
 	code := answer.StatusCode
 	said := r.said(code, text)
 	switch {
@@ -32,7 +32,7 @@ func (r *receiver) judge(answer *http.Response, text []byte, now time.Time) sdk.
 }
 
 // said is the status and what the receiver writes.
-func (r *receiver) said(code int, text []byte) string {
+func (r *Receiver) said(code int, text []byte) string {
 	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	if words := r.clean(string(text)); words != "" {
 		return status + ": " + words
@@ -63,7 +63,7 @@ func advice(code int) string {
 }
 
 // reference is what the receiver called the post.
-func (r *receiver) reference(h http.Header) string {
+func (r *Receiver) reference(h http.Header) string {
 	for _, name := range []string{"Request-Id", "X-Request-Id"} {
 		if id := h.Get(name); id != "" {
 			return r.clean(id)

@@ -1,4 +1,4 @@
-package journal
+package source
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/nomad"
 	"github.com/bursar-accounting/bursar/plugins/source/nomad/internal/run"
 	"github.com/bursar-accounting/bursar/proto/boltfile"
@@ -26,9 +27,9 @@ func sample(id string) *run.Entry {
 	return e
 }
 
-func open(t *testing.T, dir, id string) *Journal {
+func openJournal(t *testing.T, dir, id string) *journal.Journal[*run.Entry] {
 	t.Helper()
-	j, err := Open(t.Context(), dir, id)
+	j, err := journalForm().Open(t.Context(), dir, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func open(t *testing.T, dir, id string) *Journal {
 
 func TestWhatWasPutIsThereAfterAReopen(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), ""} {
-		j := open(t, dir, "first")
+		j := openJournal(t, dir, "first")
 		if err := j.Put(sample("a"), sample("b")); err != nil {
 			t.Fatal(err)
 		}
@@ -48,16 +49,16 @@ func TestWhatWasPutIsThereAfterAReopen(t *testing.T) {
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
-			j = open(t, dir, "second")
+			j = openJournal(t, dir, "second")
 		}
-		got, err := j.Get("a")
+		got, _, err := j.Get("a")
 		if err != nil || !cmp.Equal(got, sample("a")) {
 			t.Errorf("%v\n%s", err, cmp.Diff(got, sample("a")))
 		}
-		gone, err := j.Get("b")
+		_, gone, err := j.Get("b")
 		n := 0
 		each := j.Each(func(*run.Entry) error { n++; return nil })
-		if gone != nil || err != nil || each != nil || n != 1 || j.ID() != "first" || string(j.Setting("people")) != "x" {
+		if gone || err != nil || each != nil || n != 1 || j.ID() != "first" || string(j.Setting("people")) != "x" {
 			t.Errorf("%v %v %v, %d entries, id %q", gone, err, each, n, j.ID())
 		}
 		if err := j.Close(); err != nil {
@@ -68,21 +69,21 @@ func TestWhatWasPutIsThereAfterAReopen(t *testing.T) {
 
 func TestTwoProcessesDoNotShareAJournal(t *testing.T) {
 	dir := t.TempDir()
-	j := open(t, dir, "a")
+	j := openJournal(t, dir, "a")
 	defer j.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := Open(ctx, dir, "b"); !errors.Is(err, boltfile.ErrInUse) {
+	if _, err := journalForm().Open(ctx, dir, "b"); !errors.Is(err, boltfile.ErrInUse) {
 		t.Error(err)
 	}
 }
 
 func TestADamagedJournalIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.Repeat("no journal", 10_000)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "allocations.db"), []byte(strings.Repeat("no journal", 10_000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), dir, "a"); err == nil || !strings.Contains(err.Error(), "remove the file") {
+	if _, err := journalForm().Open(t.Context(), dir, "a"); err == nil || !strings.Contains(err.Error(), "remove the file") {
 		t.Error(err)
 	}
 }
@@ -92,15 +93,15 @@ const golden = `{"alloc":{"ID":"a","Namespace":"phys","Name":"","NodeID":"","Nod
 
 func TestEntriesOfVersionOneAreRead(t *testing.T) {
 	text := append([]byte{1}, golden...)
-	got, err := Decode(text)
+	got, err := journalForm().Decode(text)
 	if err != nil || !cmp.Equal(got, sample("a")) {
 		t.Errorf("%v\n%s", err, cmp.Diff(got, sample("a")))
 	}
-	now, err := encode(sample("a"))
+	now, err := journalForm().Encode(sample("a"))
 	if err != nil || string(now) != string(text) {
 		t.Errorf("%v: the written form has changed:\n%s", err, now)
 	}
-	if _, err := Decode(append([]byte{2}, golden...)); err == nil {
+	if _, err := journalForm().Decode(append([]byte{2}, golden...)); err == nil {
 		t.Error("version 2 was taken")
 	}
 }
@@ -109,14 +110,14 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append([]byte{1}, golden...))
 	f.Add([]byte("\x01{\"tasks\":{\"a\":null}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		e, err := Decode(text)
+		e, err := journalForm().Decode(text)
 		if err != nil {
 			return
 		}
 		for _, v := range e.Views(run.Ends{AtDisconnect: true}) {
 			v.Values(run.Owner{ID: "owner"}, func(string) bool { return true })
 		}
-		if _, err := encode(e); err != nil && !strings.Contains(err.Error(), "year") {
+		if _, err := journalForm().Encode(e); err != nil && !strings.Contains(err.Error(), "year") {
 			t.Errorf("%s: %v", hex.EncodeToString(text), err)
 		}
 	})

@@ -1,0 +1,197 @@
+// Package smtptest is a server of mail for tests, which answers as it is asked to.
+package smtptest
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"strings"
+	"sync"
+)
+
+// Answers that are none.
+const (
+	Hang = "hang" // nothing is said until the client goes away
+	Drop = "drop" // the connection ends
+)
+
+// End is what [Server.Say] is asked at the end of a mail.
+const End = "."
+
+// Server takes mails. Its fields are set before Serve.
+type Server struct {
+	TLS      *tls.Config // nil: there is no STARTTLS
+	Implicit bool        // TLS from the start
+	// Say gives the answer to a command line, such as RCPT TO:<a@example.org>, to a
+	// connection, of which the command is CONNECT, and to the [End] of a mail; "": that of
+	// a server that takes all. It is called by one goroutine for each connection.
+	Say func(command string, mail []byte) string
+
+	mu     sync.Mutex
+	mails  [][]byte
+	logins []string
+}
+
+// Mails are those that were taken.
+func (s *Server) Mails() [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([][]byte(nil), s.mails...)
+}
+
+// Logins are those that were tried: MECHANISM, then what the client sent, with blanks.
+func (s *Server) Logins() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.logins...)
+}
+
+// Serve answers until the listener is closed.
+func (s *Server) Serve(l net.Listener) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer c.Close()
+			(&session{Server: s, conn: c}).run()
+		})
+	}
+}
+
+// session is a connection.
+type session struct {
+	*Server
+
+	conn net.Conn
+	text *textproto.Reader
+	safe bool
+	mail []byte
+}
+
+func (s *session) run() {
+	if s.Implicit && !s.secure() {
+		return
+	}
+	s.text = textproto.NewReader(bufio.NewReader(s.conn))
+	for line, ok := "CONNECT", true; ok; {
+		if !s.obey(line) {
+			return
+		}
+		var err error
+		line, err = s.text.ReadLine()
+		ok = err == nil
+	}
+}
+
+func (s *session) secure() bool {
+	c := tls.Server(s.conn, s.TLS)
+	if c.Handshake() != nil {
+		return false
+	}
+	s.conn, s.safe = c, true
+	s.text = textproto.NewReader(bufio.NewReader(s.conn))
+	return true
+}
+
+// obey answers a command, and reports whether the connection goes on.
+func (s *session) obey(line string) bool {
+	verb, rest, _ := strings.Cut(line, " ")
+	said := ""
+	if s.Say != nil {
+		said = s.Say(line, s.mail)
+	}
+	switch said {
+	case "":
+	case Hang:
+		_, _ = io.Copy(io.Discard, s.conn) // until the client is gone
+		return false
+	case Drop:
+		return false
+	default:
+		return s.say(said)
+	}
+	switch strings.ToUpper(verb) {
+	case "CONNECT":
+		return s.say("220 smtptest")
+	case "EHLO":
+		return s.say(s.hello())
+	case "STARTTLS":
+		return s.say("220 go ahead") && s.secure()
+	case "AUTH":
+		return s.login(rest)
+	case "DATA":
+		return s.say("354 go ahead") && s.take()
+	case "QUIT":
+		s.say("221 bye")
+		return false
+	case End:
+		s.mu.Lock()
+		s.mails = append(s.mails, s.mail)
+		defer s.mu.Unlock()
+		return s.say(fmt.Sprintf("250 OK queued as %d", len(s.mails)))
+	}
+	return s.say("250 OK")
+}
+
+func (s *session) hello() string {
+	lines := []string{"250-smtptest"}
+	if s.TLS != nil && !s.safe {
+		lines = append(lines, "250-STARTTLS")
+	} else {
+		lines = append(lines, "250-AUTH PLAIN LOGIN XOAUTH2")
+	}
+	return strings.Join(append(lines, "250 8BITMIME"), "\r\n")
+}
+
+func (s *session) take() bool {
+	var err error
+	if s.mail, err = s.text.ReadDotBytes(); err != nil {
+		return false
+	}
+	return s.obey(End)
+}
+
+// login takes any account.
+func (s *session) login(rest string) bool {
+	mechanism, first, _ := strings.Cut(rest, " ")
+	sent := []string{mechanism}
+	add := func(text string) {
+		plain, _ := base64.StdEncoding.DecodeString(text) // a test sees what is not
+		sent = append(sent, strings.Map(func(c rune) rune {
+			if c < ' ' {
+				return ' '
+			}
+			return c
+		}, string(plain)))
+	}
+	if first != "" {
+		add(first)
+	}
+	for _, prompt := range map[string][]string{"LOGIN": {"Username:", "Password:"}}[mechanism] {
+		if !s.say("334 " + base64.StdEncoding.EncodeToString([]byte(prompt))) {
+			return false
+		}
+		line, err := s.text.ReadLine()
+		if err != nil {
+			return false
+		}
+		add(line)
+	}
+	s.mu.Lock()
+	s.logins = append(s.logins, strings.Join(sent, " "))
+	s.mu.Unlock()
+	return s.say("235 welcome")
+}
+
+func (s *session) say(text string) bool {
+	_, err := io.WriteString(s.conn, text+"\r\n")
+	return err == nil
+}
