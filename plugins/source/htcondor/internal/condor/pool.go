@@ -1,0 +1,86 @@
+package condor
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+)
+
+// Slot is what a slot of the pool has.
+type Slot struct {
+	Name               string
+	Cpus, Memory, GPUs int64
+}
+
+// Slots returns the slots of the pool. A slot that is cut out of another is in that one.
+func (c *Client) Slots(ctx context.Context) (slots []Slot, err error) {
+	args := []string{"-json", "-constraint", `SlotType =!= "Dynamic" && !(SlotIsBackfill ?: false)`,
+		"-attributes", "Name,Cpus,Memory,GPUs,TotalSlotCpus,TotalSlotMemory,TotalSlotGPUs"}
+	if c.Pool != "" {
+		args = append(args, "-pool", c.Pool)
+	}
+	err = c.run(ctx, "condor_status", func(r io.Reader) error {
+		return classad.ReadJSON(r, func(ad *classad.Ad, _ []byte, err error) error {
+			if err != nil {
+				return err
+			}
+			of := numbers(ad)
+			whole := func(name string) int64 {
+				if n, ok := of["totalslot"+name]; ok {
+					return n
+				}
+				return of[name]
+			}
+			slots = append(slots, Slot{Name: text(ad, "Name"), Cpus: whole("cpus"), Memory: whole("memory"), GPUs: whole("gpus")})
+			return nil
+		})
+	}, args...)
+	return slots, err
+}
+
+// Jobs calls yield for each job of the schedd's queue that runs or waits, held ones too.
+func (c *Client) Jobs(ctx context.Context, yield func(user string, running bool)) error {
+	return c.Queue(ctx, "JobStatus =!= 3 && JobStatus =!= 4", []string{"Owner", "JobStatus"}, func(ad *classad.Ad, _ []byte, err error) error {
+		if err != nil {
+			return err
+		}
+		status := numbers(ad)["jobstatus"]
+		yield(text(ad, "Owner"), status == 2 || status == 6 || status == 7) // running, transferring, suspended
+		return nil
+	})
+}
+
+// Queue calls yield for the ads of the queue for which an expression is true; all of
+// their attributes where none are named.
+func (c *Client) Queue(ctx context.Context, constraint string, attributes []string, yield Yield) error {
+	args := append(c.where(), "-allusers", "-json", "-constraint", constraint)
+	if len(attributes) > 0 {
+		args = append(args, "-attributes", strings.Join(attributes, ","))
+	}
+	return c.run(ctx, "condor_q", func(r io.Reader) error { return classad.ReadJSON(r, yield) }, args...)
+}
+
+// numbers are the numbers of an ad by their names in lower case.
+func numbers(ad *classad.Ad) map[string]int64 {
+	out := map[string]int64{}
+	for i := range ad.Attributes {
+		switch v := ad.Attributes[i].Value(); v.Kind {
+		case classad.Int:
+			out[strings.ToLower(ad.Attributes[i].Name)] = v.Int
+		case classad.Real:
+			out[strings.ToLower(ad.Attributes[i].Name)] = int64(v.Real)
+		}
+	}
+	return out
+}
+
+func text(ad *classad.Ad, name string) string {
+	for i := range ad.Attributes {
+		if a := &ad.Attributes[i]; strings.EqualFold(a.Name, name) {
+			return a.Value().Text
+		}
+	}
+	return ""
+}

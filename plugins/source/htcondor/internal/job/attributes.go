@@ -1,0 +1,370 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+)
+
+// attribute is one line of the table.
+type attribute struct {
+	sdk.Attribute
+	value func(*Job) (sdk.Value, error)
+}
+
+// Plan makes values of the attributes that are wanted.
+type Plan struct {
+	table  []attribute
+	wanted []int
+	room   []sdk.Value // for the next jobs: one piece of memory for many is less work
+}
+
+const roomJobs = 64
+
+// NewPlan plans for the attributes that wants names.
+func NewPlan(wants func(attribute string) bool) *Plan {
+	p := &Plan{table: table()}
+	for i := range p.table {
+		if wants(p.table[i].Name) {
+			p.wanted = append(p.wanted, i)
+		}
+	}
+	return p
+}
+
+// Attributes are those that a mapping may name.
+func Attributes() []sdk.Attribute {
+	all := table()
+	out := make([]sdk.Attribute, len(all))
+	for i := range all {
+		out[i] = all[i].Attribute
+	}
+	return out
+}
+
+// Values returns the values of a job in the order of the attributes; those that are not
+// wanted or not known are null. It is for one goroutine.
+func (p *Plan) Values(j *Job) ([]sdk.Value, error) {
+	n := len(p.table)
+	if len(p.room) < n {
+		p.room = make([]sdk.Value, roomJobs*n)
+	}
+	out := p.room[:n:n]
+	p.room = p.room[n:]
+	for _, i := range p.wanted {
+		v, err := p.table[i].value(j)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.table[i].Name, err)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+func table() []attribute {
+	out := derived()
+	for i, c := range columns() {
+		out = append(out, attribute{sdk.Attribute{Name: c.name, Type: c.kind.typeOf(), Doc: c.doc}, reading(i, c.kind)})
+	}
+	return out
+}
+
+// reading reads a column.
+func reading(c int, k kind) func(*Job) (sdk.Value, error) {
+	switch k {
+	case count:
+		return func(j *Job) (sdk.Value, error) { return orNull(j.whole(c)) }
+	case number:
+		return func(j *Job) (sdk.Value, error) {
+			f, known, err := j.decimal(c)
+			if !known {
+				return sdk.Null(), err
+			}
+			return sdk.Float(f), err
+		}
+	case instant:
+		return func(j *Job) (sdk.Value, error) {
+			n, _, err := j.whole(c)
+			if n > lastTime {
+				err = fmt.Errorf("%d is not a time", n)
+			}
+			return sdk.Time(seconds(n)), err
+		}
+	case flag:
+		return func(j *Job) (sdk.Value, error) {
+			if v := classad.Parse(j.fields[c]); v.Kind == classad.Bool {
+				return sdk.Bool(v.Int != 0), nil
+			}
+			return sdk.Null(), nil
+		}
+	}
+	return func(j *Job) (sdk.Value, error) { return textOrNull(j.str(c)), nil }
+}
+
+func textOrNull(s string) sdk.Value {
+	if s == "" {
+		return sdk.Null()
+	}
+	return sdk.String(s)
+}
+
+func orNull(n int64, known bool, err error) (sdk.Value, error) {
+	if !known || err != nil {
+		return sdk.Null(), err
+	}
+	return sdk.Int(n), nil
+}
+
+func str(name, doc string, f func(*Job) string) attribute {
+	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeString, Doc: doc}, func(j *Job) (sdk.Value, error) { return textOrNull(f(j)), nil }}
+}
+
+func num(name, doc string, f func(*Job) (n int64, known bool, err error)) attribute {
+	return attribute{sdk.Attribute{Name: name, Type: sdk.TypeInt, Doc: doc}, func(j *Job) (sdk.Value, error) { return orNull(f(j)) }}
+}
+
+// derived are the attributes that are computed.
+func derived() []attribute {
+	return append(identity(), amounts()...)
+}
+
+func identity() []attribute {
+	return []attribute{
+		str("id", "id of the run: GlobalJobId, with a dash and the number of the start behind it when that is not the first", (*Job).ID),
+		str("job_id", "cluster and process: 12.0", func(j *Job) string { return j.str(clusterID) + "." + j.str(procID) }),
+		num("start_number", "which start of the job this run is, from 1", func(j *Job) (int64, bool, error) { return j.nth, true, nil }),
+		str("schedd", "name of the schedd, of GlobalJobId", (*Job).Schedd),
+		{sdk.Attribute{Name: "start_time", Type: sdk.TypeTime, Doc: "when the run began"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.Start), nil }},
+		{sdk.Attribute{Name: "end_time", Type: sdk.TypeTime, Doc: "when it ended; null while it goes on"}, func(j *Job) (sdk.Value, error) { return sdk.Time(j.End), nil }},
+		str("state", "how the run ended: COMPLETED, FAILED, KILLED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, HELD, EVICTED; or RUNNING", (*Job).State),
+		num("exit_code", "exit code of the program; null when the run ended without it, and 0 behind a signal", func(j *Job) (int64, bool, error) {
+			code, _ := j.Exit()
+			return code, j.ended(), nil
+		}),
+		num("exit_signal", "signal that ended the program, 0 for none; null when the run ended without it", func(j *Job) (int64, bool, error) {
+			_, signal := j.Exit()
+			return signal, j.ended(), nil
+		}),
+		{sdk.Attribute{Name: "epoch", Type: sdk.TypeBool, Doc: "the run is known from its epoch alone so far: the job may not have ended"}, func(j *Job) (sdk.Value, error) { return sdk.Bool(j.Epoch), nil }},
+		str("universe", "vanilla, parallel, scheduler, local, grid, java, vm, standard, mpi, or the number of another", (*Job).UniverseName),
+		str("group", "accounting group without the user; of jobs without one the VO", (*Job).Group),
+		str("vo", "VO of the proxy, or the first group of the token, without a leading /", (*Job).vo),
+		str("slot", "slot of the run, as slot1_2@node3", (*Job).slot),
+		str("host", "machine of the run: slot behind its @, or of MachineAttrMachine0", (*Job).Host),
+		str("glidein_site", "site of the pilot that the run was in", glideinSite()),
+		{sdk.Attribute{Name: "ad", Type: sdk.TypeMap, Doc: "the whole ad, for example job.ad[\"ProjectName\"]; expressions as their text, nested ads as maps"}, func(j *Job) (sdk.Value, error) { return j.asMap(), nil }},
+		{sdk.Attribute{Name: "ad_text", Type: sdk.TypeMap, Doc: "the whole ad as texts, as condor_history -af prints them, by names in lower case; without what is undefined"}, func(j *Job) (sdk.Value, error) { return j.asTexts(), nil }},
+	}
+}
+
+func amounts() []attribute {
+	return []attribute{
+		num("cores", "cores of the run: CpusProvisioned, MachineAttrCpus0 or RequestCpus, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+			return j.ofAll(cpusProvisioned, machineAttrCpus0, requestCpus)
+		}),
+		num("memory_mb", "memory of the run in MB of 2^20 bytes: MemoryProvisioned or RequestMemory, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+			return j.ofAll(memoryProvisioned, requestMemory)
+		}),
+		num("disk_kb", "disk of the run in KiB: DiskProvisioned or RequestDisk, times the machines of a parallel job", func(j *Job) (int64, bool, error) {
+			return j.ofAll(diskProvisioned, requestDisk)
+		}),
+		num("gpus", "GPUs of the run: GPUsProvisioned, the names in AssignedGPUs or RequestGPUs, times the machines of a parallel job; 0 without any", (*Job).gpus),
+		{sdk.Attribute{Name: "gpu_names", Type: sdk.TypeList, Doc: "names of the GPUs of the run, as GPU-3b04f9a2"}, func(j *Job) (sdk.Value, error) { return sdk.Strings(j.gpuNames()...), nil }},
+		str("gpu_device", "kind of the GPUs, where the pool says it: MachineAttrGPUs_DeviceName0", func(j *Job) string {
+			if n, _, _ := j.gpus(); n == 0 {
+				return ""
+			}
+			return j.named("MachineAttrGPUs_DeviceName0", "MachineAttrGPUs_GlobalDeviceName0", "MachineAttrCUDADeviceName0")
+		}),
+		num("cpu_seconds", "CPU seconds of the run, of users and the kernel: RemoteUserCpu and RemoteSysCpu", func(j *Job) (int64, bool, error) {
+			return j.cpu(remoteUserCPU, remoteSysCPU)
+		}),
+		num("user_cpu_seconds", "CPU seconds of the run in user mode: RemoteUserCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpu(remoteUserCPU) }),
+		num("system_cpu_seconds", "CPU seconds of the run in the kernel: RemoteSysCpu, rounded half to even", func(j *Job) (int64, bool, error) { return j.cpu(remoteSysCPU) }),
+		num("max_rss_bytes", "largest resident memory in bytes; null when it was not measured", func(j *Job) (int64, bool, error) {
+			n, known, err := j.first(residentSetSizeRaw, residentSetSize)
+			return n << 10, known && n > 0, err
+		}),
+		num("runtime_seconds", "seconds from start to end; null while the run goes on", func(j *Job) (int64, bool, error) {
+			return int64(j.End.Sub(j.Start).Seconds()), !j.End.IsZero(), nil
+		}),
+		num("wait_seconds", "seconds from submission to start", func(j *Job) (int64, bool, error) {
+			n, known, err := j.whole(qDate)
+			return max(0, j.Start.Unix()-n), known && n > 0, err
+		}),
+	}
+}
+
+// Schedd is the name of the schedd.
+func (j *Job) Schedd() string {
+	name, _, _ := strings.Cut(j.GlobalID, "#")
+	return name
+}
+
+// UniverseName is the name of the universe.
+func (j *Job) UniverseName() string {
+	if name, ok := j.universes[j.Universe]; ok {
+		return name
+	}
+	return fmt.Sprint(j.Universe)
+}
+
+// Group is the accounting group, or the VO.
+func (j *Job) Group() string {
+	group := j.str(acctGroup)
+	if group == "" && j.str(accountingGroup) != "" { // as group.user
+		group = strings.TrimSuffix(j.str(accountingGroup), "."+j.Owner)
+		if group == j.str(accountingGroup) {
+			group = ""
+		}
+	}
+	return cmp.Or(group, j.vo())
+}
+
+// Project is the project; "" for none.
+func (j *Job) Project() string { return j.named("ProjectName") }
+
+func (j *Job) vo() string {
+	if vo := j.str(voName); vo != "" {
+		return vo
+	}
+	first, _, _ := strings.Cut(j.str(authTokenGroups), ",")
+	return strings.TrimPrefix(strings.TrimSpace(first), "/")
+}
+
+func (j *Job) slot() string { return cmp.Or(j.str(remoteHost), j.str(lastRemoteHost)) }
+
+// Host is the machine of the run.
+func (j *Job) Host() string {
+	slot := j.slot()
+	return cmp.Or(j.named("MachineAttrMachine0"), slot[strings.LastIndexByte(slot, '@')+1:])
+}
+
+func glideinSite() func(*Job) string {
+	return func(j *Job) string {
+		return j.named("MATCH_EXP_JOBGLIDEIN_Site", "MATCH_EXP_JOB_GLIDEIN_Site", "MATCH_GLIDEIN_Site", "MachineAttrGLIDEIN_Site0")
+	}
+}
+
+// named is the text of the first of the attributes that the ad has.
+func (j *Job) named(names ...string) string {
+	for _, name := range names {
+		if c := j.index.find(name); c >= 0 && j.str(c) != "" {
+			return j.str(c)
+		}
+	}
+	return ""
+}
+
+// machines is how many machines the run has.
+func (j *Job) machines() int64 {
+	if j.Universe != parallel {
+		return 1
+	}
+	return max(1, j.at(maxHosts))
+}
+
+// first is the first of the columns that is a number.
+func (j *Job) first(columns ...int) (n int64, known bool, err error) {
+	for _, c := range columns {
+		if n, known, err = j.whole(c); known || err != nil {
+			return n, known, err
+		}
+	}
+	return 0, false, nil
+}
+
+// ofAll is the first of the columns that is a number, for all machines of the run.
+func (j *Job) ofAll(columns ...int) (int64, bool, error) {
+	n, known, err := j.first(columns...)
+	m := j.machines()
+	if n < 0 || n > (1<<62)/m {
+		return 0, false, fmt.Errorf("%d is out of range", n)
+	}
+	return n * m, known, err
+}
+
+func (j *Job) gpus() (int64, bool, error) {
+	n, known, err := j.ofAll(gpusProvisioned)
+	if !known && err == nil {
+		if names := j.gpuNames(); len(names) > 0 {
+			return int64(len(names)) * j.machines(), true, nil
+		}
+		n, _, err = j.ofAll(requestGPUs)
+	}
+	return n, true, err
+}
+
+func (j *Job) gpuNames() []string {
+	return strings.FieldsFunc(j.str(assignedGPUs), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// cpu is the sum of columns of CPU seconds.
+func (j *Job) cpu(columns ...int) (int64, bool, error) {
+	sum, any := 0.0, false
+	for _, c := range columns {
+		f, known, err := j.decimal(c)
+		if err != nil {
+			return 0, false, err
+		}
+		sum, any = sum+max(0, f), any || known
+	}
+	n, err := rounded(sum)
+	// Of runs that had to leave, HTCondor writes 0 where it was not told.
+	return n, any && (n > 0 || j.ended()), err
+}
+
+// asMap is the ad.
+func (j *Job) asMap() sdk.Value {
+	m := make(map[string]sdk.Value, len(j.ad.Attributes))
+	for i := range j.ad.Attributes {
+		a := &j.ad.Attributes[i]
+		m[a.Name] = valueOf(a.Value())
+	}
+	return sdk.Map(m)
+}
+
+// asTexts is the ad as texts.
+func (j *Job) asTexts() sdk.Value {
+	m := make(map[string]sdk.Value, len(j.ad.Attributes))
+	for i := range j.ad.Attributes {
+		a := &j.ad.Attributes[i]
+		switch v := a.Value(); v.Kind {
+		case classad.Undefined:
+		case classad.String:
+			m[strings.ToLower(a.Name)] = sdk.String(v.Text)
+		default:
+			m[strings.ToLower(a.Name)] = sdk.String(a.Text)
+		}
+	}
+	return sdk.Map(m)
+}
+
+func valueOf(v classad.Value) sdk.Value {
+	switch v.Kind {
+	case classad.Bool:
+		return sdk.Bool(v.Int != 0)
+	case classad.Int:
+		return sdk.Int(v.Int)
+	case classad.Real:
+		return sdk.Float(v.Real)
+	case classad.String, classad.Expression:
+		return sdk.String(v.Text)
+	case classad.List:
+		out := make([]sdk.Value, len(v.List))
+		for i := range v.List {
+			out[i] = valueOf(v.List[i])
+		}
+		return sdk.List(out...)
+	case classad.Nested:
+		out := make(map[string]sdk.Value, len(v.Ad))
+		for _, m := range v.Ad {
+			out[m.Name] = valueOf(m.Value)
+		}
+		return sdk.Map(out)
+	}
+	return sdk.Null()
+}

@@ -1,0 +1,231 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+)
+
+// Job is a run of a job, from one ad. Load fills it.
+type Job struct {
+	GlobalID   string
+	Owner      string
+	Start, End time.Time // End is zero of a run that goes on
+	Universe   int64
+	Epoch      bool // from an epoch: what became of the job afterwards is not known
+	Finished   time.Time
+
+	ad     *classad.Ad
+	index  *index
+	fields []string // texts of the columns; "" where the ad has none
+	nth    int64    // of the starts of the job, from 1
+
+	universes map[int64]string
+}
+
+// Reasons why an ad is not a run.
+var (
+	ErrNeverRan   = errors.New("the job never ran")
+	ErrNotJob     = errors.New("the ad is of a whole submission")
+	ErrOtherEpoch = errors.New("the epoch is not of the end of a run")
+)
+
+// New makes a job to load ads into.
+func New() *Job {
+	return &Job{index: newIndex(), fields: make([]string, len(columns())), universes: universes()}
+}
+
+// Load makes j the run that the ad tells of. The error is one of those above where the ad
+// is right and tells of none. GlobalID is known whenever the ad has it. J refers to ad.
+func (j *Job) Load(ad *classad.Ad, epoch bool) error {
+	*j = Job{index: j.index, fields: j.fields, universes: j.universes, ad: ad, Epoch: epoch}
+	clear(j.fields)
+	for i := range ad.Attributes {
+		a := &ad.Attributes[i]
+		if c := j.index.find(a.Name); c >= 0 {
+			j.fields[c] = a.Text
+		}
+	}
+	j.GlobalID, j.Owner = j.str(globalJobID), j.str(owner)
+	if j.GlobalID == "" {
+		return errors.New("the ad has no GlobalJobId")
+	}
+	return j.times()
+}
+
+// times reads when the run began and ended, and which of the job's runs it is.
+func (j *Job) times() error {
+	var err error
+	read := func(c int) int64 {
+		n, _, e := j.whole(c)
+		if e == nil && (n < 0 || n > lastTime) {
+			n = 0 // it is not set
+		}
+		err = errors.Join(err, e)
+		return n
+	}
+	start := firstOf(read(jobCurrentStartDate), read(shadowBday), read(jobStartDate))
+	j.Universe = read(jobUniverse)
+	j.nth = max(1, firstOf(read(numShadowStarts), read(numJobStarts), read(jobRunCount))-read(numJobReconnects))
+	finished := read(enteredCurrentStatus)
+	j.Finished = seconds(max(finished, read(jobFinishedHookDone)))
+	switch {
+	case err != nil:
+		return err
+	case read(procID) < 0 || strings.HasPrefix(j.fields[procID], "-"):
+		return ErrNotJob
+	case start == 0:
+		return ErrNeverRan
+	}
+	j.Start = seconds(start)
+	status := read(jobStatus)
+	if !j.Epoch && status != removed && status != completed {
+		return nil // it runs
+	}
+	// What was written for an earlier run stays in the ad, and is before the start.
+	for _, c := range []int{completionDate, lastVacateTime, epochWriteDate, enteredCurrentStatus} {
+		if at := read(c); at >= start {
+			j.End = seconds(at)
+			return err
+		}
+	}
+	return fmt.Errorf("none of CompletionDate, LastVacateTime, EpochWriteDate and EnteredCurrentStatus is behind the start, %s", j.Start.Format(time.RFC3339))
+}
+
+// The numbers of JobStatus.
+const (
+	idle = iota + 1
+	running
+	removed
+	completed
+	held
+	transferring
+	suspended
+)
+
+// lastTime is the last second of the year 9999.
+const lastTime = 253402300799
+
+func seconds(n int64) time.Time {
+	if n <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+func firstOf(numbers ...int64) int64 {
+	for _, n := range numbers {
+		if n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// ID names the run: the job, and behind it the number of the start when it is not the
+// first.
+func (j *Job) ID() string {
+	if j.nth == 1 {
+		return j.GlobalID
+	}
+	return j.GlobalID + "-" + strconv.FormatInt(j.nth, 10)
+}
+
+// str is the text of a column.
+func (j *Job) str(c int) string {
+	t := j.fields[c]
+	if t == "" {
+		return ""
+	}
+	if n := len(t) - 1; n > 0 && t[0] == '"' && t[n] == '"' && strings.IndexByte(t[1:n], '"') < 0 {
+		return t[1:n] // as nearly all are
+	}
+	return plain(classad.Parse(t))
+}
+
+// plain is a value as text; "" of what is not known.
+func plain(v classad.Value) string {
+	switch v.Kind {
+	case classad.String, classad.Expression:
+		return v.Text
+	case classad.Int:
+		return strconv.FormatInt(v.Int, 10)
+	case classad.Real:
+		return strconv.FormatFloat(v.Real, 'g', -1, 64)
+	case classad.Bool:
+		return strconv.FormatBool(v.Int != 0)
+	case classad.List:
+		parts := make([]string, len(v.List))
+		for i := range v.List {
+			parts[i] = plain(v.List[i])
+		}
+		return strings.Join(parts, ",")
+	}
+	return ""
+}
+
+// decimal is the number of a column. It is not known where it is undefined, an error or
+// an expression, which only HTCondor can evaluate.
+func (j *Job) decimal(c int) (f float64, known bool, err error) {
+	t := j.fields[c]
+	if t == "" {
+		return 0, false, nil
+	}
+	switch v := classad.Parse(t); v.Kind {
+	case classad.Int:
+		return float64(v.Int), true, nil
+	case classad.Real:
+		return v.Real, !math.IsInf(v.Real, 0) && !math.IsNaN(v.Real), nil
+	case classad.Undefined, classad.Error, classad.Expression:
+		return 0, false, nil
+	}
+	return 0, false, fmt.Errorf("%s is %.80s, not a number", j.index.names[c], t)
+}
+
+// whole is the number of a column, rounded half to even.
+func (j *Job) whole(c int) (n int64, known bool, err error) {
+	if n, ok := digits(j.fields[c]); ok {
+		return n, true, nil
+	}
+	f, known, err := j.decimal(c)
+	if err == nil {
+		n, err = rounded(f)
+	}
+	return n, known, err
+}
+
+// rounded rounds half to even.
+func rounded(f float64) (int64, error) {
+	if f = math.RoundToEven(f); math.Abs(f) >= 1<<63 {
+		return 0, fmt.Errorf("%g is too large", f)
+	}
+	return int64(f), nil
+}
+
+// digits reads a whole number.
+func digits(s string) (n int64, ok bool) {
+	if s == "" || len(s) > 18 {
+		return 0, false
+	}
+	for i := range len(s) {
+		c := s[i] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	return n, true
+}
+
+// Written is EpochWriteDate; 0 of what is not an epoch.
+func (j *Job) Written() int64 {
+	if !j.Epoch {
+		return 0
+	}
+	return j.at(epochWriteDate)
+}

@@ -1,0 +1,135 @@
+package job
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+)
+
+// The words for how a run ended.
+const (
+	Completed   = "COMPLETED" // with exit code 0
+	Failed      = "FAILED"    // with another
+	Killed      = "KILLED"    // by a signal
+	Cancelled   = "CANCELLED" // the job was removed
+	Timeout     = "TIMEOUT"   // it ran for longer than it may
+	OutOfMemory = "OUT_OF_MEMORY"
+	Held        = "HELD"    // the run ended because the job was held
+	Evicted     = "EVICTED" // the job had to leave the slot, and may run again
+	Running     = "RUNNING"
+)
+
+// States are all of them.
+func States() []string {
+	return []string{Completed, Failed, Killed, Cancelled, Timeout, OutOfMemory, Held, Evicted, Running}
+}
+
+// The codes of HoldReasonCode that say more than that a job was held, and the first of
+// those of VacateReasonCode that are not of a hold.
+const (
+	memoryExceeded   = 34
+	durationExceeded = 46
+	executeExceeded  = 47
+	vacated          = 1000
+)
+
+// State is how the run ended, in a word.
+func (j *Job) State() string {
+	if j.End.IsZero() {
+		return Running
+	}
+	if j.ended() {
+		switch code, signal := j.Exit(); {
+		case signal != 0:
+			return Killed
+		case code != 0:
+			return Failed
+		}
+		return Completed
+	}
+	at := j.at(lastVacateTime)
+	left := at > 0 && at >= j.Start.Unix() // this run
+	before := j.at(lastJobStatus)
+	switch code := j.reason(); {
+	case !j.Epoch && (before == running || before == transferring || before == suspended):
+		return Cancelled
+	case left && code == memoryExceeded:
+		return OutOfMemory
+	case left && (code == durationExceeded || code == executeExceeded):
+		return Timeout
+	case left && code > 0 && code < vacated:
+		return Held
+	case left && before > 0, j.Epoch:
+		return Evicted
+	}
+	return Cancelled
+}
+
+// ended reports whether the program of this run ended, not the run alone.
+func (j *Job) ended() bool {
+	if !j.Epoch {
+		return j.at(jobStatus) == completed
+	}
+	if j.at(completionDate) >= j.Start.Unix() {
+		return true
+	}
+	if v, ok := j.member("ToE", "When"); ok {
+		return v.Int >= j.Start.Unix()
+	}
+	return j.fields[exitCode]+j.fields[exitSignal] != "" && j.at(lastVacateTime) < j.Start.Unix()
+}
+
+// reason is why the run was vacated, as a code. HTCondor 23 has none of a run whose job a
+// user has held; it says so of the job.
+func (j *Job) reason() int64 {
+	code := j.at(vacateReasonCode)
+	switch {
+	case code > 0:
+		return code
+	case j.Epoch || j.at(jobStatus) == held:
+		return j.at(holdReasonCode)
+	case j.at(lastJobStatus) == held:
+		return j.at(lastHoldReasonCode)
+	}
+	return 0
+}
+
+// Exit is the exit code and the signal of the run; 0, 0 where the program did not end.
+func (j *Job) Exit() (code, signal int64) {
+	if strings.EqualFold(j.fields[exitBySignal], "true") {
+		return 0, j.at(exitSignal)
+	}
+	return j.at(exitCode), 0
+}
+
+// at is a whole number, 0 where there is none.
+func (j *Job) at(c int) int64 {
+	n, _, _ := j.whole(c) // it was read without an error, or is not needed
+	return n
+}
+
+// member is a member of a nested ad.
+func (j *Job) member(attribute, name string) (classad.Value, bool) {
+	for i := range j.ad.Attributes {
+		if a := &j.ad.Attributes[i]; strings.EqualFold(a.Name, attribute) {
+			for _, m := range a.Value().Ad {
+				if strings.EqualFold(m.Name, name) {
+					return m.Value, true
+				}
+			}
+		}
+	}
+	return classad.Value{}, false
+}
+
+// universes are the names of JobUniverse.
+func universes() map[int64]string {
+	return map[int64]string{1: "standard", 5: "vanilla", 7: "scheduler", 8: "mpi", 9: "grid", 10: "java", 11: "parallel", 12: "local", 13: "vm"}
+}
+
+const parallel = 11
+
+// Universes are the names of the universes.
+func Universes() []string { return slices.Sorted(maps.Values(universes())) }

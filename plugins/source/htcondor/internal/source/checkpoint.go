@@ -1,0 +1,116 @@
+package source
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// checkpoint is how far the source has come.
+type checkpoint struct {
+	Version int              `json:"v"`
+	Schedds map[string]reach `json:"schedds,omitempty"` // by their names in the configuration
+	Import  *imported        `json:"import,omitempty"`
+	Told    facts.Told       `json:"told,omitzero"`
+}
+
+// reach is how far the ads of a schedd were read.
+type reach struct {
+	History *follow.State `json:"history,omitempty"`
+	Epochs  *follow.State `json:"epochs,omitempty"`
+	Jobs    *folder       `json:"jobs,omitempty"`  // files of one job each
+	Runs    *folder       `json:"runs,omitempty"`  // files of the epochs of one job each
+	Asked   *mark         `json:"asked,omitempty"` // what condor_history gave last
+	AskedOf *mark         `json:"epoch,omitempty"` // what condor_history -epochs gave last
+	At      int64         `json:"at,omitempty"`    // the latest end of a run that was read, milliseconds; 0: none
+}
+
+// imported is how far the files of an import were read.
+type imported struct {
+	Path   string `json:"path"` // of the file that was read last; those before it are done
+	Offset int64  `json:"offset"`
+}
+
+const checkpointVersion = 1
+
+func (c checkpoint) encode() []byte {
+	c.Version = checkpointVersion
+	return sdk.EncodeCheckpoint(c)
+}
+
+// with is c with another reach of a schedd.
+func (c checkpoint) with(name string, r reach) checkpoint {
+	c.Schedds = maps.Clone(c.Schedds)
+	if c.Schedds == nil {
+		c.Schedds = map[string]reach{}
+	}
+	c.Schedds[name] = r
+	return c
+}
+
+// decodeCheckpoint reads what encode wrote. Nothing gives the zero checkpoint.
+func decodeCheckpoint(b []byte) (c checkpoint, err error) {
+	err = sdk.DecodeCheckpoint(b, checkpointVersion, &c)
+	return c, err
+}
+
+// Check says what no plugin has written.
+func (c *checkpoint) Check() error {
+	for name, r := range c.Schedds {
+		for _, s := range []*follow.State{r.History, r.Epochs} {
+			if s == nil {
+				continue
+			}
+			if err := s.Check(); err != nil {
+				return fmt.Errorf("the schedd %s: %w", name, err)
+			}
+		}
+	}
+	if c.Import != nil && c.Import.Offset < 0 {
+		return fmt.Errorf("%d is not an offset", c.Import.Offset)
+	}
+	return nil
+}
+
+// last is the latest end of a run that was read; the zero time for none.
+func (r *reach) last() time.Time {
+	if r.At == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(r.At).UTC()
+}
+
+// seen notes the end of a run. Those in the future, of a wrong clock, do not count.
+func (r *reach) seen(end, now time.Time) {
+	if end.Before(now.Add(time.Hour)) {
+		r.At = max(r.At, end.UnixMilli())
+	}
+}
+
+// log is how far the files of a kind were read.
+func (r *reach) log(of kind) follow.State {
+	if s := [...]*follow.State{epochs: r.Epochs, history: r.History}[of]; s != nil {
+		return *s
+	}
+	return follow.State{}
+}
+
+func (r *reach) setLog(of kind, s follow.State) {
+	*[...]**follow.State{epochs: &r.Epochs, history: &r.History}[of] = &s
+}
+
+// folder is how far the files of one job each were read.
+func (r *reach) folder(of kind) folder {
+	if f := [...]*folder{epochs: r.Runs, history: r.Jobs}[of]; f != nil {
+		return *f.recent()
+	}
+	return folder{}
+}
+
+func (r *reach) setFolder(of kind, f *folder) {
+	*[...]**folder{epochs: &r.Runs, history: &r.Jobs}[of] = f
+}

@@ -1,0 +1,155 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/condor"
+)
+
+// mark is the newest ad of a kind that condor_history gave.
+type mark struct {
+	Job string `json:"job"`          // GlobalJobId
+	At  int64  `json:"at,omitempty"` // of an epoch, EpochWriteDate
+}
+
+// expression is true for the ad alone.
+func (m *mark) expression() string {
+	text := "GlobalJobId =?= " + quoted(m.Job)
+	if m.At != 0 {
+		text += fmt.Sprintf(" && EpochWriteDate =?= %d", m.At)
+	}
+	return text
+}
+
+// ask sends what condor_history has since the mark, the newest first. Only when all is
+// sent does the checkpoint move: what is asked for again is known to the daemon.
+func (p *pass) ask(ctx context.Context, at *schedd) error {
+	return errors.Join(p.askFor(ctx, at, epochs), p.askFor(ctx, at, history))
+}
+
+func (p *pass) askFor(ctx context.Context, at *schedd, of kind) error {
+	reach := p.checkpoint.Schedds[at.name]
+	r := reading{seen: func(end time.Time) { reach.seen(end, p.began) }}
+	if of == history {
+		r.until = at.until(p.began)
+	}
+	q := condor.Query{Epochs: of == epochs, Constraints: p.config.constraints()}
+	if last := reach.mark(of); last != nil {
+		q.Since = last.expression()
+		gap, err := p.lost(ctx, at, q, reach.last())
+		if err != nil {
+			return p.withoutEpochs(of, err)
+		}
+		r.gap = gap
+	}
+	var newest *mark
+	err := p.pull(ctx, at, q, r, func() {
+		if newest == nil {
+			newest = &mark{Job: p.run.GlobalID, At: p.run.Written()}
+		}
+	})
+	if err != nil || newest == nil {
+		return p.withoutEpochs(of, err)
+	}
+	reach.setMark(of, newest)
+	p.checkpoint = p.checkpoint.with(at.name, reach)
+	return p.out.Send(ctx, sdk.Batch{Checkpoint: p.checkpoint.encode()})
+}
+
+// withoutEpochs is nil for the error of a pool that writes no epochs.
+func (p *pass) withoutEpochs(of kind, err error) error {
+	if of == epochs && errors.Is(err, condor.ErrNoEpochs) {
+		return nil
+	}
+	return err
+}
+
+// lost is a gap where the newest ad that was read is not in the history any more.
+func (p *pass) lost(ctx context.Context, at *schedd, q condor.Query, last time.Time) (*sdk.Gap, error) {
+	there := false
+	q.Constraints, q.Since, q.Limit = []string{q.Since}, "", 1
+	err := at.client.History(ctx, q, func(*classad.Ad, []byte, error) error {
+		there = true
+		return nil
+	})
+	if err != nil || there {
+		return nil, err
+	}
+	reason := fmt.Sprintf("the newest job that was read is not in the history of %s any more", at)
+	p.log.Error("ads were not found again", "schedd", at.name, "reason", reason,
+		"remedy", "increase MAX_HISTORY_LOG or MAX_HISTORY_ROTATIONS; ads can be brought back with import")
+	return &sdk.Gap{From: last, To: p.began, Reason: reason}, nil
+}
+
+// pull sends the ads that condor_history gives. Took is called behind each that was
+// taken.
+func (p *pass) pull(ctx context.Context, at *schedd, q condor.Query, r reading, took func()) error {
+	p.empty()
+	flush := func() error {
+		err := p.send(ctx, r, &sdk.Progress{Unit: "ads", At: at.String() + ", " + p.last.Format(time.RFC3339)})
+		p.empty()
+		r.gap = nil
+		return err
+	}
+	err := at.client.History(ctx, q, func(ad *classad.Ad, raw []byte, err error) error {
+		if err != nil {
+			p.refuse("", err, raw, &r)
+			p.entries++
+			return nil
+		}
+		p.ad = *ad
+		v := p.takeAd(q.Epochs, string(raw), &r)
+		if v == nextBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+			v = p.takeAd(q.Epochs, string(raw), &r)
+		}
+		if v == nextPass {
+			return nil
+		}
+		took()
+		if p.entries++; p.full() {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if r.gap != nil {
+		p.batch.Gaps = append(p.batch.Gaps, *r.gap)
+	}
+	return flush()
+}
+
+// askAgain sends the runs again that ended at since or later.
+func (p *pass) askAgain(ctx context.Context, at *schedd, since time.Time, r reading) error {
+	// No run of a job ends behind its last change of status.
+	for _, of := range []kind{history, epochs} {
+		name := [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of]
+		q := condor.Query{Epochs: of == epochs, Constraints: append(p.config.constraints(), fmt.Sprintf("%s >= %d", name, since.Unix()))}
+		if err := p.withoutEpochs(of, p.pull(ctx, at, q, r, func() {})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *config) constraints() []string {
+	if c.Constraint == "" {
+		return nil
+	}
+	return []string{c.Constraint}
+}
+
+func (r *reach) mark(of kind) *mark { return [...]*mark{epochs: r.AskedOf, history: r.Asked}[of] }
+
+func (r *reach) setMark(of kind, m *mark) {
+	*[...]**mark{epochs: &r.AskedOf, history: &r.Asked}[of] = m
+}

@@ -1,0 +1,157 @@
+package source
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// asked is a source that asks a fake schedd vm, long after all of its jobs.
+func asked(t *testing.T, keys ...sdk.Node) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir(), time: time.Unix(1795300000, 0), jobs: map[string]sdk.Job{}, fail: -1}
+	s.restart(append([]sdk.Node{text("commands", s.fakePool()), blockOf("schedd", "vm")}, keys...)...)
+	return s
+}
+
+func TestCommands_NewAds_ComeOnceAndTheHistoryHasTheLastWord(t *testing.T) {
+	s := asked(t)
+	s.recorded("history-vm", "condor_history", 4, 0)
+	s.recorded("epochs-vm", "condor_history-epochs", 4, 0)
+	s.poll()
+	if len(s.jobs) != 7 || s.jobs["vm#8.0#1795241265-2"].Run == "" {
+		t.Errorf("%d runs: %v", len(s.jobs), s.sent)
+	}
+	s.poll()
+	s.wantSent()
+	s.restart(text("commands", s.path("bin")), blockOf("schedd", "vm"))
+	s.recorded("history-vm", "condor_history", 0, 0)
+	s.recorded("epochs-vm", "condor_history-epochs", 0, 0)
+	s.poll()
+	if len(s.jobs) != 11 || len(s.sent) != 8 {
+		t.Errorf("%d runs: %v", len(s.jobs), s.sent)
+	}
+	for run, want := range map[string]string{"vm#6.0#1795241265-2": "CANCELLED", "vm#5.0#1795241265-2": "HELD", "vm#2.0#1795241265-2": "FAILED", "vm#9.0#1795241480": "EVICTED"} {
+		if got := s.state(run); got != want {
+			t.Errorf("%s is %s", run, got)
+		}
+	}
+	w := sdk.Window{From: time.Unix(1795200000, 0), To: time.Unix(1795300000, 0)}
+	n, err := s.source.Count(t.Context(), w)
+	if int(n) != len(s.jobs) || err != nil {
+		t.Errorf("counted %d of %d: %v", n, len(s.jobs), err)
+	}
+	before := len(s.jobs)
+	s.jobs = map[string]sdk.Job{}
+	s.must(s.collect(sdk.Start{Window: &w}))
+	if len(s.jobs) != before || s.state("vm#6.0#1795241265-2") != "CANCELLED" {
+		t.Errorf("%d runs of a window", len(s.jobs))
+	}
+	s.must(s.collect(sdk.Start{Rewind: 1000 * time.Hour}))
+	if len(s.jobs) != before || len(s.gaps) > 0 {
+		t.Errorf("%d runs, gaps %v", len(s.jobs), s.gaps)
+	}
+}
+
+func TestCommands_InterruptedAnswer_IsAskedForAgain(t *testing.T) {
+	s := asked(t)
+	s.source.batch = 2
+	for fail := range 9 {
+		s.fail = fail
+		_ = s.collect(sdk.Start{})
+	}
+	s.fail = -1
+	s.poll()
+	if len(s.jobs) != 11 {
+		t.Errorf("%d runs", len(s.jobs))
+	}
+}
+
+func TestCommands_LostHistory_IsAGap(t *testing.T) {
+	s := asked(t)
+	s.recorded("history-vm", "condor_history", 4, 0)
+	s.poll()
+	s.recorded("history-vm", "condor_history", 0, 7)
+	s.poll()
+	if len(s.gaps) != 1 || !s.gaps[0].To.After(s.gaps[0].From) {
+		t.Errorf("gaps %+v", s.gaps)
+	}
+}
+
+func TestCommands_ScheddThatFails_IsNamedAndTheOthersCome(t *testing.T) {
+	s := asked(t, blockOf("schedd", "down"), text("pool", "cm.example.org"))
+	s.write("fail-down", "Unable to locate remote schedd (name=down, pool=cm.example.org).")
+	err := s.collect(sdk.Start{})
+	if err == nil || !strings.Contains(err.Error(), "schedd down") || !strings.Contains(err.Error(), "Unable to locate remote schedd") {
+		t.Error(err)
+	}
+	if len(s.jobs) != 11 || !s.watermark.IsZero() {
+		t.Errorf("%d runs, complete to %s", len(s.jobs), s.watermark)
+	}
+	s.must(os.Remove(s.path("fail-down")))
+	s.recorded("history-down", "condor_history", 0, 0)
+	s.time = s.time.Add(time.Hour)
+	s.poll()
+	if s.watermark.IsZero() {
+		t.Error("it is not complete")
+	}
+}
+
+func TestCommands_ScheddThatHangs_IsGivenUp(t *testing.T) {
+	s := asked(t, text("timeout", "1s"))
+	s.write("hang")
+	begun := time.Now()
+	if err := s.collect(sdk.Start{}); err == nil || !strings.Contains(err.Error(), "no output for 1s") {
+		t.Error(err)
+	}
+	if passed := time.Since(begun); passed > 30*time.Second {
+		t.Error(passed)
+	}
+}
+
+func TestCommands_PoolWithoutEpochs_GivesTheLastRuns(t *testing.T) {
+	s := asked(t)
+	s.must(os.Remove(s.path("epochs-vm")))
+	s.poll()
+	if len(s.jobs) != 10 || s.watermark.IsZero() {
+		t.Errorf("%d runs, complete to %s", len(s.jobs), s.watermark)
+	}
+	if n, err := s.source.Count(t.Context(), sdk.Window{From: time.Unix(0, 0), To: s.time}); n != 10 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func TestFacts_OfARecordedPool_AreTold(t *testing.T) {
+	s := asked(t)
+	s.poll()
+	s.poll()
+	if len(s.capacity) != 1 || len(s.census) != 1 {
+		t.Fatalf("%+v %+v", s.capacity, s.census)
+	}
+	if c := s.capacity[0].Components; !slices.Equal(c, []sdk.Amount{{Name: "Cores", Amount: 8}, {Name: "GPUs", Amount: 2}, {Name: "Memory", Amount: 8000}}) {
+		t.Error(c)
+	}
+	want := []sdk.CensusRow{{User: "alice", Queue: "vm", Running: 3, Pending: 2}, {User: "bob", Queue: "vm", Pending: 1}}
+	if got := s.census[0].Rows; !slices.Equal(got, want) {
+		t.Error(got)
+	}
+}
+
+func TestOpen_RunningJobs_AreSentUntilTheyEnd(t *testing.T) {
+	open := sdk.Node{Name: "open", Value: sdk.Bool(true)}
+	s := asked(t, open)
+	s.poll()
+	for _, run := range []string{"rig#18.0#1795444043", "rig#19.0#1795444043", "rig#19.1#1795444043"} {
+		j, ok := s.jobs[run]
+		if !ok || j.Ended || s.state(run) != "RUNNING" || s.value(run, "cores").Int() == 0 || s.value(run, "host").Str() != "rig" {
+			t.Errorf("%s: %+v", run, j)
+		}
+	}
+	if got := s.value("rig#18.0#1795444043", "gpus").Int(); got != 1 {
+		t.Errorf("%d GPUs", got)
+	}
+}

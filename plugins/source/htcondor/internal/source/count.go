@@ -1,0 +1,199 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// Count counts the runs that ended in a window by a plain second reading: no checkpoint,
+// no filter and nothing of the parser that Collect uses. Files are read line by line;
+// condor_history is asked for a few columns. What the history tells of a run counts, its
+// epoch only where the history has none.
+func (s *Source) Count(ctx context.Context, w sdk.Window) (int64, error) {
+	t := &tally{ctx: ctx, window: w, said: newRuns(), runs: newRuns()}
+	for i := range s.config.schedds {
+		at := &s.config.schedds[i]
+		if len(s.config.imports) > 0 {
+			break
+		}
+		for _, of := range []kind{history, epochs} {
+			if err := t.schedd(at, of); err != nil {
+				return 0, fmt.Errorf("count %s: %w", at, err)
+			}
+		}
+	}
+	for _, of := range []bool{true, false} { // history first
+		for _, path := range s.config.imports {
+			if of != (order(path) == 1) {
+				continue
+			}
+			if err := t.file(path, false); err != nil {
+				return 0, fmt.Errorf("count %s: %w", path, err)
+			}
+		}
+	}
+	return int64(len(t.runs.set)), nil
+}
+
+// tally are the runs that were counted.
+type tally struct {
+	ctx    context.Context //nolint:containedctx // of the one Count
+	window sdk.Window
+	said   *runs // of the history, whenever they ended
+	runs   *runs
+	lines  int
+}
+
+func (t *tally) schedd(at *schedd, of kind) error {
+	if at.client != nil {
+		return t.ask(at, of)
+	}
+	var paths []string
+	if at.logs[of].Path != "" {
+		found, err := at.logs[of].Paths(t.window.From.Add(-skew))
+		if err != nil && !(errors.Is(err, fs.ErrNotExist) && at.optional[of]) {
+			return err
+		}
+		paths = found
+	}
+	if at.folders[of] != "" {
+		list, err := jobFiles(at.folders[of], t.window.From.Add(-skew).UnixNano())
+		if err != nil {
+			return err
+		}
+		for _, f := range list {
+			paths = append(paths, f.path)
+		}
+	}
+	for _, path := range paths {
+		if err := t.file(path, at.folders[of] != ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask counts what condor_history has.
+func (t *tally) ask(at *schedd, of kind) error {
+	from := fmt.Sprintf("%s >= %d", [...]string{epochs: "EpochWriteDate", history: "EnteredCurrentStatus"}[of], t.window.From.Unix())
+	err := at.client.Columns(t.ctx, of == epochs, from, wanted(), func(values []string) error {
+		ad := map[string]string{}
+		for i, name := range wanted() {
+			ad[name] = values[i]
+		}
+		t.add(ad, of == epochs)
+		return t.alive()
+	})
+	return (*pass)(nil).withoutEpochs(of, err)
+}
+
+func (t *tally) file(path string, bare bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		if in, err = gzip.NewReader(f); err != nil {
+			return err
+		}
+	case strings.HasSuffix(path, ".bz2"):
+		in = bzip2.NewReader(f)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), 64<<20)
+	ad := map[string]string{}
+	for lines.Scan() {
+		if err := t.alive(); err != nil {
+			return err
+		}
+		line := lines.Bytes()
+		if banner, ok := bytes.CutPrefix(line, []byte("*** ")); ok {
+			epoch := bytes.HasPrefix(banner, []byte("EPOCH "))
+			if epoch || bytes.Contains(banner, []byte(" = ")) { // others have no spaces there
+				t.add(ad, epoch)
+			}
+			clear(ad)
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(" = "))
+		if len(name) < 24 && isWanted(string(name)) {
+			ad[string(name)] = string(value)
+		}
+	}
+	if bare && len(ad) > 0 {
+		t.add(ad, false)
+	}
+	return lines.Err()
+}
+
+func (t *tally) alive() error {
+	if t.lines++; t.lines%100_000 == 0 {
+		sdk.Alive(t.ctx)
+	}
+	return t.ctx.Err()
+}
+
+// wanted are the attributes by which runs are counted.
+func wanted() []string {
+	return []string{"GlobalJobId", "ProcId", "JobStatus", "NumShadowStarts", "NumJobStarts", "JobRunCount", "NumJobReconnects",
+		"JobCurrentStartDate", "ShadowBday", "JobStartDate", "CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus"}
+}
+
+func isWanted(name string) bool {
+	switch name {
+	case "GlobalJobId", "ProcId", "JobStatus", "NumShadowStarts", "NumJobStarts", "JobRunCount", "NumJobReconnects",
+		"JobCurrentStartDate", "ShadowBday", "JobStartDate", "CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus":
+		return true
+	}
+	return false
+}
+
+// add counts the run of an ad whose end lies in the window, unless it has no start.
+func (t *tally) add(ad map[string]string, epoch bool) {
+	number := func(names ...string) int64 {
+		for _, name := range names {
+			if n, err := strconv.ParseInt(ad[name], 10, 64); err == nil && n > 0 {
+				return n
+			}
+		}
+		return 0
+	}
+	start := number("JobCurrentStartDate", "ShadowBday", "JobStartDate")
+	status := number("JobStatus")
+	if ad["GlobalJobId"] == "" || start == 0 || strings.HasPrefix(ad["ProcId"], "-") || !epoch && status != 3 && status != 4 {
+		return
+	}
+	end := int64(0)
+	for _, name := range []string{"CompletionDate", "LastVacateTime", "EpochWriteDate", "EnteredCurrentStatus"} {
+		if n := number(name); n >= start {
+			end = n
+			break
+		}
+	}
+	run := fmt.Sprint(strings.Trim(ad["GlobalJobId"], `"`), " ", max(1, number("NumShadowStarts", "NumJobStarts", "JobRunCount")-number("NumJobReconnects")))
+	switch {
+	case end == 0, epoch && t.said.has(run):
+		return
+	case !epoch:
+		t.said.add(run)
+	}
+	if t.window.Holds(time.Unix(end, 0)) {
+		t.runs.add(run)
+	}
+}

@@ -1,0 +1,195 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/condor"
+)
+
+// readFacts reads what is told beside runs. Without commands, nothing is.
+func (c *config) readFacts() {
+	c.facts = map[string]time.Duration{}
+	if len(c.imports) > 0 || !isProgram(filepath.Join(string(c.Commands), "condor_status")) {
+		return
+	}
+	if c.Capacity {
+		c.facts[facts.Capacity] = c.CapacityInterval
+	}
+	if c.Census {
+		c.facts[facts.Census] = c.CensusInterval
+	}
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
+
+// queue is the client that asks for the queue of a schedd.
+func (c *config) queue(at *schedd) *condor.Client {
+	return cmp.Or(at.client, c.client(at.name, ""))
+}
+
+// teller tells the facts, and remembers what saves work or words.
+type teller struct {
+	config *config
+	now    func() time.Time
+	log    *slog.Logger
+
+	facts.Schedule
+}
+
+func newTeller(c *config, now func() time.Time, log *slog.Logger) *teller {
+	return &teller{config: c, now: now, log: log}
+}
+
+// tell sends the facts that are due, after the runs: what is wrong with them never holds
+// up a record. With renew it sends also what was sent before, because the daemon has
+// lost it.
+func (t *teller) tell(ctx context.Context, p *pass, renew bool) error {
+	if renew {
+		p.checkpoint.Told = facts.Told{}
+	}
+	before := p.checkpoint.Told
+	with := facts.Settings{Every: t.config.facts, Now: t.now, Log: t.log, Remedy: remedy}
+	var b sdk.Batch
+	for _, f := range []struct {
+		name string
+		ask  func(context.Context, *sdk.Batch, *facts.Told) error
+	}{{facts.Capacity, t.capacity}, {facts.Census, t.census}} {
+		ask := func(ctx context.Context) error { return f.ask(ctx, &b, &p.checkpoint.Told) }
+		if err := t.Ask(ctx, with, f.name, renew, ask); err != nil {
+			return err
+		}
+	}
+	if b.Census == nil && p.checkpoint.Told == before {
+		return nil
+	}
+	if p.checkpoint.Told != before {
+		b.Checkpoint = p.checkpoint.encode()
+	}
+	err := p.out.Send(ctx, b)
+	if err != nil {
+		t.Forget()
+	}
+	return err
+}
+
+// remedy says what to do about a fact that cannot be had.
+func remedy(name string) string {
+	return "make the command work for this user, or set " + name + " = false in the source's config block"
+}
+
+// capacity tells what the pools have when that has changed.
+func (t *teller) capacity(ctx context.Context, b *sdk.Batch, told *facts.Told) error {
+	pools := map[string]*condor.Client{}
+	for i := range t.config.schedds {
+		client := t.config.queue(&t.config.schedds[i])
+		pools[client.Pool] = client
+	}
+	totals := map[string]int64{}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		slots, err := pools[pool].Slots(ctx)
+		if err != nil {
+			return err
+		}
+		for _, s := range slots {
+			totals["Cores"] += s.Cpus
+			totals["Memory"] += s.Memory
+			if s.GPUs > 0 {
+				totals["GPUs"] += s.GPUs
+			}
+		}
+	}
+	var list []sdk.Amount
+	for _, name := range slices.Sorted(maps.Keys(totals)) {
+		list = append(list, sdk.Amount{Name: name, Amount: totals[name]})
+	}
+	if now := facts.Digest(list); now != told.Capacity && len(list) > 0 {
+		told.Capacity = now
+		b.Capacity = &sdk.Capacity{From: t.now(), Components: list}
+	}
+	return nil
+}
+
+// census tells how many jobs run and wait now, by user and schedd.
+func (t *teller) census(ctx context.Context, b *sdk.Batch, _ *facts.Told) error {
+	at, counts := t.now(), facts.Counts{}
+	for i := range t.config.schedds {
+		s := &t.config.schedds[i]
+		err := t.config.queue(s).Jobs(ctx, func(user string, running bool) {
+			place := facts.Place{User: strings.Clone(user), Queue: s.name}
+			switch {
+			case !among(t.config.Users, user):
+			case running:
+				counts.Add(place, 1, 0)
+			default:
+				counts.Add(place, 0, 1)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rows, err := counts.Rows(facts.Most)
+	b.Census = &sdk.Census{At: at, Rows: rows}
+	return err
+}
+
+// active is true for jobs that run.
+const active = "JobStatus == 2 || JobStatus == 6 || JobStatus == 7"
+
+// open sends the runs that go on and that keep wants, where they are to be sent.
+func (p *pass) open(ctx context.Context, at *schedd, keep func(start time.Time) bool) error {
+	if !p.config.Open {
+		return nil
+	}
+	p.empty()
+	r := reading{}
+	err := p.config.queue(at).Queue(ctx, active, nil, func(ad *classad.Ad, raw []byte, err error) error {
+		// What cannot be read is refused when it has ended.
+		if err == nil && p.goesOn(ad) && keep(p.run.Start) {
+			p.entries++
+			p.addAs(p.run.ID(), string(raw), &r, false)
+		}
+		if !p.full() {
+			return nil
+		}
+		err = p.send(ctx, r, nil)
+		p.empty()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return p.send(ctx, r, nil)
+}
+
+// goesOn reports whether the ad is of a run that has begun and not ended.
+func (p *pass) goesOn(ad *classad.Ad) bool {
+	p.ad = *ad
+	return p.run.Load(&p.ad, false) == nil && p.run.End.IsZero()
+}
+
+// finish sends the facts and the watermark.
+func (p *pass) finish(ctx context.Context, complete, renew bool) error {
+	if err := p.facts.tell(ctx, p, renew); err != nil {
+		return err
+	}
+	// While the schedd does not answer, runs end that it writes later.
+	if !complete || p.facts.Failed(facts.Census) {
+		return nil
+	}
+	return p.out.Send(ctx, sdk.Batch{Watermark: p.began.Add(-p.config.Lag)})
+}

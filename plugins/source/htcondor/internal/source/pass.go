@@ -1,0 +1,324 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/follow"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/job"
+)
+
+const (
+	batchRuns    = 2000
+	batchBytes   = 8 << 20
+	batchEntries = 20_000 // also of those that are not runs
+)
+
+// pass is one Collect.
+type pass struct {
+	*Source
+	out        *sdk.Stream
+	checkpoint checkpoint
+	began      time.Time
+	skipped    map[error]int64
+
+	ad      classad.Ad // that was read last
+	run     *job.Job   // of the ad
+	batch   sdk.Batch
+	entries int // in batch
+	bytes   int64
+	skips   map[error]int64 // in batch
+	last    time.Time       // end of the run that was read last
+}
+
+// reading is how ads are read.
+type reading struct {
+	keep  func(time.Time) bool // by the end of a run; nil: all
+	until time.Time            // what the schedd was done with since waits; zero: nothing waits
+	gap   *sdk.Gap             // to be sent with the first batch; its end is that of the first run
+	seen  func(end time.Time)
+	bare  bool // the ads have no banners
+	epoch bool // of ads without banners: they are epochs
+
+	// Said are runs that the history tells of. Epochs of them are left out.
+	said *runs
+
+	// Mark returns the checkpoint behind what was read; nil where there is none.
+	mark func() ([]byte, error)
+	// Moved reports whether the checkpoint has to be kept though nothing was read.
+	moved func() bool
+	sent  func()
+}
+
+// runs is a set of runs.
+type runs struct {
+	seed maphash.Seed
+	set  map[uint64]struct{}
+}
+
+func newRuns() *runs { return &runs{seed: maphash.MakeSeed(), set: map[uint64]struct{}{}} }
+
+func (r *runs) add(id string) { r.set[maphash.String(r.seed, id)] = struct{}{} }
+
+func (r *runs) has(id string) bool {
+	_, ok := r.set[maphash.String(r.seed, id)]
+	return ok
+}
+
+// attempts at a file that changes under our hands.
+const attempts = 3
+
+// follow sends what a schedd has written since the checkpoint: first the epochs, then the
+// history, which has the last word on the last run of each job. A job that ends in
+// between is in the history read before its epoch is; it waits for the next pass.
+func (p *pass) follow(ctx context.Context, at *schedd) error {
+	if at.client != nil {
+		return p.ask(ctx, at)
+	}
+	if err := p.files(ctx, at, epochs); err != nil {
+		return err
+	}
+	if err := p.folder(ctx, at, epochs); err != nil {
+		return err
+	}
+	return errors.Join(p.files(ctx, at, history), p.folder(ctx, at, history))
+}
+
+func (p *pass) files(ctx context.Context, at *schedd, of kind) error {
+	if at.logs[of].Path == "" {
+		return nil
+	}
+	for n := 1; ; n++ {
+		err := p.filesOnce(ctx, at, of)
+		if errors.Is(err, fs.ErrNotExist) && at.optional[of] {
+			return nil
+		}
+		if !errors.Is(err, follow.ErrChanged) || n == attempts {
+			return err
+		}
+	}
+}
+
+func (p *pass) filesOnce(ctx context.Context, at *schedd, of kind) error {
+	reach := p.checkpoint.Schedds[at.name]
+	before := reach.log(of)
+	w, err := at.logs[of].Follow(before, p.began)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	p.warnClosed(w)
+	r := reading{seen: func(end time.Time) { reach.seen(end, p.began) }}
+	if of == history {
+		r.until = at.until(p.began)
+	}
+	if lost := w.Lost(); lost != nil {
+		p.log.Error("entries of a file were not found again", "schedd", at.name, "reason", lost.Reason,
+			"remedy", "increase MAX_HISTORY_ROTATIONS; ads can be brought back with import")
+		r.gap = &sdk.Gap{From: reach.last(), To: p.began, Reason: lost.Reason}
+	}
+	r.mark = func() ([]byte, error) {
+		s, err := w.State()
+		if err != nil {
+			return nil, err
+		}
+		reach.setLog(of, s)
+		return p.checkpoint.with(at.name, reach).encode(), nil
+	}
+	r.moved = func() bool {
+		now := reach.log(of)
+		return before.Inode != now.Inode || (before.Before == nil) != (now.Before == nil)
+	}
+	r.sent = func() { p.checkpoint, before = p.checkpoint.with(at.name, reach), reach.log(of) }
+	return p.read(ctx, w, r)
+}
+
+// warnClosed says once which files cannot be read.
+func (p *pass) warnClosed(w *follow.Walk) {
+	for _, path := range w.Closed() {
+		if !p.noted[path] {
+			p.noted[path] = true
+			p.log.Warn("a file of the rotation is compressed in a way that cannot be read; it is left out", "path", path,
+				"remedy", "compress with gzip, or unpack it and import it")
+		}
+	}
+}
+
+// skew is how far the clock of a schedd, which says when a run ended, may be ahead of
+// that which says when a file was changed.
+const skew = 24 * time.Hour
+
+// edge is how far the ends that an epoch and the history give one run may be apart.
+const edge = time.Hour
+
+// window sends the runs again that ended at since or later and that keep wants. The
+// history comes first here: nothing is kept for the next pass, so what it has said is
+// remembered.
+func (p *pass) window(ctx context.Context, at *schedd, since time.Time, keep func(time.Time) bool) error {
+	r := reading{keep: keep, said: newRuns()}
+	if at.client != nil {
+		return p.askAgain(ctx, at, since, r)
+	}
+	for _, of := range []kind{history, epochs} {
+		if at.logs[of].Path == "" {
+			continue
+		}
+		w, err := at.logs[of].Read(since.Add(-skew), p.began)
+		if errors.Is(err, fs.ErrNotExist) && at.optional[of] {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = p.read(ctx, w, r)
+		w.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(p.folderAgain(ctx, at, history, since, r), p.folderAgain(ctx, at, epochs, since, r))
+}
+
+// rewind sends again what ended less than so long before the checkpoint.
+func (p *pass) rewind(ctx context.Context, at *schedd, back time.Duration) error {
+	reach := p.checkpoint.Schedds[at.name]
+	if reach.At == 0 {
+		return nil
+	}
+	since := reach.last().Add(-back)
+	return p.window(ctx, at, since, func(end time.Time) bool { return !end.Before(since) })
+}
+
+// load reads the files of an import, once.
+func (p *pass) load(ctx context.Context, from sdk.Start) error {
+	files, offset := p.config.imports, int64(0)
+	at := p.checkpoint.Import
+	if at != nil && from.Window == nil && from.Rewind == 0 {
+		if i := slices.Index(files, at.Path); i >= 0 {
+			files, offset = files[i:], at.Offset
+		}
+	}
+	w, err := (&follow.Log{Banner: classad.Banner}).Files(files, offset)
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	defer w.Close()
+	r := reading{}
+	if from.Window != nil {
+		r.keep = from.Window.Holds
+	} else {
+		r.mark = func() ([]byte, error) {
+			return checkpoint{Import: &imported{Path: w.Path(), Offset: w.Offset()}}.encode(), nil
+		}
+	}
+	if err := p.read(ctx, w, r); err != nil {
+		return fmt.Errorf("import %s: %w", w.Path(), err)
+	}
+	return nil
+}
+
+// read sends the entries of a walk.
+func (p *pass) read(ctx context.Context, w *follow.Walk, r reading) error {
+	for more := true; more; {
+		p.empty()
+		sdk.Alive(ctx)
+		err := p.fill(w, &r)
+		if more = err == nil; err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if !more && r.gap != nil {
+			p.batch.Gaps = append(p.batch.Gaps, *r.gap)
+		}
+		if err := p.send(ctx, r, progress(w, p.last)); err != nil {
+			return err
+		}
+		r.gap = nil
+	}
+	return nil
+}
+
+func (p *pass) empty() {
+	p.batch, p.entries, p.bytes, p.skips = sdk.Batch{}, 0, 0, map[error]int64{}
+}
+
+// send sends the batch with the checkpoint behind it.
+func (p *pass) send(ctx context.Context, r reading, progress *sdk.Progress) error {
+	if r.mark != nil {
+		var err error
+		if p.batch.Checkpoint, err = r.mark(); err != nil {
+			return err
+		}
+	}
+	b := &p.batch
+	if p.entries == 0 && len(b.Gaps) == 0 && (r.moved == nil || !r.moved()) {
+		return nil
+	}
+	if r.keep != nil {
+		b.Skipped = 0
+		if len(b.Jobs)+len(b.Refused) == 0 {
+			return ctx.Err()
+		}
+	}
+	b.Progress = progress
+	if err := p.out.Send(ctx, *b); err != nil {
+		return err
+	}
+	if r.sent != nil {
+		r.sent()
+	}
+	for why, n := range p.skips {
+		p.skipped[why] += n
+	}
+	return nil
+}
+
+func progress(w *follow.Walk, last time.Time) *sdk.Progress {
+	done, total := w.Progress()
+	at := filepath.Base(w.Path())
+	if !last.IsZero() {
+		at += ", " + last.Format(time.RFC3339)
+	}
+	return &sdk.Progress{Done: done, Total: total, Unit: "bytes", At: at}
+}
+
+// full reports whether the batch has to be sent.
+func (p *pass) full() bool {
+	return len(p.batch.Jobs)+len(p.batch.Refused) >= p.Source.batch || p.bytes >= batchBytes || p.entries >= batchEntries
+}
+
+// fill reads entries until the batch is full; io.EOF when there are no more now.
+func (p *pass) fill(w *follow.Walk, r *reading) error {
+	for !p.full() {
+		line, err := w.Next()
+		if err != nil {
+			return err
+		}
+		verdict := taken
+		if line.Long() {
+			p.refuse("", fmt.Errorf("an ad of %d bytes; at most %d are read", line.Size, follow.MaxLine), line.Text, r)
+		} else {
+			verdict = p.take(string(line.Text), w.Offset()-line.Size, r)
+		}
+		switch verdict {
+		case nextBatch:
+			w.Back(line)
+			return nil
+		case nextPass:
+			w.Back(line)
+			return io.EOF
+		case taken:
+			p.entries++
+			p.bytes += line.Size
+		}
+	}
+	return nil
+}

@@ -1,0 +1,455 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+// site is a schedd with its files, and a source with the daemon that listens to it.
+type site struct {
+	t      *testing.T
+	dir    string
+	time   time.Time
+	source *Source
+	next   int // number of the next job
+
+	checkpoint []byte
+	jobs       map[string]sdk.Job // the last word on each run
+	sent       []string           // names in order, of the last Collect
+	refused    []sdk.Refused
+	skipped    int64
+	gaps       []sdk.Gap
+	watermark  time.Time
+	capacity   []sdk.Capacity
+	census     []sdk.Census
+	fail       int // batches after which the daemon fails; -1 never
+}
+
+func noon() time.Time { return time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC) }
+
+func newSite(t *testing.T, keys ...sdk.Node) *site {
+	s := &site{t: t, dir: t.TempDir(), time: noon(), next: 1, jobs: map[string]sdk.Job{}, fail: -1}
+	s.restart(keys...)
+	return s
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// restart is a new plugin process. It follows the history and the epochs of one schedd
+// unless keys say else.
+func (s *site) restart(keys ...sdk.Node) {
+	s.t.Helper()
+	s.must(s.configure(keys...))
+}
+
+func (s *site) configure(keys ...sdk.Node) error {
+	s.source = New(slog.New(slog.DiscardHandler))
+	s.source.now = func() time.Time { return s.time }
+	if len(keys) == 0 {
+		keys = []sdk.Node{text("history", s.path("history")), text("epochs", s.path("epoch_history"))}
+		s.write("history")
+		s.write("epoch_history")
+	}
+	if !slices.ContainsFunc(keys, func(n sdk.Node) bool { return n.Name == "commands" }) { // this machine may have them
+		keys = append(keys, text("commands", filepath.Join(s.dir, "bin")))
+	}
+	return s.source.Configure(context.Background(), sdk.NewConfig("test", sdk.Node{IsBlock: true, Children: keys}))
+}
+
+func text(name, value string) sdk.Node { return sdk.Node{Name: name, Value: sdk.String(value)} }
+
+func list(name string, values ...string) sdk.Node {
+	return sdk.Node{Name: name, Value: sdk.Strings(values...)}
+}
+
+func blockOf(name, label string, children ...sdk.Node) sdk.Node {
+	return sdk.Node{Name: name, IsBlock: true, Labels: []string{label}, Children: children}
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
+
+// write appends texts to a file.
+func (s *site) write(name string, texts ...string) {
+	s.t.Helper()
+	s.must(os.MkdirAll(filepath.Dir(s.path(name)), 0o755))
+	f, err := os.OpenFile(s.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	s.must(err)
+	_, err = f.WriteString(strings.Join(texts, ""))
+	s.must(err)
+	s.must(f.Close())
+}
+
+// ad is an ad of a run; ends are minutes from noon. Changes are pairs; an empty value
+// leaves the attribute out.
+func ad(number int, end float64, changes ...string) string {
+	stop := noon().Add(time.Duration(end * float64(time.Minute))).Unix()
+	f := map[string]string{
+		"ClusterId": fmt.Sprint(number), "ProcId": "0", "GlobalJobId": fmt.Sprintf(`"sub#%d.0#1"`, number), "Owner": `"alice"`, "JobUniverse": "5",
+		"JobStatus": "4", "CpusProvisioned": "2", "NumShadowStarts": "1", "QDate": fmt.Sprint(stop - 90), "JobStartDate": fmt.Sprint(stop - 60),
+		"JobCurrentStartDate": fmt.Sprint(stop - 60), "CompletionDate": fmt.Sprint(stop), "EnteredCurrentStatus": fmt.Sprint(stop), "ExitCode": "0",
+		"RequestMemory": "ifthenelse(MemoryUsage =!= undefined,MemoryUsage,128)", "LastRemoteHost": `"slot1_1@n1"`,
+	}
+	for i := 0; i < len(changes); i += 2 {
+		f[changes[i]] = changes[i+1]
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name, value := range f {
+			if value != "" && !yield(name) {
+				return
+			}
+		}
+	}) {
+		fmt.Fprintf(&out, "%s = %s\n", name, f[name])
+	}
+	return out.String()
+}
+
+// past is an entry of the history; the banner does not say where it begins.
+func past(number int, end float64, changes ...string) string {
+	return ad(number, end, changes...) + fmt.Sprintf("*** ClusterId = %d ProcId = 0\n", number)
+}
+
+// epoch is an entry of the epochs: an evicted run unless changes say else.
+func epoch(number int, end float64, changes ...string) string {
+	stop := fmt.Sprint(noon().Add(time.Duration(end * float64(time.Minute))).Unix())
+	changes = append([]string{"JobStatus", "2", "CompletionDate", "", "ExitCode", "", "LastVacateTime", stop, "VacateReasonCode", "1004"}, changes...)
+	return ad(number, end, changes...) + "EpochWriteDate = " + stop + fmt.Sprintf("\n*** EPOCH ClusterId=%d ProcId=0 RunInstanceId=0\n", number)
+}
+
+// collect lets the source collect as the daemon does.
+func (s *site) collect(from sdk.Start) error {
+	s.t.Helper()
+	s.sent = nil
+	if from.Window == nil {
+		from.Checkpoint = s.checkpoint
+	}
+	batches := 0
+	send := func(_ context.Context, b sdk.Batch) error {
+		if batches++; s.fail >= 0 && batches > s.fail {
+			return errors.New("the daemon fails")
+		}
+		for _, j := range b.Jobs {
+			j.Values = slices.Clone(j.Values)
+			s.jobs[j.Run] = j
+			s.sent = append(s.sent, j.Run)
+		}
+		s.refused = append(s.refused, b.Refused...)
+		s.skipped += b.Skipped
+		s.gaps = append(s.gaps, b.Gaps...)
+		if b.Checkpoint != nil {
+			if from.Window != nil {
+				s.t.Error("a window moves the checkpoint")
+			}
+			s.checkpoint = b.Checkpoint
+		}
+		if !b.Watermark.IsZero() {
+			s.watermark = b.Watermark
+		}
+		if b.Capacity != nil {
+			s.capacity = append(s.capacity, *b.Capacity)
+		}
+		if b.Census != nil {
+			s.census = append(s.census, *b.Census)
+		}
+		return nil
+	}
+	return s.source.Collect(context.Background(), from, sdk.NewStream(s.source.Describe().Attributes, send))
+}
+
+func (s *site) poll() {
+	s.t.Helper()
+	s.must(s.collect(sdk.Start{}))
+}
+
+// wantSent checks the runs of the last Collect, in their order.
+func (s *site) wantSent(runs ...string) {
+	s.t.Helper()
+	if d := cmp.Diff(runs, s.sent); d != "" {
+		s.t.Errorf("runs (-want +got):\n%s", d)
+	}
+}
+
+// jobsOf writes n jobs of consecutive numbers, which end a second apart, with their
+// epochs. Every third ran twice.
+func (s *site) jobsOf(n int) {
+	s.t.Helper()
+	var jobs, runs strings.Builder
+	for range n {
+		end := float64(s.next-2000) / 60
+		first := end
+		if s.next%3 == 0 {
+			first -= 5
+			runs.WriteString(epoch(s.next, first))
+		}
+		changes := []string{}
+		if first != end {
+			changes = []string{"NumShadowStarts", "2"}
+		}
+		runs.WriteString(epoch(s.next, end, changes...))
+		jobs.WriteString(past(s.next, end, changes...))
+		s.next++
+	}
+	s.write("epoch_history", runs.String())
+	s.write("history", jobs.String())
+}
+
+// wantAll checks that all runs of all jobs came, and that the history had the last word.
+func (s *site) wantAll() {
+	s.t.Helper()
+	want := 0
+	for n := 1; n < s.next; n++ {
+		last := fmt.Sprintf("sub#%d.0#1", n)
+		if n%3 == 0 {
+			if s.state(last) != "EVICTED" {
+				s.t.Fatalf("job %d: the first run is %s", n, s.state(last))
+			}
+			last += "-2"
+			want++
+		}
+		if s.state(last) != "COMPLETED" {
+			s.t.Fatalf("job %d of %d is %q", n, s.next-1, s.state(last))
+		}
+		want++
+	}
+	if len(s.jobs) != want || len(s.refused) > 0 || len(s.gaps) > 0 {
+		s.t.Errorf("%d runs of %d, %d refused, gaps %v", len(s.jobs), want, len(s.refused), s.gaps)
+	}
+}
+
+// state is that of a run; "" where none came.
+func (s *site) state(run string) string {
+	if _, ok := s.jobs[run]; !ok {
+		return ""
+	}
+	return s.value(run, "state").Str()
+}
+
+func (s *site) value(run, attribute string) sdk.Value {
+	s.t.Helper()
+	j, ok := s.jobs[run]
+	if !ok {
+		s.t.Fatalf("there is no run %s in %v", run, s.sent)
+	}
+	for i, a := range s.source.Describe().Attributes {
+		if a.Name == attribute {
+			return j.Values[i]
+		}
+	}
+	s.t.Fatalf("there is no attribute %s", attribute)
+	return sdk.Null()
+}
+
+func TestCollect_EachRun_ComesOnceAndTheHistoryHasTheLastWord(t *testing.T) {
+	s := newSite(t)
+	s.write("epoch_history", epoch(1, -9), epoch(2, -8), epoch(1, -7, "NumShadowStarts", "2"))
+	s.write("history", past(1, -7, "NumShadowStarts", "2"))
+	s.poll()
+	s.wantSent("sub#1.0#1", "sub#2.0#1", "sub#1.0#1-2", "sub#1.0#1-2")
+	if s.state("sub#1.0#1-2") != "COMPLETED" || s.state("sub#2.0#1") != "EVICTED" {
+		t.Error(s.state("sub#1.0#1-2"), s.state("sub#2.0#1"))
+	}
+	s.poll()
+	s.wantSent()
+	s.restart()
+	s.write("history", past(3, -6, "JobCurrentStartDate", "", "JobStartDate", "", "NumShadowStarts", "", "JobStatus", "3"), past(4, -6, "ProcId", "-1"))
+	s.poll()
+	s.wantSent()
+	if s.skipped != 2 {
+		t.Errorf("%d ads skipped", s.skipped)
+	}
+}
+
+func TestCollect_JobThatEndsMeanwhile_WaitsForItsEpoch(t *testing.T) {
+	s := newSite(t)
+	s.write("epoch_history", epoch(1, -1))
+	s.write("history", past(1, -1), past(2, 0), past(3, 0, "JobFinishedHookDone", fmt.Sprint(noon().Unix()+3)))
+	s.poll()
+	s.wantSent("sub#1.0#1", "sub#1.0#1")
+	s.time = noon().Add(time.Minute)
+	s.write("epoch_history", epoch(2, 0), epoch(3, 0))
+	s.poll()
+	s.wantSent("sub#2.0#1", "sub#3.0#1", "sub#2.0#1", "sub#3.0#1")
+	s.write("history", past(4, 600)) // a clock that is hours ahead keeps nothing back
+	s.poll()
+	s.wantSent("sub#4.0#1")
+}
+
+func TestCollect_AdsThatCannotBeRead_AreRefusedAndTheOthersCome(t *testing.T) {
+	s := newSite(t)
+	half := ad(2, -8)[:200]
+	s.write("history", past(1, -9))
+	at := len(past(1, -9))
+	s.write("history", half, ad(3, -7), fmt.Sprintf("*** Offset = %d ClusterId = 3\n", at+len(half)), // the schedd crashed within job 2
+		"nonsense\n", past(4, -6), past(5, -5, "CpusProvisioned", `"many"`), strings.Repeat("x", 2<<20)+"\n*** Offset = 0\n",
+		past(6, -4, "Odd", `"a, b = \"c\" * [ ; ]`+"\nnext line\""), past(7, -3, "CompletionDate", "", "EnteredCurrentStatus", "1"), past(8, -2)[:300])
+	s.write("epoch_history", ad(9, -7, "NumShadowStarts", "1"), epoch(10, -6)) // a crash of the shadow
+	s.poll()
+	s.wantSent("sub#10.0#1", "sub#1.0#1", "sub#3.0#1", "sub#6.0#1")
+	var why []string
+	for _, r := range s.refused {
+		message, _, _ := strings.Cut(r.Message, " is not behind")
+		why = append(why, r.Run+": "+message)
+	}
+	want := []string{
+		": the ad has no end: the file was cut here", ": the ad has no end: the file was cut here", `: "nonsense" is not an attribute`,
+		"sub#5.0#1: cores: CpusProvisioned is \"many\", not a number", ": an ad of 2097168 bytes; at most 1048576 are read",
+		"sub#7.0#1: none of CompletionDate, LastVacateTime, EpochWriteDate and EnteredCurrentStatus is behind the start, 2026-05-10T11:56:00Z",
+	}
+	if d := cmp.Diff(want, why); d != "" {
+		t.Error(d)
+	}
+	if raw := string(s.refused[1].Raw); raw != half {
+		t.Errorf("refused %q", raw)
+	}
+	s.write("history", past(8, -2)[300:])
+	s.poll()
+	s.wantSent("sub#8.0#1")
+}
+
+func TestCollect_EveryRun_ComesThroughRotationsAndKills(t *testing.T) {
+	for seed := range 6 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newSite(t)
+			s.source.batch = 7
+			for n := range 8 {
+				s.jobsOf(5 + n*seed)
+				if (n+seed)%2 == 0 {
+					s.poll()
+				}
+				if seed > 2 { // the daemon dies within the collection
+					s.fail = n % 3
+					_ = s.collect(sdk.Start{})
+					s.fail = -1
+				}
+				if (n+seed)%3 == 0 {
+					s.must(os.Rename(s.path("history"), s.path(fmt.Sprintf("history.202605%02dT120000", n+1))))
+					s.write("history")
+				}
+				if (n+seed)%4 == 1 {
+					s.must(os.Rename(s.path("epoch_history"), s.path(fmt.Sprintf("epoch_history.202605%02dT120000", n+1))))
+					s.write("epoch_history")
+				}
+				if n%3 == 2 {
+					s.restart()
+					s.source.batch = 7
+				}
+			}
+			s.poll()
+			s.wantAll()
+			from := sdk.Window{From: noon().Add(-time.Hour), To: noon().Add(time.Hour)}
+			n, err := s.source.Count(t.Context(), from)
+			if err != nil || int(n) != len(s.jobs) {
+				t.Errorf("counted %d runs of %d, %v", n, len(s.jobs), err)
+			}
+			s.jobs = map[string]sdk.Job{}
+			s.must(s.collect(sdk.Start{Window: &from}))
+			s.wantAll()
+			s.must(s.collect(sdk.Start{Rewind: 24 * time.Hour}))
+			s.wantAll()
+		})
+	}
+}
+
+func TestCollect_LostHistory_IsAGap(t *testing.T) {
+	s := newSite(t)
+	s.jobsOf(20)
+	s.poll()
+	s.must(os.Remove(s.path("history")))
+	s.write("history", past(1000, -3))
+	s.poll()
+	if len(s.gaps) != 1 || !s.gaps[0].To.Equal(noon().Add(-3*time.Minute)) {
+		t.Errorf("gaps %+v", s.gaps)
+	}
+}
+
+func TestWindow_EpochOfARunThatTheHistoryEndsElsewhere_IsLeftOut(t *testing.T) {
+	s := newSite(t)
+	s.write("epoch_history", epoch(1, -1), epoch(2, -1))
+	s.write("history", past(1, 1)) // two minutes later
+	s.time = noon().Add(time.Hour)
+	for n, w := range []sdk.Window{{From: noon().Add(-time.Hour), To: noon()}, {From: noon(), To: noon().Add(time.Hour)}} {
+		s.must(s.collect(sdk.Start{Window: &w}))
+		s.wantSent(fmt.Sprintf("sub#%d.0#1", 2-n))
+		if got, err := s.source.Count(t.Context(), w); got != 1 || err != nil {
+			t.Errorf("counted %d, %v", got, err)
+		}
+	}
+}
+
+func TestCollect_FilesOfOneJobEach_AreReadAsTheyGrow(t *testing.T) {
+	s := newSite(t)
+	keys := []sdk.Node{text("job_histories", s.path("jobs")), text("job_epochs", s.path("runs"))}
+	s.must(errors.Join(os.Mkdir(s.path("jobs"), 0o755), os.Mkdir(s.path("runs"), 0o755)))
+	s.restart(keys...)
+	s.write("runs/job.runs.1.0.ads", epoch(1, -9))
+	s.write("jobs/.history.2.0.tmp", "half")
+	s.write("jobs/history.2.0", ad(2, -8))
+	s.poll()
+	s.wantSent("sub#1.0#1", "sub#2.0#1")
+	s.restart(keys...)
+	s.poll()
+	s.wantSent()
+	s.write("runs/job.runs.1.0.ads", epoch(1, -7, "NumShadowStarts", "2"), epoch(1, -6, "NumShadowStarts", "3")[:50])
+	s.write("jobs/history.1.0", ad(1, -6, "NumShadowStarts", "3"))
+	s.poll()
+	s.wantSent("sub#1.0#1-2", "sub#1.0#1-3")
+	s.write("runs/job.runs.1.0.ads", epoch(1, -6, "NumShadowStarts", "3")[50:])
+	w := sdk.Window{From: noon().Add(-time.Hour), To: noon()}
+	s.must(s.collect(sdk.Start{Window: &w}))
+	slices.Sort(s.sent)
+	s.wantSent("sub#1.0#1", "sub#1.0#1-2", "sub#1.0#1-3", "sub#2.0#1")
+	if n, err := s.source.Count(t.Context(), w); n != 4 || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func TestImport_HistoryAndEpochs_AreReadOnceEpochsFirst(t *testing.T) {
+	s := newSite(t)
+	s.jobsOf(30)
+	s.restart(list("import", s.path("*history")))
+	s.source.batch = 10
+	s.fail = 2
+	_ = s.collect(sdk.Start{})
+	s.fail = -1
+	s.restart(list("import", s.path("*history")))
+	s.poll()
+	s.wantAll()
+	if n, err := s.source.Count(t.Context(), sdk.Window{From: noon().Add(-time.Hour), To: noon().Add(time.Hour)}); int(n) != len(s.jobs) || err != nil {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func TestFilters_LeaveOutOtherUniverses(t *testing.T) {
+	s := newSite(t)
+	s.write("history", past(1, -9), past(2, -8, "JobUniverse", "7"), past(3, -7, "JobUniverse", "12"), past(4, -6, "Owner", `"bob"`))
+	s.poll()
+	for n, want := range map[int]bool{1: false, 2: true, 3: true, 4: false} {
+		if got := s.jobs[fmt.Sprintf("sub#%d.0#1", n)].Excluded; got != want {
+			t.Errorf("job %d: excluded %v", n, got)
+		}
+	}
+	err := s.configure(text("history", s.path("history")), list("universes", "vanila"), list("states", "DONE"), text("constraint", "true"))
+	for _, want := range []string{`did you mean \"vanilla\"`, "known are COMPLETED", "evaluates expressions"} {
+		if err == nil || !strings.Contains(fmt.Sprintf("%+q", err.Error()), want) {
+			t.Errorf("no %s in %v", want, err)
+		}
+	}
+}

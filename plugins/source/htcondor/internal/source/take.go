@@ -1,0 +1,162 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/classad"
+	"github.com/bursar-accounting/bursar/plugins/source/htcondor/internal/job"
+)
+
+// verdict is what became of an ad.
+type verdict int
+
+const (
+	taken     verdict = iota
+	nextBatch         // it must come behind what the batch has refused
+	nextPass          // its epoch may not have been read yet
+)
+
+// errCut is why a part of an ad is refused.
+var errCut = errors.New("the ad has no end: the file was cut here")
+
+// take puts an entry of a file, which begins at an offset in it, into the batch.
+func (p *pass) take(text string, offset int64, r *reading) verdict {
+	e := classad.ReadEntry(text)
+	if e.Kind != "" && e.Kind != "EPOCH" {
+		p.skip(job.ErrOtherEpoch)
+		return taken
+	}
+	if n := e.Offset - offset; n > 0 && n < int64(len(e.Text)) {
+		p.refuse("", errCut, []byte(e.Text[:n]), r)
+		e.Text = e.Text[n:]
+	}
+	if err := p.ad.Read(e.Text); err != nil {
+		if errors.Is(err, classad.ErrEmpty) {
+			p.skip(err)
+		} else {
+			p.refuse(p.named(), err, []byte(e.Text), r)
+		}
+		return taken
+	}
+	if p.ad.Cut != "" {
+		p.refuse("", errCut, []byte(p.ad.Cut), r)
+	}
+	if e.Missing && !r.bare {
+		p.refuse(p.named(), errCut, []byte(e.Text), r)
+		return taken
+	}
+	return p.takeAd(e.Kind != "" || r.bare && r.epoch, e.Text, r)
+}
+
+// named names the run that the ad tells of, as far as it was read.
+func (p *pass) named() string {
+	if err := p.run.Load(&p.ad, false); p.run.GlobalID == "" || errors.Is(err, job.ErrNotJob) {
+		return ""
+	}
+	return p.run.ID()
+}
+
+// takeAd puts the ad into the batch. It refuses to when the batch has an ad of the same
+// run that could not be read: within a batch, jobs come before those, and the run would
+// stay in quarantine.
+func (p *pass) takeAd(epoch bool, text string, r *reading) verdict {
+	j := p.run
+	err := j.Load(&p.ad, epoch)
+	for _, why := range []error{job.ErrNeverRan, job.ErrNotJob} {
+		if errors.Is(err, why) {
+			p.skip(why)
+			return taken
+		}
+	}
+	run := ""
+	if j.GlobalID != "" {
+		run = j.ID()
+	}
+	if err == nil && j.End.IsZero() {
+		err = errors.New("the job has not ended: JobStatus is neither 3 nor 4")
+	}
+	switch {
+	case !epoch && !r.until.IsZero() && !j.Finished.Before(r.until) && j.Finished.Before(r.until.Add(edge)):
+		return nextPass
+	case run != "" && slices.ContainsFunc(p.batch.Refused, func(x sdk.Refused) bool { return x.Run == run }):
+		return nextBatch
+	case err != nil:
+		p.refuse(run, err, []byte(text), r)
+		return taken
+	}
+	if r.gap != nil {
+		if j.End.After(r.gap.From) && j.End.Before(r.gap.To) {
+			r.gap.To = j.End
+		}
+		p.batch.Gaps, r.gap = append(p.batch.Gaps, *r.gap), nil
+	}
+	p.last = j.End
+	if r.wants(epoch, run, j.End) {
+		if r.seen != nil {
+			r.seen(j.End)
+		}
+		p.addAs(run, text, r, true)
+	}
+	return taken
+}
+
+// wants reports whether a run is to be sent.
+func (r *reading) wants(epoch bool, run string, end time.Time) bool {
+	if r.keep == nil {
+		return true
+	}
+	if r.said != nil && epoch && r.said.has(run) {
+		return false
+	}
+	if r.said != nil && !epoch && (r.keep(end) || r.keep(end.Add(edge)) || r.keep(end.Add(-edge))) {
+		r.said.add(run)
+	}
+	return r.keep(end)
+}
+
+// addAs puts the run into the batch, as ended or going on.
+func (p *pass) addAs(run, text string, r *reading, ended bool) {
+	j := p.run
+	values, err := p.plan.Values(j)
+	if err != nil {
+		p.refuse(run, err, []byte(text), r)
+		return
+	}
+	wanted := p.config.wants(j) && (p.config.Earliest.Time.IsZero() || !ended || !j.End.Before(p.config.Earliest.Time))
+	p.batch.Jobs = append(p.batch.Jobs, sdk.Job{Run: run, Values: values, Ended: ended, Excluded: !wanted})
+}
+
+// refuse sends an ad that cannot be read. Of a window they are not sent again: when
+// they belong to is not known.
+func (p *pass) refuse(run string, why error, text []byte, r *reading) {
+	if r.keep != nil {
+		return
+	}
+	p.batch.Refused = append(p.batch.Refused, sdk.Refused{Run: run, Message: why.Error(), Raw: slices.Clone(text)})
+}
+
+func (p *pass) skip(why error) {
+	p.batch.Skipped++
+	p.skips[why]++
+}
+
+// tellSkipped says what was not a run, and why.
+func (p *pass) tellSkipped() {
+	for why, n := range p.skipped {
+		if errors.Is(why, job.ErrNeverRan) {
+			p.log.Info("ads of jobs that never ran were skipped", "reason", why.Error(), "ads", n)
+		} else {
+			p.log.Debug("ads were skipped", "reason", why.Error(), "ads", n)
+		}
+	}
+}
+
+// quoted is a text as a ClassAd expression has it.
+func quoted(s string) string {
+	return fmt.Sprintf(`"%s"`, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s))
+}
