@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,9 +40,12 @@ var programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	return dir, programtest.Build(dir, map[string]string{
+		"bursar-source-auditor":      "plugins/source/auditor",
 		"bursar-source-slurm":        "plugins/source/slurm",
 		"bursar-source-slurm-epilog": "plugins/source/slurm-epilog",
 		"bursar-source-gridengine":   "plugins/source/gridengine",
+		"bursar-source-htcondor":     "plugins/source/htcondor",
+		"bursar-source-kubernetes":   "plugins/source/kubernetes",
 		"bursar-source-receiver":     "plugins/source/receiver",
 		"bursar-epilog":              "plugins/source/slurm-epilog/cmd/bursar-epilog",
 	})
@@ -336,13 +343,96 @@ func (l *lab) accounting(w *world) string {
 	return path
 }
 
-// gridengineClient pushes with the ids that the README of the source has.
-func (l *lab) gridengineClient(w *world) []record.Write {
+// condor is the source htcondor that reads the world's history and epochs.
+func (l *lab) condor(w *world) []record.Write {
+	history, epochs := l.histories(w)
+	return l.source(record.Origin{Agent: "head1", Type: "htcondor", Label: label}, record.RankScheduler, plugintest.Block("config",
+		plugintest.Attr("history", history), plugintest.Attr("epochs", epochs), plugintest.Attr("capacity", false), plugintest.Attr("census", false)), nothing, never)
+}
+
+// condorImport is what bursar import makes of the same files.
+func (l *lab) condorImport(w *world) []record.Write {
+	history, epochs := l.histories(w)
+	return l.source(record.Origin{Agent: "import", Type: "htcondor", Label: label}, record.RankImport,
+		plugintest.Block("config", plugintest.Attr("import", []string{history, epochs})), nothing, never)
+}
+
+// histories writes the world's history, with the last run of each job, and its epochs,
+// with all runs.
+func (l *lab) histories(w *world) (history, epochs string) {
+	l.t.Helper()
+	var jobs, runs strings.Builder
+	starts, first := map[string]int{}, map[string]string{}
+	for _, r := range w.order {
+		if starts[r.job]++; starts[r.job] == 1 {
+			first[r.job] = seconds(r.start)
+		}
+		ad := fmt.Sprintf("CpusProvisioned = %d\nClusterId = 1\nGlobalJobId = %q\nJobCurrentStartDate = %s\nJobStartDate = %s\nJobUniverse = 5\n"+
+			"NumShadowStarts = %d\nOwner = %q\nProcId = 0\nQDate = %s\n",
+			r.cores, r.job, seconds(r.start), first[r.job], starts[r.job], r.user, seconds(r.submit))
+		fmt.Fprintf(&runs, "%sJobStatus = 2\nEpochWriteDate = %s\n*** EPOCH ClusterId=1 ProcId=0\n", ad, seconds(r.stop))
+		if r.last {
+			fmt.Fprintf(&jobs, "%sJobStatus = 4\nExitCode = 0\nCompletionDate = %s\nEnteredCurrentStatus = %[2]s\n*** Offset = %d ClusterId = 1\n", ad, seconds(r.stop), jobs.Len())
+		}
+	}
+	history, epochs = filepath.Join(l.t.TempDir(), "history"), filepath.Join(l.t.TempDir(), "epoch_history")
+	for path, text := range map[string]string{history: jobs.String(), epochs: runs.String()} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return history, epochs
+}
+
+// condorClient pushes with the ids that the README of the source has.
+func (l *lab) condorClient(w *world) []record.Write {
 	var out []*record.Record
+	starts := map[string]int{}
+	for _, r := range w.order {
+		id := label + "-" + r.job
+		if starts[r.job]++; starts[r.job] > 1 {
+			id += fmt.Sprintf("-%d", starts[r.job])
+		}
+		out = append(out, r.record(id))
+	}
+	return l.push(out)
+}
+
+// gridengineClient pushes with the ids that the README of the source has.
+func (l *lab) gridengineClient(w *world) []record.Write { return l.push(gridengineRecords(w)) }
+
+func gridengineRecords(w *world) (out []*record.Record) {
 	for _, r := range w.order {
 		out = append(out, r.record(fmt.Sprintf("%s-%s-%s", label, r.job, seconds(r.start))))
 	}
-	return l.push(out)
+	return out
+}
+
+// gridengineAuditor is an AUDITOR to which that client pushed, moved by bursar import.
+func (l *lab) gridengineAuditor(w *world) []record.Write {
+	records := gridengineRecords(w)
+	slices.SortStableFunc(records, func(a, b *record.Record) int { return cmp.Compare(a.Stop, b.Stop) })
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		query := in.URL.Query()
+		from, _ := record.ParseTime(query.Get("stop_time[gte]"))
+		if to := query.Get("stop_time[lt]"); in.URL.Path == "/v1/records" || to != "" {
+			http.NotFound(out, in) // a bursar's, or a question that an import does not ask
+			return
+		}
+		limit, err := strconv.Atoi(query.Get("limit"))
+		if err != nil {
+			limit = len(records)
+		}
+		for _, r := range records {
+			if r.Stop >= from && limit > 0 {
+				limit--
+				_, _ = out.Write(wire.AppendJSON(nil, r)) // to a client that may be gone
+			}
+		}
+	}))
+	defer server.Close()
+	return l.source(record.Origin{Agent: "import", Type: "auditor", Label: label}, record.RankImport,
+		plugintest.Block("config", plugintest.Attr("import", []string{server.URL})), nothing, never)
 }
 
 // recorded is what a source's own test keeps as its records of a recorded world.

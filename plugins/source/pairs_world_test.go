@@ -44,7 +44,11 @@ func newWorld(t *testing.T, scheduler string, chance *rand.Rand, size int) *worl
 	now := record.FromStd(time.Now().Add(-20 * time.Hour).Truncate(time.Second))
 	raw := 1 + chance.IntN(5000)
 	add := func(job string, raw int) {
-		for n, runs := 0, 1+max(0, chance.IntN(8)-5); n < runs; n++ {
+		runs := 1 + max(0, chance.IntN(8)-5)
+		if scheduler == "kubernetes" { // a pod does not run again
+			runs = 1
+		}
+		for n := range runs {
 			r := run{job: job, raw: strconv.Itoa(raw), user: []string{"alice", "bob"}[chance.IntN(2)], again: n > 0, last: n == runs-1}
 			r.submit = now + record.Time(chance.IntN(300))*record.Second
 			r.start = r.submit + record.Time(chance.IntN(300))*record.Second

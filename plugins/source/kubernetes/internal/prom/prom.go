@@ -1,0 +1,141 @@
+// Package prom asks a Prometheus what a container used.
+package prom
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/bursar-accounting/bursar/proto/text"
+)
+
+// Config says how a Prometheus is reached.
+type Config struct {
+	Address   string // http:// or https://
+	Token     string
+	TokenFile string
+	CA        string // path; "" for the machine's
+	Timeout   time.Duration
+}
+
+// Client asks a Prometheus. It may be used by several goroutines.
+type Client struct {
+	address string
+	http    *http.Client
+}
+
+// New makes a client.
+func New(c Config) (*Client, error) {
+	u, err := url.Parse(c.Address)
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" {
+		return nil, fmt.Errorf("invalid address %q: use something like \"https://prometheus.example.org:9090\"", c.Address)
+	}
+	client, err := rest.HTTPClientFor(&rest.Config{
+		Host: c.Address, BearerToken: c.Token, BearerTokenFile: c.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: c.CA}, Timeout: c.Timeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	return &Client{address: strings.TrimSuffix(c.Address, "/"), http: client}, nil
+}
+
+// Target is a run that is asked for.
+type Target struct {
+	Namespace, Pod, Container string // no Container: all of the pod
+	From, To                  time.Time
+}
+
+var placeholder = regexp.MustCompile(`\$[a-z]+`)
+
+// Check says what is wrong with a query.
+func Check(query string) error {
+	for _, name := range placeholder.FindAllString(query, -1) {
+		if !slices.Contains([]string{"$selector", "$namespace", "$pod", "$container", "$range"}, name) {
+			return fmt.Errorf("unknown %s: use $selector, $namespace, $pod, $container or $range", name)
+		}
+	}
+	return nil
+}
+
+// expand puts a target into a query.
+func (t *Target) expand(query string) string {
+	container := fmt.Sprintf("container=%q", t.Container)
+	if t.Container == "" {
+		container = `container!="",container!="POD"`
+	}
+	return placeholder.ReplaceAllStringFunc(query, func(name string) string {
+		switch name {
+		case "$selector":
+			return fmt.Sprintf("namespace=%q,pod=%q,%s", t.Namespace, t.Pod, container)
+		case "$namespace":
+			return t.Namespace
+		case "$pod":
+			return t.Pod
+		case "$container":
+			return t.Container
+		}
+		return strconv.FormatInt(int64(t.To.Sub(t.From).Seconds())+1, 10) + "s"
+	})
+}
+
+// Query asks for one number at the end of a target; nil when Prometheus has none.
+func (c *Client) Query(ctx context.Context, query string, t Target) (*float64, error) {
+	form := url.Values{"query": {t.expand(query)}, "time": {strconv.FormatInt(t.To.Unix(), 10)}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+"/api/v1/query", strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			ResultType string
+			Result     json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
+		why := answer.Error
+		if why == "" {
+			why = strings.TrimSpace(string(body))
+		}
+		return nil, fmt.Errorf("prometheus: status %d: %s", res.StatusCode, text.Cut(why, 300))
+	}
+	return number(answer.Data.ResultType, answer.Data.Result)
+}
+
+// number is the one number of a result.
+func number(typ string, result json.RawMessage) (*float64, error) {
+	var series []struct{ Value [2]any }
+	if typ != "vector" || json.Unmarshal(result, &series) != nil || len(series) > 1 {
+		return nil, fmt.Errorf("prometheus: a query must give one number, not a %s of %d", typ, len(series))
+	}
+	if len(series) == 0 {
+		return nil, nil //nolint:nilnil // Prometheus has none
+	}
+	digits, _ := series[0].Value[1].(string)
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 || n > 1e15 {
+		return nil, nil //nolint:nilnil,nilerr // what is no amount is none
+	}
+	return &n, nil
+}

@@ -1,0 +1,247 @@
+package run
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+)
+
+// Rules say what of a pod means what.
+type Rules struct {
+	User, Project []string          // keys of annotations and labels, the best first
+	Model         []string          // labels of nodes with the model of their GPUs
+	GPU           func(string) bool // whether a resource is GPUs
+}
+
+// subject is a run with what its attributes are made of.
+type subject struct {
+	*View
+	rules            *Rules
+	requests, limits Amounts
+}
+
+// attribute is a column and how it is made.
+type attribute struct {
+	sdk.Attribute
+	value func(*subject) sdk.Value
+}
+
+// Attributes are the columns of a run.
+func Attributes() []sdk.Attribute {
+	all := columns()
+	out := make([]sdk.Attribute, len(all))
+	for i := range all {
+		out[i] = all[i].Attribute
+	}
+	return out
+}
+
+// Columns makes the values of runs.
+type Columns struct {
+	all   []attribute
+	wants func(string) bool
+	rules *Rules
+}
+
+// NewColumns makes the attributes that wants names; the others stay null.
+func NewColumns(rules *Rules, wants func(string) bool) *Columns {
+	return &Columns{all: columns(), wants: wants, rules: rules}
+}
+
+// Values are the values of a run in the order of Attributes. An error is one of what the
+// pod asks for.
+func (c *Columns) Values(v *View) ([]sdk.Value, error) {
+	s := &subject{View: v, rules: c.rules}
+	var err error
+	if s.requests, err = v.amounts(requests); err != nil {
+		return nil, err
+	}
+	if s.limits, err = v.amounts(limits); err != nil {
+		return nil, err
+	}
+	out := make([]sdk.Value, len(c.all))
+	for i := range c.all {
+		if c.wants(c.all[i].Name) {
+			out[i] = c.all[i].value(s)
+		}
+	}
+	return out, nil
+}
+
+func columns() []attribute {
+	all := append(identity(), times()...)
+	all = append(all, owners()...)
+	all = append(all, resources()...)
+	return append(all, ends()...)
+}
+
+func column(name string, typ sdk.Type, doc string, value func(*subject) sdk.Value) attribute {
+	return attribute{sdk.Attribute{Name: name, Type: typ, Doc: doc}, value}
+}
+
+func text(name, doc string, value func(*subject) string) attribute {
+	return column(name, sdk.TypeString, doc, func(s *subject) sdk.Value { return some(value(s)) })
+}
+
+// some is null for an empty text.
+func some(s string) sdk.Value {
+	if s == "" {
+		return sdk.Null()
+	}
+	return sdk.String(s)
+}
+
+func identity() []attribute {
+	return []attribute{
+		text("id", "id of the run: \"<uid>-<container>@<start in s since 1970>\"; of a pod as one run \"<namespace>-<pod>-<uid>\"", func(s *subject) string { return s.Name() }),
+		text("uid", "uid of the pod", func(s *subject) string { return s.UID() }),
+		text("pod", "name of the pod", func(s *subject) string { return s.Pod.Metadata.Name }),
+		text("namespace", "namespace", func(s *subject) string { return s.Pod.Metadata.Namespace }),
+		text("container", "name of the container; null for a pod as one run", func(s *subject) string { return s.Container }),
+		text("kind", "kind of the container: main, init, sidecar or ephemeral; pod for a pod as one run", func(s *subject) string {
+			if s.Container == "" {
+				return "pod"
+			}
+			return s.Kind
+		}),
+		column("restart", sdk.TypeBool, "whether it is a later start of the container in its pod, as far as is known", func(s *subject) sdk.Value { return sdk.Bool(!s.First) }),
+		text("image", "image of the container; of a pod as one run, of its first container", func(s *subject) string { return s.description().Image }),
+		text("node", "name of the node", func(s *subject) string { return s.Pod.Spec.NodeName }),
+		column("node_labels", sdk.TypeMap, "labels of the node, for example job.node_labels[\"topology.kubernetes.io/zone\"]", func(s *subject) sdk.Value { return sdk.StringMap(s.Node) }),
+		text("service_account", "service account of the pod", func(s *subject) string { return s.Pod.Spec.ServiceAccountName }),
+		text("scheduler", "scheduler that placed the pod", func(s *subject) string { return s.Pod.Spec.SchedulerName }),
+		text("runtime_class", "runtime class of the pod", func(s *subject) string { return s.Pod.Spec.RuntimeClassName }),
+		text("priority_class", "priority class of the pod", func(s *subject) string { return s.Pod.Spec.PriorityClassName }),
+		column("priority", sdk.TypeInt, "priority of the pod", func(s *subject) sdk.Value {
+			if p := s.Pod.Spec.Priority; p != nil {
+				return sdk.Int(*p)
+			}
+			return sdk.Null()
+		}),
+		text("qos", "quality of service: Guaranteed, Burstable or BestEffort", func(s *subject) string { return s.Pod.Status.QOSClass }),
+	}
+}
+
+// description is that of the container, or of the leading one.
+func (s *subject) description() kube.Container {
+	if c, _ := s.Find(cmp.Or(s.Container, s.leading())); c != nil {
+		return *c
+	}
+	return kube.Container{}
+}
+
+func times() []attribute {
+	at := func(name, doc string, value func(*subject) time.Time) attribute {
+		return column(name, sdk.TypeTime, doc, func(s *subject) sdk.Value { return sdk.Time(value(s)) })
+	}
+	return []attribute{
+		at("start", "when the container started; of a pod as one run, when its node took it", func(s *subject) time.Time { return s.Start }),
+		at("stop", "when it stopped; null while it runs", func(s *subject) time.Time { return s.Stop }),
+		at("submit", "when the pod was created", func(s *subject) time.Time { return s.Pod.Metadata.CreationTimestamp }),
+		column("wait_seconds", sdk.TypeFloat, "seconds from the pod's creation to the container's first start; null for later ones", func(s *subject) sdk.Value {
+			if created := s.Pod.Metadata.CreationTimestamp; s.First && !s.Start.Before(created) {
+				return sdk.Float(s.Start.Sub(created).Seconds())
+			}
+			return sdk.Null()
+		}),
+		column("runtime_seconds", sdk.TypeFloat, "seconds from start to stop; null while it runs", func(s *subject) sdk.Value {
+			if s.Open() {
+				return sdk.Null()
+			}
+			return sdk.Float(s.Stop.Sub(s.Start).Seconds())
+		}),
+		column("estimated", sdk.TypeBool, "whether start or stop is not what Kubernetes said, but follows from the deletion of the pod, from its job, or from when it was last seen", func(s *subject) sdk.Value {
+			return sdk.Bool(s.Estimated || s.Guessed)
+		}),
+	}
+}
+
+func owners() []attribute {
+	maps := func(name, doc string, value func(*subject) map[string]string) attribute {
+		return column(name, sdk.TypeMap, doc, func(s *subject) sdk.Value { return sdk.StringMap(value(s)) })
+	}
+	return []attribute{
+		text("user", "user, from the annotations and labels that the setting user names", func(s *subject) string { return s.Lookup(s.rules.User) }),
+		text("project", "project, from the annotations and labels that the setting project names", func(s *subject) string { return s.Lookup(s.rules.Project) }),
+		text("owner_kind", "kind of what made the pod, for example Job, StatefulSet or Workflow", func(s *subject) string { return s.owner().Kind }),
+		text("owner", "name of what made the pod", func(s *subject) string { return s.owner().Name }),
+		text("job", "name of the Job that made the pod", func(s *subject) string {
+			if o := s.owner(); o.Kind == "Job" {
+				return o.Name
+			}
+			return ""
+		}),
+		text("cron_job", "name of the CronJob that made the Job", func(s *subject) string {
+			if s.Job == nil {
+				return ""
+			}
+			return s.Job.Cron
+		}),
+		text("workflow", "name of the workflow that the pod is a part of", func(s *subject) string { _, name := s.workflow(); return name }),
+		text("workflow_tool", "the tool that runs the workflow: argo, tekton, nextflow, airflow, kubeflow, volcano, jobset, ray, spark, reana or dask", func(s *subject) string { tool, _ := s.workflow(); return tool }),
+		maps("labels", "labels of the pod, for example job.labels[\"app\"]", func(s *subject) map[string]string { return s.Pod.Metadata.Labels }),
+		maps("annotations", "annotations of the pod", func(s *subject) map[string]string { return s.Pod.Metadata.Annotations }),
+		maps("namespace_labels", "labels of the namespace", func(s *subject) map[string]string { return s.namespace().Labels }),
+		maps("namespace_annotations", "annotations of the namespace", func(s *subject) map[string]string { return s.namespace().Annotations }),
+	}
+}
+
+func (e *Entry) owner() kube.Owner {
+	if o := e.Pod.Metadata.Controller(); o != nil {
+		return *o
+	}
+	return kube.Owner{}
+}
+
+func (e *Entry) namespace() Labelled {
+	if e.Namespace != nil {
+		return *e.Namespace
+	}
+	return Labelled{}
+}
+
+// Lookup finds the first of some keys that the pod's annotations or labels have, or else
+// those of its namespace.
+func (e *Entry) Lookup(keys []string) string {
+	n := e.namespace()
+	for _, both := range [][2]map[string]string{{e.Pod.Metadata.Annotations, e.Pod.Metadata.Labels}, {n.Annotations, n.Labels}} {
+		for _, key := range keys {
+			if value := cmp.Or(both[0][key], both[1][key]); value != "" {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// workflow is the workflow that the pod is a part of, by the labels that tools give.
+func (e *Entry) workflow() (tool, name string) {
+	for _, known := range [][2]string{
+		{"argo", "workflows.argoproj.io/workflow"},
+		{"tekton", "tekton.dev/pipelineRun"},
+		{"nextflow", "nextflow.io/runName"},
+		{"airflow", "dag_id"},
+		{"kubeflow", "pipeline/runid"},
+		{"kubeflow", "training.kubeflow.org/job-name"},
+		{"volcano", "volcano.sh/job-name"},
+		{"jobset", "jobset.sigs.k8s.io/jobset-name"},
+		{"ray", "ray.io/cluster"},
+		{"spark", "sparkoperator.k8s.io/app-name"},
+		{"spark", "spark-app-selector"},
+		{"reana", "reana-run-job-workflow-uuid"},
+		{"dask", "dask.org/cluster-name"},
+	} {
+		if name := cmp.Or(e.Pod.Metadata.Labels[known[1]], e.Pod.Metadata.Annotations[known[1]]); name != "" {
+			return known[0], name
+		}
+	}
+	for _, o := range e.Pod.Metadata.OwnerReferences {
+		if o.Kind == "Workflow" && strings.HasPrefix(o.APIVersion, "argoproj.io/") {
+			return "argo", o.Name
+		}
+	}
+	return "", ""
+}

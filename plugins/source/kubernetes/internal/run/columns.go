@@ -1,0 +1,151 @@
+package run
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+const mega = 1 << 20
+
+// resources are what the run asked for and what it used.
+func resources() []attribute {
+	number := func(name, doc string, value func(*subject) int64) attribute {
+		return column(name, sdk.TypeInt, doc, func(s *subject) sdk.Value { return sdk.Int(value(s)) })
+	}
+	mb := func(n int64) int64 { return (n + mega - 1) / mega }
+	return []attribute{
+		number("cpu_millicores", "requested CPU in thousandths of a core", func(s *subject) int64 { return s.requests[cpu] }),
+		number("cpu_limit_millicores", "limit of CPU in thousandths of a core; 0 for none", func(s *subject) int64 { return s.limits[cpu] }),
+		number("memory_mb", "requested memory in MB of 2^20 bytes, rounded up", func(s *subject) int64 { return mb(s.requests[memory]) }),
+		number("memory_limit_mb", "limit of memory in MB; 0 for none", func(s *subject) int64 { return mb(s.limits[memory]) }),
+		number("disk_mb", "requested ephemeral storage in MB", func(s *subject) int64 { return mb(s.requests[storage]) }),
+		number("gpus", "GPUs: resources that the setting gpus names", func(s *subject) (n int64) {
+			for name, amount := range s.requests {
+				if s.rules.GPU(name) {
+					n += amount
+				}
+			}
+			return n
+		}),
+		text("gpu_model", "model of the node's GPUs, of a run that has some or slices of some", func(s *subject) string { return s.model() }),
+		column("extended", sdk.TypeMap, "extended resources by name, for example job.extended[\"nvidia.com/mig-1g.5gb\"]", func(s *subject) sdk.Value {
+			out := map[string]sdk.Value{}
+			for name, amount := range s.requests {
+				if Extended(name) {
+					out[name] = sdk.Int(amount)
+				}
+			}
+			return sdk.Map(out)
+		}),
+		column("requests", sdk.TypeMap, "all requests by name: cpu in thousandths of a core, others in their unit", func(s *subject) sdk.Value { return counts(s.requests) }),
+		column("limits", sdk.TypeMap, "all limits by name, as requests", func(s *subject) sdk.Value { return counts(s.limits) }),
+		column("cpu_limit_seconds", sdk.TypeFloat, "seconds of each main container times its limit of CPU in cores, added up; null while one runs and where one has no limit", func(s *subject) sdk.Value {
+			return s.limitSeconds()
+		}),
+		column("cpu_seconds", sdk.TypeFloat, "CPU time that Prometheus has; null when it has none", func(s *subject) sdk.Value {
+			if s.Usage == nil || s.Usage.CPU == nil {
+				return sdk.Null()
+			}
+			return sdk.Float(*s.Usage.CPU)
+		}),
+		column("memory_max_mb", sdk.TypeInt, "most memory in use at once that Prometheus has, in MB; null when it has none", func(s *subject) sdk.Value {
+			if s.Usage == nil || s.Usage.Memory == nil {
+				return sdk.Null()
+			}
+			return sdk.Int(mb(*s.Usage.Memory))
+		}),
+		column("memory_max_bytes", sdk.TypeInt, "the same in bytes", func(s *subject) sdk.Value {
+			if s.Usage == nil || s.Usage.Memory == nil {
+				return sdk.Null()
+			}
+			return sdk.Int(*s.Usage.Memory)
+		}),
+		text("usage", "whether Prometheus has told what an ended run used: pending, complete or missing; null without Prometheus and while it runs", func(s *subject) string { return s.usage() }),
+	}
+}
+
+// limitSeconds is the most CPU time that the main containers might have used.
+func (s *subject) limitSeconds() sdk.Value {
+	parts := []View{*s.View}
+	if s.Container == "" {
+		parts = s.Views(false)
+	}
+	sum := 0.0
+	for i := range parts {
+		v := &parts[i]
+		if s.Container == "" && v.Kind != Main {
+			continue
+		}
+		limit, err := v.container(v.Container, limits)
+		if err != nil || limit[cpu] == 0 || v.Open() {
+			return sdk.Null()
+		}
+		sum += v.Stop.Sub(v.Start).Seconds() * float64(limit[cpu]) / 1000
+	}
+	return sdk.Float(sum)
+}
+
+func (s *subject) usage() string {
+	switch u := s.Usage; {
+	case u == nil || s.Open():
+		return ""
+	case !u.Given:
+		return "pending"
+	case u.CPU == nil || u.Memory == nil:
+		return "missing"
+	}
+	return "complete"
+}
+
+// model is that of the node's GPUs.
+func (s *subject) model() string {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.requests)), Extended) {
+		return ""
+	}
+	return Model(s.Node, s.rules.Model)
+}
+
+// Model is the model of a node's GPUs: the first of some labels that it has.
+func Model(labels map[string]string, keys []string) string {
+	for _, key := range keys {
+		if model := labels[key]; model != "" {
+			return model
+		}
+	}
+	return ""
+}
+
+func counts(a Amounts) sdk.Value {
+	out := make(map[string]sdk.Value, len(a))
+	for name, n := range a {
+		out[name] = sdk.Int(n)
+	}
+	return sdk.Map(out)
+}
+
+// ends are the columns about how it went.
+func ends() []attribute {
+	number := func(name, doc string, value func(*Exit) int) attribute {
+		return column(name, sdk.TypeInt, doc, func(s *subject) sdk.Value {
+			if s.Exit == nil {
+				return sdk.Null()
+			}
+			return sdk.Int(int64(value(s.Exit)))
+		})
+	}
+	return []attribute{
+		text("state", "running, complete, failed, oom, evicted, preempted, timeout, deleted (its pod was), lost (its node was) or forgotten (its pod vanished)", func(s *subject) string { return s.state() }),
+		number("exit_code", "exit code; null while it runs and when unknown", func(x *Exit) int { return x.Code }),
+		number("exit_signal", "signal that ended it, 0 for none", func(x *Exit) int { return x.Signal }),
+		text("reason", "why the container ended, or why the pod is as it is, in Kubernetes' words", func(s *subject) string {
+			if s.Exit != nil {
+				return cmp.Or(s.Exit.Reason, s.Pod.Status.Reason)
+			}
+			return s.Pod.Status.Reason
+		}),
+		text("phase", "phase of the pod: Pending, Running, Succeeded or Failed", func(s *subject) string { return s.Pod.Status.Phase }),
+	}
+}

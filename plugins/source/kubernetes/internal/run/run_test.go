@@ -1,0 +1,184 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+)
+
+func at(s int) time.Time { return time.Unix(1_778_414_400+int64(s), 0).UTC() }
+
+func asks(name, cpu, policy string) kube.Container {
+	return kube.Container{Name: name, RestartPolicy: policy, Resources: kube.Resources{Requests: kube.Quantities{"cpu": cpu}}}
+}
+
+// The scheduler's arithmetic, and that of single containers.
+func TestAmounts_OfPodAndContainers_AddUpAsTheScheduler(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec kube.PodSpec
+		pod  int64
+		each map[string]int64
+	}{
+		{"one", kube.PodSpec{Containers: []kube.Container{asks("a", "1", "")}}, 1000, map[string]int64{"a": 1000}},
+		{"two", kube.PodSpec{Containers: []kube.Container{asks("a", "1", ""), asks("b", "500m", "")}}, 1500, map[string]int64{"a": 1000, "b": 500}},
+		{"init is greater", kube.PodSpec{Containers: []kube.Container{asks("a", "1", "")}, InitContainers: []kube.Container{asks("i", "3", ""), asks("j", "2", "")}}, 3000,
+			map[string]int64{"a": 1000, "i": 3000, "j": 2000}},
+		{"sidecar before init", kube.PodSpec{Containers: []kube.Container{asks("a", "1", "")}, InitContainers: []kube.Container{asks("s", "1", "Always"), asks("i", "3", "")}}, 4000,
+			map[string]int64{"a": 1000, "s": 1000, "i": 3000}},
+		{"sidecar after init", kube.PodSpec{Containers: []kube.Container{asks("a", "1", "")}, InitContainers: []kube.Container{asks("i", "3", ""), asks("s", "1", "Always")}}, 3000,
+			map[string]int64{"a": 1000, "s": 1000, "i": 3000}},
+		{"overhead", kube.PodSpec{Containers: []kube.Container{asks("a", "1", ""), asks("b", "1", "")}, Overhead: kube.Quantities{"cpu": "250m"}}, 2250, map[string]int64{"a": 1250, "b": 1000}},
+		{"of the pod", kube.PodSpec{Containers: []kube.Container{{Name: "a"}, asks("b", "1", "")}, Resources: kube.Resources{Requests: kube.Quantities{"cpu": "4"}}}, 4000,
+			map[string]int64{"a": 3000, "b": 1000}},
+	} {
+		e := New()
+		e.Pod.Spec = c.spec
+		whole, err := (&View{Entry: e}).amounts(requests)
+		if err != nil || whole["cpu"] != c.pod {
+			t.Errorf("%s: the pod has %d, %v; want %d", c.name, whole["cpu"], err, c.pod)
+		}
+		for name, want := range c.each {
+			if got, err := (&View{Entry: e, Container: name}).amounts(requests); err != nil || got["cpu"] != want {
+				t.Errorf("%s: %s has %d, %v; want %d", c.name, name, got["cpu"], err, want)
+			}
+		}
+	}
+}
+
+func TestAmounts_AfterAResize_AreThoseInEffect(t *testing.T) {
+	e := New()
+	e.Pod.Spec.Containers = []kube.Container{asks("a", "1", "")}
+	e.Pod.Status.ContainerStatuses = []kube.ContainerStatus{{Name: "a", Resources: &kube.Resources{Requests: kube.Quantities{"cpu": "3"}}}}
+	if got, err := (&View{Entry: e, Container: "a"}).amounts(requests); err != nil || got["cpu"] != 3000 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// history is a container that ran and restarted, as its statuses showed it one after the
+// other, and its runs.
+func history(chance *rand.Rand) (statuses []kube.ContainerStatus, truth []string) {
+	now := chance.IntN(5)
+	var last *kube.Terminated
+	for n := range int64(1 + chance.IntN(6)) {
+		id := fmt.Sprintf("c%d", n)
+		start := now
+		add := func(state kube.State, last *kube.Terminated) {
+			statuses = append(statuses, kube.ContainerStatus{Name: "main", RestartCount: n, State: state, LastState: kube.State{Terminated: last}, ContainerID: id})
+		}
+		add(kube.State{Running: &kube.Started{StartedAt: at(start)}}, last)
+		now += chance.IntN(4)
+		ended := &kube.Terminated{StartedAt: at(start), FinishedAt: at(now), ContainerID: id}
+		truth = append(truth, fmt.Sprint(start, "-", now))
+		if chance.IntN(2) == 0 {
+			add(kube.State{Terminated: ended}, last)
+		}
+		if chance.IntN(2) == 0 {
+			add(kube.State{Waiting: &kube.Waiting{Reason: "CrashLoopBackOff"}}, ended)
+		}
+		last = ended
+		now += chance.IntN(3)
+	}
+	statuses = append(statuses, kube.ContainerStatus{Name: "main", RestartCount: int64(len(truth)) - 1, State: kube.State{Terminated: last}, ContainerID: last.ContainerID})
+	return statuses, truth
+}
+
+// However few of a container's statuses are seen: each run is there once with its own
+// times or is counted as missing, and none is invented.
+func TestObserve_AnyPartOfAHistory_HasEachRunOnceOrAsMissing(t *testing.T) {
+	for seed := range uint64(3000) {
+		chance := rand.New(rand.NewPCG(seed, 16))
+		statuses, truth := history(chance)
+		all := chance.IntN(3) == 0
+		e := New()
+		var missed int64
+		var seen []kube.ContainerStatus
+		for i, s := range statuses {
+			if !all && i < len(statuses)-1 && chance.IntN(2) == 0 {
+				continue
+			}
+			for range 1 + chance.IntN(2) { // told again
+				seen = append(seen, s)
+				p := &kube.Pod{Metadata: kube.Meta{UID: "u"}, Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}},
+					Status: kube.PodStatus{Phase: kube.Running, ContainerStatuses: []kube.ContainerStatus{s}}}
+				for _, hole := range e.Observe(p, at(0), at(100)) {
+					missed += hole.Starts
+				}
+			}
+		}
+		e.Pod.Status.Phase = kube.Failed
+		names, times := map[string]bool{}, []string{}
+		for _, v := range e.Views(false) {
+			if names[v.Name()] {
+				t.Fatalf("seed %d: the name %s is there twice", seed, v.Name())
+			}
+			names[v.Name()] = true
+			times = append(times, fmt.Sprint(v.Start.Sub(at(0)).Seconds(), "-", v.Stop.Sub(at(0)).Seconds()))
+			if !v.Estimated && !slices.Contains(truth, times[len(times)-1]) {
+				t.Fatalf("seed %d: the run %s is none of %v; seen %+v", seed, times[len(times)-1], truth, seen)
+			}
+		}
+		if all && (!slices.Equal(times, truth) || missed != 0) || int64(len(times))+missed != int64(len(truth)) {
+			t.Fatalf("seed %d: runs %v and %d missing, want %v", seed, times, missed, truth)
+		}
+	}
+}
+
+func TestObserve_ContainerThatNodeLost_EndsWhenLastSeen(t *testing.T) {
+	e := New()
+	p := &kube.Pod{Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}}, Status: kube.PodStatus{Phase: kube.Running,
+		ContainerStatuses: []kube.ContainerStatus{{Name: "main", State: kube.State{Running: &kube.Started{StartedAt: at(5)}}}}}}
+	e.Observe(p, at(5), at(6))
+	lost := *p
+	lost.Status.Phase = kube.Failed
+	lost.Status.ContainerStatuses = []kube.ContainerStatus{{Name: "main", State: kube.State{Terminated: &kube.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown"}}}}
+	e.Observe(&lost, at(50), at(60))
+	v := e.Views(false)
+	if len(v) != 1 || !v[0].Start.Equal(at(5)) || !v[0].Stop.Equal(at(50)) || !v[0].Estimated || v[0].Exit.Code != 137 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestObserve_ContainerThatCannotStart_IsNoRun(t *testing.T) {
+	e := New()
+	for n := range int64(4) {
+		p := &kube.Pod{Spec: kube.PodSpec{Containers: []kube.Container{{Name: "main"}}}, Status: kube.PodStatus{ContainerStatuses: []kube.ContainerStatus{{Name: "main", RestartCount: n,
+			State: kube.State{Terminated: &kube.Terminated{ExitCode: 128, Reason: "StartError", StartedAt: time.Unix(0, 0), FinishedAt: at(int(n))}}}}}}
+		if holes := e.Observe(p, at(0), at(9)); len(holes) != 0 {
+			t.Errorf("holes %v", holes)
+		}
+	}
+	if v := e.Views(false); len(v) != 0 || e.Unstarted() != 1 {
+		t.Errorf("%v, %d never started", v, e.Unstarted())
+	}
+}
+
+func TestPodAsOneRun_HasTheSpanOfItsContainers(t *testing.T) {
+	e := New()
+	start := at(1)
+	ended := func(name string, from, to, code int) kube.ContainerStatus {
+		return kube.ContainerStatus{Name: name, State: kube.State{Terminated: &kube.Terminated{StartedAt: at(from), FinishedAt: at(to), ExitCode: code}}}
+	}
+	limited := func(name, cpu string) kube.Container {
+		return kube.Container{Name: name, Resources: kube.Resources{Limits: kube.Quantities{"cpu": cpu}}}
+	}
+	e.Observe(&kube.Pod{Metadata: kube.Meta{Namespace: "n", Name: "p", UID: "u"}, Spec: kube.PodSpec{Containers: []kube.Container{limited("a", "1500m"), limited("b", "2")}, InitContainers: []kube.Container{{Name: "i"}}},
+		Status: kube.PodStatus{Phase: kube.Failed, StartTime: &start, InitContainerStatuses: []kube.ContainerStatus{ended("i", 3, 4, 0)},
+			ContainerStatuses: []kube.ContainerStatus{ended("a", 5, 9, 0), ended("b", 5, 8, 7)}}}, at(0), at(10))
+	v := e.Views(true)
+	if len(v) != 1 || v[0].Name() != "n-p-u" || !v[0].Start.Equal(at(1)) || !v[0].Stop.Equal(at(9)) || v[0].Exit.Code != 7 || v[0].Estimated {
+		t.Fatalf("%+v", v)
+	}
+	// 4 s of 1.5 cores and 3 s of 2; init containers do not count.
+	if got := (&subject{View: &v[0]}).limitSeconds(); got.Float() != 12 {
+		t.Errorf("the limit of CPU over the run is %v s", got)
+	}
+	e.Pod.Spec.Containers[1].Resources.Limits = nil
+	if got := (&subject{View: &v[0]}).limitSeconds(); !got.IsNull() {
+		t.Errorf("without a limit: %v s", got)
+	}
+}

@@ -1,0 +1,521 @@
+package source
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/internal/journal"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+)
+
+// pass is one Collect.
+type pass struct {
+	*Source
+	out     *sdk.Stream
+	client  *kube.Client
+	journal *journal.Journal[*run.Entry]
+	done    checkpoint // that is in effect once what was sent is acknowledged
+	start   checkpoint // with which the pass began
+
+	open    map[string]*run.Entry      // of which more is expected
+	settled map[string]settled         // the others that the journal or Kubernetes has
+	seen    map[string]time.Time       // when an open one was last known to be as it is
+	absent  map[string]bool            // open ones that the last listing lacked
+	present map[string]map[string]bool // pods that the last listing of a scope had
+	alive   map[string]time.Time       // when a scope was last known to be whole
+	lost    map[string]bool            // scopes of which changes are missing
+	refused map[string]bool            // versions of pods that were told to be none
+	cluster cluster
+
+	touched  []*run.Entry // that have news
+	noted    []*run.Entry // that the daemon has, which the journal does not know yet
+	batch    sdk.Batch
+	moved    bool // the checkpoint, since the last batch
+	holes    holes
+	gaps     []sdk.Gap
+	renew    bool // send also what was sent before, of what ended since
+	since    time.Time
+	listings int
+	told     bool // the facts, in this pass
+	listed   time.Time
+	pruned   time.Time
+	usage    *usage
+	holding  holding
+}
+
+// settled is what is remembered of a pod of which nothing is expected.
+type settled struct {
+	version uint64
+	changed time.Time
+	ours    bool // the journal has it
+}
+
+// Timings of a pass.
+const (
+	gather     = 100 * time.Millisecond // events that come within it go together
+	patience   = 30 * time.Second       // how long a server may be away before it is an error
+	again      = 500 * time.Millisecond // pause before the next try
+	lockWait   = 10 * time.Second
+	pruneEvery = time.Hour
+	tick       = time.Second // how often it is looked for what is due
+	ahead      = 1000        // events that are read ahead
+	together   = 1000        // events that are sent at once, at most
+)
+
+// Collect follows Kubernetes until ctx ends.
+func (s *Source) Collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
+	client, err := kube.NewClient(s.config.server)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if from.Window != nil {
+		return s.recollect(ctx, client, from.Window, out)
+	}
+	p, err := s.begin(ctx, from, client, out)
+	if err != nil {
+		return err
+	}
+	err = p.run(ctx)
+	return errors.Join(err, p.journal.Put(unique(p.noted)...), p.journal.Close())
+}
+
+// run follows Kubernetes, and starts over when that breaks off.
+func (p *pass) run(ctx context.Context) error {
+	if err := p.restore(ctx); err != nil {
+		return err
+	}
+	well := time.Time{}
+	for {
+		listed := p.listings
+		err := p.follow(ctx)
+		if err == nil {
+			return nil
+		}
+		if p.listings > listed {
+			well = time.Now()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, errServer) || kube.Unauthorized(err) || time.Since(well) > patience {
+			return err
+		}
+		p.log.Debug("the connection to Kubernetes broke off", "error", err)
+		if !pause(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// pause waits before the next try. It is false when ctx has ended.
+func pause(ctx context.Context) bool {
+	defer sdk.Idle(ctx)()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(again):
+		return true
+	}
+}
+
+var (
+	errServer = errors.New("kubernetes") // errors of the API server, which may pass
+	errDaemon = errors.New("send")       // errors of the daemon and of the journal
+)
+
+// blame marks an error as one of the API server's, unless it is the daemon's.
+func blame(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errDaemon) || errors.Is(err, errServer) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errServer, err)
+}
+
+// begin makes ready for a pass.
+func (s *Source) begin(ctx context.Context, from sdk.Start, client *kube.Client, out *sdk.Stream) (*pass, error) {
+	done, err := decodeCheckpoint(from.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	j, err := journalForm().Open(waiting, s.dir, rand.Text())
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{Source: s, out: out, client: client, journal: j, done: done, start: done, open: map[string]*run.Entry{},
+		settled: map[string]settled{}, seen: map[string]time.Time{}, absent: map[string]bool{}, present: map[string]map[string]bool{}, alive: map[string]time.Time{},
+		lost: map[string]bool{}, refused: map[string]bool{}, pruned: s.now()}
+	if done.Journal != j.ID() && !p.first() {
+		p.gaps = append(p.gaps, sdk.Gap{From: done.Look, To: s.now().UTC(),
+			Reason: "the source's folder is not the one it had: what ran when it was last seen and is no longer in Kubernetes could not be closed"})
+	}
+	if from.Rewind > 0 {
+		p.renew, p.since = true, s.now().Add(-from.Rewind)
+		if !p.first() {
+			p.since = done.Look.Add(-from.Rewind)
+		}
+		p.done.Told = facts.Told{}
+	}
+	p.done.Journal = j.ID()
+	versions := map[string]string{}
+	for _, namespace := range s.scopes() {
+		if v := done.Versions[namespace]; v != "" {
+			versions[namespace] = v
+		}
+	}
+	p.done.Versions = versions
+	if s.config.Prometheus != nil {
+		p.usage = newUsage(s.config.Prometheus)
+	}
+	return p, nil
+}
+
+// first reports whether nothing was collected before the pass.
+func (p *pass) first() bool { return p.start.Look.IsZero() }
+
+// scopes are the namespaces that are asked for, each by itself; "" is all of them.
+func (s *Source) scopes() []string {
+	if len(s.config.Namespaces) == 0 {
+		return []string{""}
+	}
+	return s.config.Namespaces
+}
+
+// restore takes over what the journal has, and sends what the daemon may lack.
+func (p *pass) restore(ctx context.Context) error {
+	err := p.journal.Each(func(e *run.Entry) error {
+		if p.renew {
+			e.Untell()
+		}
+		whole := p.over(e)
+		for _, v := range p.views(e) {
+			if whole && !v.Told() && (!p.renew || !v.Stop.Before(p.since)) {
+				whole = false
+			}
+		}
+		if whole {
+			p.settle(e)
+			return nil
+		}
+		p.open[e.UID()] = e
+		p.seen[e.UID()] = p.done.Look
+		if len(e.Containers) > 0 {
+			p.touch(e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.flush(ctx)
+}
+
+// views are the runs of a pod.
+func (s *Source) views(e *run.Entry) []run.View { return e.Views(s.config.Runs == "pods") }
+
+// over reports whether nothing more is expected of a pod: its containers have ended, what
+// they used is known or given up, and this source does not hold it.
+func (p *pass) over(e *run.Entry) bool {
+	return e.Over() && !held(e) && p.usage.known(p.views(e))
+}
+
+func (p *pass) settle(e *run.Entry) {
+	uid := e.UID()
+	p.settled[uid] = settled{version: e.Pod.Metadata.Version(), changed: changed(e), ours: true}
+	delete(p.open, uid)
+	delete(p.seen, uid)
+	delete(p.absent, uid)
+}
+
+// changed is when a pod was last known to change.
+func changed(e *run.Entry) time.Time {
+	out := e.Pod.Metadata.CreationTimestamp
+	for _, t := range []time.Time{e.GoneAt, e.OverAt} {
+		if t.After(out) {
+			out = t
+		}
+	}
+	return out
+}
+
+// event is what a watch says. One with an end is its last.
+type event struct {
+	kube.Event
+	namespace string
+	end       error
+}
+
+// follow watches all pods from where it was, lists them now and then, until something
+// breaks.
+func (p *pass) follow(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer cancel()
+	events := make(chan event, ahead)
+	watch := func(namespace string) {
+		version := p.done.Versions[namespace]
+		watches.Go(func() {
+			put := func(e event) error {
+				select {
+				case events <- e:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			err := p.client.Watch(ctx, namespace, version, func(e kube.Event) error { return put(event{Event: e, namespace: namespace}) })
+			_ = put(event{namespace: namespace, end: err}) // without a reader it is over anyhow
+		})
+	}
+	for namespace := range p.done.Versions {
+		watch(namespace)
+	}
+	if err := p.listAll(ctx, watch); err != nil || p.oneLook {
+		return err
+	}
+	return p.listen(ctx, events, watch)
+}
+
+// listAll lists the pods of all scopes and tells what is due. A scope that had no watch
+// gets one, from its listing on.
+func (p *pass) listAll(ctx context.Context, watch func(string)) error {
+	p.cluster.forget()
+	for _, namespace := range p.scopes() {
+		_, watched := p.done.Versions[namespace]
+		if err := p.list(ctx, namespace, !watched); err != nil {
+			return err
+		}
+		if !watched {
+			watch(namespace)
+		}
+	}
+	p.renew, p.listed = false, time.Now()
+	p.listings++
+	if err := p.prune(); err != nil {
+		return err
+	}
+	return p.tell(ctx)
+}
+
+// listen takes events until a watch ends for good.
+func (p *pass) listen(ctx context.Context, events <-chan event, watch func(string)) error {
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	broken := map[string]time.Time{} // since when a watch has brought nothing but ends
+	for {
+		busy := sdk.Idle(ctx)
+		var some []event
+		select {
+		case <-ctx.Done():
+			busy()
+			return ctx.Err()
+		case e := <-events:
+			some = append(some, e)
+			time.Sleep(gather)
+		case <-ticks.C:
+		}
+		busy()
+		for len(events) > 0 && len(some) < together {
+			some = append(some, <-events)
+		}
+		if err := p.take(ctx, some, len(events) == 0); err != nil {
+			return err
+		}
+		for _, e := range some {
+			if err := p.ended(ctx, e, broken, watch); err != nil {
+				return err
+			}
+		}
+		if err := p.due(ctx, watch); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes what watches say, and moves the checkpoint. All says that nothing waits.
+func (p *pass) take(ctx context.Context, events []event, all bool) error {
+	for _, e := range events {
+		switch {
+		case e.Bad != nil:
+			p.refuse(e.Bad)
+		case e.Pod != nil:
+			if err := p.change(e.Pod, e.Deleted); err != nil {
+				return err
+			}
+		}
+		if e.Version != "" {
+			p.done.Versions[e.namespace], p.moved = e.Version, true
+		}
+		if all && e.end == nil {
+			p.whole(e.namespace, p.now().UTC())
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// whole notes that everything of a scope is known up to then.
+func (p *pass) whole(namespace string, at time.Time) {
+	p.alive[namespace] = at
+	for _, other := range p.scopes() {
+		at = earlier(at, p.alive[other])
+	}
+	if at.After(p.done.Look) {
+		p.done.Look, p.batch.Watermark, p.moved = at, at.Add(-p.config.Lag), true
+	}
+}
+
+// ended goes on after the end of a watch.
+func (p *pass) ended(ctx context.Context, e event, broken map[string]time.Time, watch func(string)) error {
+	switch {
+	case e.end == nil:
+		delete(broken, e.namespace)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case kube.Expired(e.end):
+		p.log.Info("Kubernetes no longer has all changes since the last one that was seen; all pods are listed", "error", e.end)
+		delete(p.done.Versions, e.namespace)
+		p.lost[e.namespace] = true
+		if err := p.list(ctx, e.namespace, true); err != nil {
+			return err
+		}
+	case kube.Unauthorized(e.end):
+		return blame(ctx, e.end)
+	default:
+		if broken[e.namespace].IsZero() {
+			broken[e.namespace] = time.Now()
+		}
+		if time.Since(broken[e.namespace]) > patience {
+			return blame(ctx, e.end)
+		}
+		if !pause(ctx) {
+			return ctx.Err()
+		}
+	}
+	watch(e.namespace)
+	return nil
+}
+
+// due does what is due beside the watch.
+func (p *pass) due(ctx context.Context, watch func(string)) error {
+	if err := p.askUsage(ctx); err != nil {
+		return err
+	}
+	if err := p.hold(ctx); err != nil {
+		return err
+	}
+	if time.Since(p.listed) < p.config.ListInterval {
+		return p.tell(ctx)
+	}
+	return p.listAll(ctx, watch)
+}
+
+// change takes a pod as a watch shows it.
+func (p *pass) change(pod *kube.Pod, deleted bool) error {
+	uid, version := pod.Metadata.UID, pod.Metadata.Version()
+	if old, known := p.settled[uid]; known && (version <= old.version || deleted) {
+		return nil
+	}
+	e, err := p.entry(uid)
+	if err != nil {
+		return err
+	}
+	if e.UID() == "" || version == 0 || version > e.Pod.Metadata.Version() {
+		p.observe(e, pod)
+	}
+	if deleted {
+		e.Pod.Metadata.Finalizers = nil
+		p.touch(e)
+	}
+	if deleted && e.GoneAt.IsZero() {
+		seen := p.now().UTC()
+		if p.listings == 0 { // it happened some time since
+			seen = p.lastSeen(uid)
+		}
+		e.Gone(true, seen, p.now().UTC())
+	}
+	return nil
+}
+
+// entry finds what is known of a pod, or begins it.
+func (p *pass) entry(uid string) (*run.Entry, error) {
+	if e := p.open[uid]; e != nil {
+		return e, nil
+	}
+	at := slices.IndexFunc(p.noted, func(e *run.Entry) bool { return e.UID() == uid })
+	var e *run.Entry
+	switch {
+	case at >= 0:
+		e = p.noted[at]
+	case p.settled[uid].ours:
+		var err error
+		if e, _, err = p.journal.Get(uid); err != nil {
+			return nil, err
+		}
+	}
+	if e == nil {
+		e = run.New()
+	}
+	p.open[uid] = e
+	return e, nil
+}
+
+// observe adds what a pod tells to its entry.
+func (p *pass) observe(e *run.Entry, pod *kube.Pod) {
+	now := p.now().UTC()
+	for _, h := range e.Observe(pod, p.lastSeen(pod.Metadata.UID), now) {
+		p.holes.missed(h, pod)
+	}
+	p.seen[pod.Metadata.UID] = now
+	p.touch(e)
+	p.holding.consider(p, e)
+}
+
+// lastSeen is when a pod was last known to be as it is remembered.
+func (p *pass) lastSeen(uid string) time.Time {
+	seen := p.seen[uid]
+	if p.done.Look.After(seen) {
+		return p.done.Look
+	}
+	return seen
+}
+
+func (p *pass) touch(e *run.Entry) { p.touched = append(p.touched, e) }
+
+// prune drops what Kubernetes has forgotten long ago.
+func (p *pass) prune() error {
+	now := p.now()
+	if now.Sub(p.pruned) < pruneEvery {
+		return nil
+	}
+	p.pruned = now
+	var old []string
+	for uid, was := range p.settled {
+		if !p.listedLast(uid) && now.Sub(was.changed) > p.config.Remember {
+			delete(p.settled, uid)
+			old = append(old, uid)
+		}
+	}
+	return p.journal.Delete(old...)
+}
+
+// listedLast reports whether Kubernetes had a pod when it was listed last.
+func (p *pass) listedLast(uid string) bool {
+	for _, listed := range p.present {
+		if listed[uid] {
+			return true
+		}
+	}
+	return false
+}

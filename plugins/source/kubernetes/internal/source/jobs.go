@@ -1,0 +1,104 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+)
+
+// leftovers finds out from Jobs which of their pods came and went without being seen. Of
+// a Job whose only pod that was, it makes the run, with the times of the Job; of others a
+// gap tells how many are missing. A Job that was there when everything was last known
+// says nothing new of the pods of then, so only Jobs that began since count.
+func (p *pass) leftovers(ctx context.Context, namespace string, until time.Time) error {
+	var jobs []*kube.Job
+	_, err := kube.List(ctx, p.client, kube.In(kube.Jobs, namespace), func(page []*kube.Job, _ []*kube.BadObject) error {
+		for _, j := range page {
+			if start := j.Status.StartTime; start != nil && (p.first() || !start.Before(p.done.Look)) && !p.knows(j.Metadata.UID) {
+				jobs = append(jobs, j)
+			}
+		}
+		return nil
+	})
+	if err := p.tolerate(ctx, "listing of jobs", err); err != nil || len(jobs) == 0 {
+		return err
+	}
+	seen, err := p.podsOfJobs()
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		p.leftover(j, seen[j.Metadata.UID], until)
+	}
+	return p.finishTouched(ctx)
+}
+
+// knows reports whether there is an entry of that name.
+func (p *pass) knows(uid string) bool { return p.open[uid] != nil || p.settled[uid].ours }
+
+// podsOfJobs counts the pods of each Job that have ended and are known.
+func (p *pass) podsOfJobs() (map[string]int64, error) {
+	seen := map[string]int64{}
+	count := func(e *run.Entry) {
+		if o := e.Pod.Metadata.Controller(); o != nil && o.Kind == "Job" && e.Over() {
+			seen[o.UID]++
+		}
+	}
+	for _, e := range p.open {
+		count(e)
+	}
+	return seen, p.journal.Each(func(e *run.Entry) error {
+		if p.open[e.UID()] == nil {
+			count(e)
+		}
+		return nil
+	})
+}
+
+// leftover takes a Job of which so many ended pods were seen.
+func (p *pass) leftover(j *kube.Job, seen int64, until time.Time) {
+	m := &j.Metadata
+	all := j.Status.Succeeded + j.Status.Failed
+	stop := until
+	if t := j.Status.CompletionTime; t != nil {
+		stop = *t
+	}
+	for _, c := range j.Status.Conditions {
+		if (c.Type == "Failed" || c.Type == "Complete") && c.Status == "True" {
+			stop = cmp.Or(c.LastTransitionTime, stop)
+		}
+	}
+	switch {
+	case seen >= all || p.knows(m.UID): // a listing that starts over gives jobs again
+		return
+	case all > 1 || stop.Equal(until):
+		p.gaps = append(p.gaps, sdk.Gap{From: *j.Status.StartTime, To: stop,
+			Reason: fmt.Sprintf("%d of %d pods of the job %s/%s were not seen", all-seen, all, m.Namespace, m.Name)})
+		return
+	}
+	e := run.New()
+	e.FromJob, e.OverAt, e.GoneAt = true, stop, stop
+	e.Job = jobOf(j)
+	e.Pod = kube.Pod{
+		Metadata: kube.Meta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, CreationTimestamp: m.CreationTimestamp,
+			Labels: j.Spec.Template.Metadata.Labels, Annotations: j.Spec.Template.Metadata.Annotations,
+			OwnerReferences: []kube.Owner{{APIVersion: "batch/v1", Kind: "Job", Name: m.Name, UID: m.UID, Controller: true}}},
+		Spec:   j.Spec.Template.Spec,
+		Status: kube.PodStatus{Phase: kube.Succeeded, StartTime: j.Status.StartTime},
+	}
+	exit := &run.Exit{Reason: "Completed"}
+	if j.Status.Failed > 0 {
+		e.Pod.Status.Phase, exit = kube.Failed, nil
+	}
+	for _, c := range e.Pod.Spec.Containers {
+		e.Containers[c.Name] = &run.Container{Runs: []run.Run{{Start: j.Status.StartTime.UTC(), Stop: stop.UTC(), Exit: exit, Guessed: true, Estimated: true}}}
+	}
+	e.Namespace = p.cluster.namespaces[m.Namespace]
+	p.open[m.UID] = e
+	p.touch(e)
+}

@@ -1,0 +1,257 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+)
+
+// list lists the pods of a scope, takes what has changed, and finds out about those that
+// are gone. Where there is no watch the checkpoint moves to the listing; where there is
+// one, what the listing lacks may still be on its way.
+func (p *pass) list(ctx context.Context, namespace string, alone bool) error {
+	began := p.now().UTC()
+	before := p.done.Versions[namespace]
+	listed := map[string]bool{}
+	version, err := kube.List(ctx, p.client, kube.In(kube.Pods, namespace), func(page []*kube.Pod, bad []*kube.BadObject) error {
+		return p.page(ctx, namespace, page, bad, listed)
+	})
+	if err != nil {
+		return blame(ctx, err)
+	}
+	if number(version) < number(before) {
+		return p.older(version, before)
+	}
+	if err := p.vanished(ctx, namespace, listed, number(version), alone); err != nil {
+		return err
+	}
+	p.present[namespace] = listed
+	if alone {
+		if p.lost[namespace] {
+			p.gaps = append(p.gaps, p.missing(namespace, began))
+		}
+		if p.lost[namespace] || p.first() {
+			if err := p.leftovers(ctx, namespace, began); err != nil {
+				return err
+			}
+		}
+		p.done.Versions[namespace], p.moved = version, true
+		p.whole(namespace, began)
+	}
+	p.batch.Gaps = append(p.batch.Gaps, p.missed()...)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	p.gaps, p.holes = nil, holes{}
+	delete(p.lost, namespace)
+	return nil
+}
+
+// number is a resource version as a number; 0 where it is not one.
+func number(version string) uint64 {
+	n, _ := strconv.ParseUint(version, 10, 64) // 0 is the answer
+	return n
+}
+
+// within reports whether a pod belongs to a scope.
+func within(namespace string, e *run.Entry) bool {
+	return namespace == "" || e.Pod.Metadata.Namespace == namespace
+}
+
+// page takes the pods of a page of a listing that have news.
+func (p *pass) page(ctx context.Context, namespace string, page []*kube.Pod, bad []*kube.BadObject, listed map[string]bool) error {
+	for _, b := range bad {
+		listed[b.UID] = true
+		p.refuse(b)
+	}
+	for _, pod := range page {
+		listed[pod.Metadata.UID] = true
+		if err := p.listedPod(pod, number(p.start.Versions[namespace])); err != nil {
+			return err
+		}
+	}
+	if len(p.touched) > 0 {
+		p.batch.Progress = &sdk.Progress{Done: int64(len(listed)), Unit: "pods", At: page[0].Metadata.Namespace}
+	}
+	return p.finishTouched(ctx)
+}
+
+// listedPod takes a pod of a listing when it has news: it has changed since the pass
+// began at that version, or it goes on.
+func (p *pass) listedPod(pod *kube.Pod, start uint64) error {
+	uid, version := pod.Metadata.UID, pod.Metadata.Version()
+	again := p.renew && (!pod.Status.Over() || !ended(pod).Before(p.since))
+	old, known := p.settled[uid]
+	if known && old.version == version && version != 0 && !again {
+		return nil
+	}
+	if !known && p.open[uid] == nil && pod.Status.Over() && version != 0 && version <= start && !again && !holds(pod) {
+		p.settled[uid] = settled{version: version, changed: ended(pod)} // it was sent by a source with another journal
+		return nil
+	}
+	e, err := p.entry(uid)
+	if err != nil || !again && e.UID() != "" && version != 0 && version <= e.Pod.Metadata.Version() {
+		return err
+	}
+	if again {
+		e.Untell()
+	}
+	p.observe(e, pod)
+	return nil
+}
+
+// ended is when the last container of a pod ended.
+func ended(pod *kube.Pod) (last time.Time) {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if t := s.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt
+		}
+	}
+	return last
+}
+
+// older starts over with a Kubernetes whose state is of before, as after its etcd was
+// restored from a backup.
+func (p *pass) older(version, before string) error {
+	p.log.Warn("Kubernetes' state is older than it was, as after a restore of etcd; everything is taken again", "version", version, "before", before)
+	for uid, s := range p.settled {
+		s.version = 0
+		p.settled[uid] = s
+	}
+	for _, e := range p.open {
+		e.Pod.Metadata.ResourceVersion = ""
+	}
+	for namespace := range p.done.Versions {
+		p.lost[namespace] = true
+	}
+	clear(p.done.Versions)
+	p.start.Versions = nil
+	return fmt.Errorf("%w: %w", errServer, errOlder)
+}
+
+var errOlder = errors.New("its state is older than it was")
+
+// vanished asks for pods that were expected in a listing and are not in it. While a watch
+// may still tell what became of them, they are asked for when the next listing lacks them
+// too.
+func (p *pass) vanished(ctx context.Context, namespace string, listed map[string]bool, version uint64, alone bool) error {
+	for _, uid := range slices.Sorted(maps.Keys(p.open)) {
+		e := p.open[uid]
+		m := &e.Pod.Metadata
+		if !within(namespace, e) || !e.GoneAt.IsZero() || e.UID() == "" || m.Version() > version {
+			continue
+		}
+		if listed[uid] {
+			delete(p.absent, uid)
+			continue
+		}
+		if !alone && !p.absent[uid] {
+			p.absent[uid] = true
+			continue
+		}
+		pod, err := kube.Get[kube.Pod](ctx, p.client, kube.Pods, m.Namespace, m.Name)
+		switch {
+		case kube.Missing(err), err == nil && pod.Metadata.UID != uid:
+			p.forgotten(e)
+		case err != nil:
+			return blame(ctx, err)
+		default:
+			p.observe(e, pod)
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// forgotten closes what went on in a pod that Kubernetes does not have any more.
+func (p *pass) forgotten(e *run.Entry) {
+	seen := p.lastSeen(e.UID())
+	lost := slices.ContainsFunc(p.views(e), func(v run.View) bool { return v.Open() })
+	e.Pod.Metadata.Finalizers = nil
+	e.Gone(false, seen, p.now().UTC())
+	p.touch(e)
+	if lost {
+		m := &e.Pod.Metadata
+		p.log.Warn("a pod that was running is no longer in Kubernetes; its end is estimated", "namespace", m.Namespace, "pod", m.Name, "end", e.GoneAt)
+		p.holes.forgot(e, seen, p.now().UTC())
+	}
+}
+
+// missing is the gap of a scope whose changes Kubernetes no longer has.
+func (p *pass) missing(namespace string, until time.Time) sdk.Gap {
+	where := "Kubernetes"
+	if namespace != "" {
+		where = "the namespace " + namespace
+	}
+	return sdk.Gap{From: earlier(p.done.Look, until), To: until,
+		Reason: "the changes of pods of " + where + " were no longer available (410 Gone): pods that came and went meanwhile are missing, unless their jobs tell of them"}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// missed are the gaps that the pass has found.
+func (p *pass) missed() []sdk.Gap {
+	out := slices.Clone(p.gaps)
+	if g, some := p.holes.gap(); some {
+		out = append(out, g)
+	}
+	return out
+}
+
+// holes adds up what was missed.
+type holes struct {
+	from, to  time.Time
+	starts    int64
+	forgotten int
+	examples  []string
+}
+
+func (h *holes) widen(from, to time.Time, m *kube.Meta) {
+	if h.from.IsZero() || from.Before(h.from) {
+		h.from = from
+	}
+	if to.After(h.to) {
+		h.to = to
+	}
+	if example := m.Namespace + "/" + m.Name; len(h.examples) < 3 && !slices.Contains(h.examples, example) {
+		h.examples = append(h.examples, example)
+	}
+}
+
+func (h *holes) missed(hole run.Hole, pod *kube.Pod) {
+	h.starts += hole.Starts
+	h.widen(hole.From, hole.To, &pod.Metadata)
+}
+
+func (h *holes) forgot(e *run.Entry, from, to time.Time) {
+	h.forgotten++
+	h.widen(from, to, &e.Pod.Metadata)
+}
+
+// gap is one gap for all of it.
+func (h *holes) gap() (sdk.Gap, bool) {
+	if h.from.IsZero() {
+		return sdk.Gap{}, false
+	}
+	var reasons []string
+	if h.starts > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d starts of containers were not seen, of which Kubernetes keeps no times", h.starts))
+	}
+	if h.forgotten > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d running pods disappeared from Kubernetes, whose ends are estimated", h.forgotten))
+	}
+	return sdk.Gap{From: h.from, To: h.to, Reason: fmt.Sprintf("%s (%v)", strings.Join(reasons, "; "), h.examples)}, true
+}

@@ -1,0 +1,109 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/facts"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+)
+
+// Version is that of the plugin.
+const Version = "1.0.0"
+
+// Mapping is the default mapping.
+const Mapping = `id          = "${source.label}-${job.id}"
+start       = job.start
+stop        = job.stop
+submit      = job.submit
+state       = job.state
+exit_code   = job.exit_code
+exit_signal = job.exit_signal
+meta = {
+  site_id   = source.label
+  user_id   = job.user
+  group_id  = job.namespace
+  project   = job.project
+  namespace = job.namespace
+  pod       = job.pod
+  container = job.container
+  kind      = job.kind
+  node      = job.node
+  job       = job.job
+  cron_job  = job.cron_job
+  workflow  = job.workflow
+  gpu_model = job.gpu_model
+  usage     = job.usage
+  estimated = job.estimated ? "true" : null
+}
+component "MilliCores" {
+  amount = job.cpu_millicores
+  when   = try(job.cpu_millicores > 0, false)
+}
+component "Memory" {
+  amount = job.memory_mb
+  when   = try(job.memory_mb > 0, false)
+}
+component "Disk" {
+  amount = job.disk_mb
+  when   = try(job.disk_mb > 0, false)
+}
+component "GPUs" {
+  amount = job.gpus
+  when   = try(job.gpus > 0, false)
+}
+component "TotalCPU" {
+  amount = job.cpu_seconds
+  kind   = "total"
+  when   = job.cpu_seconds != null
+}
+component "MemoryMax" {
+  amount = job.memory_max_mb
+  when   = job.memory_max_mb != null
+}
+`
+
+// Source is the Kubernetes source. New makes it.
+type Source struct {
+	config  config
+	columns *run.Columns
+	wants   func(string) bool
+	dir     string
+	now     func() time.Time
+	log     *slog.Logger
+
+	oneLook bool // Collect ends after a listing, for tests
+
+	// What follows only saves work.
+	facts   facts.Schedule
+	granted map[string]bool // rights beside that to pods which were there
+}
+
+// New makes a source that logs to log.
+func New(log *slog.Logger) *Source {
+	return &Source{now: time.Now, log: log, granted: map[string]bool{}}
+}
+
+// Describe says what the source is.
+func (s *Source) Describe() sdk.Description {
+	return sdk.Description{
+		Type: "kubernetes", Version: Version, Rank: sdk.RankScheduler, Push: true, Interval: time.Minute,
+		Attributes: run.Attributes(), Mapping: Mapping, Settings: new(settings),
+	}
+}
+
+// Configure takes the config block; see the README for its keys.
+func (s *Source) Configure(_ context.Context, cfg *sdk.Config) error {
+	s.config = readConfig(cfg)
+	s.wants, s.dir = cfg.Wants, cfg.DataDir
+	s.columns = run.NewColumns(&s.config.rules, cfg.Wants)
+	if client, err := kube.NewClient(s.config.server); err != nil { // files that may be written later
+		cfg.Warnf("kubeconfig", "Kubernetes cannot be asked yet: %v", err)
+	} else {
+		client.Close()
+	}
+	return cfg.Err()
+}

@@ -1,0 +1,334 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+)
+
+// at is so many minutes after noon.
+func at(minutes int) time.Time { return noon().Add(time.Duration(minutes) * time.Minute) }
+
+// runName is the name of the run of a container of a pod that began at that minute.
+func runName(pod, container string, minutes int) string {
+	return fmt.Sprintf("uid-%s-%s@%d", pod, container, at(minutes).Unix())
+}
+
+// pod is a pod of a namespace with one container, which has a status when state says so.
+func pod(namespace, name, phase string, status ...kube.ContainerStatus) kube.Pod {
+	start := noon()
+	p := kube.Pod{
+		Metadata: kube.Meta{Namespace: namespace, Name: name, UID: "uid-" + name, CreationTimestamp: noon(), Labels: map[string]string{"user": "alice"}},
+		Spec: kube.PodSpec{NodeName: "n1", Containers: []kube.Container{{Name: "main", Image: "img:1", Resources: kube.Resources{
+			Requests: kube.Quantities{"cpu": "1500m", "memory": "2Gi", "nvidia.com/gpu": "1"}, Limits: kube.Quantities{"cpu": "2"}}}}},
+		Status: kube.PodStatus{Phase: phase, ContainerStatuses: status},
+	}
+	if len(status) > 0 {
+		p.Status.StartTime = &start
+	}
+	return p
+}
+
+func running(restarts int64, start int, last ...*kube.Terminated) kube.ContainerStatus {
+	s := kube.ContainerStatus{Name: "main", RestartCount: restarts, State: kube.State{Running: &kube.Started{StartedAt: at(start)}}}
+	for _, t := range last {
+		s.LastState.Terminated = t
+	}
+	return s
+}
+
+func over(restarts int64, start, stop, code int, last ...*kube.Terminated) kube.ContainerStatus {
+	s := running(restarts, start, last...)
+	s.State = kube.State{Terminated: terminated(start, stop, code)}
+	return s
+}
+
+func terminated(start, stop, code int) *kube.Terminated {
+	return &kube.Terminated{StartedAt: at(start), FinishedAt: at(stop), ExitCode: code, Reason: map[bool]string{true: "Completed", false: "Error"}[code == 0]}
+}
+
+func (s *site) stopsAt(run string, minutes int, estimated bool) {
+	s.t.Helper()
+	if got := s.value(run, "stop").Time(); !got.Equal(at(minutes)) || s.value(run, "estimated").Bool() != estimated {
+		s.t.Errorf("%s stops at %s, estimated %t; want %s, %t", run, got, s.value(run, "estimated").Bool(), at(minutes), estimated)
+	}
+}
+
+func TestPod_OverAndDeleted_IsOneRunWithItsTimesAndAmounts(t *testing.T) {
+	s := newSite(t)
+	s.server.PutNode(kube.Node{Metadata: kube.Meta{Name: "n1", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H200"}}})
+	s.server.PutNamespace(kube.Namespace{Metadata: kube.Meta{Name: "phys", Labels: map[string]string{"project": "ERC-12"}}})
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Pending))
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.wantRuns(runName("a", "main", 1) + " open")
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.server.Delete("phys", "a", at(9))
+	s.seen()
+	s.wantRuns(runName("a", "main", 1))
+	s.stopsAt(runName("a", "main", 1), 9, false)
+	for attribute, want := range map[string]string{"user": "alice", "namespace": "phys", "gpu_model": "NVIDIA-H200", "project": "ERC-12", "image": "img:1", "state": "complete", "node": "n1", "kind": "main", "phase": "Succeeded"} {
+		if got := s.value(runName("a", "main", 1), attribute).Str(); got != want {
+			t.Errorf("%s is %q, want %q", attribute, got, want)
+		}
+	}
+	for attribute, want := range map[string]int64{"cpu_millicores": 1500, "cpu_limit_millicores": 2000, "memory_mb": 2048, "gpus": 1, "exit_code": 0} {
+		if got := s.value(runName("a", "main", 1), attribute).Int(); got != want {
+			t.Errorf("%s is %d, want %d", attribute, got, want)
+		}
+	}
+}
+
+func TestContainer_Restarts_EachStartIsARun(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.server.Put(pod("phys", "a", kube.Running, running(1, 4, terminated(1, 3, 1))))
+	s.seen()
+	s.server.Put(pod("phys", "a", kube.Running, running(2, 8, terminated(4, 7, 1))))
+	s.seen()
+	s.wantRuns(runName("a", "main", 1), runName("a", "main", 4), runName("a", "main", 8)+" open")
+	s.stopsAt(runName("a", "main", 1), 3, false)
+	s.stopsAt(runName("a", "main", 4), 7, false)
+	if s.value(runName("a", "main", 1), "restart").Bool() || !s.value(runName("a", "main", 4), "restart").Bool() {
+		t.Error("the first start is a restart, or the second is not")
+	}
+}
+
+func TestContainer_RestartsThatWereMissed_AreAGapAndNoGuess(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.kill()
+	for range 2 { // the events of the restarts between are forgotten
+		s.server.Put(pod("phys", "a", kube.Running, running(6, 40, terminated(30, 39, 1))))
+		s.server.Compact()
+	}
+	s.set(at(50))
+	s.start()
+	s.await("the gap", func() bool { return len(s.gaps) == 2 })
+	s.wantRuns(runName("a", "main", 1), runName("a", "main", 30), runName("a", "main", 40)+" open")
+	s.stopsAt(runName("a", "main", 1), 0+1, true) // when it was last seen, which is before its start by the clock of the test
+	if !slices.ContainsFunc(s.gaps, func(g sdk.Gap) bool { return strings.Contains(g.Reason, "4 starts") }) {
+		t.Errorf("gaps %+v", s.gaps)
+	}
+}
+
+func TestPod_DeletedWhileItRuns_EndsAtItsDeletion(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	p := pod("phys", "a", kube.Running, running(0, 1))
+	s.server.Put(p)
+	s.seen()
+	deleted := at(7)
+	p.Metadata.DeletionTimestamp = &deleted
+	s.server.Put(p)
+	s.set(at(30))
+	s.server.Delete("phys", "a", deleted)
+	s.seen()
+	s.wantRuns(runName("a", "main", 1))
+	s.stopsAt(runName("a", "main", 1), 7, true)
+	if got := s.value(runName("a", "main", 1), "state").Str(); got != "deleted" {
+		t.Errorf("state %q", got)
+	}
+}
+
+func TestAgentAway_ChangesAreReplayed_NothingIsLost(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.kill()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 5, 0)))
+	s.server.Delete("phys", "a", at(5))
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 6, 8, 3)))
+	s.server.Delete("phys", "b", at(8))
+	s.set(at(20))
+	s.start()
+	s.await("both", func() bool { return len(s.runs()) == 2 && s.jobs[runName("b", "main", 6)].Ended })
+	s.seen()
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 6))
+	s.stopsAt(runName("a", "main", 1), 5, false)
+	s.stopsAt(runName("b", "main", 6), 8, false)
+	if len(s.gaps) != 0 {
+		t.Errorf("gaps %+v", s.gaps)
+	}
+}
+
+func TestAgentAway_ChangesAreForgotten_PodEndsWhenLastSeenAndAGapTells(t *testing.T) {
+	s := newSite(t)
+	s.set(at(10))
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	s.await("ten past", func() bool { c, err := decodeCheckpoint(s.checkpoint); return err == nil && c.Look.Equal(at(10)) })
+	s.kill()
+	s.server.Delete("phys", "a", at(15))
+	s.server.Put(pod("phys", "b", kube.Running, running(0, 16)))
+	s.server.Compact()
+	s.set(at(20))
+	s.start()
+	s.await("its end and the gaps", func() bool { return s.jobs[runName("a", "main", 1)].Ended && len(s.gaps) == 2 })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 16)+" open")
+	s.stopsAt(runName("a", "main", 1), 10, true)
+	if s.value(runName("a", "main", 1), "state").Str() != "forgotten" {
+		t.Error("its state is not forgotten")
+	}
+	for _, g := range s.gaps {
+		if !g.From.Equal(at(10)) || !g.To.Equal(at(20)) {
+			t.Errorf("gap %+v", g)
+		}
+	}
+}
+
+func TestListing_ForgottenInItsMiddle_IsTakenAgainWhole(t *testing.T) {
+	s := newSite(t)
+	var want []string
+	for i := range 30 {
+		s.server.Put(pod("phys", fmt.Sprintf("p%02d", i), kube.Succeeded, over(0, i, i+1, 0)))
+		want = append(want, runName(fmt.Sprintf("p%02d", i), "main", i))
+	}
+	s.server.OnPage = func(pages int) {
+		if pages == 3 {
+			s.server.Compact()
+		}
+	}
+	s.start(sdk.Node{Name: "page_size", Value: sdk.Int(7)})
+	s.await("all", func() bool { return len(s.runs()) == 30 })
+	s.wantRuns(want...)
+	if len(s.collected) != 0 {
+		t.Errorf("errors %v", s.collected)
+	}
+}
+
+func TestServer_Restarts_WatchGoesOn(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.seen()
+	for i := range 3 {
+		s.server.Down(true)
+		s.server.Put(pod("phys", fmt.Sprintf("b%d", i), kube.Succeeded, over(0, i, i+1, 0)))
+		s.server.Delete("phys", fmt.Sprintf("b%d", i), at(i+1))
+		s.server.Down(false)
+		s.seen()
+	}
+	s.wantRuns(runName("a", "main", 1)+" open", runName("b0", "main", 0), runName("b1", "main", 1), runName("b2", "main", 2))
+	if len(s.gaps)+len(s.collected) != 0 {
+		t.Errorf("gaps %v, errors %v", s.gaps, s.collected)
+	}
+}
+
+func TestServer_StateOfBefore_EverythingIsTakenAgain(t *testing.T) {
+	s := newSite(t)
+	s.start(sdk.Node{Name: "list_interval", Value: sdk.String("100ms")})
+	for range 20 {
+		s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	}
+	s.seen()
+	s.server.Restore(5)
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 2, 3, 0)))
+	s.await("what came after the restore", func() bool { return s.jobs[runName("b", "main", 2)].Ended })
+}
+
+func TestToken_Expired_IsNamedAndRetried(t *testing.T) {
+	s := newSite(t)
+	s.server.Token = "t"
+	s.start()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 2, 0)))
+	s.seen()
+	s.server.SetToken("new")
+	s.server.Down(true) // which ends the watch
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 3, 4, 0)))
+	s.server.Down(false)
+	s.await("an error that says so", func() bool {
+		return slices.ContainsFunc(s.collected, func(err error) bool { return err != nil && strings.Contains(err.Error(), "has expired: renew it") })
+	})
+	s.server.WriteKubeconfig(t, s.config, "new")
+	s.await("the other run", func() bool { return s.jobs[runName("b", "main", 3)].Ended })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 3))
+}
+
+func TestPod_ThatIsNone_IsInQuarantineAndTheOthersGoOn(t *testing.T) {
+	s := newSite(t)
+	s.server.PutRaw("phys", "odd", json.RawMessage(`{"metadata":{"name":"odd","namespace":"phys","uid":"uid-odd","resourceVersion":"11"},"status":{"containerStatuses":"none"}}`))
+	big := pod("phys", "big", kube.Succeeded, over(0, 1, 2, 0))
+	big.Spec.Containers[0].Resources.Requests = kube.Quantities{"memory": "8Ei"}
+	s.server.Put(big)
+	s.server.Put(pod("phys", "bare", kube.Succeeded)) // without a status
+	s.server.Put(pod("phys", "empty", ""))
+	s.server.Put(pod("phys", "good", kube.Succeeded, over(0, 1, 2, 0)))
+	s.start()
+	s.seen()
+	s.server.PutRaw("phys", "late", json.RawMessage(`{"metadata":{"name":"late","namespace":"phys","uid":"uid-late","resourceVersion":"17"},"spec":[]}`))
+	s.server.Put(pod("phys", "last", kube.Succeeded, over(0, 1, 2, 0)))
+	s.await("the last", func() bool { return s.jobs[runName("last", "main", 1)].Ended && len(s.refused) == 4 })
+	s.wantRuns(runName("good", "main", 1), runName("last", "main", 1))
+	for i, want := range []string{"uid-odd", "uid-bare", "uid-late", runName("big", "main", 1)} {
+		if !slices.ContainsFunc(s.refused, func(r sdk.Refused) bool { return r.Run == want && r.Message != "" && len(r.Raw) > 0 }) {
+			t.Errorf("%d: %s is not refused: %+v", i, want, s.refused)
+		}
+	}
+}
+
+func TestFilters_Changed_WhatWasSentIsTakenBack(t *testing.T) {
+	s := newSite(t)
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.server.Put(pod("kube-system", "b", kube.Running, running(0, 1)))
+	s.start()
+	s.seen()
+	s.wantRuns(runName("a", "main", 1)+" open", runName("b", "main", 1)+" open")
+	s.stop()
+	s.start(list("exclude_namespaces", "kube-*"))
+	s.await("it is taken back", func() bool { return s.jobs[runName("b", "main", 1)].Excluded })
+	s.wantRuns(runName("a", "main", 1) + " open")
+}
+
+func TestNamespaces_EachIsAskedForByItself(t *testing.T) {
+	s := newSite(t)
+	s.server.Deny = map[string]bool{"nodes": true, "namespaces": true}
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 2, 0)))
+	s.server.Put(pod("chem", "b", kube.Succeeded, over(0, 1, 2, 0)))
+	s.server.Put(pod("bio", "c", kube.Succeeded, over(0, 1, 2, 0)))
+	s.start(list("namespaces", "phys", "chem"))
+	s.await("both", func() bool { return len(s.runs()) == 2 })
+	s.server.Put(pod("chem", "d", kube.Succeeded, over(0, 3, 4, 0)))
+	s.await("the third", func() bool { return len(s.runs()) == 3 })
+	s.wantRuns(runName("a", "main", 1), runName("b", "main", 1), runName("d", "main", 3))
+	c, err := decodeCheckpoint(s.checkpoint)
+	if err != nil || c.Versions["phys"] == "" || c.Versions["chem"] == "" || len(c.Versions) != 2 {
+		t.Errorf("checkpoint %s, %v", s.checkpoint, err)
+	}
+}
+
+func TestFacts_CapacityAndCensus_AreThoseOfNodesAndPods(t *testing.T) {
+	s := newSite(t)
+	n := kube.Node{Metadata: kube.Meta{Name: "n1", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H200"}}}
+	n.Status.Allocatable = kube.Quantities{"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "nvidia.com/mig-1g.5gb": "7", "pods": "110"}
+	n.Status.Conditions = []kube.Condition{{Type: "Ready", Status: "True"}}
+	s.server.PutNode(n)
+	away := n
+	away.Metadata.Name, away.Status.Conditions = "n2", []kube.Condition{{Type: "Ready", Status: "Unknown"}}
+	s.server.PutNode(away)
+	s.server.Put(pod("phys", "a", kube.Running, running(0, 1)))
+	s.server.Put(pod("phys", "b", kube.Pending))
+	s.start()
+	s.await("facts", func() bool { return len(s.capacity) > 0 && len(s.census) > 0 })
+	want := []sdk.Amount{{Name: "GPUs", Amount: 8}, {Name: "GPUs:NVIDIA-H200", Amount: 8}, {Name: "Memory", Amount: 512 << 10},
+		{Name: "MilliCores", Amount: 64000}, {Name: "nvidia.com/gpu", Amount: 8}, {Name: "nvidia.com/mig-1g.5gb", Amount: 7}}
+	if got := s.capacity[0].Components; !slices.Equal(got, want) {
+		t.Errorf("capacity %v, want %v", got, want)
+	}
+	if got := s.census[0].Rows; !slices.Equal(got, []sdk.CensusRow{{User: "alice", Queue: "phys", Running: 1, Pending: 1}}) {
+		t.Errorf("census %v", got)
+	}
+}

@@ -1,0 +1,191 @@
+package source
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/prom"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/run"
+)
+
+// prometheus are the settings of a Prometheus.
+type prometheus struct {
+	Address   string        `hcl:"address" doc:"its address: http:// or https://"`
+	Token     hcl.String    `hcl:"token,optional" unset:"none" doc:"bearer token; better from a file"`
+	TokenFile string        `hcl:"token_file,optional" unset:"none" doc:"file with the token; it is read again when it changes"`
+	CA        string        `hcl:"ca,optional" unset:"the machine's" doc:"authorities that it is trusted by (PEM)"`
+	CPU       string        `hcl:"cpu,optional" unset:"container_cpu_usage_seconds_total" doc:"query of the CPU seconds of a run; $selector, $namespace, $pod, $container and $range stand for the run's"`
+	Memory    string        `hcl:"memory,optional" unset:"container_memory_working_set_bytes" doc:"query of the most bytes in use at once"`
+	Timeout   time.Duration `hcl:"timeout,optional" default:"30s" min:"1s" max:"10m" doc:"how long one answer may take"`
+	Delay     time.Duration `hcl:"delay,optional" default:"2m" max:"24h" doc:"how long after its end a run is asked for first"`
+	Retry     time.Duration `hcl:"retry,optional" default:"5m" min:"100ms" max:"24h" doc:"pause before a run of which it has nothing is asked for again"`
+	Retries   int           `hcl:"retries,optional" default:"3" max:"1000" doc:"how often such a run is asked for again; then it stays without"`
+}
+
+// The default queries. A counter begins at 0 with each container, so that its greatest
+// value is what the run used; where two endpoints of the kubelet are scraped, a container
+// has two equal series.
+const (
+	cpuQuery    = `sum(max by (namespace, pod, container) (max_over_time(container_cpu_usage_seconds_total{$selector}[$range])))`
+	memoryQuery = `sum(max by (namespace, pod, container) (max_over_time(container_memory_working_set_bytes{$selector}[$range])))`
+)
+
+const (
+	maxQueries = 64               // runs that are asked for between two looks at the watch
+	promPause  = 30 * time.Second // after Prometheus could not be asked
+)
+
+// usage asks a Prometheus what runs used. A nil usage asks nothing.
+type usage struct {
+	settings *prometheus
+	client   *prom.Client
+	due      map[string]time.Time // pods, by when they are asked for
+	paused   time.Time            // until then Prometheus is left alone
+}
+
+func newUsage(s *prometheus) *usage { return &usage{settings: s, due: map[string]time.Time{}} }
+
+// expect marks an ended run as one of which more is to come.
+func (u *usage) expect(v *run.View) {
+	if u != nil && !v.Open() && v.Usage == nil {
+		v.SetUsage(&run.Usage{})
+	}
+}
+
+// known reports whether nothing more is expected of runs.
+func (u *usage) known(views []run.View) bool {
+	return u == nil || !slices.ContainsFunc(views, lacks)
+}
+
+func lacks(v run.View) bool { return v.Usage == nil || !v.Usage.Given }
+
+// want has a pod asked for, when the last of its ended runs that lacks it may be known.
+func (u *usage) want(e *run.Entry, views []run.View) {
+	if u == nil {
+		return
+	}
+	for i := range views {
+		if v := &views[i]; !v.Open() && lacks(*v) {
+			if at := v.Stop.Add(u.settings.Delay); at.After(u.due[e.UID()]) {
+				u.due[e.UID()] = at
+			}
+		}
+	}
+}
+
+// askUsage asks Prometheus for the runs that are due, and sends what it knows. What is
+// wrong with it never holds up a record.
+func (p *pass) askUsage(ctx context.Context) error {
+	u := p.usage
+	now := p.now()
+	if u == nil || len(u.due) == 0 || now.Before(u.paused) {
+		return nil
+	}
+	var views []run.View
+	for uid, at := range u.due {
+		e := p.open[uid]
+		if at.After(now) || len(views) >= maxQueries {
+			continue
+		}
+		delete(u.due, uid)
+		if e == nil {
+			continue
+		}
+		for _, v := range p.views(e) {
+			if !v.Open() && v.Usage != nil && !v.Usage.Given {
+				views = append(views, v)
+			}
+		}
+	}
+	if len(views) == 0 {
+		return nil
+	}
+	err := u.ask(ctx, views)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.facts.Judge(p.factSettings(), "usage", err)
+	if err != nil {
+		u.paused = now.Add(min(promPause, u.settings.Retry))
+	}
+	for i := range views {
+		v := &views[i]
+		p.touch(v.Entry)
+		if !v.Usage.Given {
+			u.due[v.UID()] = now.Add(u.settings.Retry)
+		}
+	}
+	return p.finishTouched(ctx)
+}
+
+// ask asks for the usage of runs. The error is that of Prometheus, which counts as no try
+// of a run.
+func (u *usage) ask(ctx context.Context, views []run.View) (err error) {
+	defer sdk.Idle(ctx)()
+	if u.client == nil {
+		s := u.settings
+		if u.client, err = prom.New(prom.Config{Address: s.Address, Token: s.Token.Value, TokenFile: s.TokenFile, CA: s.CA, Timeout: s.Timeout}); err != nil {
+			return err
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(lookups)
+	for i := range views {
+		group.Go(func() error { return u.one(ctx, &views[i]) })
+	}
+	return group.Wait()
+}
+
+// one asks for the usage of a run, and notes it in the run.
+func (u *usage) one(ctx context.Context, v *run.View) error {
+	t := prom.Target{Namespace: v.Pod.Metadata.Namespace, Pod: v.Pod.Metadata.Name, Container: v.Container, From: v.Start, To: v.Stop}
+	cpu, err := u.client.Query(ctx, or(u.settings.CPU, cpuQuery), t)
+	if err != nil {
+		return err
+	}
+	memory, err := u.client.Query(ctx, or(u.settings.Memory, memoryQuery), t)
+	if err != nil {
+		return err
+	}
+	n := v.Usage
+	n.CPU = cpu
+	if memory != nil {
+		bytes := int64(*memory)
+		n.Memory = &bytes
+	}
+	if cpu == nil || memory == nil {
+		n.Tries++
+	}
+	n.Given = cpu != nil && memory != nil || n.Tries > u.settings.Retries
+	return nil
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// check says what is wrong with the settings.
+func (s *prometheus) check(b *sdk.Body) {
+	if s == nil {
+		return
+	}
+	if _, err := prom.New(prom.Config{Address: s.Address, Timeout: s.Timeout}); err != nil {
+		b.Errorf("address", "%v", err)
+	}
+	if s.Token.Value != "" && s.TokenFile != "" {
+		b.Errorf("token_file", "there is a token already; one of token and token_file is enough")
+	}
+	for name, query := range map[string]string{"cpu": s.CPU, "memory": s.Memory} {
+		if err := prom.Check(query); err != nil {
+			b.Errorf(name, "%v", err)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package source
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/plugins/source/kubernetes/internal/kube"
+)
+
+// promised is a Prometheus that answers as a test says.
+type promised struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	status  int
+	result  []any
+	queries []string
+	tokens  map[string]bool
+}
+
+func newPrometheus(t *testing.T) *promised {
+	p := &promised{status: http.StatusOK, tokens: map[string]bool{}}
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.queries = append(p.queries, r.FormValue("query")+" at "+r.FormValue("time"))
+		p.tokens[r.Header.Get("Authorization")] = true
+		if p.status != http.StatusOK {
+			http.Error(w, "no healthy upstream", p.status)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": p.result}}) // to a client that may be gone
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *promised) answer(status int, values ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status, p.result = status, []any{}
+	for _, v := range values {
+		p.result = append(p.result, map[string]any{"metric": map[string]any{}, "value": []any{1778414400.781, v}})
+	}
+}
+
+// block is the configuration of the source for it.
+func (p *promised) block(t *testing.T, more ...sdk.Node) sdk.Node {
+	t.Helper()
+	dir := t.TempDir()
+	ca, token := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "token")
+	writePEM(t, ca, p.Certificate().Raw)
+	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return sdk.Node{Name: "prometheus", IsBlock: true, Children: append([]sdk.Node{
+		text("address", p.URL), text("ca", ca), text("token_file", token), text("delay", "1s"), text("retry", "100ms"),
+		{Name: "retries", Value: sdk.Int(2)}}, more...)}
+}
+
+func TestUsage_PrometheusAnswers_RecordIsSentPendingAndThenComplete(t *testing.T) {
+	s, p := newSite(t), newPrometheus(t)
+	p.answer(http.StatusOK, "1234.5")
+	s.set(at(9))
+	s.start(p.block(t))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.await("the record, pending", func() bool {
+		j, some := s.jobs[runName("a", "main", 1)]
+		return some && valueOf(j, "usage").Str() == "pending" && valueOf(j, "cpu_seconds").IsNull()
+	})
+	s.set(at(10))
+	s.await("the record, complete", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "complete" })
+	if got := s.value(runName("a", "main", 1), "cpu_seconds").Float(); got != 1234.5 {
+		t.Errorf("CPU %v", got)
+	}
+	s.stopsAt(runName("a", "main", 1), 9, false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queries) != 2 || !strings.Contains(p.queries[0], `container_cpu_usage_seconds_total{namespace="phys",pod="a",container="main"}[481s]`) || !p.tokens["Bearer secret"] {
+		t.Errorf("queries %q, tokens %v", p.queries, p.tokens)
+	}
+}
+
+func TestUsage_Prometheus503_RecordsGoOnAndAreCompletedLater(t *testing.T) {
+	s, p := newSite(t), newPrometheus(t)
+	p.answer(http.StatusServiceUnavailable)
+	s.set(at(20))
+	s.start(p.block(t))
+	s.seen()
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	s.server.Delete("phys", "a", at(9))
+	s.await("a question", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queries) > 0 })
+	s.server.Put(pod("phys", "b", kube.Succeeded, over(0, 2, 9, 0)))
+	s.await("both records", func() bool { return len(s.runs()) == 2 })
+	s.kill() // what is still to be asked for is in the journal
+	p.answer(http.StatusOK, "7")
+	s.start(p.block(t))
+	s.set(at(30))
+	for _, name := range []string{"a", "b"} {
+		minute := map[string]int{"a": 1, "b": 2}[name]
+		s.await(name+" is complete", func() bool { return valueOf(s.jobs[runName(name, "main", minute)], "usage").Str() == "complete" })
+	}
+}
+
+func TestUsage_PrometheusHasNothing_RecordStaysMissing(t *testing.T) {
+	s, p := newSite(t), newPrometheus(t)
+	p.answer(http.StatusOK)
+	s.set(at(20))
+	s.start(p.block(t))
+	s.server.Put(pod("phys", "a", kube.Succeeded, over(0, 1, 9, 0)))
+	for i := range 5 {
+		s.await("questions", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queries) >= min(2*(i+1), 6) })
+		s.set(at(21 + i))
+	}
+	s.await("it is given up", func() bool { return valueOf(s.jobs[runName("a", "main", 1)], "usage").Str() == "missing" })
+}
