@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,8 @@ const (
 	liveMost  = 10 * time.Minute // a live job's runtime, at speed 1
 	liveSlice = time.Hour        // how much life is sent at once
 	chunk     = 2000             // jobs in a batch
+
+	missedDays = 9 // how long before the first start the day is of which jobs are missed
 )
 
 // cluster plays a recorded cluster: some weeks of history that end when it is
@@ -26,10 +29,12 @@ type cluster struct {
 	seed    uint64
 	jobs    int // of the history
 	history time.Duration
+	missed  int // jobs of a day of the history that only a window brings
 	speed   float64
 	now     func() time.Time
 
-	resent bool // the running jobs were sent since the process began
+	anchor time.Time // that of the last collection
+	resent bool      // the running jobs were sent since the process began
 	late   []job
 	lateOf time.Time
 }
@@ -43,7 +48,10 @@ type played struct {
 
 func (c *cluster) start(data []byte) (played, error) {
 	if len(data) == 0 {
-		anchor := c.now().Truncate(time.Second)
+		anchor := c.anchor // a window comes without a checkpoint, and is of the same jobs
+		if anchor.IsZero() {
+			anchor = c.now().Truncate(time.Second)
+		}
 		return played{Format: 1, Anchor: anchor.UnixMicro(), Until: anchor.Add(-c.history - time.Hour).UnixMicro()}, nil
 	}
 	var p played
@@ -64,9 +72,12 @@ func (c *cluster) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) 
 	if err != nil {
 		return err
 	}
+	c.anchor = at.anchor()
 	now := c.now().UTC().Truncate(time.Microsecond)
 	if w := from.Window; w != nil {
-		return c.play(ctx, out, at, w.From.Add(-time.Microsecond), earlier(w.To.Add(-time.Microsecond), now), now)
+		whole := *c
+		whole.missed = 0
+		return whole.play(ctx, out, at, w.From.Add(-time.Microsecond), earlier(w.To.Add(-time.Microsecond), now), now)
 	}
 	begin := at.until().Add(-from.Rewind)
 	for begin.Before(now) {
@@ -102,6 +113,7 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 			running = append(running, j)
 		}
 	}
+	ended = c.miss(at.anchor(), ended)
 	slices.SortFunc(ended, func(a, b job) int { return cmp.Or(a.stop.Compare(b.stop), cmp.Compare(a.number, b.number)) })
 	if err := c.send(ctx, out, running, now, nil); err != nil {
 		return err
@@ -114,6 +126,34 @@ func (c *cluster) play(ctx context.Context, out *sdk.Stream, at played, from, to
 	}
 	at.Until = to.UnixMicro()
 	return c.send(ctx, out, nil, now, &at)
+}
+
+// miss leaves out the first jobs of a day of the history, as if a log had been rotated too
+// early.
+func (c *cluster) miss(anchor time.Time, ended []job) []job {
+	day := anchor.Truncate(24 * time.Hour).Add(-missedDays * 24 * time.Hour)
+	left := c.missed
+	return slices.DeleteFunc(ended, func(j job) bool {
+		if left == 0 || !j.stop.Truncate(24*time.Hour).Equal(day) {
+			return false
+		}
+		left--
+		return true
+	})
+}
+
+// count counts the jobs that ended in w.
+func (c *cluster) count(_ context.Context, w sdk.Window) (n int64, err error) {
+	if c.anchor.IsZero() {
+		return 0, errors.New("nothing was collected yet")
+	}
+	now := c.now()
+	for j := range c.between(c.anchor, w.From.Add(-time.Microsecond), w.To.Add(-time.Microsecond)) {
+		if !j.stop.Before(w.From) && j.stop.Before(w.To) && !j.stop.After(now) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // send sends jobs, and the checkpoint if there is one.

@@ -23,6 +23,7 @@ type source struct {
 	now    func() time.Time
 	player interface {
 		collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error
+		count(ctx context.Context, w sdk.Window) (int64, error)
 	}
 }
 
@@ -34,6 +35,7 @@ type settings struct {
 	Seed     int64         `hcl:"seed,optional" default:"1" doc:"the same seed gives the same cluster"`
 	History  time.Duration `hcl:"history,optional" default:"28d" min:"1h" doc:"how far the history goes back from the first start"`
 	Jobs     int           `hcl:"jobs,optional" default:"20000" min:"0" max:"1000000" doc:"jobs of the history"`
+	Missed   int           `hcl:"missed,optional" default:"0" min:"0" max:"1000" doc:"jobs of one day of the history that only a window brings, so that the completeness calendar has something to show"`
 	Speed    float64       `hcl:"speed,optional" default:"1" min:"0.01" max:"100" doc:"how lively the present is; at 1 something happens every second. Set interval = \"1s\" on the source to see it"`
 }
 
@@ -61,7 +63,7 @@ func (s *source) Configure(_ context.Context, cfg *sdk.Config) error {
 
 func (s *source) configureFile(cfg *sdk.Config, c *settings) *tail {
 	cfg.Require("path")
-	for _, name := range []string{"seed", "jobs", "history", "speed"} {
+	for _, name := range []string{"seed", "jobs", "history", "missed", "speed"} {
 		if cfg.Has(name) {
 			cfg.Errorf(name, "this belongs to the recorded cluster: set recorded = true")
 		}
@@ -78,7 +80,13 @@ func (s *source) configureCluster(cfg *sdk.Config, c *settings) *cluster {
 			cfg.Errorf(name, "the recorded cluster has no file")
 		}
 	}
-	return &cluster{seed: uint64(c.Seed), jobs: c.Jobs, history: c.History, speed: c.Speed, now: s.now}
+	return &cluster{seed: uint64(c.Seed), jobs: c.Jobs, history: c.History, missed: c.Missed, speed: c.Speed, now: s.now}
+}
+
+// Count implements sdk.Counter: the recorded cluster knows how many jobs it had. A file has
+// no second route.
+func (s *source) Count(ctx context.Context, w sdk.Window) (int64, error) {
+	return s.player.count(ctx, w)
 }
 
 // Collect implements sdk.Source.

@@ -348,6 +348,70 @@ func recorded(at *time.Time, seed uint64) *cluster {
 	return &cluster{seed: seed, jobs: 2000, history: 14 * 24 * time.Hour, speed: 1, now: func() time.Time { return *at }}
 }
 
+func TestRecordedCluster_MissedJobs_AreCountedAndBroughtByAWindow(t *testing.T) {
+	now := noon
+	c := recorded(&now, 1)
+	c.missed = 3
+	day := noon.Truncate(24 * time.Hour).Add(-missedDays * 24 * time.Hour)
+	w := sdk.Window{From: day, To: day.Add(24 * time.Hour)}
+	if n, err := c.count(t.Context(), w); err == nil {
+		t.Errorf("%d jobs before the first collection", n)
+	}
+	collected := func(start sdk.Start) (n int64) {
+		s := &sink{}
+		s.collect(t, c, start)
+		for _, j := range s.jobs {
+			if stop := j.Values[colStop]; j.Ended && !stop.Time().Before(w.From) && stop.Time().Before(w.To) {
+				n++
+			}
+		}
+		return n
+	}
+	stream, window := collected(sdk.Start{}), collected(sdk.Start{Window: &w})
+	n, err := c.count(t.Context(), w)
+	if err != nil || n != window || stream != n-3 {
+		t.Errorf("%d counted, %d by a window, %d by the collection: %v", n, window, stream, err)
+	}
+}
+
+// The audit of a past day asks for a window without a checkpoint, some time after the first
+// collection.
+func TestRecordedCluster_LaterWindows_HaveTheJobsThatWereCollected(t *testing.T) {
+	now := noon
+	c := recorded(&now, 2)
+	first := &sink{}
+	first.collect(t, c, sdk.Start{})
+	stops := map[string]time.Time{}
+	for _, j := range first.jobs {
+		if j.Ended {
+			stops[j.Run] = j.Values[colStop].Time()
+		}
+	}
+	for days := range 14 {
+		now = now.Add(17 * time.Minute)
+		day := noon.Truncate(24*time.Hour).AddDate(0, 0, -days-1)
+		w := sdk.Window{From: day, To: day.Add(24 * time.Hour)}
+		s, want := &sink{}, 0
+		s.collect(t, c, sdk.Start{Window: &w})
+		for _, stop := range stops {
+			if !stop.Before(w.From) && stop.Before(w.To) {
+				want++
+			}
+		}
+		ended := 0
+		for _, j := range s.jobs {
+			if j.Ended {
+				if ended++; !stops[j.Run].Equal(j.Values[colStop].Time()) {
+					t.Errorf("%s ended at %v, and in a window at %v", j.Run, stops[j.Run], j.Values[colStop].Time())
+				}
+			}
+		}
+		if n, err := c.count(t.Context(), w); err != nil || int(n) != want || ended != want {
+			t.Fatalf("%v: %d counted, %d in the window, %d collected: %v", day, n, ended, want, err)
+		}
+	}
+}
+
 func TestRecordedClusterIsTheSameForTheSameSeed(t *testing.T) {
 	now := noon
 	play := func(seed uint64) string {

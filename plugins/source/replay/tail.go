@@ -24,6 +24,11 @@ type tail struct {
 	now    func() time.Time
 }
 
+// count implements the second route, which a file does not have.
+func (t *tail) count(context.Context, sdk.Window) (int64, error) {
+	return 0, fmt.Errorf("%s: %w: a file has no second route", t.path, errors.ErrUnsupported)
+}
+
 func (t *tail) collect(ctx context.Context, from sdk.Start, out *sdk.Stream) error {
 	at, err := readCheckpoint(from.Checkpoint)
 	if err != nil {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/recordfile"
+)
+
+// archive are Parquet files that AUDITOR, or the action archive, has written.
+type archive struct {
+	path string // a file, a pattern or a folder
+}
+
+// files are those of the path, in the order of their names, which is that of months.
+func (a *archive) files() ([]string, error) {
+	found, err := filepath.Glob(a.path)
+	if err != nil || len(found) == 0 {
+		found = []string{a.path}
+	}
+	var all []string
+	for _, path := range found {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			all = append(all, path)
+			continue
+		}
+		inside, err := filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path), "*.parquet"))
+		if err != nil || len(inside) == 0 {
+			return nil, fmt.Errorf("no archives (*.parquet) in %s: %w", path, errors.Join(err, os.ErrNotExist))
+		}
+		all = append(all, inside...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// collect implements input. What cannot be read of a file is refused, and the others go on.
+// Files that come later are read if their names are behind.
+func (a *archive) collect(ctx context.Context, c *collection, at *place) error {
+	files, err := a.files()
+	if err != nil {
+		return err
+	}
+	if c.from.Rewind > 0 {
+		*at = place{}
+	}
+	rows := map[string]int64{}
+	for _, path := range files {
+		if rows[path], err = rowsOf(path); err != nil {
+			c.bad(path, err)
+			delete(rows, path)
+		}
+		c.total += rows[path]
+	}
+	for _, path := range files {
+		if _, sound := rows[path]; !sound || path < at.File {
+			continue
+		}
+		if path != at.File {
+			at.File, at.Row = path, 0
+		}
+		var failed error // of handing on
+		err := a.read(ctx, path, at.Row, func(raw []byte) error {
+			at.Row, at.Done = at.Row+1, at.Done+1
+			c.progress(at.Done, c.total, "records", filepath.Base(path))
+			_, _, failed = c.take(ctx, raw, c.kinds)
+			return failed
+		})
+		if failed != nil {
+			return failed
+		}
+		if err != nil {
+			c.bad(path, fmt.Errorf("behind row %d: %w", at.Row, err))
+		}
+	}
+	return nil
+}
+
+// bad refuses an archive, or the rest of it.
+func (c *collection) bad(path string, why error) {
+	c.batch.Refused = append(c.batch.Refused, sdk.Refused{Run: filepath.Base(path), Message: fmt.Sprintf("%s: %v", path, why)})
+}
+
+// rowsOf is how many records a file has, as its end says.
+func rowsOf(path string) (n int64, err error) {
+	err = opened(path, func(f *recordfile.File) error { n = f.NumRows(); return nil })
+	return n, err
+}
+
+func opened(path string, do func(*recordfile.File) error) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	f, err := recordfile.Open(in, info.Size())
+	if err != nil {
+		return err
+	}
+	return do(f)
+}
+
+// read yields the records behind a row as a server gives them. A record is valid until
+// yield returns.
+func (a *archive) read(ctx context.Context, path string, from int64, yield func([]byte) error) error {
+	return opened(path, func(f *recordfile.File) error {
+		return f.Lines(from, func(line []byte) error {
+			sdk.Alive(ctx)
+			return yield(line)
+		})
+	})
+}
+
+// count implements input.
+func (a *archive) count(ctx context.Context, w sdk.Window) (n int64, err error) {
+	files, err := a.files()
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range files {
+		err := a.read(ctx, path, 0, func(raw []byte) error {
+			var r struct {
+				Stop time.Time `json:"stop_time"`
+			}
+			if json.Unmarshal(raw, &r) == nil && w.Holds(r.Stop) {
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/client"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// server is a running AUDITOR, or a bursar.
+type server struct {
+	source *source
+	client *client.Client
+	path   string // of its records; "": not known yet
+}
+
+func newServer(s *source, cfg *sdk.Config, address string) (*server, error) {
+	opts := client.Options{Address: address, Timeout: s.Timeout, UserAgent: "bursar-source-auditor"}
+	if strings.HasPrefix(address, "https:") {
+		files := cfg.TLS
+		if s.TLS != nil {
+			files = sdk.TLSFiles{CA: cmp.Or(s.TLS.CA, files.CA), Cert: cmp.Or(s.TLS.Cert, files.Cert), Key: cmp.Or(s.TLS.Key, files.Key)}
+		}
+		var err error
+		if opts.TLS, err = client.LoadTLS(files.CA, files.Cert, files.Key); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	return &server{source: s, client: c}, nil
+}
+
+// The routes of records: a bursar's, which have all that it knows, and AUDITOR's.
+const (
+	ownPath     = "/v1/records"
+	auditorPath = "/records"
+)
+
+// open finds out what the server is.
+func (s *server) open(ctx context.Context) error {
+	if s.path != "" {
+		return nil
+	}
+	s.path = ownPath
+	err := s.fetch(ctx, url.Values{"limit": {"1"}}, func([]byte) error { return nil })
+	if errors.Is(err, client.ErrNotFound) {
+		s.path, err = auditorPath, nil
+	}
+	if err != nil {
+		s.path = ""
+	}
+	return err
+}
+
+// kinds are those of components that the server's answers do not say.
+func (s *server) kinds() record.Kinds {
+	if s.path == ownPath {
+		return nil
+	}
+	return s.source.kinds
+}
+
+// fetch asks for records, and yields each as it comes.
+func (s *server) fetch(ctx context.Context, query url.Values, yield func(raw []byte) error) error {
+	if s.path == ownPath {
+		query.Set("format", "ndjson")
+	}
+	busy := sdk.Idle(ctx) // the client has a deadline of its own
+	defer func() { busy() }()
+	for raw, err := range s.client.Raw(ctx, s.path, query) {
+		busy()
+		if err != nil {
+			return err
+		}
+		if err := yield(raw); err != nil {
+			return err
+		}
+		busy = sdk.Idle(ctx)
+	}
+	return ctx.Err()
+}
+
+// stopQuery asks for records by their stop.
+func stopQuery(from int64, to time.Time) url.Values {
+	q := url.Values{}
+	if from > 0 {
+		q.Set("stop_time[gte]", record.Time(from).String())
+	} else {
+		q.Set("stop_time[gte]", "1970-01-01T00:00:00Z") // so that open ones do not come
+	}
+	if !to.IsZero() {
+		q.Set("stop_time[lt]", record.FromStd(to).String())
+	}
+	return q
+}
+
+// collect implements input: pages in the order of stop, and then the open records.
+func (s *server) collect(ctx context.Context, c *collection, at *place) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	from, to, deep := s.begin(c, at)
+	p := &pages{server: s, collection: c, at: at, to: to, from: from, limit: c.Page, begun: from}
+	for more := true; more; {
+		var err error
+		if more, err = p.next(ctx); err != nil {
+			return err
+		}
+	}
+	// AUDITOR answers as if it had nothing more when its database fails.
+	if err := s.client.Health(ctx); err != nil {
+		return fmt.Errorf("health check behind the last record: %w", err)
+	}
+	if err := s.running(ctx, c, at); err != nil {
+		return err
+	}
+	if deep {
+		c.deep = c.now()
+	}
+	return c.flush(ctx)
+}
+
+// begin is from when on and until when to read, and whether that is by deep_overlap.
+func (s *server) begin(c *collection, at *place) (from int64, to time.Time, deep bool) {
+	if w := c.from.Window; w != nil {
+		return max(micros(w.From), 0), w.To, false
+	}
+	overlap := c.Overlap
+	if deep = c.now().Sub(c.deep) >= c.DeepInterval; deep {
+		overlap = max(overlap, c.DeepOverlap)
+	}
+	return max(at.Stop-(overlap+c.from.Rewind).Microseconds(), 0), time.Time{}, deep
+}
+
+// pages is a walk through the records in the order of stop.
+type pages struct {
+	*server
+
+	collection *collection
+	at         *place
+	from       int64           // stop of the first record of the next page
+	same       map[string]bool // records with the latest stop
+	to         time.Time
+	limit      int
+	begun      int64
+}
+
+// next reads a page; more is false when there was nothing new in it.
+func (p *pages) next(ctx context.Context) (more bool, err error) {
+	query := stopQuery(p.from, p.to)
+	query.Set("limit", strconv.Itoa(p.limit))
+	n, last := 0, p.from
+	err = p.fetch(ctx, query, func(raw []byte) error {
+		n++
+		r, ok := p.collection.decode(raw, p.kinds())
+		switch {
+		case !ok || r.Open():
+			return p.collection.full(ctx)
+		case int64(r.Stop) < last:
+			return fmt.Errorf("the server's records are not in the order of their stop: %s has %s behind %s", r.ID, r.Stop, record.Time(last))
+		case int64(r.Stop) > last || p.same == nil:
+			p.same = map[string]bool{}
+		case p.same[r.ID]: // the page before ended with it
+			return nil
+		}
+		last, p.same[r.ID] = int64(r.Stop), true
+		p.collection.add(&r)
+		p.at.Stop, p.at.Done = max(p.at.Stop, last), p.at.Done+1
+		p.say(last)
+		return p.collection.full(ctx)
+	})
+	if err != nil {
+		return false, err
+	}
+	advanced := last > p.from
+	full := n >= p.limit
+	p.from = last
+	switch {
+	case advanced:
+		p.limit = p.collection.Page
+	case full: // more records have this stop than a page
+		p.limit *= 2
+	}
+	return advanced || full, nil
+}
+
+// say reports how far the walk is, in days.
+func (p *pages) say(last int64) {
+	const day = int64(24 * time.Hour / time.Microsecond)
+	if p.begun == 0 {
+		p.begun = last
+	}
+	end := cmp.Or(micros(p.to), p.collection.now().UnixMicro())
+	p.collection.progress((last-p.begun)/day, max(end-p.begun, day)/day, "days", record.Time(last).String())
+}
+
+// mostOpen is how many open records are remembered.
+const mostOpen = 20_000
+
+// running hands on the records that have no stop, and the ends of those that had none.
+func (s *server) running(ctx context.Context, c *collection, at *place) error {
+	open := map[string]bool{}
+	take := func(raw []byte) error {
+		r, ok, err := c.take(ctx, raw, s.kinds())
+		if ok && r.Open() && len(open) < mostOpen {
+			open[r.ID] = true
+		}
+		return err
+	}
+	if err := s.listOpen(ctx, c, take); err != nil {
+		return err
+	}
+	if c.from.Window != nil {
+		return nil
+	}
+	for _, id := range at.Open {
+		if open[id] {
+			continue
+		}
+		if err := s.fetch(ctx, url.Values{"record_id": {id}}, take); err != nil {
+			return err
+		}
+	}
+	at.Open = at.Open[:0]
+	for id := range open {
+		at.Open = append(at.Open, id)
+	}
+	slices.Sort(at.Open)
+	return nil
+}
+
+// errEnough ends an answer of which no more is needed.
+var errEnough = errors.New("enough")
+
+// listOpen yields the open records. AUDITOR has no filter for them, but puts them first in
+// the reverse order.
+func (s *server) listOpen(ctx context.Context, c *collection, take func([]byte) error) error {
+	if s.path == ownPath {
+		return s.fetch(ctx, url.Values{"open": {"true"}}, take)
+	}
+	for limit := c.Page; ; limit *= 4 {
+		n := 0
+		err := s.fetch(ctx, url.Values{"sort_by[desc]": {"stop_time"}, "limit": {strconv.Itoa(limit)}}, func(raw []byte) error {
+			if n++; !withoutStop(raw) {
+				return errEnough
+			}
+			if n <= limit/4 && limit > c.Page { // they came before
+				return nil
+			}
+			return take(raw)
+		})
+		if errors.Is(err, errEnough) || err == nil && n < limit {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// withoutStop reports whether a record goes on.
+func withoutStop(raw []byte) bool {
+	var r struct {
+		Stop *string `json:"stop_time"`
+	}
+	return json.Unmarshal(raw, &r) == nil && r.Stop == nil
+}
+
+// count implements input, in one answer in another order.
+func (s *server) count(ctx context.Context, w sdk.Window) (n int64, err error) {
+	if err := s.open(ctx); err != nil {
+		return 0, err
+	}
+	query := stopQuery(max(micros(w.From), 0), w.To)
+	query.Set("sort_by[desc]", "record_id")
+	err = s.fetch(ctx, query, func([]byte) error { n++; return nil })
+	if err == nil {
+		err = s.client.Health(ctx)
+	}
+	return n, err
+}
