@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	netmail "net/mail"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/internal/mail"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// planner makes the plan of a run.
+type planner struct {
+	*config
+
+	start     sdk.PlanStart
+	data      *sdk.Data
+	report    v1.Report // of the catalogue
+	directory v1.Directory
+	period    []string
+	window    v1.Window // of the first period
+	key       string    // of the period
+	name      string    // of the period, for people
+	state     state
+
+	out   sdk.Plan
+	size  int // of all mails
+	again int // recipients that have had theirs
+	left  int // mails and pages without room
+	quiet []string
+}
+
+// room is how long the mails of a run may be together, below what a daemon takes. Those
+// that do not fit are for the next run.
+const room = 48 << 20
+
+// maxName is how long the name of an effect may be without the id, below what a daemon takes.
+const maxName = 200
+
+// newPlanner finds out what report of what time it is.
+func newPlanner(ctx context.Context, c *config, start sdk.PlanStart, data *sdk.Data) (*planner, error) {
+	p := &planner{config: c, start: start, data: data, period: c.Period}
+	for name, value := range start.Arguments {
+		if name != "period" {
+			return nil, fmt.Errorf("unknown argument %q: use period=WINDOW, such as period=2026-03", name)
+		}
+		p.period = []string{value}
+	}
+	var err error
+	if p.state, err = readState(start.State); err != nil {
+		return nil, err
+	}
+	list, err := data.API().Reports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list.Reports, func(r v1.Report) bool { return r.Name == c.Report })
+	if i < 0 {
+		var names []string
+		for _, r := range list.Reports {
+			names = append(names, r.Name)
+		}
+		return nil, fmt.Errorf("unknown report %q: use %s", c.Report, strings.Join(names, ", "))
+	}
+	p.report = list.Reports[i]
+	return p, nil
+}
+
+// plan has a mail for each recipient that has had none of the period.
+func (p *planner) plan(ctx context.Context) (sdk.Plan, error) {
+	if err := p.look(ctx, nil); err != nil { // it names the keys
+		return p.out, err
+	}
+	used, err := p.used(ctx)
+	if err != nil {
+		return p.out, err
+	}
+	if end := p.window.To.Add(-time.Second); end.Before(p.start.Now) {
+		if err := p.look(ctx, &v1.DirectoryQuery{At: end.UTC().Format(time.RFC3339)}); err != nil {
+			return p.out, err
+		}
+	}
+	subjects := p.subjects(used)
+	for i := range subjects {
+		if err := p.deliver(ctx, &subjects[i]); err != nil {
+			return p.out, err
+		}
+	}
+	if p.again > 0 {
+		p.note("%s: sent before to %d recipients", p.name, p.again)
+	}
+	if len(p.quiet) > 0 {
+		p.note("%s: no usage of %s", p.name, some(p.quiet))
+	}
+	if p.left > 0 {
+		p.lack("%d mails or pages do not fit into this run: the next one has them; bursar actions run report/%s begins it now", p.left, p.label)
+	}
+	p.out.State = p.state.bytes()
+	return p.out, nil
+}
+
+func (p *planner) note(format string, args ...any) {
+	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
+}
+
+// lack notes what the plan should have and has not.
+func (p *planner) lack(format string, args ...any) {
+	p.out.Partial = true
+	p.note(format, args...)
+}
+
+// some names a few of many.
+func some(names []string) string {
+	const most = 8
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// used asks which subjects have usage in the period, and when that is.
+func (p *planner) used(ctx context.Context) (ids []string, err error) {
+	a, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: p.period[0], Zone: p.Zone, Measure: "records", By: p.keyOf(), Where: p.Where})
+	if err != nil {
+		return nil, fmt.Errorf("period %q: %w", p.period[0], err)
+	}
+	p.window = v1.Window{From: a.Window.From, To: a.Window.To}
+	p.name, p.key = p.window.Name(p.period[0], p.zone), p.periodKey()
+	for _, g := range a.Groups {
+		if len(g.Values) == 1 && g.Values[0] != nil {
+			ids = append(ids, *g.Values[0])
+		}
+	}
+	return ids, nil
+}
+
+// periodKey tells a period from others. One that goes on is another one each day; one that is
+// shorter than a day, such as 1h, in each such time.
+func (p *planner) periodKey() string {
+	from, to := p.window.From.Time, p.window.To.Time
+	if length := to.Sub(from); length < 20*time.Hour { // a day is longer, whatever the clock does
+		return from.Truncate(max(length, time.Second)).UTC().Format("2006-01-02T150405Z")
+	}
+	if to.After(p.start.Now) {
+		to = p.start.Now
+	}
+	return from.In(p.zone).Format(time.DateOnly) + ".." + to.In(p.zone).Format(time.DateOnly)
+}
+
+// deliver plans the mails and the page about a subject.
+func (p *planner) deliver(ctx context.Context, s *subject) error {
+	var to []*netmail.Address
+	if p.Mail == nil {
+		s.to = nil
+	}
+	for _, a := range s.to {
+		if p.state.has(p.messageID(s, a)) {
+			p.again++
+			continue
+		}
+		to = append(to, a)
+	}
+	publish := p.Site != nil && !p.state.has(p.pageID(s))
+	if len(to) == 0 && !publish {
+		return nil
+	}
+	made, err := p.write(ctx, s)
+	refusal, refused := errors.AsType[*sdk.ResponseError](err)
+	switch {
+	case refused && refusal.Status < http.StatusInternalServerError:
+		p.lack("%s: %s", cmp.Or(s.shown(), "all"), refusal.Detail)
+		return nil
+	case err != nil:
+		return err
+	case made == nil:
+		p.quiet = append(p.quiet, cmp.Or(s.shown(), "all"))
+		return nil
+	}
+	for _, a := range to {
+		if err := p.mail(s, a, made); err != nil {
+			return err
+		}
+	}
+	if publish {
+		return p.page(s, made)
+	}
+	return nil
+}
+
+// mail plans one mail.
+func (p *planner) mail(s *subject, to *netmail.Address, made *content) error {
+	id := p.messageID(s, to)
+	text, err := p.server.Compose(&mail.Message{
+		To: to, Subject: made.subject, ID: id, Date: p.start.Now.In(p.zone), Text: made.text, HTML: made.html, Files: made.files,
+	})
+	if err != nil {
+		return fmt.Errorf("the mail to %s: %w", to.Address, err)
+	}
+	name := "mail " + p.key + " "
+	if s.id != "" {
+		name += p.about(s) + " "
+	}
+	if name += "to=" + to.Address; len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + " " + id
+	}
+	p.add(sdk.Effect{
+		Name: name, Summary: made.subject, Payload: text,
+		Show: fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s>\n\n%s", to, made.subject, id, made.text),
+	}, id, "the mail to "+to.Address)
+	return nil
+}
+
+// add takes an effect into the plan if there is room. The state knows it by the id from then
+// on.
+func (p *planner) add(e sdk.Effect, id, what string) {
+	switch {
+	case len(e.Payload) > sdk.MaxPayload:
+		p.lack("%s has %d MiB, and at most %d are allowed: set a smaller top, or attach less", what, len(e.Payload)>>20, sdk.MaxPayload>>20)
+	case p.size+len(e.Payload) > room || len(p.out.Effects) >= maxEffects:
+		p.left++
+	default:
+		p.size += len(e.Payload)
+		p.state.add(id)
+		p.out.Effects = append(p.out.Effects, e)
+	}
+}
+
+// about is KEY=ID of whom a mail is about; empty of all.
+func (p *planner) about(s *subject) string {
+	if s.id == "" {
+		return ""
+	}
+	return p.Each + "=" + s.id
+}
+
+// messageID is the same for an action, a period, a subject and a recipient, and for nothing else.
+func (p *planner) messageID(s *subject, to *netmail.Address) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", p.label, p.key, p.about(s), strings.ToLower(to.Address)))
+	return fmt.Sprintf("bursar.%x@%s", sum[:16], p.server.Domain())
+}
+
+// content is what the mails about a subject have.
+type content struct {
+	written
+	files []mail.File
+}
+
+// write asks for the report about a subject and writes it; nil where nothing was used and
+// no mail says so.
+func (p *planner) write(ctx context.Context, s *subject) (*content, error) {
+	query := p.query(s)
+	l := letter{Action: "report/" + p.label, Title: p.report.Title, Of: s.shown(), Period: p.name, Zone: p.Zone}
+	var c content
+	var d v1.Document
+	err := p.get(ctx, query, "json", func(r io.Reader) error { return json.NewDecoder(r).Decode(&d) })
+	refusal, refused := errors.AsType[*sdk.ResponseError](err)
+	switch {
+	case refused && refusal.Status == http.StatusNotFound && p.Unused == "note":
+		return nil, nil //nolint:nilnil // as documented
+	case refused && refusal.Status == http.StatusNotFound:
+		l.Nothing = fmt.Sprintf("Nothing was used in %s.", p.name) // the refusal names others
+	case err != nil:
+		return nil, err
+	default:
+		l.Title, l.Periods, l.Tables, l.Notes = d.Title, d.Periods, d.Tables, d.Notes
+		if c.files, err = p.attach(ctx, s, query, &d); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range c.files {
+		l.Attached = append(l.Attached, f.Name)
+	}
+	c.written, err = p.templates.render(&l)
+	return &c, err
+}
+
+// attach are the files beside a report.
+func (p *planner) attach(ctx context.Context, s *subject, query url.Values, d *v1.Document) (files []mail.File, err error) {
+	base := strings.Join(slices.DeleteFunc([]string{p.Report, safe(s.id), p.key}, func(s string) bool { return s == "" }), "-")
+	for _, form := range p.Attach {
+		var b bytes.Buffer
+		if form == "csv" {
+			err = d.WriteCSV(&b)
+		} else {
+			err = p.get(ctx, query, form, func(r io.Reader) error { _, err := b.ReadFrom(r); return err })
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, mail.File{Name: base + "." + form, Kind: "text/" + form, Text: b.Bytes()})
+	}
+	return files, nil
+}
+
+// safe is an id as a part of the name of a file.
+func safe(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
+			return c
+		}
+		return '_'
+	}, id)
+}
+
+// query is what the report is told.
+func (p *planner) query(s *subject) url.Values {
+	q := url.Values{"period": p.period, "zone": {p.Zone}}
+	for name, value := range p.Query {
+		q.Set(name, value)
+	}
+	where := maps.Clone(p.Where)
+	if s.id != "" {
+		where = map[string]string{p.keyOf(): s.id}
+		maps.Copy(where, p.Where)
+	}
+	param := "where"
+	if slices.ContainsFunc(p.report.Parameters, func(a v1.ReportParameter) bool { return a.Name == "of" }) {
+		param = "of" // of a statement
+	}
+	for key, value := range where {
+		q.Set(param+"["+key+"]", value)
+	}
+	return q
+}
+
+func (p *planner) get(ctx context.Context, query url.Values, format string, take func(io.Reader) error) error {
+	query = maps.Clone(query)
+	query.Set("format", format)
+	body, err := p.data.Get(ctx, "/v1/reports/"+url.PathEscape(p.Report)+"?"+query.Encode(), "")
+	if err != nil {
+		return err
+	}
+	return errors.Join(take(body), body.Close())
+}

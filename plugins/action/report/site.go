@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/hcl"
+	"github.com/bursar-accounting/bursar/plugins/filestore"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+type siteSettings struct {
+	Directory hcl.Absolute      `hcl:"directory,optional" unset:"this or bucket" doc:"a folder that is there and that the aggregator can write to; on all aggregators the same one, such as a mount"`
+	Bucket    *filestore.Bucket `hcl:"bucket,block" unset:"this or directory" doc:"a bucket of an S3-compatible server"`
+	Title     string            `hcl:"title,optional" default:"Reports" doc:"of the index and of the feed"`
+	URL       string            `hcl:"url,optional" unset:"relative links" doc:"the address at which a web server shows the folder, for the links of the feed"`
+
+	files filestore.Store
+}
+
+// publication is the payload of a page: what is put into a folder of the site.
+type publication struct {
+	Version int               `json:"version"`
+	Folder  string            `json:"folder"`
+	Title   string            `json:"title"`
+	Updated time.Time         `json:"updated"`
+	Files   map[string]string `json:"files"` // by name; the page is indexPage
+}
+
+const (
+	publicationVersion = 1
+
+	indexPage = "index.html"
+	feedPage  = "feed.xml"
+	// entryFile says what a folder of the site has. It is written last: a folder without it
+	// is in no index.
+	entryFile = "entry.json"
+)
+
+// entry is a report of the site, in the index and in the feed.
+type entry struct {
+	Folder  string    `json:"folder"`
+	Title   string    `json:"title"`
+	Updated time.Time `json:"updated"`
+	Files   []string  `json:"files"`  // beside the page
+	Digest  string    `json:"digest"` // of the payload
+}
+
+// page plans the page about a subject.
+func (p *planner) page(s *subject, made *content) error {
+	folder := strings.TrimSuffix(p.Report+"-"+p.key+"-"+safe(s.id), "-")
+	if s.id != "" {
+		folder += fmt.Sprintf("-%x", digest(p.about(s))[:3]) // what is not safe may be all that tells two apart
+	}
+	out := publication{
+		Version: publicationVersion, Folder: folder, Title: made.subject, Updated: p.start.Now, Files: map[string]string{indexPage: made.html},
+	}
+	for _, f := range made.files {
+		out.Files[f.Name] = string(f.Text)
+	}
+	payload, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	p.add(sdk.Effect{
+		Name: "page " + folder, Summary: made.subject, Payload: payload,
+		Show: fmt.Sprintf("Folder: %s\nTitle: %s\n\n%s", folder, made.subject, made.text),
+	}, p.pageID(s), "page "+folder)
+	return nil
+}
+
+// pageID is for the state what the id of a message is.
+func (p *planner) pageID(s *subject) string {
+	if p.Site == nil {
+		return ""
+	}
+	return fmt.Sprintf("page %q %q %q %q", p.label, p.Site.files, p.key, p.about(s))
+}
+
+func readPublication(payload []byte) (p publication, err error) {
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return p, fmt.Errorf("the effect is not a page: %w", err)
+	}
+	if p.Version != publicationVersion || path.Base(p.Folder) != p.Folder || strings.HasPrefix(p.Folder, ".") {
+		return p, fmt.Errorf("the effect has format %d and the folder %q; run the newer plugin", p.Version, p.Folder)
+	}
+	return p, nil
+}
+
+// publish puts a page into the site. Each file appears whole, the page before it is in the
+// index; what is there already stays as it is.
+func (s *siteSettings) publish(ctx context.Context, payload []byte, templates *templates) sdk.Result {
+	p, err := readPublication(payload)
+	if err != nil {
+		return sdk.Result{Outcome: sdk.Rejected, Message: err.Error()}
+	}
+	if err := s.put(ctx, payload, &p); err != nil {
+		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
+	}
+	if err := s.index(ctx, templates); err != nil {
+		return sdk.Result{Outcome: sdk.Retry, Message: err.Error()}
+	}
+	return sdk.Result{Outcome: sdk.Done, Message: fmt.Sprintf("published in %s/%s", s.files, p.Folder), Reference: p.Folder}
+}
+
+func (s *siteSettings) put(ctx context.Context, payload []byte, p *publication) error {
+	e := entry{Folder: p.Folder, Title: p.Title, Updated: p.Updated, Digest: sum(payload)}
+	for name, text := range p.Files {
+		if path.Base(name) != name {
+			return fmt.Errorf("%q is not a name of a file", name)
+		}
+		if err := filestore.WriteFile(ctx, s.files, path.Join(p.Folder, name), []byte(text)); err != nil {
+			return err
+		}
+		if name != indexPage {
+			e.Files = append(e.Files, name)
+		}
+	}
+	slices.Sort(e.Files)
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return filestore.WriteFile(ctx, s.files, path.Join(p.Folder, entryFile), text)
+}
+
+func sum(payload []byte) string { return fmt.Sprintf("%x", sha256.Sum256(payload)) }
+
+// probe looks whether a page is in the site.
+func (s *siteSettings) probe(ctx context.Context, payload []byte) sdk.Result {
+	p, err := readPublication(payload)
+	if err != nil {
+		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
+	}
+	e, err := s.entry(ctx, path.Join(p.Folder, entryFile))
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return sdk.Result{Outcome: sdk.Unknown, Message: err.Error()}
+	case err != nil || e.Digest != sum(payload):
+		return sdk.Result{Outcome: sdk.Retry, Message: "it is not in " + s.files.String()}
+	}
+	return sdk.Result{Outcome: sdk.Done, Message: "it is in " + s.files.String(), Reference: p.Folder}
+}
+
+// entryBytes is how long what is said of a page may be.
+const entryBytes = 1 << 20
+
+func (s *siteSettings) entry(ctx context.Context, name string) (e entry, err error) {
+	text, err := filestore.ReadFile(ctx, s.files, name, entryBytes)
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, fmt.Errorf("%s in %s: %w", name, s.files, err)
+	}
+	return e, nil
+}
+
+// index makes the index and the feed of what is in the site, the newest first.
+func (s *siteSettings) index(ctx context.Context, templates *templates) error {
+	names, err := s.files.List(ctx, "")
+	if err != nil {
+		return err
+	}
+	var list []entry
+	for _, name := range names {
+		if path.Base(name) != entryFile || strings.Count(name, "/") != 1 {
+			continue
+		}
+		e, err := s.entry(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b entry) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Folder, b.Folder))
+	})
+	page, err := templates.index(&index{s.Title, list})
+	if err != nil {
+		return err
+	}
+	feed, err := s.feed(list)
+	if err != nil {
+		return err
+	}
+	return errors.Join(filestore.WriteFile(ctx, s.files, indexPage, page), filestore.WriteFile(ctx, s.files, feedPage, feed))
+}
+
+// index is what the template of the index is given.
+type index struct {
+	Title   string
+	Reports []entry
+}
+
+func (t *templates) index(i *index) ([]byte, error) {
+	var b bytes.Buffer
+	err := t.pages[indexPage].Execute(&b, i)
+	return b.Bytes(), err
+}
+
+// atom is a feed, as RFC 4287 has it.
+type atom struct {
+	XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
+	Title   string      `xml:"title"`
+	ID      string      `xml:"id"`
+	Updated string      `xml:"updated"`
+	Author  string      `xml:"author>name"`
+	Links   []atomLink  `xml:"link"`
+	Entries []atomEntry `xml:"entry"`
+}
+
+type atomLink struct {
+	Rel  string `xml:"rel,attr"`
+	Href string `xml:"href,attr"`
+}
+
+type atomEntry struct {
+	Title   string     `xml:"title"`
+	ID      string     `xml:"id"`
+	Updated string     `xml:"updated"`
+	Links   []atomLink `xml:"link"`
+}
+
+// mostInFeed are the newest.
+const mostInFeed = 100
+
+func (s *siteSettings) feed(list []entry) ([]byte, error) {
+	address := func(elem ...string) string {
+		out, err := url.JoinPath(cmp.Or(s.URL, "./"), elem...)
+		if err != nil {
+			return "" // it was read when it was checked
+		}
+		return out
+	}
+	name := func(of string) string { return fmt.Sprintf("urn:bursar:report:%x", digest(s.URL+" "+s.Title+" "+of)) }
+	f := atom{
+		Title: s.Title, ID: name(""), Updated: time.Unix(0, 0).UTC().Format(time.RFC3339), Author: "bursar",
+		Links: []atomLink{{"self", address(feedPage)}, {"alternate", address(indexPage)}},
+	}
+	for i, e := range list[:min(len(list), mostInFeed)] {
+		at := e.Updated.UTC().Format(time.RFC3339)
+		if i == 0 {
+			f.Updated = at
+		}
+		f.Entries = append(f.Entries, atomEntry{e.Title, name(e.Folder), at, []atomLink{{"alternate", address(e.Folder, "/")}}})
+	}
+	text, err := xml.MarshalIndent(f, "", "  ")
+	return append([]byte(xml.Header), append(text, '\n')...), err
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bursar-accounting/bursar/plugins/filestore/s3test"
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+)
+
+func siteAction(t *testing.T, dir, more string) *action {
+	t.Helper()
+	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"csv\", \"html\"]\n%s\nsite {\n directory = %q\n url = \"https://www.example.org/reports\"\n}\n", more, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (c *cluster) does(a *action, p sdk.Plan) {
+	c.t.Helper()
+	for _, e := range p.Effects {
+		if r := a.Execute(c.t.Context(), sdk.Attempt{Effect: e}, nil); r.Outcome != sdk.Done {
+			c.t.Fatalf("%s: %+v", e.Name, r)
+		}
+	}
+}
+
+func contentOf(t *testing.T, elem ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestSite_EachSubject_HasAPageInIndexAndFeed(t *testing.T) {
+	c, dir := newCluster(t), t.TempDir()
+	a := siteAction(t, dir, "each = \"pi\"")
+	first := c.plans(a, nil, nil)
+	c.does(a, first)
+	second := c.plans(a, first.State, map[string]string{"period": "this-month"})
+	c.does(a, second)
+	if len(first.Effects) != 3 || len(second.Effects) != 3 || first.Partial {
+		t.Fatalf("%+v\n%+v", first, second)
+	}
+	again := c.plans(a, second.State, nil)
+	if len(again.Effects) != 0 {
+		t.Errorf("%+v", again.Effects)
+	}
+	list, err := filepath.Glob(dir + "/usage-2026-10-01..2026-11-01-bell-*")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if page := contentOf(t, list[0], "index.html"); !strings.Contains(page, "A. Bell (bell)") {
+		t.Error(page)
+	}
+	if csv := contentOf(t, list[0], "usage-bell-2026-10-01..2026-11-01.csv"); csv != "user_id,Cores\nann & bob,3.333333333\n" {
+		t.Error(csv)
+	}
+	index := contentOf(t, dir, "index.html")
+	if strings.Count(index, "<li>") != 6 || !strings.Contains(index, `href="`+filepath.Base(list[0])+`/usage-bell-2026-10-01..2026-11-01.html"`) {
+		t.Error(index)
+	}
+	var feed atom
+	if err := xml.Unmarshal([]byte(contentOf(t, dir, "feed.xml")), &feed); err != nil {
+		t.Fatal(err)
+	}
+	var ids, links []string
+	for _, e := range feed.Entries {
+		ids, links = append(ids, e.ID), append(links, e.Links[0].Href)
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(ids)) != 6 || feed.ID == "" || feed.Updated != "2026-11-03T07:00:00Z" || !slices.Contains(links, "https://www.example.org/reports/"+filepath.Base(list[0])+"/") {
+		t.Errorf("%+v", feed)
+	}
+}
+
+func TestSite_InABucket_IsThatOfADirectory(t *testing.T) {
+	c, dir := newCluster(t), t.TempDir()
+	inDirectory := siteAction(t, dir, "each = \"pi\"")
+	c.does(inDirectory, c.plans(inDirectory, nil, nil))
+	refuses := false
+	bucket := &s3test.Server{Refuse: func(r *http.Request) (int, string) {
+		if refuses && r.Method == http.MethodPut {
+			return http.StatusForbidden, "AccessDenied"
+		}
+		return 0, ""
+	}}
+	h := httptest.NewServer(bucket)
+	t.Cleanup(h.Close)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := configureAll(t, fmt.Sprintf("report = \"usage\"\nattach = [\"csv\", \"html\"]\neach = \"pi\"\nsite {\n url = \"https://www.example.org/reports\"\n"+
+		"bucket {\n endpoint = %q\n bucket = \"archive\"\n prefix = \"www\"\n access_key = \"k\"\n secret_key = %q\n }\n}\n", h.URL, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.plans(a, nil, nil)
+	refuses = true
+	if r := a.Execute(t.Context(), sdk.Attempt{Effect: p.Effects[0]}, nil); r.Outcome != sdk.Retry {
+		t.Errorf("the bucket refuses: %+v", r)
+	}
+	refuses = false
+	if r := a.Probe(t.Context(), sdk.Attempt{Effect: p.Effects[0]}, nil); r.Outcome != sdk.Retry {
+		t.Errorf("nothing is in the bucket: %+v", r)
+	}
+	for range 2 { // a second time does no harm
+		c.does(a, p)
+	}
+	for _, e := range p.Effects {
+		if r := a.Probe(t.Context(), sdk.Attempt{Effect: e}, nil); r.Outcome != sdk.Done {
+			t.Errorf("all is in the bucket: %+v", r)
+		}
+	}
+	h.Close() // it serves no more
+	want := walk(t, dir)
+	if len(bucket.Objects) != len(want) {
+		t.Errorf("%d objects, %d files", len(bucket.Objects), len(want))
+	}
+	for _, path := range want {
+		if got := string(bucket.Objects["archive/www/"+path]); got != contentOf(t, dir, path) {
+			t.Errorf("%s in the bucket: %q", path, got)
+		}
+	}
+}
+
+func TestSite_InterruptedAnywhere_IsWholeAfterTheNextAttempt(t *testing.T) {
+	c := newCluster(t)
+	dir := t.TempDir()
+	a := siteAction(t, dir, "")
+	p := c.plans(a, nil, nil)
+	c.does(a, p)
+	want := map[string]string{}
+	for _, path := range walk(t, dir) {
+		want[path] = contentOf(t, dir, path)
+	}
+	attempt := sdk.Attempt{Effect: p.Effects[0]}
+	for lost := range want {
+		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(lost, entryFile) {
+			if r := a.Probe(t.Context(), attempt, nil); r.Outcome != sdk.Retry {
+				t.Errorf("without %s: %+v", lost, r)
+			}
+		}
+		left := filepath.Join(dir, filepath.Dir(lost), "."+filepath.Base(lost)+".1.new") // as a crash leaves it
+		if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.does(a, p)
+		got := walk(t, dir)
+		if len(got) != len(want) {
+			t.Errorf("without %s there are then %v", lost, got)
+		}
+		for _, path := range got {
+			if contentOf(t, dir, path) != want[path] {
+				t.Errorf("%s differs", path)
+			}
+		}
+		if r := a.Probe(t.Context(), attempt, nil); r.Outcome != sdk.Done {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func walk(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			rel, _ := filepath.Rel(dir, path) // it is below
+			list = append(list, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestSite_HostilePayloadsAndFolders_ChangeNothing(t *testing.T) {
+	dir := t.TempDir()
+	a := siteAction(t, dir, "")
+	for _, payload := range []string{
+		`{"version":1,"folder":"../x","files":{}}`, `{"version":1,"folder":"","files":{}}`, `{"version":1,"folder":".","files":{}}`,
+		`{"version":2,"folder":"x","files":{}}`, `{"folder`,
+	} {
+		if r := a.Execute(t.Context(), sdk.Attempt{Effect: sdk.Effect{Payload: []byte(payload)}}, nil); r.Outcome != sdk.Rejected {
+			t.Errorf("%s: %+v", payload, r)
+		}
+	}
+	if list := walk(t, dir); len(list) != 0 {
+		t.Error(list)
+	}
+	c := newCluster(t)
+	p := c.plans(a, nil, nil)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.Execute(t.Context(), sdk.Attempt{Effect: p.Effects[0]}, nil); r.Outcome != sdk.Retry || !strings.Contains(r.Message, "is it mounted?") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestProbe_AMail_IsNotKnown(t *testing.T) {
+	a, err := configure(t, "to = [\"a@example.org\"]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := a.Probe(t.Context(), sdk.Attempt{Effect: sdk.Effect{Payload: []byte("From: a@example.org\r\nTo: b@example.org\r\n\r\ntext\r\n")}}, nil); r.Outcome != sdk.Unknown {
+		t.Errorf("%+v", r)
+	}
+	if r := a.Execute(t.Context(), sdk.Attempt{Effect: sdk.Effect{Payload: []byte("{}")}}, nil); r.Outcome != sdk.Rejected {
+		t.Errorf("%+v", r)
+	}
+}

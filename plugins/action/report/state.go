@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"slices"
+)
+
+// state is which mails and pages were planned: digests of their ids, the newest last. An action
+// that sends at most once keeps it as soon as the run is planned, so no later run plans
+// one of them again.
+type state struct{ known [][]byte }
+
+const (
+	stateVersion = 1
+	digestBytes  = 8
+	// maxKnown is how many there are, below what a daemon keeps; one run plans fewer.
+	maxKnown   = 8000
+	maxEffects = 4000
+)
+
+func readState(b []byte) (state, error) {
+	var s state
+	if len(b) == 0 {
+		return s, nil
+	}
+	if b[0] != stateVersion || len(b)%digestBytes != 1 {
+		return s, errors.New("the state of the action has another format; run the newer plugin")
+	}
+	s.known = slices.Collect(slices.Chunk(bytes.Clone(b[1:]), digestBytes))
+	return s, nil
+}
+
+func (s *state) has(id string) bool {
+	d := digest(id)
+	return slices.ContainsFunc(s.known, func(k []byte) bool { return bytes.Equal(k, d) })
+}
+
+func (s *state) add(id string) { s.known = append(s.known, digest(id)) }
+
+// bytes writes the state; what is oldest goes first.
+func (s *state) bytes() []byte {
+	newest := s.known[max(0, len(s.known)-maxKnown):]
+	return append([]byte{stateVersion}, bytes.Join(newest, nil)...)
+}
+
+func digest(id string) []byte {
+	sum := sha256.Sum256([]byte(id))
+	return sum[:digestBytes]
+}
