@@ -1,0 +1,319 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/plugins/sdk"
+	"github.com/bursar-accounting/bursar/proto/alerts"
+	v1 "github.com/bursar-accounting/bursar/proto/v1"
+)
+
+// condition is what a rule finds.
+type condition struct {
+	about, severity, what, do string
+	since                     time.Time // zero: now
+}
+
+const (
+	// maxAlerts is how many alerts there are at most, so that the state is small enough.
+	maxAlerts = 300
+	// maxText bounds what an alert says.
+	maxText = 400
+	// endedFor is how long an alert that has ended is remembered, for an Alertmanager that
+	// was not told.
+	endedFor = 15 * time.Minute
+)
+
+// errMissing is wrapped by the error of a rule over something that does not exist.
+var errMissing = errors.New("not found")
+
+// evaluate looks at each rule. The alerts of one that cannot be evaluated stay as they are.
+func (p *planner) evaluate(ctx context.Context) error {
+	known := map[string]*alerts.Alert{}
+	for i := range p.state.Alerts {
+		known[p.state.Alerts[i].Key()] = &p.state.Alerts[i]
+	}
+	var next []alerts.Alert
+	var problems []alerts.Problem
+	for i := range p.rules {
+		r := &p.rules[i]
+		found, err := p.look(ctx, r)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && r.lenient && missing(err):
+			found = nil
+		case err != nil:
+			problems = append(problems, p.problem(r.Name, err))
+			for _, a := range p.state.Alerts {
+				if a.Rule == r.Name {
+					next = append(next, a)
+					delete(known, a.Key())
+				}
+			}
+			continue
+		}
+		for _, c := range found {
+			a := p.alert(r, &c, known)
+			if slices.ContainsFunc(next, func(o alerts.Alert) bool { return o.Key() == a.Key() }) {
+				continue
+			}
+			delete(known, a.Key())
+			next = append(next, a)
+		}
+	}
+	for _, a := range known { // what no rule finds any more
+		if a.Fired.IsZero() || !a.Ended.IsZero() && p.now.Sub(a.Ended) > endedFor {
+			continue
+		}
+		if a.Over.IsZero() {
+			a.Over = p.now
+		}
+		if a.Ended.IsZero() && p.now.Sub(a.Over) >= p.Keep {
+			a.Ended = p.now
+		}
+		next = append(next, *a)
+	}
+	slices.SortFunc(next, func(a, b alerts.Alert) int { return strings.Compare(a.Key(), b.Key()) })
+	if len(next) > maxAlerts {
+		p.lack("%d alerts are more than the %d that are kept; the others are not told", len(next), maxAlerts)
+		next = next[:maxAlerts]
+	}
+	p.state.Alerts, p.state.Problems = next, problems
+	return nil
+}
+
+// missing reports whether there is nothing that a rule could look at.
+func missing(err error) bool {
+	refusal, refused := errors.AsType[*sdk.ResponseError](err)
+	return errors.Is(err, errMissing) || refused && (refusal.Status < http.StatusInternalServerError || refusal.Status == http.StatusNotImplemented)
+}
+
+// problem notes that a rule cannot be evaluated, and since when.
+func (p *planner) problem(rule string, err error) alerts.Problem {
+	out := alerts.Problem{Rule: rule, Why: cut(err.Error()), Since: p.now}
+	for _, before := range p.state.Problems {
+		if before.Rule == rule {
+			out.Since = before.Since
+		}
+	}
+	p.lack("rule %s cannot be evaluated: %s", rule, out.Why)
+	return out
+}
+
+// alert is the alert of a condition that holds.
+func (p *planner) alert(r *rule, c *condition, known map[string]*alerts.Alert) alerts.Alert {
+	a := alerts.Alert{Rule: r.Name, About: cut(c.about), Since: cmp.Or(c.since, p.now)}
+	if before := known[a.Key()]; before != nil && before.Ended.IsZero() {
+		a = *before
+		a.Over = time.Time{}
+	}
+	a.Severity, a.What, a.Do, a.Runbook = cmp.Or(r.Severity, c.severity, "warning"), cut(c.what), cut(c.do), r.Runbook
+	if a.Fired.IsZero() && p.now.Sub(a.Since) >= r.For {
+		a.Fired = p.now
+	}
+	return a
+}
+
+// cut bounds a text.
+func cut(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// look returns what a rule finds.
+func (p *planner) look(ctx context.Context, r *rule) ([]condition, error) {
+	switch {
+	case len(r.Findings) > 0:
+		return p.findings(ctx, r)
+	case r.Budget != "":
+		return p.budgets(ctx, r)
+	case r.Conflicts:
+		return p.conflicts(ctx)
+	}
+	return p.usage(ctx, r)
+}
+
+func (p *planner) findings(ctx context.Context, r *rule) (out []condition, err error) {
+	status, err := p.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status.Verdict == nil {
+		return nil, errors.New("the cluster's health is not known to the node that leads")
+	}
+	for _, f := range status.Findings {
+		if slices.Contains(r.Findings, f.ID) {
+			out = append(out, condition{strings.TrimSpace(f.About + aside(r, f.ID, f.About)), f.Severity, f.What, f.Do, f.Since.Time})
+		}
+	}
+	return out, nil
+}
+
+// aside tells the findings about the same thing apart that one rule names.
+func aside(r *rule, id, about string) string {
+	if len(r.Findings) == 1 {
+		return ""
+	}
+	if about == "" {
+		return id
+	}
+	return " (" + id + ")"
+}
+
+func (p *planner) budgets(ctx context.Context, r *rule) (out []condition, err error) {
+	answer, err := p.budgetList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for i := range answer.Budgets {
+		b := &answer.Budgets[i]
+		known = append(known, b.Name)
+		if b.Period.State != "present" || r.Budget != "*" && r.Budget != b.Name {
+			continue
+		}
+		if b.BudgetStanding == nil {
+			if r.Budget != "*" {
+				return nil, fmt.Errorf("budget %q: %s", b.Name, b.Problem)
+			}
+			continue
+		}
+		if c, ok := p.budget(r, b); ok {
+			out = append(out, c)
+		}
+	}
+	if r.Budget != "*" && !slices.Contains(known, r.Budget) {
+		return nil, fmt.Errorf("budget %q %w: the budgets are %s", r.Budget, errMissing, list(known))
+	}
+	return out, nil
+}
+
+// budget is the condition of a budget; false: it is not met.
+func (p *planner) budget(r *rule, b *v1.Budget) (condition, bool) {
+	share, amount := ratOf(b.Share), ratOf(b.Amount)
+	used := percent(share)
+	forecast, known := 0.0, false
+	if b.Pace != nil && amount.Sign() > 0 {
+		days := new(big.Rat).SetFrac64(int64(b.Period.To.Sub(p.now)/time.Second), 24*60*60)
+		rest := days.Mul(days, ratOf(b.Pace.PerDay))
+		forecast, known = percent(new(big.Rat).Add(share, rest.Quo(rest, amount))), true
+	}
+	if r.Used != nil && used < *r.Used || r.Forecast != nil && (!known || forecast < *r.Forecast) {
+		return condition{}, false
+	}
+	what := fmt.Sprintf("budget %s: %.1f %% of %s %s used", b.Name, used, v1.Show("number", v1.Rat(amount)), b.Unit)
+	if b.Period.Name != "" {
+		what += " in " + string(b.Period.Name)
+	}
+	switch {
+	case b.Exhausted:
+		what += "; it is exhausted"
+	case known && !b.GoneAt.IsZero():
+		what += fmt.Sprintf("; at the present pace it is exhausted on %s, and %.0f %% are used at the end", b.GoneAt.UTC().Format(time.DateOnly), forecast)
+	case known:
+		what += fmt.Sprintf("; at the present pace %.0f %% are used at the end", forecast)
+	}
+	return condition{about: b.Name, what: what, do: "bursar budgets " + b.Name}, true
+}
+
+func ratOf(n interface{ String() string }) *big.Rat {
+	out, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		return new(big.Rat)
+	}
+	return out
+}
+
+func percent(r *big.Rat) float64 {
+	f, _ := new(big.Rat).Mul(r, big.NewRat(100, 1)).Float64()
+	return f
+}
+
+func (p *planner) conflicts(ctx context.Context) (out []condition, err error) {
+	answer, err := p.data.API().Conflicts(ctx, &v1.Reading{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range answer.Conflicts {
+		e := &answer.Conflicts[i]
+		var origins []string
+		for _, h := range e.Holdings {
+			origins = append(origins, h.Origin)
+		}
+		out = append(out, condition{
+			about: e.RecordID, what: fmt.Sprintf("origins disagree about the start of run %s: %s", e.RecordID, strings.Join(origins, ", ")), do: "bursar conflicts",
+		})
+	}
+	if answer.More {
+		p.lack("there are more conflicts than are listed: bursar conflicts")
+	}
+	return out, nil
+}
+
+func (p *planner) usage(ctx context.Context, r *rule) (out []condition, err error) {
+	u := r.Usage
+	answer, err := p.data.API().Usage(ctx, &v1.UsageQuery{Window: u.Window, Zone: u.Zone, By: u.By, Measure: u.Measure, Where: u.Where, Unit: "hour"})
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Measures) != 1 {
+		return nil, fmt.Errorf("measure %q has %d figures; one is allowed", u.Measure, len(answer.Measures))
+	}
+	m := &answer.Measures[0]
+	for i, g := range answer.Groups {
+		if i >= len(m.Totals) || m.Totals[i] == nil {
+			continue // there is no figure
+		}
+		figure, _ := ratOf(m.Totals[i]).Float64()
+		if u.Above != nil && figure <= *u.Above || u.Below != nil && figure >= *u.Below {
+			continue
+		}
+		about := ""
+		if len(g.Values) == 1 {
+			about = u.By + "="
+			if g.Values[0] != nil {
+				about += *g.Values[0]
+			}
+		}
+		out = append(out, condition{about: about, what: u.says(m, figure, about), do: usageDo(u)})
+	}
+	return out, nil
+}
+
+// says is what a figure beyond its bound says.
+func (u *usageRule) says(m *v1.Measure, figure float64, about string) string {
+	bound, side := u.Above, "above"
+	if u.Below != nil {
+		bound, side = u.Below, "below"
+	}
+	shown := func(n float64) string { return fmt.Sprintf("%.6g", n) }
+	switch {
+	case m.Kind == "ratio":
+		shown = func(n float64) string { return fmt.Sprintf("%.4g %%", 100*n) }
+	case m.Component != "":
+		shown = func(n float64) string { return fmt.Sprintf("%.6g hours", n) }
+	}
+	if about != "" {
+		about = " by " + about
+	}
+	return fmt.Sprintf("%s in %s%s is %s, %s %s", u.Measure, u.Window, about, shown(figure), side, shown(*bound))
+}
+
+func usageDo(u *usageRule) string {
+	do := "bursar usage -window " + u.Window + " -measure " + u.Measure
+	if u.By != "" {
+		do += " -by " + u.By
+	}
+	return do
+}
