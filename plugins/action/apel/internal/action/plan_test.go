@@ -152,7 +152,7 @@ func TestARecordWithoutAMandatoryFieldIsListedAndTheOthersGo(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	all := strings.Join(p.Notes, "\n")
-	for _, want := range []string{"3 records are left out", `left out: VO: aggregator.hcl:16:80: `, `with the key "voms": nobody`, `"/ops" begins with no key of the map`, ": foreign", "HEPscore23: score: component Cores has no score HEPscore23: lame", "2 records that ran for less than a second"} {
+	for _, want := range []string{"3 records are left out", `left out: VO: test.hcl:16:80: `, `with the key "voms": nobody`, `"/ops" begins with no key of the map`, ": foreign", "HEPscore23: score: component Cores has no score HEPscore23: lame", "2 records that ran for less than a second"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bursar-accounting/bursar/hcl"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/amstest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/gridtest"
 	"github.com/bursar-accounting/bursar/plugins/action/apel/internal/smime"
+	"github.com/bursar-accounting/bursar/plugins/plugintest"
 	"github.com/bursar-accounting/bursar/plugins/sdk"
 	"github.com/bursar-accounting/bursar/proto/record"
 	v1 "github.com/bursar-accounting/bursar/proto/v1"
@@ -104,50 +104,9 @@ fields {
 // configure makes an action with that config block.
 func configure(t *testing.T, text string) (*Action, error) {
 	t.Helper()
-	file, diags := hcl.Parse("aggregator.hcl", []byte(text))
-	tree, more := hcl.EvaluateLater(file.Body, file.Context(), file.Sources, Record)
-	if diags.Extend(more); diags.HasErrors() {
-		t.Fatal(diags)
-	}
 	a := New()
 	t.Cleanup(func() { _ = a.Close() })
-	return a, a.Configure(t.Context(), sdk.NewConfig("egi", sdk.Node{Name: "config", IsBlock: true, Children: nodes(tree.Nodes)}))
-}
-
-// nodes are what the daemon hands over.
-func nodes(in []hcl.Node) []sdk.Node {
-	place := func(r hcl.Range) sdk.Range {
-		return sdk.Range{File: r.Filename, Start: sdk.Pos(r.Start), End: sdk.Pos(r.End)}
-	}
-	var out []sdk.Node
-	for _, n := range in {
-		one := sdk.Node{Name: n.Name, Labels: n.Labels, IsBlock: n.Block, Range: place(n.Range), Children: nodes(n.Children), Value: value(n.Value)}
-		if n.Expression != "" {
-			one.Expression, one.Range = n.Expression, place(n.Value.Range)
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-func value(v hcl.Value) sdk.Value {
-	switch v.Kind {
-	case hcl.KindString:
-		return sdk.String(v.Str)
-	case hcl.KindInt:
-		return sdk.Int(v.Int)
-	case hcl.KindFloat:
-		return sdk.Float(v.Float)
-	case hcl.KindBool:
-		return sdk.Bool(v.Bool)
-	case hcl.KindList:
-		var list []sdk.Value
-		for _, e := range v.List {
-			list = append(list, value(e))
-		}
-		return sdk.List(list...)
-	}
-	return sdk.Null()
+	return a, a.Configure(t.Context(), plugintest.Config(t, "egi", text, Record))
 }
 
 // rig is an action, what it reads, and the service that it publishes to.
