@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -364,7 +365,10 @@ func TestJournal_PowerCutDuringAnySync_HoldsWhatWasConfirmed(t *testing.T) {
 			disk[j.files[i].Name()] = slurp(t, j.files[i].Name())
 		}
 		left := 1 + rng.IntN(400)
+		var syncing sync.Mutex // a write syncs one file while the other is prepared
 		j.sync = func(f *os.File) error {
+			syncing.Lock()
+			defer syncing.Unlock()
 			if left--; left <= 0 {
 				return errPower
 			}
@@ -382,7 +386,7 @@ func TestJournal_PowerCutDuringAnySync_HoldsWhatWasConfirmed(t *testing.T) {
 			if err = j.StoreLogs(logs); err == nil {
 				err = want.StoreLogs(logs)
 			}
-			if j.moved != nil { // so that one thing happens at a time
+			if j.moved != nil { // so that no move meets the next write
 				moved := <-j.moved
 				j.moved, err = nil, errors.Join(err, moved)
 			}

@@ -29,7 +29,7 @@ func (e *blockEncoder) encode(out *Encoded) {
 // copies reports whether column c is copied from the batch: all but those that
 // refer to the dictionary and those that the store sets.
 func (e *blockEncoder) copies(c int) bool {
-	if e.whole == nil {
+	if e.whole == nil || c == colObserved && e.whole.part.Observed != nil {
 		return false
 	}
 	if c == colTextLen || c >= colNumber && c < colNumber+maxNumbers {
@@ -77,14 +77,14 @@ func (e *blockEncoder) gather(value func(p *piece, i int) uint64) []uint64 {
 func (e *blockEncoder) plain(c int) []uint64 {
 	used := false
 	for _, p := range e.pieces {
-		used = used || p.batch.v.cols[c] != nil
+		used = used || p.column(c) != nil
 	}
 	if !used {
 		return nil
 	}
 	out := make([]uint64, 0, e.n)
 	for _, p := range e.pieces {
-		v := p.batch.v.cols[c]
+		v := p.column(c)
 		if v == nil {
 			out = append(out, make([]uint64, len(p.rows))...)
 			continue
@@ -94,6 +94,14 @@ func (e *blockEncoder) plain(c int) []uint64 {
 		}
 	}
 	return out
+}
+
+// column returns the numbers of a column that does not change; nil: all zero.
+func (p *piece) column(c int) []uint64 {
+	if c == colObserved && p.part.Observed != nil {
+		return p.part.Observed
+	}
+	return p.batch.v.cols[c]
 }
 
 func (p *piece) bookkeeping(c, i int) uint64 {

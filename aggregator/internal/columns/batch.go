@@ -159,6 +159,22 @@ func (b *Batch) Open(i int) bool { return b.v.at(colFlags, i)&flagOpen != 0 }
 // Tombstone reports whether a row is a tombstone.
 func (b *Batch) Tombstone(i int) bool { return b.v.at(colFlags, i)&flagTombstone != 0 }
 
+// Pushed reports whether a client has pushed every row and nothing else has
+// touched, with a version that says whether it has ended.
+func (b *Batch) Pushed() bool {
+	for id := range b.tabs[TableOrigin] {
+		if o, rank := b.OriginAt(uint32(id + 1)); !o.IsPushed() || rank != record.RankPush {
+			return false
+		}
+	}
+	for _, flags := range b.v.cols[colFlags] {
+		if flags&(flagTombstone|flagRegister|flagBodyStop|flagUnended|flagArchived) != 0 {
+			return false
+		}
+	}
+	return b.v.cols[colStopObserved] == nil && b.v.cols[colSupersedes] == nil
+}
+
 // Version returns the version of a row.
 func (b *Batch) Version(i int) record.Version {
 	r := Row{}
@@ -184,5 +200,5 @@ func (b *Batch) Row(i int) (r Row) {
 func (b *Batch) Same(i int, r *Row) bool {
 	s := b.Row(i)
 	return s.Origin == r.Origin && s.Rank == r.Rank && s.Version == r.Version && s.Stop == r.Stop &&
-		s.StopObserved == r.StopObserved && s.Tombstone == r.Tombstone && record.Same(&s.Record, &r.Record)
+		s.StopObserved == r.StopObserved && s.Tombstone == r.Tombstone && s.Archived == r.Archived && record.Same(&s.Record, &r.Record)
 }

@@ -280,13 +280,18 @@ func (b *Block) Submits() ([]record.Time, error) {
 }
 
 // Tombstones returns the rows of ids that show nothing any more.
-func (b *Block) Tombstones() (Mask, error) {
+func (b *Block) Tombstones() (Mask, error) { return b.flagged(flagTombstone) }
+
+// Archived returns the rows whose bodies have lost details to an archive.
+func (b *Block) Archived() (Mask, error) { return b.flagged(flagArchived) }
+
+func (b *Block) flagged(flag uint64) (Mask, error) {
 	if err := b.v.load(colFlags); err != nil {
 		return nil, err
 	}
 	m := NewMask(b.v.n)
 	for i, flags := range b.v.cols[colFlags] {
-		if flags&flagTombstone != 0 {
+		if flags&flag != 0 {
 			m.Set(i)
 		}
 	}

@@ -14,6 +14,10 @@ const MaxRows = 4096
 // else it carries.
 const MaxBatch = 352 << 10
 
+// fewRows is how many rows a batch must have for its blobs to be compressed: of fewer, that
+// takes longer than to write them.
+const fewRows = 64
+
 // Builder makes a batch out of rows. It belongs to one goroutine. The strings
 // of added rows must stay unchanged until Reset.
 type Builder struct {
@@ -189,6 +193,7 @@ func flagsOf(r *Row) uint64 {
 	set(r.Record.Submit != record.None, flagSubmit)
 	set(r.Version.Ended != (r.Record.Stop != record.None), flagUnended)
 	set(r.Record.Components != nil && len(r.Record.Components) == 0, flagNoParts)
+	set(r.Archived, flagArchived)
 	return flags
 }
 
@@ -247,7 +252,7 @@ func (b *Builder) Bytes() []byte {
 	}
 	b.pad()
 	f := frame{header: b.header()}
-	e := encoder{codec: getCodec()}
+	e := encoder{codec: getCodec(), plain: b.n < fewRows}
 	defer putCodec(e.codec)
 	for c, v := range b.cols {
 		f.parts[c] = e.column(c, v, b.cols[colID])

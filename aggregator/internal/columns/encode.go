@@ -14,11 +14,13 @@ type Part struct {
 
 	// Batch gives its rows without those at the positions Skip, which ascend.
 	// The first row taken gets FirstSeq, the others follow without gaps; all
-	// get Received and Changed; none supersedes another.
+	// get Received and Changed; none supersedes another. Observed, by position in the
+	// batch, takes the place of their versions' own; nil: it does not.
 	Batch             *Batch
 	Skip              []int
 	FirstSeq          uint64
 	Received, Changed record.Time
+	Observed          []uint64
 }
 
 // Encoded is a new block and what must be stored with it in the same

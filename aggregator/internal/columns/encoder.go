@@ -5,6 +5,7 @@ import "encoding/binary"
 // encoder writes the parts of a frame.
 type encoder struct {
 	codec *codec
+	plain bool // blobs are not compressed
 	ranks []uint32
 	buf   []byte
 }
@@ -55,7 +56,7 @@ func (e *encoder) bytes(data []byte, try bool) []byte {
 	if len(data) == 0 {
 		return nil
 	}
-	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try)
+	return e.codec.appendStream(binary.AppendUvarint(nil, uint64(len(data))), data, try && !e.plain)
 }
 
 func (e *encoder) entries(entries []string) []byte {

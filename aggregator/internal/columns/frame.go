@@ -79,6 +79,7 @@ const (
 	flagSubmit                // there is a submit time
 	flagUnended               // version's ended is not whether the body has a stop
 	flagNoParts               // components is an empty list, not absent
+	flagArchived              // the body has lost details to an archive
 )
 
 // The blobs: bytes of all rows, one after the other.

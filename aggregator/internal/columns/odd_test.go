@@ -230,11 +230,22 @@ func checkSingle(t testing.TB, data []byte, d *columns.Dict, want []columns.Row)
 	lent := decode(t, data, d)
 	lent.Lend()
 	var row columns.Row
+	for _, seq := range []uint64{want[0].Seq - 1, want[len(want)-1].Seq + 1} {
+		if ok, err := columns.NewReader(d).Pick(&row, data, seq, ""); err != nil || ok {
+			t.Fatal(ok, err)
+		}
+	}
 	for i := range want {
 		if ok, err := decode(t, data, d).PickSeq(&row, want[i].Seq); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		same(t, want[i], row)
+		for _, id := range []string{"", want[i].Record.ID} {
+			if ok, err := columns.NewReader(d).Pick(&row, data, want[i].Seq, id); err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			same(t, want[i], row)
+		}
 		if err := lent.ReadRow(&row, i); err != nil {
 			t.Fatal(err)
 		}

@@ -1,18 +1,14 @@
 package columns
 
-// numbers reads a column of n numbers that takes all of data. groups is called
+// numbers reads a column of len(v) numbers that takes all of data into v. groups is called
 // for modeGroup, which without it is an error.
-func (c *codec) numbers(data []byte, n int, groups func() ([]uint32, error)) ([]uint64, error) {
+func (c *codec) numbers(v []uint64, data []byte, groups func() ([]uint32, error)) error {
 	r := reader{b: data}
-	v := make([]uint64, n)
 	err := c.readNumbers(&r, v, groups)
 	if err == nil && !r.done() {
 		err = corrupt("column is cut off or too long")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
+	return err
 }
 
 func (c *codec) readNumbers(r *reader, v []uint64, groups func() ([]uint32, error)) error {

@@ -2,6 +2,9 @@ package columns
 
 import (
 	"slices"
+	"sync"
+
+	"github.com/bursar-accounting/bursar/proto/lent"
 )
 
 // maxPicks is how many rows of a block are read one by one before all columns
@@ -10,11 +13,13 @@ const maxPicks = 3
 
 // Pick sets r to a row, as [Block.ReadRow] does, for those who want few of the
 // block: it expands the columns but decodes one number of each.
-func (b *Block) Pick(r *Row, i int) error {
+func (b *Block) Pick(r *Row, i int) error { return b.pick(r, i, "") }
+
+func (b *Block) pick(r *Row, i int, id string) error {
 	if b.picks++; b.all || b.picks > maxPicks {
 		return b.ReadRow(r, i)
 	}
-	one, err := b.v.pick(i)
+	one, err := b.v.pick(i, id)
 	if err != nil {
 		return err
 	}
@@ -22,23 +27,84 @@ func (b *Block) Pick(r *Row, i int) error {
 }
 
 // PickSeq is [Block.Pick] of the row with that Seq; false when there is none.
-func (b *Block) PickSeq(r *Row, seq uint64) (bool, error) {
-	i, ok, err := b.Find(seq)
+func (b *Block) PickSeq(r *Row, seq uint64) (bool, error) { return b.pickSeq(r, seq, "") }
+
+func (b *Block) pickSeq(r *Row, seq uint64, id string) (bool, error) {
+	i, ok, err := b.position(seq)
 	if err != nil || !ok {
 		return false, err
 	}
-	return true, b.Pick(r, i)
+	return true, b.pick(r, i, id)
 }
 
-// pick returns a view of row i alone.
-func (v *view) pick(i int) (*view, error) {
+// position is [Block.Find], and decodes nothing where the Seqs go up by one.
+func (b *Block) position(seq uint64) (i int, ok bool, err error) {
+	h := b.Header()
+	if h.LastSeq-h.FirstSeq != uint64(b.v.n-1) {
+		return b.Find(seq)
+	}
+	return int(seq - h.FirstSeq), seq >= h.FirstSeq && seq <= h.LastSeq, nil
+}
+
+// Pick reads one row of a block of which nothing else is wanted: the row with that Seq; false
+// when there is none. id is the row's record id where that is known, which saves its columns,
+// and else "". It keeps nothing of data.
+func (r *Reader) Pick(row *Row, data []byte, seq uint64, id string) (bool, error) {
+	b, err := r.Block(data)
+	if err != nil {
+		return false, err
+	}
+	b.v.scratch = scratches.Get().(*scratch)
+	defer b.v.scratch.release()
+	return b.pickSeq(row, seq, id)
+}
+
+// scratch is memory that is used again for the next block. Of nil, all is new.
+type scratch struct {
+	words []uint64
+	bytes []byte
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{make([]uint64, 0, 4*MaxRows), make([]byte, 0, 32<<10)} }}
+
+// numbers returns memory for n numbers.
+func (s *scratch) numbers(n int) []uint64 {
+	if s == nil || n > cap(s.words)-len(s.words) {
+		return make([]uint64, n)
+	}
+	at := len(s.words)
+	s.words = s.words[:at+n]
+	return s.words[at : at+n : at+n]
+}
+
+// text returns memory for n bytes; nil when it has not so much.
+func (s *scratch) text(n int) []byte {
+	if s == nil || n > cap(s.bytes)-len(s.bytes) {
+		return nil
+	}
+	at := len(s.bytes)
+	s.bytes = s.bytes[:at+n]
+	return s.bytes[at : at+n : at+n]
+}
+
+// release takes back all that it has given.
+func (s *scratch) release() {
+	lent.Slice(s.words, ^uint64(0))
+	lent.Bytes(s.bytes)
+	s.words, s.bytes = s.words[:0], s.bytes[:0]
+	scratches.Put(s)
+}
+
+// pick returns a view of row i alone. id is its record id; "": it is not known.
+func (v *view) pick(i int, id string) (*view, error) {
 	one := &view{frame: v.frame, n: 1, tables: v.tables, shared: v.shared}
 	numbers := make([]uint64, numCols)
 	coder := getCodec()
 	defer putCodec(coder)
 	for c := range v.cols {
 		one.loaded[c] = true
-		if v.frame.parts[c] == nil {
+		ofID := c == colID || c == colTextLen || c >= colNumber && c < colNumber+maxNumbers
+		if v.frame.parts[c] == nil || ofID && id != "" || c == colExtraLen {
 			continue
 		}
 		n, err := v.numberAt(coder, c, i)
@@ -48,7 +114,12 @@ func (v *view) pick(i int) (*view, error) {
 		numbers[c] = n
 		one.cols[c] = numbers[c : c+1]
 	}
-	return one, v.pickBlobs(one, i)
+	if id != "" {
+		one.ids = [][]string{{id}}
+	} else if err := v.pickID(one, i); err != nil {
+		return nil, err
+	}
+	return one, v.pickExtras(one, i)
 }
 
 func (v *view) numberAt(coder *codec, c, i int) (uint64, error) {
@@ -67,9 +138,9 @@ func (v *view) numberAt(coder *codec, c, i int) (uint64, error) {
 	return coder.number(v.frame.parts[c], v.n, i, group)
 }
 
-// pickBlobs gives one the bytes of row i.
-func (v *view) pickBlobs(one *view, i int) (err error) {
-	if err := v.load(colID, colTextLen, colExtraLen); err != nil {
+// pickID gives one the bytes of the id of row i.
+func (v *view) pickID(one *view, i int) (err error) {
+	if err := v.load(colID, colTextLen); err != nil {
 		return err
 	}
 	one.textAt, err = v.pickBlob(one, blobText, i, func(k int) (uint64, bool) { return v.at(colTextLen, k), true })
@@ -80,7 +151,19 @@ func (v *view) pickBlobs(one *view, i int) (err error) {
 		s, ok := v.shape(uint32(v.at(colID, k)))
 		return uint64(s.bytes), ok
 	})
-	if err != nil {
+	return err
+}
+
+// pickExtras gives one the extras of row i, where it has any.
+func (v *view) pickExtras(one *view, i int) (err error) {
+	one.extraAt = []uint32{0, 0}
+	form, ok := v.form(uint32(one.at(colSet, 0)))
+	t, known := v.template(uint32(one.at(colTemplate, 0)), &reader{})
+	whole := ok && known && len(form.holes) == 0 && len(t) <= maxAmounts
+	if whole && one.at(colTemplate, 0) != 0 && one.at(colOrigin, 0) != 0 && one.at(colEnd, 0) != 0 {
+		return nil
+	}
+	if err := v.load(colExtraLen); err != nil {
 		return err
 	}
 	one.extraAt, err = v.pickBlob(one, blobExtra, i, func(k int) (uint64, bool) { return v.at(colExtraLen, k), true })
@@ -88,19 +171,25 @@ func (v *view) pickBlobs(one *view, i int) (err error) {
 }
 
 func (v *view) pickBlob(one *view, part, i int, length func(i int) (uint64, bool)) ([]uint32, error) {
-	if v.frame.parts[part] == nil {
-		if n, ok := length(i); !ok || n != 0 {
-			return nil, corrupt("row %d has bytes beyond the end, or no template", i)
-		}
-		return []uint32{0, 0}, nil
-	}
-	at, err := v.ends32(part, length)
+	data, err := v.blob(part)
 	if err != nil {
 		return nil, err
 	}
-	data := v.blobs[part-blobText][at[i]:at[i+1]]
-	one.blobs[part-blobText] = data
-	return []uint32{0, uint32(len(data))}, nil
+	at, sum := []uint32{0, 0}, uint64(0)
+	for k := range v.n {
+		n, ok := length(k)
+		if !ok || n > uint64(len(data)) {
+			return nil, corrupt("row %d has bytes beyond the end, or no template", k)
+		}
+		if k == i {
+			one.blobs[part-blobText], at[1] = data[min(sum, uint64(len(data))):], uint32(n)
+		}
+		sum += n
+	}
+	if sum != uint64(len(data)) {
+		return nil, corrupt("rows have %d bytes of %d", sum, len(data))
+	}
+	return at, nil
 }
 
 // number reads number i of a column of n. group is that of each row, for

@@ -27,6 +27,7 @@ type Row struct {
 	Changed    record.Time // when this row was made
 	Supersedes uint64      // Seq of the row that this one replaces; 0 for none
 	Tombstone  bool        // the id shows nothing any more
+	Archived   bool        // the body has lost details to an archive
 }
 
 // ShownStop returns the stop that queries see: the register's when there is
@@ -52,6 +53,6 @@ func (r *Row) Holding() record.Holding {
 	body := r.Record
 	return record.Holding{
 		Origin: r.Origin, Rank: r.Rank, Version: r.Version,
-		Record: &body, Stop: r.Stop, StopObserved: r.StopObserved,
+		Record: &body, Stop: r.Stop, StopObserved: r.StopObserved, Archived: r.Archived,
 	}
 }

@@ -6,6 +6,12 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
+// Bits of a loose row.
+const (
+	rowTombstone = 1
+	rowArchived  = 2
+)
+
 // AppendRow appends the stand-alone encoding of a row: format version, kind,
 // CRC32C, fields. It needs no dictionary.
 func AppendRow(b []byte, r *Row) []byte {
@@ -13,7 +19,14 @@ func AppendRow(b []byte, r *Row) []byte {
 	b = append(b, format, kindRow, 0, 0, 0, 0)
 	b = binary.AppendUvarint(b, r.Seq)
 	b = binary.AppendUvarint(b, r.Supersedes)
-	b = appendBool(b, r.Tombstone)
+	flags := byte(0)
+	if r.Tombstone {
+		flags |= rowTombstone
+	}
+	if r.Archived {
+		flags |= rowArchived
+	}
+	b = append(b, flags)
 	for _, t := range []record.Time{r.Received, r.Changed, r.Stop, record.Time(r.StopObserved)} {
 		b = binary.AppendUvarint(b, zigzag(uint64(t)))
 	}
@@ -67,7 +80,9 @@ func (r *reader) time() record.Time { return record.Time(r.varint()) }
 func (r *reader) bool() bool        { return r.byte() != 0 }
 
 func (r *reader) row() Row {
-	row := Row{Seq: r.uvarint(), Supersedes: r.uvarint(), Tombstone: r.bool()}
+	row := Row{Seq: r.uvarint(), Supersedes: r.uvarint()}
+	flags := r.byte()
+	row.Tombstone, row.Archived = flags&rowTombstone != 0, flags&rowArchived != 0
 	row.Received, row.Changed, row.Stop, row.StopObserved = r.time(), r.time(), r.time(), r.varint()
 	row.Version = record.Version{Ended: r.bool(), Observed: r.varint()}
 	origin, rank, ok := parseOrigin(string(r.field()))

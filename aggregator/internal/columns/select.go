@@ -219,6 +219,24 @@ func (b *Block) SelectAmount(m Mask, name string, match func(amount int64, prese
 	return failed
 }
 
+// AmountsOf calls f with the amount of the first component of that name in each row of m;
+// present is false when a row has no such component.
+func (b *Block) AmountsOf(m Mask, name string, f func(i int, amount int64, present bool)) error {
+	templates, err := b.Templates()
+	if err != nil {
+		return err
+	}
+	places := map[uint32]int{}
+	for i := range m.Rows() {
+		amount, present, err := b.amount(i, templates[i], name, places)
+		if err != nil {
+			return err
+		}
+		f(i, amount, present)
+	}
+	return nil
+}
+
 // amount returns the amount of the first component of that name; places
 // remembers its position by template.
 func (b *Block) amount(i int, id uint32, name string, places map[uint32]int) (int64, bool, error) {

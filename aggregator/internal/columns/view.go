@@ -26,7 +26,8 @@ type view struct {
 	lent  record.Meta        // with lends: memory of metas
 	texts []string           // and of their values
 
-	shared *shared
+	shared  *shared
+	scratch *scratch // memory for columns and blobs; nil: of their own
 }
 
 // at returns a number of a loaded column.
@@ -58,8 +59,8 @@ func (v *view) loadColumn(c int) error {
 		if c < colNumber || c >= colNumber+maxNumbers {
 			groups = nil // only ids have groups, and the column of groups has none
 		}
-		numbers, err := coder.numbers(part, v.n, groups)
-		if err != nil {
+		numbers := v.scratch.numbers(v.n)
+		if err := coder.numbers(numbers, part, groups); err != nil {
 			return err
 		}
 		v.cols[c] = numbers
@@ -110,7 +111,7 @@ func (v *view) blob(part int) ([]byte, error) {
 	if r.bad || n > maxStream {
 		return nil, corrupt("blob of %d bytes", n)
 	}
-	data, err := coder.stream(&r, int(n), nil)
+	data, err := coder.stream(&r, int(n), v.scratch.text(int(n)))
 	if err == nil && !r.done() {
 		err = corrupt("blob is too long")
 	}

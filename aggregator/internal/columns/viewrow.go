@@ -98,7 +98,7 @@ func (v *view) rowTimes(r *Row, i int) {
 	r.StopObserved = int64(v.at(colStopObserved, i))
 	r.Version.Observed = int64(v.at(colObserved, i))
 	r.Version.Ended = (body.Stop != record.None) != (flags&flagUnended != 0)
-	r.Tombstone = flags&flagTombstone != 0
+	r.Tombstone, r.Archived = flags&flagTombstone != 0, flags&flagArchived != 0
 }
 
 // rowEntries reads what comes from the tables or, where an entry is in the row,

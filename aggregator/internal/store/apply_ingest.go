@@ -136,7 +136,7 @@ func (t *tx) ingestPlain(p *part, i int, id string, h uint64) error {
 		return nil
 	}
 	row := p.batch.Row(i)
-	counts.outcome(sl.put(&row))
+	counts.outcome(t.putRow(sl, &row))
 	return nil
 }
 
@@ -156,17 +156,17 @@ func (t *tx) ingestRow(p *part, i int, check *rowChecker) error {
 		t.count(check.source).outcome(record.Added)
 		return nil
 	}
-	t.count(check.source).outcome(sl.put(&row))
+	t.count(check.source).outcome(t.putRow(sl, &row))
 	return nil
 }
 
-// put merges a row that its origin says.
-func (sl *slot) put(row *columns.Row) record.Outcome {
+// putRow merges a row that its origin says.
+func (t *tx) putRow(sl *slot, row *columns.Row) record.Outcome {
 	if sl.repeats(row) {
 		return record.Unchanged
 	}
 	body := row.Record
-	return sl.entry.Merge(record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
+	return t.mergeInto(sl, record.Write{ID: body.ID, Op: record.OpPut, Origin: row.Origin, Rank: row.Rank, Version: row.Version, Record: &body})
 }
 
 // takeFresh adds row i of the last part, whose id no one has heard of.
@@ -181,8 +181,30 @@ func (t *tx) merge(source record.Origin, w record.Write) error {
 	if err != nil {
 		return err
 	}
-	t.count(source).outcome(sl.entry.Merge(w))
+	if w.Op == record.OpStop && movesArchived(sl, w.Stop) {
+		problem := fieldError(w.ID, "stop_time", "is not that of the archived record; restore the archive of its month, then retry")
+		return t.refuse(source, &record.Record{ID: w.ID, Start: record.None, Stop: w.Stop, Submit: record.None}, problem)
+	}
+	t.count(source).outcome(t.mergeInto(sl, w))
 	return nil
+}
+
+// mergeInto merges a write. One that says of an archived run what the store still has of
+// it is merged without the details: they are in the archive, and the run keeps its row.
+func (t *tx) mergeInto(sl *slot, w record.Write) record.Outcome {
+	if w.Op != record.OpPut || w.Record == nil {
+		return sl.entry.Merge(w)
+	}
+	left := t.leftOf(&sl.entry, w.Record)
+	if left == nil {
+		return sl.entry.Merge(w)
+	}
+	w.Record = left
+	outcome := sl.entry.Merge(w)
+	if h := sl.entry.Holding(w.Origin); h != nil && h.Record == left {
+		h.Archived = true
+	}
+	return outcome
 }
 
 func (t *tx) ingestWrite(agent string, w *record.Write) error {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
@@ -43,46 +44,72 @@ func (t *tx) postBatch(data []byte, result *PostResult) error {
 		return fmt.Errorf("%w: rows: %w", ErrCommand, err)
 	}
 	p := &part{}
+	if t.m.Version >= batchPosts && batch.Pushed() {
+		p = &part{batch: batch, facts: newFacts(batch, "", &t.hasher), observed: make([]uint64, batch.Len())}
+	}
 	t.parts = append(t.parts, p)
+	t.fresh.expect(batch.Len())
+	counts := t.count(record.Pushed)
 	for i := range batch.Len() {
-		r := batch.Row(i).Record
-		if err := r.Validate(); err != nil {
-			result.Refused = err.Error()
-			return nil //nolint:nilerr // the result says it
+		if i%touchAhead == 0 {
+			t.touch(batch, i)
 		}
-		if err := t.postRecord(p, &r, result); err != nil {
+		if p.batch == nil || !t.plainPost(p, i) {
+			r := batch.Row(i).Record
+			if err := r.Validate(); err != nil {
+				result.Refused = err.Error()
+				return nil //nolint:nilerr // the result says it
+			}
+		}
+		if err := t.postRow(p, batch, i, counts, result); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *tx) postRecord(p *part, r *record.Record, result *PostResult) error {
-	h := hashText(r.ID)
-	sl, err := t.meet(h, r.ID)
+// plainPost reports whether row i of a posted batch is certainly valid.
+func (t *tx) plainPost(p *part, i int) bool {
+	p.batch.ReadOwn(&t.own, i)
+	t.own.Version.Observed = 1 // it will be set
+	return p.facts.plain(&t.own, i)
+}
+
+// postRow adds row i of the batch, which is valid. t.ahead has its hash.
+func (t *tx) postRow(p *part, batch *columns.Batch, i int, counts *Counts, result *PostResult) error {
+	h, id := t.ahead[i%touchAhead], batch.ID(i)
+	sl, err := t.meet(h, id)
 	if err != nil {
 		return err
 	}
-	if sl == nil {
-		p.rows = append(p.rows, t.pushedRow(r))
+	outcome := record.Added
+	switch {
+	case sl == nil && p.batch != nil:
+		p.observed[i] = uint64(t.m.tick(t.now))
+		t.takeFresh(p, i, h)
+	case sl == nil:
+		r := batch.Row(i).Record
+		p.rows = append(p.rows, t.pushedRow(&r))
 		t.takeFresh(p, len(p.rows)-1, h)
-		return t.posted(record.Added, result)
+	default:
+		outcome = t.postKnown(sl, batch.Row(i).Record, result)
 	}
-	if sl.entry.Post(r, t.m.peek(t.now)) {
+	if counts.outcome(outcome); outcome == record.Added {
+		result.Added++
+	}
+	return nil
+}
+
+// postKnown adds a record whose id the store or the command knows, unless it shows one.
+func (t *tx) postKnown(sl *slot, r record.Record, result *PostResult) record.Outcome {
+	if sl.entry.Post(&r, t.m.peek(t.now)) {
 		t.m.tick(t.now)
-		return t.posted(record.Added, result)
+		return record.Added
 	}
 	if len(result.Existing) < MaxExisting {
 		result.Existing = append(result.Existing, clean(r.ID))
 	}
-	t.count(record.Pushed).outcome(refusal(&sl.entry))
-	return nil
-}
-
-func (t *tx) posted(o record.Outcome, result *PostResult) error {
-	t.count(record.Pushed).outcome(o)
-	result.Added++
-	return nil
+	return refusal(&sl.entry)
 }
 
 func refusal(e *record.Entry) record.Outcome {
@@ -99,19 +126,53 @@ func (t *tx) pushedRow(r *record.Record) columns.Row {
 
 func (c *PutStopCommand) apply(t *tx) (any, error) {
 	t.now = c.Now
-	if record.ValidateID(c.ID) != nil || checkStop(c.ID, c.Stop) != nil {
+	return t.putStop(PutStop{ID: c.ID, Stop: c.Stop})
+}
+
+func (c *PutStopsCommand) apply(t *tx) (any, error) {
+	t.now = c.Now
+	results := make([]any, 0, len(c.Puts))
+	for _, p := range c.Puts {
+		result, err := t.putStop(p)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+func (t *tx) putStop(p PutStop) (PutResult, error) {
+	if record.ValidateID(p.ID) != nil || checkStop(p.ID, p.Stop) != nil {
 		return PutResult{}, nil //nolint:nilerr // what has such an id or stop is not found
 	}
-	sl, err := t.meet(hashText(c.ID), c.ID)
+	sl, err := t.meet(hashText(p.ID), p.ID)
 	if err != nil {
-		return nil, err
+		return PutResult{}, err
 	}
-	if sl == nil || !sl.entry.PutStop(c.Stop, t.m.peek(t.now)) {
+	if sl == nil {
 		return PutResult{}, nil
+	}
+	archived := false
+	if best := sl.entry.Best(); best != nil && best.Archived {
+		if archived = best.Shown().Stop == p.Stop; !archived {
+			return PutResult{Found: true, Archived: cmp.Or(t.m.archiveOf(rowOfHolding(best)), "unknown")}, nil
+		}
+	}
+	if !sl.entry.PutStop(p.Stop, t.m.peek(t.now)) {
+		return PutResult{}, nil
+	}
+	if archived {
+		sl.entry.Best().Archived = true // the stop is the one that it has
 	}
 	t.m.tick(t.now)
 	t.count(record.Pushed).outcome(record.Merged)
 	return PutResult{Found: true}, nil
+}
+
+// rowOfHolding has the times of a holding.
+func rowOfHolding(h *record.Holding) *columns.Row {
+	return &columns.Row{Record: *h.Record, Stop: h.Stop}
 }
 
 func (c *DeleteCommand) apply(t *tx) (any, error) {

@@ -22,6 +22,7 @@ type blockCache struct {
 	max    int
 	held   map[uint64]*columns.Block
 	order  []uint64 // oldest first
+	once   uint64   // the block of which one row was read last, without keeping it
 }
 
 func newBlockCache(dict *columns.Dict, max int) *blockCache {
@@ -42,6 +43,35 @@ func (c *blockCache) get(r pebble.Reader, z *zone) (*columns.Block, error) {
 	c.held[z.First] = b
 	c.order = append(c.order, z.First)
 	return b, nil
+}
+
+// row returns the row of that number, nil for none. id is its record id; "": it is not known. A block is kept when it is asked for
+// again at once: those who look up one row leave no memory behind.
+func (c *blockCache) row(r pebble.Reader, z *zone, seq uint64, id string) (*columns.Row, error) {
+	if c.held[z.First] != nil || c.once == z.First {
+		block, err := c.get(r, z)
+		if err != nil {
+			return nil, err
+		}
+		return blockRow(block, seq)
+	}
+	c.once = z.First
+	row, found := &columns.Row{}, false
+	ok, err := borrow(r, seqKey(tableBlock, z.First), func(data []byte) (err error) {
+		found, err = c.reader.Pick(row, data, seq, id)
+		return err
+	})
+	switch {
+	case err != nil && ok:
+		return nil, fmt.Errorf("%w: block %d: %w", ErrCorrupt, z.First, err)
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, fmt.Errorf("%w: block %d is missing", ErrCorrupt, z.First)
+	case !found:
+		return nil, nil
+	}
+	return row, nil
 }
 
 func (c *blockCache) drop(first uint64) {

@@ -39,6 +39,7 @@ type checker struct {
 	rows, shown      uint64
 	indexed, held    uint64
 	conflicts, stops uint64
+	left             uint64
 	sums             sums
 }
 
@@ -151,6 +152,9 @@ func (c *checker) row(row *columns.Row, open bool) error {
 	}
 	c.shown++
 	c.sums.Seqs += row.Seq
+	if row.Archived && c.view.memory.archiveOf(row) == "" {
+		c.differ("row %d of %q has no details, and no archive has them", row.Seq, row.Record.ID)
+	}
 	x, ok, err := c.view.index(row.Record.ID)
 	if err != nil {
 		c.differ("the index of %q does not read: %v", row.Record.ID, err)
@@ -227,7 +231,7 @@ func (c *checker) entry(id string, x *index) error {
 		c.differ("%q is shown: %v, its entry says %v", id, !x.Hidden, best != nil)
 	}
 	if best != nil && !x.Hidden {
-		row, err := c.view.rowOf(x)
+		row, err := c.view.rowOf(x, "")
 		if err != nil {
 			return err
 		}
@@ -243,7 +247,7 @@ func (c *checker) marks(e *record.Entry) error {
 		table byte
 		on    bool
 		n     *uint64
-	}{{tableConflict, e.Conflict(), &c.conflicts}, {tableStop, waits(e), &c.stops}} {
+	}{{tableConflict, e.Conflict(), &c.conflicts}, {tableStop, waits(e), &c.stops}, {tableLeft, leavesBehind(e), &c.left}} {
 		_, ok, err := get(c.view.snap, textKey(m.table, e.ID))
 		if err != nil {
 			return err
@@ -265,7 +269,7 @@ func (c *checker) orphans() error {
 		table byte
 		want  uint64
 		what  string
-	}{{tableHeld, c.held, "entries"}, {tableConflict, c.conflicts, "conflicts"}, {tableStop, c.stops, "waiting stops"},
+	}{{tableHeld, c.held, "entries"}, {tableConflict, c.conflicts, "conflicts"}, {tableStop, c.stops, "waiting stops"}, {tableLeft, c.left, "bodies without details"},
 		{tableBlock, uint64(len(c.view.memory.zones)), "blocks"}} {
 		n, err := c.count(t.table)
 		if err != nil {

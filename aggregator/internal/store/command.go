@@ -37,6 +37,8 @@ const (
 	kindCorrect        kind = 16
 	kindDismissStops   kind = 17
 	kindForget         kind = 18
+	kindPutStops       kind = 19
+	kindArchive        kind = 20
 )
 
 // CommandFormat is the greatest version of a command that this program can
@@ -46,8 +48,14 @@ const (
 // Version 2 came with facts of kind [FactCount], version 3 with [CorrectCommand],
 // [DismissStopsCommand] and [ForgetCommand], and with the compaction of blocks:
 // before, followers of the feed took what it drops for unchanged. Version 4 came with
-// [DocumentCommand.Needs], for the configuration of a cluster as typed settings.
-const CommandFormat = 4
+// [DocumentCommand.Needs], for the configuration of a cluster as typed settings. From
+// version 5 on, the rows of a post go from its batch into blocks as those of an agent do;
+// [PutStopsCommand] came with it. Version 6 came with [ArchiveCommand].
+const CommandFormat = 6
+
+// batchPosts is the version from which on all nodes take the rows of a post out of its
+// batch: what is new in the dictionary gets other numbers than one by one.
+const batchPosts = 5
 
 // ErrCommand is wrapped by the errors of [Decode] and [Store.Apply] for a
 // command that is damaged, of an unknown type or of a newer version. The node
@@ -147,6 +155,10 @@ func newCommand(k kind) Command {
 		return &DismissStopsCommand{}
 	case kindForget:
 		return &ForgetCommand{}
+	case kindPutStops:
+		return &PutStopsCommand{}
+	case kindArchive:
+		return &ArchiveCommand{}
 	}
 	return nil
 }

@@ -65,8 +65,26 @@ type PutStopCommand struct {
 	Now  record.Time
 }
 
+// PutStopsCommand does what a [PutStopCommand] for each of Puts does, one after the other.
+// The result is a []any with a [PutResult] for each.
+type PutStopsCommand struct {
+	Puts []PutStop
+	Now  record.Time
+}
+
+// PutStop is the stop of a record.
+type PutStop struct {
+	ID   string
+	Stop record.Time
+}
+
 // PutResult says whether a record is shown under the id of a [PutStopCommand].
-type PutResult struct{ Found bool }
+type PutResult struct {
+	Found bool
+	// Archived is the archive that has the details of the record, where the stop is not
+	// that of the record: then nothing was changed. "" else.
+	Archived string
+}
 
 // DeleteCommand marks ids as deleted, known or not. The marks beat every later
 // write. The result is a [DeleteResult].
@@ -149,6 +167,7 @@ func (*PostCommand) kind() kind           { return kindPost }
 func (*StageCommand) kind() kind          { return kindStage }
 func (*CommitStageCommand) kind() kind    { return kindCommitStage }
 func (*PutStopCommand) kind() kind        { return kindPutStop }
+func (*PutStopsCommand) kind() kind       { return kindPutStops }
 func (*DeleteCommand) kind() kind         { return kindDelete }
 func (*UndeleteCommand) kind() kind       { return kindUndelete }
 func (*QuarantineDropCommand) kind() kind { return kindQuarantineDrop }
@@ -182,6 +201,18 @@ func (c *PutStopCommand) fields(f fields) {
 	f.text(&c.ID)
 	f.time(&c.Stop)
 	f.time(&c.Now)
+}
+
+func (*PutStopsCommand) since() uint16 { return 5 }
+
+func (c *PutStopsCommand) fields(f fields) {
+	list(f, &c.Puts, fields.putStop)
+	f.time(&c.Now)
+}
+
+func (f fields) putStop(p *PutStop) {
+	f.text(&p.ID)
+	f.time(&p.Stop)
 }
 
 func (c *DeleteCommand) fields(f fields) {

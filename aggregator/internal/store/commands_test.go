@@ -25,6 +25,9 @@ func everyCommand() []Command {
 		&StageCommand{Upload: Upload{1}, Part: 2, Rows: []byte("r"), Now: t0},
 		&CommitStageCommand{Upload: Upload{1}, Parts: 2, IgnoreExisting: true, Now: t0},
 		&PutStopCommand{ID: "a", Stop: t0, Now: t0},
+		&ArchiveCommand{Op: ArchiveRemove, Archive: goldenArchive.ArchiveStatement},
+		&ArchiveCommand{Op: ArchiveRestore, Archive: ArchiveStatement{Name: "2026-03"}, Rows: [][]byte{{1, 2}, {3}}},
+		&PutStopsCommand{Puts: []PutStop{{"a", t0}, {"b", t0 + 1}}, Now: t0},
 		&DeleteCommand{IDs: []string{"a", "b"}, By: "me", Now: t0},
 		&UndeleteCommand{IDs: []string{"a"}, By: "me", Now: t0},
 		&QuarantineDropCommand{Keys: []Settled{{slurm, "s"}}},
@@ -73,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(Encode(c))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for k := kind(1); k <= kindForget; k++ { // past the checksum
+		for k := kind(1); k <= kindPutStops; k++ { // past the checksum
 			if c := newCommand(k); c != nil {
 				c.fields(fields{d: &decoder{b: data}})
 			}

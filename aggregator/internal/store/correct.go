@@ -53,13 +53,24 @@ func (c *CorrectCommand) apply(t *tx) (any, error) {
 		if h := sl.entry.Holding(record.Pushed); h == nil || h.Record == nil {
 			continue // the body went meanwhile
 		}
-		outcome := sl.entry.Merge(*w)
+		outcome := t.correct(sl, w)
 		t.count(record.Pushed).outcome(outcome)
 		if outcome == record.Merged || outcome == record.Conflicting {
 			result.Changed++
 		}
 	}
 	return result, nil
+}
+
+// correct merges a correction. One of a body that lost details has lost them too: it was
+// made of what the store shows.
+func (t *tx) correct(sl *slot, w *record.Write) record.Outcome {
+	before := *sl.entry.Holding(record.Pushed)
+	outcome := sl.entry.Merge(*w)
+	if h := sl.entry.Holding(record.Pushed); h != nil && before.Archived && h.Record == w.Record {
+		h.Archived = t.m.leaves(w.Record, w.Record, h.Shown().Stop)
+	}
+	return outcome
 }
 
 func (c *DismissStopsCommand) apply(t *tx) (any, error) {

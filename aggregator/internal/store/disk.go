@@ -64,16 +64,26 @@ func (d *disk) release() error {
 }
 
 // get returns a copy of the value; nil and false when there is none.
-func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
+func get(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	ok, err = borrow(r, key, func(v []byte) error {
+		value = append([]byte{}, v...)
+		return nil
+	})
+	return value, ok, err
+}
+
+// borrow calls use with the value of a key, which is lent until use returns; false when there
+// is none.
+func borrow(r pebble.Reader, key []byte, use func(value []byte) error) (bool, error) {
 	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
+		return false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %q: %w", key[:1], damaged(err))
+		return false, fmt.Errorf("read %q: %w", key[:1], damaged(err))
 	}
-	v = append([]byte{}, v...)
-	return v, true, closer.Close()
+	err = lend(key, v, func(_, v []byte) error { return use(v) })
+	return true, errors.Join(err, closer.Close())
 }
 
 // scan calls yield with every key that begins with prefix, in order. key and
@@ -82,7 +92,12 @@ func scan(r pebble.Reader, prefix []byte, yield func(key, value []byte) error) e
 	return scanRange(r, prefix, after(prefix), yield)
 }
 
-func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) error) (err error) {
+func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) error) error {
+	return scanOrdered(r, from, to, false, yield)
+}
+
+// scanOrdered is scanRange, from the end to the beginning where desc says so.
+func scanOrdered(r pebble.Reader, from, to []byte, desc bool, yield func(key, value []byte) error) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return fmt.Errorf("scan %q: %w", from[:1], damaged(err))
@@ -92,7 +107,11 @@ func scanRange(r pebble.Reader, from, to []byte, yield func(key, value []byte) e
 			err = e
 		}
 	}()
-	for it.First(); it.Valid(); it.Next() {
+	first, next := it.First, it.Next
+	if desc {
+		first, next = it.Last, it.Prev
+	}
+	for first(); it.Valid(); next() {
 		v, err := it.ValueAndErr()
 		if err != nil {
 			return fmt.Errorf("scan %q: %w", from[:1], damaged(err))

@@ -14,6 +14,7 @@
 //	PostCommand           AUDITOR's POST                    → PostResult
 //	StageCommand, CommitStageCommand                        → PostResult of the commit
 //	PutStopCommand        AUDITOR's PUT                     → PutResult
+//	PutStopsCommand       several of them together          → []any of PutResult
 //	DeleteCommand, UndeleteCommand                          → DeleteResult
 //	CorrectCommand        in the place of what clients pushed → DeleteResult
 //	DismissStopsCommand   stops whose records never came    → DeleteResult

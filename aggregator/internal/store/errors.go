@@ -17,6 +17,10 @@ var (
 	// ErrQuery: a query that does not make sense, for example a page token of
 	// another query.
 	ErrQuery = errors.New("store: bad query")
+	// ErrArchived: a question about a meta key that an archive took out of the store.
+	ErrArchived = errors.New("details are archived")
+	// ErrDetails: details of records cannot be read from the files of their archive.
+	ErrDetails = errors.New("archived details cannot be read")
 	// ErrSpill: a query that sorts more than fits into its memory may not write to
 	// the disk now, or cannot.
 	ErrSpill = errors.New("store: no room on disk to sort")

@@ -135,7 +135,7 @@ func (f *facts) hash(own *columns.Row, i int) Hash {
 	s, t := &f.sets[refs.Set-1], &f.templates[refs.Template-1]
 	if !s.good || !t.good {
 		whole := f.batch.Row(i)
-		whole.Seq, whole.Received, whole.Changed = own.Seq, own.Received, own.Changed
+		whole.Seq, whole.Received, whole.Changed, whole.Version = own.Seq, own.Received, own.Changed, own.Version
 		return f.hasher.row(&whole)
 	}
 	_, own.Rank = f.batch.OriginAt(refs.Origin)

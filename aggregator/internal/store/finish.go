@@ -103,6 +103,7 @@ func (t *tx) placeClosed(p *part, i int, bulk bool, known *sharedHashes) error {
 		row = &p.rows[i]
 	} else {
 		p.batch.ReadOwn(row, i)
+		p.observe(row, i)
 	}
 	t.number(row)
 	row.Received, row.Changed = t.now, t.now

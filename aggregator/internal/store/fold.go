@@ -132,7 +132,8 @@ func (s *source) next(k int, t *tx) columns.Part {
 	if s.part.batch == nil {
 		return columns.Part{Rows: s.part.loose(from, s.used)}
 	}
-	return columns.Part{Batch: s.part.batch, Skip: s.part.skip(from, s.used), FirstSeq: first, Received: t.now, Changed: t.now}
+	return columns.Part{Batch: s.part.batch, Skip: s.part.skip(from, s.used), FirstSeq: first,
+		Received: t.now, Changed: t.now, Observed: s.part.observed}
 }
 
 // skip returns the positions of the batch that are not closed[from:to].

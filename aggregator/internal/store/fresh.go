@@ -13,7 +13,10 @@ type part struct {
 	batch *columns.Batch // nil when the rows are loose
 	facts *facts         // of batch
 	rows  []columns.Row  // loose
-	taken []int32        // positions of rows that are new, ascending
+	// observed is when the rows of a posted batch were observed, by position; nil: the
+	// batch says it.
+	observed []uint64
+	taken    []int32 // positions of rows that are new, ascending
 
 	closed []int32 // of taken, those whose run has ended
 	sums   []Hash  // of closed
@@ -21,10 +24,19 @@ type part struct {
 }
 
 func (p *part) row(i int) columns.Row {
-	if p.batch != nil {
-		return p.batch.Row(i)
+	if p.batch == nil {
+		return p.rows[i]
 	}
-	return p.rows[i]
+	row := p.batch.Row(i)
+	p.observe(&row, i)
+	return row
+}
+
+// observe sets when row i of the batch was observed.
+func (p *part) observe(row *columns.Row, i int) {
+	if p.observed != nil {
+		row.Version.Observed = int64(p.observed[i])
+	}
 }
 
 func (p *part) open(i int) bool {

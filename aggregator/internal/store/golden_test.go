@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
+	"github.com/bursar-accounting/bursar/proto/archived"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -28,6 +29,15 @@ var (
 	goldenGap = Gap{Source: slurm, From: -1, To: t0, Reason: "lost", Noticed: t0 + 1}
 )
 
+// goldenArchive is an archive with all that it can have.
+var goldenArchive = Archive{
+	ArchiveStatement: ArchiveStatement{
+		Name: "2026-03", From: t0, To: t0 + record.Day, UpTo: 300, Rows: archived.Sum{Count: 2, Hi: 3, Lo: 4}, Keep: []string{"group_id", "user_id"},
+		Location: "/archive", Manifest: "2026/03.json", SHA256: "ab", Sums: []ArchiveTotal{{"Cores", "12"}},
+	},
+	State: ArchiveRemoving, Removed: 1, Since: t0 - 1, after: 7, seen: archived.Sum{Count: 1, Hi: 2, Lo: 3},
+}
+
 func goldenFact() *Fact { return &Fact{FactCapacity, slurm, -1, []byte("f")} }
 
 // goldens has everything that is kept or sent.
@@ -43,6 +53,9 @@ func goldenCommands() (list []golden) {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", c), "*store.")
 		if d, ok := c.(*DocumentCommand); ok && d.Needs > 0 {
 			name += fmt.Sprintf(" of version %d", d.Needs)
+		}
+		if a, ok := c.(*ArchiveCommand); ok && a.Op == ArchiveRestore {
+			name += " that restores"
 		}
 		list = append(list, golden{name, Encode(c), func(b []byte) ([]byte, error) {
 			c, err := Decode(b)
@@ -89,6 +102,7 @@ var (
 	uploadAgain      = againPacked[stageHead](smallFormat)
 	gapAgain         = againPacked[Gap](smallFormat)
 	factAgain        = againPacked[Fact](smallFormat)
+	archiveAgain     = againPacked[Archive](archiveFormat)
 	waitingAgain     = again(decodeWaiting, (*waitingRow).value)
 	openAgain        = again(columns.DecodeRow, func(r columns.Row) []byte { return columns.AppendRow(nil, &r) })
 	heldAgain        = againHeld(&goldenRow)
@@ -116,6 +130,7 @@ func goldenValues() []golden {
 		{"upload", encode(smallFormat, &stageHead{Begun: t0, Parts: 2}), uploadAgain},
 		{"gap", encode(smallFormat, &goldenGap), gapAgain},
 		{"fact", encode(smallFormat, goldenFact()), factAgain},
+		{"archive", encode(archiveFormat, &goldenArchive), archiveAgain},
 	}
 }
 

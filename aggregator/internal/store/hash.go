@@ -131,7 +131,12 @@ func (h *rowHasher) rowWith(r *columns.Row, meta, template, origin uint64, amoun
 	e.fixed(uint64(r.Record.Start), uint64(r.Record.Stop), uint64(r.Record.Submit), uint64(r.Stop), uint64(r.StopObserved),
 		uint64(r.Version.Observed), uint64(r.Received), uint64(r.Changed), r.Supersedes)
 	e.bool(r.Version.Ended)
-	e.bool(r.Tombstone)
+	switch {
+	case r.Archived:
+		e.byte(2)
+	default:
+		e.bool(r.Tombstone)
+	}
 	e.byte(byte(r.Rank))
 	for _, amount := range amounts {
 		e.fixed(uint64(amount))

@@ -16,6 +16,7 @@ const (
 	heldRowBody   byte = 4  // the body is the row's
 	heldBody      byte = 8  // a body follows
 	heldStop      byte = 16 // a stop follows
+	heldArchived  byte = 32 // the body lost details; with heldRowBody: it did where the row's did not, or the other way round
 )
 
 // plain reports whether a row alone says all that an entry holds.
@@ -25,7 +26,7 @@ func plain(e *record.Entry, row *columns.Row) bool {
 	}
 	h, r := &e.Holdings[0], row.Holding()
 	return h.Origin == r.Origin && h.Rank == r.Rank && h.Version == r.Version && h.Stop == r.Stop &&
-		h.StopObserved == r.StopObserved && h.Record != nil && record.Same(h.Record, r.Record)
+		h.StopObserved == r.StopObserved && h.Archived == r.Archived && h.Record != nil && record.Same(h.Record, r.Record)
 }
 
 // encodeHeld writes the holdings against the shown row, nil when there is none.
@@ -44,7 +45,7 @@ func (e *encoder) holding(h *record.Holding, row *columns.Row) {
 		bit(h.Stop != record.None, heldStop)
 	if h.Record != nil {
 		same := row != nil && record.Same(h.Record, &row.Record)
-		flags |= bit(same, heldRowBody) | bit(!same, heldBody)
+		flags |= bit(same, heldRowBody) | bit(!same, heldBody) | bit(h.Archived != (same && row.Archived), heldArchived)
 	}
 	e.byte(flags)
 	if flags&heldRowOrigin == 0 {
@@ -84,10 +85,11 @@ func (d *decoder) holding(id string, row *columns.Row) record.Holding {
 	h.Version = d.version()
 	switch {
 	case flags&heldRowBody != 0:
-		h.Record = &row.Record
+		h.Record, h.Archived = &row.Record, row.Archived != (flags&heldArchived != 0)
 	case flags&heldBody != 0:
 		h.Record = &record.Record{ID: id}
 		fields{d: d}.body(h.Record)
+		h.Archived = flags&heldArchived != 0
 	}
 	if flags&heldStop != 0 {
 		h.Stop, h.StopObserved = record.Time(d.int()), d.int()

@@ -22,6 +22,7 @@ const (
 	tableDead       byte = 'x' // first seq: bitmap of superseded rows
 	tableConflict   byte = 'c' // record id
 	tableStop       byte = 'w' // record id: a stop that waits for its body
+	tableLeft       byte = 'l' // record id: what is held beside the shown row has a body that lost details
 	tableCursor     byte = 'a' // agent
 	tableQuarantine byte = 'q' // source, id
 	tableGap        byte = 'g' // source, from, to, reason

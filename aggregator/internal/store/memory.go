@@ -18,6 +18,8 @@ type memory struct {
 	waiting []*waitingRow // by sequence number
 	dict    *columns.Dict
 	odd     oddCounts
+
+	archives []*Archive // by name
 }
 
 // waitingRow is a closed row or a tombstone that no block has yet.

@@ -133,6 +133,29 @@ func (m *machine) Post(t *rapid.T) {
 	m.posted(t, rs, ignore, got)
 }
 
+// BulkPost posts what goes into blocks at once, with some ids that are known or come twice.
+func (m *machine) BulkPost(t *rapid.T) {
+	if m.bulks == maxBulks {
+		t.Skip("there are enough rows")
+	}
+	m.bulks++
+	base := len(m.m.entries) + 1000
+	var rs []record.Record
+	for i := range rapid.IntRange(900, 1100).Draw(t, "rows") {
+		r := sample(fmt.Sprintf("job-%d", base+i), i)
+		if i%150 == 0 {
+			r.ID = m.id(t)
+		}
+		if i%70 == 0 {
+			r.Stop = record.None
+		}
+		rs = append(rs, r)
+	}
+	ignore := rapid.Bool().Draw(t, "ignore")
+	got := m.apply(&PostCommand{Rows: postRows(rs...), IgnoreExisting: ignore, Now: m.tick()}).(PostResult)
+	m.posted(t, rs, ignore, got)
+}
+
 func (m *machine) Staged(t *rapid.T) {
 	rs := rapid.SliceOfN(rapid.Custom(m.record), 2, 6).Draw(t, "records")
 	ignore := rapid.Bool().Draw(t, "ignore")
@@ -168,6 +191,27 @@ func (m *machine) posted(t *rapid.T, rs []record.Record, ignore bool, got PostRe
 	}
 	if !slices.Equal(got.Existing, existing) || got.Added != len(added) {
 		t.Fatalf("got %+v, want existing %v and %d added", got, existing, len(added))
+	}
+}
+
+// PutStops puts several stops in one command, and those one by one into the model.
+func (m *machine) PutStops(t *rapid.T) {
+	c := &PutStopsCommand{Now: m.tick()}
+	for range rapid.IntRange(0, 6).Draw(t, "stops") {
+		c.Puts = append(c.Puts, PutStop{m.id(t), t0 + record.Time(rapid.IntRange(0, 99).Draw(t, "stop"))*record.Second})
+	}
+	got := m.apply(c).([]any)
+	if len(got) != len(c.Puts) {
+		t.Fatalf("%d results of %d stops", len(got), len(c.Puts))
+	}
+	for i, p := range c.Puts {
+		want := m.m.entry(p.ID).PutStop(p.Stop, max(m.m.clock+1, int64(m.now)))
+		if want {
+			m.observed()
+		}
+		if got[i] != (PutResult{Found: want}) {
+			t.Fatalf("stop of %s: %+v, want %t", p.ID, got[i], want)
+		}
 	}
 }
 
@@ -396,9 +440,9 @@ func TestStoreShowsWhatTheModelShows(t *testing.T) {
 		m := &machine{box: newBox(t), m: newModel(), now: t0}
 		defer m.s.Close()
 		m.o.SortBytes = 4 << 10
-		m.apply(&SetVersionCommand{Version: rapid.SampledFrom([]uint32{1, 3}).Draw(rt, "version")})
-		rt.Repeat(map[string]func(*rapid.T){"": m.Check, "ingest": m.Ingest, "bulk": m.Bulk, "post": m.Post, "staged": m.Staged,
-			"stop": m.PutStop, "delete": m.Delete, "undelete": m.Undelete, "compact": m.Compact, "restart": m.Restart})
+		m.apply(&SetVersionCommand{Version: rapid.SampledFrom([]uint32{1, 3, CommandFormat}).Draw(rt, "version")})
+		rt.Repeat(map[string]func(*rapid.T){"": m.Check, "ingest": m.Ingest, "bulk": m.Bulk, "post": m.Post, "bulk post": m.BulkPost, "staged": m.Staged,
+			"stop": m.PutStop, "stops": m.PutStops, "delete": m.Delete, "undelete": m.Undelete, "compact": m.Compact, "restart": m.Restart})
 		m.replay(rt)
 	})
 }

@@ -20,6 +20,14 @@ type sortKey struct {
 func numberKey(n int64, seq uint64) sortKey { return sortKey{n: n, seq: seq} }
 func nullKey(seq uint64) sortKey            { return sortKey{null: true, n: math.MaxInt64, seq: seq} }
 
+// metaKey is the key of the first of some values.
+func metaKey(values []string, seq uint64) sortKey {
+	if len(values) == 0 {
+		return nullKey(seq)
+	}
+	return sortKey{id: values[0], seq: seq}
+}
+
 func (q *Query) keyOf(row *columns.Row) sortKey {
 	stop := row.ShownStop()
 	switch {
@@ -27,6 +35,13 @@ func (q *Query) keyOf(row *columns.Row) sortKey {
 		return sortKey{id: row.Record.ID, seq: row.Seq}
 	case q.Order == BySeq:
 		return sortKey{seq: row.Seq}
+	case q.Order == ByMeta:
+		return metaKey(row.Record.Meta.Get(q.By), row.Seq)
+	case q.Order == ByAmount:
+		if c := row.Record.Component(q.By); c != nil {
+			return numberKey(c.Amount, row.Seq)
+		}
+		return nullKey(row.Seq)
 	case q.Order == ByStart:
 		return numberKey(int64(row.Record.Start), row.Seq)
 	case stop == record.None:
@@ -43,17 +58,22 @@ func (q *Query) compare(a, b sortKey) int {
 	if q.Order == BySeq {
 		return q.turn(cmp.Compare(a.seq, b.seq))
 	}
-	c := cmp.Compare(a.n, b.n)
-	if q.Order == ByID {
-		c = strings.Compare(a.id, b.id)
+	if q.By != "" && a.null != b.null {
+		return nullsLast(b)
 	}
+	c := cmp.Or(cmp.Compare(a.n, b.n), strings.Compare(a.id, b.id))
 	if c == 0 && a.null != b.null {
-		c = 1
-		if b.null {
-			c = -1
-		}
+		c = nullsLast(b)
 	}
 	return cmp.Or(q.turn(c), cmp.Compare(a.seq, b.seq))
+}
+
+// nullsLast orders two keys of which one is null.
+func nullsLast(b sortKey) int {
+	if b.null {
+		return -1
+	}
+	return 1
 }
 
 func (q *Query) turn(c int) int {

@@ -19,6 +19,11 @@ type plan struct {
 }
 
 func (v *View) plan(q *Query) (*plan, error) {
+	if !q.Details {
+		if err := v.hasKeys(q.window(), q.keys()); err != nil {
+			return nil, err
+		}
+	}
 	p := &plan{Query: q, mask: func(z *zone) (columns.Mask, error) { return readMask(v.snap, z) }}
 	p.metas, p.allow = v.filters(q)
 	posted, all, err := v.posted(q)
@@ -54,7 +59,7 @@ func (v *View) metaFilters(tests []MetaTest) []*columns.MetaFilter {
 
 // reaches reports whether a row of the block can match, by its zone.
 func (p *plan) reaches(z *zone) bool {
-	if z.Last <= p.After {
+	if z.Last <= p.After || p.Reads != nil && !p.Reads(z.First, z.Last) {
 		return false
 	}
 	if p.Tombstones && z.Tombstones > 0 {
@@ -245,6 +250,13 @@ func (p *plan) selectMeta(b *columns.Block, m columns.Mask) error {
 
 // selectRows does what has no column of its own.
 func (p *plan) selectRows(b *columns.Block, m columns.Mask) error {
+	if p.Details {
+		archived, err := b.Archived()
+		if err != nil {
+			return err
+		}
+		m.AndNot(archived)
+	}
 	if p.Open == OnlyOpen {
 		return b.SelectOpen(m, true)
 	}
@@ -299,7 +311,7 @@ func (p *plan) dropBefore(b *columns.Block, z *zone, m columns.Mask) error {
 
 // match is the same for a row that is in no block.
 func (p *plan) match(row *columns.Row, dead bool) bool {
-	if row.Seq <= p.After || dead && !p.Superseded {
+	if row.Seq <= p.After || dead && !p.Superseded || p.Details && row.Archived {
 		return false
 	}
 	if row.Tombstone {

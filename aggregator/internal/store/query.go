@@ -24,6 +24,10 @@ const (
 	ByRuntime
 	ByID
 	BySeq // the change feed; the cheapest
+	// ByMeta is the first value of the meta key that By names, and ByAmount the amount of
+	// the first component of that name. Records without one come last in either direction.
+	ByMeta
+	ByAmount
 )
 
 // Query selects rows. The zero Query selects all records in the order of stop.
@@ -46,6 +50,10 @@ type Query struct {
 	// Origin, when set, keeps the rows that this origin says.
 	Origin *record.Origin
 
+	// Reads, when set, leaves out the blocks of which it says no, by the first and the
+	// last number in them: for who knows that they have no row that matches.
+	Reads func(first, last uint64) bool
+
 	// After keeps the rows with a greater sequence number.
 	After uint64
 	// Tombstones includes the rows of ids that show nothing any more, whatever
@@ -55,11 +63,15 @@ type Query struct {
 	// they are still there: for who adds up what the feed says, see DESIGN.md.
 	Superseded bool
 
+	// Details leaves out the records whose details are archived.
+	Details bool
+
 	// Lent says that yield keeps nothing of a row: then all of it may be
 	// overwritten by the next, which makes a long answer a third cheaper.
 	Lent bool
 
 	Order Order
+	By    string // of ByMeta and ByAmount
 	Desc  bool
 	// Resume, when set, leaves out all rows up to and including that position.
 	Resume *Position
@@ -187,6 +199,7 @@ const (
 // query.
 type Position struct {
 	Order Order
+	By    string `json:",omitempty"`
 	Desc  bool
 	Null  bool // the row has no value to sort by
 	Key   int64
@@ -197,7 +210,7 @@ type Position struct {
 // PositionOf returns where the row stands in the order of q.
 func (q *Query) PositionOf(row *columns.Row) Position {
 	k := q.keyOf(row)
-	return Position{Order: q.Order, Desc: q.Desc, Null: k.null, Key: k.n, ID: k.id, Seq: row.Seq}
+	return Position{Order: q.Order, By: q.By, Desc: q.Desc, Null: k.null, Key: k.n, ID: k.id, Seq: row.Seq}
 }
 
 // Query calls yield with the rows of q in its order. The row belongs to the
@@ -255,10 +268,10 @@ func poisoned(all bool, yield func(*columns.Row) error) func(*columns.Row) error
 }
 
 func (q *Query) check() error {
-	if q.Order > BySeq {
-		return fmt.Errorf("%w: order %d", ErrQuery, q.Order)
+	if q.Order > ByAmount || (q.By != "") != (q.Order == ByMeta || q.Order == ByAmount) {
+		return fmt.Errorf("%w: order %d of %q", ErrQuery, q.Order, q.By)
 	}
-	if q.Resume != nil && (q.Resume.Order != q.Order || q.Resume.Desc != q.Desc) {
+	if q.Resume != nil && (q.Resume.Order != q.Order || q.Resume.By != q.By || q.Resume.Desc != q.Desc) {
 		return fmt.Errorf("%w: the position is of another order", ErrQuery)
 	}
 	if q.Limit < 0 {

@@ -82,6 +82,11 @@ func TestQuerySelectsAndOrdersAsAuditorDoes(t *testing.T) {
 		{"by runtime", Query{Order: ByRuntime}, "d b e a c"},
 		{"by runtime descending", Query{Order: ByRuntime, Desc: true}, "c a e b d"},
 		{"by id descending", Query{Order: ByID, Desc: true}, "e d c b a"},
+		{"by a meta key: without it last", Query{Order: ByMeta, By: "group_id"}, "a b c d e"},
+		{"by a meta key descending: without it last", Query{Order: ByMeta, By: "group_id", Desc: true}, "c a b d e"},
+		{"by an amount: without it last", Query{Order: ByAmount, By: "Cores"}, "e a b d c"},
+		{"by an amount descending: without it last", Query{Order: ByAmount, By: "Cores", Desc: true}, "b a e d c"},
+		{"by an amount with a limit", Query{Order: ByAmount, By: "Cores", Desc: true, Limit: 2}, "b a"},
 		{"limit", Query{Limit: 2}, "d b"},
 		{"limit of an order that must be sorted", Query{Order: ByID, Limit: 2}, "a b"},
 		{"by id alone", Query{ID: "c"}, "c"},
@@ -139,7 +144,7 @@ func TestRowsInBlocksAreSelectedLikeLooseOnes(t *testing.T) {
 	if len(blocks.s.memory.zones) == 0 || len(blocks.s.memory.waiting) != 0 {
 		t.Fatal("the rows are not in blocks")
 	}
-	for _, q := range []Query{{}, {Order: ByRuntime}, {Desc: true}, {Order: ByID},
+	for _, q := range []Query{{}, {Order: ByRuntime}, {Desc: true}, {Order: ByID}, {Order: ByMeta, By: "group_id", Desc: true}, {Order: ByAmount, By: "Memory"}, {Order: ByAmount, By: "Cores", Desc: true, Limit: 3},
 		{Allowed: allow("g1")}, {Allowed: allow("g2", "g9", "g1")}, {Allowed: [][]MetaTest{}}, {Allowed: allow("g1"), Meta: []MetaTest{{Key: "group_id", Contains: []string{"g2"}}}},
 		{Meta: []MetaTest{{Key: "group_id", Contains: []string{"g1"}}}}, {Amounts: []AmountTest{{"Memory", bound(func(r *Range) { r.LTE(4) })}}}} {
 		q.Start.LT(int64(t0 + record.Hour))
@@ -213,6 +218,99 @@ func TestSort_LimitBeyondTheHeap_SortsWhatCanBeFirst(t *testing.T) {
 	}
 }
 
+// pages reads all rows of a query page by page, and counts the pages that a walk may find.
+func pages(t *testing.T, b *box, q Query) (list []string, walked int) {
+	t.Helper()
+	b.view(func(v *View) {
+		for more := true; more; {
+			p, err := v.plan(&q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (&run{view: v, plan: p}).walks() {
+				walked++
+			}
+			more = false
+			err = v.Query(t.Context(), q, func(row *columns.Row) error {
+				list = append(list, row.Record.ID)
+				at := q.PositionOf(row)
+				q.Resume, more = &at, true
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return list, walked
+}
+
+func TestQuery_PagesInTheOrderOfIDs_AreThoseOfAllRows(t *testing.T) {
+	b := newBox(t)
+	const n = 6000
+	var rs []record.Record
+	for k := range n {
+		i := k * 7919 % n
+		r := sample(fmt.Sprintf("x%d", i), i)
+		if i%50 == 0 {
+			r.Stop = record.None
+		}
+		rs = append(rs, r)
+	}
+	for part := range slices.Chunk(rs, 1500) {
+		b.post(t0, part...)
+	}
+	for i := range 40 {
+		b.apply(&DeleteCommand{IDs: []string{fmt.Sprintf("x%d", i*97)}, By: "ann", Now: t0})
+	}
+	for _, q := range []Query{{}, {Meta: []MetaTest{{Key: "group_id", Contains: []string{"g3"}}}}, {Meta: []MetaTest{{Key: "user_id", Contains: []string{"u30"}}}}, {Open: OnlyOpen}, {Open: OnlyClosed}} {
+		for _, desc := range []bool{false, true} {
+			q.Order, q.Desc, q.Limit, q.Resume = ByID, desc, 0, nil
+			want := ids(t, b, q)
+			for _, limit := range []int{3, 8, 700} {
+				q.Limit = limit
+				got, walked := pages(t, b, q)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("%+v: %s", q, diff)
+				}
+				if limit == 3 && walked == 0 || limit == 700 && walked > 0 {
+					t.Errorf("%+v: %d pages may be found by a walk", q, walked)
+				}
+			}
+		}
+	}
+}
+
+func TestQuery_PagesOfAnyOrder_AreThoseOfAllRows(t *testing.T) {
+	b := newBox(t)
+	var rs []record.Record
+	for i := range 3000 {
+		r := sample(fmt.Sprintf("x%d", i*7919%3000), i)
+		if i%7 == 0 {
+			r.Meta, r.Components = nil, nil
+		}
+		if i%50 == 0 {
+			r.Stop = record.None
+		}
+		rs = append(rs, r)
+	}
+	for part := range slices.Chunk(rs, 700) {
+		b.post(t0, part...)
+	}
+	for _, q := range []Query{{Order: ByMeta, By: "group_id"}, {Order: ByMeta, By: "user_id"}, {Order: ByAmount, By: "Cores"}, {Order: ByAmount, By: "nothing"}, {Order: ByRuntime}} {
+		for _, q.Desc = range []bool{false, true} {
+			q.Limit, q.Resume = 0, nil
+			want := ids(t, b, q)
+			if q.Limit = 170; len(want) != 3000 {
+				t.Fatalf("%+v: %d rows", q, len(want))
+			}
+			if got, _ := pages(t, b, q); !slices.Equal(got, want) {
+				t.Errorf("%+v: pages have other rows than the whole: %d of %d", q, len(got), len(want))
+			}
+		}
+	}
+}
+
 func indexOfRuntime(rs []record.Record, seconds int64) int {
 	for i := range rs {
 		if s, _ := rs[i].Runtime(); s == seconds {
@@ -225,7 +323,7 @@ func indexOfRuntime(rs []record.Record, seconds int64) int {
 func TestBadQueryIsAnError(t *testing.T) {
 	b := few(t)
 	b.view(func(v *View) {
-		for _, q := range []Query{{Order: 9}, {Limit: -1}, {Resume: &Position{Order: ByID}}, {Resume: &Position{Desc: true}}} {
+		for _, q := range []Query{{Order: 9}, {Order: ByMeta}, {By: "user_id"}, {Order: ByAmount, By: "Cores", Resume: &Position{Order: ByAmount, By: "GPUs"}}, {Limit: -1}, {Resume: &Position{Order: ByID}}, {Resume: &Position{Desc: true}}} {
 			if err := v.Query(context.Background(), q, func(*columns.Row) error { return nil }); !errors.Is(err, ErrQuery) {
 				t.Errorf("%+v: %v", q, err)
 			}

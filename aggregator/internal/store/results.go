@@ -21,6 +21,8 @@ const (
 	resultHash     = 7
 	resultDocument = 8
 	resultGroup    = 9
+	resultArchived = 10 // a stop that was not put
+	resultArchive  = 11
 )
 
 // ErrResult is wrapped by the errors of [EncodeResult] and [DecodeResult].
@@ -63,8 +65,16 @@ func (e *encoder) result(result any, outer bool) error {
 		e.byte(resultPost)
 		r.fields(fields{e: e})
 	case PutResult:
+		if r.Archived != "" {
+			e.byte(resultArchived)
+			e.text(r.Archived)
+			break
+		}
 		e.byte(resultPut)
 		e.bool(r.Found)
+	case ArchiveResult:
+		e.byte(resultArchive)
+		r.fields(fields{e: e})
 	case DeleteResult:
 		e.byte(resultDelete)
 		e.int(int64(r.Changed))
@@ -109,6 +119,14 @@ func (r *PostResult) fields(f fields) {
 	f.uint(&r.Seq)
 }
 
+func (r *ArchiveResult) fields(f fields) {
+	f.text(&r.Refused)
+	code(f, &r.State)
+	f.bool(&r.Done)
+	f.uint(&r.Changed)
+	f.uint(&r.Left)
+}
+
 func (d *decoder) result(outer bool) any {
 	switch d.byte() {
 	case resultNone:
@@ -121,6 +139,12 @@ func (d *decoder) result(outer bool) any {
 		return r
 	case resultPut:
 		return PutResult{Found: d.bool()}
+	case resultArchived:
+		return PutResult{Found: true, Archived: d.text()}
+	case resultArchive:
+		var r ArchiveResult
+		r.fields(fields{d: d})
+		return r
 	case resultDelete:
 		return DeleteResult{Changed: int(d.int())}
 	case resultText:

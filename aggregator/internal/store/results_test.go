@@ -23,6 +23,8 @@ func everyResult() []any {
 		}, Counts: Counts{Pulled: 9, Added: 1, Merged: 1, Unchanged: 1, Stale: 1, Withdrawn: 1, Deleted: 1, Conflicting: 1, Quarantined: 2}},
 		PostResult{Existing: []string{"a", "b"}, Refused: "why", Unknown: true, Added: 3, Seq: 1 << 40},
 		PutResult{Found: true},
+		PutResult{Found: true, Archived: "2026-03"},
+		ArchiveResult{Refused: "no", State: ArchiveRemoving, Done: true, Changed: 3, Left: 4},
 		DeleteResult{Changed: 12},
 		"cluster",
 		uint32(1<<32 - 1),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -121,6 +122,9 @@ func (v *View) OpenRecords(ctx context.Context, yield func(*columns.Row) error) 
 // a second for ten million records; callers keep the answer for as long as [View.Seq]
 // stays the same or their users can wait.
 func (v *View) MetaCounts(ctx context.Context, key string) (map[string]uint64, error) {
+	if err := v.HasKeys(math.MinInt64, math.MaxInt64, key); err != nil {
+		return nil, err
+	}
 	c := &metaCounter{key: key, counts: map[string]uint64{}, sets: map[uint32][]string{}}
 	block := c.block
 	if _, inline := v.memory.dict.InlineKV(key); inline {

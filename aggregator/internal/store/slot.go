@@ -19,6 +19,7 @@ type slot struct {
 	touched                 bool // met before in this command
 	same                    bool // changes nothing
 	wasConflict, wasWaiting bool
+	wasLeft                 bool
 	next                    *columns.Row // the row that takes the place of row
 	// tombstone is a tombstone before next: an open row takes the place of a closed
 	// one. Open rows vanish when they are superseded; so what they supersede must
@@ -107,7 +108,7 @@ func (t *tx) load(id string) (*slot, error) {
 	if err := t.loadHoldings(sl); err != nil {
 		return nil, err
 	}
-	sl.wasConflict, sl.wasWaiting = sl.entry.Conflict(), waits(&sl.entry)
+	sl.wasConflict, sl.wasWaiting, sl.wasLeft = sl.entry.Conflict(), waits(&sl.entry), leavesBehind(&sl.entry)
 	return sl, nil
 }
 
@@ -214,12 +215,12 @@ func (t *tx) tombstone(sl *slot) *columns.Row {
 
 func sameShown(h *record.Holding, row *columns.Row) bool {
 	shown := row.Shown()
-	return record.Same(h.Shown(), &shown)
+	return h.Archived == row.Archived && record.Same(h.Shown(), &shown)
 }
 
 func (t *tx) rowOf(h *record.Holding, old *columns.Row) *columns.Row {
 	row := &columns.Row{Record: *h.Record, Origin: h.Origin, Rank: h.Rank, Version: h.Version,
-		Stop: h.Stop, StopObserved: h.StopObserved, Received: t.now, Changed: t.now}
+		Stop: h.Stop, StopObserved: h.StopObserved, Received: t.now, Changed: t.now, Archived: h.Archived}
 	if old != nil {
 		row.Received, row.Supersedes = old.Received, old.Seq
 	}
@@ -370,12 +371,17 @@ func (t *tx) writeIndex(id string, sl *slot, next *index) error {
 	return t.b.Set(key, now, nil)
 }
 
-// writeMarks keeps the lists of conflicts and of waiting stops.
+// writeMarks keeps the lists of conflicts, of waiting stops, and of bodies that lost
+// details and are not shown.
 func (t *tx) writeMarks(sl *slot) error {
 	if err := t.mark(tableConflict, &t.m.odd.conflicts, sl.entry.ID, sl.wasConflict, sl.entry.Conflict()); err != nil {
 		return err
 	}
-	return t.mark(tableStop, &t.m.odd.waiting, sl.entry.ID, sl.wasWaiting, waits(&sl.entry))
+	if err := t.mark(tableStop, &t.m.odd.waiting, sl.entry.ID, sl.wasWaiting, waits(&sl.entry)); err != nil {
+		return err
+	}
+	var n uint64 // they are not counted
+	return t.mark(tableLeft, &n, sl.entry.ID, sl.wasLeft, leavesBehind(&sl.entry))
 }
 
 // mark puts an id into a list, of which n is the length, or takes it out.

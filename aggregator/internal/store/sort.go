@@ -21,7 +21,19 @@ const maxHeap = 10_001
 // each calls f with every matching row and its key, in no order. make gives the
 // row.
 func (r *run) each(f func(k sortKey, make func() (columns.Row, error)) error) error {
+	return r.eachUntil(f, func(*zone) bool { return false })
+}
+
+// eachUntil is each up to the block at which enough says that no more are needed. The rows
+// that are in no block come first.
+func (r *run) eachUntil(f func(k sortKey, make func() (columns.Row, error)) error, enough func(*zone) bool) error {
+	if err := r.eachLoose(f); err != nil {
+		return err
+	}
 	for _, z := range r.plan.zones {
+		if enough(z) {
+			return nil
+		}
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -29,6 +41,11 @@ func (r *run) each(f func(k sortKey, make func() (columns.Row, error)) error) er
 			return err
 		}
 	}
+	return nil
+}
+
+// eachLoose calls f with the rows that are in no block.
+func (r *run) eachLoose(f func(k sortKey, make func() (columns.Row, error)) error) error {
 	for _, w := range r.view.memory.waiting {
 		if k := r.plan.keyOf(&w.row); r.plan.match(&w.row, w.dead) && r.plan.resumed(k) {
 			if err := f(k, func() (columns.Row, error) { return w.row, nil }); err != nil {
@@ -73,10 +90,66 @@ type keyedRow struct {
 	row columns.Row
 }
 
-// best keeps the first rows of the order, as many as the limit.
+// walkShare is how many rows of all the keys of which are read in the time in which one
+// row is looked up; half of it is for being wrong.
+const walkShare = 1000
+
+// errFar ends a walk that has passed too many rows that do not match.
+var errFar = errors.New("far")
+
+// walks reports whether a page in the order of ids may be found by a walk.
+func (r *run) walks() bool {
+	q := r.plan.Query
+	return q.Order == ByID && q.Limit > 0 && q.Limit <= r.plan.rows()/walkShare && !q.Tombstones && !q.Superseded
+}
+
+// walk looks the rows up in the order of the index by id. Where the conditions leave out so
+// many that it takes less to read all keys, it does that.
+func (r *run) walk() error {
+	from, to := []byte{tableIndex}, []byte{tableIndex + 1}
+	if p := r.plan.Resume; p != nil && r.plan.Desc {
+		to = textKey(tableIndex, p.ID)
+	} else if p != nil {
+		from = append(textKey(tableIndex, p.ID), 0)
+	}
+	var rows []*columns.Row
+	left := r.plan.rows() / walkShare
+	err := scanOrdered(r.view.snap, from, to, r.plan.Desc, func(key, value []byte) error {
+		if left--; left < 0 {
+			return errFar
+		}
+		x, err := decodeIndex(value)
+		if err != nil || x.Hidden {
+			return err
+		}
+		row, err := r.view.rowOf(&x, keyText(key))
+		if err != nil || !r.plan.match(row, false) {
+			return err
+		}
+		if rows = append(rows, row); len(rows) == r.plan.Limit {
+			return errEnough
+		}
+		return r.ctx.Err()
+	})
+	if errors.Is(err, errFar) {
+		return r.best()
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	for _, row := range rows {
+		if err := r.emit(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// best keeps the first rows of the order, as many as the limit. Of an order by time it
+// reads the blocks by where they begin, until no other can have a row among the first.
 func (r *run) best() error {
 	worst := heap.Heap[keyedRow]{Less: func(a, b keyedRow) bool { return r.plan.compare(a.key, b.key) > 0 }}
-	err := r.each(func(k sortKey, make func() (columns.Row, error)) error {
+	take := func(k sortKey, make func() (columns.Row, error)) error {
 		full := len(worst.Items) >= r.plan.Limit
 		if full && r.plan.compare(k, worst.Items[0].key) > 0 {
 			return nil
@@ -92,8 +165,17 @@ func (r *run) best() error {
 		}
 		worst.Push(keyedRow{k, row})
 		return nil
-	})
-	if err != nil {
+	}
+	if r.plan.Order <= ByStart {
+		r.plan.zones = slices.DeleteFunc(r.plan.byFirst(), func(z *zone) bool {
+			_, last := r.plan.span(z)
+			return !r.plan.resumed(last)
+		})
+	}
+	if err := r.eachUntil(take, func(z *zone) bool {
+		first, _ := r.plan.span(z)
+		return r.plan.Order <= ByStart && len(worst.Items) >= r.plan.Limit && r.plan.compare(first, worst.Items[0].key) > 0
+	}); err != nil {
 		return err
 	}
 	rows := worst.Items

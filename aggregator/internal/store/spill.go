@@ -27,8 +27,8 @@ func (o *Options) spill() *spill { return &spill{o.SpillDir, o.MaySpill} }
 // file makes a file that has no name any more, so that it goes with the process,
 // however that ends.
 func (s *spill) file() (*os.File, error) {
-	if err := s.may(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSpill, err)
+	if err := s.room(); err != nil {
+		return nil, err
 	}
 	if s.dir != "" {
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -43,6 +43,14 @@ func (s *spill) file() (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSpill, err), f.Close())
 	}
 	return f, nil
+}
+
+// room returns an error when the disk has no room for more.
+func (s *spill) room() error {
+	if err := s.may(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSpill, err)
+	}
+	return nil
 }
 
 // clearSpill removes files that a kill left between their making and the loss of

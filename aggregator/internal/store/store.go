@@ -236,7 +236,7 @@ type loaded struct {
 func load(r pebble.Reader) (*loaded, error) {
 	l := &loaded{memory: &memory{dict: columns.NewDict()}, stages: map[Upload]stageHead{}}
 	for _, part := range []func(pebble.Reader) error{l.loadState, l.loadSums, l.loadDict, l.loadZones, l.loadBlockSums,
-		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadStages, l.loadOdd, l.loadFilter, l.compare} {
+		l.loadWaiting, l.loadOpen, l.loadPairs, l.loadArchives, l.loadStages, l.loadOdd, l.loadFilter, l.compare} {
 		if err := part(r); err != nil {
 			return nil, unopened(err)
 		}

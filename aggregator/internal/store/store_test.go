@@ -95,7 +95,7 @@ func (b *box) post(now record.Time, rs ...record.Record) PostResult {
 func postRows(rs ...record.Record) []byte {
 	bl := columns.NewBuilder()
 	for i := range rs {
-		bl.Add(&columns.Row{Record: rs[i], Stop: record.None})
+		bl.Add(&columns.Row{Record: rs[i], Rank: record.RankPush, Version: record.Version{Ended: !rs[i].Open()}, Stop: record.None})
 	}
 	return bl.Bytes()
 }

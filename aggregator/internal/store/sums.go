@@ -178,7 +178,7 @@ func (l *loaded) loadPairs(r pebble.Reader) error {
 			return err
 		}
 	}
-	for _, table := range []byte{tableConflict, tableStop} {
+	for _, table := range []byte{tableConflict, tableStop, tableLeft} {
 		if err := scan(r, []byte{table}, func(key, _ []byte) error {
 			l.found.Marks.add(pairHash(key, nil))
 			return nil

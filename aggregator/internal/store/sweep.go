@@ -77,7 +77,11 @@ func (r *run) way() (way func() error, takes int64) {
 		}
 	}
 	if q.Limit > 0 && q.Limit <= maxHeap {
-		return r.best, viewBytes + blockBytes + int64(min(q.Limit, r.plan.rows()))*rowBytes
+		way := r.best
+		if r.walks() {
+			way = r.walk
+		}
+		return way, viewBytes + blockBytes + int64(min(q.Limit, r.plan.rows()))*rowBytes
 	}
 	// A buffer that grows is there twice.
 	return r.sorted, viewBytes + blockBytes + int64(r.bounded())*itemBytes + 2*min(int64(r.view.store.options.SortBytes), int64(r.plan.rows())*sortBytes)
@@ -327,6 +331,9 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.By != "" {
+		return p.namedKeys(b, m, seqs)
+	}
 	for i := range m.Rows() {
 		row := columns.Row{Seq: seqs[i], Stop: stops[i], Record: record.Record{Start: starts[i], Stop: record.None}}
 		if p.Order == ByID {
@@ -335,6 +342,29 @@ func (p *plan) blockKeys(b *columns.Block, m columns.Mask) ([]sortKey, error) {
 			}
 		}
 		keys = append(keys, p.keyOf(&row))
+	}
+	return keys, nil
+}
+
+// namedKeys are the keys of an order by meta or by amount.
+func (p *plan) namedKeys(b *columns.Block, m columns.Mask, seqs []uint64) ([]sortKey, error) {
+	keys := make([]sortKey, 0, m.Count())
+	if p.Order == ByAmount {
+		err := b.AmountsOf(m, p.By, func(i int, amount int64, present bool) {
+			k := nullKey(seqs[i])
+			if present {
+				k = numberKey(amount, seqs[i])
+			}
+			keys = append(keys, k)
+		})
+		return keys, err
+	}
+	for i := range m.Rows() {
+		meta, err := b.Meta(i)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, metaKey(meta.Get(p.By), seqs[i]))
 	}
 	return keys, nil
 }

@@ -70,7 +70,7 @@ func (v *View) Get(id string) (columns.Row, bool, error) {
 	if err != nil || !ok || x.Hidden {
 		return columns.Row{}, false, err
 	}
-	row, err := v.rowOf(&x)
+	row, err := v.rowOf(&x, id)
 	if err != nil {
 		return columns.Row{}, false, fmt.Errorf("get %q: %w", id, err)
 	}
@@ -86,18 +86,19 @@ func (v *View) index(id string) (index, bool, error) {
 	return x, err == nil, err
 }
 
-func (v *View) rowOf(x *index) (*columns.Row, error) {
+// rowOf returns the shown row of an index value. id is its record id; "": the row says it.
+func (v *View) rowOf(x *index, id string) (*columns.Row, error) {
 	if x.Open {
 		return readOpen(v.snap, x.Seq)
 	}
-	row, ok, err := v.closedRow(x.Seq)
+	row, ok, err := v.closedRow(x.Seq, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: row %d is nowhere", ErrCorrupt, x.Seq)
 	}
 	return row, err
 }
 
-func (v *View) closedRow(seq uint64) (*columns.Row, bool, error) {
+func (v *View) closedRow(seq uint64, id string) (*columns.Row, bool, error) {
 	if i, ok := waitingAt(v.memory.waiting, seq); ok {
 		return &v.memory.waiting[i].row, true, nil
 	}
@@ -105,11 +106,7 @@ func (v *View) closedRow(seq uint64) (*columns.Row, bool, error) {
 	if !ok {
 		return nil, false, nil
 	}
-	block, err := v.blocks.get(v.snap, v.memory.zones[i])
-	if err != nil {
-		return nil, false, err
-	}
-	row, err := blockRow(block, seq)
+	row, err := v.blocks.row(v.snap, v.memory.zones[i], seq, id)
 	return row, row != nil, err
 }
 
@@ -124,7 +121,7 @@ func (v *View) Entry(id string) (record.Entry, error) {
 	e.Deleted = x.Deleted
 	var row *columns.Row
 	if !x.Hidden {
-		if row, err = v.rowOf(&x); err != nil {
+		if row, err = v.rowOf(&x, ""); err != nil {
 			return e, fmt.Errorf("entry %q: %w", id, err)
 		}
 		e.Holdings = []record.Holding{row.Holding()}
@@ -166,7 +163,7 @@ func (v *View) Deletion(id string) (by string, at record.Time, ok bool, err erro
 // False: there is none, because it was open when it was superseded, or its block
 // has been compacted since.
 func (v *View) RowAt(seq uint64) (columns.Row, bool, error) {
-	row, ok, err := v.closedRow(seq)
+	row, ok, err := v.closedRow(seq, "")
 	if err != nil {
 		return columns.Row{}, false, err
 	}
