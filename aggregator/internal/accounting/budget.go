@@ -36,6 +36,17 @@ func (b *Budgets) Names() []string {
 	return names
 }
 
+// Only are the budgets that a reader sees.
+func (b *Budgets) Only(seen func(*Budget) bool) *Budgets {
+	only := &Budgets{}
+	for i := range b.list {
+		if seen(&b.list[i]) {
+			only.list = append(only.list, b.list[i])
+		}
+	}
+	return only
+}
+
 // Amount is what there is for each period.
 func (b *Budget) Amount() Amount { return Billionths(b.Billionths) }
 
@@ -99,6 +110,10 @@ func (b *Budget) measure() measure {
 		return measure{component: b.Component}
 	case ServiceUnits:
 		return measure{weight: serviceUnits}
+	case KWh:
+		return measure{weight: EnergyMeasure}
+	case CO2Unit:
+		return measure{weight: CO2Measure}
 	}
 	return measure{weight: Cost}
 }

@@ -277,3 +277,38 @@ func TestALimitBeyondAllTimeIsNoOverflow(t *testing.T) {
 		}
 	}
 }
+
+func TestBudget_InKWh_CountsEnergyAndForecastsIt(t *testing.T) {
+	settings := handWorked(t)
+	weights, err := settings.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := yearly("power", 1, GroupKey, "g")
+	b.Unit = KWh
+	_, budgets, err := NewPricesAndBudgets(PriceSettings{Budgets: []Budget{b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without CPU time a core is under full load: 10 W × 1.2 for 50 h are 0.6 kWh.
+	k := keep(t, []record.Record{
+		job(t, "2026-03-01T00:00:00Z", "2026-03-03T02:00:00Z", 1, GroupKey, "g", "host", "n1"),
+		job(t, "2026-03-01T00:00:00Z", "2026-03-03T02:00:00Z", 5, GroupKey, "h", "host", "n1"),
+	})
+	book := &usage.Derivation{Weights: weights}
+	rows := func(ctx context.Context, q usage.Question) (*usage.Answer, error) { return usage.Rows(ctx, k, q) }
+	reader := UsageReader{
+		Book:    book,
+		Ask:     func(ctx context.Context, q usage.Query) (*usage.Result, error) { return book.Answer(ctx, rows, q) },
+		Running: func(context.Context, func(*record.Record, record.Time) error) error { return nil },
+	}
+	list, err := budgets.Report(t.Context(), reader, StatementRequest{Now: moment(t, "2026-03-11T00:00:00Z")})
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	// 0.6 kWh in the last 30 days: the other 0.4 kWh last for 20 days.
+	s := &list[0]
+	if s.Unit != KWh || s.Used.Decimal(6) != "0.6" || s.Left().Decimal(6) != "0.4" || s.PerDay().Decimal(6) != "0.02" || s.Gone.String() != "2026-03-31T00:00:00Z" {
+		t.Errorf("used %s, left %s %s, %s a day, gone at %s: %s", s.Used.Decimal(6), s.Left().Decimal(6), s.Unit, s.PerDay().Decimal(6), s.Gone, s.Problem)
+	}
+}

@@ -21,6 +21,7 @@ type Directory struct {
 	exempt    timelines // "true" or "false", by project
 	projects  []string  // sorted
 	classes   []class
+	leads     map[string][]string // groups, by person
 
 	cutsProject, cutsPI, cutsExempt []record.Time
 }
@@ -42,7 +43,7 @@ type class struct {
 // counts where the configuration says nothing of a user. The error is [DirectoryProblems].
 func NewDirectory(set DirectorySettings, told []SourcePeople) (*Directory, error) {
 	set.defaults()
-	d := &Directory{set: set, people: map[string]*who{}, groups: map[string][]dirSpan{}}
+	d := &Directory{set: set, people: map[string]*who{}, groups: map[string][]dirSpan{}, leads: map[string][]string{}}
 	b := &builder{d: d, users: claims{}, groups: claims{}, investors: claims{}, exempt: claims{}, projects: map[string]bool{}}
 	b.keys()
 	for i := range set.People {

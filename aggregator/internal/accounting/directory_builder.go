@@ -48,6 +48,11 @@ func (b *builder) person(p *Person) {
 		return
 	}
 	b.called(p.ID, p.Name, p.Address, p.Place)
+	for _, group := range p.Leads {
+		if b.name("group", group, p.Place) {
+			b.d.leads[p.ID] = append(b.d.leads[p.ID], group)
+		}
+	}
 	for i := range p.Groups {
 		g, to := &p.Groups[i], record.None
 		if i+1 < len(p.Groups) {

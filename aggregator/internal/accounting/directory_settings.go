@@ -29,7 +29,9 @@ type Person struct {
 	// Groups are those that the person is in, in the order of the times from which on
 	// they hold.
 	Groups []Groups
-	Place  string
+	// Leads are the groups whose records the person may see, see [Directory.Own].
+	Leads []string
+	Place string
 }
 
 // Groups are the groups of someone from a time on, the one that counts first.

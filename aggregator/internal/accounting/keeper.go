@@ -20,6 +20,8 @@ type Settings struct {
 	Directory DirectorySettings
 	Money     PriceSettings
 	Capacity  CapacityPlan
+	// Energy is nil where nothing says how energy follows from records.
+	Energy *EnergySettings
 }
 
 // Set is what there is at one time.
@@ -177,5 +179,10 @@ func compileSet(s Settings, f *facts) (*Set, error) {
 	if w, ok := prices.Weight(); ok {
 		b.Weights = append(b.Weights, w)
 	}
+	energy, err := s.Energy.Weights()
+	if err != nil {
+		return nil, fmt.Errorf("energy: %w", err)
+	}
+	b.Weights = append(b.Weights, energy...)
 	return &Set{Directory: dir, Prices: prices, Budgets: budgets, Capacity: there, Book: b}, nil
 }

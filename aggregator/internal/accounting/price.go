@@ -86,16 +86,17 @@ func ended(lists []PriceList) []PriceList {
 	return lists
 }
 
-// holds reports whether a list holds at an instant; [record.None] is before all.
-func (l *PriceList) holds(t record.Time) bool {
-	return (l.From == record.None || t >= l.From) && (l.To == record.None || t < l.To)
+// holds reports whether a list holds at some instant from a time on, and before another;
+// [record.None] in a list is before all, or behind all.
+func (l *PriceList) holds(from, to record.Time) bool {
+	return (l.From == record.None || to > l.From) && (l.To == record.None || from < l.To)
 }
 
 // span makes the tables of the prices that hold from t on, the most specific first.
 func (p *Prices) span(t record.Time) map[thing][]table {
 	rules := map[thing][]*PriceRule{}
 	for i := range p.lists {
-		if l := &p.lists[i]; l.holds(t) {
+		if l := &p.lists[i]; l.holds(t, t+1) {
 			for k := range l.Rules {
 				r := &l.Rules[k]
 				rules[thing{r.Component, r.Kind}] = append(rules[thing{r.Component, r.Kind}], r)
@@ -205,7 +206,7 @@ func (p *Prices) of(component string, kind record.Kind, values []string, lacks [
 	return 0, false
 }
 
-// Holding is a price that holds at an instant.
+// Holding is a price and the list that it is of.
 type Holding struct {
 	List *PriceList // with its end
 	Rule *PriceRule
@@ -213,10 +214,14 @@ type Holding struct {
 
 // At returns the prices that hold at an instant, by component, the most specific
 // first.
-func (p *Prices) At(t record.Time) []Holding {
+func (p *Prices) At(t record.Time) []Holding { return p.Within(t, t+1) }
+
+// Within returns the prices that hold at some instant of a window, which to is not in: by
+// component, the most specific first, and what held first before what follows it.
+func (p *Prices) Within(from, to record.Time) []Holding {
 	var out []Holding
 	for i := range p.lists {
-		if l := &p.lists[i]; l.holds(t) {
+		if l := &p.lists[i]; l.holds(from, to) {
 			for k := range l.Rules {
 				out = append(out, Holding{l, &l.Rules[k]})
 			}
@@ -224,7 +229,7 @@ func (p *Prices) At(t record.Time) []Holding {
 	}
 	slices.SortStableFunc(out, func(a, b Holding) int {
 		return cmp.Or(strings.Compare(a.Rule.Component, b.Rule.Component), cmp.Compare(a.Rule.Kind, b.Rule.Kind),
-			-a.Rule.rank(p.group).compare(b.Rule.rank(p.group)), slices.Compare(a.Rule.keys(), b.Rule.keys()), strings.Compare(a.Rule.values(), b.Rule.values()))
+			-a.Rule.rank(p.group).compare(b.Rule.rank(p.group)), slices.Compare(a.Rule.keys(), b.Rule.keys()), strings.Compare(a.Rule.values(), b.Rule.values()), cmp.Compare(a.List.From, b.List.From))
 	})
 	return out
 }

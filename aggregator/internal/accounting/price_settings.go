@@ -55,8 +55,8 @@ type Budget struct {
 	Name string
 	// Scope are conditions, each of another key, all of which hold.
 	Scope []PriceCondition
-	// Unit is the currency of the prices, [ServiceUnits], [CoreHours], or [HoursOf] with
-	// a Component.
+	// Unit is the currency of the prices, [ServiceUnits], [CoreHours], [KWh], [CO2Unit], or
+	// [HoursOf] with a Component.
 	Unit, Component string
 	// Billionths is the amount for each period, in billionths of the unit.
 	Billionths *big.Int
@@ -267,7 +267,7 @@ func currencyText(s string) string {
 	switch {
 	case s == "" || len(s) > 16 || !letters:
 		return fmt.Sprintf("%q is no name of a currency; expected letters, like EUR", s)
-	case strings.EqualFold(s, ServiceUnits), strings.EqualFold(s, HoursOf):
+	case strings.EqualFold(s, ServiceUnits), strings.EqualFold(s, HoursOf), strings.EqualFold(s, KWh):
 		return fmt.Sprintf("%q is a unit of its own; expected a currency, like EUR", s)
 	}
 	return ""
@@ -310,21 +310,21 @@ func (c *checker) budgets() {
 func (c *checker) unit(b *Budget, wrong func(field, text string)) {
 	currency := c.s.currency()
 	switch b.Unit {
-	case CoreHours, ServiceUnits:
+	case CoreHours, ServiceUnits, KWh, CO2Unit:
 	case HoursOf:
 		if text := record.ValidateName(b.Component); text != "" {
 			wrong("component", "hours are those of a component, like component = \"GPUs\"")
 		}
 	case currency:
 		if b.Unit == "" {
-			wrong("unit", "expected core-hours, SU, hours or the currency of price lists")
+			wrong("unit", "expected core-hours, SU, hours, kWh, kg CO2e or the currency of price lists")
 		}
 	default:
 		known := "there is no price list"
 		if currency != "" {
 			known = "prices are in " + currency
 		}
-		wrong("unit", fmt.Sprintf("nothing is measured in %q: %s, and the other units are %s, %s and %s", b.Unit, known, CoreHours, HoursOf, ServiceUnits))
+		wrong("unit", fmt.Sprintf("nothing is measured in %q: %s, and the other units are %s, %s, %s, %s and %s", b.Unit, known, CoreHours, HoursOf, ServiceUnits, KWh, CO2Unit))
 	}
 	if b.Unit != HoursOf && b.Component != "" {
 		wrong("component", fmt.Sprintf("only a budget of unit = %q has one", HoursOf))

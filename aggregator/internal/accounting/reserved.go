@@ -90,11 +90,8 @@ func (p *page) run(run *record.Record, from, to record.Time) {
 	met := map[*Statement]bool{}
 	for at := from; at < to; {
 		next := to
-		for _, c := range p.cuts {
-			if c > at {
-				next = min(next, c)
-				break
-			}
+		if i, _ := slices.BinarySearch(p.cuts, at+1); i < len(p.cuts) {
+			next = min(next, p.cuts[i])
 		}
 		if list := p.whose(run, at); len(list) > 0 {
 			worth, whole := p.worth(run, at, next-at)

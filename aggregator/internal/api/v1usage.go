@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/access"
-	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
 
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -114,13 +113,7 @@ func (s *Server) sendUsage(w http.ResponseWriter, r *http.Request, format string
 	case "parquet":
 		return s.pieces(w, r, parquetType, func(send func([]byte) error) error { return page.Parquet(about, send) })
 	}
-	size := len(about) + page.SizeJSON()
-	if err := store.LeaseOf(r.Context()).Use(r.Context(), int64(size)); err != nil {
-		return err
-	}
-	body := page.AppendJSON(make([]byte, 0, size), about)
-	raw(w, http.StatusOK, append(body, '\n'))
-	return nil
+	return s.pieces(w, r, "application/json", func(send func([]byte) error) error { return page.JSON(about, send) })
 }
 
 // pieces sends an answer piece by piece. What fails breaks off the connection: only

@@ -21,7 +21,7 @@ type Window struct {
 }
 
 // Words says in one line what [ParseWindow] reads.
-const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, yesterday, this-week, this-month, this-quarter, this-year, last-week, last-month, last-quarter, last-year, two of these with .. between, like 2026-03-01..2026-03-15, or how long up to now, like 14d or 36h"
+const Words = "2026, 2026-Q3, 2026-03, 2026-W05, 2026-03-01, today, this-week, last-month, 2026-03-01..2026-03-15, 14d"
 
 // ErrEmpty is wrapped when a window ends before it starts, or there.
 var ErrEmpty = errors.New("the window has no time in it")
@@ -35,15 +35,15 @@ func (w Window) check() error {
 
 // ParseWindow reads a word for a window, see [Words]. Today and this-… end now;
 // 14d is the 14 times 24 hours before now, and A..B is from the start of A to the end
-// of B.
+// of B, either of which may be an instant of RFC 3339.
 func ParseWindow(word string, now record.Time, zone *time.Location) (Window, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
 	if first, last, ok := strings.Cut(word, ".."); ok && !strings.Contains(last, "..") {
-		a, err := ParseWindow(first, now, zone)
+		a, err := side(first, now, zone)
 		if err != nil {
 			return Window{}, err
 		}
-		b, err := ParseWindow(last, now, zone)
+		b, err := side(last, now, zone)
 		if err != nil {
 			return Window{}, err
 		}
@@ -59,6 +59,14 @@ func ParseWindow(word string, now record.Time, zone *time.Location) (Window, err
 		return Window{From: max(now-record.Time(span.Microseconds()), record.MinTime), To: now}.limited()
 	}
 	return Window{}, fmt.Errorf("invalid window %q: use one of %s", excerpt(word), Words)
+}
+
+// side reads one side of A..B.
+func side(word string, now record.Time, zone *time.Location) (Window, error) {
+	if t, err := record.ParseTime(strings.ToUpper(word)); err == nil {
+		return Window{From: t, To: t}, nil
+	}
+	return ParseWindow(word, now, zone)
 }
 
 // Between returns the window from one [Point] to another; to may be empty for now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -55,9 +56,20 @@ func (x *Index) still(ctx context.Context, q *Question) (*Answer, error) {
 	err = x.reach(ctx, v)
 	var a *Answer
 	if err == nil {
-		a, err = x.sum(ctx, v, q)
+		a, err = x.stillAt(ctx, v, q)
 	}
 	return a, errors.Join(err, v.Close())
+}
+
+func (x *Index) stillAt(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	t, away, err := x.sum(ctx, v, q)
+	if err == nil {
+		err = lost(away.tell(ctx, t))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.finished(v)
 }
 
 func (q *Question) check() error {
@@ -84,61 +96,83 @@ func Rows(ctx context.Context, views Views, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := rows(ctx, v, &q)
+	var a *Answer
+	t, err := rows(ctx, v, &q)
+	if err == nil {
+		a, err = t.finished(v)
+	}
 	return a, errors.Join(err, v.Close())
 }
 
-func rows(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+func rows(ctx context.Context, v *store.View, q *Question) (*tally, error) {
 	t, err := newTally(q, v)
 	if err != nil {
 		return nil, err
 	}
-	t.memory = memoryOf(ctx)
-	if err := t.scan(ctx, v, q.pieces(), nil); err != nil {
-		return nil, err
-	}
-	return t.finished(v, "scan")
+	t.memory, t.way = memoryOf(ctx), "scan"
+	return t, t.scan(ctx, v, q.pieces(), nil)
 }
 
-// answer is nil when the index has moved on since the view.
+// answer is nil when the index has moved on since the view, or its files have. The index
+// may move while files are read.
 func (x *Index) answer(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+	t, away, err := x.sumAt(ctx, v, q)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	if err = away.tell(ctx, t); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.finished(v)
+}
+
+// sumAt is sum, or nil when the index is not at the view.
+func (x *Index) sumAt(ctx context.Context, v *store.View, q *Question) (*tally, *distant, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.seq != v.Seq() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	return x.sum(ctx, v, q)
 }
 
-// sum answers of a view at which the index is, which does not move meanwhile.
-func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*Answer, error) {
+// sum adds up what the index has in memory at a view, and what rows must be read for, while
+// the index does not move. The rest is on disk.
+func (x *Index) sum(ctx context.Context, v *store.View, q *Question) (*tally, *distant, error) {
 	edges, can := x.can(q)
 	if !can {
-		return rows(ctx, v, q)
+		t, err := rows(ctx, v, q)
+		return t, nil, err
 	}
 	t, err := newTally(q, v)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t.memory = memoryOf(ctx)
-	x.tell(t)
-	if len(edges) == 0 {
-		return t.finished(v, "index")
-	}
+	t.memory, t.way = memoryOf(ctx), "index"
+	k := &known{sums: &x.sums, groups: x.groupsOf(t), who: slices.Index(x.dims, t.q.People)}
+	x.tell(t, k)
 	for i := range edges {
-		if err := t.scan(ctx, v, edges[i:i+1], &x.sums); err != nil {
-			return nil, err
+		t.way = "index and scan"
+		k.lastingIn(t, edges[i])
+		if err := t.scan(ctx, v, edges[i:i+1], k); err != nil {
+			return nil, nil, err
 		}
 	}
-	return t.finished(v, "index and scan")
+	return t, x.distant(q, k, edges), nil
 }
 
-func (t *tally) finished(v *store.View, way string) (*Answer, error) {
+func (t *tally) finished(v *store.View) (*Answer, error) {
 	if err := t.room(); err != nil {
 		return nil, err
 	}
+	if t.tooMuch {
+		return nil, fmt.Errorf("%w: energy is more than can be added up", ErrQuestion)
+	}
 	a := t.answer()
-	a.Way, a.Seq = way, v.Seq()
+	a.Way, a.Seq = t.way, v.Seq()
 	a.Index, _ = v.Applied()
 	return a, nil
 }
@@ -228,66 +262,51 @@ func (x *Index) has(q *Question) bool {
 }
 
 // tell adds what the index knows.
-func (x *Index) tell(t *tally) {
-	group := x.groupsOf(t)
+func (x *Index) tell(t *tally, k *known) {
 	list := make([]member, 0, len(x.series))
 	t.grown += int64(len(x.series))*24 + int64(len(x.tuples))*8
 	for _, s := range x.series {
-		if s == nil {
-			continue
-		}
-		if g := group(s.tuple); g >= 0 {
-			list = append(list, member{s, uint32(g)})
+		if s != nil && k.groups[s.tuple] >= 0 {
+			list = append(list, member{s, uint32(k.groups[s.tuple])})
 		}
 	}
 	if t.room() != nil {
 		return // of which finished tells
 	}
-	who := slices.Index(x.dims, t.q.People)
-	x.members(t, list, who)
-	x.single(t, group, who)
+	x.members(t, list, k)
+	x.single(t, k)
 }
 
 // single adds the runs that are kept one by one.
-func (x *Index) single(t *tally, group func(uint32) int64, who int) {
+func (x *Index) single(t *tally, k *known) {
 	pieces := t.q.pieces()
-	add := func(r *run) {
-		g := group(r.tuple)
-		if g < 0 {
-			return
-		}
-		name := ""
-		if who >= 0 {
-			name = x.tuples[r.tuple].values[who]
-		}
-		t.add(r, uint32(g), name, pieces)
-	}
 	for _, r := range x.open { // sums: the order does not matter
-		add(r)
+		k.add(t, r, pieces)
 	}
 	for _, r := range x.long {
-		add(r)
+		k.add(t, r, pieces)
 	}
 }
 
-// groupsOf returns the function from a tuple of the index to the number of its group,
-// or -1 when the question's conditions leave it out.
-func (x *Index) groupsOf(t *tally) func(uint32) int64 {
+// add adds a run of the index.
+func (k *known) add(t *tally, r *run, pieces []piece) {
+	if g := k.groups[r.tuple]; g >= 0 {
+		t.add(r, uint32(g), k.person(r.tuple), pieces)
+	}
+}
+
+// groupsOf returns the number of the group of each tuple of the index, or -1 when the
+// question's conditions leave it out.
+func (x *Index) groupsOf(t *tally) []int64 {
 	at := make([]int, len(t.q.By))
 	for i, name := range t.q.By {
 		at[i] = slices.Index(x.dims, name)
 	}
-	const unknown = -2
-	known := make([]int64, len(x.tuples))
-	for i := range known {
-		known[i] = unknown
+	groups := make([]int64, len(x.tuples))
+	for i := range groups {
+		groups[i] = x.groupOf(t, &x.tuples[i], at)
 	}
-	return func(n uint32) int64 {
-		if known[n] == unknown {
-			known[n] = x.groupOf(t, &x.tuples[n], at)
-		}
-		return known[n]
-	}
+	return groups
 }
 
 func (x *Index) groupOf(t *tally, from *tuple, at []int) int64 {

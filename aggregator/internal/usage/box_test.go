@@ -26,10 +26,11 @@ type box struct {
 	rng    *rand.Rand
 	ids    int
 	seen   int64
+	span   record.Time // in which records start
 }
 
 func newBox(t testing.TB, seed uint64) *box {
-	b := &box{t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 7))}
+	b := &box{t: t, fs: vfs.NewMem(), rng: rand.New(rand.NewPCG(seed, 7)), span: 20 * record.Day}
 	b.open()
 	t.Cleanup(func() {
 		if err := b.store.Close(); err != nil {
@@ -105,7 +106,7 @@ func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))]
 // record makes one up; odd ones are not rare.
 func (b *box) record(id string) record.Record {
 	rng := b.rng
-	start := t0 + record.Time(rng.Int64N(int64(20*record.Day)))
+	start := t0 + record.Time(rng.Int64N(int64(b.span)))
 	if rng.IntN(6) == 0 {
 		start -= start % record.Day
 	}

@@ -14,6 +14,9 @@ func (c *Column) append(b []byte, f *figures, i int) []byte {
 	case Count:
 		return strconv.AppendUint(b, f.n[i], 10)
 	case Rate, Total, Worth:
+		if f.unknown(i) {
+			break
+		}
 		return c.appendSum(b, f.sum[i])
 	case Weighted:
 		return appendReal(b, f.real[i]/c.scale())
@@ -91,6 +94,9 @@ func (s *Table) appendDifference(b []byte, c *Column, g int) []byte {
 	case Count:
 		return strconv.AppendInt(b, int64(c.whole.n[g]-c.before.n[g]), 10)
 	case Rate, Total, Worth:
+		if c.whole.unknown(g) || c.before.unknown(g) {
+			return append(b, "null"...)
+		}
 		return c.appendSum(b, c.whole.sum[g].Sub(c.before.sum[g]))
 	case Weighted, Mean, Ratio, Supply, Level:
 	}

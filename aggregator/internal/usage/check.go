@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,8 +17,15 @@ const maxFound = 20
 
 // Check compares the index with a new index of the records, and returns
 // what differs, in words. Questions wait for the comparison, not for the making.
-func (x *Index) Check(ctx context.Context) ([]string, error) {
-	fresh, err := NewIndex(x.Options, x.dims)
+func (x *Index) Check(ctx context.Context) (differs []string, err error) {
+	o := x.Options
+	if x.Dir != "" {
+		if o.Dir, err = tempFolder(x.Dir); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
+	}
+	fresh, err := NewIndex(o, x.dims)
 	if err == nil {
 		err = fresh.Follow(ctx)
 	}
@@ -30,8 +38,59 @@ func (x *Index) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(x.reach(ctx, v), fresh.reach(ctx, v))
-	return compare(&x.sums, &fresh.sums, x.zone()), errors.Join(err, v.Close())
+	d := &differences{zone: x.zone()}
+	if err = errors.Join(x.reach(ctx, v), fresh.reach(ctx, v)); err == nil {
+		err = d.indexes(ctx, x, fresh)
+	}
+	return d.told(), errors.Join(err, v.Close())
+}
+
+// tempFolder makes a folder for a time.
+func tempFolder(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, "check-")
+}
+
+// indexes compares indexes. Of what one of them has on disk alone both are read, one month
+// after the other.
+func (d *differences) indexes(ctx context.Context, is, should *Index) error {
+	d.away = maps.Clone(is.away)
+	maps.Copy(d.away, should.away)
+	d.sums(&is.sums, &should.sums)
+	for n := range d.away { // in any order
+		have, err := is.alone(ctx, n)
+		if err != nil {
+			return err
+		}
+		want, err := should.alone(ctx, n)
+		if err != nil {
+			return err
+		}
+		apart := &differences{zone: d.zone}
+		apart.sums(have, want)
+		d.n, d.list = d.n+apart.n, append(d.list, apart.list...)
+	}
+	return nil
+}
+
+// alone returns sums that have a chunk of days and nothing else. The caller has the lock.
+func (x *Index) alone(ctx context.Context, n int32) (*sums, error) {
+	var base *storedReader
+	if m, away := x.away[n]; away {
+		var err error
+		if base, err = m.read(ctx, x.folder()); err != nil {
+			return nil, lost(err)
+		}
+	}
+	m, content, err := x.encodeMonth(n, base)
+	if err != nil {
+		return nil, err
+	}
+	s := newSums(x.grid, x.dims, x.Classes)
+	s.keys, s.layouts, s.seriesKeys, s.months[n] = x.keys, x.layouts, x.seriesKeys, m
+	return &s, s.loadMonth(n, &storedReader{b: content[len(monthMagic):]})
 }
 
 func (x *Index) zone() string {
@@ -46,6 +105,7 @@ type differences struct {
 	zone string
 	n    int
 	list []string
+	away map[int32]month // chunks of which only the wholes are compared
 }
 
 func (d *differences) add(what string, is, should any) {
@@ -54,21 +114,24 @@ func (d *differences) add(what string, is, should any) {
 	}
 }
 
-// compare says how an index differs from what it should be.
-func compare(is, should *sums, zone string) []string {
-	d := &differences{zone: zone}
+// sums compares sums with what they should be.
+func (d *differences) sums(is, should *sums) {
 	have, want := is.byName(), should.byName()
 	for _, name := range union(have, want) {
 		d.series(is.grid, name, have[name], want[name])
 	}
-	alone, right := is.alone(), should.alone()
+	alone, right := is.single(d.away), should.single(d.away)
 	for _, name := range union(alone, right) {
 		if alone[name] != right[name] {
 			d.add(name, alone[name], right[name])
 		}
 	}
+}
+
+// told is what was found.
+func (d *differences) told() []string {
 	if d.n > maxFound {
-		d.list = append(d.list, fmt.Sprintf("usage in %s: and %d other differences", zone, d.n-maxFound))
+		return append(d.list[:maxFound], fmt.Sprintf("usage in %s: and %d other differences", d.zone, d.n-maxFound))
 	}
 	return d.list
 }
@@ -167,24 +230,15 @@ func on(g *grid, name string, n int32, i int) string {
 }
 
 // eachChunk calls do with the chunks of both that have the same number.
-func eachChunk[Days any, Whole comparable](a, b *chunks[Days, Whole], do func(n int32, a, b *Days), whole func(n int32, a, b Whole)) {
+func eachChunk[Days any, Whole comparable](away map[int32]month, a, b *chunks[Days, Whole], do func(n int32, a, b *Days), whole func(n int32, a, b Whole)) {
 	for n := min(a.base, b.base); n < max(a.end(), b.end()); n++ {
-		x, y := a.peek(n), b.peek(n)
-		if x == nil && y == nil {
-			continue
+		if _, away := away[n]; !away {
+			do(n, a.peek(n), b.peek(n))
 		}
-		do(n, x, y)
 		if v, w := a.wholeOf(n), b.wholeOf(n); v != w {
 			whole(n, v, w)
 		}
 	}
-}
-
-func (c *chunks[Days, Whole]) wholeOf(n int32) (none Whole) {
-	if c.peek(n) == nil {
-		return none
-	}
-	return c.whole[n-c.base]
 }
 
 // whole returns what notes a difference of a whole chunk.
@@ -199,9 +253,9 @@ func (d *differences) line(g *grid, name, what string, is, should *line) {
 	if should == nil {
 		should = &line{}
 	}
-	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *lineChunk) {
+	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *lineChunk) {
 		for i := range chunkDays {
-			if a, b := x.sum(i), y.sum(i); a != b {
+			if a, b := is.sum(n, x, i), should.sum(n, y, i); a != b {
 				d.add(on(g, name, n, i)+what, a, b)
 			}
 		}
@@ -209,7 +263,7 @@ func (d *differences) line(g *grid, name, what string, is, should *line) {
 }
 
 func (d *differences) ledger(g *grid, name string, is, should *ledger) {
-	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *ledgerChunk) {
+	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *ledgerChunk) {
 		for i := range chunkDays {
 			if a, b := x.on(i), y.on(i); a != b {
 				d.add(on(g, name, n, i)+"the number of runs", a, b)
@@ -219,11 +273,11 @@ func (d *differences) ledger(g *grid, name string, is, should *ledger) {
 }
 
 // on are the numbers of runs of a day.
-func (c *ledgerChunk) on(i int) [5]uint64 {
+func (c *ledgerChunk) on(i int) [5]int64 {
 	if c == nil {
-		return [5]uint64{}
+		return [5]int64{}
 	}
-	return [5]uint64{uint64(c.started[i]), uint64(c.stopped[i]), uint64(c.left[i]), uint64(c.waiters[i]), c.waited[i]}
+	return [5]int64{int64(c.started[i]), int64(c.stopped[i]), int64(c.left[i]), int64(c.waiters[i]), c.waited[i]}
 }
 
 func (d *differences) counter(g *grid, name string, is, should *counter) {
@@ -233,7 +287,7 @@ func (d *differences) counter(g *grid, name string, is, should *counter) {
 	if should == nil {
 		should = &counter{}
 	}
-	eachChunk(&is.chunks, &should.chunks, func(n int32, x, y *counterChunk) {
+	eachChunk(d.away, &is.chunks, &should.chunks, func(n int32, x, y *counterChunk) {
 		for i := range chunkDays {
 			if a, b := x.on(i), y.on(i); a != b {
 				d.add(on(g, name, n, i)+"the number of runs", a, b)
@@ -243,15 +297,15 @@ func (d *differences) counter(g *grid, name string, is, should *counter) {
 }
 
 // on are the numbers of runs of a day.
-func (c *counterChunk) on(i int) [2]uint32 {
+func (c *counterChunk) on(i int) [2]int32 {
 	if c == nil {
-		return [2]uint32{}
+		return [2]int32{}
 	}
-	return [2]uint32{c.started[i], c.left[i]}
+	return [2]int32{c.started[i], c.left[i]}
 }
 
-// alone are the runs that are kept one by one.
-func (s *sums) alone() map[string]string {
+// single are the runs that are kept one by one, but for those of some chunks of days.
+func (s *sums) single(away map[int32]month) map[string]string {
 	out := map[string]string{}
 	add := func(kind string, r *run) {
 		stop := "now"
@@ -267,11 +321,23 @@ func (s *sums) alone() map[string]string {
 	for _, r := range s.long {
 		add("long", r)
 	}
+	for n, l := range s.lasting { // each by itself: the order does not matter
+		if _, away := away[n]; away {
+			continue
+		}
+		for i := range l.from {
+			r := &run{}
+			l.read(r, i, s.layouts)
+			add(fmt.Sprintf("lasting, in chunk %d of days,", n), r)
+		}
+	}
 	return out
 }
 
 // Check compares all indexes with the records.
 func (k *Keeper) Check(ctx context.Context) (found []string, err error) {
+	k.disk.Lock() // what it makes anew may be on disk
+	defer k.disk.Unlock()
 	for _, x := range k.indexes() {
 		list, err := x.Check(ctx)
 		if err != nil {

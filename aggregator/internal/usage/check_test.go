@@ -20,7 +20,7 @@ func TestACheckFindsWhatAnIndexHasWrong(t *testing.T) {
 	if c == nil {
 		t.Fatal("there is nothing to make wrong")
 	}
-	c.lo[i]++
+	c[i]++
 	runs.started[i]--
 	found, err = x.Check(t.Context())
 	if err != nil || len(found) != 2 || !strings.Contains(found[1], "the number of runs is [") {

@@ -48,6 +48,24 @@ func (c *chunks[Days, Whole]) peek(n int32) *Days {
 	return nil
 }
 
+// drop forgets the days of a chunk, but not what they come to as a whole, and reports
+// whether there were any.
+func (c *chunks[Days, Whole]) drop(n int32) bool {
+	if c.peek(n) == nil {
+		return false
+	}
+	c.list[n-c.base] = nil
+	return true
+}
+
+// wholeOf is what the chunk of that number comes to.
+func (c *chunks[Days, Whole]) wholeOf(n int32) (none Whole) {
+	if i := n - c.base; i >= 0 && int(i) < len(c.whole) {
+		return c.whole[i]
+	}
+	return none
+}
+
 // before are the chunks that end before the one of that number.
 func (c *chunks[Days, Whole]) before(n int32) []Whole {
 	return c.whole[:max(0, min(len(c.whole), int(n-c.base)))]
@@ -58,19 +76,20 @@ func (c *chunks[Days, Whole]) end() int32 { return c.base + int32(len(c.list)) }
 
 func chunkOf(d day) (n int32, at int) { return int32(d >> 5), int(d & (chunkDays - 1)) }
 
-// line is a sum for each day.
-type line struct{ chunks[lineChunk, Sum] }
-
-// lineChunk has the lower halves of the days' sums, and the upper ones as soon as one
-// of them is not 0, which is rare.
-type lineChunk struct {
-	lo [chunkDays]uint64
-	hi *[chunkDays]int64
+// line is a sum for each day: the lower halves, and the upper ones of chunks in which
+// one of them is not 0, which are rare.
+type line struct {
+	chunks[lineChunk, Sum]
+	high map[int32]*[chunkDays]int64
 }
 
+// lineChunk has no pointers, so that the garbage collector does not look into it.
+type lineChunk [chunkDays]uint64
+
 const (
-	lineChunkBytes = chunkDays*8 + 8 + 16 + 8 // with the pointer to it
-	lineHighBytes  = chunkDays * 8
+	linePlaceBytes = 16 + 8 // the whole, and the pointer to the chunk
+	lineChunkBytes = chunkDays*8 + linePlaceBytes
+	lineHighBytes  = chunkDays*8 + 16
 )
 
 // add adds to the sum of a day, and returns by how much the memory grew.
@@ -83,27 +102,52 @@ func (l *line) add(d day, s Sum) (bytes int) {
 	if made {
 		bytes = lineChunkBytes
 	}
-	v := c.sum(i).Add(s)
-	if c.hi == nil && v.hi != 0 {
-		c.hi = new([chunkDays]int64)
-		bytes += lineHighBytes
-	}
-	if c.lo[i] = v.lo; c.hi != nil {
-		c.hi[i] = v.hi
+	v := l.sum(n, c, i).Add(s)
+	if c[i] = v.lo; v.hi != 0 || l.high != nil {
+		bytes += l.setHigh(n, i, v.hi)
 	}
 	*whole = whole.Add(s)
 	return bytes
 }
 
-// sum is that of a day of the chunk; of none it is 0.
-func (c *lineChunk) sum(i int) Sum {
-	switch {
-	case c == nil:
-		return Sum{}
-	case c.hi == nil:
-		return Sum{lo: c.lo[i]}
+// plus adds the days of a chunk of another line.
+func (l *line) plus(o *line, n int32) {
+	if c := o.peek(n); c != nil {
+		for i := range chunkDays {
+			l.add(day(n<<5)+day(i), o.sum(n, c, i))
+		}
 	}
-	return Sum{hi: c.hi[i], lo: c.lo[i]}
+}
+
+// setHigh sets the upper half of a day, and returns by how much the memory grew.
+func (l *line) setHigh(n int32, i int, hi int64) (bytes int) {
+	high := l.high[n]
+	if high == nil {
+		if hi == 0 {
+			return 0
+		}
+		if l.high == nil {
+			l.high = map[int32]*[chunkDays]int64{}
+		}
+		high, bytes = new([chunkDays]int64), lineHighBytes
+		l.high[n] = high
+	}
+	high[i] = hi
+	return bytes
+}
+
+// sum is that of a day of chunk n, which is c; of none it is 0.
+func (l *line) sum(n int32, c *lineChunk, i int) Sum {
+	if c == nil {
+		return Sum{}
+	}
+	s := Sum{lo: c[i]}
+	if l.high != nil {
+		if high := l.high[n]; high != nil {
+			s.hi = high[i]
+		}
+	}
+	return s
 }
 
 // into adds the days of a window to a row of buckets.
@@ -112,16 +156,16 @@ func (l *line) into(row []Sum, w *window) {
 		at, buckets := w.part(n)
 		c := l.list[n-l.base]
 		switch {
-		case c == nil:
-		case len(buckets) == chunkDays && buckets[0] == buckets[chunkDays-1]:
+		case w.inOne(buckets):
 			u := &row[buckets[0]]
 			*u = u.Add(l.whole[n-l.base])
-		case c.hi != nil:
+		case c == nil:
+		case l.high != nil && l.high[n] != nil:
 			for i, b := range buckets {
-				row[b] = row[b].Add(c.sum(at + i))
+				row[b] = row[b].Add(l.sum(n, c, at+i))
 			}
 		default:
-			addLow(row, buckets, c.lo[at:])
+			addLow(row, buckets, c[at:])
 		}
 	}
 }
@@ -146,18 +190,22 @@ type counter struct {
 	chunks[counterChunk, counterWhole]
 }
 
-// counterChunk says how many runs of a tuple with a layout came and went.
+// counterChunk says how many runs of a tuple with a layout came and went. What is added to
+// a file may be negative.
 type counterChunk struct {
-	started [chunkDays]uint32
+	started [chunkDays]int32
 	// left counts the runs that touch the day and none behind it.
-	left [chunkDays]uint32
+	left [chunkDays]int32
 }
 
 // counterWhole is how many started on all days of a chunk, and how many of these did
 // not leave.
 type counterWhole struct{ begun, net int64 }
 
-const counterChunkBytes = chunkDays*8 + 16 + 8
+const (
+	counterPlaceBytes = 16 + 8
+	counterChunkBytes = chunkDays*8 + counterPlaceBytes
+)
 
 // touching is how many runs touch the days from first, included, to end; only those
 // that start in them when whole is false.
@@ -174,8 +222,12 @@ func (c *counter) touching(first, end day, whole bool) int64 {
 	if n == last {
 		return sum + c.peek(n).begun(at, to)
 	}
-	sum += c.peek(n).begun(at, chunkDays) + c.peek(last).begun(0, to)
-	for _, w := range c.before(last)[len(c.before(n+1)):] {
+	sum += c.peek(last).begun(0, to)
+	if at > 0 {
+		sum += c.peek(n).begun(at, chunkDays)
+		n++
+	}
+	for _, w := range c.before(last)[len(c.before(n)):] {
 		sum += w.begun
 	}
 	return sum
@@ -208,25 +260,24 @@ func (c *counterChunk) net(at int) (sum int64) {
 type ledger struct{ chunks[ledgerChunk, int64] }
 
 type ledgerChunk struct {
-	started, stopped [chunkDays]uint32
-	left             [chunkDays]uint32 // as in counterChunk
-	waiters          [chunkDays]uint32
-	waited           [chunkDays]uint64
+	started, stopped [chunkDays]int32
+	left             [chunkDays]int32 // as in counterChunk
+	waiters          [chunkDays]int32
+	waited           [chunkDays]int64
 }
 
-const ledgerChunkBytes = chunkDays*(4*4+8) + 8 + 8
+const (
+	ledgerPlaceBytes = 8 + 8
+	ledgerChunkBytes = chunkDays*(4*4+8) + ledgerPlaceBytes
+)
 
-// running is how many runs started before the day and touch it.
-func (l *ledger) running(d day) int64 {
-	n, at := chunkOf(d)
-	sum := int64(0)
-	for _, net := range l.before(n) {
-		sum += net
+// net is how many started less how many left on the days before one of the chunk.
+func (c *ledgerChunk) net(at int) (sum int64) {
+	if c == nil {
+		return 0
 	}
-	if c := l.peek(n); c != nil {
-		for i := range at {
-			sum += int64(c.started[i]) - int64(c.left[i])
-		}
+	for i := range at {
+		sum += int64(c.started[i]) - int64(c.left[i])
 	}
 	return sum
 }

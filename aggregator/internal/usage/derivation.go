@@ -39,6 +39,10 @@ type Weight struct {
 	// total, in billionths of the unit. False means that there is no price for it: that
 	// is counted apart and is never zero. Of is as [Key.Of].
 	Of func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (billionths int64, has bool)
+	// Energy makes it the part of energy or of CO2 that Part names, which rows say: what is
+	// said above is then for what is expected of runs that go on, and nothing for what was used.
+	Energy *EnergyModel
+	Part   EnergyPart
 }
 
 // Filter chooses by the value of a key, of a meta key by the first one.
@@ -73,6 +77,8 @@ type Value struct {
 	// Sum has a figure for each cell, as [Component.Used] has. It is in 1 ÷ 3600
 	// of 10^-15 of the unit, so that it is exact, see [Millionths].
 	Sum []Sum
+	// Beside is nil, or says of each cell whose Sum is 0 whether that is not known.
+	Beside []Sum
 	// Lacking are the parts of components that have no price, in their units; none
 	// where there is no such part.
 	Lacking []Unvalued

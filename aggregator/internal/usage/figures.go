@@ -31,7 +31,7 @@ func (k Kind) String() string {
 type figures struct {
 	n    []uint64  // the numbers, or of a mean how many records
 	sum  []Sum     // in millionths, or as [Value] has it
-	over []Sum     // by which sum is to be divided
+	over []Sum     // by which sum is to be divided; of a worth [Value.Beside]
 	real []float64 // in millionths
 	// spans are how long the buckets of a level are: cell i is of bucket i modulo
 	// their number. Groups that are put together add up, and their spans do not.
@@ -77,6 +77,11 @@ func (f *figures) some(i int) bool {
 	return f.n != nil && f.n[i] != 0 || f.sum != nil && !f.sum[i].IsZero() || f.over != nil && !f.over[i].IsZero() || f.real != nil && f.real[i] != 0
 }
 
+// unknown reports whether a sum is not known, which only that of a worth can be.
+func (f *figures) unknown(i int) bool {
+	return f.over != nil && f.sum[i].IsZero() && !f.over[i].IsZero()
+}
+
 // regroup puts the cells of group g into those of group place[g], unless that is
 // negative.
 func (f *figures) regroup(place []int, groups, buckets int) figures {
@@ -115,7 +120,7 @@ func (c *Column) value(f *figures, i int) (float64, bool) {
 	case Count:
 		return float64(f.n[i]), true
 	case Rate, Total, Worth:
-		return f.sum[i].Float() / c.scale(), true
+		return f.sum[i].Float() / c.scale(), !f.unknown(i)
 	case Weighted:
 		return f.real[i] / c.scale(), true
 	case Mean:
@@ -188,7 +193,7 @@ func (r *Request) columns(a *Result) []Column {
 	}
 	for i := range a.Worths {
 		w := &a.Worths[i]
-		c := newColumn(w.Name, Worth, figures{sum: w.Sum})
+		c := newColumn(w.Name, Worth, figures{sum: w.Sum, over: w.Beside})
 		c.Unit, c.hours, c.unpriced = w.Unit, r.Hours, w.Lacking
 		out = append(out, c)
 	}

@@ -8,9 +8,18 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// answer is what was told.
-func (t *tally) answer() *Answer {
+// places are the groups of an answer in their order, and where those of a tally are.
+type places struct {
+	groups []Group
+	of     []int
+}
+
+// order returns the places of the groups that there are.
+func (t *tally) order() *places {
 	tuples := t.groups.tuples
+	if t.places != nil && len(t.places.of) == len(tuples) {
+		return t.places
+	}
 	order := make([]uint32, 0, len(tuples))
 	for n := range tuples {
 		if !t.groups.dropped[n] {
@@ -18,15 +27,22 @@ func (t *tally) answer() *Answer {
 		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return compareTuples(&tuples[a], &tuples[b]) })
-	a := &Answer{Edges: t.q.Edges, By: t.q.By, Open: t.open, Several: t.many}
-	place := make([]int, len(tuples)) // of each number in the answer
+	p := &places{of: make([]int, len(tuples))}
 	for i, n := range order {
 		// Tuples that differ in whether there were several values are one group.
 		if i == 0 || compareTuples(&tuples[order[i-1]], &tuples[n]) != 0 {
-			a.Groups = append(a.Groups, Group{Values: tuples[n].values, Lacks: tuples[n].lacks})
+			p.groups = append(p.groups, Group{Values: tuples[n].values, Lacks: tuples[n].lacks})
 		}
-		place[n] = len(a.Groups) - 1
+		p.of[n] = len(p.groups) - 1
 	}
+	return p
+}
+
+// answer is what was told.
+func (t *tally) answer() *Answer {
+	p := t.order()
+	place := p.of
+	a := &Answer{Edges: t.q.Edges, By: t.q.By, Groups: p.groups, Open: t.open, Several: t.many}
 	t.answerCounts(a, place)
 	t.answerPeople(a, place)
 	t.answerUsed(a, place)
@@ -74,13 +90,13 @@ func (t *tally) answerPeople(a *Answer, place []int) {
 		return
 	}
 	a.People = make([]uint64, len(a.Groups)*t.buckets)
-	seen := map[person]struct{}{}
-	for p := range t.people { // counts: the order does not matter
+	seen := map[person]uint64{}
+	for p, records := range t.people { // counts: the order does not matter
 		p.cell = uint64(place[p.cell/uint64(t.buckets)]*t.buckets) + p.cell%uint64(t.buckets)
-		if _, twice := seen[p]; !twice {
-			seen[p] = struct{}{}
-			a.People[p.cell]++
-		}
+		seen[p] += records
+	}
+	for p, records := range seen { // as above
+		a.People[p.cell] += uint64(one(records > 0))
 	}
 }
 
@@ -116,23 +132,29 @@ func (t *tally) answerUsed(a *Answer, place []int) {
 		*sums[of] = make([]Sum, n)
 	}
 	for _, c := range t.columns {
-		switch c.of {
-		case all:
-			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.into(make([]Sum, n), place)})
-		case scored:
+		switch {
+		case c.shared && c.cells == nil:
+		case c.of == all:
+			a.Components = append(a.Components, Component{Name: c.name, Kind: c.kind, Used: c.sums(n, place)})
+		case c.of == scored:
 			a.Components[len(a.Components)-1].score(c, place)
+		case c.of == unmodelled:
+			a.Energy.Unmodelled = append(a.Energy.Unmodelled, Unvalued{Component: c.name, Kind: c.kind, Used: c.sums(n, place)})
 		default:
-			c.into(*sums[c.of], place)
+			*sums[c.of] = c.sums(n, place)
 		}
 	}
 }
 
-// into adds a column to one of an answer.
-func (c *column) into(to []Sum, place []int) []Sum {
+// sums are those of a column, n in all, as an answer has them.
+func (c *column) sums(n int, place []int) []Sum {
+	if c.cells != nil {
+		return c.cells
+	}
+	to := make([]Sum, n)
 	for group, row := range c.rows {
-		at := place[group] * len(row)
-		for b := range row {
-			to[at+b] = to[at+b].Add(row[b])
+		if row != nil {
+			addSums(to[place[group]*len(row):][:len(row)], row)
 		}
 	}
 	return to

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/columns"
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
@@ -11,10 +12,17 @@ import (
 type follower struct {
 	*sums
 	view *store.View
-	max  int // of bytes
-	run  run // of the row that is looked at
+	fits func() error // makes room in memory
+	*batch
 
 	progress func(seq, of uint64) // nil: no one is told
+}
+
+// batch is a block whose runs are read: runs are by row, and order has the rows that
+// are added in the order in which they are.
+type batch struct {
+	runs  []run
+	order []uint64
 }
 
 // block books what changed in a block.
@@ -42,13 +50,8 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 	if err != nil {
 		return err
 	}
-	for i := range shown.Rows() {
-		if err := t.read(&f.run, i); err != nil {
-			return err
-		}
-		if err := f.book(b, i); err != nil {
-			return err
-		}
+	if err := f.bookAll(t, shown); err != nil {
+		return err
 	}
 	if f.progress != nil {
 		f.progress(t.seqs[len(t.seqs)-1], f.view.Seq())
@@ -56,18 +59,39 @@ func (f *follower) block(b *columns.Block, rows, shown columns.Mask) error {
 	return f.fits()
 }
 
-// fits returns [ErrTooLarge] when the sums do not.
-func (f *follower) fits() error {
-	if f.bytes <= f.max {
-		return nil
+// bookAll adds the rows of a block that are shown, those of a series one after the
+// other: its sums are in the processor's cache then.
+func (f *follower) bookAll(t *table, shown columns.Mask) error {
+	f.order = f.order[:0]
+	if f.runs == nil {
+		f.runs = make([]run, columns.MaxRows)
 	}
-	return fmt.Errorf("%w: %d series of %d tuples need more than %d MiB; name fewer dimensions, or keys with fewer values",
-		ErrTooLarge, len(f.slots), len(f.tuples), f.max>>20)
+	for i := range shown.Rows() {
+		r := &f.runs[i]
+		if err := t.read(r, i); err != nil {
+			return err
+		}
+		f.order = append(f.order, uint64(r.tuple)<<tupleShift|uint64(r.layout.id)<<rowBits|uint64(i))
+	}
+	slices.Sort(f.order)
+	for _, key := range f.order {
+		if err := f.book(t.block, int(key%(1<<rowBits))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// book adds f.run, which is row i of b. Runs in blocks are closed.
+// What is sorted has the number of a row in its lowest bits, and that of its tuple in the
+// highest; a layout whose number takes more bits only spoils the order.
+const (
+	rowBits    = 12
+	tupleShift = 32
+)
+
+// book adds the run of row i of b. Runs in blocks are closed.
 func (f *follower) book(b *columns.Block, i int) (err error) {
-	r := &f.run
+	r := &f.runs[i]
 	f.waited(r)
 	if r.negative() {
 		return nil
@@ -77,7 +101,7 @@ func (f *follower) book(b *columns.Block, i int) (err error) {
 		return nil
 	}
 	kept := *r
-	kept.amounts = append([]int64(nil), r.amounts...)
+	kept.amounts = slices.Clone(r.amounts)
 	kept.id, err = b.ID(i)
 	f.long[kept.seq] = &kept
 	return err

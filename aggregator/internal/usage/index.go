@@ -29,6 +29,13 @@ type Index struct {
 
 	mu sync.RWMutex
 	sums
+	batch batch // of who follows
+	saved savedState
+
+	saving sync.Mutex // one stores at a time
+	// idle is how many tuples had no run when the index was made, since all that they have
+	// used nothing; 0 when it was loaded.
+	idle int
 }
 
 // Views gives pictures of a store, each not older than the one before.
@@ -49,14 +56,24 @@ type Options struct {
 	// Progress is told up to which change of how many the index has come, now and then
 	// while it follows; nil tells no one.
 	Progress func(seq, of uint64)
-	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB.
+	// Dir is a folder on disk in which the sums are stored; "" stores none.
+	Dir string
+	// MaySave returns an error while nothing may be written to Dir; nil is always.
+	MaySave func() error
+	// Whole is how often a [Keeper] looks for values that no record has any more, and Files
+	// how often it makes the sums anew for them at most; 0 is an hour, and a day.
+	Whole, Files time.Duration
+	// MaxBytes bounds the memory of the sums by day; 0 is 512 MiB. The indexes of a
+	// [Keeper] share it. Beyond it the oldest days are only in Dir, and questions about them
+	// read the disk; without Dir there is no index then.
 	MaxBytes int
 }
 
 const defaultMaxBytes = 512 << 20
 
 // ErrTooLarge is wrapped when the sums of an index would take more memory than they
-// may: it has too many dimensions, or one of them too many values.
+// may, even without the days that can be on disk alone: it has too many dimensions, or one
+// of them too many values. It is also wrapped when the disk does not take these days.
 var ErrTooLarge = errors.New("the usage index takes too much memory")
 
 // NewIndex returns an empty index of a store, which will have sums for every tuple of
@@ -83,16 +100,39 @@ type sums struct {
 	seriesKeys *seriesKeys
 	series     []*series              // by the number of the tuple; nil while it has no days
 	slots      map[uint64]*partialSum // by tuple and layout
+	booked     *partialSum            // the last to which a run was added
 	open       map[string]*run        // by record id
 	long       map[uint64]*run        // by seq: closed, but too long for days
 	// patience is no less than the longest wait of a run.
 	patience record.Time
+
+	// lasting has the runs in days that are not short, by number of a chunk of days,
+	// and short from when on the short ones of some changes are, waits included.
+	lasting map[int32]*lastingRuns
+	short   []record.Time
+
+	// changed says which chunks of days are not in a file as they are, and months which
+	// files there are. Who holds the lock for reading and saving may change both.
+	changed []bool
+	months  map[int32]month
+
+	// away are the files of the chunks whose days are not in memory. What memory has of
+	// these adds to the file; what they come to as a whole is in memory.
+	away map[int32]month
+	// held says of which chunks memory may have days.
+	held []bool
+	// removed are the changes of the runs that last which a file in away has, and the
+	// index has no more.
+	removed map[int32]map[uint64]bool
 }
 
 func newSums(g *grid, dims []string, classes []Class) sums {
 	return sums{
 		grid: g, keys: newKeys(dims, classes), layouts: newLayouts(), seriesKeys: newSeriesKeys(),
 		slots: map[uint64]*partialSum{}, open: map[string]*run{}, long: map[uint64]*run{},
+		changed: make([]bool, len(g.starts)/chunkDays+1), months: map[int32]month{},
+		held: make([]bool, len(g.starts)/chunkDays+1), away: map[int32]month{},
+		lasting: map[int32]*lastingRuns{}, removed: map[int32]map[uint64]bool{},
 	}
 }
 
@@ -172,12 +212,15 @@ func (x *Index) reach(ctx context.Context, v *store.View) error {
 }
 
 func (x *Index) advance(ctx context.Context, v *store.View) error {
-	f := &follower{sums: &x.sums, view: v, max: x.MaxBytes, progress: x.Progress}
-	return v.Changes(ctx, x.seq, f.block, f.loose)
+	f := &follower{sums: &x.sums, view: v, fits: x.fits, progress: x.Progress, batch: &x.batch}
+	return errFirst(v.Changes(ctx, x.seq, f.block, f.loose), x.fits())
 }
 
 // slotFor returns where runs of a tuple with a layout go.
 func (s *sums) partialSumFor(tuple uint32, sh *layout) *partialSum {
+	if sl := s.booked; sl != nil && sl.tuple == tuple && sl.layout == sh {
+		return sl
+	}
 	key := uint64(tuple)<<32 | uint64(sh.id)
 	sl, ok := s.slots[key]
 	if !ok {
@@ -185,6 +228,7 @@ func (s *sums) partialSumFor(tuple uint32, sh *layout) *partialSum {
 		s.slots[key] = sl
 		s.bytes += partialSumBytes
 	}
+	s.booked = sl
 	return sl
 }
 
@@ -205,8 +249,12 @@ func (s *sums) seriesFor(tuple uint32) *series {
 func (s *sums) book(r *run, sign int64) {
 	sl := s.partialSumFor(r.tuple, r.layout)
 	before := sl.bytes
-	sl.book(s.grid, r, sign)
+	first, last := sl.book(s.grid, r, sign)
 	s.bytes += sl.bytes - before
+	for n := int32(first >> 5); n <= int32(last>>5); n++ {
+		s.changed[n], s.held[n] = true, true
+	}
+	s.apart(r, sign, first, last)
 }
 
 // add puts a shown run into the sums.

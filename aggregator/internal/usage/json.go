@@ -8,18 +8,34 @@ import (
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
-// AppendJSON writes the table in columns. complete is JSON that says how complete
-// the records are.
-func (s *Table) AppendJSON(b, complete []byte) []byte {
-	b = s.AppendAbout(append(b, '{'), complete)
+// JSON writes the table in columns. complete is JSON that says how complete the records
+// are.
+func (s *Table) JSON(complete []byte, send func([]byte) error) error {
+	l := &lines{send: send}
+	b := s.AppendAbout(append(l.buf, '{'), complete)
 	b = s.appendEdges(append(b, `,"edges":`...))
 	b = appendTexts(append(b, `,"labels":`...), s.Labels)
 	b = s.appendGroups(append(b, `,"groups":`...))
-	b = append(b, `,"measures":[`...)
+	l.buf = append(b, `,"measures":[`...)
 	for i := range s.Columns {
-		b = s.appendColumn(comma(b, i), &s.Columns[i])
+		c := &s.Columns[i]
+		l.buf = c.appendHead(comma(l.buf, i))
+		if err := s.sendValues(l, c); err != nil {
+			return err
+		}
+		l.buf = s.appendTotals(l.buf, c)
 	}
-	return append(b, "]}"...)
+	l.buf = append(l.buf, "]}\n"...)
+	return l.flush(0)
+}
+
+// AppendJSON is JSON of a table that is not sent, without the end of the line.
+func (s *Table) AppendJSON(b, complete []byte) []byte {
+	_ = s.JSON(complete, func(piece []byte) error { // which does not fail
+		b = append(b, piece...)
+		return nil
+	})
+	return b[:len(b)-1]
 }
 
 // AppendAbout writes what is known of the table beside its figures, without braces.
@@ -97,13 +113,17 @@ func (s *Table) appendGroups(b []byte) []byte {
 	return append(b, ']')
 }
 
-func (s *Table) appendColumn(b []byte, c *Column) []byte {
+func (c *Column) appendHead(b []byte) []byte {
 	b = appendQuoted(append(b, `{"name":`...), c.Name)
 	b = orNull(append(b, `,"component":`...), c.Component)
 	b = orNull(append(b, `,"score":`...), c.Score)
 	b = appendQuoted(append(b, `,"kind":`...), c.Kind.String())
 	b = orNull(append(b, `,"unit":`...), c.Unit)
-	b = s.appendValues(append(b, `,"values":[`...), c)
+	return append(b, `,"values":[`...)
+}
+
+// appendTotals writes what follows the cells of a column.
+func (s *Table) appendTotals(b []byte, c *Column) []byte {
 	b = append(b, `],"totals":[`...)
 	for g := range s.Groups {
 		b = s.appendWhole(comma(b, g), c, g)
@@ -122,36 +142,55 @@ func (s *Table) appendColumn(b []byte, c *Column) []byte {
 	return append(b, '}')
 }
 
-// manyCells is from how many cells on several goroutines write.
-const manyCells = 1 << 15
+// pieceCells is about how many cells are written at a time.
+const pieceCells = 1 << 13
 
-// appendValues writes all cells: of many that is nearly all of the work, so that
-// all processors take part.
-func (s *Table) appendValues(b []byte, c *Column) []byte {
-	groups := len(s.Groups)
-	parts := min(runtime.GOMAXPROCS(0), 8)
-	if groups*s.buckets() < manyCells || parts < 2 || groups < parts {
-		return s.appendGroupValues(b, c, 0, groups)
+// sendValues writes all cells: of many that is nearly all of the work, so that all
+// processors take part while the first are sent. Each has two pieces in hand.
+func (s *Table) sendValues(l *lines, c *Column) error {
+	step := max(1, pieceCells/s.buckets())
+	pieces := (len(s.Groups) + step - 1) / step
+	writers := min(runtime.GOMAXPROCS(0), 8, pieces)
+	if writers < 2 {
+		l.buf = s.appendGroupValues(l.buf, c, 0, len(s.Groups))
+		return l.flush(tablePiece)
 	}
-	texts := make([][]byte, parts)
+	if err := l.flush(0); err != nil {
+		return err
+	}
+	stop := make(chan struct{})
 	var wait sync.WaitGroup
-	for i := 1; i < parts; i++ {
+	defer wait.Wait()
+	defer close(stop)
+	ready, free := make([]chan []byte, writers), make([]chan []byte, writers)
+	for i := range writers {
+		ready[i], free[i] = make(chan []byte, 2), make(chan []byte, 2) // which is all of its pieces
+		free[i] <- nil
+		free[i] <- nil
 		wait.Go(func() {
-			from, to := groups*i/parts, groups*(i+1)/parts
-			texts[i] = s.appendGroupValues(make([]byte, 0, (to-from)*s.buckets()*cellSize), c, from, to)
+			for n := i; n < pieces; n += writers {
+				select {
+				case b := <-free[i]:
+					ready[i] <- s.appendGroupValues(comma(b[:0], n), c, n*step, min((n+1)*step, len(s.Groups)))
+				case <-stop:
+					return
+				}
+			}
 		})
 	}
-	b = s.appendGroupValues(b, c, 0, groups/parts)
-	wait.Wait()
-	for _, text := range texts[1:] {
-		b = append(append(b, ','), text...)
+	for n := range pieces {
+		piece := <-ready[n%writers]
+		if err := l.send(piece); err != nil {
+			return err
+		}
+		free[n%writers] <- piece
 	}
-	return b
+	return nil
 }
 
 // appendGroupValues writes the cells of some groups.
 func (s *Table) appendGroupValues(b []byte, c *Column, from, to int) []byte {
-	sums := c.Kind == Rate || c.Kind == Total || c.Kind == Worth
+	sums := c.exact() && c.cells.over == nil
 	at := from * s.buckets()
 	for g := from; g < to; g++ {
 		untold := s.untold(c, g)

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,10 +25,15 @@ type Keeper struct {
 	classes atomic.Pointer[[]Class]  // with which rows are read
 	built   atomic.Uint64            // how far new ones are: the bits of a share of 1
 	large   atomic.Pointer[error]    // why none can be: the sums take too much memory
+	anew    atomic.Bool              // whether all are to be made from the records
 
 	mu      sync.Mutex
 	wanted  Settings
 	changed chan struct{}
+
+	// disk is held by who writes files of more than one month: a new index may have the
+	// folder of one that there is.
+	disk sync.Mutex
 }
 
 // Settings say of what sums are kept.
@@ -83,8 +89,11 @@ func (k *Keeper) Set(s Settings) {
 // to the present by itself; it must not find much to do.
 const followEvery = 200 * time.Millisecond
 
-// Run makes the index and follows the store until ctx ends.
+// Run makes the indexes, follows the store until ctx ends, and stores the sums.
 func (k *Keeper) Run(ctx context.Context) error {
+	var saver sync.WaitGroup
+	saver.Go(func() { k.save(ctx) })
+	defer saver.Wait()
 	var has Settings
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -105,6 +114,10 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	k.mu.Lock()
 	wanted := k.wanted
 	k.mu.Unlock()
+	anew := k.anew.Swap(false)
+	if anew {
+		has = Settings{}
+	}
 	if k.current.Load() == nil || has.equal(wanted) || len(wanted.Dimensions) == 0 {
 		k.classes.Store(&wanted.Classes)
 	}
@@ -117,7 +130,7 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 		return wanted
 	}
 	began := time.Now()
-	list, err := k.build(ctx, wanted)
+	list, err := k.build(ctx, wanted, anew)
 	if err != nil {
 		k.failed(ctx, err)
 		select {
@@ -133,9 +146,11 @@ func (k *Keeper) renew(ctx context.Context, has Settings) Settings {
 	return wanted
 }
 
-func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
+func (k *Keeper) build(ctx context.Context, wanted Settings, anew bool) ([]*Index, error) {
 	var list []*Index
 	defer k.built.Store(math.Float64bits(1))
+	k.disk.Lock()
+	defer k.disk.Unlock()
 	for i, name := range wanted.Zones {
 		zone, err := calendar.Zone(name)
 		if err != nil {
@@ -143,10 +158,14 @@ func (k *Keeper) build(ctx context.Context, wanted Settings) ([]*Index, error) {
 		}
 		opt := k.opt
 		opt.Zone, opt.Classes = zone, wanted.indexed()
+		opt.MaxBytes = cmp.Or(opt.MaxBytes, defaultMaxBytes) / len(wanted.Zones)
 		opt.Progress = k.progress(i, len(wanted.Zones))
 		x, err := NewIndex(opt, wanted.Dimensions)
 		if err == nil {
-			err = x.Follow(ctx)
+			loaded := !anew && k.load(ctx, x)
+			if err = x.Follow(ctx); !loaded {
+				x.idle = x.gone()
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -202,6 +221,7 @@ func (k *Keeper) failed(ctx context.Context, err error) {
 		k.large.Store(&err)
 		return
 	}
+	k.anew.Store(true) // what is stored may be the reason
 	k.again()
 }
 
@@ -232,7 +252,9 @@ func (k *Keeper) Answer(ctx context.Context, q Question) (*Answer, error) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrQuestion) || crowded(err) {
 			return a, err
 		}
-		k.failed(ctx, err)
+		if slices.Contains(k.indexes(), x) { // the files of one before are gone
+			k.failed(ctx, err)
+		}
 		break
 	}
 	if c := k.classes.Load(); c != nil {
@@ -266,6 +288,9 @@ func (k *Keeper) gauges() []prometheus.Collector {
 				}
 				return 0
 			}),
+		gauge("bursar_usage_stored_bytes", "Bytes that the stored sums by day take on disk; 0 before they are first stored.", func(x *Index) int { return int(x.saved.size) }),
 		gauge("bursar_usage_bytes", "About how much memory the sums by day take.", func(x *Index) int { return x.bytes }),
+		gauge("bursar_usage_limit_bytes", "How much memory the sums by day may take; beyond it the oldest days are only on disk.", func(x *Index) int { return x.MaxBytes }),
+		gauge("bursar_usage_away_bytes", "Bytes that those of the stored sums by day take that are only on disk, so that questions about them read it.", func(x *Index) int { return int(x.awayBytes()) }),
 	}
 }

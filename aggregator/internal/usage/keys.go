@@ -23,7 +23,9 @@ type keys struct {
 	metas  []string // that the names follow from
 	tuples []tuple
 	of     map[string]uint32
-	sets   map[uint32]uint32 // the numbers of the store's meta sets, or varies
+	// ofSet has by the number of a meta set of the store the number + 1, varies, or 0
+	// where it is not known.
+	ofSet []uint32
 	// keep is the question's, nil without one; dropped says of each tuple whether keep
 	// leaves it out.
 	keep    func(values []string, lacks []bool) bool
@@ -36,7 +38,7 @@ type keys struct {
 const varies = math.MaxUint32
 
 func newKeys(names []string, classes []Class) *keys {
-	k := &keys{names: names, of: map[string]uint32{}, sets: map[uint32]uint32{}, several: make([]bool, len(names))}
+	k := &keys{names: names, of: map[string]uint32{}, several: make([]bool, len(names))}
 	for _, name := range names {
 		s := basisOf(name, classes)
 		k.bases, k.metas = append(k.bases, s), append(k.metas, s.meta)
@@ -174,27 +176,45 @@ func (t *table) read(r *run, i int) (err error) {
 
 func (t *table) tuple(i int) (uint32, error) {
 	set := t.sets[i]
-	n, known := t.keys.sets[set]
-	if known && n != varies {
-		return n, nil
+	known := numberAt(t.keys.ofSet, set)
+	if known != 0 && known != varies {
+		return known - 1, nil
 	}
 	m, err := t.block.Meta(i)
 	if err != nil {
 		return 0, err
 	}
-	n = t.keys.number(m)
-	if known {
+	n := t.keys.number(m)
+	if known == varies {
 		return n, nil
 	}
 	differ, err := t.block.Varies(set, t.keys.metas)
 	if err != nil {
 		return 0, err
 	}
-	t.keys.sets[set] = n
+	mark := n + 1
 	if differ {
-		t.keys.sets[set] = varies
+		mark = varies
 	}
+	t.keys.ofSet = withNumber(t.keys.ofSet, set, mark)
 	return n, nil
+}
+
+// numberAt returns element i of a list that may be shorter; 0 behind its end.
+func numberAt(list []uint32, i uint32) uint32 {
+	if int(i) < len(list) {
+		return list[i]
+	}
+	return 0
+}
+
+// withNumber sets element i of a list, which grows to have it.
+func withNumber(list []uint32, i, v uint32) []uint32 {
+	if int(i) >= len(list) {
+		list = append(list, make([]uint32, int(i)+1-len(list))...)
+	}
+	list[i] = v
+	return list
 }
 
 // shared reads components of which the store has a template.

@@ -19,20 +19,31 @@ const fewMembers = 64
 
 // members adds the days of series, on all processors where there are many: each
 // adds up some of the groups. Sums are whole numbers, so the answer is the same
-// however many take part. who is which dimension names people, or negative.
-func (x *Index) members(t *tally, list []member, who int) {
+// however many take part.
+func (x *Index) members(t *tally, list []member, k *known) {
 	slices.SortFunc(list, func(a, b member) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.tuple, b.tuple)) })
 	w := newWindow(t.q, x.grid)
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(list)/fewMembers, 16))
+	cuts := cut(list, workers)
+	if cuts != nil {
+		t.share(x.seriesKeys.list)
+	} else {
+		for i := range workers + 1 {
+			cuts = append(cuts, len(list)*i/workers)
+		}
+	}
 	parts := make([]*tally, workers)
 	var wait sync.WaitGroup
 	for i := range parts {
 		parts[i] = t
 		if i > 0 {
 			parts[i] = emptyTally(t.q)
+			if t.places != nil {
+				parts[i] = t.shares()
+			}
 			parts[i].groups, parts[i].memory, parts[i].known = t.groups, t.memory, math.MaxInt
 		}
-		wait.Go(func() { x.some(parts[i], list[len(list)*i/workers:len(list)*(i+1)/workers], who, w) })
+		wait.Go(func() { x.some(parts[i], list[cuts[i]:cuts[i+1]], k, w) })
 	}
 	wait.Wait()
 	for _, part := range parts[1:] {
@@ -40,14 +51,28 @@ func (x *Index) members(t *tally, list []member, who int) {
 	}
 }
 
-// some adds the days of some of the series.
-func (x *Index) some(t *tally, list []member, who int, w *window) {
-	for i := range list {
-		name := ""
-		if who >= 0 {
-			name = x.tuples[list[i].tuple].values[who]
+// cut shares a list out so that no two have the same group; nil when there are too few
+// groups for all to have the same to do.
+func cut(list []member, workers int) (cuts []int) {
+	cuts = []int{0}
+	for i := 1; i < workers; i++ {
+		even := len(list) * i / workers
+		at := even
+		for at < len(list) && list[at].group == list[at-1].group {
+			at++
 		}
-		t.series(list[i].series, list[i].group, name, w)
+		if at-even > len(list)/workers/8 {
+			return nil
+		}
+		cuts = append(cuts, at)
+	}
+	return append(cuts, len(list))
+}
+
+// some adds the days of some of the series.
+func (x *Index) some(t *tally, list []member, k *known, w *window) {
+	for i := range list {
+		t.series(list[i].series, list[i].group, k.person(list[i].tuple), w)
 		if t.enough() != nil {
 			return // of which finished tells
 		}
@@ -59,7 +84,11 @@ func (t *tally) merge(o *tally) {
 	for _, c := range o.columns {
 		to := t.column(c.columnName)
 		for group, row := range c.rows {
-			if row != nil {
+			switch {
+			case row == nil || to == c:
+			case to.shared:
+				addSums(t.row(to, uint32(group)), row)
+			default:
 				to.rows = mergeRow(to.rows, group, row, addSums)
 			}
 		}
@@ -78,11 +107,12 @@ func (t *tally) merge(o *tally) {
 	}
 	t.open += o.open
 	t.many += o.many
+	t.tooMuch = t.tooMuch || o.tooMuch
 	for sh, n := range o.ofLayouts { // counts: the order does not matter
 		t.ofLayouts[sh] += n
 	}
-	for p := range o.people {
-		t.people[p] = struct{}{}
+	for p, records := range o.people {
+		t.people[p] += records
 	}
 }
 
@@ -97,11 +127,11 @@ func (t *tally) mergeGroups(o *tally) {
 	}
 	o.cells = renumbered(o.cells, numbers)
 	people := o.people
-	o.people = make(map[person]struct{}, len(people))
-	for p := range people {
+	o.people = make(map[person]uint64, len(people))
+	for p, records := range people {
 		group, bucket := p.cell/uint64(t.buckets), p.cell%uint64(t.buckets)
 		p.cell = uint64(numbers[group])*uint64(t.buckets) + bucket
-		o.people[p] = struct{}{}
+		o.people[p] += records
 	}
 	t.merge(o)
 }

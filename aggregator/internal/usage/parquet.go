@@ -2,16 +2,10 @@ package usage
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/parquet-go/parquet-go"
-)
 
-// parquetBatch is how many rows are handed to the writer at once, and rowsInGroup how
-// many a row group has: that much is in memory.
-const (
-	parquetBatch = 1 << 10
-	rowsInGroup  = 1 << 17
+	"github.com/bursar-accounting/bursar/proto/parquetfile"
 )
 
 // Parquet writes the table of [Table.CSV] as a Parquet file: keys and the bucket are
@@ -20,32 +14,15 @@ const (
 // metadata have what is known of the answer as JSON under "bursar".
 func (s *Table) Parquet(complete []byte, send func([]byte) error) error {
 	about := append(s.AppendAbout([]byte("{"), complete), '}')
-	w := parquet.NewWriter(sender(send), parquet.NewSchema("usage", s.parquetSchema()), parquet.Compression(&parquet.Zstd),
-		parquet.MaxRowsPerRowGroup(rowsInGroup), parquet.KeyValueMetadata("bursar", string(about)))
-	batch := make([]parquet.Row, 0, parquetBatch)
-	flush := func() error {
-		_, err := w.WriteRows(batch)
-		batch = batch[:0]
-		return err
-	}
+	w := parquetfile.NewWriter(sender(send), "usage", s.parquetSchema(), parquet.KeyValueMetadata("bursar", string(about)))
 	for g := range s.Groups {
 		for bucket := range s.buckets() {
-			batch = append(batch, s.parquetRow(g, bucket))
-			if len(batch) < parquetBatch {
-				continue
-			}
-			if err := flush(); err != nil {
-				return fmt.Errorf("parquet: %w", err)
+			if err := w.Write(s.parquetRow(g, bucket)); err != nil {
+				return err
 			}
 		}
 	}
-	if err := flush(); err != nil {
-		return fmt.Errorf("parquet: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("parquet: %w", err)
-	}
-	return nil
+	return w.Close()
 }
 
 // sender makes a writer of a function.
@@ -58,46 +35,22 @@ func (s sender) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// orderedGroup is a group whose fields keep their order; the library's own sorts
-// them by name.
-type orderedGroup struct {
-	parquet.Group
-
-	names []string
-}
-
-func (o orderedGroup) Fields() []parquet.Field {
-	fields := o.Group.Fields()
-	slices.SortFunc(fields, func(a, b parquet.Field) int {
-		return slices.Index(o.names, a.Name()) - slices.Index(o.names, b.Name())
-	})
-	return fields
-}
-
-func (o *orderedGroup) add(name string, n parquet.Node) {
-	for i := 2; slices.Contains(o.names, name); i++ { // a key may be called from
-		name = fmt.Sprintf("%s (%d)", name, i)
-	}
-	o.names = append(o.names, name)
-	o.Group[name] = n
-}
-
-func (s *Table) parquetSchema() parquet.Node {
-	o := &orderedGroup{Group: parquet.Group{}}
+func (s *Table) parquetSchema() *parquetfile.Columns {
+	o := &parquetfile.Columns{}
 	for _, key := range s.Request.By {
-		o.add(key, parquet.Optional(parquet.String()))
+		o.Add(key, parquet.Optional(parquet.String()))
 	}
-	o.add("bucket", parquet.Optional(parquet.String()))
-	o.add("from", parquet.Timestamp(parquet.Microsecond))
-	o.add("to", parquet.Timestamp(parquet.Microsecond))
+	o.Add("bucket", parquet.Optional(parquet.String()))
+	o.Add("from", parquet.Timestamp(parquet.Microsecond))
+	o.Add("to", parquet.Timestamp(parquet.Microsecond))
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		o.add(c.head(), parquet.Optional(c.parquetNode()))
+		o.Add(c.head(), parquet.Optional(c.parquetNode()))
 		if s.hasBefore() {
-			o.add(c.Name+" before", parquet.Optional(c.parquetNode()))
+			o.Add(c.Name+" before", parquet.Optional(c.parquetNode()))
 		}
 	}
-	return *o
+	return o
 }
 
 func (c *Column) exact() bool { return c.Kind == Rate || c.Kind == Total || c.Kind == Worth }
@@ -112,33 +65,26 @@ func (c *Column) parquetNode() parquet.Node {
 	return parquet.Leaf(parquet.DoubleType)
 }
 
-func (s *Table) parquetRow(g, bucket int) parquet.Row {
-	row := make(parquet.Row, 0, len(s.Request.By)+3+2*len(s.Columns))
-	put := func(v parquet.Value, has bool) {
-		level := 1
-		if !has {
-			v, level = parquet.NullValue(), 0
-		}
-		row = append(row, v.Level(0, level, len(row)))
-	}
+func (s *Table) parquetRow(g, bucket int) (row parquetfile.Row) {
+	row.Row = make(parquet.Row, 0, len(s.Request.By)+3+2*len(s.Columns))
 	group := &s.Groups[g]
 	for k := range s.Request.By {
 		switch {
 		case group.Others > 0:
-			put(parquet.ByteArrayValue(fmt.Appendf(nil, "(%d others)", group.Others)), k == 0)
+			row.PutOptional(parquet.ByteArrayValue(fmt.Appendf(nil, "(%d others)", group.Others)), k == 0)
 		default:
-			put(parquet.ByteArrayValue([]byte(group.Values[k])), !group.Lacks[k])
+			row.PutOptional(parquet.ByteArrayValue([]byte(group.Values[k])), !group.Lacks[k])
 		}
 	}
-	put(parquet.ByteArrayValue([]byte(s.Labels[bucket])), s.Labels[bucket] != "")
+	row.PutOptional(parquet.ByteArrayValue([]byte(s.Labels[bucket])), s.Labels[bucket] != "")
 	for _, edge := range s.Edges[bucket : bucket+2] {
-		row = append(row, parquet.Int64Value(int64(edge)).Level(0, 0, len(row)))
+		row.Put(parquet.Int64Value(int64(edge)))
 	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		put(c.parquetValue(&c.cells, g*s.buckets()+bucket, s.untold(c, g)))
+		row.PutOptional(c.parquetValue(&c.cells, g*s.buckets()+bucket, s.untold(c, g)))
 		if s.hasBefore() {
-			put(c.parquetValue(c.before, g, s.untold(c, g)))
+			row.PutOptional(c.parquetValue(c.before, g, s.untold(c, g)))
 		}
 	}
 	return row
@@ -147,7 +93,7 @@ func (s *Table) parquetRow(g, bucket int) parquet.Row {
 // parquetValue is a cell; false where it has no figure.
 func (c *Column) parquetValue(f *figures, i int, untold bool) (parquet.Value, bool) {
 	switch {
-	case untold:
+	case untold, c.exact() && f.unknown(i):
 		return parquet.Value{}, false
 	case c.exact():
 		b := c.millionths(f.sum[i]).Bytes()

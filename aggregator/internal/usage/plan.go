@@ -142,6 +142,11 @@ func (p *plan) weigh(b *Derivation) error {
 			return fmt.Errorf("%w: there is no weight %q", ErrQuestion, name)
 		}
 		use := weighing{Weight: w}
+		if w.Energy != nil {
+			p.base.Energy = w.Energy
+			p.weights = append(p.weights, use)
+			continue
+		}
 		for _, key := range w.From {
 			use.columns = append(use.columns, p.column(b, key))
 		}
@@ -174,7 +179,9 @@ func (p *plan) cut() {
 		}
 	}
 	for _, w := range p.weights {
-		cuts = append(cuts, w.Cuts...)
+		if w.Energy == nil {
+			cuts = append(cuts, w.Cuts...)
+		}
 	}
 	cuts = slices.DeleteFunc(cuts, func(t record.Time) bool { return t <= edges[0] || t >= edges[len(edges)-1] })
 	slices.Sort(cuts)

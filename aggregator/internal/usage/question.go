@@ -1,6 +1,9 @@
 package usage
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
@@ -52,6 +55,8 @@ type Question struct {
 	// the CPU efficiency: a total of CPU seconds, and a rate of cores. Records
 	// that lack one are left out of both.
 	CPU, Cores string
+	// Energy asks for energy and CO2; nil does not.
+	Energy *EnergyModel
 	// MaxCells bounds groups × buckets, about; 0 does not. More are [ErrTooMany].
 	MaxCells int
 
@@ -95,6 +100,8 @@ type Answer struct {
 	// time whatever the Credit. Queued knows nothing of runs that have not started yet,
 	// nor of those whose submit time is not known. Nil when the question has no Levels.
 	Running, Queued []Sum
+	// Energy has no columns when the question does not ask for them.
+	Energy EnergySums
 	// Open is how many of the records go on, and Several how many had more than one
 	// value for a key of By, of which the first was taken. Both are of all buckets
 	// together.
@@ -109,13 +116,37 @@ type Answer struct {
 // knows.
 func (q *Question) ofRows() bool {
 	w := &q.Where
-	return q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
+	return q.Energy != nil || q.Credit != Spread || w.ID != "" || w.Start != (store.Range{}) || w.Stop != (store.Range{}) || w.Runtime != (store.Range{}) ||
 		w.Amounts != nil || w.Origin != nil || w.Open != store.OpenOrClosed
+}
+
+// metaKeys are those of which records need the values for the answer to be right.
+func (q *Question) metaKeys() (keys []string) {
+	add := func(key string) {
+		if i := slices.IndexFunc(q.classes, func(c Class) bool { return c.Name == key }); i >= 0 {
+			key = q.classes[i].From
+		}
+		if key != "" {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range q.By {
+		add(key)
+	}
+	add(q.People)
+	for _, tests := range append(slices.Clone(q.Where.Allowed), q.Where.Meta) {
+		for i := range tests {
+			keys = append(keys, tests[i].Key) // conditions are about meta keys
+		}
+	}
+	return keys
 }
 
 // sums are the columns of the answer that are of no single component.
 func (a *Answer) sums() map[portion]*[]Sum {
-	return map[portion]*[]Sum{usedCPU: &a.CPU, heldCores: &a.Cores, running: &a.Running, queued: &a.Queued}
+	list := map[portion]*[]Sum{usedCPU: &a.CPU, heldCores: &a.Cores, running: &a.Running, queued: &a.Queued}
+	maps.Copy(list, a.Energy.portions())
+	return list
 }
 
 // portions are those of [Answer.sums] that the question asks for.
@@ -125,6 +156,9 @@ func (q *Question) portions() (list []portion) {
 	}
 	if q.Levels {
 		list = append(list, running, queued)
+	}
+	if q.Energy != nil {
+		list = append(list, measured, modelled, co2Measured, co2Modelled, embodied, ungraded)
 	}
 	return list
 }

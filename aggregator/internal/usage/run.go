@@ -34,6 +34,7 @@ type run struct {
 	start, stop record.Time // stop is None while it goes on
 	submit      record.Time
 	origin      record.Origin // of those that go on
+	class       *EnergyClass  // where energy is asked for
 }
 
 // negative reports whether the run stopped before it started: it used nothing and

@@ -12,9 +12,9 @@ import (
 )
 
 // scan adds the rows of the view that the question asks for, as far as they are in the
-// pieces. With sums of an index at the same view it adds only those runs that the
+// pieces. With sums of an index at the same view it adds only the short runs that the
 // index has in days. All processors take part.
-func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *sums) error {
+func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *known) error {
 	q := t.q.Where
 	from, to := pieces[0].from, pieces[len(pieces)-1].to
 	if from > record.MinTime {
@@ -23,9 +23,12 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 	if t.q.Levels { // those that wait in the pieces start later
 		patience := record.MaxTime
 		if known != nil {
-			patience = known.patience
+			patience = min(known.patience, lasts)
 		}
 		to += min(patience, record.MaxTime-to)
+	}
+	if known != nil {
+		q.Reads = known.before(pieces[len(pieces)-1].to)
 	}
 	q.Running = &store.Window{From: from, To: to}
 	parts := make([]store.Scanner, min(runtime.GOMAXPROCS(0), 16))
@@ -34,8 +37,11 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 		tallies[i] = t
 		if i > 0 {
 			tallies[i] = emptyTally(t.q)
-			tallies[i].groups, tallies[i].ends = newKeys(t.q.By, t.q.classes), t.ends
-			tallies[i].groups.keep, tallies[i].memory = t.q.Keep, t.memory
+			tallies[i].groups, tallies[i].ends, tallies[i].memory = t.groups, t.ends, t.memory
+			if known == nil {
+				tallies[i].groups = newKeys(t.q.By, t.q.classes)
+				tallies[i].groups.keep = t.q.Keep
+			}
 		}
 		s := newScanner(tallies[i], pieces, known)
 		parts[i] = store.Scanner{Block: s.block, Loose: s.loose}
@@ -44,20 +50,33 @@ func (t *tally) scan(ctx context.Context, v *store.View, pieces []piece, known *
 		return err
 	}
 	for _, part := range tallies[1:] {
-		t.mergeGroups(part)
+		if known == nil {
+			t.mergeGroups(part)
+		} else {
+			t.merge(part)
+		}
 	}
 	return nil
+}
+
+// known is an index for those who scan, which does not move meanwhile.
+type known struct {
+	*sums
+	groups []int64 // of each tuple the group of the answer; negative: it is left out
+	who    int     // which dimension names people; negative: people are not counted
 }
 
 // scanner adds rows to a tally.
 type scanner struct {
 	*tally
 	pieces  []piece
-	known   *sums // nil: no index
+	known   *known // nil: no index
 	layouts *layouts
-	people  *keys // nil: no one asks
+	people  *keys // nil: people are not counted, or the index knows
 
-	groupOf, whoIs numbers
+	tupleOf, whoIs numbers
+	drawers        numbers        // by which energy is told apart
+	classes        []*EnergyClass // by number of drawers
 	run            run
 	rows           blockRows
 }
@@ -71,20 +90,29 @@ type blockRows struct {
 	loaded                 [columns.MaxAmounts]bool
 }
 
-func newScanner(t *tally, pieces []piece, known *sums) *scanner {
+func newScanner(t *tally, pieces []piece, known *known) *scanner {
 	s := &scanner{tally: t, pieces: pieces, known: known, layouts: newLayouts()}
-	s.groupOf.keys = t.groups
-	if t.q.People != "" {
+	s.tupleOf.keys = t.groups
+	switch {
+	case known != nil:
+		s.tupleOf = numbers{keys: newKeys(known.names, t.q.classes), known: known.keys}
+	case t.q.People != "":
 		s.people = newKeys([]string{t.q.People}, t.q.classes)
 		s.whoIs.keys = s.people
 	}
-	if known != nil {
-		s.groupOf.project(known.keys)
-		if s.people != nil {
-			s.whoIs.project(known.keys)
-		}
+	if t.q.Energy != nil {
+		s.drawers.keys = newKeys(t.q.Energy.From, t.q.classes)
 	}
 	return s
+}
+
+// classOf returns the class of energy of a number of drawers.
+func (s *scanner) classOf(n uint32) *EnergyClass {
+	for tuples := s.drawers.keys.tuples; len(s.classes) < len(tuples); {
+		t := &tuples[len(s.classes)]
+		s.classes = append(s.classes, s.q.Energy.Class(t.values, t.lacks))
+	}
+	return s.classes[n]
 }
 
 func (s *scanner) block(b *columns.Block, m columns.Mask) (err error) {
@@ -120,16 +148,16 @@ func (s *scanner) block(b *columns.Block, m columns.Mask) (err error) {
 func (s *scanner) row(i int) (err error) {
 	r := &s.run
 	r.start, r.stop, r.submit = s.rows.starts[i], s.rows.stops[i], s.rows.submits[i]
-	if s.known != nil && !s.known.inDays(r) {
+	if s.known != nil && (!s.known.inDays(r) || r.lasting()) {
 		return nil
 	}
-	if r.tuple, err = s.groupOf.row(s.rows.Block, s.rows.sets[i], i); err != nil {
+	if r.tuple, err = s.tupleOf.row(s.rows.Block, s.rows.sets[i], i); err != nil {
 		return err
 	}
-	if s.groups.dropped[r.tuple] {
+	group, name, wanted := s.groupOf(r.tuple)
+	if !wanted {
 		return nil
 	}
-	name := ""
 	if s.people != nil {
 		n, err := s.whoIs.row(s.rows.Block, s.rows.sets[i], i)
 		if err != nil {
@@ -137,11 +165,36 @@ func (s *scanner) row(i int) (err error) {
 		}
 		name = s.people.tuples[n].values[0]
 	}
+	if s.q.Energy != nil {
+		n, err := s.drawers.row(s.rows.Block, s.rows.sets[i], i)
+		if err != nil {
+			return err
+		}
+		r.class = s.classOf(n)
+	}
 	if err := s.components(i); err != nil {
 		return err
 	}
-	s.add(r, r.tuple, name, s.pieces)
+	s.add(r, group, name, s.pieces)
 	return nil
+}
+
+// groupOf returns the group of a tuple, and whom it is about when the index knows; false
+// when it is left out.
+func (s *scanner) groupOf(tuple uint32) (group uint32, who string, wanted bool) {
+	if s.known == nil {
+		return tuple, "", !s.groups.dropped[tuple]
+	}
+	g := s.known.groups[tuple]
+	return uint32(g), s.known.person(tuple), g >= 0
+}
+
+// person is the value of a tuple that names people.
+func (k *known) person(tuple uint32) string {
+	if k.who < 0 {
+		return ""
+	}
+	return k.tuples[tuple].values[k.who]
 }
 
 // components reads the components of a row, and of the amounts those that are added
@@ -165,7 +218,7 @@ func (s *scanner) components(i int) error {
 	r.layout = sh
 	for k, columns := range s.target(sh).of {
 		amount := int64(0)
-		if len(columns) > 0 {
+		if len(columns) > 0 || s.q.Energy != nil {
 			list, err := s.rows.amountsOf(k)
 			if err != nil {
 				return err
@@ -207,85 +260,77 @@ func (s *scanner) loose(row *columns.Row) error {
 	if err := s.room(); err != nil {
 		return err
 	}
-	r := runOf(s.groups, s.layouts, row)
-	if s.known != nil && !s.known.inDays(r) {
+	r := runOf(s.tupleOf.keys, s.layouts, row)
+	if s.known != nil && (!s.known.inDays(r) || r.lasting()) {
 		return nil
 	}
-	name := ""
+	tuple, err := s.tupleOf.ofIndex(r.tuple)
+	if err != nil {
+		return err
+	}
+	group, name, wanted := s.groupOf(tuple)
+	if !wanted {
+		return nil
+	}
 	if s.people != nil {
 		name = s.people.tuples[s.people.number(row.Record.Meta)].values[0]
 	}
-	s.add(r, r.tuple, name, s.pieces)
+	if s.q.Energy != nil {
+		r.class = s.classOf(s.drawers.keys.number(row.Record.Meta))
+	}
+	s.add(r, group, name, s.pieces)
 	return nil
 }
 
 // inDays reports whether an index has the run in its days.
 func (s *sums) inDays(r *run) bool { return r.stop != record.None && s.grid.holds(r) }
 
-// numbers finds the numbers of tuples of some keys by the number of a meta set. What
-// an index knows of sets it need not read again.
+// numbers finds the numbers of tuples of some keys by the number of a meta set. With an
+// index, whose keys these are, they are its numbers; what it knows of sets is not read
+// again.
 type numbers struct {
 	keys  *keys
 	ofSet []uint32 // the number + 1; 0: not known
 	known *keys    // of an index; nil: none
-	at    []int    // where the keys are among those of the index
-	of    []uint32 // by tuple of the index: the number + 1; 0: not known
-}
-
-// project uses what an index knows, if that has all keys.
-func (n *numbers) project(known *keys) {
-	for _, name := range n.keys.names {
-		i := slices.Index(known.names, name)
-		if i < 0 {
-			return
-		}
-		n.at = append(n.at, i)
-	}
-	n.known, n.of = known, make([]uint32, len(known.tuples))
 }
 
 // row returns the number of what a row of a block with that meta set has.
 func (n *numbers) row(b *columns.Block, set uint32, i int) (uint32, error) {
-	if int(set) < len(n.ofSet) && n.ofSet[set] != 0 {
-		return n.ofSet[set] - 1, nil
+	if number := numberAt(n.ofSet, set); number != 0 {
+		return number - 1, nil
 	}
 	if n.known != nil {
-		if tuple, ok := n.known.sets[set]; ok && tuple != varies {
-			number := n.ofTuple(tuple)
-			n.keep(set, number)
-			return number, nil
+		if number := numberAt(n.known.ofSet, set); number != 0 && number != varies {
+			return number - 1, nil
 		}
 	}
 	m, err := b.Meta(i)
 	if err != nil {
 		return 0, err
 	}
-	number := n.keys.number(m)
+	number, err := n.ofIndex(n.keys.number(m))
+	if err != nil {
+		return 0, err
+	}
 	differ, err := b.Varies(set, n.keys.metas)
 	if err == nil && !differ {
-		n.keep(set, number)
+		n.ofSet = withNumber(n.ofSet, set, number+1)
 	}
 	return number, err
 }
 
-func (n *numbers) keep(set, number uint32) {
-	if int(set) >= len(n.ofSet) {
-		n.ofSet = append(n.ofSet, make([]uint32, int(set)+1-len(n.ofSet))...)
+// ofIndex returns the number that a tuple of the keys has in the index, which has those of
+// all rows.
+func (n *numbers) ofIndex(number uint32) (uint32, error) {
+	if n.known == nil {
+		return number, nil
 	}
-	n.ofSet[set] = number + 1
-}
-
-// ofTuple returns the number for a tuple of the index.
-func (n *numbers) ofTuple(tuple uint32) uint32 {
-	if n.of[tuple] == 0 {
-		from := &n.known.tuples[tuple]
-		to := emptyTuple(len(n.at))
-		for i, k := range n.at {
-			to.values[i], to.lacks[i], to.several[i] = from.values[k], from.lacks[k], from.several[k]
-		}
-		n.of[tuple] = n.keys.enter(to) + 1
+	t := &n.keys.tuples[number]
+	known, ok := n.known.of[string(t.append(nil))]
+	if !ok {
+		return 0, fmt.Errorf("the index does not know %q", t.values)
 	}
-	return n.of[tuple] - 1
+	return known, nil
 }
 
 // emptyTuple is a tuple of n empty values.

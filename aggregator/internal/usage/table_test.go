@@ -257,9 +257,24 @@ func TestManyCellsAreWrittenAsFewAre(t *testing.T) {
 	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		if !bytes.Equal(s.appendValues(nil, c), s.appendGroupValues(nil, c, 0, len(s.Groups))) {
-			t.Errorf("%s is written in another way by several", c.Name)
+		var got []byte
+		l := &lines{send: func(piece []byte) error {
+			got = append(got, piece...)
+			return nil
+		}}
+		if err := s.sendValues(l, c); err != nil || l.flush(0) != nil || !bytes.Equal(got, s.appendGroupValues(nil, c, 0, len(s.Groups))) {
+			t.Errorf("%s is written in another way by several, %v", c.Name, err)
 		}
+	}
+	gone, sent := errors.New("the client is gone"), 0
+	err = s.JSON([]byte("{}"), func([]byte) error {
+		if sent++; sent == 5 {
+			return gone
+		}
+		return nil
+	})
+	if !errors.Is(err, gone) || sent != 5 {
+		t.Errorf("after %d pieces: %v", sent, err)
 	}
 }
 

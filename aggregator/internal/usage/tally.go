@@ -3,6 +3,7 @@ package usage
 import (
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/store"
 	"github.com/bursar-accounting/bursar/proto/record"
@@ -24,12 +25,16 @@ type tally struct {
 	ofLayouts    map[*layout]uint64 // runs that the index has of them
 	cells        [][]counts         // of each group, by bucket; nil while there is nothing
 	scratch      []counts           // a row of zeros
-	people       map[person]struct{}
-	known        int     // groups that are counted in grown
-	memory       *memory // nil: nothing bounds it
-	grown        int64   // bytes that memory does not know of yet
+	places       *places            // of the groups in the answer; nil: not known yet
+	people       map[person]uint64  // how many records each has; 0 may be there
+	known        int                // groups that are counted in grown
+	memory       *memory            // nil: nothing bounds it
+	grown        int64              // bytes that memory does not know of yet
 	open         uint64
 	many         uint64 // records with more than one value for a key
+	drawn        drawn  // of the run that is added
+	tooMuch      bool   // energy that is no Sum
+	way          string // as the answer has it
 }
 
 // columnName says what a column adds up: a component, that part of it which has a
@@ -52,6 +57,15 @@ const (
 	heldCores // as usedCPU
 	running   // the time of runs
 	queued    // the time of waits
+
+	// of energy, see EnergySums.
+	measured
+	modelled
+	co2Measured
+	co2Modelled
+	embodied
+	ungraded
+	unmodelled // of a rate
 )
 
 // column has a row for each group, with a sum for each bucket; nil while there is
@@ -59,6 +73,12 @@ const (
 type column struct {
 	columnName
 	rows [][]Sum
+
+	// shared says that several add to it at once, to rows of different groups, and that it
+	// is none of the answer's while it has no cells.
+	shared bool
+	once   sync.Once
+	cells  []Sum // of all groups, as the answer has them; nil: each row lies by itself
 }
 
 // target says where the parts of a layout go.
@@ -89,6 +109,9 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 	t := emptyTally(q)
 	t.groups, t.ends = newKeys(q.By, q.classes), map[record.Origin]record.Time{}
 	t.groups.keep = q.Keep
+	if err := v.HasKeys(q.Edges[0], q.Edges[len(q.Edges)-1], q.metaKeys()...); err != nil {
+		return nil, err
+	}
 	agents, err := v.Agents()
 	if err != nil {
 		return nil, err
@@ -105,7 +128,7 @@ func newTally(q *Question, v *store.View) (*tally, error) {
 func emptyTally(q *Question) *tally {
 	return &tally{
 		q: q, buckets: len(q.Edges) - 1,
-		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]struct{}{},
+		columnOf: map[columnName]*column{}, targets: map[string]*target{}, ofLayouts: map[*layout]uint64{}, people: map[person]uint64{},
 	}
 }
 
@@ -207,10 +230,44 @@ func (t *tally) row(c *column, group uint32) []Sum {
 		c.rows = append(c.rows, nil)
 	}
 	if c.rows[group] == nil {
-		c.rows[group] = make([]Sum, t.buckets)
+		c.rows[group] = t.newRow(c, group)
 		t.grown += int64(t.buckets) * sumBytes
 	}
 	return c.rows[group]
+}
+
+// newRow makes the sums of a group: where the groups are known, in the place that they
+// have in the answer.
+func (t *tally) newRow(c *column, group uint32) []Sum {
+	if !c.shared {
+		return make([]Sum, t.buckets)
+	}
+	c.once.Do(func() { c.cells = make([]Sum, len(t.places.groups)*t.buckets) })
+	at := t.places.of[group] * t.buckets
+	return c.cells[at : at+t.buckets : at+t.buckets]
+}
+
+// share makes the columns that series of the index can be added to, so that several can
+// do so at once. All groups are known, and nothing else is added meanwhile.
+func (t *tally) share(list []*seriesKey) {
+	t.places = t.order()
+	if t.q.Levels {
+		t.column(columnName{of: running})
+		t.column(columnName{of: queued})
+	}
+	for _, k := range list {
+		t.ofSeriesKey(k)
+	}
+	for _, c := range t.columns {
+		c.shared, c.rows = true, make([][]Sum, len(t.groups.tuples))
+	}
+}
+
+// shares returns a tally that adds to the same columns, to rows of other groups.
+func (t *tally) shares() *tally {
+	o := emptyTally(t.q)
+	o.columns, o.columnOf, o.ofSeriesKeys, o.places = t.columns, t.columnOf, t.ofSeriesKeys, t.places
+	return o
 }
 
 // countsOf returns the counts of a group.
@@ -228,11 +285,11 @@ func (t *tally) countsOf(group uint32) []counts {
 	return t.cells[group]
 }
 
-// met notes a person; "" is ignored.
-func (t *tally) met(group uint32, bucket int, name string) {
+// met notes records of a person; "" is ignored.
+func (t *tally) met(group uint32, bucket int, name string, records uint64) {
 	if name != "" {
 		t.grown += personBytes
-		t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] = struct{}{}
+		t.people[person{uint64(group)*uint64(t.buckets) + uint64(bucket), name}] += records
 	}
 }
 
@@ -285,10 +342,11 @@ func (t *tally) add(r *run, group uint32, who string, pieces []piece) {
 		t.levels(r, end, group, pieces)
 	}
 	touched := false
+	t.drawn.known = false
 	for ; i < len(pieces) && pieces[i].from <= end; i++ {
 		p := &pieces[i]
 		touched = t.count(r, end, group, who, p) || touched
-		if from, to, some := t.share(r, end, p); some {
+		if from, to, some := t.portion(r, end, p); some {
 			t.use(r, end, group, p.bucket, from, to)
 		}
 	}
@@ -322,8 +380,8 @@ func (t *tally) over(name columnName, group uint32, pieces []piece, from, to rec
 	}
 }
 
-// share is the time of a run that a piece gets; false when it is none.
-func (t *tally) share(r *run, end record.Time, p *piece) (from, to record.Time, some bool) {
+// portion is the time of a run that a piece gets; false when it is none.
+func (t *tally) portion(r *run, end record.Time, p *piece) (from, to record.Time, some bool) {
 	if t.q.Credit == AtStop {
 		return r.start, end, r.stop != record.None && p.has(end)
 	}
@@ -333,6 +391,9 @@ func (t *tally) share(r *run, end record.Time, p *piece) (from, to record.Time, 
 
 // use adds what a run used from from to to.
 func (t *tally) use(r *run, end record.Time, group uint32, bucket int, from, to record.Time) {
+	if t.q.Energy != nil {
+		t.energy(r, end, group, bucket, from, to)
+	}
 	for k, columns := range t.target(r.layout).of {
 		if len(columns) == 0 {
 			continue
@@ -357,7 +418,7 @@ func (t *tally) count(r *run, end record.Time, group uint32, who string, p *piec
 		t.target(r.layout).runs++
 	}
 	if is && t.q.People != "" {
-		t.met(group, p.bucket, who)
+		t.met(group, p.bucket, who, 1)
 	}
 	if !t.q.Counts {
 		return is

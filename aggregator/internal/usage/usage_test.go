@@ -78,7 +78,7 @@ func (b *box) ask(x *Index) string {
 func (b *box) question(g *grid) Question {
 	rng := b.rng
 	q := Question{Now: t0 + record.Time(rng.Int64N(int64(20*record.Day))), Counts: true, CPU: "TotalCPU", Cores: "Cores"}
-	at := t0 + record.Time(rng.Int64N(int64(15*record.Day)))
+	at := t0 + record.Time(rng.Int64N(int64(b.span/4*3)))
 	whole := rng.IntN(3)
 	if whole > 0 {
 		at = g.start(g.day(at))
@@ -86,7 +86,7 @@ func (b *box) question(g *grid) Question {
 	q.Edges = append(q.Edges, at)
 	for range 1 + rng.IntN(6) {
 		if whole > 0 {
-			at = g.start(g.day(at) + 1 + day(rng.IntN(2)))
+			at = g.start(g.day(at) + 1 + day(rng.Int64N(int64(b.span/record.Day/10))))
 		} else {
 			at += pick(rng, record.Hour, 3*record.Hour+1, record.Day, 2*record.Day)
 		}

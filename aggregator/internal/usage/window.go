@@ -41,6 +41,11 @@ func (w *window) part(n int32) (at int, buckets []int32) {
 	return int(from - begin), w.bucketOf[from-w.first : end-w.first]
 }
 
+// inOne reports whether these are all days of a chunk, in one bucket.
+func (w *window) inOne(buckets []int32) bool {
+	return len(buckets) == chunkDays && buckets[0] == buckets[chunkDays-1]
+}
+
 // series adds the days of a series to a group.
 func (t *tally) series(s *series, group uint32, who string, w *window) {
 	for _, sl := range s.slots {
@@ -62,18 +67,37 @@ func (t *tally) series(s *series, group uint32, who string, w *window) {
 
 // runs counts the runs of a series.
 func (t *tally) runs(l *ledger, group uint32, who string, w *window) {
+	going := int64(0) // as a chunk begins
+	for _, net := range l.before(w.firstChunk()) {
+		going += net
+	}
+	row := t.counting()
+	for n := w.firstChunk(); n < w.endChunk(); n++ {
+		l.peek(n).count(row, w, n, going)
+		going += l.wholeOf(n)
+	}
+	t.counted(group, who, 0, t.buckets)
+}
+
+// counting is a row of zeros, to count runs of a group in.
+func (t *tally) counting() []counts {
 	if t.scratch == nil {
 		t.scratch = make([]counts, t.buckets)
 	}
-	l.count(t.scratch, w)
+	return t.scratch
+}
+
+// counted adds what was counted in some buckets of that row to a group, and makes them
+// zeros again.
+func (t *tally) counted(group uint32, who string, from, to int) {
 	row := t.countsOf(group)
-	for b := range t.scratch {
+	for b := from; b < to; b++ {
 		c := &t.scratch[b]
 		if *c == (counts{}) {
 			continue
 		}
-		if c.records > 0 && t.q.People != "" {
-			t.met(group, b, who)
+		if c.records != 0 && t.q.People != "" {
+			t.met(group, b, who, c.records)
 		}
 		if t.q.Counts {
 			row[b].add(c)
@@ -82,40 +106,33 @@ func (t *tally) runs(l *ledger, group uint32, who string, w *window) {
 	}
 }
 
-// count adds the days of a window to a row of buckets.
-func (l *ledger) count(row []counts, w *window) {
-	going, span := l.running(w.first), 0
-	for n := w.firstChunk(); n < w.endChunk(); n++ {
-		c := l.peek(n)
-		at, buckets := w.part(n)
-		for i := 0; i < len(buckets); {
-			to := &row[buckets[i]]
-			day := day(n<<5) + day(at+i)
-			for span < int(buckets[i]) {
-				span++
-			}
-			s := &w.spans[span]
-			if s.from == day && s.first {
-				to.records += uint64(going)
-			}
-			next := min(len(buckets), i+int(s.to-day))
-			if c != nil {
-				going += c.count(to, at+i, at+next)
-			}
-			i = next
+// count adds the days of chunk n that are in a window to a row of buckets; nil has none.
+// So many runs go on as the chunk begins.
+func (c *ledgerChunk) count(row []counts, w *window, n int32, going int64) {
+	at, buckets := w.part(n)
+	going += c.net(at)
+	for i := 0; i < len(buckets); {
+		to, s := &row[buckets[i]], &w.spans[buckets[i]]
+		day := day(n<<5) + day(at+i)
+		if s.from == day && s.first {
+			to.records += uint64(going)
 		}
+		next := min(len(buckets), i+int(s.to-day))
+		if c != nil {
+			going += c.add(to, at+i, at+next)
+		}
+		i = next
 	}
 }
 
-// count adds some days to a bucket, and returns by how many more runs go on after
-// them.
-func (c *ledgerChunk) count(to *counts, at, end int) (more int64) {
+// add adds some days to a bucket, and returns by how many more runs go on after them.
+func (c *ledgerChunk) add(to *counts, at, end int) (more int64) {
 	for i := at; i < end; i++ {
 		to.records += uint64(c.started[i])
 		to.started += uint64(c.started[i])
 		to.stopped += uint64(c.stopped[i])
 		to.waiters += uint64(c.waiters[i])
-		to.waited = to.waited.Add(Sum{lo: c.waited[i]})
+		to.waited = to.waited.Add(SumOf(c.waited[i]))
 		more += int64(c.started[i]) - int64(c.left[i])
 	}
 	return more

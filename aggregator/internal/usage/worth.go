@@ -16,7 +16,7 @@ type price struct {
 // parts are the places of the components of an answer that have a worth.
 func (w *weighing) parts(a *Answer) (list []int) {
 	for i := range a.Components {
-		if slices.Contains(w.Components, a.Components[i].Name) {
+		if w.Energy == nil && slices.Contains(w.Components, a.Components[i].Name) {
 			list = append(list, i)
 		}
 	}
@@ -47,6 +47,9 @@ func (f *folding) worths() ([]Value, error) {
 
 func (f *folding) worth(i int) (Value, error) {
 	w := &f.weights[i]
+	if w.Energy != nil {
+		return f.energy(w.Weight), nil
+	}
 	out := Value{Name: w.Name, Unit: w.Unit, Sum: make([]Sum, f.cells)}
 	parts := w.parts(f.base)
 	fits := true

@@ -1,0 +1,267 @@
+package accounting
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/usage"
+	"github.com/bursar-accounting/bursar/proto/record"
+)
+
+// The measures of energy that budgets can be in, and their units.
+const (
+	EnergyMeasure = "energy"
+	CO2Measure    = "co2"
+	KWh           = "kWh"
+	CO2Unit       = "kg CO2e"
+)
+
+// EnergySettings say how energy and CO2 follow from records.
+type EnergySettings struct {
+	// Measured is the total of joules that records may carry.
+	Measured string
+	// Overhead is the PUE, and Zone whose CO2 factors count, where a class has none.
+	Overhead Decimal
+	Zone     string
+	// Classes are tried in their order.
+	Classes []PowerClass
+	// Factors are CO2 by time; those of a zone ascend.
+	Factors []CO2Factor
+}
+
+// PowerClass says what components of some records draw.
+type PowerClass struct {
+	Name string
+	// Match is what the first values of meta keys, or of the class of the host, must be; none
+	// is all records.
+	Match []NodeMatch
+	// Overhead and Zone are 0 and "" where those of all count.
+	Overhead Decimal
+	Zone     string
+	Draws    []Draw
+}
+
+// Draw is what an amount of a component draws.
+type Draw struct {
+	Component string
+	// Amount is of what the other numbers are.
+	Amount int64
+	Watts  Decimal
+	// Idle is the part of Watts that is drawn without load, and Busy the total of seconds of
+	// an amount of one under load; "" is always under load.
+	Idle Decimal
+	Busy string
+	// Embodied is the CO2 of its making in kg, over a life of so many years.
+	Embodied, Years Decimal
+}
+
+// CO2Factor is how much CO2 a kWh of a zone is for a time.
+type CO2Factor struct {
+	Zone string
+	// From is when it begins to hold, and To when it ends; without To it holds until the next
+	// one of the zone begins.
+	From, To record.Time
+	// Grams of CO2 equivalents of a kWh, in millionths.
+	Grams int64
+}
+
+// Bounds of what is written, so that sums stay within 128 bits.
+const (
+	MaxWatts = 1_000_000 * One // and kg, of a component
+	MaxGrams = 100_000 * One   // of a kWh
+)
+
+const (
+	yearLength = 31_557_600 * record.Second // 365.25 days
+)
+
+// Weights are those of energy and of CO2; none of nil.
+func (s *EnergySettings) Weights() ([]usage.Weight, error) {
+	if s == nil {
+		return nil, nil
+	}
+	b := energyBuilder{EnergySettings: s, model: &usage.EnergyModel{Measured: s.Measured}}
+	zones, err := b.zones()
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.Classes {
+		if err := b.class(&s.Classes[i], zones); err != nil {
+			return nil, fmt.Errorf("class %q: %w", s.Classes[i].Name, err)
+		}
+	}
+	if err := b.class(&PowerClass{}, zones); err != nil {
+		return nil, err
+	}
+	b.model.From, b.model.Components = distinct(b.model.From), distinct(b.model.Components)
+	b.model.Class = b.of
+	return b.weights(), nil
+}
+
+type energyBuilder struct {
+	*EnergySettings
+
+	model *usage.EnergyModel
+	// classes are those of the settings, and behind them one for all other records.
+	classes []usage.EnergyClass
+	cuts    []record.Time
+}
+
+// zones are the intensities by zone.
+func (b *energyBuilder) zones() (map[string]*usage.Intensity, error) {
+	steps := map[string][]usage.IntensityStep{}
+	end := map[string]record.Time{}
+	for _, f := range b.Factors {
+		list := steps[f.Zone]
+		switch to, ended := end[f.Zone]; {
+		case len(list) > 0 && f.From < list[len(list)-1].From || ended && f.From < to:
+			return nil, fmt.Errorf("the factor of zone %q from %s begins before the one before it ends", f.Zone, f.From)
+		case ended && to < f.From:
+			list = append(list, usage.IntensityStep{From: to, Grams: -1})
+		case len(list) > 0 && f.From == list[len(list)-1].From:
+			return nil, fmt.Errorf("zone %q has two factors from %s", f.Zone, f.From)
+		}
+		delete(end, f.Zone)
+		if f.To.Present() {
+			end[f.Zone] = f.To
+		}
+		steps[f.Zone] = append(list, usage.IntensityStep{From: f.From, Grams: f.Grams})
+		b.cuts = append(b.cuts, f.From)
+	}
+	for zone, to := range end {
+		steps[zone] = append(steps[zone], usage.IntensityStep{From: to, Grams: -1})
+		b.cuts = append(b.cuts, to)
+	}
+	b.cuts = distinct(b.cuts)
+	out := map[string]*usage.Intensity{}
+	for zone, list := range steps {
+		out[zone] = usage.NewIntensity(list)
+	}
+	return out, nil
+}
+
+func (b *energyBuilder) class(c *PowerClass, zones map[string]*usage.Intensity) error {
+	overhead, zone := c.Overhead, c.Zone
+	if overhead == 0 {
+		overhead = b.Overhead
+	}
+	if zone == "" {
+		zone = b.Zone
+	}
+	out := usage.EnergyClass{Overhead: int64(overhead), Intensity: zones[zone]}
+	if out.Intensity == nil && zone != "" {
+		return fmt.Errorf("no factors of zone %q", zone)
+	}
+	for i := range c.Draws {
+		p, err := c.Draws[i].power(overhead)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Draws[i].Component, err)
+		}
+		out.Powers = append(out.Powers, p)
+		b.model.Components = append(b.model.Components, p.Component)
+	}
+	for _, m := range c.Match {
+		b.model.From = append(b.model.From, m.Key)
+	}
+	b.classes = append(b.classes, out)
+	return nil
+}
+
+// power is what an amount of one draws: products are rounded to 10^-12 W, and embodied CO2 to
+// 10^-6 of the unit of sums for a microsecond.
+func (d *Draw) power(overhead Decimal) (p usage.Power, err error) {
+	p = usage.Power{Component: d.Component, Busy: d.Busy}
+	of := big.NewRat(1, max(1, d.Amount))
+	full := new(big.Rat).Mul(new(big.Rat).Mul(d.Watts.rat(), overhead.rat()), of)
+	full.Mul(full, big.NewRat(1_000_000_000_000, 1))
+	idle := new(big.Rat).Mul(full, d.Idle.rat())
+	made := new(big.Rat).Mul(d.Embodied.rat(), of)
+	if d.Years > 0 {
+		life := new(big.Rat).Mul(d.Years.rat(), big.NewRat(int64(yearLength), 1))
+		made.Mul(made, new(big.Rat).SetInt(new(big.Int).Mul(big.NewInt(3_600_000_000_000_000_000), big.NewInt(1_000_000))))
+		made.Quo(made, life)
+	}
+	for _, n := range []struct {
+		from *big.Rat
+		to   *int64
+	}{{full, &p.Full}, {idle, &p.Idle}, {made, &p.Embodied}} {
+		whole := rounded(n.from)
+		if !whole.IsInt64() {
+			return p, errors.New("it is too much")
+		}
+		*n.to = whole.Int64()
+	}
+	return p, nil
+}
+
+// rounded is the whole number nearest to one that is not negative.
+func rounded(r *big.Rat) *big.Int {
+	n := new(big.Int).Mul(r.Num(), big.NewInt(2))
+	n.Add(n, r.Denom())
+	return n.Quo(n, new(big.Int).Mul(r.Denom(), big.NewInt(2)))
+}
+
+// of is the class of a record with these values of the model's keys.
+func (b *energyBuilder) of(values []string, lacks []bool) *usage.EnergyClass {
+	i := slices.IndexFunc(b.Classes, func(c PowerClass) bool { return takes(c.Match, b.model.From, values, lacks) })
+	if i < 0 {
+		i = len(b.Classes)
+	}
+	return &b.classes[i]
+}
+
+func takes(match []NodeMatch, keys, values []string, lacks []bool) bool {
+	return !slices.ContainsFunc(match, func(m NodeMatch) bool {
+		at := slices.Index(keys, m.Key)
+		return lacks[at] || !m.has(values[at])
+	})
+}
+
+// weights are those of energy and of CO2, by measurement and by the model.
+func (b *energyBuilder) weights() (list []usage.Weight) {
+	for _, w := range []struct {
+		name, unit string
+		part       usage.EnergyPart
+	}{
+		{EnergyMeasure, KWh, usage.Energy},
+		{"energy_measured", KWh, usage.EnergyMeasured},
+		{"energy_modelled", KWh, usage.EnergyModelled},
+		{CO2Measure, CO2Unit, usage.CO2},
+		{"co2_measured", CO2Unit, usage.CO2Measured},
+		{"co2_modelled", CO2Unit, usage.CO2Modelled},
+		{"co2_embodied", CO2Unit, usage.CO2Embodied},
+	} {
+		add := usage.Weight{
+			Name: w.name, Unit: w.unit, Energy: b.model, Part: w.part, Components: b.model.Components, From: b.model.From, Of: b.expected(w.part),
+		}
+		if w.part >= usage.CO2 {
+			add.Cuts = b.cuts
+		}
+		list = append(list, add)
+	}
+	return list
+}
+
+// expected is what runs that go on will take: at full load, and with the factors that are known
+// for that time.
+func (b *energyBuilder) expected(part usage.EnergyPart) func(string, record.Kind, []string, []bool, record.Time) (int64, bool) {
+	return func(component string, kind record.Kind, values []string, lacks []bool, at record.Time) (int64, bool) {
+		c := b.of(values, lacks)
+		i := slices.IndexFunc(c.Powers, func(p usage.Power) bool { return p.Component == component })
+		if i < 0 || kind != record.Rate {
+			return 0, false
+		}
+		const micro = 1_000_000 // 10^-12 W for an hour are 10^-15 kWh
+		switch p := &c.Powers[i]; {
+		case part == usage.Energy:
+			return p.Full / micro, true
+		case part == usage.CO2 && c.Intensity != nil:
+			grams, known := c.Intensity.At(at)
+			co2 := new(big.Int).Mul(big.NewInt(p.Full), big.NewInt(grams))
+			return co2.Quo(co2, big.NewInt(micro*int64(One))).Int64() + p.Embodied/micro, known
+		}
+		return 0, false
+	}
+}
