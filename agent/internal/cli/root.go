@@ -143,8 +143,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringArrayVar(&a.paths, "config", []string{defaultConfig}, "configuration file, or folder with *.hcl files, at `PATH`; may be repeated")
 	root.PersistentFlags().BoolVar(&a.dev, "dev", false, "accept plugins below folders that others may write to, such as /tmp")
 	root.Flags().BoolVar(&check, "check", false, "check the configuration, with its plugins, and exit")
-	root.AddCommand(a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.forgetCommand(), a.doctorCommand(), a.versionCommand())
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { commandline.Help(c.OutOrStdout(), c) })
+	root.AddCommand(a.joinCommand(), a.runCommand(), a.previewCommand(), a.collectCommand(), a.recollectCommand(), a.statusCommand(), a.reloadCommand(), a.forgetCommand(), a.doctorCommand(), a.versionCommand())
+	commandline.AddHelp(root, a.versionText())
 	root.SetFlagErrorFunc(commandline.UsageError)
 	return root
 }

@@ -56,6 +56,9 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	fmt.Fprintf(t, "Version\t%s\n", s.Version)
 	fmt.Fprintf(t, "Running for\t%s\n", ago(s.Started, now))
 	fmt.Fprintf(t, "Listening on\t%s\n", or(s.Listen, "nothing: no aggregator can pull"))
+	if c := s.Certificate; c != nil {
+		fmt.Fprintf(t, "Certificate\tuntil %s\n", c.Ends.Format("2006-01-02 15:04 MST"))
+	}
 	b := s.Buffer
 	fmt.Fprintf(t, "Buffer\t%d frames, %s of %s\n", b.Last+1-b.First, hcl.Size{Bytes: b.Bytes}.String(), hcl.Size{Bytes: b.MaxBytes}.String())
 	for _, c := range b.Clusters {
@@ -77,6 +80,10 @@ func printStatus(w io.Writer, s control.Status, now time.Time) error {
 	}
 	for _, hint := range silent(b, now) {
 		fmt.Fprintf(w, "\n%s\n", hint)
+	}
+	if c := s.Certificate; c != nil && c.Late(now) {
+		fmt.Fprintf(w, "\nThe certificate of %s ends on %s and is not renewed: %s.\nDo first: bursar token create -role agent -name %s   # on an aggregator; run the printed line here\n",
+			s.Name, c.Ends.Format("2006-01-02 15:04 MST"), or(c.Problem, "no cluster has renewed it"), s.Name)
 	}
 	return printTroubles(w, s)
 }
@@ -181,14 +188,19 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  bursar-agent version\n  bursar-agent version -format json",
 		RunE: func(*cobra.Command, []string) error {
-			b := buildInfo(a.Version)
 			if a.format == "json" {
-				return printJSON(a.Out, b)
+				return printJSON(a.Out, buildInfo(a.Version))
 			}
-			_, err := fmt.Fprintf(a.Out, "bursar-agent %s%s (%s, %s)\n", b.Version, prefixed(" ", b.Revision), b.Go, b.Platform)
+			_, err := fmt.Fprintln(a.Out, a.versionText())
 			return err
 		},
 	})
+}
+
+// versionText is the version, for people.
+func (a *app) versionText() string {
+	b := buildInfo(a.Version)
+	return fmt.Sprintf("bursar-agent %s%s (%s, %s)", b.Version, prefixed(" ", b.Revision), b.Go, b.Platform)
 }
 
 func buildInfo(version string) build {

@@ -15,6 +15,21 @@ type Status struct {
 	Listen  string    `json:"listen,omitempty"` // where aggregators pull; empty: nowhere
 	Buffer  Buffer    `json:"buffer"`
 	Sources []Source  `json:"sources"`
+	// Certificate is the agent's; nil: it has none.
+	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Certificate is what the agent proves itself with.
+type Certificate struct {
+	Ends    time.Time `json:"ends"`
+	RenewAt time.Time `json:"renew_at"` // when a cluster that has its authority renews it
+	// Problem says why it is not renewed, or why new files are refused.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Late reports whether the certificate should have been renewed some time ago.
+func (c *Certificate) Late(now time.Time) bool {
+	return c.Problem != "" || now.After(c.RenewAt.Add(c.Ends.Sub(c.RenewAt)/4))
 }
 
 // Buffer is how full the buffer is, and who has acknowledged how much.

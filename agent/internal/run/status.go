@@ -12,6 +12,7 @@ import (
 	"github.com/bursar-accounting/bursar/agent/internal/config"
 	"github.com/bursar-accounting/bursar/agent/internal/control"
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
+	"github.com/bursar-accounting/bursar/proto/identity"
 	"github.com/bursar-accounting/bursar/proto/record"
 )
 
@@ -26,10 +27,22 @@ func (a *Agent) Status() control.Status {
 		a.opt.Log.Error("read the buffer", "error", err)
 	}
 	out.Buffer = bufferOf(stats)
+	if a.keys != nil {
+		out.Certificate = certificateOf(a.keys)
+	}
 	for _, s := range a.running() {
 		out.Sources = append(out.Sources, sourceOf(s))
 	}
 	return out
+}
+
+func certificateOf(keys *identity.Keys) *control.Certificate {
+	leaf := keys.Leaf()
+	c := &control.Certificate{Ends: leaf.NotAfter.UTC(), RenewAt: identity.RenewAt(leaf).UTC(), Problem: keys.Unrenewed()}
+	if err := keys.Problem(); err != nil {
+		c.Problem = "new files are refused: " + err.Error()
+	}
+	return c
 }
 
 func bufferOf(s buffer.Stats) control.Buffer {

@@ -20,6 +20,7 @@ import (
 	bursarv1 "github.com/bursar-accounting/bursar/proto/bursar/v1"
 	"github.com/bursar-accounting/bursar/proto/frame"
 	"github.com/bursar-accounting/bursar/proto/identity"
+	"github.com/bursar-accounting/bursar/proto/text"
 )
 
 // Buffer is what the server needs of the agent's buffer.
@@ -214,3 +215,25 @@ func (s *Server) Status(context.Context, *bursarv1.StatusRequest) (*bursarv1.Sta
 	}
 	return resp, nil
 }
+
+// Certify implements bursar.v1.Agent.
+func (s *Server) Certify(_ context.Context, req *bursarv1.CertifyRequest) (*bursarv1.CertifyResponse, error) {
+	problem := req.GetProblem()
+	if problem == "" {
+		err := s.Keys.Take(req.GetCertificate())
+		if err == nil {
+			return &bursarv1.CertifyResponse{}, nil
+		}
+		problem = err.Error()
+	}
+	if s.Keys.NoteRenewal(text.Cut(problem, maxProblem)) {
+		s.Log.Warn("this agent's certificate is not renewed; the cluster tries it again", "ends", s.Keys.Expires().UTC(), "error", text.Cut(problem, maxProblem))
+	}
+	if req.GetProblem() != "" {
+		return &bursarv1.CertifyResponse{}, nil
+	}
+	return &bursarv1.CertifyResponse{Refused: problem}, nil
+}
+
+// maxProblem bounds what is kept of why the certificate is not renewed, in bytes.
+const maxProblem = 1 << 10

@@ -16,6 +16,9 @@ type Principal struct {
 	Rights identity.Rights
 	// Rows are the records that it may see.
 	Rows Rows
+	// Person is the user whose records these are, by the directory; "" where Rows do not
+	// follow from one.
+	Person string
 	// Why says why it has no roles, when that has a reason of its own.
 	Why string
 	// Stale says that a new connection would have to prove again who is there.

@@ -10,7 +10,8 @@ import (
 type Need struct {
 	// Rights: one of them is needed.
 	Rights identity.Rights
-	// Open lets everyone in, without a certificate too.
+	// Open lets everyone in, without a certificate too. What is open and reads or writes
+	// more than the health asks for a token.
 	Open bool
 	// Private routes never answer at a plain TCP address, whatever its role.
 	Private bool
@@ -41,6 +42,12 @@ func Routes() map[string]Need {
 	table := map[string]Need{
 		"GET /health_check":       {Open: true},
 		"GET /ui/login":           {Open: true}, // the token decides
+		"POST /ui/login":          {Open: true}, // the password decides
+		"GET /ui/login/oidc":      {Open: true}, // the provider decides
+		"GET /ui/login/callback":  {Open: true}, // the provider has decided
+		"POST /ui/logout":         {Open: true},
+		"GET /v1/join":            {Open: true, Private: true}, // certificates of authorities are public
+		"POST /v1/join":           {Open: true, Private: true}, // the token decides, which a plain address must not see
 		"GET /metrics":            {Rights: identity.Monitor},
 		"GET /record/{record_id}": {Rights: identity.Read},
 		"GET /records":            {Rights: identity.Read},
@@ -55,11 +62,11 @@ func Routes() map[string]Need {
 		}
 	}
 	add(Need{Rights: identity.Read},
-		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
+		"GET /v1/records", "GET /v1/records/{id...}", "GET /v1/usage", "GET /v1/distributions", "GET /v1/directory", "GET /v1/subscription", "GET /v1/budgets", "GET /v1/reports", "GET /v1/reports/{report}", "GET /v1/changes", "GET /v1/conflicts", "GET /v1/waiting", "GET /v1/kinds",
 		"GET /v1/quarantine", "GET "+quarantined)
 	add(Need{Rights: identity.Read, Private: true}, "GET /v1/config") // it names people and machines
 	add(Need{Rights: figures}, "GET /v1/agents", "GET /v1/capacity", "GET /v1/prices", "GET /v1/gaps", "GET /v1/completeness", "GET /v1/counters", "GET /v1/status", "GET /v1/cluster",
-		"GET /v1/cluster/members", "GET /ui/agents", "GET /ui/actions", "GET /ui/cluster")
+		"GET /v1/cluster/members", "GET /v1/alerts", "GET /ui/agents", "GET /ui/actions", "GET /ui/alerts", "GET /ui/cluster")
 	const action, actions = "/v1/actions/{type}/{label}", "/v1/actions/{type}/{label...}"
 	const page = "/ui/actions/{type}/{label}"
 	const effect = action + "/runs/{run}/effects/{effect"
@@ -69,16 +76,22 @@ func Routes() map[string]Need {
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+page+"/plan")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST "+actions+":plan", "POST "+actions+":run", "POST "+actions+":pause", "POST "+actions+":resume",
 		"POST "+effect+"...}:retry", "POST "+effect+"...}:skip")
+	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/alerts/silences", "DELETE /v1/alerts/silences/{id...}")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/check", "DELETE /v1/waiting/{id...}", "POST /v1/kinds:repair",
 		"DELETE /v1/records/{id...}", "POST /v1/records/{id...}:undelete", "DELETE "+quarantined, "POST "+quarantined+":retry")
 	add(Need{Rights: identity.Operate, Audit: true}, "POST /v1/imports/{name}")
 	add(Need{Rights: identity.Operate}, "POST /v1/imports/{name}/{epoch}") // many of one import, whose begin is noted
+	add(Need{Rights: figures}, "GET /v1/archives")
+	add(Need{Rights: identity.Read}, "GET /v1/archives/rows")
+	add(Need{Rights: identity.Operate, Audit: true}, "PUT /v1/archives/{name}", "POST /v1/archives/{name...}:restore", "DELETE /v1/archives/{name}")
 	add(Need{Rights: identity.Admin, Audit: true},
 		"GET /v1/snapshot", "POST /v1/snapshot:restore", "POST /v1/cluster/members", "DELETE /v1/cluster/members/{id}",
-		"POST /v1/cluster/leader:transfer", "PUT /v1/config", "POST /v1/sessions")
+		"POST /v1/cluster/leader:transfer", "PUT /v1/config", "POST /v1/sessions",
+		"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "DELETE /v1/agents/{name}",
+		"GET /v1/users", "POST /v1/users", "PUT /v1/users/{name}", "DELETE /v1/users/{name}")
 	add(Need{Rights: some}, "GET /v1/openapi.yaml",
 		"GET /ui/{$}", "GET /ui/static/{file}", "GET /ui/{anything...}", "GET /favicon.ico")
-	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
+	add(Need{Rights: identity.Read}, "GET /{$}", "GET /ui/overview", "GET /ui/me", "GET /ui/projects", "GET /ui/centre", "GET /ui/budgets", "GET /ui/distributions", "GET /ui/records", "GET /ui/record", "GET /ui/quarantine", "GET /ui/conflicts", "GET /ui/usage", "GET /ui/reports")
 	return table
 }
 

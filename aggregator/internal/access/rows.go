@@ -50,6 +50,9 @@ func (g Grant) tests() []store.MetaTest {
 	return tests
 }
 
+// TestedRows are the records of which all tests of one of the lists hold.
+func TestedRows(some [][]store.MetaTest) Rows { return Rows{some: some} }
+
 // All reports whether every record is seen.
 func (r Rows) All() bool { return r.all }
 
@@ -67,6 +70,33 @@ func (r Rows) allowed() [][]store.MetaTest {
 
 // has reports whether a record with that meta is seen.
 func (r Rows) has(m record.Meta) bool { return r.all || store.MetaAllowed(r.some, m) }
+
+// Only are the values of a key of which every record that is seen has one, sorted; nil where
+// also others are seen.
+func (r Rows) Only(key string) (values []string) {
+	if r.all {
+		return nil
+	}
+	for _, tests := range r.some {
+		i := slices.IndexFunc(tests, func(t store.MetaTest) bool { return t.Key == key && len(t.Any) > 0 })
+		if i < 0 {
+			return nil
+		}
+		values = append(values, tests[i].Any...)
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// Cover reports whether every record with these values of keys is seen.
+func (r Rows) Cover(values map[string]string) bool {
+	return r.all || slices.ContainsFunc(r.some, func(tests []store.MetaTest) bool {
+		return len(tests) > 0 && !slices.ContainsFunc(tests, func(t store.MetaTest) bool {
+			value, is := values[t.Key]
+			return !is || !slices.Contains(t.Any, value)
+		})
+	})
+}
 
 // Names reports whether the value of a key may be named to who sees these records: all
 // may be where all records are seen, and otherwise those of the grants.

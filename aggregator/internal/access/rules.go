@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,43 @@ type Rules struct {
 	// Clients are those of whom the configuration says something, by the name in
 	// the certificate, and under [AnyClient] those of whom nothing does.
 	Clients map[string]Client
+	// OIDC is the provider by which people log in at the pages; nil: there is none.
+	OIDC *OIDC
+}
+
+// OIDC is a provider of OpenID Connect, and what the people may do whom it knows.
+type OIDC struct {
+	Issuer, ClientID, Secret string
+	Scopes                   []string
+	// UserClaim names the user as records do, and GroupsClaim has the groups.
+	UserClaim, GroupsClaim string
+	// Groups say what members may do: the first one that someone is in counts, and
+	// [AnyClient] is everyone.
+	Groups []GroupClient
+}
+
+// GroupClient is what the members of a group of a provider may do.
+type GroupClient struct {
+	Group  string
+	Rights identity.Rights
+	Rows   Rows
+	// Own gives each of them their own records, by the directory, in place of Rows.
+	Own bool
+}
+
+// of is what a user of the provider may do.
+func (o *OIDC) of(p Principal, user string, groups []string) Principal {
+	for _, g := range o.Groups {
+		if g.Group != AnyClient && !slices.Contains(groups, g.Group) {
+			continue
+		}
+		if p.Rights, p.Rows = g.Rights, g.Rows; g.Own {
+			p.Person = user
+		}
+		return p
+	}
+	p.Why = "no group of " + user + " has a role here: an administrator gives one by access.oidc of the configuration"
+	return p
 }
 
 // AnyClient is the name of all clients that have no name of their own in the
@@ -34,6 +72,9 @@ type Client struct {
 	Rights *identity.Rights
 	// Rows are the records that it may see.
 	Rows Rows
+	// Person, when not empty, is the user whose records these are, by the directory, in
+	// place of Rows.
+	Person string
 }
 
 // Of returns the principal that has proved to be id.
@@ -49,7 +90,7 @@ func (r *Rules) Of(id identity.Identity) Principal {
 			c, ok = r.Clients[AnyClient]
 		}
 		if ok {
-			p.Rows = c.Rows
+			p.Rows, p.Person = c.Rows, c.Person
 			if c.Rights != nil {
 				p.Rights = *c.Rights
 			}
@@ -74,10 +115,22 @@ type Gate struct {
 	Certificates Certificates
 	// Sessions are those of browsers at a plain listener.
 	Sessions Sessions
+	// Tokens are those of the API; nil: there are none.
+	Tokens Tokens
+	// Own are the records of a person, by the directory; nil: a person has none.
+	Own func(person string) Rows
 }
 
 // Set changes the rules, for requests on open connections too.
 func (g *Gate) Set(r Rules) { g.rules.Store(&r) }
+
+// OIDC is the provider of the rules; nil: there is none.
+func (g *Gate) OIDC() *OIDC {
+	if rules := g.rules.Load(); rules != nil {
+		return rules.OIDC
+	}
+	return nil
+}
 
 // Who returns who makes a request: by its certificate, or on a plain listener
 // what everyone is there.
@@ -86,8 +139,15 @@ func (g *Gate) Who(r *http.Request) Principal {
 	switch {
 	case rules == nil:
 		return Principal{Why: "this server has no rules of access"}
+	case r.Header.Get("Authorization") != "" && g.Tokens != nil:
+		return g.bearer(rules, r)
 	case r.TLS == nil:
 		return g.plain(rules, r)
+	case len(r.TLS.PeerCertificates) == 0:
+		if p, ok := g.session(rules, r); ok {
+			return p
+		}
+		return Principal{Why: "the request came without a certificate: show one (-client-cert and -client-key, or BURSAR_CLIENT_CERT and BURSAR_CLIENT_KEY), or send a token (BURSAR_TOKEN)"}
 	}
 	id, err := identity.Peer(*r.TLS)
 	if err == nil {
@@ -96,7 +156,19 @@ func (g *Gate) Who(r *http.Request) Principal {
 	if err != nil {
 		return Principal{Why: err.Error(), Stale: true}
 	}
-	return rules.Of(id)
+	return g.owned(rules.Of(id))
+}
+
+// owned gives a principal that is of a person the rows of that person.
+func (g *Gate) owned(p Principal) Principal {
+	if p.Person == "" {
+		return p
+	}
+	p.Rows = Rows{}
+	if g.Own != nil {
+		p.Rows = g.Own(p.Person)
+	}
+	return p
 }
 
 // plain returns who makes a request without TLS: the user at the other end of the
@@ -109,17 +181,25 @@ func (g *Gate) plain(rules *Rules, r *http.Request) Principal {
 		p.Name = user + " at the socket"
 	}
 	if err := rules.Hosts.Check(r); err != nil {
-		p.Why, p.Misdirected = err.Error()+": use the address of this node, or add the name to api.hosts of its configuration", true
-		return p
+		return misdirected(p, err)
 	}
 	p.Rights, p.Rows = rules.Plain, AllRows()
 	if local {
 		p.Rights = identity.Admin
 	} else if by, ok := g.Sessions.of(r); ok {
 		p.Name, p.Rights = "a browser of "+by, p.Rights|sessionRights
+	} else if s, ok := g.session(rules, r); ok {
+		s.Rights &= sessionRights // browsers show the cookie to other ports of this machine
+		return s
 	} else {
 		p.Plain = !rules.Plain.Any(identity.Admin) // no configuration gives that
 	}
+	return p
+}
+
+// misdirected is who asks for a host that this node does not have.
+func misdirected(p Principal, err error) Principal {
+	p.Why, p.Misdirected = err.Error()+": use the address of this node, or add the name to api.hosts of its configuration", true
 	return p
 }
 

@@ -65,6 +65,15 @@ func (s *Sessions) Redeem(token, host string) (*http.Cookie, bool) {
 	}, true
 }
 
+// End ends the session of a cookie; false where there is none.
+func (s *Sessions) End(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.open[hashed(text)]
+	delete(s.open, hashed(text))
+	return ok
+}
+
 // of returns in whose name the session of a request was opened; false without one.
 func (s *Sessions) of(r *http.Request) (by string, ok bool) {
 	cookie, err := r.Cookie(CookieName("session", r.Host))

@@ -144,6 +144,17 @@ func (v *View) Count(ctx context.Context) (uint64, error) {
 	return n, err
 }
 
+// Archives returns the archives, as [store.View.Archives] does.
+func (v *View) Archives() ([]store.Archive, error) {
+	if err := v.figures(); err != nil {
+		return nil, err
+	}
+	return v.view.Archives(), nil
+}
+
+// ArchivesOf names the archives of the time of a query.
+func (v *View) ArchivesOf(q *store.Query) []string { return v.view.ArchivesOf(q) }
+
 // Get returns the row that is shown under the id; false when none is.
 func (v *View) Get(id string) (columns.Row, bool, error) {
 	if err := v.rows(); err != nil {
@@ -205,6 +216,47 @@ func (v *View) Query(ctx context.Context, q store.Query, yield func(*columns.Row
 	}
 	q.Allowed = v.who.Rows.allowed()
 	return v.view.Query(ctx, q, yield)
+}
+
+// QueryWhole is [View.Query] with the archived records of the query as well, which get their
+// details before its conditions on meta and the principal's row filter look at them. The
+// query's Tombstones and Details do not count.
+func (v *View) QueryWhole(ctx context.Context, q store.Query, details *store.Details, yield func(*columns.Row) error) error {
+	if err := v.rows(); err != nil {
+		return err
+	}
+	meta, limit := [][]store.MetaTest{q.Meta}, q.Limit
+	if len(q.Meta) > 0 || !v.who.Rows.All() {
+		q.Limit = 0
+	}
+	q.Meta, q.Details, q.Tombstones = nil, false, false
+	n := 0
+	err := v.view.Query(ctx, q, func(row *columns.Row) error {
+		whole, err := details.Whole(ctx, row)
+		if err != nil || !store.MetaAllowed(meta, whole.Record.Meta) || !v.who.Rows.has(whole.Record.Meta) {
+			return err
+		}
+		if err := yield(&whole); err != nil {
+			return err
+		}
+		if n++; n == limit {
+			return errLimit
+		}
+		return nil
+	})
+	if errors.Is(err, errLimit) {
+		return nil
+	}
+	return err
+}
+
+// errLimit ends a query whose limit is reached.
+var errLimit = errors.New("limit reached")
+
+// Details returns what gives the archived records of a query their details. The caller
+// closes it.
+func (v *View) Details(ctx context.Context, q *store.Query, files store.ArchiveFiles) *store.Details {
+	return v.view.NewDetails(ctx, q, files)
 }
 
 // OpenRecords calls yield with every record whose run goes on.

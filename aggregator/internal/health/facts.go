@@ -58,6 +58,8 @@ type Local struct {
 	CertEnds time.Time `json:"cert_ends,omitzero"`
 	// CertError says why renewed certificates were refused.
 	CertError string `json:"cert_error,omitempty"`
+	// Unrenewed says why the certificate is not renewed although it is time; "" when it is.
+	Unrenewed string `json:"unrenewed,omitempty"`
 	// Fenced says why the node keeps itself from serving; "" when it serves.
 	Fenced string `json:"fenced,omitempty"`
 	// Unindexed says why the node keeps no usage index; "" when it keeps one, or is to
@@ -126,6 +128,10 @@ type Agent struct {
 	Behind    uint64    `json:"behind"`           // frames that wait on it
 	// Failing are its sources that do not collect, by type/label, with why.
 	Failing map[string]string `json:"failing,omitempty"`
+	// CertFrom, CertEnds and Unrenewed are those of [Local], of the agent's certificate.
+	CertFrom  time.Time `json:"cert_from,omitzero"`
+	CertEnds  time.Time `json:"cert_ends,omitzero"`
+	Unrenewed string    `json:"unrenewed,omitempty"`
 }
 
 // Data is what the store holds.

@@ -33,7 +33,8 @@ const (
 	// slowWrite is how long a write to the disk may take.
 	slowWrite = 2 * time.Second
 	// certSoon and certNow are how long before its end a certificate is spoken
-	// of, at most; those of a short life have a third and a tenth of it.
+	// of, at most; those of a short life have a quarter and a tenth of it. Daemons renew
+	// theirs before that.
 	certSoon = 21 * 24 * time.Hour
 	certNow  = 3 * 24 * time.Hour
 )
@@ -320,25 +321,43 @@ func (j *judge) certificates() {
 				Do: fmt.Sprintf("bursar aggregator -check   # on %s", n.Name),
 			})
 		}
-		if n.CertEnds.IsZero() {
-			return
-		}
-		left, life := n.CertEnds.Sub(j.Now), n.CertEnds.Sub(n.CertFrom)
-		f := Finding{ID: "certificate-ends", About: n.Name, Do: fmt.Sprintf("bursar tls cert create -role aggregator -name %s   # and put it on %s", n.Name, n.Name)}
-		f.What = fmt.Sprintf("the certificate of %s ends on %s", n.Name, n.CertEnds.UTC().Format("2006-01-02 15:04"))
-		switch {
-		case left <= 0:
-			f.Severity, f.Since = Critical, n.CertEnds
-			f.What = fmt.Sprintf("the certificate of %s ended on %s", n.Name, n.CertEnds.UTC().Format("2006-01-02 15:04"))
-		case left < min(certNow, life/10):
-			f.Severity = Critical
-		case left < min(certSoon, life/3):
-			f.Severity = Warning
-		default:
-			return
-		}
-		j.add(f)
+		j.certificate(n.Name, n.CertFrom, n.CertEnds, n.Unrenewed, fmt.Sprintf("bursar tls cert create -role aggregator -name %s   # and put it on %s", n.Name, n.Name))
 	})
+	for i := range j.Agents {
+		a := &j.Agents[i]
+		j.certificate("agent "+a.Name, a.CertFrom, a.CertEnds, a.Unrenewed, fmt.Sprintf("bursar token create -role agent -name %s   # and run the printed line on %s", a.Name, a.Name))
+	}
+}
+
+// certificate judges that of one machine.
+func (j *judge) certificate(of string, from, ends time.Time, unrenewed, do string) {
+	if ends.IsZero() {
+		return
+	}
+	end := ends.UTC().Format("2006-01-02 15:04")
+	f := Finding{ID: "certificate-ends", About: of, What: fmt.Sprintf("the certificate of %s ends on %s", of, end), Do: do}
+	if unrenewed != "" {
+		f = Finding{
+			Severity: Warning, ID: "certificate-not-renewed", About: of, Do: do,
+			What: fmt.Sprintf("the certificate of %s ends on %s and is not renewed: %s", of, end, unrenewed),
+		}
+		if name, agent := strings.CutPrefix(of, "agent "); !agent {
+			f.Do = fmt.Sprintf("start bursar on the node with the authority; where it is lost: bursar token create -role aggregator -name %s   # and run the printed line on %s", name, name)
+		}
+	}
+	left, life := ends.Sub(j.Now), ends.Sub(from)
+	switch {
+	case left <= 0:
+		f.Severity, f.Since = Critical, ends
+		f.What = fmt.Sprintf("the certificate of %s ended on %s", of, end)
+	case left < min(certNow, life/10):
+		f.Severity = Critical
+	case left < min(certSoon, life/4):
+		f.Severity = Warning
+	}
+	if f.Severity != "" {
+		j.add(f)
+	}
 }
 
 func (j *judge) clocks() {

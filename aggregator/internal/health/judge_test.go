@@ -81,6 +81,10 @@ func TestEachFactGivesItsFinding(t *testing.T) {
 		{"a certificate that ends", func(f *Facts) { f.Nodes[1].CertEnds = noon.AddDate(0, 0, 20) }, "warning certificate-ends agg2", "ends on 2026-03-21", "bursar tls cert create -role aggregator -name agg2", time.Time{}},
 		{"a certificate that ends now", func(f *Facts) { f.Nodes[1].CertEnds = noon.AddDate(0, 0, 2) }, "critical certificate-ends agg2", "ends on 2026-03-03", "agg2", time.Time{}},
 		{"a certificate that has ended", func(f *Facts) { f.Nodes[1].CertEnds = hours(1) }, "critical certificate-ends agg2", "ended on", "agg2", hours(1)},
+		{"a certificate that is not renewed", func(f *Facts) {
+			f.Nodes[1].CertEnds, f.Nodes[1].Unrenewed = noon.AddDate(0, 0, 25), "agg1 cannot be asked"
+		}, "warning certificate-not-renewed agg2", "ends on 2026-03-26 12:00 and is not renewed: agg1 cannot be asked", "bursar token create -role aggregator -name agg2", time.Time{}},
+		{"a certificate of an agent that ends", func(f *Facts) { f.Agents[0].CertEnds = noon.AddDate(0, 0, 20) }, "warning certificate-ends agent head1", "ends on 2026-03-21", "bursar token create -role agent -name head1", time.Time{}},
 		{"refused certificates", func(f *Facts) { f.Nodes[1].CertError = "not ours" }, "warning certificate-refused agg2", "not ours", "-check", time.Time{}},
 		{"clocks apart", func(f *Facts) { f.Nodes[1].ClockOffset = -1500 * time.Millisecond }, "warning clock-apart agg2", "agg1 and agg2 differ by 1.5s", "timedatectl", time.Time{}},
 		{"clocks far apart", func(f *Facts) { f.Nodes[1].ClockOffset = time.Hour }, "critical clock-apart agg2", "1h0m0s", "timedatectl", time.Time{}},

@@ -49,9 +49,7 @@ func (l Local) Brief() Local {
 		agents = agents[:briefAgents]
 	}
 	for i := range agents {
-		if e := agents[i].Error; len(e) > briefError {
-			agents[i].Error = strings.ToValidUTF8(e[:briefError], "") + "…"
-		}
+		agents[i].Error, agents[i].Unrenewed = brief(agents[i].Error), brief(agents[i].Unrenewed)
 		agents[i].Failing = briefly(agents[i].Failing)
 	}
 	l.Agents, l.ConfigDiffers = agents, l.ConfigDiffers[:min(len(l.ConfigDiffers), briefDiffers)]
@@ -74,6 +72,14 @@ func DecodeLocal(body []byte) (Local, error) {
 	return s.Local, nil
 }
 
+// brief cuts an error.
+func brief(why string) string {
+	if len(why) > briefError {
+		return strings.ToValidUTF8(why[:briefError], "") + "…"
+	}
+	return why
+}
+
 // briefly cuts what is said of failing sources.
 func briefly(failing map[string]string) map[string]string {
 	if failing == nil {
@@ -81,12 +87,8 @@ func briefly(failing map[string]string) map[string]string {
 	}
 	out := map[string]string{}
 	for _, source := range slices.Sorted(maps.Keys(failing)) {
-		why := failing[source]
-		if len(why) > briefError {
-			why = strings.ToValidUTF8(why[:briefError], "") + "…"
-		}
 		if len(out) < briefFailing {
-			out[source] = why
+			out[source] = brief(failing[source])
 		}
 	}
 	return out

@@ -2,16 +2,19 @@ package ingest
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/calendar"
@@ -48,6 +51,11 @@ type Status struct {
 	Cursor      uint64       // the last frame that is committed
 	Pulled      store.Counts // since this node leads
 	Failing     []Failing    // sources that do not collect, as the agent said last
+	// CertFrom and CertEnds bound the life of the agent's certificate; zero while unknown.
+	CertFrom, CertEnds time.Time
+	// Unrenewed says why that certificate is not renewed although it is time; "" when it is,
+	// and of one that this cluster's authority has not signed.
+	Unrenewed string
 }
 
 // Loop pulls from one agent.
@@ -67,13 +75,20 @@ type Loop struct {
 	// Version returns the protocol version that the cluster has agreed on, which
 	// the agent is told; nil is the first.
 	Version func() uint32
+	// Renew returns a new certificate for the key of an agent's, in DER. Its error wraps
+	// [identity.ErrForeign] when the cluster's authority has not signed the old one. Nil
+	// renews none.
+	Renew func(ctx context.Context, old *x509.Certificate) ([]byte, error)
 	// Backoff is the pause after the first failure; it doubles up to fifteen
 	// seconds. Zero: 200 ms.
 	Backoff time.Duration
 
-	mu     sync.Mutex
-	status Status
-	told   bool // the agent knows that the cluster went back, if it did
+	mu       sync.Mutex
+	status   Status
+	told     bool              // the agent knows that the cluster went back, if it did
+	cert     *x509.Certificate // of the agent; nil while unknown
+	replaced *x509.Certificate // by cert, in a renewal: older connections show it still
+	renewed  atomic.Uint64     // counts renewals, after which a new connection is made
 }
 
 // Bounds of one pull.
@@ -108,6 +123,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() { l.askSources(ctx) })
+	asking.Go(func() { l.renewing(ctx) })
 	backoff := time.Duration(0)
 	for ctx.Err() == nil {
 		err := l.follow(ctx)
@@ -266,13 +282,15 @@ func (l *Loop) pull(ctx context.Context, p position) (*bursarv1.PullResponse, er
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var trailer metadata.MD
+	var agent peer.Peer
 	resp, err := l.Client.Pull(ctx, &bursarv1.PullRequest{
 		Cluster: l.Cluster, Version: l.version(), Epoch: epochBytes(p.epoch), After: p.seq, Digest: p.digest[:],
 		MaxBytes: pullBytes, WaitMs: uint32(pullWait.Milliseconds()),
-	}, grpc.Trailer(&trailer))
+	}, grpc.Trailer(&trailer), grpc.Peer(&agent))
 	if err != nil {
 		return nil, fmt.Errorf("pull: %w", damaged(err, trailer))
 	}
+	l.shown(agent.AuthInfo)
 	recovered := false
 	l.set(func(s *Status) {
 		recovered = s.Err != nil

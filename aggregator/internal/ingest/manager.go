@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -38,6 +39,8 @@ type Manager struct {
 	Keys    *identity.Keys
 	Log     *slog.Logger
 	Metrics *Metrics
+	// Renew is that of [Loop].
+	Renew func(ctx context.Context, old *x509.Certificate) ([]byte, error)
 
 	mu     sync.Mutex
 	agents []Agent
@@ -130,15 +133,18 @@ func (m *Manager) reconcile(ctx context.Context) {
 
 // begin starts the loop of an agent.
 func (m *Manager) begin(ctx context.Context, a Agent) (*running, error) {
-	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, m.Keys.Generation)
+	loop := &Loop{
+		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Version: m.Version,
+		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics, Renew: m.Renew,
+	}
+	generation := func() uint64 { return m.Keys.Generation() + loop.renewed.Load() }
+	conn, err := NewConnection(func() (*grpc.ClientConn, error) { return Dial(a, m.Keys) }, generation)
 	if err != nil {
 		return nil, err
 	}
+	loop.Client = bursarv1.NewAgentClient(conn)
 	ctx, cancel := context.WithCancel(ctx)
-	r := &running{conn: conn, cancel: cancel, done: make(chan struct{}), Loop: &Loop{
-		Name: a.Name, Address: a.Address, Cluster: m.Cluster, Restored: m.Restored, Version: m.Version, Client: bursarv1.NewAgentClient(conn),
-		Cursors: m.Cursors, Commit: m.Commit, Log: m.Log, Metrics: m.Metrics,
-	}}
+	r := &running{conn: conn, cancel: cancel, done: make(chan struct{}), Loop: loop}
 	go func() {
 		defer close(r.done)
 		if err := r.Loop.Run(ctx); err != nil {

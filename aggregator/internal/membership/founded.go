@@ -35,7 +35,7 @@ func Found(ctx context.Context, conf Config, me string) (founded []Founded, sile
 	sortListed(p.peers)
 	var hellos map[string]Hello
 	for range helloTries {
-		if hellos = p.hellos(ctx); len(hellos) == len(p.peers)-1 {
+		if hellos = p.hellos(ctx, p.peers); len(hellos) == len(p.peers)-1 {
 			break
 		}
 	}

@@ -31,7 +31,7 @@ func (p *Peer) gather(ctx context.Context) (err error) {
 			p.remember(p.me) // whose data folder it is
 			return false
 		}
-		plan, stepErr := p.plan(p.hellos(ctx))
+		plan, stepErr := p.plan(p.hellos(ctx, p.peers))
 		if stepErr != nil {
 			err = stepErr
 			return false
@@ -188,12 +188,12 @@ func (p *Peer) bootstrap(promise Promise, given []string) error {
 	return nil
 }
 
-// hellos asks all configured nodes at once; who does not answer is missing.
-func (p *Peer) hellos(ctx context.Context) map[string]Hello {
+// hellos asks nodes at once; those that do not answer are missing.
+func (p *Peer) hellos(ctx context.Context, peers []Listed) map[string]Hello {
 	var mu sync.Mutex
 	heard := map[string]Hello{}
 	var all sync.WaitGroup
-	for _, n := range p.peers {
+	for _, n := range peers {
 		if n.Name == p.me.Name {
 			continue
 		}

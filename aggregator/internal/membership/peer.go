@@ -44,8 +44,11 @@ type Node interface {
 
 // Config says what a [Peer] works with.
 type Config struct {
-	Name    string            // of this node
-	Peers   map[string]string // address by name of all nodes, this one included; empty: this node is alone
+	Name  string            // of this node
+	Peers map[string]string // address by name of all nodes, this one included; empty: this node is alone
+	// Joined returns the nodes that have joined by a token, which a leader looks after as
+	// after those of Peers; nil: none have.
+	Joined  func() []Listed
 	DataDir string
 	Node    Node
 	Store   *store.Store
@@ -79,6 +82,7 @@ type Peer struct {
 	indexes indexes
 	fresh   freshness
 	asked   map[string]AskFunc
+	renews  RenewFunc // nil: this node renews no certificates
 
 	mu      sync.Mutex // guards book and what gathering does with it
 	book    *Book

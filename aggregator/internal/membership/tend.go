@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/bursar-accounting/bursar/aggregator/internal/cluster"
@@ -26,8 +27,9 @@ func (p *Peer) Tend(ctx context.Context) error {
 	told := map[string]string{}
 	repeat.Every(ctx, tendEvery, func() bool {
 		p.tendSelf(ctx)
-		heard := p.hellos(ctx)
-		for _, n := range p.peers {
+		peers := p.expected()
+		heard := p.hellos(ctx, peers)
+		for _, n := range peers {
 			h, ok := heard[n.Name]
 			if !ok || h.Name != n.Name || ctx.Err() != nil {
 				continue
@@ -42,6 +44,21 @@ func (p *Peer) Tend(ctx context.Context) error {
 		return true
 	})
 	return nil
+}
+
+// expected are the nodes of the configuration and those that have joined by a token. The
+// configuration counts where both name a node.
+func (p *Peer) expected() []Listed {
+	list := slices.Clone(p.peers)
+	if p.conf.Joined == nil {
+		return list
+	}
+	for _, n := range p.conf.Joined() {
+		if !slices.ContainsFunc(p.peers, func(c Listed) bool { return c.Name == n.Name || c.Addr == n.Addr }) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // tendSelf corrects this node's own address: a node that was alone had none that

@@ -1,0 +1,107 @@
+package access
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/enrol"
+)
+
+// Tokens are those of the API.
+type Tokens interface {
+	// Bearer returns the token of that text, or why it is refused; from is the address
+	// from which it came. No error holds the text.
+	Bearer(ctx context.Context, text, from string) (*enrol.Bearer, error)
+	// Session returns the session of a cookie, and the user of this cluster whose it is;
+	// nil for one of a provider.
+	Session(ctx context.Context, text string) (*enrol.Session, *enrol.User, error)
+}
+
+// SessionText is what the cookie of a session holds that a browser sent; "" for none.
+func SessionText(r *http.Request) string {
+	cookie, err := r.Cookie(CookieName("session", r.Host))
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// SessionCookie is the cookie of a session; with an empty text it takes the cookie away.
+func SessionCookie(r *http.Request, text string) *http.Cookie {
+	c := &http.Cookie{ //nolint:gosec // Secure where the listener has TLS
+		Name: CookieName("session", r.Host), Value: text, Path: "/", MaxAge: int(enrol.SessionLife / time.Second),
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
+	}
+	if text == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// session returns who has logged in at the pages with the browser of a request; false when
+// there is no session.
+func (g *Gate) session(rules *Rules, r *http.Request) (Principal, bool) {
+	text := SessionText(r)
+	if text == "" || g.Tokens == nil {
+		return Principal{}, false
+	}
+	s, user, err := g.Tokens.Session(r.Context(), text)
+	switch {
+	case err != nil:
+		return Principal{}, false
+	case s.Way == enrol.ByOIDC && rules.OIDC != nil:
+		return g.owned(rules.OIDC.of(Principal{Name: "user/" + s.User + " by " + rules.OIDC.Issuer}, s.User, s.Groups)), true
+	case s.Way == enrol.ByPassword && user != nil:
+		return g.scoped(Principal{Name: "user/" + s.User}, user.Scope), true
+	}
+	return Principal{}, false
+}
+
+// bearer returns who makes a request with a token: it alone says what the request may do,
+// whatever the connection would give.
+func (g *Gate) bearer(rules *Rules, r *http.Request) Principal {
+	if r.TLS == nil {
+		if err := rules.Hosts.Check(r); err != nil {
+			return misdirected(Principal{}, err)
+		}
+		if _, socket := local(r.Context()); !socket && !fromLoopback(r) {
+			return Principal{Why: "tokens are taken over TLS only, since others on the way could read them: use the address of api.tls_listen"}
+		}
+	}
+	kind, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return Principal{Why: "the header Authorization is not of the form Bearer TOKEN"}
+	}
+	from, _ := splitHost(r.RemoteAddr)
+	token, err := g.Tokens.Bearer(r.Context(), strings.TrimSpace(text), from)
+	if err != nil {
+		return Principal{Why: err.Error() + ": ask an administrator for another one (bursar token create)"}
+	}
+	name := "token/" + token.ID
+	if token.Name != "" {
+		name += " (" + token.Name + ")"
+	}
+	return g.scoped(Principal{Name: name}, token.Scope)
+}
+
+// scoped gives a principal what a scope says.
+func (g *Gate) scoped(p Principal, s enrol.Scope) Principal {
+	p.Rights, p.Person, p.Rows = s.Rights(), s.Person, AllRows()
+	if len(s.Rows) > 0 {
+		grants := make([]Grant, 0, len(s.Rows))
+		for _, row := range s.Rows {
+			grants = append(grants, row)
+		}
+		p.Rows = SomeRows(grants...)
+	}
+	return g.owned(p)
+}
+
+// fromLoopback reports whether a request came from this machine, over loopback.
+func fromLoopback(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && from.Addr().Unmap().IsLoopback()
+}

@@ -1,0 +1,5 @@
+// Package enrol keeps what lets machines, programs and people in: the tokens by which
+// machines join a cluster, and the machines that have joined, tokens of the API, sessions of
+// browsers, and users with passwords. All are documents of the replicated state. DESIGN.md
+// says why it is so.
+package enrol

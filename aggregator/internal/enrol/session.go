@@ -1,0 +1,83 @@
+package enrol
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bursar-accounting/bursar/aggregator/internal/store"
+	"github.com/bursar-accounting/bursar/proto/identity"
+)
+
+const (
+	sessionSpace = "sessions"
+	sessionMark  = "bs1_"
+	// SessionLife is how long a session of a browser lasts.
+	SessionLife = 12 * time.Hour
+)
+
+// The ways by which a session begins.
+const (
+	ByOIDC     = "oidc"
+	ByPassword = "password"
+)
+
+// Session is that of a browser, as it is stored: not its cookie, but the hash of it.
+type Session struct {
+	Format  int             `json:"format"`
+	ID      string          `json:"id"`
+	Hash    identity.Digest `json:"hash"`
+	Way     string          `json:"way"`
+	User    string          `json:"user"`
+	Groups  []string        `json:"groups,omitempty"` // as the provider said
+	Made    time.Time       `json:"made"`
+	Expires time.Time       `json:"expires"`
+}
+
+// Begin begins a session, and returns what its cookie holds. Sessions that have ended go.
+func Begin(ctx context.Context, v View, write Write, way, user string, groups []string, now time.Time) (string, error) {
+	list, err := all[Session](v, sessionSpace)
+	if err != nil {
+		return "", err
+	}
+	c := &store.DocumentCommand{}
+	for i := range list {
+		if now.After(list[i].Expires) {
+			c.Sets = append(c.Sets, store.Document{Space: sessionSpace, Key: list[i].ID})
+		}
+	}
+	if len(list)-len(c.Sets) >= maxCount {
+		return "", fmt.Errorf("%w: there are %d sessions already", ErrRequest, maxCount)
+	}
+	text, id, hash := newSecret(sessionMark)
+	s := &Session{
+		Format: format, ID: id, Hash: hash, Way: way, User: user, Groups: slices.Clone(groups), Made: now.UTC(), Expires: now.Add(SessionLife).UTC(),
+	}
+	c.Sets = append(c.Sets, document(sessionSpace, id, s))
+	return text, commit(ctx, write, c)
+}
+
+// FindSession returns the session of a cookie, or why there is none.
+func FindSession(v View, text string, now time.Time) (*Session, error) {
+	id, ok := secretID(sessionMark, text)
+	if !ok {
+		return nil, ErrUnknown
+	}
+	s, _, err := find[Session](v, sessionSpace, id)
+	if err != nil {
+		return nil, err
+	}
+	hash := identity.Digest(sha256.Sum256([]byte(text)))
+	if s == nil || subtle.ConstantTimeCompare(hash[:], s.Hash[:]) != 1 || now.After(s.Expires) {
+		return nil, ErrUnknown
+	}
+	return s, nil
+}
+
+// End ends a session.
+func End(ctx context.Context, write Write, s *Session) error {
+	return commit(ctx, write, &store.DocumentCommand{Sets: []store.Document{{Space: sessionSpace, Key: s.ID}}})
+}
